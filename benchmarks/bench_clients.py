@@ -21,9 +21,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rightfit.measure.load_test.http import Client, place_of
+from rightfit.measure.load_test.http import Client, Question, place_of
 from rightfit.measure.load_test.level import closed
-from rightfit.measure.load_test.stream import Question
 
 SERVER = Path(__file__).parents[1] / "tests" / "measure" / "endpoint.py"
 FIRST_S, TOKEN_S, INPUT, OUTPUT = 0.040, 0.005, 64, 32

@@ -24,7 +24,7 @@ SMALL, LARGE = 100, 10_000
 
 def training() -> Callable[[int], object]:
     """Step time and memory of language training, from columns that are there."""
-    from rightfit.estimate import speed
+    from rightfit.estimate.training import step_columns
     from rightfit.proof.cases.training import training_cases
 
     case = {"model": "llama-2-7b", "gpu": "A100-SXM-80GB", "n_gpus": "8", "seq_len": "4096", "micro_batch": "2", "method": "full"}
@@ -32,7 +32,7 @@ def training() -> Callable[[int], object]:
 
     def work(rows: int) -> object:
         setup = cases.setup.replace(micro_batch=np.resize([1.0, 2.0, 4.0, 8.0], rows), tensor=np.resize([1.0, 2.0, 4.0], rows))
-        return speed.step_columns(cases.model, setup, cases.device, cases.links)
+        return step_columns(cases.model, setup, cases.device, cases.links)
 
     return work
 

@@ -41,7 +41,7 @@ def synthetic() -> Any:
 
 def bench_solver(cases: list[str]) -> None:
     """Seconds, gap and memory of each case."""
-    from rightfit.fleet.checking import faults
+    from rightfit.fleet.instance import faults
     from rightfit.fleet.solver import solve
 
     make, first = synthetic(), 0.0

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.estimate.loads import load_columns
+from rightfit.estimate.serving_steps import load_columns
 from rightfit.estimate.simulate import simulate
 from rightfit.physics import queueing, waiting
-from rightfit.physics.replicas import ReplicaColumns
+from rightfit.physics.queueing import ReplicaColumns
 from rightfit.workload.traces import Lengths, draw_requests
 
 Array = NDArray[np.float64]

@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from rightfit.spread.naming import place_of
-from rightfit.spread.work import predict_table
+from rightfit.spread.pieces import predict_table
+from rightfit.spread.places import place_of
 
 MODELS = ("meta-llama/Meta-Llama-3-8B", "Qwen/Qwen2.5-7B", "mistralai/Mistral-7B-v0.1", "7B", "13B", "70B")
 

@@ -7,7 +7,7 @@ import json
 import time
 
 from rightfit.estimate.simulate import simulate
-from rightfit.physics.replicas import ReplicaColumns
+from rightfit.physics.queueing import ReplicaColumns
 from rightfit.workload.traces import Lengths, draw_requests
 
 RATE_PER_S = 1000.0

@@ -185,7 +185,7 @@ def files(chance: random.Random, folder: Path) -> str:
     from rightfit.catalog.price_book import read_price_book
     from rightfit.fleet.reading import read_fleet
     from rightfit.measure.record import read_runs
-    from rightfit.workload.files import load
+    from rightfit.workload.model import load
 
     lines = chance.choice(WISHES)
     yaml, toml = "".join(f"{k}: {v}\n" for k, v in lines.items()), "".join(f'{k} = "{v}"\n' for k, v in lines.items())

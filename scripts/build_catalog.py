@@ -29,9 +29,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from rightfit.catalog import amending, open_catalog, report, tables
-from rightfit.catalog.pack import PackedColumn, encode_table
-from rightfit.catalog.package_data import load_unamended
+from rightfit.catalog import amendments, open_catalog, report, tables
+from rightfit.catalog.packed_tables import PackedColumn, encode_table, load_unamended
 
 DATA = Path(__file__).resolve().parent.parent / "src" / "rightfit" / "catalog" / "data"
 SOURCES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -129,7 +128,7 @@ def fold(target: Path = DATA, *, topics: Collection[str] = ()) -> dict[str, obje
 
 def check() -> list[str]:
     """Everything that is wrong with the amendments, one line each."""
-    problems = amending.problems()
+    problems = amendments.problems()
     if problems:
         return problems
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(open_catalog(Path(folder) / "catalog.sqlite")) as catalog:

@@ -155,7 +155,7 @@ API_CLASSES = (
     ("rightfit.search.answer", "Option"),
     ("rightfit.search.answer", "Layout"),
     ("rightfit.search.service.options", "ServingLayout"),
-    ("rightfit.families.tables.options", "HostLayout"),
+    ("rightfit.families.tables.explore", "HostLayout"),
     ("rightfit.search.answer", "OptionAccelerator"),
     ("rightfit.estimate.figures", "Figure"),
     ("rightfit.search.answer", "Cost"),

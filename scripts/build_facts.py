@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-from rightfit.facts import records  # noqa: E402
+from rightfit.facts import records
 
 Row = Mapping[str, str]
 Rule = str | tuple[str, float] | Callable[[Row], object]

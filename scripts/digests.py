@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import rightfit
-from rightfit.explain.documents import plan_document, verdict_document
-from rightfit.explain.plain import json_bytes
+from rightfit.explain.messages import json_bytes
 from rightfit.explain.sheets import Breakdown, estimate_sheet, plan_sheet, verdict_sheet
+from rightfit.explain.voices import plan_document, verdict_document
 
 WISHES = Path(__file__).parents[1] / "tests" / "data" / "wishes.toml"
 LANGS = ("en", "zh")

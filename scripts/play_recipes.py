@@ -157,7 +157,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rightfit.catalog.providers.base import Known, Need, PriceRow, Row
-from rightfit.catalog.providers.client import Client, endpoint
+from rightfit.catalog.providers.base import Client, endpoint
 
 
 class _Acme:
@@ -465,7 +465,7 @@ RECIPES: Mapping[str, Recipe] = {
         (
             (("predict", "validation/truth/acme/train_memory.csv", "--format", "csv"), "ACME1,peak_mem_gib_per_gpu"),
             (
-                ("-c", "from rightfit.proof.truth import read_truth; print(read_truth('validation/truth').files)"),
+                ("-c", "from rightfit.proof.tables import read_truth; print(read_truth('validation/truth').files)"),
                 "acme/train_memory.csv",
             ),
         ),

@@ -25,10 +25,10 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "exports"
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "export"), str(ROOT / "tests" / "support"), str(ROOT / "scripts")]
 
-from docs_examples import excerpt  # noqa: E402
-from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values  # noqa: E402
+from docs_examples import excerpt
+from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
 
-from rightfit.export import Job, Target, all_targets, job_of, plan_document  # noqa: E402
+from rightfit.export import Job, Target, all_targets, job_of, plan_document
 
 MARK = re.compile(
     r"(?P<mark><!-- (?P<kind>plans|example: (?P<plan>\S+) (?P<path>\S+) (?P<lines>.+?)) -->\n)(?P<body>.*?)(?P<end><!-- end -->\n)",

@@ -23,8 +23,7 @@ BLOCK = re.compile(r"(<!-- output (\w+) -->\n```text\n).*?(```\n<!-- end -->)", 
 def pages(found: dict[str, Any]) -> dict[Path, str]:
     """Path -> text of each page and chart."""
     from rightfit.cli.output import View, text_of
-    from rightfit.explain.fleet_chart import calendar_svg
-    from rightfit.explain.fleet_text import parts
+    from rightfit.explain.fleet_text import calendar_svg, parts
 
     os.environ["COLUMNS"] = "110"
     written: dict[Path, str] = {}

@@ -22,9 +22,9 @@ from unittest import mock
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from rightfit import api  # noqa: E402
-from rightfit.cli import main as command_line  # noqa: E402
-from rightfit.search.answer import Plan  # noqa: E402
+from rightfit import api
+from rightfit.cli import main as command_line
+from rightfit.search.answer import Plan
 
 PAGE = ROOT / "docs/questions.md"
 SETS = ("sixty", "forty")

@@ -17,17 +17,18 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from rightfit.catalog import open_catalog  # noqa: E402
-from rightfit.catalog.check import check  # noqa: E402
-from rightfit.explain import quantities as q  # noqa: E402
-from rightfit.explain.checks import check_rules  # noqa: E402
-from rightfit.explain.messages import LANGS, Lang, sentences  # noqa: E402
-from rightfit.explain.rules import post_title  # noqa: E402
-from rightfit.explain.voices import plan_text  # noqa: E402
-from rightfit.planner.given import estimate_one  # noqa: E402
-from rightfit.planner.plan import plan  # noqa: E402
-from rightfit.search.answer import Option, Plan  # noqa: E402
-from rightfit.workload import Workload  # noqa: E402
+from rightfit.catalog import open_catalog
+from rightfit.catalog.check import check
+from rightfit.explain import quantities as q
+from rightfit.explain.messages import sentences
+from rightfit.explain.rule_lookup import check_rules
+from rightfit.explain.rules import post_title
+from rightfit.explain.voices import plan_text
+from rightfit.messages import LANGS, Lang
+from rightfit.planner.given import estimate_one
+from rightfit.planner.plan import plan
+from rightfit.search.answer import Option, Plan
+from rightfit.workload import Workload
 
 PAGES: dict[Lang, str] = {"en": "docs/scenarios.md", "zh": "docs/scenarios.zh.md"}
 WORDS: dict[str, dict[Lang, str]] = {

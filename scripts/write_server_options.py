@@ -97,11 +97,11 @@ def tgi(folder: Path, version: str) -> Options:
 
 def main() -> None:
     """Write the file."""
-    from rightfit.export.targets import sglang as sglang_target
-    from rightfit.export.targets import tgi as tgi_target
-    from rightfit.export.targets import vllm as vllm_target
+    from rightfit.export.targets import llm_servers as sglang_target
+    from rightfit.export.targets import llm_servers as tgi_target
+    from rightfit.export.targets import llm_servers as vllm_target
 
-    versions = {"vllm": vllm_target.VERSION, "sglang": sglang_target.VERSION, "tgi": tgi_target.VERSION}
+    versions = {"vllm": vllm_target.VLLM_VERSION, "sglang": sglang_target.SGLANG_VERSION, "tgi": tgi_target.TGI_VERSION}
     options = {"vllm": vllm(Path(sys.argv[1])), "sglang": sglang(Path(sys.argv[2]))}
     if len(sys.argv) > 3:  # else what is written of it stays
         options["tgi"] = tgi(Path(sys.argv[3]), versions["tgi"])

@@ -14,9 +14,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-from rightfit import facts  # noqa: E402
-from rightfit.catalog import open_catalog  # noqa: E402
-from rightfit.explain.rules import rule_names  # noqa: E402
+from rightfit import facts
+from rightfit.catalog import open_catalog
+from rightfit.explain.rules import rule_names
 
 NUMBER = r"\d[\d,]*"
 # Page -> (what is counted, words around the number, which stands for "#").

@@ -12,6 +12,7 @@ from rightfit import facts
 from rightfit.estimate.classical import (
     ClassicalTask,
     TableCase,
+    advice_codes,
     classical_task,
     gpu_memory,
     gpu_support,
@@ -20,12 +21,9 @@ from rightfit.estimate.classical import (
     time_terms,
     total,
 )
-from rightfit.estimate.classical_advice import advice_codes
-from rightfit.estimate.classical_hardware import card_figures, cpu_columns, gpu_columns
-from rightfit.estimate.classical_intervals import classical_interval
-from rightfit.estimate.classical_rates import ClassicalKinds, coefficients
-from rightfit.estimate.figures import FigureColumns
-from rightfit.facts.classical_words import algorithm_named
+from rightfit.estimate.classical_rates import ClassicalKinds, card_figures, coefficients, cpu_columns, gpu_columns
+from rightfit.estimate.figures import FigureColumns, classical_interval
+from rightfit.facts.classical import algorithm_named
 from rightfit.facts.machines import host_processor
 from rightfit.physics.classical import CpuColumns, GpuColumns
 from rightfit.physics.classical_work import Algorithm

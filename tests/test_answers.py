@@ -16,15 +16,15 @@ from answers import NAMED, asked, on_server, planned, wishes
 import rightfit
 from rightfit.catalog import Catalog
 from rightfit.errors import RightfitError
-from rightfit.explain.messages import LANGS, Lang
 from rightfit.explain.plan_words import telling
+from rightfit.explain.quantities import Table
 from rightfit.explain.sheets import Breakdown, Choice, Lines, estimate_sheet, plan_sheet, verdict_sheet
-from rightfit.explain.tables import Table
 from rightfit.explain.voices import voice_of
+from rightfit.messages import LANGS, Lang
 from rightfit.search.answer import Option, Reason, Rejection
-from rightfit.search.grounds import COMPARING
+from rightfit.search.option_reasons import COMPARING
 from rightfit.search.refusals import UNPROMISING
-from rightfit.search.verdict import Verdict
+from rightfit.search.servers import Verdict
 
 #: Servers of which little can be said: no price, no card and no price, another software stack, a slice of a card, full speed for a while
 #: only.

@@ -12,7 +12,7 @@ import rightfit
 from rightfit.cells import safe_cell
 from rightfit.cli.output import _csv
 from rightfit.proof.tables import write_predictions
-from rightfit.rest.tables import written
+from rightfit.rest.reading import written
 
 FORMULAS = ("=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1")
 PLAIN = ("7B", "-3.5", "+2e9", "", 4, -4.0, None, True, "a=b")

@@ -24,7 +24,7 @@ REGISTRIES = {
     "rightfit.export.registry": "rightfit.export.targets.",
     "rightfit.families.registry": "rightfit.families.",
     "rightfit.rest": "rightfit.rest.",
-    "rightfit.explain.frames": "library",
+    "rightfit.explain.voices": "library",
     "rightfit.measure.probing.cards": "library",
     "rightfit.estimate.traced": "user",
     "rightfit.facts.own.torch_module": "user",

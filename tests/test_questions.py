@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rightfit.catalog.launchers import launchers, starts
+from rightfit.catalog.sellers import launchers, starts
 from rightfit.errors import InputError
 from rightfit.export import all_targets
 from rightfit.planner.plan import default_catalog

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rightfit.explain.messages import LANGS, Lang
+from rightfit.messages import LANGS, Lang
 
 ROOT = Path(__file__).parent.parent
 SCENARIOS: list[dict[str, Any]] = tomllib.loads((ROOT / "tests/data/scenarios.toml").read_text("utf-8"))["scenario"]

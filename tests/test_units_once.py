@@ -15,23 +15,23 @@ from rightfit import units
 SOURCE = Path(units.__file__).parent
 #: Constants of the size of a unit that are none, each with what it is instead.
 NO_UNITS = {
-    "catalog/providers/client.py:_REFUSED_SKEW_S": "a limit on clocks that differ",
+    "catalog/providers/base.py:_REFUSED_SKEW_S": "a limit on clocks that differ",
     "catalog/store.py:_ABANDONED_AFTER_S": "a limit on the age of a lock",
     "proof/cases/reader.py:_MAX_COUNT": "a limit on what a cell may count",
     "export/scripts/train_tabular.py:MOST_CLASSES": "a limit on classes",
     "export/training_words.py:MOST_SAVE_S": "a limit on what a run may lose",
     "export/job.py:GB": "for exporters: export imports facts and errors only",
     "export/job.py:GIB": "whole bytes, for exporters: export imports facts and errors only",
-    "export/operations.py:MIB": "whole bytes, for exporters: export imports facts and errors only",
+    "export/registry.py:MIB": "whole bytes, for exporters: export imports facts and errors only",
     "facts/dimensions.py:SMALLEST_COUNT": "a limit on parameters",
-    "facts/own/cache.py:_CHUNK_BYTES": "what is read at a time",
+    "facts/own/models.py:_CHUNK_BYTES": "what is read at a time",
     "facts/own/onnx_file.py:LARGEST_ELEMENTS": "a limit on elements",
-    "search/grounds.py:COMMITTED_S": "a limit on the length of a run",
+    "search/option_reasons.py:COMMITTED_S": "a limit on the length of a run",
     "search/refusals.py:REFUSED_FAR": "farther than any offer",
-    "search/training/room.py:MOST_SAMPLES": "a limit on a micro-batch",
+    "search/training/options.py:MOST_SAMPLES": "a limit on a micro-batch",
     "fleet/reasons.py:_ROOMY": "a limit that never binds",
-    "planner/value.py:_CORPUS_TOKENS": "an amount of data",
-    "workload/files.py:MAX_BYTES": "a limit on the size of a file",
+    "planner/cards.py:_CORPUS_TOKENS": "an amount of data",
+    "workload/model.py:MAX_BYTES": "a limit on the size of a file",
 }
 #: Smaller ones are counts of many things.
 LEAST = 700.0

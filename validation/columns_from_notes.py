@@ -5,7 +5,7 @@
 
 Predictors read no notes (`rightfit predict --columns` lists what they read). Rows read before that was so tell some facts in their notes alone: the
 size of a picture, what counted the memory, how requests came. This script reads those words and nothing else does. Each line of its table is one
-value of one column: the words it was taken from, and the rows. `rightfit.proof.truth` puts the values into the rows; a value that begins with ';'
+value of one column: the words it was taken from, and the rows. `rightfit.proof.tables` puts the values into the rows; a value that begins with ';'
 is appended.
 """
 
@@ -20,10 +20,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from rightfit import facts
-from rightfit.facts.constants import constants
-from rightfit.facts.word_tables import says, shape
+from rightfit.facts.tables import constants, says, shape
 from rightfit.proof.serving_predict import is_generation
-from rightfit.proof.truth import COLUMNS_FROM_NOTES, raw_table
+from rightfit.proof.tables import COLUMNS_FROM_NOTES, raw_table
 
 HERE = Path(__file__).resolve().parent
 COLUMNS = ("table", "column", "value", "words", "rows", "ids")

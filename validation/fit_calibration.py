@@ -1,4 +1,4 @@
-"""Fit how much a few runs of one's own say of others: the five numbers and the interval factors of each figure (src/rightfit/measure/calibration.py).
+"""Fit how much a few runs of one's own say of others: the five numbers and the interval factors of each figure (src/rightfit/measure/evidence.py).
 
     python validation/fit_calibration.py                    print what 0 to 3 own rows are worth on sources left out
     python validation/fit_calibration.py --write            and write facts/data/calibration.csv, calibration_widths.csv, validation/own_runs.csv
@@ -25,13 +25,25 @@ from scipy.optimize import minimize
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from rightfit.measure.calibration import MOST_RESIDUAL, MOST_ROWS, PARTS, STEPS, Law, parts_of, posterior, step_kinds
-from rightfit.measure.likeness import Case, Cases, as_cases, case_of
+from rightfit.measure.evidence import (
+    MOST_RESIDUAL,
+    MOST_ROWS,
+    PARTS,
+    STEPS,
+    Case,
+    Cases,
+    Law,
+    as_cases,
+    case_of,
+    parts_of,
+    posterior_of,
+    step_kinds,
+)
 from rightfit.measure.record import metrics
-from rightfit.proof.folds import predict_left_out, read_folds
+from rightfit.proof.left_out import predict_left_out, read_folds
 from rightfit.proof.predict import predict
 from rightfit.proof.score import number
-from rightfit.proof.truth import read_truth
+from rightfit.proof.tables import read_truth
 
 VALIDATION = Path(__file__).resolve().parent
 DATA = VALIDATION.parent / "src" / "rightfit" / "facts" / "data"
@@ -191,7 +203,7 @@ def tried(source: Source, law: Law, known: int, seed: int = 1) -> Tried | None:
         for _ in range(max(1, 3 * DRAWS // (2 + len(jobs)))):
             order = chance.permutation(job)
             told, rest = source.take(order[:known]), source.take(order[known : known + MOST])
-            found = posterior(law, told.cases, told.residual, rest.cases)
+            found = posterior_of(law, told.cases, told.residual, rest.cases)
             plain = np.full(len(rest.residual), np.clip(told.residual, -MOST_RESIDUAL, MOST_RESIDUAL).mean())
             parts.append((rest.residual, found.mean, found.deviation, plain, np.array(step_kinds(told.cases, rest.cases))))
     return Tried(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))

@@ -24,11 +24,11 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from rightfit import facts
-from rightfit.estimate.classical_intervals import PARENT, PROBABILITIES, interval_group
+from rightfit.estimate.figures import CLASSICAL_PARENT, PROBABILITIES, classical_interval_group
 from rightfit.physics.columns import Array
 from rightfit.proof.cases.tables import classical_cases
-from rightfit.proof.classical_predict import metric_values
-from rightfit.proof.truth import read_table
+from rightfit.proof.family_predict import classical_metric_values
+from rightfit.proof.tables import read_table
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
 FILE = DATA / "coefficients/classical.toml"
@@ -87,7 +87,7 @@ class Table:
         self.weight /= self.weight.mean()
 
     def predict(self, values: dict[str, float]) -> Array:
-        figures = metric_values(self.cases, values)
+        figures = classical_metric_values(self.cases, values)
         return np.where(self.metric == "peak_ram_gib", figures["peak_ram_gib"], figures["train_time_s"])
 
 
@@ -218,18 +218,18 @@ def intervals(table: Table) -> dict[str, Array]:
     z /= scale
     group = np.array(
         [
-            interval_group(m, gpu=bool(g), library=k.library)
+            classical_interval_group(m, gpu=bool(g), library=k.library)
             for m, g, k in zip(table.metric, table.cases.on_gpu, table.cases.kinds, strict=True)
         ]
     )
     found = {
         name: _quantiles(z[group == name], table.source[group == name]) for name in sorted(set(group)) if np.sum(group == name) >= MIN_ROWS
     }
-    found.setdefault(PARENT, _quantiles(z, table.source))
+    found.setdefault(CLASSICAL_PARENT, _quantiles(z, table.source))
     print(f"{'group':12s} rows  cover 80  cover 95  nested 80  nested 95  width 80  width 95")
     for name in sorted(set(group)):
         here = group == name
-        bounds = found.get(name, found[PARENT])
+        bounds = found.get(name, found[CLASSICAL_PARENT])
         nested = np.zeros((np.sum(here), 4))
         for source in set(table.source[here]):
             apart = here & (table.source != source)

@@ -24,13 +24,12 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from rightfit import facts
-from rightfit.estimate.forward import metric_values
-from rightfit.estimate.forward_cases import CaseColumns
-from rightfit.estimate.serving_intervals import MEMORY_KIND, PARENT, PROBABILITIES, interval_group
+from rightfit.estimate.figures import MEMORY_KIND, PROBABILITIES, SERVING_PARENT, serving_interval_group
+from rightfit.estimate.forward import CaseColumns, pass_metric_values
 from rightfit.physics.columns import Array
 from rightfit.proof.cases.forward import forward_rows, is_forward
-from rightfit.proof.forward_predict import regimes
-from rightfit.proof.truth import read_table
+from rightfit.proof.family_predict import regimes
+from rightfit.proof.tables import read_table
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
 FILE = DATA / "coefficients/forward.toml"
@@ -76,7 +75,7 @@ class Table:
         self.weight = np.array([counts[name] ** -0.25 for name in self.source])
 
     def predict(self, values: dict[str, float]) -> Array:
-        figures = metric_values(self.cases, values)
+        figures = pass_metric_values(self.cases, values)
         stacked = np.stack([figures[name] for name in figures])
         names = {name: i for i, name in enumerate(figures)}
         return np.asarray(stacked[np.array([names[m] for m in self.metric]), np.arange(len(self.metric))], dtype=np.float64)
@@ -158,29 +157,29 @@ def quantiles(z: Array, source: np.ndarray) -> Array:
 def calibrate(group: np.ndarray, z: Array, source: np.ndarray) -> dict[str, Array]:
     """Quantiles of the parent (all rows but those of memory) and by group: its own with MIN_ROWS rows, the wider of both with FEW_ROWS."""
     parent = group != MEMORY_KIND
-    found = {PARENT: quantiles(z[parent], source[parent])}
-    for name in sorted(set(group) - {PARENT}):
+    found = {SERVING_PARENT: quantiles(z[parent], source[parent])}
+    for name in sorted(set(group) - {SERVING_PARENT}):
         here = group == name
         if np.sum(here) < FEW_ROWS:
             continue
         own = quantiles(z[here], source[here])
-        wider = np.where(np.array(PROBABILITIES) < 0.5, np.minimum(own, found[PARENT]), np.maximum(own, found[PARENT]))
+        wider = np.where(np.array(PROBABILITIES) < 0.5, np.minimum(own, found[SERVING_PARENT]), np.maximum(own, found[SERVING_PARENT]))
         found[name] = own if np.sum(here) >= MIN_ROWS else wider
     return found
 
 
 def intervals(table: Table) -> dict[str, Array]:
     """Quantiles by group; prints the coverage, also where the quantiles too were taken without the row's source ("nested")."""
-    group = np.array([interval_group(m, modality=work.modality) for m, work in zip(table.metric, table.cases.works, strict=True)])
+    group = np.array([serving_interval_group(m, modality=work.modality) for m, work in zip(table.metric, table.cases.works, strict=True)])
     scale = 1.0 + DOUBT * np.minimum([len(assumed) for assumed in table.read.assumptions], 3.0)
     z = left_out_residuals(table) / scale
     found = calibrate(group, z, table.source)
-    bounds = np.array([found.get(name, found[PARENT]) for name in group])
+    bounds = np.array([found.get(name, found[SERVING_PARENT]) for name in group])
     nested = np.zeros_like(bounds)
     for source in sorted(set(table.source)):
         here = table.source == source
         without = calibrate(group[~here], z[~here], table.source[~here])
-        nested[here] = [without.get(name, without[PARENT]) for name in group[here]]
+        nested[here] = [without.get(name, without[SERVING_PARENT]) for name in group[here]]
     print(f"{'group':20s} rows sources  80 %: coverage (sources alike) nested width   95 %: the same      width = high / low, median")
     for name in [*sorted(set(group)), "all"]:
         here = group == name if name != "all" else np.ones(len(z), dtype=bool)
@@ -189,14 +188,14 @@ def intervals(table: Table) -> dict[str, Array]:
             inside, apart = (((q[:, low] <= z) & (z <= q[:, high]))[here] for q in (bounds, nested))
             width = np.exp(np.median(((bounds[:, high] - bounds[:, low]) * scale)[here]))
             line += f"  {np.mean(inside):6.1%} ({np.average(inside, weights=source_weights(table.source[here])):6.1%}) {np.mean(apart):6.1%} {width:6.2f}"
-        print(line + ("" if name in found or name == "all" else f"   takes {PARENT!r}"))
+        print(line + ("" if name in found or name == "all" else f"   takes {SERVING_PARENT!r}"))
     return found
 
 
 def write_intervals(found: dict[str, Array]) -> None:
     """Put the quantiles into the table, the groups of language models as they are."""
     path = DATA / "serving_intervals.csv"
-    old = [row for row in csv.DictReader(path.open(encoding="utf-8")) if not row["group"].startswith(PARENT)]
+    old = [row for row in csv.DictReader(path.open(encoding="utf-8")) if not row["group"].startswith(SERVING_PARENT)]
     source = "validation/fit_forward.py --intervals: conformal quantiles of errors on left-out sources"
     rows = []
     for group, values in found.items():

@@ -22,15 +22,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from interval_fit import Residuals, fit_model, nested_models
 from rightfit import facts
-from rightfit.estimate.intervals import METRIC_FAMILY, PROBABILITIES, IntervalModel, interval_columns
-from rightfit.estimate.regimes import RegimeColumns
+from rightfit.estimate.intervals import METRIC_FAMILY, PROBABILITIES, IntervalModel, RegimeColumns, interval_columns
 from rightfit.facts.devices import architecture_names
 from rightfit.proof.cases.training import training_cases
-from rightfit.proof.folds import predict_left_out, read_folds, substituted
+from rightfit.proof.left_out import predict_left_out, read_folds, substituted
 from rightfit.proof.predict import case_regimes, predict
 from rightfit.proof.score import number
-from rightfit.proof.tables import clean_row
-from rightfit.proof.truth import read_truth
+from rightfit.proof.tables import clean_row, read_truth
 
 VALIDATION = Path(__file__).resolve().parent
 TARGET = VALIDATION.parent / "src" / "rightfit" / "facts" / "data" / "intervals.csv"

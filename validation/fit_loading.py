@@ -22,8 +22,8 @@ from scipy.optimize import least_squares
 from rightfit import facts
 from rightfit.estimate.loading import case_columns, rates
 from rightfit.physics.columns import Array
-from rightfit.proof.loading_predict import GROUPS, values_of
-from rightfit.proof.truth import read_table
+from rightfit.proof.family_predict import GROUPS, values_of
+from rightfit.proof.tables import read_table
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
 FILE = DATA / "coefficients/loading.toml"

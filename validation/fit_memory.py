@@ -25,7 +25,7 @@ from rightfit import facts
 from rightfit.physics.columns import Array, Method
 from rightfit.physics.memory_peak import peak_memory
 from rightfit.proof.cases.training import TrainingCases, training_cases
-from rightfit.proof.truth import read_table
+from rightfit.proof.tables import read_table
 
 GIB = 2.0**30
 FITTED = {

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.estimate import serving
-from rightfit.estimate.serving_intervals import PROBABILITIES, interval_group
+from rightfit.estimate.figures import PROBABILITIES, serving_interval_group
 from rightfit.facts.tables import DATA
 from rightfit.proof.cases.serving import ServingCases, serving_cases
 from rightfit.proof.serving_predict import INFERENCE_METRICS, MEMORY_METRIC, case_doubts, is_generation
@@ -100,7 +100,7 @@ class Data:
         self.measured = np.array([float(row["measured"]) for row in self.rows])
         self.metric = np.array([row["metric"] for row in self.rows])
         self.source = np.array([row["source"] for row in self.rows])
-        self.group = np.array([interval_group(metric) for metric in self.metric])
+        self.group = np.array([serving_interval_group(metric) for metric in self.metric])
         self.doubts = case_doubts(cases)
 
     def predict(self, values: Mapping[str, float], index: NDArray[np.intp] | None = None) -> Array:
@@ -108,7 +108,7 @@ class Data:
         index = np.arange(len(self.rows)) if index is None else index
         parts = [part.take(index) for part in (self.cases.model, self.cases.serve, self.cases.device, self.cases.links)]
         model, serve, device, links = parts
-        times = serving.serving_columns(model, serve, device, links, values=values)  # type: ignore[arg-type]
+        times = serving.served_columns(model, serve, device, links, values=values)  # type: ignore[arg-type]
         found = serving.metric_values(serve, times)  # type: ignore[arg-type]
         memory = sum(serving.peak_memory_bytes(model, serve, device, values).values())  # type: ignore[arg-type]
         found[MEMORY_METRIC] = np.asarray(memory) / 2**30

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from rightfit.estimate import speed
+from rightfit.estimate import training
 from rightfit.facts import tables
 from rightfit.proof.cases.training import TrainingCases, training_cases
-from rightfit.proof.folds import substituted
-from rightfit.proof.truth import read_table
+from rightfit.proof.left_out import substituted
+from rightfit.proof.tables import read_table
 
 FILES = ("compute", "network", "software")
 LOSS_SCALE = 0.16
@@ -105,7 +105,7 @@ class Problem:
     def predict(self) -> np.ndarray:
         """Tokens per second and GPU with the current coefficients."""
         case = self.cases
-        step = speed.step_columns(case.model, case.setup, case.device, case.links)
+        step = training.step_columns(case.model, case.setup, case.device, case.links)
         return case.setup.tokens_per_step / (step.step_s * case.setup.num_gpus)
 
     def log_errors(self) -> np.ndarray:
@@ -209,7 +209,7 @@ def report(problem: Problem, predicted: np.ndarray, *, worst: int = 10) -> None:
         table(column, [(name, np.flatnonzero(np.array(values) == name)) for name in sorted(set(values))], error)
     order = np.argsort(-np.abs(np.log(predicted / problem.measured)))[:worst]
     case = problem.cases
-    step = speed.step_columns(case.model, case.setup, case.device, case.links)
+    step = training.step_columns(case.model, case.setup, case.device, case.links)
     print("\nworst rows")
     for i in order:
         row = rows[i]

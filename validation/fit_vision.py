@@ -24,22 +24,22 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from rightfit import facts
-from rightfit.estimate.vision_predict import (
+from rightfit.estimate.sample_figures import (
     FIT_METRICS,
-    MEMORY_METRIC,
     MEMORY_PARENT,
     PROBABILITIES,
+    SAMPLE_MEMORY_METRIC,
     TIME_PARENT,
     fits_columns,
-    interval_group,
     interval_scale,
-    metric_values,
     parent_of,
     row_doubts,
+    sample_interval_group,
+    sample_metric_values,
 )
 from rightfit.physics.columns import Array
 from rightfit.proof.cases.samples import kind_names, samples_cases
-from rightfit.proof.truth import corrected, read_corrections, read_table
+from rightfit.proof.tables import corrected, read_corrections, read_table
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
 FILE = DATA / "coefficients/vision.toml"
@@ -90,7 +90,7 @@ class Table:
         self.measured = np.array([float(row["measured"]) for row in self.kept])
         self.source = np.array([row["source"] for row in self.kept])
         self.metric = np.array([row["metric"] for row in self.kept])
-        self.group = np.array([interval_group(m, work.modality) for m, work in zip(self.metric, self.cases.works, strict=True)])
+        self.group = np.array([sample_interval_group(m, work.modality) for m, work in zip(self.metric, self.cases.works, strict=True)])
         counts = {name: float(np.sum(self.source == name)) for name in set(self.source)}
         self.weight = np.array([counts[name] ** -0.25 for name in self.source])
         # Rows whose own flags say that the input pipeline set the pace tell nothing about computing: scored, not fitted.
@@ -99,7 +99,7 @@ class Table:
 
     def predict(self, values: dict[str, float]) -> Array:
         with np.errstate(all="ignore"):
-            figures, _ = metric_values(self.cases, values)
+            figures, _ = sample_metric_values(self.cases, values)
         stacked = np.stack([np.broadcast_to(figures[name], len(self.kept)) for name in figures])
         names = {name: i for i, name in enumerate(figures)}
         return np.asarray(stacked[np.array([names[m] for m in self.metric]), np.arange(len(self.metric))], dtype=np.float64)
@@ -123,7 +123,7 @@ def _fit_part(
     spread = np.array([float(str(entries[name]["spread"])) for name in names])
     table, keep = _part(table, keep), np.ones(int(np.sum(keep)), dtype=bool)
     target = np.log(table.measured)
-    noise = MEMORY_NOISE if np.all(table.metric == MEMORY_METRIC) else NOISE
+    noise = MEMORY_NOISE if np.all(table.metric == SAMPLE_MEMORY_METRIC) else NOISE
     pooled = np.array([[POOLS[pool] * (name.partition(".")[0] == pool) for pool in POOLS] for name in names])
     pooled = pooled[:, pooled.any(axis=0)]
 
@@ -149,7 +149,7 @@ def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]], s
     """
     values = {name: float(str(entry["prior"])) for name, entry in entries.items()}
     free = [name for name, entry in entries.items() if float(str(entry["spread"])) > 0]
-    memory = table.metric == MEMORY_METRIC
+    memory = table.metric == SAMPLE_MEMORY_METRIC
     run = table.metric == "time_to_train_min"
     used = set(_moved(table, entries, values, free))
     for rows, names in (
@@ -182,9 +182,9 @@ def report(title: str, groups: np.ndarray, ratio: Array) -> None:
 
 def report_all(title: str, table: Table, ratio: Array) -> None:
     for part, here in (
-        ("rate", ~np.isin(table.metric, (MEMORY_METRIC, "time_to_train_min"))),
+        ("rate", ~np.isin(table.metric, (SAMPLE_MEMORY_METRIC, "time_to_train_min"))),
         ("run", table.metric == "time_to_train_min"),
-        ("memory", table.metric == MEMORY_METRIC),
+        ("memory", table.metric == SAMPLE_MEMORY_METRIC),
     ):
         report(f"{title}: {part} by source", table.source[here], ratio[here])
         report(f"{title}: {part} by group", table.group[here], ratio[here])
@@ -235,8 +235,8 @@ def calibrate(group: np.ndarray, z: Array, source: np.ndarray) -> dict[str, Arra
 
 def row_scale(table: Table) -> Array:
     """How many times as wide as its group's each row's interval is."""
-    memory = table.metric == MEMORY_METRIC
-    (doubts, _), (memory_doubts, unsure) = row_doubts(table.cases, ""), row_doubts(table.cases, MEMORY_METRIC)
+    memory = table.metric == SAMPLE_MEMORY_METRIC
+    (doubts, _), (memory_doubts, unsure) = row_doubts(table.cases, ""), row_doubts(table.cases, SAMPLE_MEMORY_METRIC)
     return interval_scale(np.where(memory, memory_doubts, doubts), np.where(memory, unsure, 0.0), doubt=DOUBT, counter=COUNTER)
 
 
@@ -288,7 +288,7 @@ def feasibility(folder: Path, values: dict[str, float], *, as_stated: bool = Fal
     """Share of published fits / does-not-fit statements that the estimate agrees with."""
     rows = [row for row in table_rows(folder, "vision_oom", as_stated=as_stated) if row["metric"] in FIT_METRICS]
     read = samples_cases(rows)
-    _, found = metric_values(read.cases, values)
+    _, found = sample_metric_values(read.cases, values)
     said = np.array([rows[int(i)]["metric"] == "fits" for i in read.index]) == np.array(
         [float(rows[int(i)]["measured"]) > 0 for i in read.index]
     )

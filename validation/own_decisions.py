@@ -29,11 +29,10 @@ import rightfit
 from fit_calibration import TABLES, VALIDATION, by_figure, fit, lines_of, read_second, write_table
 from rightfit import facts
 from rightfit.errors import RightfitError
-from rightfit.measure.calibration import Law, posterior
-from rightfit.measure.likeness import as_cases, case_of
-from rightfit.proof.folds import predict_left_out, read_folds
+from rightfit.measure.evidence import Law, as_cases, case_of, posterior_of
+from rightfit.proof.left_out import predict_left_out, read_folds
 from rightfit.proof.score import number
-from rightfit.proof.truth import read_truth
+from rightfit.proof.tables import read_truth
 
 PRICES, TABLE = VALIDATION / "card_prices.csv", VALIDATION / "own_decisions.csv"
 FIGURES = ("training-step", "samples-step", "time-per-token", "serving-throughput")
@@ -135,7 +134,7 @@ def _updated(choice: Choice, law: Law, tested: Sequence[int]) -> NDArray[np.floa
     cases = as_cases([case_of(row, row["metric"]) for row in choice.rows])
     index = np.array(tested, dtype=np.intp)
     residual = np.log(choice.cost[index] / choice.guess[index])
-    found = posterior(law, cases.take(index), residual, cases)
+    found = posterior_of(law, cases.take(index), residual, cases)
     believed = choice.guess * np.exp(found.mean)
     believed[index] = choice.cost[index]
     return believed

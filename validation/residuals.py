@@ -25,10 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from numpy.typing import NDArray
 
 from first_contact import STATEMENTS, case_of, number, read_rows
-from rightfit.proof.folds import read_folds, substituted
+from rightfit.proof.case_columns import CONDITIONS, conditions_of
+from rightfit.proof.left_out import read_folds, substituted
 from rightfit.proof.predict import answered
-from rightfit.proof.truth import read_truth
-from rightfit.proof.widths import CONDITIONS, conditions_of
+from rightfit.proof.tables import read_truth
 
 VALIDATION = Path(__file__).resolve().parent
 SECOND = VALIDATION / "residuals" / "second.csv"

@@ -24,10 +24,12 @@ from typing import Any
 VALIDATION = Path(__file__).resolve().parent
 sys.path.insert(0, str(VALIDATION.parent / "src"))
 
-from rightfit.proof import score  # noqa: E402 (the rival's environment does not have rightfit installed)
-from rightfit.proof.folds import predict_left_out, read_folds  # noqa: E402
-from rightfit.proof.tables import cell_text  # noqa: E402
-from rightfit.proof.truth import read_truth  # noqa: E402
+from rightfit.proof import score
+from rightfit.proof.left_out import predict_left_out, read_folds
+from rightfit.proof.tables import (
+    cell_text,
+    read_truth,
+)
 
 Row = Mapping[str, Any]
 Answer = dict[str, Any]

@@ -36,12 +36,15 @@ VALIDATION = Path(__file__).resolve().parent
 sys.path.insert(0, str(VALIDATION.parent / "src"))
 sys.path.insert(0, str(VALIDATION))
 
-from rightfit.proof import score  # noqa: E402 (the rival's environment does not have rightfit installed)
-from rightfit.proof.cases.serving import architecture  # noqa: E402
-from rightfit.proof.figures import family  # noqa: E402
-from rightfit.proof.tables import cell_text, clean_row  # noqa: E402
-from rightfit.proof.truth import read_truth  # noqa: E402
-from rivals import merge_lines, paired_cells, score_cells, whole, write, write_paired  # noqa: E402
+from rightfit.proof import score
+from rightfit.proof.cases.serving import architecture
+from rightfit.proof.figures import family
+from rightfit.proof.tables import (
+    cell_text,
+    clean_row,
+    read_truth,
+)
+from rivals import merge_lines, paired_cells, score_cells, whole, write, write_paired
 
 Row = Mapping[str, Any]
 Answer = dict[str, Any]

@@ -10,7 +10,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rightfit.search import answer, verdict
+from rightfit.search import answer, servers
 
 if TYPE_CHECKING:
     from rightfit.export import Job
@@ -37,8 +37,7 @@ class Plan(answer.Plan):
 
         `pareto`: instead the points of the Pareto front of cost and time. Raises MissingComponentError where neither library is installed.
         """
-        from rightfit.explain.documents import flat_option, flat_point
-        from rightfit.explain.frames import data_frame
+        from rightfit.explain.voices import data_frame, flat_option, flat_point
 
         return data_frame(map(flat_point, self.pareto) if pareto else map(flat_option, self.options), backend=backend)
 
@@ -69,8 +68,8 @@ class Plan(answer.Plan):
         return job_of(plan_document(self.to_dict()), rank=option, settings=ExportSettings(**settings))
 
 
-class Verdict(verdict.Verdict):
-    __doc__ = verdict.Verdict.__doc__
+class Verdict(servers.Verdict):
+    __doc__ = servers.Verdict.__doc__
     __slots__ = ()
 
     def to_html(self, lang: Lang | None = None, *, everything: bool = False, whole: bool = False) -> str:
@@ -90,12 +89,12 @@ def plan_of(found: answer.Plan) -> Plan:
     return Plan(**_fields(found))
 
 
-def verdict_of(found: verdict.Verdict) -> Verdict:
+def verdict_of(found: servers.Verdict) -> Verdict:
     """The record of a verdict, with what can be done with it."""
     return Verdict(**_fields(found))
 
 
-def _fields(found: answer.Plan | verdict.Verdict) -> dict[str, Any]:
+def _fields(found: answer.Plan | servers.Verdict) -> dict[str, Any]:
     return {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
 
 

@@ -14,7 +14,7 @@ from rightfit.messages import Message
 if TYPE_CHECKING:
     from rightfit.answers import Plan, Verdict
     from rightfit.catalog import Catalog
-    from rightfit.catalog.check_answers import CheckResult
+    from rightfit.catalog.verdicts import CheckResult
     from rightfit.facts import Accelerator, Dataset, Model
     from rightfit.fleet.result import FleetPlan
     from rightfit.fleet.ways import Search
@@ -73,7 +73,7 @@ def _planned(
     if runs is None:
         found = search_plan(read_workload(workload, wishes), catalog=catalog, simulate=simulate, top=shown)
     else:
-        from rightfit.measure.planning import MOST_OPTIONS, with_runs
+        from rightfit.measure.own_runs import MOST_OPTIONS, with_runs
 
         evidence = _evidence(runs)
         found = search_plan(read_workload(workload, wishes), catalog=catalog, simulate=simulate, top=max(shown, MOST_OPTIONS))
@@ -87,7 +87,7 @@ def _planned(
 
 def _evidence(runs: str | Path) -> Evidence:
     from rightfit.measure.store import runs_at
-    from rightfit.proof.own_runs import evidence
+    from rightfit.proof.predict import evidence
 
     return evidence(runs_at(runs))
 
@@ -109,7 +109,7 @@ def estimate(
     found = estimate_one(read_workload(workload, wishes), on=on, nodes=nodes, catalog=catalog)
     if runs is None:
         return plan_of(found)
-    from rightfit.measure.planning import with_runs
+    from rightfit.measure.own_runs import with_runs
 
     return plan_of(with_runs(found, _evidence(runs), top=len(found.options)))
 
@@ -121,11 +121,11 @@ def resize(runs: str | Path | Sequence[Run], /, *, tests: int = 2, catalog: Cata
     taken from the runs. `tests`: how many more trials may be spent.
     """
     from rightfit.errors import InputError
-    from rightfit.measure.planning import with_runs
+    from rightfit.measure.own_runs import with_runs
     from rightfit.measure.record import wishes_of
     from rightfit.measure.resizing import MOST_OPTIONS, resize
     from rightfit.measure.store import runs_at
-    from rightfit.proof.own_runs import evidence
+    from rightfit.proof.predict import evidence
     from rightfit.proof.predict import predict as predict_rows
 
     records = runs_at(runs) if isinstance(runs, str | Path) else list(runs)
@@ -185,8 +185,8 @@ def fleet(
 
 
 def _elsewhere(on: str, workers: int | None, catalog: Catalog | None) -> Search:
-    from rightfit.spread.naming import place_of
-    from rightfit.spread.work import list_prices_only, searched
+    from rightfit.spread.pieces import list_prices_only, searched
+    from rightfit.spread.places import place_of
 
     place = place_of(on, workers=workers)
     list_prices_only(catalog is not None)
@@ -195,7 +195,7 @@ def _elsewhere(on: str, workers: int | None, catalog: Catalog | None) -> Search:
 
 def read_workload(workload: Workload | str | Path | None, wishes: Mapping[str, Any]) -> Workload:
     """A Workload from any of the forms that `plan` takes. A model of the user's own is counted here: module:function runs their code."""
-    from rightfit.search.own_model import settle_own_model
+    from rightfit.search.request_checks import settle_own_model
 
     return settle_own_model(_as_workload(workload, wishes))
 
@@ -225,7 +225,7 @@ def predict(rows: Iterable[Mapping[str, Any]], *, runs: str | Path | None = None
     if runs is None:
         return predict_rows(list(rows))
     from rightfit.measure.store import runs_at
-    from rightfit.proof.own_runs import predict_with_runs
+    from rightfit.proof.predict import predict_with_runs
 
     return predict_with_runs(list(rows), runs_at(runs))
 
@@ -244,8 +244,8 @@ def predict_table(
     `on`: "here", "processes" (of this machine), "ray" (a Ray cluster that is known here, else one that is started) or "ray:HOST:PORT"; the numbers are
     the same everywhere. `workers`: how many are at work at once. `runs` as in `plan`. `progress(done, all, rows_per_s)` is called after each piece.
     """
-    from rightfit.spread.naming import place_of
-    from rightfit.spread.work import predict_table as predict_pieces
+    from rightfit.spread.pieces import predict_table as predict_pieces
+    from rightfit.spread.places import place_of
 
     place, known = place_of(on, workers=workers), _evidence(runs) if runs is not None else None
     return predict_pieces(Path(source), Path(out), place=place, evidence=known, progress=progress or (lambda *_: None))
@@ -265,8 +265,8 @@ def plan_table(
 
     As `predict_table` otherwise. Prices of one's own are read by this process alone: with a price book the place is "here".
     """
-    from rightfit.spread.naming import place_of
-    from rightfit.spread.work import plan_table as plan_pieces
+    from rightfit.spread.pieces import plan_table as plan_pieces
+    from rightfit.spread.places import place_of
 
     place = place_of(on, workers=workers)
     return plan_pieces(Path(source), Path(out), place=place, wishes=wishes, price_book=price_book, progress=progress or (lambda *_: None))
@@ -275,7 +275,7 @@ def plan_table(
 def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]:
     """Does this server, accelerator, claim ("g5.xlarge=T4") or rule of thumb ("RAM >= 4x VRAM") hold, and what is right or nearest?"""
     from rightfit.catalog.check import check as check_claims
-    from rightfit.explain.lookup import rule_lookup
+    from rightfit.explain.rule_lookup import rule_lookup
 
     asked = [claims] if isinstance(claims, str) else list(claims)
     return check_claims(asked, catalog=catalog, rule=lambda query: rule_lookup(query, catalog=catalog))

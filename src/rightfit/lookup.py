@@ -10,8 +10,8 @@ from rightfit.units import normalize
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferFilter, ServerTable
-    from rightfit.catalog.history import PricePoint
     from rightfit.catalog.market import PriceList, ServerList
+    from rightfit.catalog.refresh_rows import PricePoint
     from rightfit.facts import Accelerator, Dataset, Model
     from rightfit.search.answer import Section
 
@@ -115,7 +115,7 @@ def value(
     """Servers with accelerators, each at its cheapest sound offer, best value first; on demand where no purchase mode is named."""
     import dataclasses
 
-    from rightfit.planner.value import value_rows
+    from rightfit.planner.cards import value_rows
 
     market = catalog or _open()
     chosen = _filter(cloud=cloud, region=region, country=country, gpu=gpu, purchase=purchase or "on-demand")
@@ -144,7 +144,7 @@ def prices(
     import numpy as np
 
     from rightfit.catalog.market import PriceList
-    from rightfit.catalog.queries import first_offers
+    from rightfit.catalog.offers import first_offers
 
     market = catalog or _open()
     words = _words(query)
@@ -180,15 +180,15 @@ def price_history(
     catalog: Catalog | None = None,
 ) -> list[PricePoint]:
     """How the prices moved that `prices` gives: every price with the dates at which it was seen, oldest first."""
-    from rightfit.catalog import history
+    from rightfit.catalog import refresh_rows
 
     market = catalog or _open()
     found = prices(query, cloud=cloud, region=region, country=country, gpu=gpu, purchase=purchase, catalog=market)
-    return history.price_history(found.rows())
+    return refresh_rows.price_history(found.rows())
 
 
 def _open() -> Catalog:
-    from rightfit.search.priced import open_priced
+    from rightfit.search.offers import open_priced
 
     return open_priced()
 
@@ -200,10 +200,10 @@ def ways_to_buy(query: str, *, region: Names = (), office_hours: float | None = 
 
     from rightfit.catalog import open_catalog
     from rightfit.errors import InputError
-    from rightfit.search.money_parts import section_of
+    from rightfit.search.bill import section_of
     from rightfit.search.offers import read_market
     from rightfit.search.purchase import cheapest_region, how_to_buy
-    from rightfit.search.verdict import find_server
+    from rightfit.search.servers import find_server
 
     if not query.strip():
         raise InputError(Message("units.no_server"), field="query")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from fakes.tiny import write_tiny_package
 
-from rightfit.catalog import Catalog, OfferFilter, amending, amendments, open_catalog, package_data, report, tables
+from rightfit.catalog import Catalog, OfferFilter, amendments, open_catalog, packed_tables, report, tables
 from rightfit.errors import CatalogError
 
 SAID = ",a price page,2026-10-01,looked at"
@@ -37,7 +37,7 @@ def write(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     """Give tables of amendments to a package of two clouds."""
     folder = tmp_path / "data"
     shutil.copytree(tiny, folder)
-    monkeypatch.setattr(package_data, "_FOLDER", folder)
+    monkeypatch.setattr(packed_tables, "_FOLDER", folder)
 
     def put(topic: str = "topic", **files: str) -> None:
         for name, text in files.items():
@@ -80,40 +80,40 @@ def sold(catalog: Catalog, **wanted: str) -> list[dict[str, Any]]:
 
 
 def test_the_bundled_amendments_are_sound(catalog: Catalog) -> None:
-    problems = amending.problems() or report.amendment_findings(catalog.verify())
+    problems = amendments.problems() or report.amendment_findings(catalog.verify())
     assert not problems, "; ".join(problems)
 
 
 @pytest.mark.parametrize("name", amendments.TABLES)
 def test_the_columns_of_each_table_are_known(name: str) -> None:
     rule = amendments.TABLES[name]
-    assert rule.columns == tuple(package_data.load_unamended(name))
+    assert rule.columns == tuple(packed_tables.load_unamended(name))
     assert {*rule.key, *rule.needed, *rule.usual, *rule.numbers, *rule.may_be_empty} <= set(rule.columns)
 
 
 @pytest.mark.parametrize("name", [name for name in amendments.TABLES if name != "discounts"])
 def test_a_key_names_one_row(name: str) -> None:
-    columns = package_data.load_unamended(name)
+    columns = packed_tables.load_unamended(name)
     keys = list(zip(*(columns[column].texts() for column in amendments.TABLES[name].key), strict=True))
     assert len(keys) == len(set(keys))
 
 
 def test_without_amendments_nothing_changes(write: Write) -> None:
     write()
-    assert package_data.fingerprint() == package_data.manifest()["fingerprint"]
-    assert amending.problems() == []
-    packed = package_data.load_unamended("prices")
-    assert amending.amended("prices", packed) is packed
+    assert packed_tables.fingerprint() == packed_tables.manifest()["fingerprint"]
+    assert amendments.problems() == []
+    packed = packed_tables.load_unamended("prices")
+    assert amendments.amended("prices", packed) is packed
 
 
 # ---- what a row does -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_server_and_its_price_are_offered(write: Write, market: Callable[[], Catalog]) -> None:
-    before = package_data.fingerprint()
+    before = packed_tables.fingerprint()
     write(servers=SERVER, prices=PRICE)
-    assert package_data.fingerprint() != before
-    assert amending.problems() == []
+    assert packed_tables.fingerprint() != before
+    assert amendments.problems() == []
     catalog = market()
     [offer] = sold(catalog, instance_type="9H100.99V")
     assert (offer["price_usd_per_h"], offer["as_of"], offer["source"]) == (21.5, "2026-10-01", "a price page")
@@ -175,15 +175,15 @@ def test_each_table_takes_a_row(write: Write, market: Callable[[], Catalog]) -> 
         cells[last] = {"purchase": "reserved-3y", "tier_from_gb": "123456"}.get(last, "new")
         line = ",".join(f'"{text}"' for text in cells.values())
         write(name, **{name: ",".join(cells) + "\n" + line + "\n"})
-    before = {name: len(package_data.load_unamended(name)["provider"].codes) for name in amendments.TABLES}
-    problems = [text for text in amending.problems() if "servers has no" not in text and "regions has no" not in text]
+    before = {name: len(packed_tables.load_unamended(name)["provider"].codes) for name in amendments.TABLES}
+    problems = [text for text in amendments.problems() if "servers has no" not in text and "regions has no" not in text]
     assert problems == []
     assert {name: len(rows(name)) for name in amendments.TABLES} == {name: count + 1 for name, count in before.items()}
     assert len(market().servers()) == before["servers"] + 1
 
 
 def row_to_copy(name: str) -> dict[str, str]:
-    columns = package_data.load_unamended(name)
+    columns = packed_tables.load_unamended(name)
     return {column: values.texts()[0] for column, values in columns.items()}
 
 
@@ -225,7 +225,7 @@ def row_to_copy(name: str) -> dict[str, str]:
 )
 def test_what_is_wrong_is_said_in_one_line_with_its_place(write: Write, files: dict[str, str], said: str) -> None:
     write(**files)
-    problems = amending.problems()
+    problems = amendments.problems()
     assert any(said in problem for problem in problems), problems
     assert all(problem.startswith("catalog/data/amendments/topic/") and "\n" not in problem for problem in problems)
 
@@ -259,13 +259,13 @@ def script() -> ModuleType:
 def test_unpacked_and_packed_again_is_the_same_to_the_byte(write: Write, script: ModuleType, tmp_path: Path) -> None:
     write()
     script.unpack(tmp_path / "text", amended=False)
-    script.pack(tmp_path / "text", target=package_data._FOLDER)  # the small package has amended rows at its ends
-    shutil.copytree(package_data._FOLDER, tmp_path / "again")
+    script.pack(tmp_path / "text", target=packed_tables._FOLDER)  # the small package has amended rows at its ends
+    shutil.copytree(packed_tables._FOLDER, tmp_path / "again")
     first = script.pack(tmp_path / "text", target=tmp_path / "again")
     script.unpack(tmp_path / "text", amended=False)
     assert script.pack(tmp_path / "text", target=tmp_path / "again") == first
     for name in script.SOURCES:
-        packed = package_data._FOLDER / f"{name}.pack"
+        packed = packed_tables._FOLDER / f"{name}.pack"
         assert (tmp_path / "again" / f"{name}.pack").read_bytes() == packed.read_bytes(), name
 
 
@@ -277,7 +277,7 @@ def test_the_bundled_tables_come_back_cell_by_cell(script: ModuleType, tmp_path:
     for name, (file, order) in script.SOURCES.items():
         columns, rows = script.read_rows(tmp_path / "text" / file)
         rows.sort(key=lambda row, order=order: tuple(row[column] for column in order))
-        packed = package_data.load_unamended(name)
+        packed = packed_tables.load_unamended(name)
         assert columns == list(packed)
         assert all([row[column] for row in rows] == packed[column].texts() for column in columns), name
 
@@ -286,8 +286,8 @@ def test_folded_amendments_give_the_same_market(write: Write, script: ModuleType
     write(servers=SERVER, prices=PRICE)
     write("later", prices="action,provider,instance_type,region,purchase,source,as_of,note\nretire,verda,*,*,spot" + SAID + "\n")
     before = sold(market())
-    script.fold(package_data._FOLDER)
-    assert package_data.amendment_files() == {}
+    script.fold(packed_tables._FOLDER)
+    assert packed_tables.amendment_files() == {}
     assert sold(market()) == before
     assert before
 
@@ -296,8 +296,8 @@ def test_some_topics_are_folded_and_the_others_stay(write: Write, script: Module
     write(servers=SERVER)
     write("later", prices="action,provider,instance_type,region,purchase,source,as_of,note\nretire,verda,*,*,spot" + SAID + "\n")
     before = sold(market())
-    script.fold(package_data._FOLDER, topics=["topic"])
-    assert set(package_data.amendment_files()) == {"later/prices.csv"}
+    script.fold(packed_tables._FOLDER, topics=["topic"])
+    assert set(packed_tables.amendment_files()) == {"later/prices.csv"}
     assert sold(market()) == before
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from rightfit.catalog import Catalog
 from rightfit.catalog.check import check
-from rightfit.catalog.check_answers import CheckResult
-from rightfit.catalog.claims import parse_claims
+from rightfit.catalog.server_names import parse_claims
+from rightfit.catalog.verdicts import CheckResult
 from rightfit.errors import InputError
 
 GIB = 2.0**30

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from rightfit.catalog import Catalog, OfferFilter, build, integrity, tables
 from rightfit.catalog.integrity import CheckedMarket, Finding, run_checks
 from rightfit.catalog.offers import PURCHASE_CODES
+from rightfit.catalog.packed_tables import rules
 
-RULE = tables.rules()
+RULE = rules()
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rightfit.catalog import Catalog, OfferFilter, package_data, tables
+from rightfit.catalog import Catalog, OfferFilter, packed_tables, tables
 from rightfit.catalog.charges import BASES, EgressPrice, EgressTier
 from rightfit.catalog.names import resolve_provider
 from rightfit.errors import UnknownNameError
@@ -199,7 +199,7 @@ def test_status_counts_and_dates_everything(catalog: Catalog) -> None:
     servers, prices = tables.load_packed("servers"), tables.load_packed("prices")
     assert (status.servers, status.prices) == (len(servers["provider"]), len(prices["provider"]))
     assert status.quarantined_prices == 17  # each was looked at (tests/catalog/test_integrity.py)
-    assert status.rows["interruptions"] == len(package_data.load_unamended("interruptions")["provider"])
+    assert status.rows["interruptions"] == len(packed_tables.load_unamended("interruptions")["provider"])
     assert status.newest == tables.newest_date(prices["as_of"].labels).isoformat()
     by_name = {entry.provider: entry for entry in status.providers}
     assert set(by_name) == set(servers["provider"].labels)
@@ -214,7 +214,7 @@ def test_status_counts_and_dates_everything(catalog: Catalog) -> None:
 
 
 def test_the_history_of_a_bundled_price_shows_what_it_was_before(catalog: Catalog) -> None:
-    from rightfit.catalog.history import price_history
+    from rightfit.catalog.refresh_rows import price_history
 
     for provider, name, before, now in (
         ("nebius", "gpu-b200-sxm_8gpu-160vcpu-1792gb", 44.0, 68.0),

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rightfit.catalog import package_data, tables
+from rightfit.catalog import packed_tables, tables
 
 NOTICE = (Path(__file__).parents[2] / "NOTICE").read_text(encoding="utf-8")
-WITH_SOURCE = [name for name in package_data.manifest()["tables"] if "source" in tables.load_packed(name)]
+WITH_SOURCE = [name for name in packed_tables.manifest()["tables"] if "source" in tables.load_packed(name)]
 
 
 @pytest.mark.parametrize("name", WITH_SOURCE)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rightfit.catalog import open_catalog, package_data
-from rightfit.catalog.pack import decode_table, encode_table
+from rightfit.catalog import open_catalog, packed_tables
+from rightfit.catalog.packed_tables import decode_table, encode_table
 from rightfit.errors import CatalogError
 
 CELLS = st.text(alphabet=st.characters(blacklist_characters="\n", blacklist_categories=("Cs",)), max_size=8)
@@ -63,27 +63,27 @@ def test_line_breaks_are_refused_in_long_text_columns() -> None:
     ],
 )
 def test_the_package_carries_every_row(name: str, rows: int) -> None:
-    table = package_data.load_unamended(name)
+    table = packed_tables.load_unamended(name)
     [packed] = {len(column.codes) for column in table.values()}
-    assert packed == package_data.manifest()["tables"][name]["rows"]
+    assert packed == packed_tables.manifest()["tables"][name]["rows"]
     assert packed >= rows * 0.95  # retired rows go
 
 
 def test_the_package_data_is_small() -> None:
-    assert sum(entry["bytes"] for entry in package_data.manifest()["tables"].values()) < 1_000_000
+    assert sum(entry["bytes"] for entry in packed_tables.manifest()["tables"].values()) < 1_000_000
 
 
 @pytest.mark.parametrize("damage", ["truncated", "garbage", "gone"])
 def test_a_damaged_package_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
     folder = tmp_path / "data"
-    shutil.copytree(package_data._FOLDER, folder)
+    shutil.copytree(packed_tables._FOLDER, folder)
     prices = folder / "prices.pack"
     if damage == "gone":
         prices.unlink()
     else:
         whole = prices.read_bytes()
         prices.write_bytes(whole[: len(whole) // 2] if damage == "truncated" else b"garbage" * 1000)
-    monkeypatch.setattr(package_data, "_FOLDER", folder)
+    monkeypatch.setattr(packed_tables, "_FOLDER", folder)
     with pytest.raises(CatalogError, match="reinstall rightfit"):
         open_catalog(tmp_path / "c.sqlite")
 
@@ -91,7 +91,7 @@ def test_a_damaged_package_is_said_to_be(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_rules_belong_to_the_fingerprint() -> None:
     """A rule changed by hand without `scripts/build_catalog.py stamp` would leave old stores in use."""
     digest = hashlib.sha256()
-    for name in package_data.manifest()["tables"]:
-        digest.update(hashlib.sha256(package_data.data_bytes(f"{name}.pack")).hexdigest().encode())
-    digest.update(hashlib.sha256(package_data.data_bytes("rules.toml")).hexdigest().encode())
-    assert package_data.manifest()["fingerprint"] == digest.hexdigest(), "rules.toml has changed; run scripts/build_catalog.py stamp"
+    for name in packed_tables.manifest()["tables"]:
+        digest.update(hashlib.sha256(packed_tables.data_bytes(f"{name}.pack")).hexdigest().encode())
+    digest.update(hashlib.sha256(packed_tables.data_bytes("rules.toml")).hexdigest().encode())
+    assert packed_tables.manifest()["fingerprint"] == digest.hexdigest(), "rules.toml has changed; run scripts/build_catalog.py stamp"

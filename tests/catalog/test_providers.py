@@ -14,8 +14,7 @@ from fakes import clouds
 from fakes.server import Fake, running
 
 from rightfit.catalog import providers
-from rightfit.catalog.providers.base import InterruptionRow, Known, KnownServer, MarketRow, PriceRow, Row, ServerRow
-from rightfit.catalog.providers.client import Client, Pace
+from rightfit.catalog.providers.base import Client, InterruptionRow, Known, KnownServer, MarketRow, Pace, PriceRow, Row, ServerRow
 from rightfit.errors import NetworkError, UnknownNameError
 
 pytest.importorskip("httpx")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rightfit.catalog import Catalog
-from rightfit.catalog.quotas import read_quota, worst_excess
+from rightfit.catalog.sellers import read_quota, worst_excess
 from rightfit.errors import QuantityError
 
 

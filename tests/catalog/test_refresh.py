@@ -17,8 +17,8 @@ from fakes.server import Fake, Reply, running
 from fakes.tiny import write_tiny_package
 
 import rightfit
-from rightfit.catalog import Catalog, OfferFilter, history, open_catalog, overlay, package_data, pointer, refresh, store
-from rightfit.catalog.providers.client import Pace
+from rightfit.catalog import Catalog, OfferFilter, build, open_catalog, packed_tables, refresh, refresh_rows, store
+from rightfit.catalog.providers.base import Pace
 from rightfit.errors import CatalogError, UnknownNameError
 
 pytest.importorskip("httpx")
@@ -40,7 +40,7 @@ def fake() -> Iterator[Fake]:
 
 @pytest.fixture(autouse=True)
 def _own_world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake: Fake, tiny_package: Path) -> None:
-    monkeypatch.setattr(package_data, "_FOLDER", tiny_package)
+    monkeypatch.setattr(packed_tables, "_FOLDER", tiny_package)
     monkeypatch.setenv("RIGHTFIT_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("RIGHTFIT_DATA_DIR", raising=False)
     for name, value in environment(fake).items():
@@ -76,7 +76,7 @@ def state() -> tuple[str, float, int]:
     """What a user sees: the store, the sum of its prices, their number."""
     catalog = open_catalog()
     table = catalog.all_offers()
-    return pointer.current(), float(table.price_usd_per_h.sum()), len(table)
+    return packed_tables.current(), float(table.price_usd_per_h.sum()), len(table)
 
 
 # ---- what comes in ----------------------------------------------------------------------------------------------------------------
@@ -231,9 +231,9 @@ def test_a_clock_before_the_newest_price_is_refused(fake: Fake, monkeypatch: pyt
 # ---- what is remembered -----------------------------------------------------------------------------------------------------------
 
 
-def points(name: str, purchase: str) -> list[history.PricePoint]:
+def points(name: str, purchase: str) -> list[refresh_rows.PricePoint]:
     rows = open_catalog().prices(EVERY, name=name, limit=None).rows()
-    return [point for point in history.price_history(rows) if point.purchase == purchase]
+    return [point for point in refresh_rows.price_history(rows) if point.purchase == purchase]
 
 
 def test_history_holds_each_change_with_its_dates(fake: Fake) -> None:
@@ -252,9 +252,9 @@ def test_history_holds_each_change_with_its_dates(fake: Fake) -> None:
 def test_unchanged_prices_add_nothing_to_the_history(fake: Fake) -> None:
     fake.answers["verda"] = clouds.verda({key: value * 1.1 for key, value in bundled("verda").items()})
     run("verda")
-    rows = overlay.num_rows(overlay.load(pointer.current())[overlay.HISTORY])
+    rows = build.num_rows(build.load(packed_tables.current())[build.HISTORY])
     assert run("verda")["verda"].changed == 0
-    assert overlay.num_rows(overlay.load(pointer.current())[overlay.HISTORY]) == rows
+    assert build.num_rows(build.load(packed_tables.current())[build.HISTORY]) == rows
 
 
 # ---- interruptions and rivals -----------------------------------------------------------------------------------------------------
@@ -294,8 +294,8 @@ def test_damaged_refreshed_prices_cost_one_warning_and_a_refresh_repairs_them(fa
     before = state()
     offer(fake, factor=1.1)
     run("verda")
-    generation = pointer.current()
-    path = pointer.folder() / generation / "prices.pack"
+    generation = packed_tables.current()
+    path = packed_tables.folder() / generation / "prices.pack"
     path.write_bytes(path.read_bytes()[:-20])
     store.store_path().unlink()
     assert state()[1:] == before[1:]
@@ -308,10 +308,10 @@ def test_damaged_refreshed_prices_cost_one_warning_and_a_refresh_repairs_them(fa
 def test_the_same_prices_again_do_not_touch_the_generation_that_counts(fake: Fake) -> None:
     offer(fake)
     run("verda")
-    first = pointer.folder() / pointer.current() / "prices.pack"
+    first = packed_tables.folder() / packed_tables.current() / "prices.pack"
     inode = first.stat().st_ino
     assert run("verda")["verda"].changed == 0
-    assert pointer.folder() / pointer.current() / "prices.pack" == first
+    assert packed_tables.folder() / packed_tables.current() / "prices.pack" == first
     assert first.stat().st_ino == inode
 
 
@@ -320,7 +320,7 @@ def test_old_generations_and_their_stores_are_removed(fake: Fake, tmp_path: Path
         offer(fake, factor=1.0 + (factor - 1.0) / 10)
         run("verda")
         time.sleep(0.01)
-    kept = [path for path in pointer.folder().iterdir() if path.is_dir() and path.name != "work"]
+    kept = [path for path in packed_tables.folder().iterdir() if path.is_dir() and path.name != "work"]
     assert len(kept) == 2
     assert len(list(tmp_path.glob("catalog-*-*-*.sqlite"))) == 2
 
@@ -329,7 +329,7 @@ KILLS = """
 import json, os, random, signal, sys, time
 from pathlib import Path
 from rightfit.catalog import open_catalog, package_data, pointer, refresh
-from rightfit.catalog.providers.client import Pace
+from rightfit.catalog.providers.base import Pace
 import httpx, tenacity
 package_data._FOLDER = Path(sys.argv[1])
 def go():
@@ -448,5 +448,5 @@ def test_two_commands_at_once(fake: Fake, cli: Callable[..., tuple[int, str, str
 
 def test_the_catalog_type_is_the_same(catalog: Catalog) -> None:
     """Without refreshed prices nothing changes: a store by path holds the bundled ones."""
-    assert pointer.current() == ""
+    assert packed_tables.current() == ""
     assert len(catalog.servers()) > 0

@@ -16,8 +16,7 @@ import pytest
 import rightfit
 from rightfit import kept
 from rightfit.catalog import open_catalog, store
-from rightfit.catalog.layout import SCHEMA_VERSION
-from rightfit.catalog.package_data import fingerprint
+from rightfit.catalog.packed_tables import SCHEMA_VERSION, fingerprint
 from rightfit.errors import CatalogError
 
 COUNT_OFFERS = "from rightfit.catalog import open_catalog; print(len(open_catalog().offers()))"

@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rightfit.catalog import Catalog, OfferFilter, build, integrity, tables, twins
+from rightfit.catalog import Catalog, OfferFilter, build, integrity, tables
 from rightfit.catalog.check import check
 from rightfit.catalog.integrity import CheckedMarket
 from rightfit.catalog.offers import PRICE_KINDS, PURCHASE_CODES
+from rightfit.catalog.packed_tables import rules
 from rightfit.cli import main
 
-RULE = tables.rules()["checks"]["check_price_superseded"]
+RULE = rules()["checks"]["check_price_superseded"]
 TABLE = Path(__file__).parents[1] / "data/stale_twins.csv"
 EVERYTHING = OfferFilter(has_accelerator=None, include_slices=True, include_not_recommended=True, include_quarantined=True)
 CRUSOE = ("a100-80gb.1x", "a100-80gb.2x", "a100-80gb.4x", "a100-80gb.8x", "l40s-48gb.1x", "l40s-48gb.2x")
@@ -140,8 +141,8 @@ def test_the_checks_say_the_same_of_the_store_as_at_its_build(catalog: Catalog) 
 @pytest.fixture(scope="module")
 def market() -> CheckedMarket:
     regions = tables.region_table(tables.load_packed("regions"))
-    servers = tables.server_table(tables.load_packed("servers"), rule=tables.rules())
-    prices = tables.price_columns(tables.load_packed("prices"), servers=servers, regions=regions, rule=tables.rules())
+    servers = tables.server_table(tables.load_packed("servers"), rule=rules())
+    prices = tables.price_columns(tables.load_packed("prices"), servers=servers, regions=regions, rule=rules())
     return CheckedMarket(servers, prices, regions, build.accelerator_memory())
 
 
@@ -167,7 +168,7 @@ def with_prices(market: CheckedMarket, **columns: Any) -> CheckedMarket:
 
 def superseded(market: CheckedMarket) -> set[int]:
     sound = np.ones(len(market.prices), dtype=np.bool_)
-    return set(twins.superseded(market.servers, market.prices, market.regions, sound=sound, rule=RULE))
+    return set(tables.superseded(market.servers, market.prices, market.regions, sound=sound, rule=RULE))
 
 
 @pytest.mark.parametrize(
@@ -237,17 +238,17 @@ def test_what_may_not_lead_does_not_replace_what_may(market: CheckedMarket, chan
         market = dataclasses.replace(market, servers=dataclasses.replace(market.servers, not_recommended=tuple(reasons)))
     else:
         sound[new] = False
-    assert not set(twins.superseded(market.servers, market.prices, market.regions, sound=sound, rule=RULE)) & set(old)
+    assert not set(tables.superseded(market.servers, market.prices, market.regions, sound=sound, rule=RULE)) & set(old)
 
 
 def test_a_server_with_another_price_that_holds_is_no_former_name(market: CheckedMarket) -> None:
     rows = rows_of(market, "crusoe", "l40s-48gb.1x")
     sound = np.ones(len(market.prices), dtype=np.bool_)
-    newer = twins.superseded(market.servers, market.prices, market.regions, sound=sound, rule=RULE)
+    newer = tables.superseded(market.servers, market.prices, market.regions, sound=sound, rule=RULE)
     server = int(market.prices.server_index[rows[0]])
-    assert twins.marked(market.servers, market.prices, newer, sound=sound).not_recommended[server] == "superseded by 1x_L40S"
+    assert tables.marked(market.servers, market.prices, newer, sound=sound).not_recommended[server] == "superseded by 1x_L40S"
     del newer[rows[0]]
-    assert twins.marked(market.servers, market.prices, newer, sound=sound).not_recommended[server] == ""
+    assert tables.marked(market.servers, market.prices, newer, sound=sound).not_recommended[server] == ""
 
 
 def test_the_rule_runs_with_the_other_checks() -> None:

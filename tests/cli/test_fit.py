@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rightfit import facts
-from rightfit.planner import fit as verb
+from rightfit.planner import cards as verb
 
 SMALL = ("Qwen/Qwen2.5-0.5B", "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-405B")
 
@@ -46,7 +46,7 @@ def test_every_card_of_the_fact_base_is_answered(run: Any, monkeypatch: pytest.M
 
 @pytest.mark.usefixtures("_few_models")
 def test_more_memory_and_more_cards_never_hold_less() -> None:
-    from rightfit.search.own_machine import Machine
+    from rightfit.search.ownership import Machine
 
     def held(gpu: str, count: int = 1) -> set[tuple[str, str]]:
         return {(one.model, one.way) for one in verb.fits_of(Machine(gpu, count, "")) if one.fits}
@@ -59,7 +59,7 @@ def test_more_memory_and_more_cards_never_hold_less() -> None:
 @pytest.mark.usefixtures("_few_models")
 def test_the_host_beside_the_card_is_not_asked() -> None:
     """192 GiB of card tune eight billion parameters in full, whatever host memory is assumed of a home machine."""
-    from rightfit.search.own_machine import Machine
+    from rightfit.search.ownership import Machine
 
     found = {(one.model, one.way): one.fits for one in verb.fits_of(Machine("MI300X", 1, ""), task="finetune")}
     assert found["meta-llama/Llama-3.1-8B", "full"]

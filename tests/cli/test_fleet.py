@@ -155,12 +155,11 @@ def test_a_hundred_thousand_jobs_get_one_line_at_once(run: Any, tmp_path: Path) 
 
 def test_runs_move_the_hours_of_the_jobs_that_they_are_of(tmp_path: Path) -> None:
     from rightfit import api
-    from rightfit.fleet.own_runs import calibrated
     from rightfit.fleet.planning import questions_of
     from rightfit.fleet.reading import read_fleet
-    from rightfit.fleet.ways import ways_of
+    from rightfit.fleet.ways import calibrated, ways_of
     from rightfit.measure.record import run_of
-    from rightfit.proof.own_runs import evidence
+    from rightfit.proof.predict import evidence
 
     jobs = [
         {"name": "same", "workload": {"model": "meta-llama/Meta-Llama-3-8B", "method": "lora", "data": "50Mtok", "cloud": "aws"}},

@@ -87,7 +87,7 @@ def test_a_shell_completes_commands_options_and_words(process: Any, shell: str, 
 
 
 def test_every_help_text_has_its_chinese_twin() -> None:
-    from rightfit.cli.languages import _help_texts
+    from rightfit.cli.declared import _help_texts
 
     texts = _help_texts()
     names = {parameter.name for _, command in COMMANDS for parameter in command.params if parameter.name != "help"}

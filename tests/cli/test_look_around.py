@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rightfit.cli.tables import text_width
+from rightfit.cli.output import text_width
 
 
 def test_accelerators(run: Any) -> None:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import rightfit
-from rightfit.cli.tables import text_width
+from rightfit.cli.output import text_width
 
 QLORA = ("plan", "meta-llama/Meta-Llama-3-8B", "--task", "finetune", "--method", "qlora", "--data", "50Mtok")
 IMPOSSIBLE = (

@@ -5,11 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightfit.cli.output import plain
-from rightfit.cli.tables import markdown, render, text_width, wrap
-from rightfit.explain.labels import label, labels
-from rightfit.explain.messages import default_lang
-from rightfit.explain.tables import Column, Table
+from rightfit.cli.output import markdown, plain, render, text_width, wrap
+from rightfit.explain.messages import default_lang, label, labels
+from rightfit.explain.quantities import Column, Table
 
 COLUMNS = (Column("a"), Column("b", right=True, drop=1), Column("c", flexible=True, drop=2))
 

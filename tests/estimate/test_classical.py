@@ -7,8 +7,7 @@ import pytest
 from tests.classical_tasks import figures_of, named_cards, named_hosts, named_task
 
 from rightfit.errors import InputError
-from rightfit.estimate.classical import gpu_support
-from rightfit.estimate.classical_advice import advice_codes
+from rightfit.estimate.classical import advice_codes, gpu_support
 from rightfit.explain.messages import has
 from rightfit.physics.classical import CpuColumns
 from rightfit.physics.classical_work import Algorithm

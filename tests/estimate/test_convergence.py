@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from rightfit.estimate.convergence import samples_to_converge
+from rightfit.estimate.training_setup import samples_to_converge
 from rightfit.proof.predict import predict
 
 

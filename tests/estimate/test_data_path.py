@@ -13,11 +13,19 @@ import rightfit
 from rightfit import facts
 from rightfit.catalog import open_catalog
 from rightfit.catalog.names import names_data
-from rightfit.estimate.data_path import DataLoad, Staging, data_path
-from rightfit.estimate.hosts import HostColumns, host_columns, network_volumes, volume_names, volume_steps, volumes
+from rightfit.estimate.data_path import (
+    DataLoad,
+    HostColumns,
+    Staging,
+    data_path,
+    host_columns,
+    network_volumes,
+    volume_names,
+    volume_steps,
+    volumes,
+)
 from rightfit.facts.machines import core_named
-from rightfit.search.hosts import hosts_of
-from rightfit.search.offers import open_market
+from rightfit.search.offers import hosts_of, open_market
 
 IMAGENET = DataLoad(dataset_bytes=140e9, samples=1.28e6, epochs=10.0, core_s=0.02, reads_per_sample=0.11, decode="pillow")
 

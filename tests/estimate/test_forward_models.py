@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rightfit.estimate.forward_models import forward_work
-from rightfit.estimate.forward_records import ForwardWish
+from rightfit.estimate.pass_records import ForwardWish
 
 
 def work(model: str, **wish: float) -> object:

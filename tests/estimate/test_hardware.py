@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from rightfit import facts
-from rightfit.estimate import hardware
-from rightfit.estimate.hardware import InterKind
+from rightfit.estimate import convert
+from rightfit.estimate.convert import InterKind
 from rightfit.facts.devices import architecture_code, architecture_names
 from rightfit.physics.columns import IntraKind
 
 
 def links(name: str, count: int, word: str, *, rdma: str = "none", network: float = 0.0) -> dict[str, float]:
-    columns = hardware.link_columns([name], num_accelerators=[count], gpu_interconnect=[word], rdma=[rdma], network_bytes_per_s=[network])
+    columns = convert.link_columns([name], num_accelerators=[count], gpu_interconnect=[word], rdma=[rdma], network_bytes_per_s=[network])
     return {
         field: float(getattr(columns, field)[0])
         for field in ("intra_bandwidth", "intra_kind", "inter_bandwidth", "inter_kind", "host_bandwidth")
@@ -60,12 +60,12 @@ def test_nan_network_is_ten_gigabit() -> None:
 
 
 def test_every_catalogued_interconnect_word_is_known() -> None:
-    assert set(hardware.INTRA_WORDS) == {"none", "pcie", "nvlink", "nvswitch", "xgmi", "ici", "neuronlink", "roce"}
+    assert set(convert.INTRA_WORDS) == {"none", "pcie", "nvlink", "nvswitch", "xgmi", "ici", "neuronlink", "roce"}
 
 
 def test_defaults_where_only_the_gpu_is_known() -> None:
     names = ["H100-SXM-80GB", "RTX-3090", "V100-SXM-32GB"]
-    columns = hardware.default_links(names, num_gpus=np.array([64, 4, 16]), gpus_per_node=np.array([8]))
+    columns = convert.default_links(names, num_gpus=np.array([64, 4, 16]), gpus_per_node=np.array([8]))
     assert columns.intra_kind.tolist() == [IntraKind.SWITCH, IntraKind.PCIE, IntraKind.NVLINK]
     assert columns.inter_bandwidth.tolist() == [400e9, 12.5e9, 12.5e9]
 
@@ -80,7 +80,7 @@ def test_defaults_where_only_the_gpu_is_known() -> None:
     ],
 )
 def test_notes_about_the_network(note: str, rate: float, kind: InterKind) -> None:
-    columns = hardware.default_links(["A100-SXM-80GB"], num_gpus=[16], gpus_per_node=[8], notes=[note])
+    columns = convert.default_links(["A100-SXM-80GB"], num_gpus=[16], gpus_per_node=[8], notes=[note])
     assert (columns.inter_bandwidth[0], columns.inter_kind[0]) == (rate, kind)
 
 
@@ -113,12 +113,12 @@ def test_family_of_accelerators(name: str, family: str) -> None:
     ("name", "devices"), [("GB200", 72), ("GB300", 72), ("H100-SXM-80GB", 8), ("TPU-v5e", 256), ("Trainium1", 16), ("L40S", 8)]
 )
 def test_fast_links_are_a_property_of_the_server(name: str, devices: float) -> None:
-    assert hardware.linked_devices(name) == devices
+    assert convert.linked_devices(name) == devices
 
 
 def test_servers_of_a_rack_reach_one_another_over_its_links() -> None:
     names = ["GB200", "H100-SXM-80GB", "TPU-v5e"]
-    found = hardware.link_columns(
+    found = convert.link_columns(
         names,
         num_accelerators=[4, 8, 4],
         gpu_interconnect=["nvswitch", "nvswitch", "ici"],

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from rightfit.estimate.interval_law import ALL, FAMILIES, LEVELS, IntervalLaw, LawLine, family_of, interval_law, parse_law, tail
-from rightfit.proof.software_names import COLUMNS, is_known_software
+from rightfit.estimate.intervals import ALL, FAMILIES, LEVELS, IntervalLaw, LawLine, family_of, interval_law, parse_law, tail
+from rightfit.proof.case_columns import COLUMNS, is_known_software
 
 LAW = interval_law()
 GROUPS = tuple(LAW.quantiles)

@@ -12,12 +12,14 @@ from rightfit.estimate.intervals import (
     METRIC_FAMILY,
     PROBABILITIES,
     IntervalModel,
+    RegimeColumns,
+    assumption_flags,
     cumulative,
     interval_columns,
     interval_models,
     probability_over,
+    regime_columns,
 )
-from rightfit.estimate.regimes import RegimeColumns, assumption_flags, regime_columns
 from rightfit.physics.columns import DeviceColumns, Dtype, Kind, Method, ModelColumns, SetupColumns
 
 NORMAL = (-2.576, -1.96, -1.645, -1.282, -0.674, 0.0, 0.674, 1.282, 1.645, 1.96, 2.576)

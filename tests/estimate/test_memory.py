@@ -6,8 +6,8 @@ import pytest
 
 from rightfit import facts
 from rightfit.estimate.convert import device_columns, model_columns
-from rightfit.estimate.memory import MemoryColumns, memory_columns
-from rightfit.estimate.setup import setup_fields
+from rightfit.estimate.training import MemoryColumns, memory_columns
+from rightfit.estimate.training_setup import setup_fields
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics.columns import MemoryCounter, SetupColumns
 from rightfit.physics.memory_peak import Phase

@@ -11,8 +11,8 @@ from rightfit import facts
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.estimate.preparation import advice_of, preparation_task, rates_of, work_of
 from rightfit.explain.messages import has
-from rightfit.facts.preparation import operations
-from rightfit.physics.preparation import PreparationHosts, preparation_terms
+from rightfit.facts.classical import operations
+from rightfit.physics.loading import PreparationHosts, preparation_terms
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rightfit.estimate.serving import ServingTimes, metric_values, peak_memory_bytes, serving_columns
+from rightfit.estimate.serving import ServingTimes, metric_values, peak_memory_bytes, served_columns
 from rightfit.facts import coefficients
 from rightfit.proof.cases.serving import ServingCases, serving_cases
 
@@ -26,7 +26,7 @@ ROW = {
 def run(*rows: dict[str, str]) -> tuple[ServingCases, ServingTimes]:
     cases = serving_cases([ROW | row for row in rows])
     assert not cases.refused
-    return cases, serving_columns(cases.model, cases.serve, cases.device, cases.links)
+    return cases, served_columns(cases.model, cases.serve, cases.device, cases.links)
 
 
 def test_eight_billion_on_an_a100_is_bandwidth_bound() -> None:

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from rightfit import facts
-from rightfit.estimate.serving_case import ServingCase, as_run, serving_fields
+from rightfit.estimate.serving_steps import ServingCase, as_run, serving_fields
 from rightfit.facts.engines import EngineClass, engine_class, engines, family_names, on_device, weight_formats
 from rightfit.physics.serving_columns import ServeColumns
 from rightfit.proof.cases.serving import serving_cases

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rightfit import facts
-from rightfit.estimate.setup import setup_fields
+from rightfit.estimate.training_setup import setup_fields
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics.columns import AttentionKernel, Dtype, Loss, MemoryCounter, Method, Recompute, SetupColumns
 from rightfit.proof.cases.training import training_case

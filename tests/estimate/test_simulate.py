@@ -10,7 +10,7 @@ from tests.physics.typical import linear_replicas
 
 from rightfit.errors import QuantityError, UnknownNameError
 from rightfit.estimate.simulate import simulate, simulate_closed
-from rightfit.physics.replicas import ReplicaColumns
+from rightfit.physics.queueing import ReplicaColumns
 from rightfit.workload.traces import Lengths, Requests, draw_requests
 
 LINEAR = linear_replicas(overhead_s=0.01, batch_s=1e-4, cache_token_s=1e-7, prompt_token_s=5e-5, max_batch=64, chunk_tokens=2048)

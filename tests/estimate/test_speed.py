@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from rightfit import facts
-from rightfit.estimate import speed
-from rightfit.estimate.convert import device_columns, model_columns
-from rightfit.estimate.hardware import default_links
-from rightfit.estimate.software import rate_columns
+from rightfit.estimate import training
+from rightfit.estimate.convert import default_links, device_columns, model_columns
+from rightfit.estimate.training import rate_columns
 from rightfit.facts.trainers import software, software_class, software_names
 from rightfit.physics.columns import Dtype, SetupColumns
 from rightfit.proof.cases.training import training_cases
@@ -18,7 +17,7 @@ from rightfit.proof.cases.training import training_cases
 def tokens_per_s(**row: str) -> float:
     cases = training_cases([{"metric": "tokens_per_s_per_gpu", **row}])
     assert not cases.refused
-    step = speed.step_columns(cases.model, cases.setup, cases.device, cases.links)
+    step = training.step_columns(cases.model, cases.setup, cases.device, cases.links)
     return float((cases.setup.tokens_per_step / (step.step_s * cases.setup.num_gpus))[0])
 
 
@@ -90,7 +89,7 @@ def test_published_throughput(row: dict[str, str], published: float) -> None:
 
 def test_terms_add_up_and_mfu_is_sane() -> None:
     cases = training_cases([LLAMA | {"n_gpus": "8", "strategy": "zero3/fsdp", "zero": "3", "micro_batch": "2", "framework": "torchtitan"}])
-    step = speed.step_columns(cases.model, cases.setup, cases.device, cases.links)
+    step = training.step_columns(cases.model, cases.setup, cases.device, cases.links)
     assert sum(float(value[0]) for value in step.terms.values()) == pytest.approx(float(step.step_s[0]))
     assert 0.3 < step.mfu(cases.setup, cases.device)[0] < 0.7
 
@@ -103,7 +102,7 @@ def test_every_accelerator_gets_a_finite_time() -> None:
     dtype = np.where(device.bf16_flops > 0, Dtype.BF16, np.where(device.fp16_flops > 0, Dtype.FP16, Dtype.FP32))
     setup = SetupColumns.of(micro_batch=16, seq_len=512, compute_dtype=dtype, optimizer_bytes=8)
     links = default_links([card.name for card in cards], num_gpus=[1], gpus_per_node=[8])
-    step = speed.step_columns(model, setup, device, links)
+    step = training.step_columns(model, setup, device, links)
     assert np.all(np.isfinite(step.step_s))
     assert np.all(step.step_s > 0)
     assert np.all(step.mfu(setup, device) < 1.0)
@@ -163,8 +162,8 @@ def test_long_tables_equal_short_ones() -> None:
     """Tables are worked on in chunks; the last one is shorter."""
     cases = training_cases([LLAMA | {"micro_batch": "2"}])
     batches = np.resize([1.0, 2.0, 4.0, 8.0, 16.0], 20001)
-    long = speed.step_columns(cases.model, cases.setup.replace(micro_batch=batches), cases.device, cases.links)
-    short = speed.step_columns(cases.model, cases.setup.replace(micro_batch=batches[:5]), cases.device, cases.links)
+    long = training.step_columns(cases.model, cases.setup.replace(micro_batch=batches), cases.device, cases.links)
+    short = training.step_columns(cases.model, cases.setup.replace(micro_batch=batches[:5]), cases.device, cases.links)
     assert long.step_s.shape == (20001,)
     assert long.step_s == pytest.approx(np.resize(short.step_s, 20001))
     assert long.terms["gemm_s"] == pytest.approx(np.resize(short.terms["gemm_s"], 20001))

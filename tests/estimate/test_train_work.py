@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rightfit.errors import UnknownNameError
-from rightfit.estimate.model_work import TrainWish
-from rightfit.estimate.train_work import train_work
+from rightfit.estimate.pass_records import TrainWish
+from rightfit.estimate.sample_work import train_work
 
 
 def test_a_bundled_classifier() -> None:

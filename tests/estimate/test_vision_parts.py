@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.estimate.vision_parts import ResidualLayout, backbone, mix_transformer, residual, swin, vit
+from rightfit.estimate.vision_backbones import ResidualLayout, backbone, mix_transformer, residual, swin, vit
 
 PIXELS = 224.0**2
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rightfit.estimate.vision_predict import interval_group, parent_of, vision_interval
+from rightfit.estimate.sample_figures import parent_of, sample_interval_group, vision_interval
 from rightfit.proof.predict import predict
 
 TRUTH = Path(__file__).parents[2] / "validation/truth"
@@ -75,12 +75,12 @@ def test_a_guessed_counter_widens_memory_and_the_card_does_not() -> None:
 
 
 def test_groups() -> None:
-    assert interval_group("peak_mem_gib_per_gpu", "detection") == "memory-images"
-    assert interval_group("fits", "classification") == "memory-images"
-    assert interval_group("peak_mem_gib_per_gpu", "diffusion") == "memory-diffusion"
-    assert interval_group("images_per_s_total", "gan") == "time-diffusion"
-    assert interval_group("images_per_s_total", "classification") == "time-vision"
-    assert interval_group("time_to_train_min", "speech") == "run-speech"
+    assert sample_interval_group("peak_mem_gib_per_gpu", "detection") == "memory-images"
+    assert sample_interval_group("fits", "classification") == "memory-images"
+    assert sample_interval_group("peak_mem_gib_per_gpu", "diffusion") == "memory-diffusion"
+    assert sample_interval_group("images_per_s_total", "gan") == "time-diffusion"
+    assert sample_interval_group("images_per_s_total", "classification") == "time-vision"
+    assert sample_interval_group("time_to_train_min", "speech") == "run-speech"
     assert parent_of("memory-other") == "memory"
     assert parent_of("run-other") == "time"
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rightfit.estimate.hardware import default_links
-from rightfit.estimate.model_work import TrainWish
-from rightfit.estimate.train_work import train_work
-from rightfit.estimate.vision_training import (
+from rightfit.estimate.convert import default_links
+from rightfit.estimate.pass_records import TrainWish
+from rightfit.estimate.sample_training import (
     PRECISIONS,
     STACKS,
     STORED,
@@ -18,6 +17,7 @@ from rightfit.estimate.vision_training import (
     training_columns,
     work_columns,
 )
+from rightfit.estimate.sample_work import train_work
 
 CARD = "A100-SXM-80GB"
 GIB = 2.0**30

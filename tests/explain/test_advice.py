@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.explain.advice import Effect, advise, card_sizes
+from rightfit.explain.trials import Effect, advise, card_sizes
 from rightfit.planner.given import estimate_one
 from rightfit.planner.plan import plan
 from rightfit.search.answer import Plan

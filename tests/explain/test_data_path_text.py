@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rightfit.explain.data_path_text import data_path_lines
-from rightfit.explain.messages import LANGS, Lang
+from rightfit.explain.plan_words import data_path_lines
+from rightfit.messages import LANGS, Lang
 from rightfit.search.answer import Option
 
 

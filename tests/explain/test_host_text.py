@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import rightfit
-from rightfit.explain.host_text import host_option_text, host_renderer
-from rightfit.explain.messages import LANGS, Lang, fields_of, has, topic
+from rightfit.explain.family_text import host_option_text, host_renderer
+from rightfit.explain.messages import fields_of, has, topic
 from rightfit.explain.voices import plan_text
+from rightfit.messages import LANGS, Lang
 from rightfit.search.answer import Plan, Reason
 from rightfit.search.classical_wish import ASSUMED
 

@@ -10,12 +10,12 @@ from html.parser import HTMLParser
 import pytest
 
 import rightfit
-from rightfit.explain import charts
+from rightfit.explain import html as charts
 from rightfit.explain.html import document, gauge_html, plan_html, sheet_html, table_html, title_of, verdict_html
-from rightfit.explain.messages import LANGS, Lang
 from rightfit.explain.plan_words import Term
+from rightfit.explain.quantities import Column, Table
 from rightfit.explain.sheets import Breakdown, Choice, Lines, plan_sheet
-from rightfit.explain.tables import Column, Table
+from rightfit.messages import LANGS, Lang
 from rightfit.search.answer import Plan
 
 _VOID = {"meta", "br"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.explain.lookup import find_rule, rule_lookup
+from rightfit.explain.rule_lookup import find_rule, rule_lookup
 from rightfit.explain.rules import all_rules, example_of
 from rightfit.workload import Workload
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import rightfit
-from rightfit.explain.messages import LANGS, TOPICS, family_topics, fields_of, has, join, say, sentences, spaced, topic
+from rightfit.explain.messages import TOPICS, family_topics, fields_of, has, join, say, sentences, topic
+from rightfit.messages import LANGS, spaced
 
 MESSAGES = [(name, key) for name in (*TOPICS, *family_topics()) for key in topic(name)]
 

@@ -6,8 +6,7 @@ import pytest
 
 import rightfit
 from rightfit.errors import AmbiguousNameError, InputError, MissingComponentError, NoAnswerError, RightfitError, UnknownNameError
-from rightfit.explain.plain import json_bytes, plain
-from rightfit.explain.problems import code_of, problems_of
+from rightfit.explain.messages import code_of, json_bytes, plain, problems_of
 from rightfit.messages import Message
 
 

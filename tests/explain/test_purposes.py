@@ -10,7 +10,7 @@ import pytest
 from rightfit.cli import main
 from rightfit.families import registry
 from rightfit.messages import contradiction
-from rightfit.search.honours import PURPOSES, leave_out
+from rightfit.search.request_checks import PURPOSES, leave_out
 from rightfit.workload import Workload
 
 KINDS = tomllib.loads((Path(__file__).parents[1] / "data" / "options.toml").read_text(encoding="utf-8"))["kinds"]

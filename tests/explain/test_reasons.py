@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import rightfit.search
-from rightfit.explain.messages import LANGS, fields_of, has, topic
+from rightfit.explain.messages import fields_of, has, topic
 from rightfit.explain.reasons import change_text, criterion_text, field_text, render, renderer, term_text
+from rightfit.messages import LANGS
 from rightfit.physics import memory_peak, step
 from rightfit.search.answer import Reason
 from rightfit.search.criteria import CRITERIA

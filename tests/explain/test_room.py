@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 import rightfit
-from rightfit.explain.messages import LANGS, topic
-from rightfit.explain.room_text import FUNCTIONS, formula_lines, formula_of, source_of
+from rightfit.explain.messages import topic
+from rightfit.explain.option_tables import FUNCTIONS, formula_lines, formula_of, source_of
+from rightfit.explain.quantities import Table
 from rightfit.explain.sheets import Lines, plan_sheet
-from rightfit.explain.tables import Table
 from rightfit.explain.voices import plan_text
 from rightfit.families.registry import name_of
+from rightfit.messages import LANGS
 from rightfit.planner.given import estimate_one
 from rightfit.search.answer import Plan
 

@@ -9,11 +9,10 @@ import pytest
 
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.explain import rules
-from rightfit.explain.measures import Measures, measures
-from rightfit.explain.messages import LANGS, fields_of
-from rightfit.explain.rule_entries import REASONS
-from rightfit.explain.rule_fields import figure_text, rule_fields
-from rightfit.explain.setups import SetupOutcome, outcomes_text
+from rightfit.explain.messages import fields_of
+from rightfit.explain.rule_measures import REASONS, Measures, figure_text, measures, rule_fields
+from rightfit.explain.trials import SetupOutcome, outcomes_text
+from rightfit.messages import LANGS
 from rightfit.search.answer import Option
 from rightfit.workload import Workload
 

@@ -7,9 +7,10 @@ import re
 import pytest
 
 import rightfit
-from rightfit.explain.messages import LANGS, Lang, fields_of, topic
+from rightfit.explain.messages import fields_of, topic
 from rightfit.explain.serving_text import serving_renderer
 from rightfit.explain.voices import plan_text
+from rightfit.messages import LANGS, Lang
 from rightfit.search.answer import Plan, Reason
 
 _HAN = re.compile(r"[一-鿿]")

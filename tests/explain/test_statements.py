@@ -11,7 +11,7 @@ from rightfit import api
 from rightfit.catalog import open_catalog
 from rightfit.catalog.offers import PURCHASE_CODES
 from rightfit.explain.messages import fields_of
-from rightfit.explain.statements import Statement, judge_statement, price_ratios, statements
+from rightfit.explain.rule_lookup import Statement, judge_statement, price_ratios, statements
 
 
 @functools.cache

@@ -11,8 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from rightfit.explain.plan_words import samples_text, trains_samples
 from rightfit.explain.reasons import renderer
-from rightfit.explain.training_text import samples_text, trains_samples
 from rightfit.explain.voices import plan_text
 from rightfit.planner.plan import plan
 from rightfit.search.answer import Plan

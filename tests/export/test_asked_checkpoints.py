@@ -16,24 +16,21 @@ from typical_plans import plan_values
 
 import rightfit
 from rightfit import facts
-from rightfit.explain.short import TAKEN
+from rightfit.explain.sheets import TAKEN
 from rightfit.explain.voices import voice_of
 from rightfit.export import Files, Job, all_targets, files_of, job_of, model_words, plan_document
-from rightfit.export.bundle import readme
-from rightfit.export.checking import check_script
+from rightfit.export.bundle import check_script, readme
 from rightfit.export.fleets import FLEET_TARGETS, files_of_fleet
 from rightfit.export.model_words import hub_id
 from rightfit.export.recipes import launcher_of, recipe_of
-from rightfit.facts import architectures
+from rightfit.facts import bundled
 from rightfit.planner.plan import assumed_model
 
 #: Owner and name; a number behind the slash is a size of patches (vit-b/16).
 REPOSITORY = re.compile(r"[\w.-]+/(?!\d+$)[\w.-]+")
 #: A record, and a repository that has weights of its own and the record's shape.
 Lent = tuple[str, str]
-LENT: tuple[Lent, ...] = tuple(
-    (entry.name, name) for entry in architectures.index() for name in entry.aliases if REPOSITORY.fullmatch(name)
-)
+LENT: tuple[Lent, ...] = tuple((entry.name, name) for entry in bundled.index() for name in entry.aliases if REPOSITORY.fullmatch(name))
 
 # Plans whose files are looked at, by what the model is. Each target is looked at in the first that it takes.
 TRAINED = ("lora-8b-aws", "full-8b-gcp", "pretrain-8b-megatron", "pretrain-1b-alicloud", "lora-8b-runpod", "bert-azure", "tokenize-aws")
@@ -159,7 +156,7 @@ def faults_of(record: str, repository: str, texts: dict[str, str], usual: dict[s
 
 
 def test_the_index_knows_the_repositories_that_borrow_a_shape() -> None:
-    with_slash = [name for entry in architectures.index() for name in entry.aliases if "/" in name]
+    with_slash = [name for entry in bundled.index() for name in entry.aliases if "/" in name]
     assert len(with_slash) - len(LENT) == PATCHES
     assert len(LENT) >= 257
 

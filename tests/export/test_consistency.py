@@ -20,11 +20,9 @@ from rightfit.export import ExportSettings, Files, Job, all_targets, files_of, f
 from rightfit.export.buckets import BUCKET, CLIENTS, scheme_of
 from rightfit.export.job import SERVING_TASKS
 from rightfit.export.kubernetes_words import CLUSTER_SELLERS, EFA
-from rightfit.export.mirrors import mirrors_of
-from rightfit.export.model_words import architecture
+from rightfit.export.model_words import architecture, context_tokens, longest_tokens
 from rightfit.export.recipes import OPTIONAL_SECRETS, brings, has_recipe, launcher_of, recipe_of
-from rightfit.export.serving_words import context_tokens, longest_tokens
-from rightfit.export.stack import installs, stack_of, stack_problem
+from rightfit.export.stack import installs, mirrors_of, stack_of, stack_problem
 
 PLANS = (*WISHES, *FURTHER, *OTHER_KINDS)
 

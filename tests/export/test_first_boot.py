@@ -14,7 +14,7 @@ from typical_plans import plan_values
 
 from rightfit.errors import InputError
 from rightfit.export import ExportSettings, Job, bare_server, find_target, job_of, plan_document
-from rightfit.export.targets import cloud_init, terraform_alicloud, terraform_aws, terraform_azure, terraform_gcp, terraform_tencent
+from rightfit.export.targets import provider_cli, terraform_alicloud, terraform_aws, terraform_azure, terraform_gcp, terraform_tencent
 
 CLOUDS = {
     "aws": terraform_aws,
@@ -169,7 +169,7 @@ def test_a_run_by_cloud_init_needs_a_place_that_survives(box: Box) -> None:
         find_target("cloud-init").files(job("qlora-8b", "verda"))
     found = job("qlora-8b", "aws", bucket="s3://mine/runs")
     done = box.run(
-        bare_server.first_boot(found, cloud_init.ground(found)).replace("until [ -s", "until true || [ -s").replace("cat /etc", ": /etc")
+        bare_server.first_boot(found, provider_cli.ground(found)).replace("until [ -s", "until true || [ -s").replace("cat /etc", ": /etc")
     )
     assert done.returncode == 0, done.stderr
     assert (box.kept(found) / "result").exists()

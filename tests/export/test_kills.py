@@ -19,8 +19,7 @@ from typical_plans import plan_values
 import rightfit
 from rightfit.cli import main
 from rightfit.export import files_of, job_of, plan_document, write_files
-from rightfit.export.launching import BEGUN, MARK
-from rightfit.export.writing import DRAFTS
+from rightfit.export.launching import BEGUN, DRAFTS, MARK
 
 # `rightfit` with every call counted that changes the disk or starts a program; before the call of the number it kills itself. Its last line tells how many there were.
 KILLED = """

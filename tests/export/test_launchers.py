@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.catalog import launchers, names, sellers
+from rightfit.catalog import names, sellers
 from rightfit.catalog.offers import PURCHASES
 from rightfit.export import skypilot_words
 from rightfit.export.registry import all_targets
 from rightfit.export.targets import dstack, terraform_alicloud, terraform_tencent
 
-ROWS = launchers.launchers()
+ROWS = sellers.launchers()
 
 
 def can(launcher: str, seller: str) -> dict[str, bool]:
@@ -38,11 +38,11 @@ def test_every_seller_of_the_catalog_that_a_target_knows_has_a_row() -> None:
 
 
 def test_what_starts_by_the_way_it_is_paid() -> None:
-    assert launchers.starts("aws", "spot")
-    assert launchers.starts("aws", "reserved-1y")  # a commitment is a discount on servers that are started on demand
-    assert launchers.starts("tencent", "subscription-1m")
-    assert not launchers.starts("lambda", "spot")
-    assert not any(launchers.starts("hyperstack", way) for way in PURCHASES if way != "owned")
-    assert launchers.starts("private", "on-demand")
+    assert sellers.starts("aws", "spot")
+    assert sellers.starts("aws", "reserved-1y")  # a commitment is a discount on servers that are started on demand
+    assert sellers.starts("tencent", "subscription-1m")
+    assert not sellers.starts("lambda", "spot")
+    assert not any(sellers.starts("hyperstack", way) for way in PURCHASES if way != "owned")
+    assert sellers.starts("private", "on-demand")
     assert not sellers.is_major("aws-cn")
     assert sellers.is_major("volcengine")

@@ -13,7 +13,7 @@ import pytest
 from typical_plans import FURTHER, WISHES, plan_values
 
 from rightfit.export import ExportSettings, Job, find_target, job_of, plan_document
-from rightfit.export.serving_words import LAST_WITH
+from rightfit.export.model_words import LAST_WITH
 
 SERVERS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "exporters" / "data" / "server_options.json").read_text(encoding="utf-8"))
 

@@ -9,8 +9,8 @@ import yaml
 from typical_plans import plan_values
 
 from rightfit.export import Job, find_target, job_of, plan_document
-from rightfit.export.checking import request_of
-from rightfit.export.serving_words import LEAST_START_S, SLOW_BYTES_PER_S, START_MARGIN, longest_start_s
+from rightfit.export.bundle import request_of
+from rightfit.export.model_words import LEAST_START_S, SLOW_BYTES_PER_S, START_MARGIN, longest_start_s
 from rightfit.export.stack import stack_of
 
 

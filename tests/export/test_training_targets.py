@@ -12,14 +12,13 @@ from option_lists import parser
 from typical_plans import FURTHER, WISHES, plan_values
 
 from rightfit.export import ExportSettings, Job, find_target, job_of, plan_document
-from rightfit.export.environment import FRAMEWORKS, build_for, builds, torch_problem
 from rightfit.export.model_words import hub_id, model_kind
-from rightfit.export.pinned import SHA256
-from rightfit.export.stack import stack_name, stack_of, stack_problem
-from rightfit.export.targets.diffusers import SCRIPTS, script_of
-from rightfit.export.targets.megatron import options as megatron_options
-from rightfit.export.training_words import LEAST_SAVE_S, run_s, save_every_s
+from rightfit.export.stack import FRAMEWORKS, stack_name, stack_of, stack_problem, torch_problem
+from rightfit.export.targets.large_training import options as megatron_options
+from rightfit.export.targets.vision_and_speech import SCRIPTS, script_of
+from rightfit.export.training_words import LEAST_SAVE_S, SHA256, run_s, save_every_s
 from rightfit.facts import accelerators
+from rightfit.facts.devices import build_for, builds
 
 PLANS = (*WISHES, *FURTHER)
 TRAINING = (

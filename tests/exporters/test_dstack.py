@@ -8,7 +8,7 @@ from jobs import HOSTILE, files, hostile, job, taken
 from typical_plans import plan_values
 
 from rightfit.export import find_target, job_of, plan_document
-from rightfit.export.seller_names import dstack_name, is_by_the_card
+from rightfit.export.skypilot_words import dstack_name, is_by_the_card
 
 configurations = pytest.importorskip("dstack._internal.core.models.configurations", reason="dstack is not installed (pip install dstack)")
 

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from rightfit.errors import InputError
-from rightfit.export.fleet_parts import most_at_once
+from rightfit.export.fleet_files import most_at_once
 from rightfit.export.fleets import FLEET_TARGETS, checked, files_of_fleet
 
 FLEET: dict[str, Any] = json.loads((Path(__file__).parent / "data/fleet.json").read_text("utf-8"))

@@ -20,7 +20,7 @@ from jobs import files, job, taken
 
 from rightfit.errors import InputError
 from rightfit.export import ExportSettings, find_target
-from rightfit.export.serving_words import servers_of_replica
+from rightfit.export.model_words import servers_of_replica
 from rightfit.export.stack import stack_of
 
 PLAN = "chat-two-servers-aws"

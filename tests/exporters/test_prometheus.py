@@ -22,10 +22,8 @@ import yaml
 from jobs import files, hostile, job, taken
 
 from rightfit.estimate.figures import Figure
-from rightfit.measure.watching.expected import Expected
-from rightfit.measure.watching.exposition import exposition
-from rightfit.measure.watching.judging import judge
-from rightfit.measure.watching.look import Look
+from rightfit.measure.watching.judging import Expected, exposition, judge
+from rightfit.measure.watching.sources import Look
 
 PROMTOOL, PROMETHEUS = shutil.which("promtool"), shutil.which("prometheus")
 pytestmark = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian package prometheus)")

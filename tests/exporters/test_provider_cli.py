@@ -21,7 +21,7 @@ from jobs import files
 from typical_plans import plan_values
 
 from rightfit.export import Files, find_target, job_of, plan_document
-from rightfit.export.targets.provider_cli import BUCKET, NEEDS
+from rightfit.export.targets.provider_cli import BUCKET_VARIABLE, NEEDS
 
 BIN = str(Path(sys.executable).parent)
 HOMES = {
@@ -47,7 +47,7 @@ def run(found: Files, folder: Path, provider: str, *, programs: str, **settings:
     """The script, with everything that it asks for."""
     for path, text in found.items():
         (folder / path).write_text(text, encoding="utf-8")
-    needs = {name: f"{name.lower().replace('_', '-')}-1" for name, _ in (*NEEDS[provider], BUCKET)}
+    needs = {name: f"{name.lower().replace('_', '-')}-1" for name, _ in (*NEEDS[provider], BUCKET_VARIABLE)}
     environment = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(folder), **needs, **settings}
     return subprocess.run(["bash", str(folder / "launch.sh")], capture_output=True, text=True, env=environment, check=False, timeout=120)
 

@@ -16,10 +16,8 @@ import pytest
 import rightfit
 from rightfit.errors import InputError, NetworkError, UnavailableError
 from rightfit.fleet.ways import answered, asked
-from rightfit.spread.cluster import OnRay
-from rightfit.spread.naming import place_of
-from rightfit.spread.places import Here
-from rightfit.spread.work import predict_table, searched
+from rightfit.spread.pieces import predict_table, searched
+from rightfit.spread.places import Here, OnRay, place_of
 
 ray = pytest.importorskip("ray", reason="ray is not installed (pip install 'rightfit[ray]')")
 
@@ -83,7 +81,7 @@ def _mortal(mark: str, number: int) -> int:
 
 
 def test_another_program_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rightfit.spread.cluster.program", lambda: "another")
+    monkeypatch.setattr("rightfit.spread.places.program", lambda: "another")
     with pytest.raises(UnavailableError, match="another rightfit, or other prices"):
         list(OnRay(address).results(_mortal, [(0, 0)], ""))
 

@@ -18,9 +18,8 @@ from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
 
 from rightfit.errors import RightfitError
 from rightfit.export import Job, all_targets, job_of, plan_document
-from rightfit.export.model_words import class_names
-from rightfit.export.serving_words import engine_release
-from rightfit.facts.builds import machine_of
+from rightfit.export.model_words import class_names, engine_release
+from rightfit.facts.devices import machine_of
 from rightfit.facts.engine_releases import model_class, releases
 
 UV = shutil.which("uv", path=f"{Path(sys.executable).parent}") or shutil.which("uv")

@@ -26,10 +26,9 @@ from typical_plans import FURTHER, OTHER_KINDS, WISHES
 import rightfit
 from rightfit.export import Job, find_target, job_of, plan_document, skypilot_words
 from rightfit.export.buckets import BUCKET, SCHEMES, bucket_of, place_of, whole
+from rightfit.export.model_words import servers_of_replica
 from rightfit.export.recipes import sky_commands
-from rightfit.export.seller_names import skypilot_name
-from rightfit.export.serving_words import servers_of_replica
-from rightfit.export.skypilot_words import CLOUDS, LACKS, MOUNTED
+from rightfit.export.skypilot_words import CLOUDS, LACKS, MOUNTED, skypilot_name
 from rightfit.facts.tables import table
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("sky") is None, reason="skypilot is not installed (pip install skypilot==0.14.1)")

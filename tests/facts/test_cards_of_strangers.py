@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rightfit import facts
-from rightfit.facts.serving_devices import find_device
-from rightfit.proof.cases.devices import forward_device
+from rightfit.facts.engines import find_device
+from rightfit.proof.cases.reader import forward_device
 
 NAMES = {
     "RTX-5060-Ti": 16,

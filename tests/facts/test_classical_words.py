@@ -8,7 +8,7 @@ import pytest
 
 from rightfit import facts
 from rightfit.errors import InputError
-from rightfit.facts.classical_words import _listed_algorithm, algorithm_named, algorithm_of, library_of, settings_of
+from rightfit.facts.classical import _listed_algorithm, algorithm_named, algorithm_of, library_of, settings_of
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from rightfit.errors import InputError
-from rightfit.facts import constants as module
-from rightfit.facts.constants import constant_group, constants
-from rightfit.facts.tables import DATA
+from rightfit.facts import tables as module
+from rightfit.facts.tables import DATA, constant_group, constants
 
 ROOMS = sorted(path.stem for path in (DATA / "constants").glob("*.csv"))
 PLACES = (Path(module.__file__).parents[1], Path(__file__).parents[2] / "validation")

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from rightfit import facts
-from rightfit.facts.architectures import index
+from rightfit.facts.bundled import index
 from rightfit.facts.engine_releases import goes_with, has_class, knows, model_class, numbers, release_for, releases, runs_on
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.facts.tables import table

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rightfit.facts import fuzzy
+from rightfit.facts import tables
 
 STEADY = settings(deadline=None, derandomize=True, max_examples=60)
 
@@ -25,25 +25,25 @@ STEADY = settings(deadline=None, derandomize=True, max_examples=60)
     ],
 )
 def test_tokens(text: str, words: tuple[str, ...]) -> None:
-    assert fuzzy.tokens(text) == words
+    assert tables.tokens(text) == words
 
 
 def test_noise_depends_on_a_size() -> None:
-    assert fuzzy.without_noise(("llama", "3", "8b", "base", "instruct")) == ("llama", "3", "8b")
-    assert fuzzy.without_noise(("bert", "base")) == ("bert", "base")
-    assert fuzzy.without_noise(("chat",)) == ("chat",)
+    assert tables.without_noise(("llama", "3", "8b", "base", "instruct")) == ("llama", "3", "8b")
+    assert tables.without_noise(("bert", "base")) == ("bert", "base")
+    assert tables.without_noise(("chat",)) == ("chat",)
 
 
 def test_nearest_orders_by_likeness() -> None:
     names = ["llama-3-8b", "llama-3-70b", "qwen-7b", "bert"]
-    assert fuzzy.nearest("lama-3-8b", names)[0] == "llama-3-8b"
-    assert fuzzy.nearest("", names) == ()
-    assert fuzzy.nearest("zzzz", names) == ()
+    assert tables.nearest("lama-3-8b", names)[0] == "llama-3-8b"
+    assert tables.nearest("", names) == ()
+    assert tables.nearest("zzzz", names) == ()
 
 
 @STEADY
 @given(st.text(max_size=300), st.lists(st.text(max_size=20), max_size=8))
 def test_nearest_returns_given_names_without_repeats(text: str, names: list[str]) -> None:
-    found = fuzzy.nearest(text, names)
+    found = tables.nearest(text, names)
     assert set(found) <= set(names)
     assert len(found) == len(set(found)) <= 3

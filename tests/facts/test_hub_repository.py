@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.facts import architectures, hub_repository, resolve_offline
+from rightfit.facts import bundled, hub_repository, resolve_offline
 from rightfit.facts.resolve import is_repository
 
 
@@ -12,8 +12,8 @@ def meant(text: str) -> str:
     return hub_repository(text, resolve_offline(text))
 
 
-LENT = tuple((entry, name) for entry in architectures.index() for name in entry.aliases if is_repository(name))
-COMMON = tuple((entry, name) for entry in architectures.index() for name in entry.aliases if "/" not in name)
+LENT = tuple((entry, name) for entry in bundled.index() for name in entry.aliases if is_repository(name))
+COMMON = tuple((entry, name) for entry in bundled.index() for name in entry.aliases if "/" not in name)
 
 
 def bare(name: str) -> str:
@@ -29,7 +29,7 @@ def test_an_asked_repository_is_itself_in_whatever_case_it_is_written() -> None:
 
 
 def test_a_record_that_is_a_repository_is_itself() -> None:
-    names = [entry.name for entry in architectures.index() if is_repository(entry.name)]
+    names = [entry.name for entry in bundled.index() if is_repository(entry.name)]
     assert not [(name, meant(text)) for name in names for text in (name, name.lower()) if meant(text) != name]
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from rightfit import facts
-from rightfit.facts.pattern_tables import beginning, first_match
+from rightfit.facts.tables import beginning, first_match
 
 #: Pattern tables, and whether a pattern must match the whole text.
 PATTERN_TABLES = {

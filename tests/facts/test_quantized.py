@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from rightfit.facts.config_json import stated_quantization
 from rightfit.facts.engines import published_format
-from rightfit.facts.quantized import stated_quantization
 from rightfit.search.service.stacks import format_rows
 
 NAMES = {

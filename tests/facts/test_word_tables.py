@@ -12,9 +12,8 @@ import pytest
 
 from rightfit import facts
 from rightfit.errors import UnknownNameError
-from rightfit.facts import word_tables
-from rightfit.facts.tables import DATA
-from rightfit.facts.word_tables import occurs
+from rightfit.facts import tables
+from rightfit.facts.tables import DATA, occurs
 
 TABLES = sorted(path.stem for path in (DATA / "words").glob("*.csv"))
 COLUMNS = ["list", "word", "edges", "language", "meaning", "note"]
@@ -42,33 +41,33 @@ def test_every_line_is_whole(name: str) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_word_is_a_pattern_of_one_word(name: str) -> None:
-    for chosen, words in word_tables.lists(name).items():
+    for chosen, words in tables.lists(name).items():
         for word in words:
             assert not re.search(r"^[^(\[]*\|", word.word), f"{chosen}: two words on one line: {word.word}"
-            re.compile(word_tables.spelled(name, word.pattern))
+            re.compile(tables.spelled(name, word.pattern))
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_no_list_has_a_word_twice(name: str) -> None:
-    for chosen, words in word_tables.lists(name).items():
+    for chosen, words in tables.lists(name).items():
         written = [(word.word, word.edges) for word in words]
         assert len(set(written)) == len(written), chosen
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_list_is_used(name: str) -> None:
-    rooms = (Path(word_tables.__file__).parents[1], Path(__file__).parents[2] / "validation")
+    rooms = (Path(tables.__file__).parents[1], Path(__file__).parents[2] / "validation")
     sources, data = (
         "\n".join(path.read_text(encoding="utf-8") for room in rooms for path in sorted(room.rglob(kind))) for kind in ("*.py", "*.toml")
     )
     text, named = sources + "\n".join(row["word"] for row in lines(name)), set(re.findall(r"\w+", data))
-    for chosen in word_tables.lists(name):
+    for chosen in tables.lists(name):
         is_named = bool(named & {chosen, chosen.removesuffix("_remarks")})  # proof/data/remarks.toml names tables of remarks so
         assert is_named or f"{{{chosen}}}" in text or f'"{chosen}"' in text, f"nobody asks for {name}/{chosen}"
 
 
 def test_edges_say_where_a_word_stands() -> None:
-    both, start, end, part, name = (word_tables.Word("ram", edges, "en", "") for edges in ("both", "start", "end", "open", "name"))
+    both, start, end, part, name = (tables.Word("ram", edges, "en", "") for edges in ("both", "start", "end", "open", "name"))
     texts = ("ram", "ramp", "dram", "dramp")
     found = {word.edges: [bool(re.search(word.pattern, text)) for text in texts] for word in (both, start, end, part, name)}
     assert found == {
@@ -78,20 +77,20 @@ def test_edges_say_where_a_word_stands() -> None:
         "open": [True, True, True, True],
         "name": [True, False, False, False],
     }
-    assert re.fullmatch(word_tables.name_pattern("on demand"), "on-demand")
-    assert re.search(word_tables.name_pattern("按需"), "要按需的")
+    assert re.fullmatch(tables.name_pattern("on demand"), "on-demand")
+    assert re.search(tables.name_pattern("按需"), "要按需的")
 
 
 def test_a_list_that_is_not_there_is_named_with_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="list of words 'short_units'"):
-        word_tables.words("quantities", "short_units")
+        tables.words("quantities", "short_units")
 
 
 def test_meanings_follow_the_order_of_the_lines() -> None:
-    assert word_tables.meaning("choices", "operation_zh", "文本去重") == "dedup-text"
-    assert word_tables.meaning("choices", "operation_zh", "去重") == "dedup"
-    assert word_tables.meaning("choices", "operation_zh", "无") == ""
-    values = [meaning for _, meaning in word_tables.meanings("quantities", "deadline")]
+    assert tables.meaning("choices", "operation_zh", "文本去重") == "dedup-text"
+    assert tables.meaning("choices", "operation_zh", "去重") == "dedup"
+    assert tables.meaning("choices", "operation_zh", "无") == ""
+    values = [meaning for _, meaning in tables.meanings("quantities", "deadline")]
     assert values == ["12h", "48h", "24h", "12h", "7d", "30min", "1h", "30d", "12h"]
 
 
@@ -120,7 +119,7 @@ def constants(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def test_no_alternation_of_words_is_left_in_code() -> None:
-    root = Path(word_tables.__file__).parents[1]
+    root = Path(tables.__file__).parents[1]
     left = [
         f"{path.relative_to(root)}:{line}: {piece}"
         for package in READERS

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import rightfit
-from rightfit.explain.messages import Lang, has
+from rightfit.explain.messages import has
 from rightfit.explain.voices import voice_of
 from rightfit.families import registry
+from rightfit.messages import Lang
 
 MARKETS: tuple[dict[str, str], ...] = ({}, {"sellers": "all"}, {"country": "CN"}, {"cloud": "alicloud"}, {"purchase": "on-demand"})
 

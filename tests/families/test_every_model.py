@@ -17,7 +17,7 @@ import rightfit
 from rightfit.catalog.offers import PURCHASE_CODES
 from rightfit.errors import RightfitError
 from rightfit.families.language.kind import CRAFT as TOKENS
-from rightfit.families.passes import explore as passes
+from rightfit.families.passes import kind as passes
 from rightfit.families.registry import settled
 from rightfit.families.samples.kind import CRAFT as SAMPLES
 from rightfit.families.serving import explore as serving

@@ -11,8 +11,7 @@ from rightfit.families.language.wish import read_wish
 from rightfit.families.registry import settled
 from rightfit.planner.plan import default_catalog
 from rightfit.search.answer import Option
-from rightfit.search.objective import time_classes
-from rightfit.search.rank import ranked_usd
+from rightfit.search.rank import ranked_usd, time_classes
 from rightfit.search.training.space import Sharding
 from rightfit.workload import Workload
 from rightfit.workload.ask import understand

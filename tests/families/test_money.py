@@ -16,12 +16,12 @@ from answers import estimated, options_of, planned, wishes
 import rightfit
 from rightfit.catalog import Catalog
 from rightfit.catalog.offers import PURCHASES
-from rightfit.explain.labels import label
-from rightfit.explain.messages import Lang
+from rightfit.explain.messages import label
+from rightfit.explain.quantities import Table
 from rightfit.explain.sheets import Lines, estimate_sheet, plan_sheet
-from rightfit.explain.tables import Table
+from rightfit.messages import Lang
 from rightfit.search.answer import Cost, Option
-from rightfit.search.priced import with_price_book
+from rightfit.search.offers import with_price_book
 
 ROUNDING = 1e-9
 LANGS: tuple[Lang, ...] = ("en", "zh")

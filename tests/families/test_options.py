@@ -17,13 +17,12 @@ import rightfit
 from rightfit.catalog import Catalog
 from rightfit.cli.commands.own import with_own
 from rightfit.errors import InputError
-from rightfit.explain.documents import plan_document
-from rightfit.explain.knobs import knobs
-from rightfit.explain.plain import json_bytes
+from rightfit.explain.messages import json_bytes
+from rightfit.explain.voices import knobs, plan_document
 from rightfit.families import registry
-from rightfit.planner.field import market_field
+from rightfit.planner.plan import market_field
 from rightfit.search.answer import Plan
-from rightfit.search.honours import OF_ALL, OF_MARKET, PURPOSES
+from rightfit.search.request_checks import OF_ALL, OF_MARKET, PURPOSES
 from rightfit.workload import Workload
 from rightfit.workload.options import OPTIONS
 

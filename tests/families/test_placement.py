@@ -12,11 +12,11 @@ from answers import options_of, wishes
 import rightfit
 from rightfit.families.registry import settled
 from rightfit.planner.plan import TOP, default_catalog
+from rightfit.search.advice import several_mask
 from rightfit.search.answer import Option, Plan
-from rightfit.search.found import Found
-from rightfit.search.placement import has_fabric
+from rightfit.search.constraints import Found
+from rightfit.search.criteria import has_fabric
 from rightfit.search.rank import ranked_usd
-from rightfit.search.several import several_mask
 from rightfit.workload import Workload
 
 WORTH = 1.25

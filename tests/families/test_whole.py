@@ -21,20 +21,19 @@ from rightfit.catalog import Catalog
 from rightfit.errors import InputError
 from rightfit.explain import voices
 from rightfit.explain.cards import option_card
-from rightfit.explain.documents import plan_document, verdict_document
-from rightfit.explain.family_words import FamilyWords, figure_text, lacking, option_fields
-from rightfit.explain.knobs import knobs
-from rightfit.explain.messages import LANGS, Lang, family_topic, fields_of, has, topic
-from rightfit.explain.plain import json_bytes
+from rightfit.explain.family_text import FamilyWords, figure_text, lacking, option_fields
+from rightfit.explain.messages import family_topic, fields_of, has, json_bytes, topic
 from rightfit.explain.plan_words import OptionText
 from rightfit.explain.sheets import estimate_sheet, plan_sheet, verdict_sheet
+from rightfit.explain.voices import knobs, plan_document, verdict_document
 from rightfit.export import all_targets
 from rightfit.families import registry
-from rightfit.planner.field import market_field
+from rightfit.messages import LANGS, Lang
+from rightfit.planner.plan import market_field
 from rightfit.search.answer import Option, Plan, Reason
 from rightfit.search.constraints import WISHES
 from rightfit.search.option_facts import OfferFacts
-from rightfit.search.verdict import Verdict
+from rightfit.search.servers import Verdict
 from rightfit.workload import Workload
 
 FAMILIES = registry.folders()
@@ -259,7 +258,7 @@ def texts_of(value: Any) -> Iterator[str]:
 
 
 #: What puts the answers of one family in words may know it; it is loaded for that family alone.
-WORDING = ("explain/host_text.py",)
+WORDING = ("explain/family_text.py",)
 ASKS = re.compile(r"rightfit\.families\.(?!registry\b)\w+|\btask (?:not )?in \(")
 
 

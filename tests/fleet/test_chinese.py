@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rightfit.errors import RightfitError
-from rightfit.explain.problems import problems_of
+from rightfit.explain.messages import problems_of
 from rightfit.fleet.reading import read_fleet
 
 ENGLISH = re.compile(r"\b(the|not|is|are|such|write|give|stands|must|should|cannot|needs?|input|given|unable|unknown|or)\b")

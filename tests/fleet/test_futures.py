@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rightfit.fleet.checking import faults
 from rightfit.fleet.futures import Doubts, future, futures_of, settled, usual_doubts
-from rightfit.fleet.instance import Choice, Instance, Kind, Solution
+from rightfit.fleet.instance import Choice, Instance, Kind, Solution, faults
 from rightfit.fleet.solver import solve
 
 _spec = importlib.util.spec_from_file_location("synthetic", Path(__file__).parent / "synthetic.py")

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from rightfit.facts import accelerators
-from rightfit.facts.slices import placement_of
+from rightfit.facts.devices import placement_of
 from rightfit.facts.tables import table
 from rightfit.fleet.building import Builder, parts_of_host
-from rightfit.fleet.checking import card_faults, faults
+from rightfit.fleet.instance import card_faults, faults
 from rightfit.fleet.packing import layouts
-from rightfit.fleet.placing import host_cards, shared_servers
 from rightfit.fleet.reading import Fleet, Job, Owned, Service, read_fleet
+from rightfit.fleet.result import host_cards, shared_servers
 from rightfit.fleet.solver import solve
 from rightfit.fleet.ways import Part, Way, Ways
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rightfit.fleet.checking import faults
-from rightfit.fleet.instance import Array, Choice, Demand, Instance, Placed, Solution, solution
+from rightfit.fleet.instance import Choice, Demand, Instance, Placed, Solution, faults, solution
 from rightfit.fleet.listing import listed
 from rightfit.fleet.matrix import Answer, Matrix
 from rightfit.fleet.solver import solve
+from rightfit.physics.columns import Array
 
 _spec = importlib.util.spec_from_file_location("synthetic", Path(__file__).parent / "synthetic.py")
 assert _spec is not None

@@ -11,9 +11,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rightfit.measure.calibration import MOST_ROWS, Law, laws, posterior, settled, truncated, width
-from rightfit.measure.evidence import Correction, corrections, evidence_of, moved, useful
-from rightfit.measure.likeness import Case, as_cases, case_of
+from rightfit.measure.evidence import (
+    MOST_ROWS,
+    Case,
+    Correction,
+    Law,
+    as_cases,
+    case_of,
+    corrections,
+    evidence_of,
+    laws,
+    moved,
+    posterior_of,
+    settled,
+    truncated,
+    useful,
+    width,
+)
 from rightfit.measure.record import Run, Source, measured, sealed
 
 OWN_RUNS = Path(__file__).parents[2] / "validation" / "own_runs.csv"
@@ -37,7 +51,7 @@ def case(job: str = "a", card: str = "x", count: str = "1", batch: float = 2.0) 
 def mean_of(known: Sequence[Case], residual: Sequence[float], target: Case, law: Law = LAW) -> float:
     cases = as_cases([*known, target])
     index = np.arange(len(known))
-    return float(posterior(law, cases.take(index), np.array(residual), cases.take(np.array([len(known)]))).mean[0])
+    return float(posterior_of(law, cases.take(index), np.array(residual), cases.take(np.array([len(known)]))).mean[0])
 
 
 def test_the_posterior_of_one_row_is_the_formula() -> None:
@@ -81,7 +95,7 @@ def test_a_bound_moves_one_way_only_and_only_where_it_says_something() -> None:
 
     def move(limit: float, side: str) -> float:
         values, noise = settled(LAW, one, np.array([limit]), [side])
-        return float(posterior(LAW, one, values, target, noise=noise).mean[0])
+        return float(posterior_of(LAW, one, values, target, noise=noise).mean[0])
 
     assert move(0.3, ">=") > move(0.0, ">=") > move(-0.8, ">=") > -1e-6
     assert move(-0.8, ">=") == pytest.approx(0.0, abs=0.01)

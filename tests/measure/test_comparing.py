@@ -17,18 +17,16 @@ import pytest
 import rightfit
 from rightfit.cli.run import run as run_cli
 from rightfit.estimate.figures import Figure
-from rightfit.explain.messages import LANGS
 from rightfit.explain.run_text import beside_table, explanation_lines, profile_lines
 from rightfit.facts import accelerator, table
 from rightfit.facts.devices import match_accelerators
-from rightfit.measure import comparing
-from rightfit.measure.cards_named import card_named
+from rightfit.measure import own_runs
 from rightfit.measure.probing import cards
-from rightfit.measure.probing.joining import Planned, with_log, with_plan
-from rightfit.measure.probing.profile import kind_of, profile_of
-from rightfit.measure.probing.wrapped import probe
+from rightfit.measure.probing.wrapped import Planned, kind_of, probe, profile_of, with_log, with_plan
 from rightfit.measure.record import Run, Source, measured
-from rightfit.measure.watching.expected import Expected
+from rightfit.measure.signals import card_named
+from rightfit.measure.watching.judging import Expected
+from rightfit.messages import LANGS
 from rightfit.proof.predict import predict
 
 SETUP = {
@@ -50,7 +48,7 @@ def run_of(*items: Any, **setup: str) -> Run:
 def test_the_plan_s_figures_stand_beside_those_measured_and_predict_fills_the_rest() -> None:
     run = run_of(measured("step_time_s", 2.0), measured("peak_mem_gib_per_gpu", 30.0, counter="allocated", statistic="max"))
     plan = Expected(figures={"step_s": Figure(1.0, 0.9, 1.2, 0.8, 1.5)})
-    pairs = {one.item.metric: one for one in comparing.beside(run, predict, plan)}
+    pairs = {one.item.metric: one for one in own_runs.beside(run, predict, plan)}
     assert (pairs["step_time_s"].origin, pairs["step_time_s"].verdict, pairs["step_time_s"].predicted.mid) == ("plan", "above", 1.0)
     assert pairs["peak_mem_gib_per_gpu"].origin == "predict"
     assert pairs["peak_mem_gib_per_gpu"].predicted.low95 < pairs["peak_mem_gib_per_gpu"].predicted.mid
@@ -58,8 +56,8 @@ def test_the_plan_s_figures_stand_beside_those_measured_and_predict_fills_the_re
 
 
 def test_without_a_card_nothing_is_predicted() -> None:
-    assert comparing.beside(run_of(measured("step_time_s", 2.0), gpu=""), predict) == []
-    assert comparing.beside(run_of(measured("step_time_s", 2.0, bound=">=")), predict) == []
+    assert own_runs.beside(run_of(measured("step_time_s", 2.0), gpu=""), predict) == []
+    assert own_runs.beside(run_of(measured("step_time_s", 2.0, bound=">=")), predict) == []
 
 
 @pytest.mark.parametrize(("name", "columns"), [("recompute_full", {"recompute": "full"}), ("fp32", {"precision": "fp32"})])
@@ -71,13 +69,13 @@ def test_a_run_that_was_set_up_otherwise_is_explained(name: str, columns: dict[s
     assert abs(math.log(real / plain)) > 0.15
     run = run_of(measured("step_time_s", real))
     narrow = Figure(plain, 0.99 * plain, 1.01 * plain, 0.98 * plain, 1.02 * plain)
-    one = comparing.Beside(run.measured[0], narrow, "above", "plan")
-    found = comparing.explanations(run, one, predict)
+    one = own_runs.Beside(run.measured[0], narrow, "above", "plan")
+    found = own_runs.explanations(run, one, predict)
     assert name in [one.name for one in found]
     assert abs(next(one.missed for one in found if one.name == name)) < 1e-3
     assert explanation_lines(one, found, lang)
     assert explanation_lines(one, [], lang) != explanation_lines(one, found, lang)
-    assert comparing.explanations(run, comparing.Beside(run.measured[0], narrow, "inside", "plan"), predict) == []
+    assert own_runs.explanations(run, own_runs.Beside(run.measured[0], narrow, "inside", "plan"), predict) == []
 
 
 # ---- planned, seen, said -------------------------------------------------------------------------------------------------------------
@@ -143,9 +141,9 @@ def test_a_prediction_that_could_be_anything_gives_no_verdict() -> None:
     def vague(_cases: object) -> list[dict[str, float]]:
         return [{"predicted": 1.0, "low80": 0.05, "high80": 20.0, "low95": 0.01, "high95": 100.0}]
 
-    (one,) = comparing.beside(run, vague)
+    (one,) = own_runs.beside(run, vague)
     assert one.verdict == "open"
-    assert comparing.explanations(run, one, vague) == []
+    assert own_runs.explanations(run, one, vague) == []
     for lang, text in (("en", "within a factor of 100"), ("zh", "100 倍")):
         (line,) = explanation_lines(one, [], lang)
         assert text in line

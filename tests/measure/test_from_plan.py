@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import rightfit
-from rightfit.explain.documents import plan_document
-from rightfit.measure.from_plan import run_of_measurement
+from rightfit.explain.voices import plan_document
 from rightfit.measure.ingest import ingest
+from rightfit.measure.own_runs import run_of_measurement
 from rightfit.measure.record import Run, document
-from rightfit.proof.own_runs import evidence
+from rightfit.proof.predict import evidence
 
 
 @pytest.fixture(scope="module")

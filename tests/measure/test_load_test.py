@@ -20,13 +20,10 @@ import pytest
 
 from rightfit.cli import main
 from rightfit.errors import InputError, UnavailableError
-from rightfit.measure.load_test import capacity, result
-from rightfit.measure.load_test.capacity import Capacity, Trial, measure
-from rightfit.measure.load_test.endpoint import Endpoint
-from rightfit.measure.load_test.http import Place, place_of
-from rightfit.measure.load_test.level import Level, arrivals
-from rightfit.measure.load_test.percentile import quantile
-from rightfit.measure.load_test.stream import Answer, Question
+from rightfit.measure.load_test import result
+from rightfit.measure.load_test.http import Answer, Place, Question, place_of
+from rightfit.measure.load_test.level import Endpoint, Level, arrivals
+from rightfit.measure.load_test.result import Capacity, Trial, measure, quantile
 from rightfit.measure.record import Run, read_runs
 
 SERVER = Path(__file__).parent / "endpoint.py"
@@ -157,7 +154,7 @@ def test_the_interval_of_the_capacity_holds_as_often_as_it_says(monkeypatch: pyt
         return queue(arrivals(rate, seconds), seconds, rate=rate)
 
     for name, stand_in in (("found_at", found_at), ("closed", closed), ("opened", opened)):
-        monkeypatch.setattr(capacity, name, stand_in)
+        monkeypatch.setattr(result, name, stand_in)
     random.seed(7)
     true, place = true_capacity(), place_of("http://127.0.0.1:9")
     for level_s in (3.0, 30.0):
@@ -326,7 +323,7 @@ def test_a_client_that_is_the_limit_measures_nothing(start: Start) -> None:
     async def both() -> Capacity:
         task = asyncio.create_task(busy())
         try:
-            return await capacity._measured(place_of(start()), Trial(input_tokens=51, output_tokens=5, level_s=1.0))
+            return await result._measured(place_of(start()), Trial(input_tokens=51, output_tokens=5, level_s=1.0))
         finally:
             task.cancel()
 
@@ -346,14 +343,14 @@ def level_of(ttft: list[float], **more: Any) -> Level:
 
 def test_a_level_counts_a_failed_request_and_a_queue_that_grows() -> None:
     test = Trial(10, 11, ttft_s=0.5, tpot_s=0.2)
-    assert capacity.holds(level_of([0.1] * 200), test) == (True, True, False)
-    assert capacity.holds(level_of(([0.1] * 9 + [0.9]) * 20), test) == (False, False, True)
-    assert capacity.holds(level_of([0.1] * 180 + [0.9] * 20), test) == (False, False, False)  # one bad while of ten says less
-    assert capacity.holds(level_of(([0.1] * 24 + [0.9]) * 8), test)[:2] == (True, False)
-    assert capacity.holds(level_of([float(at) for at in range(200)], rate=1.0), Trial(10, 11)) == (False, False, True)
+    assert result.holds(level_of([0.1] * 200), test) == (True, True, False)
+    assert result.holds(level_of(([0.1] * 9 + [0.9]) * 20), test) == (False, False, True)
+    assert result.holds(level_of([0.1] * 180 + [0.9] * 20), test) == (False, False, False)  # one bad while of ten says less
+    assert result.holds(level_of(([0.1] * 24 + [0.9]) * 8), test)[:2] == (True, False)
+    assert result.holds(level_of([float(at) for at in range(200)], rate=1.0), Trial(10, 11)) == (False, False, True)
     failed = level_of([0.1] * 200)
     broken = dataclasses.replace(failed, answers=(*failed.answers[:-5], *[Answer(1.0, 1.0, error="no")] * 5))
-    assert capacity.holds(broken, test) == (False, False, True)
+    assert result.holds(broken, test) == (False, False, True)
     assert level_of([0.1] * 9, cpu_share=0.6).is_client_bound
     assert not level_of([0.1] * 9, lag_s=0.005).is_client_bound
 

@@ -8,10 +8,11 @@ import pytest
 
 import rightfit
 from rightfit.errors import FileInputError
-from rightfit.explain.messages import Lang, say
+from rightfit.explain.messages import say
 from rightfit.explain.run_text import advice_lines
-from rightfit.explain.short import short_sheet
+from rightfit.explain.sheets import short_sheet
 from rightfit.measure.record import Run, Source, measured, sealed, written
+from rightfit.messages import Lang
 from rightfit.proof.predict import predict
 
 ROW = {

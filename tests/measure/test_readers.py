@@ -15,8 +15,8 @@ import pytest
 
 from rightfit.errors import AmbiguousNameError, FileInputError, InputError, RightfitError, UnknownNameError
 from rightfit.measure.ingest import ingest, missing_setup, readers
-from rightfit.measure.readers.exposition import known
 from rightfit.measure.readers.item import Definitions
+from rightfit.measure.readers.prometheus import known
 from rightfit.measure.record import Run, metrics
 
 VLLM = {

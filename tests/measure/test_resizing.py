@@ -13,11 +13,10 @@ import rightfit
 from rightfit import facts
 from rightfit.explain.messages import has
 from rightfit.explain.run_text import advice_lines
-from rightfit.measure.planning import with_runs
+from rightfit.measure.own_runs import with_runs
 from rightfit.measure.record import Run, Source, measured, metrics, sealed, written
 from rightfit.measure.resizing import changes_of, expected_saving, findings_of, next_test, resize
-from rightfit.proof.own_runs import evidence
-from rightfit.proof.predict import predict
+from rightfit.proof.predict import evidence, predict
 
 SETUP = {
     "model": "meta-llama/Meta-Llama-3-8B",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rightfit.measure.steady import steady
+from rightfit.measure.signals import steady
 
 
 def test_warm_up_is_dropped_and_the_rest_is_the_step_time() -> None:

@@ -21,15 +21,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from rightfit.cli.run import run as run_cli
 from rightfit.errors import FileInputError, InputError, NetworkError, UnavailableError
 from rightfit.estimate.figures import Figure
-from rightfit.explain import watch_text
-from rightfit.explain.messages import LANGS, topic
-from rightfit.measure.watching import exposition
-from rightfit.measure.watching.expected import Expected, expected_of
-from rightfit.measure.watching.exporters import exporter_source, since
-from rightfit.measure.watching.folders import history_of
-from rightfit.measure.watching.judging import Finding, State, growth_per_s, judge
-from rightfit.measure.watching.look import LastStep, Look
-from rightfit.measure.watching.targets import source_of
+from rightfit.explain import run_text
+from rightfit.explain.messages import topic
+from rightfit.measure.watching import judging
+from rightfit.measure.watching.judging import Expected, Finding, State, expected_of, growth_per_s, judge
+from rightfit.measure.watching.sources import LastStep, Look, exporter_source, history_of, since, source_of
+from rightfit.messages import LANGS
 from rightfit.units import GIB
 from rightfit.web.watch_page import WatchServer
 
@@ -157,16 +154,16 @@ def every_finding() -> list[Finding]:
     figures = dict.fromkeys(("throttled_share", "data_wait_share", "gpu_busy_share", "kv_cache_used_share", "error_share"), 0.5)
     figures |= dict.fromkeys(("now", "low95", "high95", "ratio", "since_s", "limit_s", "queue_len", "preemptions_per_s"), 2.0)
     figures |= dict.fromkeys(("now_bytes", "limit_bytes", "bytes_per_h"), GIB)
-    return [Finding(code, figures) for code in exposition.CODES]
+    return [Finding(code, figures) for code in judging.CODES]
 
 
 @pytest.mark.parametrize("lang", LANGS)
 def test_every_finding_has_words_and_no_word_lacks_a_finding(lang: Any) -> None:
-    lines = [watch_text.finding_line(finding, lang) for finding in every_finding()]
+    lines = [run_text.finding_line(finding, lang) for finding in every_finding()]
     assert len(set(lines)) == len(lines)
     assert all(line[-1] in ".?。？" for line in lines)
     said = {name.removeprefix("finding_") for name in topic("watch") if name.startswith("finding_")} - {"leak_full"}
-    assert said == set(exposition.CODES)
+    assert said == set(judging.CODES)
 
 
 def test_every_code_that_judging_gives_is_a_series_of_its_own() -> None:
@@ -184,7 +181,7 @@ def test_every_code_that_judging_gives_is_a_series_of_its_own() -> None:
     ]
     given = codes(judge(everything, PLAN))
     assert {"step_s_above", "stall", "leak", "rule_input", "card_memory_bytes_near", "host_memory_bytes_near"} <= set(given)
-    assert set(given) <= set(exposition.CODES)
+    assert set(given) <= set(judging.CODES)
 
 
 def state_of_a_run() -> State:
@@ -193,7 +190,7 @@ def state_of_a_run() -> State:
 
 
 def test_prometheus_reads_plan_and_real_side_by_side() -> None:
-    text = exposition.exposition(state_of_a_run())
+    text = judging.exposition(state_of_a_run())
     found = {(one.name, tuple(one.labels.items())): one.value for family in text_string_to_metric_families(text) for one in family.samples}
     assert found["rightfit_step_seconds", ()] == 18.0
     assert found["rightfit_step_seconds_planned", (("bound", "high95"),)] == 17.0
@@ -412,7 +409,7 @@ def test_a_service_is_judged_by_what_happened_since_the_last_look(exporter: Expo
 def test_an_exporter_that_is_gone_and_one_that_started_anew(exporter: Exporter) -> None:
     with pytest.raises(NetworkError, match=r"cannot read http://127\.0\.0\.1:1/metrics"):
         exporter_source("http://user:password@127.0.0.1:1").look()
-    from rightfit.measure.readers.exposition import Sample
+    from rightfit.measure.readers.prometheus import Sample
 
     before, now = Sample("x_count", {}, 100.0, 1.0), Sample("x_count", {}, 7.0, 2.0)
     assert since([before], [now]) == [now]

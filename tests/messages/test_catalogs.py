@@ -18,7 +18,7 @@ import rightfit
 from rightfit import errors
 from rightfit.errors import RightfitError
 from rightfit.messages import LANGS
-from rightfit.messages.catalogs import LOCALE, catalog, rooms
+from rightfit.messages.message import LOCALE, catalog, rooms
 from rightfit.workload.options import OPTIONS
 
 SOURCE = Path(rightfit.__file__).parent
@@ -31,7 +31,7 @@ INSIDE = {"proof"}
 #: Fields that a sentence leaves out in one language on purpose.
 OMITTED = {("problems.unknown_name_allowed_near", "allowed")}
 #: Where messages are put together from what they are given.
-MAKERS = {"messages/message.py", "messages/foreign.py"}
+MAKERS = {"messages/message.py"}
 ENGLISH = re.compile(r"\b(the|not|is|are|such|write|give|stands|must|should|cannot|needs?|input|given|unable|unknown|or)\b")
 HAN = re.compile(r"[\u4e00-\u9fff]")
 

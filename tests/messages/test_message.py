@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from rightfit.errors import AmbiguousNameError, InputError, UnknownNameError
-from rightfit.messages import Message, at_place, catalogs, cause, contradiction, either, foreign, line_each, system_problem, without_place
-from rightfit.messages.catalogs import compiled, sentence
+from rightfit.messages import Message, at_place, cause, contradiction, either, foreign, line_each, message, system_problem, without_place
+from rightfit.messages.message import compiled, sentence
 
 
 def test_a_message_is_put_into_words_of_each_language() -> None:
@@ -90,18 +90,18 @@ def test_a_catalog_is_compiled_again_when_it_has_changed(tmp_path: Path, monkeyp
     folder = tmp_path / "en" / "LC_MESSAGES"
     folder.mkdir(parents=True)
     head = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n'
-    monkeypatch.setattr(catalogs, "LOCALE", tmp_path)
+    monkeypatch.setattr(message, "LOCALE", tmp_path)
     try:
         for second, text in enumerate(("one", "two")):
             (folder / "toy.po").write_text(f'{head}msgid "a"\nmsgstr "{text}"\n')
             os.utime(folder / "toy.po", (2e9 + 2 * second, 2e9 + 2 * second))
-            catalogs.catalog.cache_clear()
+            message.catalog.cache_clear()
             assert sentence("toy.a", "en") == text
             os.utime(folder / "toy.mo", (2e9 + 2 * second + 1, 2e9 + 2 * second + 1))
         (folder / "toy.po").unlink()
-        catalogs.catalog.cache_clear()
+        message.catalog.cache_clear()
         assert sentence("toy.a", "en") == "two"
         assert sentence("toy.b", "en") == "toy.b"
     finally:
-        catalogs.catalog.cache_clear()
+        message.catalog.cache_clear()
     assert compiled(f'{head}msgid "a"\nmsgstr "b"\n'.encode()) == compiled(f'{head}msgid "a"\nmsgstr "b"\n'.encode())

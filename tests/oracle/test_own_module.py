@@ -12,8 +12,8 @@ import torch
 
 from rightfit import Workload, facts, plan
 from rightfit.errors import InputError, RightfitError
-from rightfit.estimate.model_work import KEPT, TrainWish
-from rightfit.estimate.train_work import train_work
+from rightfit.estimate.pass_records import KEPT, TrainWish
+from rightfit.estimate.sample_work import train_work
 from rightfit.facts.own.models import own_model, run_function
 
 NETS = """

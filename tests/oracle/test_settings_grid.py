@@ -11,10 +11,10 @@ pytest.importorskip("torch", reason="SKIPPED LOUDLY: the grid of settings needs 
 from rightfit import facts
 from rightfit.estimate import traced
 from rightfit.estimate.convert import model_columns
-from rightfit.estimate.setup import TrainSettings, setup_fields
+from rightfit.estimate.training_setup import TrainSettings, setup_fields
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import memory_states as states
-from rightfit.physics import parameters
+from rightfit.physics import transformer
 from rightfit.physics.memory_peak import kept_and_working
 from rightfit.proof.cases.training import SettingWords, training_case
 
@@ -29,7 +29,7 @@ def shallow(name: str) -> TransformerArchitecture:
 
 
 def trace(record: TransformerArchitecture, settings: TrainSettings, layers: int) -> traced.TracedMemory:
-    config = traced.config_of(dataclasses.replace(record, num_layers=layers))
+    config = traced.module_config(dataclasses.replace(record, num_layers=layers))
     return traced.trace_config(
         config,
         micro_batch=1,
@@ -62,7 +62,7 @@ def test_states_of_the_record_are_those_of_the_graph(weights: str) -> None:
     found = trace(record, settings, LAYERS)
     share = states.parameter_share(model, columns, first=True, last=True)
     dense, experts = states.trained_share(share, model, columns)
-    assert found.num_parameters == pytest.approx(float(parameters.total_parameters(model)[0]), rel=1e-3)
+    assert found.num_parameters == pytest.approx(float(transformer.total_parameters(model)[0]), rel=1e-3)
     assert found.parameters_bytes == pytest.approx(float(states.weights_bytes(share, columns)[0]), rel=0.01)
     assert found.optimizer_bytes == pytest.approx(float(states.optimizer_bytes(dense, experts, columns)[0]), rel=0.01)
     assert found.optimizer_bytes / 2 == pytest.approx(float(states.step_scratch_bytes(dense, experts, columns)[0]), rel=0.01)

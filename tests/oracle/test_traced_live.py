@@ -103,7 +103,7 @@ def test_a_config_without_model_type(tmp_path) -> None:
 
 
 def test_an_estimate_adds_what_no_tracker_sees() -> None:
-    from rightfit.estimate.traced_estimate import traced_estimate
+    from rightfit.estimate.traced import traced_estimate
 
     found = traced_estimate("openai-community/gpt2", micro_batch=1, seq_len=128, accelerator="T4")
     assert found.num_parameters == 124_439_808

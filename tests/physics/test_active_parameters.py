@@ -10,10 +10,10 @@ import pytest
 from rightfit import facts
 from rightfit.estimate.convert import model_columns
 from rightfit.facts.records import TransformerArchitecture
-from rightfit.physics import flops, parameters
+from rightfit.physics import transformer
 from rightfit.physics.collectives import Group, all_to_all_s, dispatch_s
 from rightfit.physics.columns import LinkColumns, ModelColumns
-from rightfit.physics.rates import RateColumns
+from rightfit.physics.operators import RateColumns
 
 #: Layers that share their weights multiply with them again and again.
 SHARED = ("albert/",)
@@ -39,8 +39,8 @@ def columns(names: tuple[str, ...]) -> ModelColumns:
 
 def products_per_active(model: ModelColumns) -> np.ndarray:
     """Weights of the products of a token over the active parameters that are not looked up."""
-    counted = sum((item.flops_per_token / 2.0 for item in flops.layer_matmuls(model)), start=np.zeros(1))
-    ends = parameters.embedding_parameters(model) + parameters.head_parameters(model) + model.params_vision
+    counted = sum((item.flops_per_token / 2.0 for item in transformer.layer_matmuls(model)), start=np.zeros(1))
+    ends = transformer.embedding_parameters(model) + transformer.head_parameters(model) + model.params_vision
     return np.asarray(counted / (model.params_active - ends))
 
 
@@ -62,7 +62,7 @@ def test_every_decoder_multiplies_with_its_active_parameters() -> None:
     ],
 )
 def test_experts_in_a_latent_width_are_found_from_the_counts(name: str, latent: float) -> None:
-    assert float(parameters.expert_hidden_size(columns((name,)))[0]) == pytest.approx(latent, rel=0.01)
+    assert float(transformer.expert_hidden_size(columns((name,)))[0]) == pytest.approx(latent, rel=0.01)
 
 
 def test_one_row_answers_as_it_does_in_a_table() -> None:
@@ -78,7 +78,7 @@ def _links() -> LinkColumns:
 
 
 def _rates() -> RateColumns:
-    from rightfit.estimate.software import rate_columns
+    from rightfit.estimate.training import rate_columns
     from rightfit.physics.columns import DeviceColumns, SetupColumns
 
     return rate_columns(SetupColumns(), DeviceColumns())

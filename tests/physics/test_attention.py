@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.physics.typical import RATES as TYPICAL
 
-from rightfit.physics.attention import attention_s, uses_fused_kernel
 from rightfit.physics.columns import AttentionKernel, DeviceColumns, Dtype, ModelColumns, SetupColumns
+from rightfit.physics.operators import attention_s, uses_fused_kernel
 
 A100 = DeviceColumns.of(
     memory_bandwidth=2.039e12, fp32_flops=19.5e12, fp16_flops=312e12, bf16_flops=312e12, num_sms=108, compute_capability=8.0

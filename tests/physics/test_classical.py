@@ -16,8 +16,17 @@ from rightfit.physics.classical import (
     gpu_terms,
     speedup,
 )
-from rightfit.physics.classical_memory import ClassicalMemoryRates, gpu_peak_bytes, input_bytes, memory_terms
-from rightfit.physics.classical_work import Algorithm, JobColumns, classical_work, grown_leaves, grown_levels
+from rightfit.physics.classical_work import (
+    Algorithm,
+    ClassicalMemoryRates,
+    JobColumns,
+    classical_work,
+    gpu_peak_bytes,
+    grown_leaves,
+    grown_levels,
+    input_bytes,
+    memory_terms,
+)
 
 COUNTS = facts.coefficients("classical_counts")
 QUIET = {"base_s": 0.0, "round_s": 0.0, "barrier_s": 0.0}

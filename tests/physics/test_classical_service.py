@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rightfit.physics.classical_service import pass_s, request_core_s, worker_bytes
+from rightfit.physics.classical import pass_s, request_core_s, worker_bytes
 
 
 def test_a_request_is_the_sum_of_its_parts_over_the_speed_of_the_core() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rightfit.physics import interruption
-from rightfit.physics.completion import completion, segments
+from rightfit.physics.interruption import completion, segments
 
 CASES = [
     # work, interval, save, restart, mean time between stops

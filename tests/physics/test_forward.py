@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.physics.typical import shapes_of
 
-from rightfit.physics.forward import (
+from rightfit.physics.passes import (
     ForwardColumns,
     ForwardRates,
     device_s,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.physics.typical import RATES as TYPICAL
 
-from rightfit.physics import gemm
+from rightfit.physics import operators
 from rightfit.physics.columns import DeviceColumns, Dtype, SetupColumns
 
 A100 = DeviceColumns.of(
@@ -28,7 +28,7 @@ def seconds(m: float, n: float, k: float, **changes: float) -> float:
     shapes = {"tile_reuse": (np.ones(1), TYPICAL.square_tile_reuse, TYPICAL.small_tile_reuse), "split_depth": TYPICAL.split_depth}
     values = {"flops": 250e12, "bandwidth": 1.7e12, "num_sms": 108.0, "ramp_k": 128.0, "element_bytes": 2.0} | changes
     rates: dict[str, Any] = {name: np.array([value]) for name, value in values.items()}
-    return float(gemm.gemm_s(np.array([m]), np.array([n]), np.array([k]), **rates, **shapes)[0])
+    return float(operators.gemm_s(np.array([m]), np.array([n]), np.array([k]), **rates, **shapes)[0])
 
 
 def test_large_square_comes_near_the_sustained_rate() -> None:
@@ -84,18 +84,18 @@ def test_more_work_never_takes_less_time(field: str) -> None:
     ],
 )
 def test_arithmetic_that_a_card_lacks(device: DeviceColumns, asked: Dtype, expected: Dtype) -> None:
-    assert gemm.effective_dtype(device, np.array([float(asked)]))[0] == expected
+    assert operators.effective_dtype(device, np.array([float(asked)]))[0] == expected
 
 
 def test_power_limits_a_small_card() -> None:
     """70 W at 2.2 pJ a FLOP is 31.8 TFLOP/s, below 0.8 x 64.8."""
     rates = TYPICAL.replace(gemm_fraction=0.8, joules_per_flop=2.2e-12, gemm_quality=1.0)
-    sustained = gemm.sustained_flops(SetupColumns.of(compute_dtype=Dtype.FP16), T4, rates)[0]
+    sustained = operators.sustained_flops(SetupColumns.of(compute_dtype=Dtype.FP16), T4, rates)[0]
     assert 28e12 < sustained < 31.8e12
-    unlimited = gemm.sustained_flops(SetupColumns.of(compute_dtype=Dtype.FP16), T4, rates.replace(joules_per_flop=0))[0]
+    unlimited = operators.sustained_flops(SetupColumns.of(compute_dtype=Dtype.FP16), T4, rates.replace(joules_per_flop=0))[0]
     assert unlimited == pytest.approx(0.8 * 64.8e12)
 
 
 def test_software_quality_does_not_touch_fp32() -> None:
     rates = TYPICAL.replace(vector_fraction=0.9, gemm_quality=0.5)
-    assert gemm.sustained_flops(SetupColumns.of(compute_dtype=Dtype.FP32), A100, rates)[0] == pytest.approx(0.9 * 19.5e12)
+    assert operators.sustained_flops(SetupColumns.of(compute_dtype=Dtype.FP32), A100, rates)[0] == pytest.approx(0.9 * 19.5e12)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from rightfit.physics import latency_quantiles as quantiles
+from rightfit.physics import waiting as quantiles
 from rightfit.physics.columns import Array
 
 #: Each law as a function of the quantile alone, of mean 2 s.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rightfit.physics.columns import Array
-from rightfit.physics.makespan import LENGTHS, Run, finite_run, longest, stalled_share
+from rightfit.physics.waiting import LENGTHS, Run, finite_run, longest, stalled_share
 
 
 def step_s(batch: Array) -> Array:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rightfit.physics import memory_activations as activations
+from rightfit.physics import memory_states as activations
 from rightfit.physics.columns import AttentionKernel, Dtype, Method, Mlp, ModelColumns, Norm, SetupColumns
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rightfit.physics import memory_buffers as buffers
+from rightfit.physics import memory_peak as buffers
 from rightfit.physics import memory_states as states
 from rightfit.physics.columns import Method, ModelColumns, Recompute, SetupColumns
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.physics import memory_host as host
+from rightfit.physics import memory_states as host
 from rightfit.physics.columns import Array, Method, ModelColumns, SetupColumns
 
 LLAMA = ModelColumns.of(num_layers=32, hidden_size=4096, vocab_size=128256, params_total=8e9, params_embedding=525e6)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rightfit.physics import memory_logits as logits
+from rightfit.physics import memory_peak as logits
 from rightfit.physics.columns import Kind, Loss, Method, ModelColumns, SetupColumns
 
 LLAMA = ModelColumns.of(hidden_size=4096, vocab_size=128256, num_layers=32)

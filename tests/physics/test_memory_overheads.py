@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rightfit.physics import memory_overheads as overheads
+from rightfit.physics import memory_peak as overheads
 from rightfit.physics.columns import DeviceColumns, SetupColumns
 
 COEFFICIENTS = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rightfit.physics import memory_activations as activations
+from rightfit.physics import memory_states as activations
 from rightfit.physics.columns import AttentionKernel, Mlp, ModelColumns, Norm, SetupColumns
 
 TABLE = Path(__file__).parents[2] / "validation" / "traced_reference.csv"

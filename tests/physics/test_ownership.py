@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightfit.physics import ownership
-from rightfit.physics.ownership import Ownership
+from rightfit.physics import money
+from rightfit.physics.money import Ownership
 
 NUMBERS = {
     "capex_usd": 100_000.0,
@@ -34,7 +34,7 @@ def own(**changes: float) -> Ownership:
 
 
 def test_a_year_by_hand() -> None:
-    cost = ownership.yearly_cost(own())
+    cost = money.yearly_cost(own())
     assert cost.purchase_usd[0] == pytest.approx(110_000 * 0.8 / 4)  # 22,000
     assert cost.interest_usd[0] == pytest.approx(110_000 * 1.2 / 2 * 0.05)  # 3,300
     assert cost.space_usd[0] == pytest.approx(5 * 100 * 12)  # 6,000
@@ -43,42 +43,42 @@ def test_a_year_by_hand() -> None:
     assert cost.idle_power_usd[0] == pytest.approx(1 * 1.5 * 0.1 * 8760)  # 1,314
     assert cost.power_usd_per_busy_h[0] == pytest.approx(4 * 1.5 * 0.1)  # 0.60 an hour
     assert cost.fixed_usd[0] == pytest.approx(48_114)
-    assert ownership.usd_per_busy_h(cost, utilisation=np.array([0.5]))[0] == pytest.approx((48_114 + 0.6 * 4380) / 4380)
+    assert money.usd_per_busy_h(cost, utilisation=np.array([0.5]))[0] == pytest.approx((48_114 + 0.6 * 4380) / 4380)
 
 
 def test_break_even_by_hand_is_where_both_ways_cost_the_same() -> None:
-    cost = ownership.yearly_cost(own())
+    cost = money.yearly_cost(own())
     rent = np.array([10.6])
-    share = ownership.break_even_utilisation(cost, rent_usd_per_h=rent)
+    share = money.break_even_utilisation(cost, rent_usd_per_h=rent)
     assert share[0] == pytest.approx(48_114 / 87_600)
     assert cost.total_usd(share)[0] == pytest.approx(10.6 * 8760 * share[0])
 
 
 def test_rent_below_the_price_of_power_never_breaks_even() -> None:
-    cost = ownership.yearly_cost(own())
-    assert np.isinf(ownership.break_even_utilisation(cost, rent_usd_per_h=np.array([0.6, 0.1]))).all()
+    cost = money.yearly_cost(own())
+    assert np.isinf(money.break_even_utilisation(cost, rent_usd_per_h=np.array([0.6, 0.1]))).all()
 
 
 def test_payback_by_hand() -> None:
-    cost = ownership.yearly_cost(own())
+    cost = money.yearly_cost(own())
     half = np.array([0.5])
     running = 48_114 - 22_000 + 0.6 * 4380
-    years = ownership.payback_years(own(), cost, rent_usd_per_h=np.array([20.0]), utilisation=half)
+    years = money.payback_years(own(), cost, rent_usd_per_h=np.array([20.0]), utilisation=half)
     assert years[0] == pytest.approx(110_000 / (20 * 4380 - running))
-    assert np.isinf(ownership.payback_years(own(), cost, rent_usd_per_h=np.array([1.0]), utilisation=half))[0]
+    assert np.isinf(money.payback_years(own(), cost, rent_usd_per_h=np.array([1.0]), utilisation=half))[0]
 
 
 def test_a_job_is_its_share_of_the_year() -> None:
-    cost = ownership.yearly_cost(own())
-    year = ownership.job_usd(cost, busy_h=np.array([8760 * 0.5]), utilisation=np.array([0.5]))
+    cost = money.yearly_cost(own())
+    year = money.job_usd(cost, busy_h=np.array([8760 * 0.5]), utilisation=np.array([0.5]))
     assert year[0] == pytest.approx(cost.total_usd(np.array([0.5]))[0])
 
 
 @given(st.floats(1.0, 100.0), st.floats(0.05, 1.0))
 def test_owning_is_cheaper_exactly_above_the_break_even(rent: float, utilisation: float) -> None:
-    cost = ownership.yearly_cost(own())
-    share = ownership.break_even_utilisation(cost, rent_usd_per_h=np.array([rent]))[0]
-    own_h = ownership.usd_per_busy_h(cost, utilisation=np.array([utilisation]))[0]
+    cost = money.yearly_cost(own())
+    share = money.break_even_utilisation(cost, rent_usd_per_h=np.array([rent]))[0]
+    own_h = money.usd_per_busy_h(cost, utilisation=np.array([utilisation]))[0]
     if abs(share - utilisation) > 1e-9:
         assert (own_h < rent) == (utilisation > share)
 
@@ -86,5 +86,5 @@ def test_owning_is_cheaper_exactly_above_the_break_even(rent: float, utilisation
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Ownership)])
 def test_every_price_makes_owning_dearer_and_every_merit_cheaper(name: str) -> None:
     better = name in ("years", "servers_per_administrator", "residual_share")
-    before, after = (ownership.yearly_cost(own(**{name: NUMBERS[name] * factor})).total_usd(np.array([0.5]))[0] for factor in (1.0, 1.1))
+    before, after = (money.yearly_cost(own(**{name: NUMBERS[name] * factor})).total_usd(np.array([0.5]))[0] for factor in (1.0, 1.1))
     assert (after < before) == better

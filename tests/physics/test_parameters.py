@@ -8,7 +8,7 @@ import pytest
 from rightfit import facts
 from rightfit.estimate.convert import model_columns
 from rightfit.facts.records import TransformerArchitecture
-from rightfit.physics import parameters
+from rightfit.physics import transformer
 from rightfit.physics.columns import ModelColumns
 
 # Families whose layers the formula does not describe, with the reason.
@@ -42,9 +42,9 @@ def test_llama_3_8b_to_the_digit() -> None:
     record = facts.model("meta-llama/Meta-Llama-3-8B")
     assert isinstance(record, TransformerArchitecture)
     columns = model_columns([record])
-    assert parameters.attention_parameters(columns)[0] == 4096 * (4096 + 2 * 1024) + 4096 * 4096
-    assert parameters.mlp_parameters(columns)[0] == 3 * 4096 * 14336
-    assert parameters.formula_parameters(columns)[0] == 8_030_261_248
+    assert transformer.attention_parameters(columns)[0] == 4096 * (4096 + 2 * 1024) + 4096 * 4096
+    assert transformer.mlp_parameters(columns)[0] == 3 * 4096 * 14336
+    assert transformer.formula_parameters(columns)[0] == 8_030_261_248
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_llama_3_8b_to_the_digit() -> None:
 def test_known_totals(name: str, total: int) -> None:
     record = facts.model(name)
     assert isinstance(record, TransformerArchitecture)
-    assert parameters.formula_parameters(model_columns([record]))[0] == pytest.approx(total, rel=5e-4)
+    assert transformer.formula_parameters(model_columns([record]))[0] == pytest.approx(total, rel=5e-4)
 
 
 def test_every_bundled_transformer_within_half_a_percent_or_explained() -> None:
@@ -71,7 +71,7 @@ def test_every_bundled_transformer_within_half_a_percent_or_explained() -> None:
         and not any(word in record.name.lower() for word in EXPLAINED)
     ]
     columns = model_columns(records)
-    error = parameters.formula_parameters(columns) / columns.params_total - 1.0
+    error = transformer.formula_parameters(columns) / columns.params_total - 1.0
     outside = [(record.name, float(value)) for record, value in zip(records, error, strict=True) if abs(value) > 0.005]
     assert len(records) > 380
     assert outside == []
@@ -79,23 +79,23 @@ def test_every_bundled_transformer_within_half_a_percent_or_explained() -> None:
 
 def test_total_is_the_published_count_where_there_is_one() -> None:
     columns = model_columns(_transformers())
-    np.testing.assert_array_equal(parameters.total_parameters(columns), columns.params_total)
+    np.testing.assert_array_equal(transformer.total_parameters(columns), columns.params_total)
 
 
 def test_parts_add_up() -> None:
     columns = model_columns(_transformers())
-    parts = parameters.embedding_parameters(columns) + parameters.head_parameters(columns) + parameters.body_parameters(columns)
-    dense = columns.params_total >= parameters.embedding_parameters(columns) + parameters.head_parameters(columns)
+    parts = transformer.embedding_parameters(columns) + transformer.head_parameters(columns) + transformer.body_parameters(columns)
+    dense = columns.params_total >= transformer.embedding_parameters(columns) + transformer.head_parameters(columns)
     np.testing.assert_allclose(parts[dense], columns.params_total[dense])
-    assert np.all(parameters.linear_parameters(columns) <= parameters.body_parameters(columns))
-    assert np.all(parameters.routed_expert_parameters(columns) <= parameters.body_parameters(columns))
+    assert np.all(transformer.linear_parameters(columns) <= transformer.body_parameters(columns))
+    assert np.all(transformer.routed_expert_parameters(columns) <= transformer.body_parameters(columns))
 
 
 def test_active_parameters_of_a_mixture() -> None:
     record = facts.model("mistralai/Mixtral-8x7B-v0.1")
     assert isinstance(record, TransformerArchitecture)
     columns = model_columns([record])
-    idle = parameters.routed_expert_parameters(columns) * (1 - 2 / 8)
+    idle = transformer.routed_expert_parameters(columns) * (1 - 2 / 8)
     assert (columns.params_total - idle)[0] == pytest.approx(12_879_925_248, rel=1e-6)
 
 
@@ -104,7 +104,7 @@ def test_lora_adapter_of_llama_2_7b() -> None:
     assert isinstance(record, TransformerArchitecture)
     columns = model_columns([record])
     one, zero = np.ones(1), np.zeros(1)
-    count = parameters.adapter_parameters(columns, rank=8 * one, query=one, key_value=one, output=zero, up=zero, down=zero, experts=zero)
+    count = transformer.adapter_parameters(columns, rank=8 * one, query=one, key_value=one, output=zero, up=zero, down=zero, experts=zero)
     assert count[0] == 32 * 8 * 2 * (4096 + 4096)  # 4,194,304: what PEFT prints for r=8 on q_proj and v_proj
 
 
@@ -113,8 +113,8 @@ def test_mla_of_deepseek_v3() -> None:
     assert isinstance(record, TransformerArchitecture)
     columns = model_columns([record])
     expected = 7168 * 1536 + 1536 + 1536 * 128 * 192 + 7168 * (512 + 64) + 512 + 512 * 128 * (128 + 128) + 128 * 128 * 7168
-    assert parameters.attention_parameters(columns)[0] == expected
+    assert transformer.attention_parameters(columns)[0] == expected
 
 
 def test_columns_without_anything_count_nothing() -> None:
-    assert parameters.formula_parameters(ModelColumns())[0] == 0.0
+    assert transformer.formula_parameters(ModelColumns())[0] == 0.0

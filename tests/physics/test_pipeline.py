@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rightfit.physics import pipeline
+from rightfit.physics import collectives
 
 
 def parts(
     *, body: float = 8.0, head: float = 0.0, stages: float = 4, micro: float = 8, chunks: float = 1, layers: float = 32
 ) -> tuple[float, float]:
-    busy, idle = pipeline.step_parts(
+    busy, idle = collectives.step_parts(
         body_s=np.array([body]),
         head_s=np.array([head]),
         stages=np.array([stages]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.physics.preparation import (
+from rightfit.physics.loading import (
     PreparationHosts,
     PreparationRates,
     PreparationWork,

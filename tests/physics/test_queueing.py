@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from tests.physics.typical import linear_replicas
 
-from rightfit.estimate.loads import length_atoms, load_columns
+from rightfit.estimate.serving_steps import length_atoms, load_columns
 from rightfit.estimate.simulate import simulate
 from rightfit.physics import queueing, waiting
-from rightfit.physics.queueing import ATOM_WEIGHTS, LoadColumns
-from rightfit.physics.replicas import ReplicaColumns, step_s
+from rightfit.physics.queueing import ATOM_WEIGHTS, LoadColumns, ReplicaColumns, step_s
 from rightfit.workload.traces import Lengths, draw_requests
 
 FLAT = linear_replicas(overhead_s=0.01, max_batch=8)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightfit.physics import scaling as sc
-from rightfit.workload.profiles import hourly_rates
+from rightfit.workload.traces import hourly_rates
 
 
 def one(value: float) -> np.ndarray:

@@ -7,8 +7,8 @@ import pytest
 from tests.physics.typical import OPERATORS
 
 from rightfit.physics.columns import AttentionKind, DeviceColumns, Kind, ModelColumns
-from rightfit.physics.serving_columns import ServeColumns
-from rightfit.physics.serving_memory import (
+from rightfit.physics.serving_columns import (
+    ServeColumns,
     attended_tokens,
     kv_bytes_per_token_layer,
     kv_cache_bytes,

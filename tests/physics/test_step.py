@@ -18,7 +18,7 @@ from rightfit.physics.columns import (
     SetupColumns,
 )
 from rightfit.physics.compute import compute_times
-from rightfit.physics.rates import RateColumns
+from rightfit.physics.operators import RateColumns
 
 LLAMA = ModelColumns.of(
     num_layers=32,

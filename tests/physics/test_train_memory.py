@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rightfit.physics.columns import MemoryCounter
-from rightfit.physics.train_memory import MemoryWork, TrainMemoryRates, activation_elements, memory_terms
+from rightfit.physics.passes import MemoryWork, TrainMemoryRates, activation_elements, memory_terms
 
 
 def test_states_of_a_network_that_learns() -> None:

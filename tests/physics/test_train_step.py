@@ -8,8 +8,8 @@ from tests.physics.typical import RATES as TYPICAL
 from tests.physics.typical import shapes_of
 
 from rightfit.physics.columns import Array, LinkColumns
-from rightfit.physics.forward import ForwardRates
-from rightfit.physics.train_step import (
+from rightfit.physics.passes import (
+    ForwardRates,
     StepLayout,
     StepRates,
     StepWork,

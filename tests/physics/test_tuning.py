@@ -7,9 +7,9 @@ import pytest
 
 from rightfit import facts
 from rightfit.estimate.convert import device_columns, model_columns
-from rightfit.estimate.setup import setup_fields
-from rightfit.estimate.software import rate_columns
-from rightfit.physics import tuning
+from rightfit.estimate.training import rate_columns
+from rightfit.estimate.training_setup import setup_fields
+from rightfit.physics import step
 from rightfit.physics.columns import LinkColumns, ModelColumns, SetupColumns
 from rightfit.physics.compute import compute_times
 from rightfit.physics.step import communication_times, step_times
@@ -29,26 +29,26 @@ def setup(method: str = "full", **values: float) -> SetupColumns:
 
 
 def test_a_frozen_copy_takes_two_bytes_a_parameter_and_is_cut_at_stage_three() -> None:
-    assert tuning.frozen_bytes(model(), setup(), weight_bytes=2.0)[0] == pytest.approx(2 * PARAMS, rel=1e-3)
+    assert step.frozen_bytes(model(), setup(), weight_bytes=2.0)[0] == pytest.approx(2 * PARAMS, rel=1e-3)
     sharded = setup(shard_stage=3.0, shard_degree=8.0, data=8.0)
-    assert tuning.frozen_bytes(model(), sharded, weight_bytes=2.0)[0] == pytest.approx(2 * PARAMS / 8, rel=1e-3)
+    assert step.frozen_bytes(model(), sharded, weight_bytes=2.0)[0] == pytest.approx(2 * PARAMS / 8, rel=1e-3)
     other = setup(shard_stage=2.0, shard_degree=8.0, data=8.0)
-    assert tuning.frozen_bytes(model(), other, weight_bytes=2.0)[0] == pytest.approx(2 * PARAMS, rel=1e-3)
+    assert step.frozen_bytes(model(), other, weight_bytes=2.0)[0] == pytest.approx(2 * PARAMS, rel=1e-3)
 
 
 def test_adamw_keeps_eight_bytes_of_moments_beside_weights_in_full() -> None:
-    kept = tuning.state_bytes(model(), setup(linear_weight_bytes=4.0, other_weight_bytes=4.0, master_bytes=0.0, optimizer_bytes=8.0))
+    kept = step.state_bytes(model(), setup(linear_weight_bytes=4.0, other_weight_bytes=4.0, master_bytes=0.0, optimizer_bytes=8.0))
     assert kept.weights[0] == pytest.approx(4 * PARAMS, rel=1e-3)
     assert kept.trained[0] == pytest.approx(8 * PARAMS, rel=1e-3)
     assert kept.kept[0] == kept.weights[0] + kept.trained[0]
-    adapters = tuning.state_bytes(model(), setup("lora", shard_stage=0.0))
+    adapters = step.state_bytes(model(), setup("lora", shard_stage=0.0))
     assert adapters.trained[0] < 0.02 * kept.trained[0]
 
 
 def test_logits_without_gradients_are_tokens_by_vocabulary() -> None:
-    found = tuning.frozen_logits_bytes(model(), setup(micro_batch=4.0, seq_len=1024.0), logit_bytes=2.0)
+    found = step.frozen_logits_bytes(model(), setup(micro_batch=4.0, seq_len=1024.0), logit_bytes=2.0)
     assert found[0] == 4 * 1024 * 128_256 * 2
-    assert tuning.frozen_logits_bytes(model().replace(has_lm_head=0.0), setup(), logit_bytes=2.0)[0] == 0
+    assert step.frozen_logits_bytes(model().replace(has_lm_head=0.0), setup(), logit_bytes=2.0)[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_logits_without_gradients_are_tokens_by_vocabulary() -> None:
     ],
 )
 def test_an_engine_takes_as_many_cards_as_the_trainer_spreads_its_weights_over(values: dict[str, float], gpus: int) -> None:
-    assert tuning.engine_gpus(model(), setup(**values), most=8.0)[0] == gpus
+    assert step.engine_gpus(model(), setup(**values), most=8.0)[0] == gpus
 
 
 def test_a_forward_pass_is_about_a_third_of_a_step() -> None:
@@ -73,8 +73,8 @@ def test_a_forward_pass_is_about_a_third_of_a_step() -> None:
     compute = compute_times(model(), job, device, rates)
     communication = communication_times(model(), job, links, rates)
     whole = step_times(model(), job, device, rates, compute=compute, communication=communication).step_s[0]
-    once = tuning.forward_s(job, rates, compute=compute, communication=communication)[0]
+    once = step.forward_s(job, rates, compute=compute, communication=communication)[0]
     assert 0.22 < once / whole < 0.40
-    twice = tuning.forward_s(job.replace(grad_accum=16.0), rates, compute=compute, communication=communication)[0]
+    twice = step.forward_s(job.replace(grad_accum=16.0), rates, compute=compute, communication=communication)[0]
     assert twice == pytest.approx(2 * once)
     assert np.isfinite(once)

@@ -7,8 +7,8 @@ from typing import Any
 
 from rightfit import facts
 from rightfit.physics.columns import Columns
-from rightfit.physics.rates import RateColumns
-from rightfit.physics.replicas import ReplicaColumns
+from rightfit.physics.operators import RateColumns
+from rightfit.physics.queueing import ReplicaColumns
 
 OPERATORS = facts.coefficients("operators")
 

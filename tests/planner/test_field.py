@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from rightfit.catalog import Catalog
-from rightfit.planner.field import Field, market_field
-from rightfit.planner.plan import plan, search
+from rightfit.planner.plan import Field, market_field, plan, search
 from rightfit.workload import Workload
 
 LORA = Workload(model="Llama-3-8B", task="finetune", method="lora", data="50k samples", cloud="aws", budget="200usd")

@@ -14,7 +14,7 @@ from rightfit.errors import UnknownNameError
 from rightfit.planner.plan import plan, search
 from rightfit.search.answer import Option, Plan, Reason
 from rightfit.search.criteria import CRITERIA
-from rightfit.search.training.advice import least_accelerators
+from rightfit.search.training.kind import least_accelerators
 from rightfit.workload import Workload
 
 LLAMA = "meta-llama/Meta-Llama-3-8B"

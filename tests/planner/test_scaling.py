@@ -8,8 +8,8 @@ import pytest
 
 import rightfit
 from rightfit.catalog import open_catalog
-from rightfit.explain.scale_text import scale_line, scale_table
-from rightfit.planner.scaling import COUNTS, scaling
+from rightfit.explain.listings import scale_line, scale_table
+from rightfit.planner.given import COUNTS, scaling
 
 
 def test_a_point_is_what_that_many_servers_are_estimated_at() -> None:

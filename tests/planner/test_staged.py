@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import rightfit
-from rightfit.explain.documents import plan_document
 from rightfit.explain.reasons import render
+from rightfit.explain.voices import plan_document
 from rightfit.search.answer import Plan
 
 KINDS: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parents[1] / "data" / "options.toml").read_text(encoding="utf-8"))["kinds"]

@@ -13,9 +13,9 @@ import pytest
 
 import rightfit
 from rightfit.errors import UnknownNameError
-from rightfit.proof.columns import TABLES, case_columns, unread, visible
+from rightfit.proof.case_columns import TABLES, case_columns, unread, visible
 from rightfit.proof.predict import predict
-from rightfit.proof.truth import COLUMNS_FROM_NOTES, ids_in, raw_table, read_table
+from rightfit.proof.tables import COLUMNS_FROM_NOTES, ids_in, raw_table, read_table
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 VALIDATION = REPOSITORY / "validation"

@@ -8,7 +8,7 @@ import pytest
 
 from rightfit.errors import UnknownNameError
 from rightfit.proof.figures import FAMILIES, card_class, engine_group, family, is_low_load, load_group, pass_kind
-from rightfit.proof.truth import read_truth
+from rightfit.proof.tables import read_truth
 
 TRUTH = Path(__file__).resolve().parents[2] / "validation" / "truth"
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.estimate.forward import batch_s, coefficients, metric_values
-from rightfit.estimate.forward_cases import case_columns, usual_batch
+from rightfit.estimate.forward import batch_s, case_columns, coefficients, pass_metric_values, usual_batch
 from rightfit.proof.cases.forward import forward_rows, is_forward
-from rightfit.proof.forward_predict import predict_forward
+from rightfit.proof.family_predict import predict_forward
 
 
 def row(metric: str, model: str, device: str, **cells: str) -> dict[str, str]:
@@ -216,7 +215,7 @@ def test_ten_thousand_rows_are_all_answered() -> None:
 def test_a_table_of_no_rows_has_the_columns_of_any_other() -> None:
     one, none = forward_rows([row("req_per_s", "resnet50", "T4", batch_or_concurrency="8")]).columns, case_columns([])
     assert {name: column.shape for name, column in none.case.items()} == dict.fromkeys(one.case, (0,))
-    assert {name: column.shape for name, column in metric_values(none).items()} == dict.fromkeys(metric_values(one), (0,))
+    assert {name: column.shape for name, column in pass_metric_values(none).items()} == dict.fromkeys(pass_metric_values(one), (0,))
 
 
 @pytest.mark.parametrize("model", ["whisper-large-v3-turbo", "whisper-large-v3", "whisper-small", "distil-whisper-large-v3"])

@@ -10,8 +10,8 @@ import pytest
 
 from rightfit.facts import tables
 from rightfit.proof import honest_page, left_out
-from rightfit.proof.folds import read_folds, substituted
-from rightfit.proof.truth import read_truth
+from rightfit.proof.left_out import read_folds, substituted
+from rightfit.proof.tables import read_truth
 
 VALIDATION = Path(__file__).resolve().parents[2] / "validation"
 PUBLISHERS = left_out.read_publishers(VALIDATION / "publishers.csv")

@@ -13,7 +13,7 @@ import pytest
 
 from rightfit import facts
 from rightfit.estimate.loading import bytes_per_pixel, image_core_s, sample_load
-from rightfit.proof.cases.loading import loader_named, photograph_pixels, read_case
+from rightfit.proof.cases.forward import loader_named, photograph_pixels, read_loading_case
 from rightfit.proof.predict import predict
 
 TRUTH = Path(__file__).parents[2] / "validation" / "truth" / "data_loading.csv.gz"
@@ -124,7 +124,7 @@ def test_decoders_of_a_plan_in_order() -> None:
 
 
 def test_a_case_is_read() -> None:
-    told = read_case(
+    told = read_loading_case(
         {"loader": "WebDataset", "hardware": "p4d.24xlarge (96 vCPU), S3", "cpu_cores": "48", "sample_kind": "ImageNet 512px JPEG 90"}
     )
     case = told.case

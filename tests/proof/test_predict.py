@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from rightfit.proof.predict import TRAINING_METRICS, predict
-from rightfit.proof.tables import PREDICTION_COLUMNS
-from rightfit.proof.truth import read_truth
+from rightfit.proof.tables import PREDICTION_COLUMNS, read_truth
 
 TRUTH = Path(__file__).resolve().parents[2] / "validation" / "truth"
 JOB = {

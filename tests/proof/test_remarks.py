@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rightfit.proof.columns import TABLES, case_columns, visible
+from rightfit.proof.case_columns import TABLES, case_columns, visible, without_comparison
 from rightfit.proof.predict import predict
 from rightfit.proof.remarks import not_understood, unknown_words
-from rightfit.proof.truth import read_table
-from rightfit.proof.wording import without_comparison
+from rightfit.proof.tables import read_table
 
 VALIDATION = Path(__file__).resolve().parents[2] / "validation"
 MEASURED_TABLES = [name for names in TABLES.values() for name in names]

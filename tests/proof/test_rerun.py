@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rightfit.proof.accuracy import family_scores
 from rightfit.proof.figures import family
-from rightfit.proof.rerun import read_rerun, rerun_text
+from rightfit.proof.validate import read_rerun, rerun_text
 
 RIVALS = Path(__file__).resolve().parents[2] / "validation" / "rivals.csv"
 

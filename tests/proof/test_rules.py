@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rightfit.proof.accuracy import rule_predictions, rule_scores, serving_rule_predictions
 from rightfit.proof.figures import family
-from rightfit.proof.rules import rule_predictions, rule_scores, serving_rule_predictions
 
 
 def test_both_rules_by_hand() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rightfit.estimate.serving_intervals import GROUPS, KINDS, MEMORY_KIND, PARENT, interval_group, serving_interval
+from rightfit.estimate.figures import GROUPS, KINDS, MEMORY_KIND, SERVING_PARENT, serving_interval, serving_interval_group
 from rightfit.proof.predict import predict
 from rightfit.proof.serving_predict import INFERENCE_METRICS, TOKEN_METRICS, is_generation
-from rightfit.proof.truth import read_truth
+from rightfit.proof.tables import read_truth
 
 TRUTH = Path(__file__).resolve().parents[2] / "validation" / "truth"
 ROW = {
@@ -115,10 +115,10 @@ def test_every_kind_of_forward_pass_has_an_interval(metric: str, modality: str) 
 
 
 def test_groups_of_forward_passes() -> None:
-    assert interval_group("latency_ms") == "latency"
-    assert interval_group("latency_ms", modality="video") == "forward-diffusion"
-    assert interval_group("latency_ms", modality="other") == PARENT
-    assert interval_group("peak_mem_gib", modality="vision") == MEMORY_KIND
+    assert serving_interval_group("latency_ms") == "latency"
+    assert serving_interval_group("latency_ms", modality="video") == "forward-diffusion"
+    assert serving_interval_group("latency_ms", modality="other") == SERVING_PARENT
+    assert serving_interval_group("peak_mem_gib", modality="vision") == MEMORY_KIND
 
 
 def test_diffusion_is_known_better_than_vision_and_few_rows_take_the_wider() -> None:

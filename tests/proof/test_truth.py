@@ -9,8 +9,17 @@ import pytest
 
 from rightfit import facts
 from rightfit.errors import FileInputError
-from rightfit.proof.tables import cell_text, read_cases
-from rightfit.proof.truth import TruthRule, implausible, read_corrections, read_table, read_truth, table_name, truth_folder
+from rightfit.proof.tables import (
+    TruthRule,
+    cell_text,
+    implausible,
+    read_cases,
+    read_corrections,
+    read_table,
+    read_truth,
+    table_name,
+    truth_folder,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from rightfit.errors import FileInputError
-from rightfit.proof import accuracy_rivals, accuracy_tables
-from rightfit.proof.accuracy_plots import write_plots
-from rightfit.proof.folds import predict_left_out, read_folds, substituted
+from rightfit.proof import accuracy_page
+from rightfit.proof.accuracy import write_plots
+from rightfit.proof.left_out import predict_left_out, read_folds, substituted
 from rightfit.proof.predict import predict
 from rightfit.proof.tables import read_cases
 from rightfit.proof.validate import check, regressions, repository_paths, validate, write
@@ -174,12 +174,12 @@ def test_folds_of_several_files_are_joined(tmp_path: Path) -> None:
 
 
 def test_markdown_cells_cannot_break_a_table() -> None:
-    assert accuracy_tables.table(("a", "b"), [["x|y", "1"]]) == "| a | b |\n| --- | --- |\n| x/y | 1 |\n"
+    assert accuracy_page.table(("a", "b"), [["x|y", "1"]]) == "| a | b |\n| --- | --- |\n| x/y | 1 |\n"
 
 
 def test_rivals_are_read_from_their_page() -> None:
     text = (TRUTH / "peers_training_scores.md").read_text()
-    memory, time = accuracy_rivals.rival_rows(text, "Peak memory"), accuracy_rivals.rival_rows(text, "Throughput")
+    memory, time = accuracy_page.rival_rows(text, "Peak memory"), accuracy_page.rival_rows(text, "Throughput")
     assert memory[0][0] == time[0][0] == "tool"
     assert any(row[0] == "llm-analysis" and row[2].startswith("41.5 %") for row in memory)
     assert any("SimuMax, B200" in row[0] for row in time)

@@ -171,7 +171,7 @@ def test_every_answer_has_the_headers_of_safety(client: Any) -> None:
 
 
 def test_the_log_tells_requests_and_no_secret(guarded: Any, caplog: pytest.LogCaptureFixture) -> None:
-    from rightfit.rest.logs import JsonLines
+    from rightfit.rest.guard import JsonLines
 
     caplog.set_level(logging.INFO)
     answer = guarded.post(

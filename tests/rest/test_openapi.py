@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from rightfit.rest import openapi, problems
+from rightfit.rest import reading, routes
 from rightfit.rest.routes import ROUTES
 from rightfit.workload.options import OPTIONS
 
@@ -94,10 +94,10 @@ def test_an_answer_is_as_described(client: Any, description: dict[str, Any], pla
 
 
 def test_what_the_server_says_is_there_in_both_languages() -> None:
-    for code, entry in problems.words().items():
+    for code, entry in reading.words().items():
         assert set(entry) == {"en", "zh", "title_en", "title_zh"}, code
         fields = [{name for _, name, _, _ in string.Formatter().parse(entry[lang]) if name} for lang in ("en", "zh")]
         assert fields[0] == fields[1], code
         assert all(text.strip() for text in entry.values())
-    assert set(problems.words()) == set(problems._STATUS)
-    assert set(problems._STATUS.values()) <= {*openapi._REFUSALS, 500}
+    assert set(reading.words()) == set(reading._STATUS)
+    assert set(reading._STATUS.values()) <= {*routes._REFUSALS, 500}

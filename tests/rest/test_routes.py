@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 
 import rightfit
-from rightfit.explain.documents import plan_document
-from rightfit.explain.plain import plain
+from rightfit.explain.messages import plain
+from rightfit.explain.voices import plan_document
 
 from .conftest import API, NAMED, QLORA
 

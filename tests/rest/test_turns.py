@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rightfit.rest import turns
-from rightfit.rest.turns import Turns, TurnTaking
+from rightfit.rest import settings
+from rightfit.rest.settings import Turns, TurnTaking
 
 from .conftest import SOURCE
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes of other s
 OTHER = """
 import sys, time
 from pathlib import Path
-from rightfit.rest.turns import Turns
+from rightfit.rest.settings import Turns
 shared = Turns(Path(sys.argv[1]))
 for line in sys.stdin:
     shared.write(float(line))
@@ -53,7 +53,7 @@ class Other:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return Path(turns.shared_file(str(tmp_path)))
+    return Path(settings.shared_file(str(tmp_path)))
 
 
 @pytest.fixture
@@ -110,8 +110,8 @@ def test_a_connection_that_was_taken_counts_until_its_question_arrives(ours: Tur
 
 
 def test_the_socket_has_nothing_to_accept_while_it_is_not_its_turn(ours: Turns, other: Other, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "_MINE", [ours])
-    with turns.taking_turns(socket.create_server(("127.0.0.1", 0))) as listener, socket.create_connection(listener.getsockname()):
+    monkeypatch.setattr(settings, "_MINE", [ours])
+    with settings.taking_turns(socket.create_server(("127.0.0.1", 0))) as listener, socket.create_connection(listener.getsockname()):
         ours.write(1)
         with pytest.raises(BlockingIOError):
             listener.accept()
@@ -121,18 +121,18 @@ def test_the_socket_has_nothing_to_accept_while_it_is_not_its_turn(ours: Turns, 
 
 
 def test_the_socket_reaches_another_process_as_what_it_is() -> None:
-    with turns.taking_turns(socket.create_server(("127.0.0.1", 0))) as listener:
-        rebuild, parts = turns._reduced(listener)
-        assert rebuild is turns._rebuilt
+    with settings.taking_turns(socket.create_server(("127.0.0.1", 0))) as listener:
+        rebuild, parts = settings._reduced(listener)
+        assert rebuild is settings._rebuilt
         assert len(parts) == 4
         duplicate = type("Duplicate", (), {"detach": lambda _: os.dup(listener.fileno())})()
-        with turns._rebuilt(duplicate, *parts[1:]) as again:
+        with settings._rebuilt(duplicate, *parts[1:]) as again:
             assert isinstance(again, TurnTaking)
             assert again.getsockname() == listener.getsockname()
 
 
 def test_without_a_shared_file_nothing_changes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for value in ("", str(tmp_path / "nothing")):
-        monkeypatch.setenv(turns.VARIABLE, value)
-        monkeypatch.setattr(turns, "_MINE", [])
-        assert turns.mine() is None
+        monkeypatch.setenv(settings.TURNS_VARIABLE, value)
+        monkeypatch.setattr(settings, "_MINE", [])
+        assert settings.mine() is None

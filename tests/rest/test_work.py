@@ -11,9 +11,8 @@ import pytest
 
 from rightfit import reach
 from rightfit.rest import Settings
-from rightfit.rest.cache import AnswerCache
-from rightfit.rest.problems import Refused
-from rightfit.rest.work import Workshop, key_of
+from rightfit.rest.reading import Refused
+from rightfit.rest.work import AnswerCache, Workshop, key_of
 
 SETTINGS = Settings(page=False)
 

@@ -12,8 +12,7 @@ from rightfit import facts
 from rightfit.catalog import open_catalog
 from rightfit.catalog.offers import PURCHASES, OfferTable
 from rightfit.planner.plan import plan
-from rightfit.search.doubt import both_doubts, on_demand_beside, rises, with_doubt
-from rightfit.search.offers import open_market
+from rightfit.search.offers import both_doubts, on_demand_beside, open_market, rises, with_doubt
 from rightfit.workload import Workload
 
 SPOT, ON_DEMAND = PURCHASES.index("spot"), PURCHASES.index("on-demand")

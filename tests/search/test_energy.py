@@ -13,9 +13,9 @@ import pytest
 import rightfit
 from rightfit import facts
 from rightfit.explain.reasons import render
-from rightfit.physics import energy
+from rightfit.physics import money
 from rightfit.planner.plan import default_catalog
-from rightfit.search.energy import buildings, grids
+from rightfit.search.confirm import buildings, grids
 
 KINDS: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parents[1] / "data" / "options.toml").read_text(encoding="utf-8"))["kinds"]
 OF_EACH_FAMILY = ("language/adapters", "samples/pictures", "serving/service", "passes/text", "tables/trees")
@@ -23,7 +23,7 @@ OF_EACH_FAMILY = ("language/adapters", "samples/pictures", "serving/service", "p
 
 def test_eight_cards_for_a_day() -> None:
     one = np.ones(1)
-    watts = energy.server_w(
+    watts = money.server_w(
         num_cards=8 * one,
         card_w=700 * one,
         card_use=0.8 * one,
@@ -33,9 +33,9 @@ def test_eight_cards_for_a_day() -> None:
         memory_w_per_byte=3.92e-10,
     )
     assert watts[0] == pytest.approx(8 * 560 + 403.2 + 784)
-    kwh = energy.energy_kwh(watts, servers=one, time_s=86400 * one, pue=1.2 * one)
+    kwh = money.energy_kwh(watts, servers=one, time_s=86400 * one, pue=1.2 * one)
     assert kwh[0] == pytest.approx(watts[0] * 24 * 1.2 / 1000)
-    assert energy.co2_kg(kwh, grams_per_kwh=400 * one)[0] == pytest.approx(kwh[0] * 0.4)
+    assert money.co2_kg(kwh, grams_per_kwh=400 * one)[0] == pytest.approx(kwh[0] * 0.4)
 
 
 def test_every_country_of_the_catalog_has_a_grid_with_source_and_year() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightfit.search.factor import combine, distinct, distinct_rows, first_rows
+from rightfit.search.rank import combine, distinct, distinct_rows, first_rows
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9), st.integers(0, 1)), min_size=1, max_size=60))

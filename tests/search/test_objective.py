@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightfit.search.objective import pareto_front, scores, time_classes
+from rightfit.search.rank import pareto_front, scores, time_classes
 
 
 def test_scores_by_hand() -> None:

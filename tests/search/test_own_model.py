@@ -12,10 +12,9 @@ pytest.importorskip("onnx")
 from rightfit import Workload, plan
 from rightfit.errors import ContradictionError, InputError
 from rightfit.estimate.forward_models import forward_work
-from rightfit.estimate.forward_records import ForwardWish
-from rightfit.estimate.model_work import TrainWish
-from rightfit.estimate.train_work import train_work
-from rightfit.search.own_model import settle_own_model
+from rightfit.estimate.pass_records import ForwardWish, TrainWish
+from rightfit.estimate.sample_work import train_work
+from rightfit.search.request_checks import settle_own_model
 
 
 def resnet50() -> bytes:

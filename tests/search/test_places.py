@@ -8,12 +8,12 @@ import pytest
 from rightfit import facts, lookup
 from rightfit.catalog import Catalog
 from rightfit.errors import InputError, UnknownNameError
-from rightfit.search import places
-from rightfit.search.limits import jurisdictions
+from rightfit.search import servers
+from rightfit.search.criteria import jurisdictions
 
 
 def test_every_provider_with_accelerators_is_there(catalog: Catalog) -> None:
-    found = {row["provider"]: row for row in places.providers(catalog)}
+    found = {row["provider"]: row for row in servers.providers(catalog)}
     assert set(found) == set(catalog.servers(has_accelerator=True).provider)
     assert sorted(found["aws"]["own_silicon"]) == ["Inferentia", "Trainium"]
     assert found["gcp"]["largest"] == "16x A100-SXM-40GB"
@@ -21,28 +21,28 @@ def test_every_provider_with_accelerators_is_there(catalog: Catalog) -> None:
     assert any("PPU" in maker for maker in found["alicloud"]["domestic"])
     assert found["aws"]["spot"]
     assert not found["lambda"]["spot"]
-    assert places.providers(catalog, asked=["阿里云"], lang="zh")[0]["name"] == "阿里云"
+    assert servers.providers(catalog, asked=["阿里云"], lang="zh")[0]["name"] == "阿里云"
 
 
 def test_the_price_of_a_card_is_the_cheapest_whole_one(catalog: Catalog) -> None:
-    price = next(row for row in places.providers(catalog, asked=["lambda"]))["h100_usd_per_h"]
+    price = next(row for row in servers.providers(catalog, asked=["lambda"]))["h100_usd_per_h"]
     offers = lookup.prices("H100", cloud="lambda", purchase="on-demand", catalog=catalog).offers
     cards = offers.servers.num_accelerators[offers.server_index]
     assert price == pytest.approx((offers.price_usd_per_h / cards)[~offers.is_quarantined].min())
 
 
 def test_regions_by_law_and_distance(catalog: Catalog) -> None:
-    found = places.regions(catalog, residency=["eu"], near="Berlin")
+    found = servers.regions(catalog, residency=["eu"], near="Berlin")
     assert {row["country"] for row in found} <= set(jurisdictions()["eu"]["countries"].split(";"))
     assert found[0]["latency"] == "city"
     order = [row["class"] for row in facts.table("latency")]
     ranks = [order.index(row["latency"]) for row in found]
     assert ranks == sorted(ranks)
-    assert {row["latency"] for row in places.regions(catalog, near="CN", country=["CN"])} == {"country"}
+    assert {row["latency"] for row in servers.regions(catalog, near="CN", country=["CN"])} == {"country"}
     assert all("eu" in row["law"] for row in found)
-    assert places.regions(catalog, "法兰克福")[0]["country"] == "DE"
+    assert servers.regions(catalog, "法兰克福")[0]["country"] == "DE"
     with pytest.raises(UnknownNameError):
-        places.regions(catalog, near="atlantis")
+        servers.regions(catalog, near="atlantis")
 
 
 def test_value_by_hand(catalog: Catalog) -> None:

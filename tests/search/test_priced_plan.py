@@ -9,7 +9,7 @@ import pytest
 from rightfit.catalog import Catalog
 from rightfit.errors import FileInputError, UnknownNameError
 from rightfit.planner.plan import plan
-from rightfit.search.priced import open_priced, with_price_book
+from rightfit.search.offers import open_priced, with_price_book
 from rightfit.workload import Workload
 
 WISH = {"model": "7B", "data": "50Mtok", "gpu": ("A100",), "cloud": ("aws",), "purchase": ("on-demand",)}

@@ -12,7 +12,7 @@ from rightfit.errors import ContradictionError
 from rightfit.physics.columns import Method
 from rightfit.planner.given import estimate_one, why
 from rightfit.planner.plan import plan, search
-from rightfit.search.software import splits_models, stack_of
+from rightfit.search.criteria import splits_models, stack_of
 from rightfit.workload import Workload
 
 LLAMA = "meta-llama/Meta-Llama-3-8B"

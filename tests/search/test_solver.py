@@ -22,7 +22,7 @@ USERS = {
     "the solver itself": "from rightfit.search.solver import quiet_highs; quiet_highs()",
     "a mixed fleet of servers": """
 import numpy as np
-from rightfit.search.service.fleet import cover
+from rightfit.search.service.scaling import cover
 cover(np.array([10.0, 4.0]), np.array([10.0, 2.0]), load=11.0)
 """,
     "a fleet of jobs and services": """

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 import rightfit
-from rightfit.catalog import PURCHASE_CODES, lifecycle, names, open_catalog, sellers
-from rightfit.catalog.freshness import ages_days, limits, old_prices
-from rightfit.catalog.launchers import starts
+from rightfit.catalog import PURCHASE_CODES, names, offers, open_catalog, sellers
 from rightfit.catalog.offers import PRICE_KINDS, PURCHASES
+from rightfit.catalog.sellers import ages_days, limits, old_prices, starts
 from rightfit.errors import UnknownNameError
 from rightfit.explain.sheets import plan_sheet
-from rightfit.facts.builds import is_unreleased
+from rightfit.facts.devices import is_unreleased
 from rightfit.search.criteria import CRITERIA
 from rightfit.search.offers import NO_PLACE, open_market, whole_market
 from rightfit.search.rank import behind
@@ -214,9 +213,9 @@ def test_every_pattern_of_an_end_names_a_type_or_a_family_that_is_gone() -> None
     met = {
         event.family
         for provider, name in zip(servers.provider, servers.instance_type, strict=True)
-        for event in lifecycle.events_of(provider, name)
+        for event in offers.events_of(provider, name)
     }
-    listed = {event.family for rows in lifecycle._rows().values() for _, event in rows}
+    listed = {event.family for rows in offers._rows().values() for _, event in rows}
     assert listed - met <= {"Av2/Amv2", "Av2", "G", "Gs", "NP"}
 
 

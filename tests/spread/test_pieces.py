@@ -13,10 +13,8 @@ import pytest
 
 import rightfit
 from rightfit.errors import FileInputError, InputError, MissingComponentError
-from rightfit.spread.naming import place_of
-from rightfit.spread.pieces import pieces_folder, through
-from rightfit.spread.places import Here, Numbered, Processes, Work
-from rightfit.spread.work import PLAN_COLUMNS, PREDICT_ROWS, predicted
+from rightfit.spread.pieces import PLAN_COLUMNS, PREDICT_ROWS, pieces_folder, predicted, through
+from rightfit.spread.places import Here, Numbered, Processes, Work, place_of
 
 COLUMNS = ("id", "metric", "model", "method", "gpu", "micro_batch", "seq_len", "my own")
 MODELS = ("7B", "meta-llama/Meta-Llama-3-8B", "no-such-model", "", "=HYPERLINK(1)")
@@ -60,7 +58,7 @@ def at_once(rows: list[dict[str, str]]) -> str:
 @pytest.mark.parametrize("name", ["cases.csv", "cases.csv.gz"])
 def test_pieces_are_the_text_of_one_call(tmp_path: Path, on: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = cases(230)
-    monkeypatch.setattr("rightfit.spread.work.predict_table.__kwdefaults__", {**_defaults(), "piece_rows": 50})
+    monkeypatch.setattr("rightfit.spread.pieces.predict_table.__kwdefaults__", {**_defaults(), "piece_rows": 50})
     done = rightfit.predict_table(written(tmp_path / name, rows), tmp_path / "out.csv", on=on, workers=2)
     assert (tmp_path / "out.csv").read_text("utf-8") == at_once(rows)
     assert (done.rows, done.earlier) == (230, 0)
@@ -69,10 +67,10 @@ def test_pieces_are_the_text_of_one_call(tmp_path: Path, on: str, name: str, mon
 
 
 def _defaults() -> dict[str, Any]:
-    from rightfit.spread import work
+    from rightfit.spread import pieces
 
-    assert work.predict_table.__kwdefaults__["piece_rows"] == PREDICT_ROWS
-    return dict(work.predict_table.__kwdefaults__)
+    assert pieces.predict_table.__kwdefaults__["piece_rows"] == PREDICT_ROWS
+    return dict(pieces.predict_table.__kwdefaults__)
 
 
 class StoppedError(Exception):

@@ -12,8 +12,8 @@ from types import ModuleType
 import numpy as np
 
 from rightfit import facts
-from rightfit.estimate.classical_intervals import PROBABILITIES
-from rightfit.proof.folds import predict_left_out
+from rightfit.estimate.figures import PROBABILITIES
+from rightfit.proof.left_out import predict_left_out
 
 VALIDATION = Path(__file__).resolve().parents[2] / "validation"
 GRID = VALIDATION / "measured_classical.csv"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rightfit.proof import honest_page, own_tables
+from rightfit.proof import accuracy_page, honest_page
 from rightfit.proof.validate import check, repository_paths, validate
 
 VALIDATION = Path(__file__).resolve().parents[2] / "validation"
@@ -17,7 +17,7 @@ VALIDATION = Path(__file__).resolve().parents[2] / "validation"
 def test_tables_are_current_headline_no_worse_and_the_page_whole() -> None:
     result = validate(VALIDATION / "truth")
     assert check(result, repository_paths(VALIDATION / "truth")) == []
-    assert own_tables.own_text(VALIDATION) in result.text
+    assert accuracy_page.own_text(VALIDATION) in result.text
     leads_with_blind_scores(result.text)
 
 
@@ -45,8 +45,8 @@ def test_intervals_are_current(script: str) -> None:
 
 
 def test_every_source_with_a_fold_is_left_out_of_it() -> None:
-    from rightfit.proof.folds import read_folds
-    from rightfit.proof.truth import read_truth
+    from rightfit.proof.left_out import read_folds
+    from rightfit.proof.tables import read_truth
 
     folds = read_folds(VALIDATION / "folds")
     truth = read_truth(VALIDATION / "truth").select(["train_memory", "train_throughput"])
@@ -66,8 +66,8 @@ def test_every_source_with_a_fold_is_left_out_of_it() -> None:
 def test_every_source_of_inference_with_a_fold_is_left_out_of_it() -> None:
     from rightfit.proof.cases.forward import is_forward
     from rightfit.proof.figures import family
-    from rightfit.proof.folds import read_folds
-    from rightfit.proof.truth import read_truth
+    from rightfit.proof.left_out import read_folds
+    from rightfit.proof.tables import read_truth
 
     folds, truth = read_folds(VALIDATION / "folds"), read_truth(VALIDATION / "truth")
     lacking = []

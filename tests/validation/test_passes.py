@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rightfit.proof.columns import case_columns
+from rightfit.proof.case_columns import case_columns
 from rightfit.proof.predict import predict
 
 SCRIPT = Path(__file__).resolve().parents[2] / "validation" / "measure" / "passes.py"

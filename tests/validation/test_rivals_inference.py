@@ -112,7 +112,7 @@ def test_a_rival_that_refuses_a_row_has_no_answer_for_it() -> None:
 
 def test_errors_are_paired_on_the_rows_that_the_rival_answers() -> None:
     import rivals as training
-    from rightfit.proof.truth import read_table
+    from rightfit.proof.tables import read_table
 
     rows = [row for row in read_table(VALIDATION / "truth", "train_memory") if row["usable"] == "1" and row["measured"]][:4]
     answers = [{"predicted": 2.0 * float(row["measured"])} for row in rows[:3]] + [{}]

@@ -12,7 +12,7 @@ import pytest
 from rightfit import reach
 from rightfit.errors import InputError
 from rightfit.web.answers import Answers, BusyError, InternalError
-from rightfit.web.export_tab import zipped
+from rightfit.web.tabs import zipped
 
 
 def _ask(answers: Answers, *works: tuple[str, Any]) -> list[Any]:

@@ -93,7 +93,7 @@ def test_nothing_of_this_machine_is_read_for_a_visitor(visit: Any, tmp_path: Pat
 
 
 def test_files_cannot_even_be_named() -> None:
-    from rightfit.web.state import WISHES, PageState
+    from rightfit.web.forms import WISHES, PageState
 
     assert "trace" not in WISHES
     assert PageState.from_query({"trace": "/etc/passwd", "input_shape": "3x3"}).wishes == {}

@@ -9,8 +9,8 @@ from nicegui.testing import User
 from tests.web.conftest import one, sees, settled, texts, until
 
 from rightfit.errors import FileInputError
-from rightfit.explain.labels import label
-from rightfit.web.book_page import example_book, read_book, said
+from rightfit.explain.messages import label
+from rightfit.web.fleet_page import example_book, read_book, said
 from rightfit.web.words import word
 
 LANGS = ["en", "zh"]

@@ -9,7 +9,7 @@ import pytest
 from nicegui.testing import User
 from tests.web.conftest import one, sees, settled, texts, until
 
-from rightfit.explain.labels import label
+from rightfit.explain.messages import label
 from rightfit.web.reading_pages import published_tables, said
 from rightfit.web.words import word, words
 

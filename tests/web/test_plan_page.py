@@ -203,7 +203,7 @@ def test_an_unknown_server_is_a_line_not_a_failure(visit: Any) -> None:
 
 
 def test_the_chart_has_a_point_for_every_feasible_offer(visit: Any) -> None:
-    from rightfit.planner.field import market_field
+    from rightfit.planner.plan import market_field
 
     async def steps(user: User) -> None:
         from nicegui import ui
@@ -221,7 +221,7 @@ def test_the_chart_has_a_point_for_every_feasible_offer(visit: Any) -> None:
 
 
 def test_every_cloud_of_the_chart_looks_different_and_the_best_have_the_first_colours(visit: Any) -> None:
-    from rightfit.planner.field import market_field
+    from rightfit.planner.plan import market_field
     from rightfit.web.charts import clouds_of, colour_of, mark_of
 
     workload = rightfit.Workload(**WISHES, sellers="all")
@@ -240,7 +240,7 @@ def test_the_answer_comes_first_in_few_lines(visit: Any, wish: str, lang: str) -
 
     from nicegui import ElementFilter
 
-    from rightfit.explain.short import short_sheet
+    from rightfit.explain.sheets import short_sheet
 
     async def steps(user: User) -> None:
         await user.open(f"{wish}&lang={lang}")

@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rightfit.web.catalog_page import FILTERS, KINDS, CatalogState
-from rightfit.web.state import LONGEST_SENTENCE, LONGEST_VALUE, MOST_COMPARED, MOST_OPTIONS, TABS, WISHES, PageState, clean
+from rightfit.web.catalog_pages import FILTERS, KINDS, CatalogState
+from rightfit.web.forms import LONGEST_SENTENCE, LONGEST_VALUE, MOST_COMPARED, MOST_OPTIONS, TABS, WISHES, PageState, clean
 
 TEXT = st.text(max_size=60).map(lambda text: clean(text, LONGEST_VALUE))
 STATES = st.builds(

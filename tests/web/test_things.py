@@ -9,9 +9,9 @@ import pytest
 from nicegui.testing import User
 from tests.web.conftest import one, sees, settled, texts, until
 
-from rightfit.explain.labels import label
+from rightfit.explain.messages import label
 from rightfit.explain.things import card_thing, server_thing
-from rightfit.web.addresses import card_address, server_address
+from rightfit.web.draw import card_address, server_address
 from rightfit.web.words import word
 
 LANGS = ["en", "zh"]

@@ -11,7 +11,7 @@ pytest.importorskip("nicegui", reason="the extra web is not installed")
 
 from nicegui import Client
 
-from rightfit.web import visitors
+from rightfit.web import page
 
 
 class Page:
@@ -34,10 +34,10 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_an_address_keeps_so_many_unopened_pages_and_no_other_s(pages: Any) -> None:
-    mine = [Page("1.1.1.1", created) for created in range(visitors.MOST_UNOPENED + 5)]
+    mine = [Page("1.1.1.1", created) for created in range(page.MOST_UNOPENED + 5)]
     others = [Page("2.2.2.2", 0), Page("1.1.1.1", 0, opened=True), Page("1.1.1.1", 0, lost=True)]
     pages(*mine, *others)
-    visitors.admit(mine[-1])
+    page.admit(mine[-1])
     left = list(Client.instances.values())
     assert left == [*mine[5:], *others]
 
@@ -52,5 +52,5 @@ def test_a_page_of_nobody_s_is_no_fault(pages: Any) -> None:
         def ip(self, _: str) -> None: ...
 
     pages(Own("", 0), SimpleNamespace(ip="1.1.1.1", created=0, has_socket_connection=False))
-    visitors.admit(Page("1.1.1.1", 1))
+    page.admit(Page("1.1.1.1", 1))
     assert len(Client.instances) == 2

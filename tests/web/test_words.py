@@ -8,9 +8,8 @@ from pathlib import Path
 
 import rightfit.web
 from rightfit.planner.typical import kinds
-from rightfit.web.forms import MAIN, main_options, more_options
-from rightfit.web.state import TABS, WISHES
-from rightfit.web.things import TASKS
+from rightfit.web.catalog_pages import TASKS
+from rightfit.web.forms import MAIN, TABS, WISHES, main_options, more_options
 from rightfit.web.words import choice_name, on_page, option_name, word, words
 
 ROOM = Path(rightfit.web.__file__).parent

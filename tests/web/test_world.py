@@ -9,9 +9,9 @@ import pytest
 from nicegui.testing import User
 from tests.web.conftest import MARKET, sees, settled, texts
 
-from rightfit.explain.places import priced_places, region_prices
+from rightfit.explain.listings import priced_places, region_prices
+from rightfit.web.market_charts import VIEW, outline
 from rightfit.web.words import word
-from rightfit.web.world import VIEW, outline
 
 REGIONS = "/?model=Llama-3-8B&task=finetune&data=50k+samples&cloud=aws&region=us-east-1&gpu=A10G&tab=regions"
 
@@ -94,8 +94,8 @@ def test_the_page_of_a_server_has_the_map_too(visit: Any) -> None:
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_prices_that_moved_are_lines_of_their_dates(visit: Any, lang: str) -> None:
-    from rightfit.catalog.history import PricePoint
-    from rightfit.web.moves import moves_chart, moves_of
+    from rightfit.catalog.refresh_rows import PricePoint
+    from rightfit.web.market_charts import moves_chart, moves_of
 
     lines = moves_of("nebius/gpu-h100-sxm_1gpu-16vcpu-200gb", catalog=MARKET.catalog())
     assert lines

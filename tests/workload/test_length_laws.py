@@ -10,8 +10,7 @@ import pytest
 
 from rightfit.errors import FileInputError, InputError, QuantityError, UnknownNameError
 from rightfit.workload import Workload
-from rightfit.workload.profiles import hourly_rates, shape_of
-from rightfit.workload.traces import Lengths, read_lengths
+from rightfit.workload.traces import Lengths, hourly_rates, read_lengths, shape_of
 
 
 def test_range_is_even() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rightfit.errors import QuantityError
+from rightfit.workload.amounts import is_table, parse_table_size
 from rightfit.workload.options import read_wish
-from rightfit.workload.table_size import is_table, parse_table_size
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rightfit.errors import FileInputError, InputError, QuantityError, UnknownNameError
-from rightfit.workload import profiles
+from rightfit.workload import traces
 from rightfit.workload.traces import Lengths, Requests, draw_requests, read_trace
 
 
@@ -120,10 +120,10 @@ def test_quantiles_of_a_length_law() -> None:
         lambda: draw_requests(5, rate_per_s=0, inputs=Lengths(1), outputs=Lengths(1)),
         lambda: draw_requests(5, rate_per_s=1, inputs=Lengths(1), outputs=Lengths(1), variation=-1),
         lambda: Requests(np.zeros(3), np.ones(3, dtype=np.int64), np.ones(3, dtype=np.int64)).at_rate(2.0),
-        lambda: profiles.hourly_rates("1,2,3", peak_per_s=1),
-        lambda: profiles.hourly_rates(",".join(["x"] * 24), peak_per_s=1),
-        lambda: profiles.hourly_rates(",".join(["0"] * 24), peak_per_s=1),
-        lambda: profiles.hourly_rates("flat", peak_per_s=0),
+        lambda: traces.hourly_rates("1,2,3", peak_per_s=1),
+        lambda: traces.hourly_rates(",".join(["x"] * 24), peak_per_s=1),
+        lambda: traces.hourly_rates(",".join(["0"] * 24), peak_per_s=1),
+        lambda: traces.hourly_rates("flat", peak_per_s=0),
     ],
 )
 def test_nonsense_is_refused(wrong) -> None:
@@ -133,16 +133,16 @@ def test_nonsense_is_refused(wrong) -> None:
 
 
 def test_profiles() -> None:
-    office = profiles.hourly_rates("office", peak_per_s=40.0)
+    office = traces.hourly_rates("office", peak_per_s=40.0)
     assert (office.shape, office.max(), office[3]) == ((24,), 40.0, 4.0)
-    typed = profiles.hourly_rates(",".join(str(hour) for hour in range(24)), peak_per_s=46.0)
+    typed = traces.hourly_rates(",".join(str(hour) for hour in range(24)), peak_per_s=46.0)
     assert typed[12] == pytest.approx(24.0)
     with pytest.raises(UnknownNameError, match="did you mean office"):
-        profiles.hourly_rates("ofice", peak_per_s=1.0)
+        traces.hourly_rates("ofice", peak_per_s=1.0)
 
 
 def test_profile_of_a_trace() -> None:
     day = np.concatenate([np.arange(0, 7200, 10.0), np.arange(7200, 10_800, 2.0), [10_799.9]])
-    found = profiles.profile_of(Requests(day, np.ones(day.size, dtype=np.int64), np.ones(day.size, dtype=np.int64)))
+    found = traces.profile_of(Requests(day, np.ones(day.size, dtype=np.int64), np.ones(day.size, dtype=np.int64)))
     assert found[:3] == pytest.approx([0.1, 0.1, 0.5], rel=0.01)
     assert found[5] == pytest.approx(day.size / 10_800, rel=0.01)

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.catalog.offers import PURCHASE_CODES, PURCHASES, Flags, Floats, Indices, ServerTable
-from rightfit.catalog.tables import PriceColumns, RegionTable
-from rightfit.catalog.twins import superseded
+from rightfit.catalog.tables import PriceColumns, RegionTable, superseded
 from rightfit.records import dataclass
 from rightfit.units import GIB
 

@@ -12,9 +12,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from rightfit.catalog import queries, store
-from rightfit.catalog.blocks import join_columns, read_blocks
-from rightfit.catalog.offers import Indices, OfferFilter, OfferTable, ServerTable
+from rightfit.catalog import store
+from rightfit.catalog.offers import (
+    Indices,
+    OfferFilter,
+    OfferTable,
+    ServerTable,
+    first_offers,
+    first_servers,
+    name_matches,
+    offer_mask,
+    server_mask,
+)
+from rightfit.catalog.packed_tables import join_columns, read_blocks
 from rightfit.errors import CatalogError, UnknownNameError
 from rightfit.messages import Message, cause
 from rightfit.records import dataclass
@@ -122,7 +132,7 @@ class Catalog:
         """The offers that pass the filter, in the order of server, region and purchase mode."""
         choice = self._settled(offer_filter or OfferFilter())
         table = self.all_offers(has_accelerator=choice.has_accelerator)
-        return table.take(queries.offer_mask(table, choice))
+        return table.take(offer_mask(table, choice))
 
     def _settled(self, offer_filter: OfferFilter) -> OfferFilter:
         """The filter with every name checked: other spellings resolved, unknown ones refused with the nearest."""
@@ -162,11 +172,11 @@ class Catalog:
         """Offers that pass the filter and whose server name holds `name` (or matches it, with * and ?), sorted, the first `limit`."""
         choice = self._settled(offer_filter or OfferFilter(has_accelerator=None))
         table = self.all_offers(has_accelerator=choice.has_accelerator)
-        keep = queries.offer_mask(table, choice)
+        keep = offer_mask(table, choice)
         if name:
-            keep &= queries.name_matches(table.servers.instance_type, name)[table.server_index]
+            keep &= name_matches(table.servers.instance_type, name)[table.server_index]
         rows = np.flatnonzero(keep)
-        return PriceList(table.take(queries.first_offers(table, rows, sort=sort, limit=limit, descending=descending)), len(rows))
+        return PriceList(table.take(first_offers(table, rows, sort=sort, limit=limit, descending=descending)), len(rows))
 
     def find_servers(
         self,
@@ -180,14 +190,14 @@ class Catalog:
         """Server types that pass the filter's conditions on servers and whose name holds `name`."""
         choice = self._settled(offer_filter or OfferFilter(has_accelerator=None, include_not_recommended=True, include_slices=True))
         table = self.servers()
-        keep = queries.server_mask(table, choice)
+        keep = server_mask(table, choice)
         if name:
-            keep &= queries.name_matches(table.instance_type, name)
+            keep &= name_matches(table.instance_type, name)
         if choice.regions or choice.countries or choice.purchases:
             offers = self.all_offers(has_accelerator=choice.has_accelerator)
-            keep &= np.isin(np.arange(len(table)), offers.server_index[queries.offer_mask(offers, choice)])
+            keep &= np.isin(np.arange(len(table)), offers.server_index[offer_mask(offers, choice)])
         rows = np.flatnonzero(keep)
-        return ServerList(table.take(queries.first_servers(table, rows, sort=sort, limit=limit, descending=descending)), len(rows))
+        return ServerList(table.take(first_servers(table, rows, sort=sort, limit=limit, descending=descending)), len(rows))
 
     @functools.cached_property
     def server_rows(self) -> dict[tuple[str, str], int]:

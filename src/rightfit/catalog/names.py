@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import functools
+import io
 import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rightfit.catalog.offers import PURCHASE_CODES, PURCHASE_GROUPS, PURCHASES
-from rightfit.catalog.package_data import data_bytes
+from rightfit.catalog.packed_tables import data_bytes
 from rightfit.errors import UnknownNameError
-from rightfit.facts import fuzzy
+from rightfit.facts import tables
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
@@ -42,7 +44,7 @@ def names_data() -> Mapping[str, Any]:
 
 def fold(text: str) -> str:
     """Case, blanks, dashes and underscores do not matter in a name."""
-    return " ".join(text.casefold().replace("-", " ").replace("_", " ").split())[: fuzzy.LONGEST_NAME]
+    return " ".join(text.casefold().replace("-", " ").replace("_", " ").split())[: tables.LONGEST_NAME]
 
 
 @functools.cache
@@ -76,7 +78,7 @@ def resolve_provider(text: str, *, field: str = "cloud") -> str:
     for missing, aliases in names_data()["missing_providers"].items():
         if folded in (missing, *map(fold, aliases)):
             raise UnknownNameError("cloud", text, allowed=Message("names.part_cloud_without_servers", names=", ".join(codes)), field=field)
-    near = tuple(dict.fromkeys(_provider_names()[name] for name in fuzzy.nearest(folded, _provider_names(), count=4)))
+    near = tuple(dict.fromkeys(_provider_names()[name] for name in tables.nearest(folded, _provider_names(), count=4)))
     raise UnknownNameError(
         "cloud", text, nearest=near, allowed="" if near else Message("names.part_known_words", names=", ".join(codes)), field=field
     )
@@ -120,7 +122,7 @@ def resolve_regions(text: str, regions: Iterable[Region]) -> tuple[Region, ...]:
     for record in records:
         for name in _region_names(record):
             spelled.setdefault(name, record.region)
-    near = tuple(dict.fromkeys(spelled[name] for name in fuzzy.nearest(fold(text), spelled, count=5)))
+    near = tuple(dict.fromkeys(spelled[name] for name in tables.nearest(fold(text), spelled, count=5)))
     raise UnknownNameError("region", text, nearest=near, allowed="" if near else Message("names.part_regions"), field="region")
 
 
@@ -148,5 +150,21 @@ def resolve_purchases(names: Iterable[str]) -> tuple[str, ...]:
             modes[folded] = None
         else:
             words = (*PURCHASES, *PURCHASE_GROUPS)
-            raise UnknownNameError("purchase mode", name, nearest=fuzzy.nearest(folded, words), allowed="", field="purchase")
+            raise UnknownNameError("purchase mode", name, nearest=tables.nearest(folded, words), allowed="", field="purchase")
     return tuple(modes)
+
+
+# ---- Where regions lie: latitude and longitude of their cities, for maps. To a tenth of a degree, which is a dozen kilometres; clouds tell no more than the city.
+
+
+@functools.cache
+def places() -> Mapping[tuple[str, str], tuple[float, float]]:
+    """(country, city) of the regions -> latitude and longitude [degrees]. A state or a country alone lies at its main place of data centers or its capital, which the
+    table names."""
+    lines = csv.DictReader(io.StringIO(data_bytes("places.csv").decode()))
+    return {(line["country"], line["city"]): (float(line["latitude"]), float(line["longitude"])) for line in lines}
+
+
+def place_of(country: str, city: str) -> tuple[float, float] | None:
+    """Latitude and longitude [degrees] of a region, or None where none is known."""
+    return places().get((country, city))

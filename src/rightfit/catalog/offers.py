@@ -5,14 +5,22 @@ A price is always US dollars an hour for the whole server, host included, Linux,
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import datetime
+import fnmatch
 import functools
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit.catalog.packed_tables import data_bytes
+from rightfit.errors import UnknownNameError
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 Floats = NDArray[np.float64]
@@ -226,3 +234,162 @@ def codes_of(labels: Sequence[object]) -> NDArray[np.intp]:
     """A small integer for each distinct label, in the order in which they come first."""
     code = {label: number for number, label in enumerate(dict.fromkeys(labels))}
     return np.array([code[label] for label in labels], dtype=np.intp)
+
+
+# ---- Looking around: which servers and prices fit, sorted, the first so many. Every condition is a mask over columns.
+
+PRICE_SORTS = ("price", "price_per_gpu", "price_per_vcpu", "date", "name")
+SERVER_SORTS = ("name", "gpus", "vcpus", "memory", "gpu_memory")
+
+
+def is_one_of(labels: Sequence[str], names: Iterable[str]) -> Flags:
+    """Which labels are among the wanted ones."""
+    chosen = frozenset(names)
+    return np.fromiter((label in chosen for label in labels), dtype=np.bool_, count=len(labels))
+
+
+def name_matches(names: Sequence[str], pattern: str) -> Flags:
+    """Which names hold the text, ignoring case; with * or ? the whole name must match."""
+    folded = pattern.strip().casefold()
+    if not any(character in folded for character in "*?["):
+        return np.fromiter((folded in name.casefold() for name in names), dtype=np.bool_, count=len(names))
+    compiled = re.compile(fnmatch.translate(folded))
+    return np.fromiter((compiled.match(name.casefold()) is not None for name in names), dtype=np.bool_, count=len(names))
+
+
+def server_mask(servers: ServerTable, offer_filter: OfferFilter) -> Flags:
+    """Servers that pass the conditions on servers."""
+    keep = np.ones(len(servers), dtype=np.bool_)
+    if offer_filter.providers:
+        keep &= is_one_of(servers.provider, offer_filter.providers)
+    if offer_filter.gpus:
+        keep &= is_one_of(servers.accelerator_name, offer_filter.gpus)
+    if offer_filter.has_accelerator is not None:
+        keep &= (servers.num_accelerators > 0) == offer_filter.has_accelerator
+    if not offer_filter.include_slices:
+        keep &= servers.is_whole_accelerator
+    if not offer_filter.include_not_recommended:
+        keep &= servers.is_recommendable
+    return keep
+
+
+def region_mask(table: OfferTable, offer_filter: OfferFilter) -> Flags:
+    """Regions that pass; see OfferFilter for what a pseudo region does."""
+    keep = np.ones(len(table.regions), dtype=np.bool_)
+    if offer_filter.regions:
+        keep &= is_one_of(table.regions, offer_filter.regions)
+    if offer_filter.countries:
+        keep &= is_one_of(table.region_countries, offer_filter.countries) | one_price_everywhere(table)
+    return keep
+
+
+def one_price_everywhere(table: OfferTable) -> Flags:
+    """Regions of providers that list no real region at all."""
+    located = {provider for provider, country in zip(table.region_providers, table.region_countries, strict=True) if country}
+    return ~is_one_of(table.region_providers, located)
+
+
+def offer_mask(table: OfferTable, offer_filter: OfferFilter) -> Flags:
+    """Offers that pass. Conditions on servers and regions are tested on labels, then spread over the rows."""
+    keep = server_mask(table.servers, offer_filter)[table.server_index] & region_mask(table, offer_filter)[table.region_index]
+    if offer_filter.purchases:
+        is_wanted = np.zeros(len(PURCHASE_CODES), dtype=np.bool_)
+        is_wanted[[PURCHASE_CODES[name] for name in offer_filter.purchases]] = True
+        keep &= is_wanted[table.purchase_index]
+    if not offer_filter.include_stale:
+        keep &= ~table.is_stale
+    if not offer_filter.include_quarantined:
+        keep &= ~table.is_quarantined
+    return keep
+
+
+def first_offers(table: OfferTable, rows: Indices, *, sort: str, limit: int | None, descending: bool = False) -> Indices:
+    """The first `limit` of the rows in the wanted order; a full sort only of what is kept."""
+    if sort not in PRICE_SORTS:
+        raise UnknownNameError("sort order", sort, allowed=Message("names.part_allowed_words", names=", ".join(PRICE_SORTS)), field="sort")
+    keys = _price_keys(table, rows, sort=sort)
+    signed = -keys if descending else keys
+    signed = np.where(np.isnan(signed), np.inf, signed)
+    if limit is not None and 0 <= limit < len(rows):
+        edge = np.partition(signed, limit - 1)[limit - 1] if limit else -np.inf
+        kept = np.flatnonzero(signed <= edge)
+        rows, signed = rows[kept], signed[kept]
+    order = np.lexsort((table.region_index[rows], table.server_index[rows], signed))
+    return rows[order][:limit]
+
+
+def _price_keys(table: OfferTable, rows: Indices, *, sort: str) -> Floats:
+    price, server = table.price_usd_per_h[rows], table.server_index[rows]
+    if sort == "price":
+        return price
+    if sort == "price_per_gpu":
+        return price / np.where(table.servers.num_accelerators > 0, table.servers.num_accelerators, np.nan)[server]
+    if sort == "price_per_vcpu":
+        return price / table.servers.vcpus[server]
+    if sort == "date":
+        return np.argsort(np.argsort(np.array(table.as_of_dates)))[table.as_of_index[rows]].astype(np.float64)
+    return server.astype(np.float64)  # servers are stored by provider and name
+
+
+def first_servers(servers: ServerTable, rows: Indices, *, sort: str, limit: int | None, descending: bool = False) -> Indices:
+    """The first `limit` server rows in the wanted order; unknown figures last."""
+    if sort not in SERVER_SORTS:
+        raise UnknownNameError("sort order", sort, allowed=Message("names.part_allowed_words", names=", ".join(SERVER_SORTS)), field="sort")
+    columns = {"gpus": servers.num_accelerators, "vcpus": servers.vcpus, "memory": servers.memory_bytes}
+    columns["gpu_memory"] = servers.num_accelerators * servers.accelerator_memory_bytes
+    keys = columns[sort][rows] if sort in columns else np.zeros(len(rows))
+    signed = -keys if descending else keys
+    return rows[np.lexsort((rows, np.where(np.isnan(signed), np.inf, signed)))][:limit]
+
+
+# ---- When types end: dates that providers announced (data/lifecycle.csv), refused from the day, told before.
+
+RETIRED = "retired"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happens to a family on a day (ISO date): `kind` is "retired" (no longer to be had) or "restricted" (not for new accounts)."""
+
+    kind: str
+    family: str
+    date: str
+    source: str
+
+
+def today() -> str:
+    """The day on which types are judged (ISO date): that of the clock, or RIGHTFIT_TODAY."""
+    return os.environ.get("RIGHTFIT_TODAY") or datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+
+
+@functools.cache
+def _rows() -> Mapping[str, tuple[tuple[str, Event], ...]]:
+    """Patterns of whole type names with what is known of them, by provider."""
+    found: dict[str, list[tuple[str, Event]]] = {}
+    for row in csv.DictReader(data_bytes("lifecycle.csv").decode().splitlines()):
+        event = Event(row["event"], row["family"], row["date"], row["source"])
+        found.setdefault(row["provider"], []).append((row["pattern"], event))
+    return {provider: tuple(rows) for provider, rows in found.items()}
+
+
+@functools.lru_cache(maxsize=16384)
+def events_of(provider: str, instance_type: str) -> tuple[Event, ...]:
+    """All that is announced for a type."""
+    return tuple(event for pattern, event in _rows().get(provider, ()) if re.fullmatch(pattern, instance_type))
+
+
+@functools.lru_cache(maxsize=4)
+def gone(servers: ServerTable, *, on: str) -> Flags:
+    """Types (S,) that a provider has taken out of service by a day."""
+    due = {provider: [re.compile(pattern) for pattern, event in rows if _is_due(event, on)] for provider, rows in _rows().items()}
+    return np.array(
+        [
+            any(pattern.fullmatch(name) for pattern in due.get(provider, ()))
+            for provider, name in zip(servers.provider, servers.instance_type, strict=True)
+        ],
+        dtype=np.bool_,
+    )
+
+
+def _is_due(event: Event, on: str) -> bool:
+    return event.kind == RETIRED and event.date <= on

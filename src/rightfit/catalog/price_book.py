@@ -19,8 +19,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from rightfit import units
 from rightfit.catalog import names
 from rightfit.errors import FileInputError, InputError, UnknownNameError
-from rightfit.facts import fuzzy
-from rightfit.facts.currencies import ExchangeRate, currencies
+from rightfit.facts import tables
+from rightfit.facts.tables import ExchangeRate, currencies
 from rightfit.messages import Message, did_you_mean, foreign, line_each, system_problem
 from rightfit.records import dataclass
 
@@ -379,5 +379,5 @@ def _check_names(entry: Entry) -> None:
 
 
 def _near(word: str, names: Iterable[str]) -> Message | str:
-    near = fuzzy.nearest(word.casefold(), tuple(names), count=1)
+    near = tables.nearest(word.casefold(), tuple(names), count=1)
     return did_you_mean(near[:1])

@@ -20,7 +20,7 @@ from rightfit.catalog.market import Catalog
 from rightfit.catalog.names import Region
 from rightfit.catalog.offers import INTERRUPTION_BANDS, NO_PRICE, PRICE_KINDS, PURCHASE_CODES, SUPERSEDED_BY, Flags, OfferTable, ServerTable
 from rightfit.catalog.price_book import Credit, Discount, Owned, PriceBook, QuotaEntry, Server, Tax
-from rightfit.catalog.quotas import Quota, read_quota
+from rightfit.catalog.sellers import Quota, read_quota
 from rightfit.messages import Message
 from rightfit.units import GBPS
 

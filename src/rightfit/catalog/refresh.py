@@ -21,11 +21,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rightfit.catalog import history, overlay, pointer, providers, store, tables
-from rightfit.catalog.pack import PackedTable
-from rightfit.catalog.package_data import data_bytes
-from rightfit.catalog.providers.base import ROW_TYPES, Known, KnownServer, Provider, Row
-from rightfit.catalog.providers.client import Client, Pace
+from rightfit.catalog import build, packed_tables, providers, refresh_rows, store, tables
+from rightfit.catalog.packed_tables import PackedTable, data_bytes, rules
+from rightfit.catalog.providers.base import ROW_TYPES, Client, Known, KnownServer, Pace, Provider, Row
 from rightfit.catalog.refresh_rows import Conversion, Gathered, gather, level_problem, sort_out
 from rightfit.errors import CatalogError, MissingComponentError, NetworkError, RightfitError
 from rightfit.messages import Message, cause, system_problem
@@ -114,7 +112,7 @@ def _with_name(name: str, message: str) -> str:
 @contextlib.contextmanager
 def _only_refresh() -> Iterator[None]:
     """One refresh at a time; the lock dies with its process."""
-    path = pointer.folder() / "refresh.lock"
+    path = packed_tables.folder() / "refresh.lock"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         stream = path.open("a+b")
@@ -132,18 +130,17 @@ def _only_refresh() -> Iterator[None]:
 
 
 def _job(*, every_type: bool, pace: Pace | None, progress: Progress) -> _Job:
-    rule, limits = tables.rules(), refresh_rules()
+    rule, limits = rules(), refresh_rules()
     base = {
-        name: overlay.numeric(tables.load_packed(name)) if name == "prices" else tables.load_packed(name)
-        for name in (*overlay.KEYS, "regions")
+        name: build.numeric(tables.load_packed(name)) if name == "prices" else tables.load_packed(name) for name in (*build.KEYS, "regions")
     }
     fetched = _current_tables()
-    before = overlay.merged("prices", base["prices"], fetched)
+    before = build.merged("prices", base["prices"], fetched)
     today = _today()
     newest = tables.newest_date(before["as_of"].labels)
     if (newest - today).days > limits["clock"]["oldest_behind_newest_bundled_days"]:
         raise CatalogError(Message("catalog.clock_behind_prices", today=today, newest=newest))
-    known = _known(base["regions"], overlay.merged("servers", base["servers"], fetched), every_type=every_type)
+    known = _known(base["regions"], build.merged("servers", base["servers"], fetched), every_type=every_type)
     return _Job(known, base, before, rule, limits, today.isoformat(), pace, progress)
 
 
@@ -154,8 +151,8 @@ def _today() -> datetime.date:
 def _current_tables() -> dict[str, PackedTable]:
     """The generation that counts; a damaged one is left behind, so that a refresh repairs it."""
     try:
-        generation = pointer.current()
-        return overlay.load(generation) if generation else {}
+        generation = packed_tables.current()
+        return build.load(generation) if generation else {}
     except CatalogError:
         return {}
 
@@ -190,7 +187,7 @@ def _judged(provider: Provider, job: _Job) -> Gathered:
     """All rows of a provider, or the reason why they are not taken."""
     check = job.rule["checks"]["check_price_conversion"]
     conversion = Conversion(check["units_per_usd"], check["hours_in_term"])
-    base = {name: job.base[name] for name in overlay.KEYS}
+    base = {name: job.base[name] for name in build.KEYS}
     found = gather(_rows(provider, job), base=base, source=provider.source, today=job.today, conversion=conversion)
     num_rejected = sum(found.rejected.values())
     if num_rejected > job.limits["rejected"]["highest_share"] * max(found.num_read, 1):
@@ -262,7 +259,7 @@ def _is_fresh(path: Path, *, max_age_h: float) -> bool:
 
 def _work(name: str) -> Path:
     """Where the parts of an unfinished refresh lie."""
-    return pointer.folder() / "work" / name
+    return packed_tables.folder() / "work" / name
 
 
 # ---- all at once ------------------------------------------------------------------------------------------------------------------
@@ -277,14 +274,14 @@ def _publish(gathered: dict[str, Gathered], job: _Job) -> dict[str, RefreshOutco
         refused = {name: _refusal(name, found, findings, job) for name, found in gathered.items()}
         refused = {name: outcome for name, outcome in refused.items() if outcome}
         if not refused:
-            overlay.publish(generation)
+            build.publish(generation)
             _clear_up(generation)
             for name, found in gathered.items():
                 outcomes[name] = _refreshed(name, found, findings, changed=changed, inventory=job.known)
             return outcomes
-        if generation != pointer.current():
+        if generation != packed_tables.current():
             path.unlink(missing_ok=True)
-            overlay.remove(generation)
+            build.remove(generation)
         outcomes |= {name: outcome for name, outcome in refused.items() if outcome}
         gathered = {name: found for name, found in gathered.items() if name not in refused}
     return outcomes
@@ -303,27 +300,27 @@ def _built(gathered: Mapping[str, Gathered], job: _Job) -> tuple[str, Path, Mapp
 
 def _new_generation(gathered: Mapping[str, Gathered], job: _Job) -> tuple[str, Mapping[str, int]]:
     fetched = _current_tables()
-    new = {name: _joined(name, fetched, [found.tables[name] for found in gathered.values()], job) for name in overlay.KEYS}
-    latest = _last([found.tables["prices"] for found in gathered.values()], overlay.KEYS["prices"])
-    moved = history.changes(job.before, latest)
-    new[overlay.HISTORY] = history.extended(fetched.get(overlay.HISTORY), moved)
-    return overlay.write_generation(new, sources=_sources(gathered, job)), Counter(moved["provider"].texts())
+    new = {name: _joined(name, fetched, [found.tables[name] for found in gathered.values()], job) for name in build.KEYS}
+    latest = _last([found.tables["prices"] for found in gathered.values()], build.KEYS["prices"])
+    moved = refresh_rows.changes(job.before, latest)
+    new[build.HISTORY] = refresh_rows.extended(fetched.get(build.HISTORY), moved)
+    return build.write_generation(new, sources=_sources(gathered, job)), Counter(moved["provider"].texts())
 
 
 def _joined(name: str, fetched: Mapping[str, PackedTable], tables: Sequence[PackedTable], job: _Job) -> PackedTable:
     """What was fetched before, with what is fetched now over it."""
-    return _last([fetched.get(name, overlay.empty_like(job.base[name])), *tables], overlay.KEYS[name])
+    return _last([fetched.get(name, build.empty_like(job.base[name])), *tables], build.KEYS[name])
 
 
 def _last(layers: Sequence[PackedTable], key: Sequence[str]) -> PackedTable:
-    layers = [layer for layer in layers if overlay.num_rows(layer)] or list(layers[:1])
-    joined = overlay.stack(layers) if len(layers) > 1 else layers[0]
-    last = overlay.last_of_each(overlay.row_keys([joined], key)[0])
-    return joined if len(last) == overlay.num_rows(joined) else overlay.take(joined, last)
+    layers = [layer for layer in layers if build.num_rows(layer)] or list(layers[:1])
+    joined = build.stack(layers) if len(layers) > 1 else layers[0]
+    last = build.last_of_each(build.row_keys([joined], key)[0])
+    return joined if len(last) == build.num_rows(joined) else build.take(joined, last)
 
 
 def _sources(gathered: Mapping[str, Gathered], job: _Job) -> dict[str, dict[str, Any]]:
-    known = overlay.facts(pointer.current()).get("sources", {}) if pointer.current() else {}
+    known = build.facts(packed_tables.current()).get("sources", {}) if packed_tables.current() else {}
     return {
         **known,
         **{
@@ -389,5 +386,5 @@ def _refreshed(
 
 def _clear_up(generation: str) -> None:
     """Old generations and their stores go; one before the last stays for readers that have just looked it up."""
-    for name in overlay.remove_old():
+    for name in build.remove_old():
         store.store_path(generation=name).unlink(missing_ok=True)

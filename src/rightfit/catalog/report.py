@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from rightfit.catalog.blocks import read_blocks
 from rightfit.catalog.integrity import CheckedMarket, Finding, run_checks
 from rightfit.catalog.offers import OfferTable, ServerTable
-from rightfit.catalog.package_data import data_bytes, manifest
+from rightfit.catalog.packed_tables import data_bytes, manifest, read_blocks, rules
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.catalog.names import Region
-    from rightfit.catalog.pack import PackedTable
+    from rightfit.catalog.packed_tables import PackedTable
     from rightfit.catalog.tables import PriceColumns
 
 
@@ -125,9 +124,9 @@ def _provider_status(table: OfferTable, provider: str, *, provider_of: Any) -> P
 
 def verify(catalog: Stored) -> list[Finding]:
     """The store's own soundness, the package's files, and every named check over every row; orphans are those found at the build."""
-    from rightfit.catalog import build, tables
+    from rightfit.catalog import build
 
-    rule = tables.rules()
+    rule = rules()
     found = [*_store_findings(catalog), *_package_findings()]
     market = CheckedMarket(
         catalog.servers(),
@@ -155,11 +154,11 @@ def amendment_findings(findings: Iterable[Finding]) -> list[str]:
 
 def _market_prices(catalog: Stored) -> PackedTable:
     """Marketplace prices as the store has them: refreshed ones only where it was built with them."""
-    from rightfit.catalog import overlay, pointer, tables
+    from rightfit.catalog import build, packed_tables, tables
 
-    generation = pointer.current()
-    fetched = overlay.load(generation) if generation and generation in catalog.location else {}
-    return overlay.merged("market_gpu_prices", tables.load_packed("market_gpu_prices"), fetched)
+    generation = packed_tables.current()
+    fetched = build.load(generation) if generation and generation in catalog.location else {}
+    return build.merged("market_gpu_prices", tables.load_packed("market_gpu_prices"), fetched)
 
 
 def price_columns(table: OfferTable) -> PriceColumns:

@@ -16,9 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rightfit import kept
-from rightfit.catalog import pointer
-from rightfit.catalog.layout import APPLICATION_ID, SCHEMA_VERSION, TABLE_NAMES
-from rightfit.catalog.package_data import fingerprint
+from rightfit.catalog import packed_tables
+from rightfit.catalog.packed_tables import APPLICATION_ID, SCHEMA_VERSION, TABLE_NAMES, fingerprint
 from rightfit.errors import CatalogError
 from rightfit.messages import Message, foreign
 
@@ -30,7 +29,7 @@ _UNREAD_AFTER_S = 90 * 86400.0
 
 def store_path(folder: Path | None = None, *, generation: str | None = None) -> Path:
     """The store file for this version of data and schema and these refreshed prices ("": none; by default those that count now)."""
-    refreshed = pointer.current() if generation is None else generation
+    refreshed = packed_tables.current() if generation is None else generation
     name = f"catalog-{SCHEMA_VERSION}-{fingerprint()[:16]}{'-' * bool(refreshed)}{refreshed}.sqlite"
     return (folder or kept.cache_folder()) / name
 
@@ -43,7 +42,7 @@ def open_store(path: Path | None = None, *, damaged: str = "") -> tuple[sqlite3.
     memory for this process. With an explicit `path` the same is a CatalogError that names it, and the store holds the bundled prices
     only. Refreshed prices that turn out damaged cost one warning, and the bundled ones are used.
     """
-    generation = "" if path is not None else pointer.current()
+    generation = "" if path is not None else packed_tables.current()
     try:
         return _open(path, generation=generation, damaged=damaged)
     except CatalogError as error:

@@ -5,15 +5,83 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
-from rightfit.cli import completion
-from rightfit.cli.languages import help_text
-from rightfit.cli.looks import Looks, looks
+from rightfit.cli.declared import Looks, UnusableValueError, help_text, looks
 from rightfit.cli.parameters import command
+from rightfit.kept import write_whole
+from rightfit.messages import Message
 from rightfit.records import dataclass
+
+# ---- Completion of words in shells: the script that click writes for each, printed, or put where the shell finds it.
+
+#: The variable by which a shell asks for completions.
+VARIABLE = "_RIGHTFIT_COMPLETE"
+SHELLS = ("bash", "zsh", "fish")
+SHOW, INSTALL = (
+    "Print what makes bash, zsh or fish complete the words of rightfit.",
+    "Make the shell complete the words of rightfit from now on.",
+)
+_THIS = "this shell"
+
+
+def options() -> list[click.Parameter]:
+    """--show-completion and --install-completion, with or without the name of a shell."""
+
+    def one(name: str, told: str, callback: Any) -> click.Option:
+        return click.Option(
+            [f"--{name}-completion"], metavar="SHELL", is_flag=False, flag_value=_THIS, is_eager=True, expose_value=False,
+            callback=callback, help=help_text("said", told, told),
+        )  # fmt: skip
+
+    return [one("install", INSTALL, _install), one("show", SHOW, _show)]
+
+
+def script(command: click.Command, shell: str) -> str:
+    """What the shell has to run."""
+    from click.shell_completion import get_completion_class
+
+    known = get_completion_class(shell)
+    assert known is not None
+    return known(command, {}, "rightfit", VARIABLE).source()
+
+
+def place(shell: str) -> Path:
+    """Where a shell looks for the completions of a command."""
+    home = Path.home()
+    if shell == "bash":
+        return Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share") / "bash-completion/completions/rightfit"
+    if shell == "fish":
+        return Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "fish/completions/rightfit.fish"
+    return home / ".zfunc/_rightfit"
+
+
+def _named(value: str) -> str:
+    shell = Path(os.environ.get("SHELL", "")).name if value == _THIS else value
+    if shell not in SHELLS:
+        raise UnusableValueError(Message("usage.part_shell"))
+    return shell
+
+
+def _show(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        click.echo(script(context.command, _named(value)))
+        context.exit()
+
+
+def _install(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    if value is None:
+        return
+    shell = _named(value)
+    write_whole(place(shell), script(context.command, shell))
+    click.echo(f"{place(shell)}")
+    if shell == "zsh":
+        click.echo("~/.zshrc: fpath+=~/.zfunc; autoload -Uz compinit; compinit")
+    context.exit()
+
 
 UsageError, Abort, Exit = click.UsageError, click.Abort, click.exceptions.Exit
 
@@ -41,20 +109,20 @@ COMMANDS = {
     **{name: Command("plan", name, MAIN, workload=True) for name in ("plan", "estimate", "why")},
     "fleet": Command("fleet", "fleet", MAIN),
     "export": Command("export", "export", MAIN),
-    "launch": Command("launch", "launch", MAIN),
+    "launch": Command("export", "launch", MAIN),
     "serve": Command("serve", "serve", MAIN),
     "mcp": Command("serve", "mcp", MAIN),
     "predict": Command("predict", "predict", MAIN),
     "validate": Command("predict", "validate", MAIN),
     "probe": Command("probe", "probe", REAL),
     "watch": Command("watch", "watch", REAL),
-    "ingest": Command("ingest", "ingest", REAL),
-    "resize": Command("resize", "resize", REAL, workload=True),
+    "ingest": Command("runs", "ingest", REAL),
+    "resize": Command("runs", "resize", REAL, workload=True),
     **{name: Command("facts", name, LOOK) for name in ("check", "models", "servers", "prices", "accelerators", "datasets")},
-    "fit": Command("fit", "fit", LOOK),
+    "fit": Command("facts", "fit", LOOK),
     "own": Command("own", "own", LOOK),
-    "providers": Command("places", "providers", LOOK),
-    "regions": Command("places", "regions", LOOK),
+    "providers": Command("facts", "providers", LOOK),
+    "regions": Command("facts", "regions", LOOK),
     **{f"catalog {name}": Command("catalog", name) for name in ("status", "verify", "refresh")},
     **{f"runs {name.rstrip('_')}": Command("runs", name) for name in ("list_", "show", "delete", "merge", "send")},
 }
@@ -112,7 +180,7 @@ def _root_options() -> list[click.Parameter]:
             callback=_version,
             help=help_text("said", "Show the version.", "Show the version."),
         ),
-        *completion.options(),
+        *options(),
     ]
 
 
@@ -127,7 +195,7 @@ def _version(context: click.Context, _parameter: click.Parameter, is_asked: bool
 def call(arguments: Sequence[str]) -> Any:
     """Run the command line and give what the command returns; what stops it is raised (click's own `main` writes on Ctrl-C)."""
     root = build(arguments)
-    if completion.VARIABLE in os.environ:
-        return root.main(args=list(arguments), prog_name="rightfit", standalone_mode=False, complete_var=completion.VARIABLE)
+    if VARIABLE in os.environ:
+        return root.main(args=list(arguments), prog_name="rightfit", standalone_mode=False, complete_var=VARIABLE)
     with root.make_context("rightfit", list(arguments)) as context:
         return root.invoke(context)

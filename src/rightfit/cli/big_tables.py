@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from rightfit.cli.declared import option
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError
-from rightfit.explain.labels import label
+from rightfit.explain.messages import label
 from rightfit.messages import Message
 
 if TYPE_CHECKING:

@@ -5,19 +5,184 @@ A command is a function whose annotations say all: `top: Annotated[int | None, o
 
 from __future__ import annotations
 
+import functools
 import inspect
+import itertools
 import math
-from collections.abc import Callable
+import sys
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin
 
 import click
 
-from rightfit.cli.looks import PLAIN, Looks
-from rightfit.cli.usage import UnusableValueError
-from rightfit.messages import Message
+from rightfit.explain.messages import default_lang
+from rightfit.messages import Lang, Message, did_you_mean, foreign
 from rightfit.records import dataclass
+from rightfit.workload.vocabulary import nearest_words
+
+# ---- The language of a command's answer and of its help.
+
+_DATA = Path(__file__).with_name("data")
+
+
+@functools.cache
+def help_lang() -> Lang:
+    """The language of --help, which is needed before options are read: `--lang` on the command line, else the locale."""
+    return lang_of(sys.argv[1:])
+
+
+def lang_of(arguments: Sequence[str]) -> Lang:
+    """The language that arguments ask for, else that of the locale."""
+    words = " ".join(arguments).replace("--lang=", "--lang ").split()
+    given = words[words.index("--lang") + 1] if "--lang" in words[:-1] else ""
+    if not given and is_chinese(_asked(arguments)):
+        return "zh"
+    return "zh" if given in ("zh", "chinese", "cn", "zh-cn", "中文") or (not given and default_lang() == "zh") else "en"
+
+
+def is_chinese(sentence: str) -> bool:
+    """Whether a sentence has Chinese words."""
+    return any("\u4e00" <= char <= "\u9fff" for char in sentence)
+
+
+def _asked(arguments: Sequence[str]) -> str:
+    """The sentence of --ask, whose language the answer speaks where --lang says nothing."""
+    told = next((word.removeprefix("--ask=") for word in arguments if word.startswith("--ask=")), "")
+    return told or next((after for word, after in itertools.pairwise(arguments) if word == "--ask"), "")
+
+
+@functools.cache
+def _help_texts() -> Mapping[str, Mapping[str, str]]:
+    return tomllib.loads((_DATA / "help.toml").read_text(encoding="utf-8"))
+
+
+def help_text(section: str, key: str, english: str) -> str:
+    """A help text in the language of --help; `english` is the one in the code."""
+    return english if help_lang() == "en" else _help_texts()[section].get(key, english)
+
+
+# ---- What is wrong with how a command was called, from what the parser of commands raises.
+
+#: Click before 8.2 has none: it prints the help itself.
+_NO_ARGUMENTS: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
+
+
+class UnusableValueError(click.BadParameter):
+    """A value that an option cannot take, with our message."""
+
+    def __init__(self, problem: Message, ctx: click.Context | None = None, param: click.Parameter | None = None) -> None:
+        super().__init__(str(problem), ctx, param)
+        self.problem = problem
+
+
+def usage_problem(error: Any) -> Message | None:
+    """A wrong call, with the nearest valid option or command; None where the call was empty, and help is due."""
+    if isinstance(error, _NO_ARGUMENTS):
+        return None
+    context = getattr(error, "ctx", None)
+    if isinstance(error, click.NoSuchOption) and context is not None:
+        names = [name for parameter in context.command.params for name in getattr(parameter, "opts", ()) if name.startswith("--")]
+        return Message("usage.no_option", option=error.option_name, hint=_nearest(error.option_name, names))
+    text = " ".join(error.format_message().split())
+    if text.startswith("No such command") and context is not None:
+        typed = text.split("'")[1]
+        names = [name for name, entry in context.command.commands.items() if not entry.hidden]
+        hint = _nearest(typed, names) or Message("usage.part_known", names=", ".join(names))
+        return Message("usage.no_command", command=repr(typed), hint=hint)
+    see = Message("usage.part_see", help=f"{context.command_path} --help") if context is not None else ""
+    if isinstance(error, UnusableValueError):
+        return Message("usage.value", option=_param_hint(error), problem=error.problem, hint=see)
+    return Message("usage.said", problem=foreign(text[:1].lower() + text[1:].rstrip(".")), hint=see)
+
+
+def _nearest(text: str, names: list[str]) -> Message | str:
+    near = nearest_words(text, names, count=2)
+    return did_you_mean(near)
+
+
+def _param_hint(error: click.BadParameter) -> str:
+    """The option that a value was given to, as the parser writes it."""
+    hint = error.param_hint or (error.param.get_error_hint(error.ctx) if error.param and error.ctx else "")
+    return hint if isinstance(hint, str) else " / ".join(f"'{one}'" for one in hint)
+
+
+# ---- The classes of click that the command line is made of: plain ones, and those that draw their help in panels, which take a tenth of a second to load.
+
+
+class _InOrder(click.Group):
+    """A group whose commands help shows in the order in which they were added."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+class _Argument(click.Argument):
+    """An argument that help says something of, also before click 8.5."""
+
+    def __init__(self, names: Sequence[str], *, help: str, **values: Any) -> None:  # noqa: A002 the names of click
+        super().__init__(names, **values)
+        self.help: str | None = help
+
+
+class _Helpful(click.Command):
+    """A command whose --help is explained in the language of help."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        option = super().get_help_option(ctx)
+        if option is not None and option.help:
+            option.help = help_text("said", option.help, option.help)
+        return option
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """The classes, and whether a panel can be named for what is made of them."""
+
+    group: Any
+    command: Any
+    option: Any
+    argument: Any
+    settings: dict[str, Any]
+    has_panels: bool
+
+    def within(self, panel: str) -> dict[str, str]:
+        """What says that something is shown in this panel."""
+        return {"panel": panel} if panel and self.has_panels else {}
+
+
+PLAIN = Looks(_InOrder, click.Command, click.Option, _Argument, {}, has_panels=False)
+
+
+def looks(*, is_help: bool) -> Looks:
+    """Those for a command line that asks for help, or for one that does not."""
+    if not is_help:
+        return PLAIN
+    import rich_click
+
+    arguments, options = help_text("group", "Arguments", "Arguments"), help_text("group", "Options", "Options")
+
+    class Group(_Helpful, _InOrder, rich_click.RichGroup):  # type: ignore[misc]
+        """Panels of commands in their order."""
+
+    class Command(_Helpful, rich_click.RichCommand):
+        """The panels of what matters most come first."""
+
+        def __init__(self, *given: Any, **values: Any) -> None:
+            super().__init__(*given, panels=[rich_click.RichOptionPanel(arguments), rich_click.RichOptionPanel(options)], **values)
+
+    shown = {
+        "show_arguments": True,
+        "arguments_panel_title": arguments,
+        "options_panel_title": options,
+        "text_paragraph_linebreaks": "\n\n",
+        "padding_helptext_first_line": (0, 0, 1, 0),
+        "max_width": 120,
+    }
+    return Looks(Group, Command, rich_click.RichOption, rich_click.RichArgument, {"rich_help_config": shown}, has_panels=True)
+
 
 Completion = Callable[[str], list[str]]
 

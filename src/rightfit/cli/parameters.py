@@ -9,11 +9,10 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-from rightfit.cli.declared import Declared, given, made, option
-from rightfit.cli.languages import help_lang, help_text
-from rightfit.cli.looks import PLAIN, Looks
+from rightfit.cli.declared import PLAIN, Declared, Looks, given, help_lang, help_text, made, option
 from rightfit.cli.output import Format, View
-from rightfit.explain.messages import Lang, default_lang
+from rightfit.explain.messages import default_lang
+from rightfit.messages import Lang
 from rightfit.workload.options import OPTIONS, WishOption
 from rightfit.workload.vocabulary import Vocabulary
 
@@ -182,7 +181,7 @@ def _run(function: Callable[..., Any], arguments: Mapping[str, Any], view: View)
     is_new_book = is_added(arguments.get("query"))
     if is_new_book or (not view.price_book and not os.environ.get("RIGHTFIT_PRICE_BOOK")):
         return function(**arguments, view=view)
-    from rightfit.search.priced import rates_of
+    from rightfit.search.offers import rates_of
 
     with rates_of(view.price_book):
         return function(**arguments, view=view)

@@ -55,7 +55,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     except RightfitError as error:
         return _say(_told(error, arguments), error.exit_code)
     except app.UsageError as error:
-        from rightfit.cli.usage import usage_problem
+        from rightfit.cli.declared import usage_problem
 
         problem = usage_problem(error)
         if problem is None:
@@ -72,11 +72,11 @@ def _dispatch(arguments: Sequence[str]) -> int:
 
 def _told(error: RightfitError, arguments: Sequence[str]) -> str:
     """An error in one line for each problem, in the language of the command line."""
-    from rightfit.cli.languages import lang_of
+    from rightfit.cli.declared import lang_of
 
     if lang_of(arguments) == "en":
         return "\n".join(f"error: {line}" for line in str(error).splitlines())
-    from rightfit.explain.problems import problems_of
+    from rightfit.explain.messages import problems_of
 
     return "\n".join(f"错误：{line}" for problem in problems_of(error, "zh") for line in problem.message.splitlines())
 
@@ -96,7 +96,7 @@ def _say(line: str, code: int) -> int:
 
 def _line(message: Message, arguments: Sequence[str]) -> str:
     """One line of the command line's own that something cannot be used, in its language."""
-    from rightfit.cli.languages import lang_of
+    from rightfit.cli.declared import lang_of
 
     lang = lang_of(arguments)
     return f"{'error: ' if lang == 'en' else '错误：'}{message.text(lang)}"

@@ -18,8 +18,7 @@ from rightfit.errors import UnavailableError
 from rightfit.estimate.classical import ClassicalTask, job_columns
 from rightfit.estimate.classical_rates import counts
 from rightfit.messages import Message
-from rightfit.physics.classical import CpuColumns
-from rightfit.physics.classical_service import pass_s, request_core_s, worker_bytes
+from rightfit.physics.classical import CpuColumns, pass_s, request_core_s, worker_bytes
 from rightfit.physics.classical_work import Algorithm, grown_leaves, grown_levels
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit import facts
+from rightfit.physics.columns import Array
 from rightfit.records import dataclass
-
-Array = NDArray[np.float64]
 
 #: Normal scores of the ends of the intervals and of the middle: low95, low80, mid, high80, high95.
 SCORES = (-1.959964, -1.281552, 0.0, 1.281552, 1.959964)
@@ -123,3 +125,111 @@ def value_at(figure: Figure, probability: float) -> float:
         return float(np.exp(np.interp(score, SCORES, logs)))
     at, beside = (-1, -2) if score > 0 else (0, 1)
     return float(np.exp(logs[at] + (score - SCORES[at]) * (logs[at] - logs[beside]) / (SCORES[at] - SCORES[beside])))
+
+
+# ---- Intervals of figures of classical machine learning and data preparation: quantiles of log(measured / predicted) on left-out sources.
+#
+# For r = log(measured / predicted) the interval at coverage 1 - a is [mid exp(s Q(a/2)), mid exp(s Q(1 - a/2))]; s = 1 + w x (inputs that
+# were assumed).
+# facts/data/classical_intervals.csv holds Q and w by group; `validation/fit_classical.py --intervals` writes it.
+
+PROBABILITIES = (0.025, 0.1, 0.9, 0.975)
+CLASSICAL_PARENT = "time"
+_MOST_DOUBTS = 3.0
+
+
+#: Libraries whose memory is a heap that somebody sized or a collector fills: they err by more.
+HEAPS = frozenset({"h2o", "h2o_xgboost", "spark", "r", "xgboost_old", "dask"})
+
+
+def classical_interval_group(metric: str, *, gpu: bool, library: str = "") -> str:
+    """Group of figures whose errors are alike: time on processors, on GPUs, of predictions; memory of native code, of collected heaps."""
+    if metric == "peak_ram_gib":
+        return "memory-heap" if library in HEAPS else "memory"
+    if metric == "predict_time_s":
+        return "predict"
+    return "time-gpu" if gpu else "time"
+
+
+@functools.cache
+def _classical_models() -> Mapping[str, Mapping[str, float]]:
+    models: dict[str, dict[str, float]] = {}
+    for row in facts.table("classical_intervals"):
+        models.setdefault(row["group"], {})[row["name"]] = float(row["value"])
+    return models
+
+
+def group_interval(group: str, mid: Array, *, doubts: Array) -> FigureColumns:
+    """Figures of one group with their 80 % and 95 % intervals. mid, doubts: (N,); groups without a line take PARENT's."""
+    model = _classical_models()[group if group in _classical_models() else CLASSICAL_PARENT]
+    scale = 1.0 + model["doubt"] * np.minimum(doubts, _MOST_DOUBTS)
+    low95, low80, high80, high95 = (np.asarray(mid * np.exp(scale * model[f"{p:g}"])) for p in PROBABILITIES)
+    return FigureColumns(np.asarray(mid, dtype=np.float64), low80, high80, low95, high95)
+
+
+def classical_interval(metric: str, mid: Array, *, doubts: Array, gpu: bool, library: str = "") -> FigureColumns:
+    """Figures of a metric of classical machine learning with their intervals."""
+    return group_interval(classical_interval_group(metric, gpu=gpu, library=library), mid, doubts=doubts)
+
+
+# ---- Intervals of serving figures: conformal, by metric, from the errors on sources that the estimate was not fitted on.
+#
+# For r = log(measured / predicted) the interval at coverage 1 - a is [mid exp(s Q(a/2)), mid exp(s Q(1 - a/2))]; Q are quantiles of r / s
+# over
+# sources that were left out, s = 1 + w x (inputs that were assumed). facts/data/serving_intervals.csv holds Q and w by group of
+# metrics; `validation/fit_serving.py --intervals` writes those of language models, `validation/fit_forward.py --intervals` those of one
+# forward pass, by kind of model. Known error: coverage holds on average over sources like those measured.
+
+#: Group of metrics whose errors are alike.
+GROUPS = {
+    "decode_tok_per_s_single": "decode",
+    "tpot_ms": "tpot",
+    "ttft_ms": "ttft",
+    "prefill_tok_per_s": "prefill",
+    "output_tok_per_s_total": "throughput",
+    "total_tok_per_s": "throughput",
+    "req_per_s": "throughput",
+    "latency_ms": "latency",
+    "peak_mem_gib": "memory",
+    "images_per_s": "forward",
+    "sequences_per_s": "forward",
+    "denoise_steps_per_s": "forward",
+}
+#: Group of models of one forward pass by the modality of their work; those without a line in the table take PARENT.
+SERVING_PARENT = "forward"
+KINDS = {
+    "vision": "forward-vision",
+    "text": "forward-encoder",
+    "image": "forward-diffusion",
+    "video": "forward-diffusion",
+    "audio": "forward-speech",
+}
+MEMORY_KIND = "forward-memory"
+
+
+@functools.cache
+def _serving_models() -> Mapping[str, Mapping[str, float]]:
+    models: dict[str, dict[str, float]] = {}
+    for row in facts.table("serving_intervals"):
+        models.setdefault(row["group"], {})[row["name"]] = float(row["value"])
+    return models
+
+
+def serving_interval_group(metric: str, *, modality: str = "") -> str:
+    """The group of a metric; `modality` is that of a model of one forward pass, empty where text is generated."""
+    group = GROUPS.get(metric, "latency")
+    if not modality:
+        return group
+    return MEMORY_KIND if group == "memory" else KINDS.get(modality, SERVING_PARENT)
+
+
+def serving_interval(metric: str, mid: Array, *, doubts: Array, modality: str = "") -> FigureColumns:
+    """Figures with their 80 % and 95 % intervals. mid, doubts: (N,); `doubts` counts the inputs that were assumed.
+
+    Kinds with too few measured rows for quantiles of their own have no line in the table and take those of all forward passes.
+    """
+    group = serving_interval_group(metric, modality=modality)
+    model = _serving_models()[group if group in _serving_models() else SERVING_PARENT]
+    scale = 1.0 + model["doubt"] * np.minimum(doubts, 3.0)
+    low95, low80, high80, high95 = (np.asarray(mid * np.exp(scale * model[f"{p:g}"])) for p in PROBABILITIES)
+    return FigureColumns(np.asarray(mid, dtype=np.float64), low80, high80, low95, high95)

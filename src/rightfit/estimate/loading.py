@@ -9,14 +9,13 @@ from enum import StrEnum
 import numpy as np
 
 from rightfit import facts
-from rightfit.estimate.data_path import DataLoad
-from rightfit.estimate.hosts import common_volume, volumes
-from rightfit.facts.constants import constant_group, constants
+from rightfit.estimate.data_path import DataLoad, common_volume, volumes
+from rightfit.facts.tables import constant_group, constants
 from rightfit.physics import loading
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 
-Coefficients = Mapping[str, float]
+LoaderCoefficients = Mapping[str, float]
 _FIGURES = constants("loading_words")
 HARD_DISK_BYTES_PER_S = _FIGURES["hard_disk_bytes_per_s"]
 FRAMES_PER_S = 30.0
@@ -89,15 +88,15 @@ def bytes_per_pixel(quality: float) -> float:
     return float(np.interp(quality, [float(known) for known in _BYTES_PER_PIXEL], list(_BYTES_PER_PIXEL.values())))
 
 
-def coefficients() -> Coefficients:
+def loader_coefficients() -> LoaderCoefficients:
     """The bundled coefficients."""
     return facts.coefficients("loading")
 
 
-def image_core_s(decode: str, *, pixels: float, file_bytes: float, values: Coefficients | None = None) -> float:
+def image_core_s(decode: str, *, pixels: float, file_bytes: float, values: LoaderCoefficients | None = None) -> float:
     """Seconds x GHz that one core takes to prepare a training picture, by the decoder's word (workload/vocabulary.py DECODES); 0 where
     accelerators decode."""
-    used = values or coefficients()
+    used = values or loader_coefficients()
     jpeg = pixels * used["jpeg_s_per_pixel"] + file_bytes * used["jpeg_s_per_byte"]
     if decode == "dali":
         return 0.0
@@ -119,7 +118,7 @@ def case_columns(cases: Sequence[LoadingCase]) -> dict[str, Array]:
     return found | {f"from_{place}": np.array([float(case.place == place) for case in cases]) for place in _READ_FROM}
 
 
-def core_s(case: Mapping[str, Array], values: Coefficients) -> Array:
+def core_s(case: Mapping[str, Array], values: LoaderCoefficients) -> Array:
     """Seconds that one core of each case takes for one sample."""
     jpeg = loading.jpeg_decode_s(
         case["pixels"],
@@ -139,7 +138,7 @@ def core_s(case: Mapping[str, Array], values: Coefficients) -> Array:
     return np.asarray(decode + extra / case["core_speed"])
 
 
-def storage_rate(case: Mapping[str, Array], values: Coefficients) -> Array:
+def storage_rate(case: Mapping[str, Array], values: LoaderCoefficients) -> Array:
     """Samples a second that storage delivers; infinite from memory. A volume whose kind is not named gives what can be bought for the usual
     one."""
     usual = volumes()["aws"][0]
@@ -152,7 +151,7 @@ def storage_rate(case: Mapping[str, Array], values: Coefficients) -> Array:
     return np.asarray(rate / np.maximum(case["file_bytes"], 1.0))
 
 
-def rates(case: Mapping[str, Array], values: Coefficients) -> Array:
+def rates(case: Mapping[str, Array], values: LoaderCoefficients) -> Array:
     """Samples a second of each case."""
     seconds = core_s(case, values)
     one_by_one = (case["from_block"] + case["from_object"]) * (1.0 - case["in_shards"])
@@ -199,7 +198,7 @@ def sample_load(
         samples=samples,
         epochs=epochs,
         core_s=_core_s_of(domain, word, each, pixels=pixels, seconds=seconds),
-        reads_per_sample=max(1.0 if domain in FILES else 0.0, each / coefficients()["shard_bytes"]),
+        reads_per_sample=max(1.0 if domain in FILES else 0.0, each / loader_coefficients()["shard_bytes"]),
         weights_bytes=weights_bytes,
         decode=word,
         storage=storage,
@@ -209,7 +208,7 @@ def sample_load(
 
 def _core_s_of(domain: str, decode: str, file_bytes: float, *, pixels: float, seconds: float) -> float:
     """Seconds x GHz to prepare one sample."""
-    used = coefficients()
+    used = loader_coefficients()
     if domain in ("vision", "vision-language"):
         return image_core_s(decode, pixels=pixels or file_bytes / bytes_per_pixel(_FIGURES["quality"]), file_bytes=file_bytes)
     if domain == "speech":

@@ -13,8 +13,8 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import InputError, QuantityError, UnknownNameError
 from rightfit.messages import Message
-from rightfit.physics import ownership
-from rightfit.physics.ownership import Ownership, YearlyCost
+from rightfit.physics import money
+from rightfit.physics.money import Ownership, YearlyCost
 from rightfit.records import dataclass
 from rightfit.units import HOURS_PER_YEAR
 
@@ -66,24 +66,24 @@ class OwnServer:
 
     def cost(self, *, capex_usd: float | None = None) -> YearlyCost:
         """What it costs in a year."""
-        return ownership.yearly_cost(self.ownership(capex_usd=capex_usd))
+        return money.yearly_cost(self.ownership(capex_usd=capex_usd))
 
     @property
     def usd_per_busy_h(self) -> float:
         """An hour of work at the assumed utilisation."""
-        return float(ownership.usd_per_busy_h(self.cost(), utilisation=np.array([self.utilisation]))[0])
+        return float(money.usd_per_busy_h(self.cost(), utilisation=np.array([self.utilisation]))[0])
 
     def break_even(self, rent_usd_per_h: float) -> tuple[float, float, float]:
         """Share of all hours from which it is cheaper than renting, for the middle, the low and the high price of the server."""
         rent = np.array([rent_usd_per_h])
         prices = (None, self.capex_low_usd, self.capex_high_usd)
-        mid, low, high = (float(ownership.break_even_utilisation(self.cost(capex_usd=price), rent_usd_per_h=rent)[0]) for price in prices)
+        mid, low, high = (float(money.break_even_utilisation(self.cost(capex_usd=price), rent_usd_per_h=rent)[0]) for price in prices)
         return mid, low, high
 
     def payback_years(self, rent_usd_per_h: float) -> float:
         """Years after which the rent saved has paid for it at the assumed utilisation."""
         arrays = {"rent_usd_per_h": np.array([rent_usd_per_h]), "utilisation": np.array([self.utilisation])}
-        return float(ownership.payback_years(self.ownership(), self.cost(), **arrays)[0])
+        return float(money.payback_years(self.ownership(), self.cost(), **arrays)[0])
 
     def yearly_terms(self) -> dict[str, float]:
         """The year's bill at the assumed utilisation by what it is for [USD]."""

@@ -11,14 +11,10 @@ import math
 
 from rightfit import facts
 from rightfit.errors import InputError, UnknownNameError
-from rightfit.facts.constants import constant_group, constants
-from rightfit.facts.preparation import LibraryRate, Operation, library_rates, operation_named, operations
-from rightfit.facts.word_tables import words_in
+from rightfit.facts.classical import LibraryRate, Operation, library_rates, operation_named, operations
+from rightfit.facts.tables import constant_group, constants, words_in
 from rightfit.messages import Message
-from rightfit.physics.preparation import (
-    PreparationRates,
-    PreparationWork,
-)
+from rightfit.physics.loading import PreparationRates, PreparationWork
 from rightfit.records import dataclass
 
 _NIGHT_H = constants("preparation")["night_h"]

@@ -10,14 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.serving_physics import ServingPhysics
-from rightfit.estimate.serving_waits import token_s, waiting_s
-from rightfit.facts.constants import constants
+from rightfit.estimate.serving_steps import ServingPhysics, token_s, waiting_s
 from rightfit.facts.engines import engine_classes, engine_parents, family_names, format_names
-from rightfit.physics import decode, makespan, serving_memory
+from rightfit.facts.tables import constants
+from rightfit.physics import decode, waiting
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
-from rightfit.physics.latency_quantiles import of_queue
-from rightfit.physics.serving_columns import Load, ServeColumns, ServeRates, ServingCounter
+from rightfit.physics.serving_columns import (
+    Load,
+    ServeColumns,
+    ServeRates,
+    ServingCounter,
+    kv_cache_bytes,
+    max_sequences,
+    prompt_workspace_bytes,
+    weights_bytes,
+)
+from rightfit.physics.waiting import of_queue
 from rightfit.records import dataclass
 
 _ONE = np.ones(1)
@@ -144,7 +152,7 @@ def _pair(source: Mapping[str, float], name: str, engine: str, absent: float) ->
     return next(own, source.get(name, absent))
 
 
-def serving_columns(
+def served_columns(
     model: ModelColumns,
     serve: ServeColumns,
     device: DeviceColumns,
@@ -165,9 +173,7 @@ def _serving_times(
 ) -> ServingTimes:
     shape = np.broadcast_shapes((model.num_rows,), (serve.num_rows,), (device.num_rows,), (links.num_rows,))
     rates = decode.on_host(serving_rates(serve, links, values), device)
-    limit = serving_memory.max_sequences(
-        model, serve, device, overhead_bytes=overhead_bytes(serve, values), coefficients=facts.coefficients("operators")
-    )
+    limit = max_sequences(model, serve, device, overhead_bytes=overhead_bytes(serve, values), coefficients=facts.coefficients("operators"))
     physics, saturated = kept_up(ServingPhysics(model, serve, device, links, rates), limit)
     batch, over = _batch(physics, limit)
     saturated, serve = saturated | over, physics.serve
@@ -218,7 +224,7 @@ def _finite(physics: ServingPhysics, batch: Array, limit: Array, endless: tuple[
     requests = part.serve.requests / part.serve.data
     held = np.minimum(requests, slots)
     prompt_s, room = part.rates.interference * part.shared_prompt_s(held), part.room()
-    run = makespan.finite_run(
+    run = waiting.finite_run(
         part.step_s,
         requests=requests,
         slots=slots,
@@ -361,17 +367,17 @@ def peak_memory_bytes(
     share = np.where(together, 1.0, devices)
     reserved = serve.cache_tokens > 0
     tokens = np.where(reserved, serve.cache_tokens, serve.input_tokens + serve.output_tokens)
-    cache = serve.batch * serving_memory.kv_cache_bytes(model, serve, tokens=tokens) / share
+    cache = serve.batch * kv_cache_bytes(model, serve, tokens=tokens) / share
     growth = _table(source, "cache_growth", engine_classes())[engine] * np.where(
         driver, _table(source, "cache_reserved", engine_classes())[engine], 1.0
     )
     prompt = np.minimum(serve.batch * np.maximum(serve.input_tokens, 1.0), np.where(serve.chunk_tokens > 0, serve.chunk_tokens, np.inf))
     block = _table(source, "workspace_factor", engine_classes())[engine]
-    workspace = serving_memory.prompt_workspace_bytes(model, serve, tokens=prompt, sequences=serve.batch, block_share=block)
+    workspace = prompt_workspace_bytes(model, serve, tokens=prompt, sequences=serve.batch, block_share=block)
     heads = serve.head_copies * model.vocab_size * model.hidden_size * serve.other_bytes
     fixed = np.where(driver, overhead_bytes(serve, values), _table(source, "workspace_bytes", engine_classes())[engine])
     return {
-        "weights": (serving_memory.weights_bytes(model, serve) * serve.weight_copies + heads) / share,
+        "weights": (weights_bytes(model, serve) * serve.weight_copies + heads) / share,
         "kv_cache": cache * np.where(reserved, 1.0, growth),
         "workspace": workspace,
         "context": fixed * np.where(together, devices, 1.0),

@@ -11,12 +11,14 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.estimate.convert import model_columns
-from rightfit.estimate.serving import serving_rates
-from rightfit.facts.engines import format_names
+from rightfit.estimate.serving import served_columns, serving_rates
+from rightfit.estimate.serving_steps import ServingCase, is_latent, serving_fields
+from rightfit.facts.devices import architecture_names
+from rightfit.facts.engines import engine_class, format_names, on_device, weight_formats
 from rightfit.facts.records import TransformerArchitecture
-from rightfit.physics import adapters, decode, prefill, serving_memory, speculative, vision_tower
+from rightfit.physics import decode, prefill, serving_columns
 from rightfit.physics.columns import Array, DeviceColumns, Dtype, LinkColumns, ModelColumns
-from rightfit.physics.serving_columns import ServeColumns, ServeRates
+from rightfit.physics.serving_columns import Load, ServeColumns, ServeRates
 from rightfit.records import dataclass
 
 DRAFT_FORMAT = "bf16"
@@ -53,18 +55,18 @@ def fixed_bytes(extras: ServingExtras, model: ModelColumns, serve: ServeColumns)
     """What one device holds for them whatever the load [bytes]: adapters, the draft's weights, the shared prefix."""
     held = np.zeros(1)
     if extras.adapters:
-        held = held + extras.adapters * adapters.adapter_bytes(model, rank=np.full(1, extras.adapter_rank)) / (
+        held = held + extras.adapters * serving_columns.adapter_bytes(model, rank=np.full(1, extras.adapter_rank)) / (
             serve.tensor * serve.pipeline
         )
     if extras.draft is not None:
         draft, own = _draft_columns(extras.draft, serve, as_model=extras.draft_as_model)
-        held = held + serving_memory.weights_bytes_per_device(draft, own)
+        held = held + serving_columns.weights_bytes_per_device(draft, own)
     if extras.shared_tokens:
         # Ranks of attention data parallelism each keep the prefix for their own sequences.
-        one = serving_memory.kv_bytes_per_device(model, serve, tokens=np.full(1, extras.shared_tokens))
+        one = serving_columns.kv_bytes_per_device(model, serve, tokens=np.full(1, extras.shared_tokens))
         held = held + one * serve.attention_data
     if extras.images:
-        held = held + vision_tower.tower_bytes(model, patches=np.full(1, extras.image_patches))
+        held = held + prefill.tower_bytes(model, patches=np.full(1, extras.image_patches))
     return held
 
 
@@ -74,7 +76,7 @@ def cache_share(extras: ServingExtras, model: ModelColumns, serve: ServeColumns)
         return np.ones(1)
     draft, own = _draft_columns(extras.draft, serve, as_model=extras.draft_as_model)
     tokens = np.maximum(serve.input_tokens + serve.output_tokens, 1.0)
-    mine, other = (serving_memory.kv_bytes_per_device(part, columns, tokens=tokens) for part, columns in ((model, serve), (draft, own)))
+    mine, other = (serving_columns.kv_bytes_per_device(part, columns, tokens=tokens) for part, columns in ((model, serve), (draft, own)))
     return np.asarray(mine / (mine + other))
 
 
@@ -108,7 +110,7 @@ def token_step_s(
     if extras.draft is not None:
         drafting = _draft_step_s(extras, serve, device, links, batch=batch, context=seen)
     known = {"drafted": np.full(1, extras.draft_tokens), "acceptance": np.full(1, extras.acceptance)}
-    return speculative.token_s(step, draft_s=drafting, **known)
+    return decode.token_s(step, draft_s=drafting, **known)
 
 
 def more_prompt_s(
@@ -166,7 +168,7 @@ def fetch_s(extras: ServingExtras, model: ModelColumns, serve: ServeColumns, dev
     """Seconds in which the found part of the cache of `prompt` (N,) tokens comes to the cards: each card fetches its part over its own
     link; the cards of a replica share its disk."""
     usual = facts.coefficients("serving_planning")
-    part = serving_memory.kv_bytes_per_device(model, serve, tokens=np.maximum(prompt * extras.hit_share, 1.0))
+    part = serving_columns.kv_bytes_per_device(model, serve, tokens=np.maximum(prompt * extras.hit_share, 1.0))
     reached = device.host_bandwidth * usual["kv_host_share"]
     if extras.kv_tier == "ssd":
         reached = np.minimum(reached, usual["kv_disk_bytes_per_s"] / np.maximum(serve.tensor, 1.0))
@@ -179,7 +181,7 @@ def kept_bytes(extras: ServingExtras, model: TransformerArchitecture, *, input_t
     if not extras.hit_share:
         return 0.0
     serve = ServeColumns().replace(kv_bytes=np.full(1, 2.0))
-    one = float(serving_memory.kv_cache_bytes(model_columns([model]), serve, tokens=np.full(1, max(input_tokens, 1.0)))[0])
+    one = float(serving_columns.kv_cache_bytes(model_columns([model]), serve, tokens=np.full(1, max(input_tokens, 1.0)))[0])
     return one * (rate_per_s * extras.kept_s if rate_per_s else users)
 
 
@@ -188,7 +190,7 @@ def tower_s(extras: ServingExtras, model: ModelColumns, serve: ServeColumns, dev
     sixteen = np.full(1, float(Dtype.BF16))
     reached = decode.peak_ops(device, sixteen, rates) * rates.gemm_fraction * rates.gemm_quality * serve.tensor
     patches, images = np.full(1, extras.image_patches), np.full(1, extras.images)
-    return vision_tower.tower_s(model, patches=patches, images=images, flops_per_s=reached)
+    return prefill.tower_s(model, patches=patches, images=images, flops_per_s=reached)
 
 
 def effect_of(
@@ -205,7 +207,7 @@ def effect_of(
         "prefix_bytes": dataclasses.replace(extras, adapters=0.0, draft=None),
     }
     plain = ServingExtras(shared_tokens=extras.shared_tokens)
-    tokens = speculative.expected_tokens(np.full(1, extras.acceptance), drafted=np.full(1, extras.draft_tokens))
+    tokens = decode.expected_tokens(np.full(1, extras.acceptance), drafted=np.full(1, extras.draft_tokens))
     out = {name: fixed_bytes(part, model, serve) for name, part in apart.items()}
     out |= {
         "token_s": token_step_s(extras, model, serve, device, links, rates, **known),
@@ -232,7 +234,7 @@ _COUNTS = (
 def _adapters_s(
     extras: ServingExtras, model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates, *, batch: Array
 ) -> Array:
-    return adapters.adapter_step_s(
+    return serving_columns.adapter_step_s(
         model,
         adapters=np.full(1, extras.adapters),
         rank=np.full(1, extras.adapter_rank),
@@ -261,3 +263,74 @@ def _draft_step_s(
     rates = serving_rates(own, links)
     terms = decode.decode_times(model, own, device, links, rates, batch=batch, context=context)
     return decode.step_s(terms, model, own, rates)
+
+
+# ---- Rollouts of reinforcement tuning: how long an engine takes to answer the prompts of one iteration, by the physics of serving.
+#
+# The engine is vLLM with 16-bit weights, as TRL, verl and OpenRLHF use it: either inside the trainer, in the memory that its states leave, or
+# on accelerators of its own.
+
+ENGINE = "vllm"
+#: Steps in which the share of memory is told apart: finer ones would only make more rows of the same.
+SHARE_STEPS = 64.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """The answers of one iteration on one engine: `gpus` of it, `answers` that it gives, `share` of the card's memory that it may take."""
+
+    gpus: Array
+    answers: Array
+    share: Array
+    prompt_tokens: float
+    answer_tokens: float
+
+
+def _values(family: str, arch: TransformerArchitecture, half: str) -> dict[str, float]:
+    engine = on_device(engine_class(ENGINE), family, ENGINE)
+    return serving_fields(ServingCase(engine, family, weight_formats()[half], is_latent=is_latent(arch), is_mixture=arch.num_experts > 0))
+
+
+def rollout_s(
+    arch: TransformerArchitecture,
+    model: ModelColumns,
+    device: DeviceColumns,
+    links: LinkColumns,
+    rollout: Rollout,
+    *,
+    gpus_per_node: Array,
+) -> Array:
+    """Seconds until the last answer of an iteration is there: answers over what the engine gives a second, all prompts coming at once and
+    answers differing in length. Rows that differ in nothing that matters are timed once."""
+    keys = np.broadcast_arrays(
+        device.architecture, device.memory_bytes, device.memory_bandwidth, device.bf16_flops, device.fp16_flops, device.tdp_w,
+        links.intra_bandwidth, links.intra_kind, gpus_per_node, rollout.gpus, np.ceil(rollout.answers),
+        np.floor(rollout.share * SHARE_STEPS),
+    )  # fmt: skip
+    _, first, inverse = np.unique(np.stack(keys, axis=1), axis=0, return_index=True, return_inverse=True)
+    rows = first.astype(np.intp)
+    size = keys[0].shape[0]
+    chosen_device, chosen_links = device.take(rows) if device.num_rows == size else device, links
+    if links.num_rows == size:
+        chosen_links = links.take(rows)
+    serve = _serve(arch, chosen_device, rows.shape[0]).replace(
+        tensor=keys[9][rows],
+        gpus_per_node=keys[8][rows],
+        requests=np.maximum(keys[10][rows], 1.0),
+        memory_fraction=np.maximum(keys[11][rows], 1.0) / SHARE_STEPS,
+        input_tokens=rollout.prompt_tokens,
+        output_tokens=rollout.answer_tokens,
+        load=Load.OFFLINE,
+        batch=0.0,
+        varied_lengths=1.0,
+    )
+    times = served_columns(model, serve, chosen_device, chosen_links)
+    return np.asarray((serve.requests / np.maximum(times.requests_per_s, 1e-12))[inverse.reshape(-1)])
+
+
+def _serve(arch: TransformerArchitecture, device: DeviceColumns, size: int) -> ServeColumns:
+    """What engine and format decide, by the family of each card."""
+    codes, halves = (np.broadcast_to(column, size) for column in (device.architecture, device.bf16_flops > 0))
+    names, kinds = architecture_names(), list(zip(codes.tolist(), halves.tolist(), strict=True))
+    known = {(code, half): _values(names[int(code)], arch, "bf16" if half else "fp16") for code, half in dict.fromkeys(kinds)}
+    return ServeColumns.of(**{name: [known[kind][name] for kind in kinds] for name in known[kinds[0]]})

@@ -15,15 +15,13 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rightfit.errors import QuantityError, UnknownNameError
 from rightfit.messages import Message
-from rightfit.physics.replicas import ReplicaColumns
+from rightfit.physics.columns import Array
+from rightfit.physics.queueing import ReplicaColumns
 from rightfit.records import dataclass
 from rightfit.workload.traces import Requests
-
-Array = NDArray[np.float64]
 
 LARGEST_TABLE = 16384
 NEVER_S = math.inf

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rightfit.explain import quantities as q
-from rightfit.explain.labels import label
-from rightfit.explain.messages import Lang
+from rightfit.explain.messages import label
 from rightfit.explain.plan_words import usable_bytes
-from rightfit.explain.server_words import server_text
+from rightfit.explain.quantities import server_text
 from rightfit.explain.voices import voice_for
+from rightfit.messages import Lang
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import lookup, units
-from rightfit.catalog.offers import PURCHASE_CODES
-from rightfit.catalog.queries import SERVER_SORTS, first_offers, first_servers
+from rightfit.catalog.offers import PURCHASE_CODES, SERVER_SORTS, first_offers, first_servers
 from rightfit.errors import UnknownNameError
 from rightfit.explain import quantities as q
-from rightfit.explain.labels import label
-from rightfit.explain.messages import Lang
-from rightfit.explain.price_remarks import price_remark
-from rightfit.explain.tables import Column, Table
-from rightfit.messages import Message
+from rightfit.explain.messages import label
+from rightfit.explain.quantities import Column, Table, price_remark
+from rightfit.messages import Lang, Message
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:

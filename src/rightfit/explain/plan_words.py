@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain import quantities as q
-from rightfit.explain.data_path_text import data_path_lines
-from rightfit.explain.messages import Lang, join, say, say_or, sentences
+from rightfit.explain.messages import join, say, say_or, sentences
+from rightfit.explain.quantities import is_priced, priced_text, rent_text
 from rightfit.explain.reasons import (
     UNSHARDED,
     change_text,
@@ -25,13 +25,134 @@ from rightfit.explain.reasons import (
     term_text,
     where_text,
 )
-from rightfit.explain.server_words import is_priced, priced_text, rent_text
-from rightfit.explain.training_text import sample_setup_text, sample_speed_text, trains_samples
+from rightfit.messages import Lang
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption, Layout, NearMiss, Option, Plan, Reason, Rejection
 
 if TYPE_CHECKING:
-    from rightfit.search.verdict import Verdict
+    from rightfit.search.servers import Verdict
+
+
+# ---- The data path of an option in sentences: where the data lie, whether cards wait for them, loaders and checkpoints.
+
+_FASTER_LATER = 0.99
+_LARGE = 1e5
+
+
+def data_path_lines(part: Mapping[str, Any], lang: Lang, *, currency: str = "usd") -> tuple[str, ...]:
+    """What there is to say about the data of an option (its `data_path`); nothing where it has none."""
+    if not part:
+        return ()
+    texts = _texts(part, lang)
+    lines = [say(f"data_path.staged_{part['why']}", lang, **texts), _waits(part, texts, lang), _epochs(part, lang)]
+    lines.append(say("data_path.loaders", lang, **texts))
+    if part["upload_s"] > 0:
+        lines.append(
+            say("data_path.moved", lang, time=q.duration_text(part["upload_s"], lang), usd=q.money_text(part["moved_usd"], currency))
+        )
+    lines.append(_checkpoint(part["checkpoint"], lang, currency))
+    return tuple(lines)
+
+
+def _texts(part: Mapping[str, Any], lang: Lang) -> dict[str, str]:
+    return {
+        "dataset": q.data_text(part["dataset_bytes"]),
+        "volume": part["volume"],
+        "place": part["volume"] or part["staging"],
+        "time": q.duration_text(part["staging_s"], lang),
+        "rate": f"{q.data_text(part['read_bytes_per_s'])}/s",
+        "needed": f"{q.data_text(part['needed_bytes_per_s'])}/s",
+        "samples": q.count_text(part["samples_per_s"], lang) if part["samples_per_s"] >= _LARGE else q.plain(part["samples_per_s"]),
+        "decode": say_or(f"data_path.decode_{part['decode']}", lang, part["decode"]),
+        "unit": say(f"data_path.unit_{'tokens' if part['decode'] in ('tokenized', 'text') else 'samples'}", lang),
+        "needed_cores": q.plain(part["needed_cores"], 2),
+        "cores": q.plain(part["cores"]),
+        "workers": q.counted("worker", part["workers"], lang),
+        "stall": q.percent_text(part["stall_share"]),
+        "loading": q.percent_text(part["loading_share"]),
+        "rule": q.percent_text(part["rule_share"]),
+    }
+
+
+def _waits(part: Mapping[str, Any], texts: Mapping[str, str], lang: Lang) -> str:
+    if part["stall_share"] <= part["rule_share"]:
+        return say("data_path.waits", lang, **texts)
+    return say("data_path.starves", lang, **texts, cause=say(f"data_path.cause_{part['limit']}", lang, **texts))
+
+
+def _epochs(part: Mapping[str, Any], lang: Lang) -> str:
+    first, later = (q.duration_text(part[name], lang) for name in ("first_epoch_s", "later_epoch_s"))
+    same = part["later_epoch_s"] > _FASTER_LATER * part["first_epoch_s"]
+    return say("data_path.even_epochs" if same else "data_path.epochs", lang, first=first, later=later)
+
+
+def _checkpoint(part: Mapping[str, float], lang: Lang, currency: str) -> str:
+    return say(
+        "data_path.checkpoint",
+        lang,
+        size=q.data_text(part["bytes"]),
+        interval=q.duration_text(part["interval_s"], lang),
+        count=f"{part['count']:,.0f}",
+        write=q.duration_text(part["write_s"], lang),
+        upload=q.duration_text(part["upload_s"], lang),
+        kept=f"{part['kept']:.0f}",
+        usd=q.money_text(part["object_usd"], currency),
+    )
+
+
+# ---- What a plan says differently where samples (images, clips, recordings, rows) are trained on and not tokens.
+
+
+def trains_samples(option: Option) -> bool:
+    """Whether an option counts samples."""
+    return "sample" in option.facts
+
+
+def sample_setup_text(option: Option, layout: str, lang: Lang) -> str:
+    """How to lay the job out over the cards."""
+    setup, facts = option.layout, option.facts
+    accumulated = say("choice.accumulated", lang, count=setup.grad_accum) if setup.grad_accum > 1 else say("choice.not_accumulated", lang)
+    precision = setup.precision if setup.precision not in ("fp16", "bf16") else say("training.mixed", lang, precision=setup.precision)
+    parts = [accumulated, say("training.global_batch", lang, count=f"{setup.global_batch:,}")]
+    tail = [say_or(f"choice.recompute_{setup.recompute}", lang, setup.recompute), precision]
+    tail += [say("training.channels_last", lang)] if facts["channels_last"] and precision != setup.precision else []
+    tail += [say(f"training.latents_{facts['latents']}", lang)] if facts["latents"] else []
+    batch = say("training.batch", lang, count=f"{setup.micro_batch:,}", samples=samples_text(facts["sample"], setup.micro_batch, lang))
+    return say("training.setup", lang, layout=layout, batch=batch, accumulation=join(parts, lang), rest=join(tail, lang))
+
+
+def samples_text(sample: Any, count: float, lang: Lang) -> str:
+    """ "images of 224 x 224", "utterances of 30 s"."""
+    unit = unit_text(sample["unit"], lang, one=count == 1)
+    size = f"{sample['height']:.0f} x {sample['width']:.0f}" if sample["height"] else ""
+    if size and sample["frames"] > 1:
+        return say("training.clips_of", lang, unit=unit, frames=f"{sample['frames']:.0f}", size=size)
+    if size and sample["domain"] in ("vision", "video"):
+        return say("training.images_of", lang, unit=unit, size=size)
+    if sample["domain"] == "speech":
+        return say("training.seconds_of", lang, unit=unit, time=q.duration_text(sample["seconds"], lang))
+    return unit
+
+
+def unit_text(unit: str, lang: Lang, *, one: bool = False) -> str:
+    """What one sample is called."""
+    return say_or(f"training.unit_{unit}{'_one' if one else ''}", lang, unit)
+
+
+def sample_speed_text(option: Option, lang: Lang) -> str:
+    """Samples per second, step time and the share of peak arithmetic; arithmetic is no measure for tables and graphs."""
+    estimate, facts = option.estimate, option.facts
+    fields = {
+        "rate": q.plain(estimate["samples_per_s"].mid),
+        "unit": unit_text(facts["sample"]["unit"], lang),
+        "step": q.duration_text(estimate["step_s"].mid, lang),
+        "epoch": q.duration_text(facts["samples_per_epoch"] / estimate["samples_per_s"].mid, lang),
+        "epochs": q.plain(facts["epochs"]),
+    }
+    if facts["modality"] in ("recommendation", "graph"):
+        return say("training.speed_plain", lang, **fields)
+    return say("training.speed", lang, **fields, mfu=q.percent_text(estimate["mfu"].mid))
+
 
 _NOT_THE_USERS = frozenset({"status", "capability", "layout", "gpu_memory", "host_memory", "host_cpus", "fabric"})
 _NEEDS = ("gpu_memory", "host_memory")

@@ -6,10 +6,15 @@ Memory of cards and hosts is in GiB (an "80 GB" card has 80 GiB), data and disks
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from rightfit.explain.messages import Lang, join, say, say_or
+from rightfit.explain.messages import join, label, say, say_or
+from rightfit.messages import Lang
+from rightfit.records import dataclass
+from rightfit.search.answer import Option
 from rightfit.units import GIB, currency_sign
-from rightfit.workload.money import from_usd
+from rightfit.workload.amounts import from_usd
 
 _WIDTHS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _COUNTS_EN = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
@@ -140,3 +145,122 @@ def region_text(region: str, lang: Lang) -> str:
 def method_text(method: str, lang: Lang) -> str:
     """The name of a training method."""
     return say_or(f"quantities.method_{method}", lang, method)
+
+
+# ---- What a server is and what its rent is, the same for every kind of plan.
+
+
+def server_text(option: Option, lang: Lang) -> str:
+    """What a server is: its vCPUs and RAM, and its cards."""
+    fields = {"vcpus": plain(option.vcpus), "memory": memory_text(option.memory_bytes)}
+    if not option.accelerator.name:
+        return say("host.cores", lang, **fields)
+    cards = say("choice.cards_short", lang, count=option.accelerator.count_per_node, name=option.accelerator.name)
+    return say("host.cores_and_cards", lang, **fields, cards=cards)
+
+
+def cards_text(option: Option, lang: Lang) -> str:
+    """The cards of a server; of one without, what it is."""
+    if not option.accelerator.name:
+        return server_text(option, lang)
+    return say("choice.cards_short", lang, count=option.accelerator.count_per_node, name=option.accelerator.name)
+
+
+def server_headline(option: Option, lang: Lang, *, currency: str) -> str:
+    """What to rent, where, how to pay, and its price per hour."""
+    return rent_text(option, server_text(option, lang), lang, currency=currency)
+
+
+def rent_text(option: Option, cards: str, lang: Lang, *, currency: str) -> str:
+    """The same for every kind of plan: how it words what a server has is given. A server without price is named and no more."""
+    key = "choice.rent_unpriced" if not is_priced(option) else "choice.own" if option.purchase == "owned" else "choice.rent"
+    text = say(
+        key,
+        lang,
+        nodes="" if option.nodes == 1 else say("choice.nodes_prefix", lang, count=option.nodes),
+        instance=option.instance_type,
+        provider=provider_text(option.provider, lang),
+        region=region_text(option.region, lang),
+        purchase=purchase_text(option.purchase, lang),
+        cards=cards,
+        price=money_text(option.cost.hourly_usd, currency),
+    )
+    return join_sentences(text, doubted_price_text(option, lang), lang)
+
+
+def join_sentences(first: str, second: str, lang: Lang) -> str:
+    """Two sentences as one line."""
+    return f"{first}{'' if lang == 'zh' or not second else ' '}{second}"
+
+
+def doubted_price_text(option: Option, lang: Lang) -> str:
+    """That the price of the choice is old, or one that nobody asks: no fresh one does it. Empty for a sound price."""
+    if not is_priced(option) or not option.purchase:
+        return ""
+    if option.facts.get("is_estimate"):
+        return say(f"choice.price_{option.facts.get('price_kind') or 'estimate'}", lang)
+    is_old = option.facts.get("price_is_old") or option.facts.get("is_stale")
+    return say("choice.price_old", lang, as_of=option.price_as_of) if is_old else ""
+
+
+def is_priced(option: Option) -> bool:
+    """Whether a price of the server is known: what it costs is told only then."""
+    return math.isfinite(option.cost.hourly_usd)
+
+
+def priced_text(option: Option, lang: Lang) -> str:
+    """Date and source of the price."""
+    return say("choice.priced", lang, as_of=option.price_as_of, source=option.price_source) if is_priced(option) else ""
+
+
+# ---- What a server or a price of a list must be read with.
+
+_FLAGS = ("is_estimate", "is_stale", "is_pseudo_region")
+
+
+def price_remark(record: Mapping[str, Any], lang: Lang) -> str:
+    """The remarks on one row of a `PriceList`, one after the other; empty where it is a plain price of today."""
+    newer = record.get("superseded_by")
+    found = [label("remark", "superseded_by", lang, name=newer)] if newer else []
+    return ", ".join([*found, *(label("remark", flag, lang) for flag in _FLAGS if record.get(flag))])
+
+
+def server_status(record: Mapping[str, Any], lang: Lang) -> str:
+    """The status of one row of a `ServerList`; of a former name the name under which its seller lists it now."""
+    from rightfit.catalog.offers import SUPERSEDED_BY  # lists of a command line that starts load no catalog
+
+    reason = str(record["not_recommended"])
+    if not reason.startswith(SUPERSEDED_BY):
+        return str(record["status"])
+    return label("remark", "superseded_by", lang, name=reason.removeprefix(SUPERSEDED_BY))
+
+
+# ---- A table as data: which columns of which records, and how each cell reads. Faces draw it.
+
+
+def as_text(value: Any) -> str:
+    """Default form of a cell."""
+    return "" if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: `key` finds the value in a record and the heading in the labels; `show` turns the value into text.
+
+    `drop` orders what is left out when the table is too wide: 0 stays, the highest goes first. A `flexible` column may be cut short.
+    """
+
+    key: str
+    show: Callable[[Any], str] = as_text
+    right: bool = False
+    drop: int = 0
+    flexible: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Records (raw values by key) and the columns to show of them."""
+
+    columns: Sequence[Column]
+    records: Sequence[Mapping[str, Any]]
+    title: str = ""

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rightfit.explain import quantities as q
-from rightfit.explain.messages import Lang, fields_of, has, join, say, say_or, sentences, topic
+from rightfit.explain.messages import fields_of, has, join, say, say_or, sentences, topic
+from rightfit.messages import Lang
 from rightfit.search.answer import Reason
 
 _SHARES = frozenset({"share", "probability", "monthly_low", "monthly_high", "margin"})
@@ -41,7 +42,7 @@ _WORDS = {
     "below_cause": "reasons.below",
 }
 _CRITERION_UNITS = {"gpu_memory": "limit_bytes", "host_memory": "limit_bytes", "deadline": "limit_s", "budget": "limit_usd"}
-#: What measured runs say of an option (measure/planning.py).
+#: What measured runs say of an option (measure/own_runs.py).
 OWN_RUNS = ("own_runs", "own_runs_card", "own_runs_other", "own_runs_unused")
 UNSHARDED = frozenset({"none", "ddp", ""})
 

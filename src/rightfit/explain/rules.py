@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rightfit.errors import InputError, UnknownNameError
-from rightfit.explain.measures import Measures
-from rightfit.explain.messages import Lang, say
-from rightfit.explain.rule_entries import REASONS, entry_problems
-from rightfit.explain.rule_fields import rule_fields
-from rightfit.explain.setups import SetupOutcome, outcomes_text
+from rightfit.explain.messages import say
+from rightfit.explain.rule_measures import REASONS, Measures, entry_problems, rule_fields
+from rightfit.explain.trials import SetupOutcome, outcomes_text
+from rightfit.messages import Lang
 from rightfit.records import dataclass
 
 _DATA = Path(__file__).with_name("data")

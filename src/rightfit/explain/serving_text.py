@@ -4,15 +4,13 @@ them alike."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rightfit.explain import quantities as q
 from rightfit.explain import reasons as base
-from rightfit.explain.economics_text import economics_fields
-from rightfit.explain.host_text import host_renderer
-from rightfit.explain.load_text import load_fields, simulated_text
-from rightfit.explain.messages import Lang, fields_of, has, join, say, say_or, sentences, topic
+from rightfit.explain.family_text import host_renderer
+from rightfit.explain.messages import fields_of, has, join, say, say_or, sentences, topic
 from rightfit.explain.plan_words import (
     NO_NEAR_MISS,
     OptionText,
@@ -25,9 +23,108 @@ from rightfit.explain.plan_words import (
     terms,
     worded,
 )
-from rightfit.explain.server_words import is_priced, rent_text
+from rightfit.explain.quantities import is_priced, rent_text
+from rightfit.explain.reasons import where_text
+from rightfit.messages import Lang
 from rightfit.search.answer import Assumption, Option, Plan, Reason, Rejection
 from rightfit.search.service.options import ServingCost, ServingLayout
+
+# ---- Words of load: saturation, the day, thresholds of a scaler, cold starts, and the simulation's percentiles beside the queue model's.
+
+LOAD_SECTIONS = ("saturation", "autoscaling")
+_SHARES = (50, 95, 99)
+_RATES = ("replica_per_s", "all_per_s", "overload_per_s", "grows_per_s", "replica_rate_per_s")
+_COUNTS = ("min_replicas", "max_replicas", "min_servers", "max_servers", "target_in_flight", "target_waiting")
+
+
+def load_fields(params: Mapping[str, Any], lang: Lang) -> dict[str, str]:
+    """Fields whose names would be read as other units."""
+    out = {name: q.plain(float(params[name])) for name in _RATES if name in params}
+    out |= {name: f"{params[name]:,.0f}" for name in _COUNTS if name in params}
+    if "headroom" in params:
+        out["headroom"] = q.percent_text(float(params["headroom"]))
+    if "count" in params:
+        out["replicas"] = (
+            say("serving.replicas_one", lang)
+            if params["count"] == 1
+            else say("serving.replicas_many", lang, count=f"{params['count']:,.0f}")
+        )
+    return out
+
+
+def load_lines(plan: Plan, render: Callable[[Reason], str]) -> tuple[str, ...]:
+    """What the plan says of load, in order."""
+    return tuple(render(reason) for section in plan.sections if section.name in LOAD_SECTIONS for reason in section.reasons)
+
+
+def simulated_text(option: Option, lang: Lang) -> str:
+    """The simulation's percentiles and how they came about; empty where nothing was simulated."""
+    known = option.facts.get("simulated")
+    if not known:
+        return ""
+    if "error" in known:
+        return say("serving.simulated_not", lang, why=known["error"])
+    figures = {name: simulated_triple(known, name, lang) for name in ("ttft", "tpot", "latency")}
+    text = say(f"serving.simulated_{known['arrivals']}", lang, **figures, requests=f"{known['requests']:,}", seed=known["seed"])
+    return text + (" " if lang == "en" else "") + say("serving.simulated_grows", lang) if known["saturated"] else text
+
+
+def simulated_triple(figures: Mapping[str, Any], name: str, lang: Lang) -> str:
+    """p50 / p95 / p99 of one latency."""
+    return " / ".join(q.duration_text(float(figures[f"{name}_p{share}_s"]), lang) for share in _SHARES)
+
+
+def analytic_triple(option: Option, name: str, lang: Lang) -> str:
+    """The same by the queue model."""
+    return " / ".join(q.duration_text(option.estimate[f"{name}_p{share}_s"].mid, lang) for share in _SHARES)
+
+
+# ---- Words of the other ways to pay for a service: fields of their sentences, and the sections of a plan as lines.
+
+#: Sections that a short answer leaves to --verbose.
+_DETAILS = frozenset({"formats"})
+#: Sections that are shown as tables of their own.
+_TABLES = ("buy", "bill", "staged", "energy", "memory")
+
+
+def economics_fields(params: Mapping[str, Any], lang: Lang, *, currency: str) -> dict[str, Any]:
+    """Fields that the sentences on APIs and serverless want, from a reason's parameters; texts are not formatted again."""
+    out: dict[str, Any] = {}
+    if "break_even_tokens_per_month" in params:
+        out["break_even_tokens"] = q.count_text(float(params["break_even_tokens_per_month"]), lang)
+    if "break_even_rate_per_s" in params:
+        out["break_even_rate"] = q.plain(float(params["break_even_rate_per_s"]), 2)
+    for name in ("input_usd", "output_usd", "full_usd_per_million"):
+        if name in params:
+            out[name] = q.money_text(float(params[name]), currency)
+    if "match" in params:
+        plain = {name: str(params[name]) for name in ("provider", "api_model", "as_of")}
+        out["price_of"] = say(
+            f"serving.api_price_{params['match']}", lang, **plain, input_usd=out["input_usd"], output_usd=out["output_usd"]
+        )
+    if "parts" in params:
+        out["fleet"] = join([f"{where_text(part, lang)} ({part['region']})" for part in params["parts"]], lang)
+    if "cold_start_s" in params:
+        out |= _serverless_fields(params, lang)
+    return out
+
+
+def _serverless_fields(params: Mapping[str, Any], lang: Lang) -> dict[str, Any]:
+    share = float(params["cold_share"])
+    known = {"cold_start": q.duration_text(float(params["cold_start_s"]), lang), "as_of": str(params["as_of"])}
+    if math.isfinite(share):
+        cold = say("serving.cold_known", lang, **known, cold_share=q.percent_text(share))
+    else:
+        cold = say("serving.cold_unknown", lang, **known)
+    return {"cold": cold, "platform": q.provider_text(str(params["provider"]), lang)}
+
+
+def section_lines(plan: Plan, render: Callable[[Reason], str], *, everything: bool) -> tuple[str, ...]:
+    """Every section's statements, in order; those of details only where everything is asked for."""
+    elsewhere = (*LOAD_SECTIONS, *_TABLES) if everything else (*LOAD_SECTIONS, *_TABLES, *_DETAILS)
+    shown = [section for section in plan.sections if section.name not in elsewhere]
+    return tuple(render(reason) for section in shown for reason in section.reasons)
+
 
 _SHOWN_PERCENTILES = (50, 95, 99)
 _NO_NEAR_MISS = NO_NEAR_MISS | {"throughput"}

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import facts, lookup, units
-from rightfit.catalog import OfferFilter, lifecycle
+from rightfit.catalog import OfferFilter, offers
 from rightfit.catalog.offers import PURCHASES
 from rightfit.explain import quantities as q
 from rightfit.explain.cards import Fact
 from rightfit.explain.catalog_tables import Question, catalog_page, joined_text
-from rightfit.explain.labels import label
-from rightfit.explain.messages import Lang
-from rightfit.explain.places import region_prices
-from rightfit.explain.tables import Column, Table
+from rightfit.explain.listings import region_prices
+from rightfit.explain.messages import label
+from rightfit.explain.quantities import Column, Table
+from rightfit.messages import Lang
 from rightfit.records import dataclass
-from rightfit.search.verdict import find_server
+from rightfit.search.servers import find_server
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -132,7 +132,7 @@ def _facts(row: dict[str, Any], shown: dict[str, Callable[[Any], str]], lang: La
 
 def _server_remarks(row: dict[str, Any], lang: Lang) -> tuple[str, ...]:
     """When it ends, why it is never recommended, and how its cards are joined."""
-    found = [label("thing", event.kind, lang, date=event.date) for event in lifecycle.events_of(row["provider"], row["instance_type"])]
+    found = [label("thing", event.kind, lang, date=event.date) for event in offers.events_of(row["provider"], row["instance_type"])]
     if row["not_recommended"]:
         found.append(label("thing", "not_recommended", lang, reason=row["not_recommended"]))
     if row["num_accelerators"] > 1:

@@ -8,21 +8,31 @@ Faces ask `voice_of(answer)` and never for the kind.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from rightfit import facts
+from rightfit.errors import InputError, MissingComponentError
 from rightfit.explain import option_tables, plan_words
-from rightfit.explain.messages import Lang, say
+from rightfit.explain.messages import say
 from rightfit.explain.plan_words import OptionText, PlanText
+from rightfit.explain.quantities import Table
 from rightfit.explain.reasons import renderer
-from rightfit.explain.tables import Table
+from rightfit.explain.rule_lookup import check_rules
 from rightfit.families.registry import name_of
+from rightfit.messages import Lang, Message, either
 from rightfit.records import dataclass
+from rightfit.search.answer import Cost, summary
+from rightfit.workload.amounts import from_usd
+from rightfit.workload.options import read_wish
 
 if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
     from rightfit.search.answer import Assumption, Option, Plan, Reason
-    from rightfit.search.verdict import Verdict
+    from rightfit.search.servers import Verdict
     from rightfit.workload.model import Workload
 
 
@@ -60,14 +70,14 @@ _TRAINING = Voice(
 @functools.cache
 def _host() -> Voice:
     """The voice of classical machine learning and data preparation; its words are read when they are needed."""
-    from rightfit.explain import host_text
+    from rightfit.explain import family_text
 
     return Voice(
-        renderer=host_text.host_renderer,
-        option_text=host_text.host_option_text,
-        nothing_text=host_text.nothing_text,
-        assumption_text=host_text.host_assumption_text,
-        rejection_lines=host_text.host_rejection_lines,
+        renderer=family_text.host_renderer,
+        option_text=family_text.host_option_text,
+        nothing_text=family_text.host_nothing_text,
+        assumption_text=family_text.host_assumption_text,
+        rejection_lines=family_text.host_rejection_lines,
         headings={"memory": "memory_ram", "time": "time_job", "cost": "cost"},
     )
 
@@ -94,13 +104,13 @@ def _service() -> Voice:
 @functools.cache
 def _worded(family: str) -> Voice:
     """The voice of a family whose words are a table."""
-    from rightfit.explain import family_words
+    from rightfit.explain import family_text
 
-    words = family_words.FamilyWords(family)
+    words = family_text.FamilyWords(family)
     return Voice(
         renderer=words.renderer,
         option_text=words.option_text,
-        nothing_text=family_words.nothing_text,
+        nothing_text=family_text.family_nothing_text,
         assumption_text=words.assumption_text,
     )
 
@@ -151,3 +161,212 @@ def plan_text(plan: Plan, lang: Lang) -> PlanText:
 def option_text(option: Option, workload: Workload, lang: Lang) -> OptionText:
     """One option in words, in the currency of the workload."""
     return voice_for(workload).option_text(option, workload, lang)
+
+
+# ---- What of a wish can be turned to see how the answer changes: options with a ladder of values around the one that holds now.
+
+_FACTORS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
+_DOUBLINGS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+_OFFICE_HOURS = (80, 120, 176, 365, 548, 730)
+#: A limit that nobody set is offered from this multiple of what the best option takes.
+_ROOM = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One option and the values it can be turned to, as they are written; "" takes the limit away. `at`: the position of the value that
+    holds now."""
+
+    option: str
+    values: tuple[str, ...]
+    at: int
+
+
+def knobs(plan: Plan) -> tuple[Knob, ...]:
+    """The knobs that this kind of work has; none where nothing is feasible and so nothing says what is usual."""
+    found = map(_possible, _knobs(plan)) if plan.best is not None else ()
+    return tuple(knob for knob in found if knob is not None)
+
+
+def _possible(knob: Knob | None) -> Knob | None:
+    """Without the values that the option does not take."""
+    if knob is None:
+        return None
+    kept = [value for position, value in enumerate(knob.values) if position == knob.at or not value or _is_taken(knob.option, value)]
+    return Knob(knob.option, tuple(kept), kept.index(knob.values[knob.at])) if len(kept) > 1 else None
+
+
+def _is_taken(option: str, value: str) -> bool:
+    try:
+        read_wish(option, value)
+    except InputError:
+        return False
+    return True
+
+
+def _knobs(plan: Plan) -> Iterable[Knob | None]:
+    workload, best = plan.workload, plan.best
+    assert best is not None
+    voice = voice_of(plan)
+    if voice.is_training:
+        yield _counts("global_batch", workload.global_batch or getattr(best.layout, "global_batch", None))
+        yield _counts("seq_len", workload.seq_len or best.facts.get("seq_len"), most=2**20)
+    if workload.task == "serve":
+        for name, value in (("users", workload.users), ("rate", workload.rate_per_s)):
+            yield _ladder(name, value, _DOUBLINGS, suffix="/s" if name == "rate" else "", whole=name == "users")
+        for name, value in (("ttft", workload.ttft_s), ("tpot", workload.tpot_s), ("latency", workload.latency_s)):
+            yield _ladder(name, value and value * 1e3, _FACTORS, suffix="ms")
+    if voice.is_service:
+        taken = {assumption.field: assumption.value for assumption in plan.assumptions}
+        for name in ("input_tokens", "output_tokens"):
+            yield _counts(name, getattr(workload, name) or _number(taken.get(name)), most=2**20)
+    if workload.task != "serve" and "total_time_s" in best.estimate:
+        yield _limit("deadline", workload.deadline_s and workload.deadline_s / 3600, best.estimate["total_time_s"].mid / 3600, suffix="h")
+    yield _budget(plan)
+    if any(section.name == "buy" for section in plan.sections):
+        yield _office(workload.office_hours)
+
+
+def _budget(plan: Plan) -> Knob | None:
+    workload, best = plan.workload, plan.best
+    assert best is not None
+    given, used = (usd and from_usd(usd, workload.currency) for usd in (workload.budget_usd, best.cost.total_usd))
+    return _limit(
+        "budget", given, used, suffix=workload.currency + ("/month" if workload.budget_per_month or workload.task == "serve" else "")
+    )
+
+
+def _counts(option: str, value: Any, *, most: float = 1e8) -> Knob | None:
+    """Whole numbers by doubling."""
+    knob = _ladder(option, value, _DOUBLINGS, whole=True)
+    if knob is None:
+        return None
+    kept = [text for text in knob.values if float(text) <= most]
+    return Knob(option, tuple(kept), kept.index(knob.values[knob.at])) if len(kept) > 1 else None
+
+
+def _ladder(option: str, value: Any, factors: Sequence[float], *, suffix: str = "", whole: bool = False) -> Knob | None:
+    if not value or not value > 0:
+        return None
+    now = _text(value, whole=whole) + suffix
+    texts = [now if factor == 1.0 else _text(value * factor, whole=whole) + suffix for factor in factors]
+    values = tuple(dict.fromkeys(texts))
+    return Knob(option, values, values.index(now)) if len(values) > 1 else None
+
+
+def _limit(option: str, given: float | None, used: float | None, *, suffix: str) -> Knob | None:
+    """A limit that may also be none at all."""
+    knob = _ladder(option, given or (used and used * _ROOM), _FACTORS, suffix=suffix)
+    if knob is None:
+        return None
+    return Knob(option, (*knob.values, ""), knob.at if given else len(knob.values))
+
+
+def _office(given: float | None) -> Knob:
+    now = int(given or facts.coefficients("planning")["office_hours_per_month"]) or 1
+    values = sorted({*_OFFICE_HOURS, now})
+    return Knob("office_hours", tuple(map(str, values)), values.index(now))
+
+
+def _text(value: float, *, whole: bool) -> str:
+    return str(max(1, round(value))) if whole else f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".")
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+# ---- A plan or a verdict as the contract's JSON document, and an option as one flat record. The one place from which every face takes them.
+
+_PLAIN = ("rank", "provider", "region", "instance_type", "nodes", "purchase")
+
+
+def plan_document(plan: Plan, lang: Lang, *, catalog: Catalog | None = None) -> dict[str, Any]:
+    """The plan as in the contract, its sentences in `lang`, and what the rules of thumb say of it."""
+    voice = voice_of(plan)
+    currency = plan.workload.currency
+    rules = check_rules(plan, catalog=catalog) if voice.is_training else ()
+    return {
+        **plan.to_dict(voice.renderer(lang, currency=currency)),
+        "rules": [check.to_dict(lang, currency=currency) for check in rules],
+    }
+
+
+def verdict_document(verdict: Verdict, lang: Lang) -> dict[str, Any]:
+    """Why a server was or was not chosen, as data, its sentences in `lang`."""
+    return verdict.to_dict(voice_of(verdict).renderer(lang, currency=verdict.workload.currency))
+
+
+def flat_option(option: Option) -> dict[str, Any]:
+    """One option as one line of a table, in base units."""
+    return {
+        **{name: getattr(option, name) for name in _PLAIN},
+        "accelerator": option.accelerator.name,
+        "accelerators_per_node": option.accelerator.count_per_node,
+        "vcpus": option.vcpus,
+        "memory_bytes": option.memory_bytes,
+        **_money(option),
+        **_figures(option),
+        **{f"layout_{name}": value for name, value in option.layout.to_dict().items()},
+        "price_as_of": option.price_as_of,
+        "price_source": option.price_source,
+    }
+
+
+def flat_point(option: Option) -> dict[str, Any]:
+    """A point of the Pareto front as one line of a table."""
+    accelerator = option.accelerator
+    return {**summary(option), "accelerator": accelerator.name, "accelerators_per_node": accelerator.count_per_node}
+
+
+def _money(option: Option) -> dict[str, Any]:
+    cost = option.cost
+    if type(cost) is Cost:
+        return {"network_gbps": option.network_gbps, "hourly_usd": cost.hourly_usd, "total_usd": cost.total_usd}
+    names = ("hourly_usd", "monthly_usd", "per_thousand_requests_usd", "per_million_tokens_usd")
+    return {name: getattr(cost, name) for name in names}
+
+
+def _figures(option: Option) -> dict[str, float]:
+    """The middle and the 80 % interval of every figure."""
+    return {
+        key: value
+        for name, figure in option.estimate.items()
+        for key, value in ((name, figure.mid), (f"{name}_low80", figure.low80), (f"{name}_high80", figure.high80))
+    }
+
+
+# ---- Options as a data frame of pandas or polars, whichever is installed.
+
+BACKENDS = ("pandas", "polars")
+
+
+def data_frame(records: Iterable[Mapping[str, Any]], *, backend: str | None = None) -> Any:
+    """Records as a data frame, one a row; `backend` "pandas" or "polars", by default the first that is installed.
+
+    Every record gets every column, in order of first appearance; what a record lacks is missing there.
+    """
+    rows = list(records)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    library = importlib.import_module(_installed(backend))
+    return library.DataFrame({name: [_plain(row.get(name)) for row in rows] for name in names}, **_strictness(library.__name__))
+
+
+def _installed(backend: str | None) -> str:
+    if backend is not None and backend not in BACKENDS:
+        raise InputError(Message("spread.unknown_data_frame", word=backend, names=", ".join(BACKENDS)), field="backend")
+    wanted: Sequence[str] = BACKENDS if backend is None else (backend,)
+    found = next((name for name in wanted if importlib.util.find_spec(name) is not None), None)
+    if found is None:
+        raise MissingComponentError(Message("spread.no_data_frames", names=either(wanted), library=wanted[0]))
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """What one cell of either library can hold."""
+    return ";".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def _strictness(name: str) -> dict[str, Any]:
+    """polars looks at the first rows only unless told otherwise, and refuses a column of whole and broken numbers."""
+    return {"strict": False, "infer_schema_length": None} if name == "polars" else {}

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from rightfit.export.bundle import files_of
-from rightfit.export.document import PlanDocument, plan_document, read_plan
-from rightfit.export.job import Job, job_of
+from rightfit.export.job import ExportSettings, Job, PlanDocument, job_of, plan_document, read_plan
+from rightfit.export.launching import write_files
 from rightfit.export.registry import Files, Target, all_targets, find_target
-from rightfit.export.settings import ExportSettings
-from rightfit.export.writing import write_files
 
 __all__ = [
     "ExportSettings",

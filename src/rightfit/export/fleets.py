@@ -17,16 +17,25 @@ from pydantic import ValidationError
 
 from rightfit.cells import safe_cell
 from rightfit.errors import FileInputError, InputError, UnknownNameError
-from rightfit.export.document import LARGEST_FILE_BYTES
-from rightfit.export.fleet_parts import Files, Row, by_place, in_place, most_at_once, option_of, pools_of, run_sh, slug
-from rightfit.export.fleet_ray import ray
-from rightfit.export.fleet_slurm import slurm
-from rightfit.export.fleet_terraform import terraform
+from rightfit.export.fleet_files import (
+    Files,
+    Row,
+    by_place,
+    in_place,
+    most_at_once,
+    option_of,
+    pools_of,
+    ray,
+    run_sh,
+    slug,
+    slurm,
+    terraform,
+)
+from rightfit.export.job import LARGEST_FILE_BYTES
 from rightfit.export.quoting import comment, given, label, shell, to_yaml
-from rightfit.export.seller_names import dstack_cards, dstack_name, is_by_the_card, skypilot_name
-from rightfit.export.skypilot_words import CLOUDS
+from rightfit.export.skypilot_words import CLOUDS, dstack_cards, dstack_name, is_by_the_card, skypilot_name
 from rightfit.export.targets.dstack import BACKENDS
-from rightfit.export.targets.karpenter import CLASSES
+from rightfit.export.targets.kubernetes_addons import CLASSES
 from rightfit.messages import Message
 from rightfit.records import dataclass
 

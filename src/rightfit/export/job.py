@@ -3,16 +3,245 @@
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
-from rightfit.errors import InputError
-from rightfit.export.document import OptionPart, PlanDocument
-from rightfit.export.settings import ExportSettings
-from rightfit.messages import Message
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rightfit.errors import FileInputError, InputError
+from rightfit.messages import Message, at_place, foreign, system_problem
 from rightfit.records import dataclass
+
+# ---- What an export needs beside the plan: names and places of the user's own, each with a safe default.
+
+DATA_FOLDER = "/checkpoints/data"
+"""Where a job finds the data set that was not named: beside its checkpoints, in the plan's own folder of the bucket or on its volume."""
+_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+_REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
+_QUEUE = re.compile(r"(kueue|volcano)/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_BUCKET = re.compile(r"(s3|gs|oss|cos|https)://[A-Za-z0-9][A-Za-z0-9.\-_/]{1,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSettings:
+    """`name`: of the job, as cloud resources allow it (lower case, digits, hyphens). `ssh_cidr`: who may reach the servers; empty opens
+    nothing.
+    `bucket`: where checkpoints go, empty leaves a reference to the environment variable RIGHTFIT_BUCKET. `data_path`: the data set as the
+    job sees it; without one the folder "data" of the plan in its bucket or on its volume.
+    `queue`: the queue of a cluster that its jobs wait in, "kueue/NAME" or "volcano/NAME"; empty starts them at once.
+    `stop_after_h`: servers stop themselves after this many hours; 0 takes the plan's 95 % time and a quarter. `trial`: the job runs under `rightfit probe` until its
+    step time has settled, and no longer. `revision`: the commit of the model's repository on the hub; empty takes its newest."""
+
+    name: str = "rightfit-job"
+    ssh_cidr: str = ""
+    bucket: str = ""
+    data_path: str = ""
+    stop_after_h: float = 0.0
+    queue: str = ""
+    trial: bool = False
+    revision: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.data_path:
+            object.__setattr__(self, "data_path", DATA_FOLDER)
+        if not _NAME.fullmatch(self.name):
+            raise InputError(Message("export.name", word=self.name[:60]), field="name")
+        if self.ssh_cidr:
+            _check_cidr(self.ssh_cidr)
+        if self.bucket and not _BUCKET.fullmatch(self.bucket):
+            raise InputError(Message("export.bucket", word=self.bucket[:60]), field="bucket")
+        if self.queue and not _QUEUE.fullmatch(self.queue):
+            raise InputError(Message("export.queue", word=self.queue[:60]), field="queue")
+        if self.revision and not _REVISION.fullmatch(self.revision):
+            raise InputError(
+                Message("export.revision", word=self.revision[:60]),
+                field="revision",
+            )
+        if not 0 <= self.stop_after_h <= 24 * 366:
+            raise InputError(Message("export.stop_after"), field="stop_after")
+
+
+def _check_cidr(text: str) -> None:
+    try:
+        network = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise InputError(Message("export.no_address_range", word=text[:60]), field="ssh_cidr") from None
+    if network.prefixlen == 0:
+        raise InputError(Message("export.open_to_everyone"), field="ssh_cidr")
+
+
+# ---- A plan as it comes back from a file: what exporters read, checked once. Anything a person may have edited by hand is doubted here and
+# nowhere else.
+
+SCHEMA_VERSION = 1
+LARGEST_FILE_BYTES = 20_000_000
+
+MIGRATIONS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""Version of a plan -> function that makes it a plan of the next version. Empty while there has been one version only."""
+
+
+class _Part(BaseModel):
+    """Plans grow new keys; those that no exporter reads are let through."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+
+
+class FigurePart(_Part):
+    """A predicted number with its intervals."""
+
+    mid: float
+    low80: float
+    high80: float
+    low95: float
+    high95: float
+
+
+class AcceleratorPart(_Part):
+    """The accelerator of an option; the name is empty on servers without one."""
+
+    name: str = Field(max_length=80)
+    count_per_node: int = Field(ge=0, le=1024)
+    memory_bytes: float = Field(ge=0)
+
+
+class LayoutPart(_Part):
+    """How the job is spread and run. Serving plans add engine, formats and replicas; plans of tables what works on how much of the server
+    (kept out of what identifies a plan, which was there before them)."""
+
+    data: int = Field(1, ge=1)
+    tensor: int = Field(1, ge=1)
+    pipeline: int = Field(1, ge=1)
+    expert: int = Field(1, ge=1)
+    context: int = Field(1, ge=1)
+    sharding: str = "none"
+    shard_degree: int = Field(1, ge=1)
+    micro_batch: int = Field(1, ge=1)
+    grad_accum: int = Field(1, ge=1)
+    recompute: str = "none"
+    precision: str = "bf16"
+    attention: str = "flash"
+    offload: str = "none"
+    method: str = "full"
+    update: str = ""
+    rollout: str = ""
+    engine: str = ""
+    weight_format: str = ""
+    kv_format: str = ""
+    replicas: int = Field(1, ge=1)
+    replicas_per_node: int = Field(1, ge=1)
+    max_batch: int = Field(0, ge=0)
+    device: str = Field("", exclude=True)
+    library: str = Field("", exclude=True)
+    job: str = Field("", exclude=True)
+    threads: int = Field(0, ge=0, exclude=True)
+    cards: int = Field(0, ge=0, exclude=True)
+
+    @property
+    def moves_states(self) -> bool:
+        """Whether the optimizer's state, or weights, lie in host memory."""
+        return self.offload not in ("none", "", "activations")
+
+    @property
+    def moves_activations(self) -> bool:
+        """Whether the inputs of layers lie in host memory between forward and backward pass."""
+        return self.offload == "activations"
+
+
+class CostPart(_Part):
+    """Money of an option: `total_usd` of a run or `monthly_usd` of a service."""
+
+    hourly_usd: float = Field(ge=0)
+    total_usd: float | None = Field(None, ge=0)
+    monthly_usd: float | None = Field(None, ge=0)
+
+
+class AlternativePart(_Part):
+    """Nearly the same thing elsewhere."""
+
+    region: str = Field(max_length=80)
+    instance_type: str = Field(max_length=120)
+    purchase: str = Field(max_length=40)
+
+
+class OptionPart(_Part):
+    """One option of a plan."""
+
+    rank: int = Field(ge=1)
+    provider: str = Field(max_length=40)
+    region: str = Field(max_length=80)
+    instance_type: str = Field(max_length=120)
+    nodes: int = Field(ge=1, le=100_000)
+    purchase: str = Field(max_length=40)
+    vcpus: float | None = None
+    memory_bytes: float | None = None
+    accelerator: AcceleratorPart
+    layout: LayoutPart
+    estimate: Mapping[str, FigurePart]
+    cost: CostPart
+    alternatives: tuple[AlternativePart, ...] = ()
+    facts: Mapping[str, Any] = {}
+    data_path: Mapping[str, Any] = {}
+
+
+class PlanDocument(_Part):
+    """A plan file."""
+
+    schema_version: int
+    workload: Mapping[str, Any]
+    options: tuple[OptionPart, ...]
+    sections: Mapping[str, Any] = {}
+
+    def option(self, rank: int) -> OptionPart:
+        """The option of a rank; InputError naming the ranks there are."""
+        for option in self.options:
+            if option.rank == rank:
+                return option
+        if not self.options:
+            raise InputError(Message("export.nothing_to_export"), field="option")
+        raise InputError(Message("export.no_rank", number=rank, count=len(self.options)), field="option")
+
+
+def read_plan(path: str | Path) -> PlanDocument:
+    """The plan of a file written by `rightfit plan --format json`."""
+    name = str(path)
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise FileInputError(Message("problems.cannot_read", name=name, error=system_problem(error, lower=True))) from None
+    if len(data) > LARGEST_FILE_BYTES:
+        raise FileInputError(Message("export.too_large", file=name, size=len(data) / 1000000.0, most=LARGEST_FILE_BYTES / 1000000.0))
+    try:
+        values = json.loads(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise FileInputError(Message("export.not_text", file=name)) from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        place = Message("export.part_at_line", file=name, number=error.lineno) if isinstance(error, json.JSONDecodeError) else name
+        raise FileInputError(Message("export.not_json", line=place)) from None
+    return plan_document(values, name=name)
+
+
+def plan_document(values: Any, *, name: str = "plan") -> PlanDocument:
+    """A plan from the dictionary that `Plan.to_dict` gives; older versions are migrated."""
+    if not isinstance(values, dict) or "options" not in values or "schema_version" not in values:
+        raise FileInputError(Message("export.not_a_plan", file=name))
+    version = values["schema_version"]
+    while version in MIGRATIONS:
+        values = MIGRATIONS[version](values)
+        version = values["schema_version"]
+    if version != SCHEMA_VERSION:
+        raise FileInputError(Message("export.version", file=name, version=version, known=SCHEMA_VERSION))
+    try:
+        return PlanDocument.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise FileInputError(at_place(name, at_place(place, foreign(first["msg"][:1].lower() + first["msg"][1:])))) from None
+
 
 SPOT = "spot"
 GIB = 1024**3

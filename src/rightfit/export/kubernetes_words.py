@@ -9,8 +9,8 @@ from typing import Any
 
 from rightfit.export.buckets import bucket_volume
 from rightfit.export.job import GIB, Job
+from rightfit.export.model_words import longest_start_s, servers_of_replica
 from rightfit.export.quoting import given, label, shell
-from rightfit.export.serving_words import longest_start_s, servers_of_replica
 from rightfit.export.stack import ExportStack, installs, launched, stack_of
 from rightfit.facts.tables import table
 from rightfit.records import dataclass

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
-from rightfit.export.job import Job
+from rightfit.export.job import SERVING_TASKS, Job
+from rightfit.export.quoting import shell
 from rightfit.facts import DiffusionModel, Resolution, TransformerArchitecture, VisionModel, hub_repository, resolve_offline
+from rightfit.facts.devices import accelerators, machine_of
+from rightfit.facts.engine_releases import READ, EngineRelease, is_of_its_time, model_class, newest_release, release_for, starts_on
 from rightfit.messages import Message
 
 
@@ -100,3 +104,180 @@ def revision_problem(job: Job, target: str) -> Message | str:
     if job.settings.revision and target in WITHOUT_REVISION:
         return Message("export.part_no_revision", target=target)
     return ""
+
+
+# ---- What the servers of language models have in common: lengths, formats, replicas, as the plan found them.
+
+PORT = 8000
+KEY = ("RIGHTFIT_API_KEY", "the key that clients must send")
+
+
+def revision_words(job: Job, flag: str = "--revision") -> list[str]:
+    """The commit of the model's repository, where the user names one."""
+    return [flag, job.settings.revision] if job.settings.revision else []
+
+
+def context_tokens(job: Job) -> int:
+    """Prompt and answer of the longest request that the plan allows for, 0 where it names none, or where images and sound join the text."""
+    if any(job.wish(name) for name in _SEEN):
+        return 0
+    return sum(int(float(job.wish(name) or 0)) for name in ("input_tokens", "output_tokens"))
+
+
+MOST_TIMES_USUAL = 4
+STEP_TOKENS, LEAST_STEP_TOKENS = 256, 16
+
+
+def longest_tokens(job: Job) -> int:
+    """Prompt and answer of the longest request that a server takes, 0 where the plan names none.
+
+    Requests differ in length, and one that is longer than the plan's must not be turned away for a token. The cache that the plan keeps for
+    `max_batch` usual requests holds a longer one as well: up to four usual lengths and half of that cache, within what the model was made for.
+    """
+    usual, batch = context_tokens(job), max(1, job.option.layout.max_batch)
+    if not usual:
+        return 0
+    step = STEP_TOKENS if batch > 1 else LEAST_STEP_TOKENS
+    longest = math.ceil(usual * max(1, min(MOST_TIMES_USUAL, batch // 2)) / step) * step
+    known = architecture(job)
+    return max(usual, min(longest, known.max_position)) if known is not None and known.max_position else longest
+
+
+def servers_range(job: Job) -> tuple[int, int]:
+    """Fewest and most servers: those of the plan's day where it has a daily profile, else the plan's number."""
+    day = job.section("autoscaling")
+    least, most = (int(float(day.get(name) or job.num_nodes)) for name in ("min_servers", "max_servers"))
+    return max(1, least), max(least, most, 1)
+
+
+LEAST_START_S = 1800
+START_MARGIN = 3.0  # over the plan's cold start before a service that does not answer is given up
+
+
+def longest_start_s(job: Job) -> int:
+    """Seconds that a service may take until it answers: weights come first, and large ones take longer than any fixed time."""
+    planned = float((job.section("autoscaling").get("cold_start") or {}).get("total_s") or 0.0)
+    kept = job.option.estimate.get("disk_bytes")
+    fetched = kept.mid / SLOW_BYTES_PER_S if kept is not None else 0.0
+    return max(LEAST_START_S, math.ceil(START_MARGIN * planned), math.ceil(fetched))
+
+
+SLOW_BYTES_PER_S = 100e6
+"""A hub on a bad day; plans without a cold start of their own (options below the first) are held to it."""
+
+
+def is_half(job: Job) -> bool:
+    """Whether the plan computes in fp16 (cards without bf16) rather than bf16."""
+    return job.option.layout.precision == "fp16"
+
+
+#: What a request holds beside text.
+_SEEN = ("images", "image_size", "frames", "audio_length_s")
+#: What a plan may have beside the model that a program must be told to do.
+_BESIDE = ("speculative", "adapters", "kv_offload")
+
+
+def wrong_engine(job: Job, *engines: str, carries: tuple[str, ...] = ()) -> Message | str:
+    """Why a server program cannot serve the plan ("" if it can): another task, a plan made for another engine, or one with something beside
+    the model that is not among those that the file `carries`."""
+    if job.task not in SERVING_TASKS:
+        return Message("export.part_serves_language", task=job.task)
+    planned = job.option.layout.engine
+    if planned.casefold() not in {engine.casefold() for engine in engines}:
+        framework = engines[0].casefold()
+        return (
+            Message("export.part_made_for", engine=planned, framework=framework)
+            if planned
+            else Message("export.part_made_for_none", framework=framework)
+        )
+    beside = next((name for name in _BESIDE if job.wish(name) and name not in carries), "")
+    if beside:
+        told = {"feature": beside, "value": job.wish(beside), "option": beside.replace("_", "-")}
+        return Message("export.part_not_carried", **told) if "vLLM" in engines else Message("export.part_not_carried_vllm", **told)
+    return ""
+
+
+def servers_of_replica(job: Job) -> int:
+    """Servers of one replica: 1, or as many as its layout needs."""
+    layout = job.option.layout
+    if job.task not in SERVING_TASKS or not job.gpus_per_node:
+        return 1
+    return math.ceil(layout.tensor * layout.pipeline / job.gpus_per_node)
+
+
+def spans_servers(job: Job) -> Message | str:
+    """Why a service's or batch's replicas cannot each be started by one command on one server ("" if they can)."""
+    if (servers := servers_of_replica(job)) > 1:
+        return Message("export.part_replica_spans_one", count=servers)
+    return ""
+
+
+def group_problem(job: Job) -> Message | str:
+    """Why a replica on several servers cannot be started ("" if it can, or needs one server)."""
+    if servers_of_replica(job) > 1 and (job.task != "serve" or job.option.layout.engine.casefold() != "vllm"):
+        return Message("export.part_replica_spans_vllm", count=servers_of_replica(job))
+    return ""
+
+
+LAST_WITH = {"vllm": {"int8": "0.26.0", "nf4": "0.26.0"}}
+"""Formats of weights that later releases of an engine dropped -> the last release in whose wheel they were found (bitsandbytes of vLLM)."""
+
+
+def _found_release(job: Job, engine: str) -> EngineRelease | None:
+    until = LAST_WITH.get(engine, {}).get(job.option.layout.weight_format.casefold(), "")
+    return release_for(engine, class_names(job), job.accelerator, until=until)
+
+
+def engine_release(job: Job, engine: str) -> EngineRelease:
+    """The newest release of an engine that knows the model and its format and runs on the card of the plan. Call `release_problem` first: where there is
+    none, the newest stands in, for words that are shown before the refusal."""
+    return _found_release(job, engine) or newest_release(engine)
+
+
+def release_problem(job: Job, engine: str) -> Message | str:
+    """Why no release of an engine starts the model on the card of the plan ("" if one does)."""
+    if _found_release(job, engine):
+        return ""
+    known = model_class(*class_names(job))
+    told = {"engine": engine, "card": job.accelerator or Message("export.a_processor"), "model": job.model}
+    if known is None or not known.architecture:
+        return Message("export.part_no_release", **told)
+    return Message("export.part_no_release_class", **told, architecture=known.architecture, least=known.least.get(engine) or "-")
+
+
+IMAGES_READ = {"tensorrt_llm": "tensorrt-llm", "tgi": "tgi", "llama_cpp": "llama.cpp"}
+"""Stacks whose one image is of a day whose models are known (facts/data/engine_ages.csv) -> the engine there."""
+
+
+def served_problem(job: Job, stack: str) -> Message | str:
+    """Why the image or package of a serving stack cannot start the model on the card of the plan ("" if it can, or nothing is known against it)."""
+    if stack in READ:
+        return release_problem(job, stack)
+    if stack == "onnx_service":
+        return onnx_problem(job)
+    if stack not in IMAGES_READ:
+        return ""
+    known, card = model_class(*class_names(job)), accelerators().get(job.accelerator)
+    told = {"engine": IMAGES_READ[stack], "card": job.accelerator or Message("export.a_processor"), "model": job.model}
+    if card is not None and not starts_on(IMAGES_READ[stack], card):
+        return Message("export.part_no_release", **told)
+    if known is not None and not is_of_its_time(IMAGES_READ[stack], known):
+        return Message("export.part_no_release_class", **told, architecture=known.architecture, least="-")
+    return ""
+
+
+ONNX_GPU = "onnxruntime-gpu==1.23.2"
+"""For CUDA 12, as the images and the PyTorch beside it: the newest releases are for CUDA 13."""
+
+
+def onnx_problem(job: Job) -> Message | str:
+    """Why ONNX Runtime's package for cards does not run on those of the plan ("" if it does, or there are none): it is for NVIDIA's beside x86."""
+    card = accelerators().get(job.accelerator)
+    if not job.gpus_per_node or card is None or (card.vendor == "NVIDIA" and machine_of(card.name) == "x86_64"):
+        return ""
+    return Message("export.part_no_release", engine=ONNX_GPU.partition("=")[0], card=job.accelerator)
+
+
+def release_setup(release: EngineRelease) -> tuple[str, ...]:
+    """Shell lines that put the release on a bare server: by pip, or its image where that is all there is."""
+    return (f"pip install {shell(release.package.split())}",) if release.package else (f"docker pull {release.image}",)

@@ -24,12 +24,11 @@ from rightfit.export.buckets import (
     whole,
     whole_words,
 )
-from rightfit.export.job import Job
+from rightfit.export.job import DATA_FOLDER, Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import comment, shell
-from rightfit.export.settings import DATA_FOLDER
 from rightfit.export.stack import stack_name, stack_of
-from rightfit.export.targets import cloudformation, dstack, provider_cli, runpod, terraform_azure, terraform_gcp
+from rightfit.export.targets import cloudformation, dstack, provider_cli, terraform_azure, terraform_gcp
 from rightfit.export.waiting import BUCKET_FILE, RUN, RUN_FILE, RUN_MARK, TOKEN_FILE, terraform_place
 from rightfit.messages import Message
 from rightfit.records import dataclass
@@ -278,7 +277,7 @@ def _runpod(job: Job) -> Recipe:
     return Recipe(
         "runpod",
         ("runpodctl", "https://github.com/runpod/runpodctl"),
-        secret_needs(job, runpod.secrets(job, stack_of(job)), "s3"),
+        secret_needs(job, provider_cli.secrets(job, stack_of(job)), "s3"),
         () if job.is_service else copies_up(job, where, "s3"),
         begins(job, "sh launch.sh"),
         (f"runpodctl pod list --name {job.name}",) if job.is_service else (WAIT, *copies_down(job, where, "s3")),

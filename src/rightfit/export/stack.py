@@ -4,16 +4,90 @@ repeat one."""
 from __future__ import annotations
 
 import dataclasses
+import functools
+import tomllib
 from collections.abc import Mapping
+from typing import Any
 
 from rightfit.errors import InputError
 from rightfit.export.job import SERVING_TASKS, Job
-from rightfit.export.mirrors import mirrored_environment, mirrored_image
-from rightfit.export.model_words import is_text_encoder, modality, model_kind, revision_problem, size_problem
-from rightfit.export.registry import target_module
-from rightfit.export.serving_words import served_problem
+from rightfit.export.model_words import is_text_encoder, modality, model_kind, revision_problem, served_problem, size_problem
+from rightfit.export.registry import Target, all_targets
+from rightfit.facts.devices import ANY, Build, Span, build_for
+from rightfit.facts.tables import read_text
 from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
+
+# ---- Which build of PyTorch, TensorFlow or JAX runs on the plan's accelerator, with its CUDA, cuDNN, driver and image: read from
+# facts/data/software_builds.csv.
+
+FRAMEWORKS = ("pytorch", "tensorflow", "jax")
+RECENT: Span = ((2, 6), (99,))
+"""First and last release that a stack goes with. Transformers loads no checkpoint of old form under PyTorch before 2.6; FSDP2 needs it as well."""
+
+
+def torch_build(job: Job, *, span: Span = RECENT) -> Build:
+    """The PyTorch build of a job. Call `torch_problem` first: RuntimeError where there is none."""
+    found = build_for(job.accelerator, span=span)
+    if found is None:
+        raise RuntimeError(f"no PyTorch build for {job.accelerator}")
+    return found
+
+
+def torch_problem(job: Job, *, span: Span = RECENT) -> Message | str:
+    """Why no PyTorch release of the span that a stack needs runs on the plan's accelerator ("" if one does)."""
+    if build_for(job.accelerator, span=span):
+        return ""
+    name, last = job.accelerator or Message("export.a_processor"), build_for(job.accelerator)
+    if last is None:
+        return Message("export.part_no_pytorch", card=name)
+    least, most = (".".join(str(part) for part in release) for release in span)
+    told = {"card": name, "version": last.version, "platform": last.platform, "least": least}
+    return Message("export.part_pytorch_later", **told) if span[1] == ANY[1] else Message("export.part_pytorch_between", **told, most=most)
+
+
+def pip_words(build: Build, packages: tuple[str, ...]) -> tuple[str, ...]:
+    """Arguments of pip: the build's own package from its own index, and the others beside it."""
+    index = ("--extra-index-url", build.index_url) if build.index_url else ()
+    return ("pip", "install", *index, build.package, *packages)
+
+
+def requirements(build: Build, packages: tuple[str, ...]) -> str:
+    """The same as a requirements file."""
+    index = (f"--extra-index-url {build.index_url}",) if build.index_url else ()
+    return "\n".join((*index, build.package, *packages)) + "\n"
+
+
+# ---- Mirrors of the hub, of the package index and of image registries, for servers of a country from which those are slow or out of reach.
+
+DOCKER_HUB = "docker.io/"
+
+
+def mirrors_of(job: Job) -> Mapping[str, Any]:
+    """The mirrors of the country where the servers stand; empty where none are needed."""
+    found: Mapping[str, Any] = _mirrors().get(str(job.option.facts.get("country") or ""), {})
+    return found
+
+
+@functools.cache
+def _mirrors() -> Mapping[str, Any]:
+    return tomllib.loads(read_text("mirrors.toml"))
+
+
+def mirrored_image(image: str, job: Job) -> str:
+    """An image by the name that its mirror gives it."""
+    prefix = str(mirrors_of(job).get("image", ""))
+    if not prefix or image.startswith(prefix):
+        return image
+    first, _, rest = image.partition("/")
+    named = image if "." in first or ":" in first else DOCKER_HUB + image
+    return prefix + (named if rest else f"{DOCKER_HUB}library/{image}")
+
+
+def mirrored_environment(job: Job) -> dict[str, str]:
+    """Variables that the programs read."""
+    return {name: str(value) for name, value in mirrors_of(job).get("environment", {}).items()}
+
 
 ADAPTERS = ("lora", "qlora", "dora")
 TRAINED_BY_TRL = ("full", *ADAPTERS)
@@ -83,6 +157,10 @@ def _training_stack(job: Job) -> str:
     return "deepspeed" if layout.sharding in ("zero-1", "zero-2") else "trl"
 
 
+def _target(name: str) -> Target:
+    return all_targets()[name.replace("_", "-")]
+
+
 def stack_problem(job: Job) -> Message | str:
     """Why no stack starts the job ("" if one does)."""
     name = stack_name(job)
@@ -92,7 +170,7 @@ def stack_problem(job: Job) -> Message | str:
         return served_problem(job, name)
     if name:
         # A launcher starts what the program's own target can express, and says what that says.
-        problem = target_module(name).TARGET.problem(job)
+        problem = _target(name).problem(job)
         return at_place(name, problem) if problem else ""
     if job.task in SERVING_TASKS:
         return Message("export.part_no_launcher_serving", engine=job.option.layout.engine)
@@ -103,7 +181,9 @@ def stack_of(job: Job) -> ExportStack:
     """The stack of a job. InputError where there is none."""
     if problem := stack_problem(job):
         raise InputError(problem, field="to")
-    found: ExportStack = target_module(stack_name(job)).stack(job)
+    make = _target(stack_name(job)).stack
+    assert make is not None
+    found: ExportStack = make(job)
     image, environment = mirrored_image(found.image, job), {**mirrored_environment(job), **found.environment}
     return dataclasses.replace(found, image=image, environment=environment, program_inside=found.image.startswith(IMAGES_WITH_PROGRAM))
 

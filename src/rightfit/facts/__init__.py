@@ -5,8 +5,7 @@ Nothing is read when this package is imported; each table is read when it is fir
 
 from __future__ import annotations
 
-from rightfit.facts.architectures import models
-from rightfit.facts.corpora import dataset, datasets
+from rightfit.facts.bundled import dataset, datasets, models
 from rightfit.facts.devices import accelerator, accelerators, match_accelerators, named_accelerators, nearest_accelerators
 from rightfit.facts.records import (
     Accelerator,

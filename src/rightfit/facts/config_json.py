@@ -2,15 +2,241 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from rightfit.errors import FileInputError
-from rightfit.facts.config_architecture import architecture_from_config
+from rightfit.facts.config_hooks import EXTRAS, HOOKS, Draft
+from rightfit.facts.config_reader import ConfigReader, families, family_name, family_traits, vision_fields
+from rightfit.facts.parameter_count import count_parameters
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.messages import Message, foreign, system_problem
+
+# ---- From a configuration object to an architecture record with counted parameters.
+
+_TEXT_KEYS = ("text_config", "llm_config", "language_config")
+_GATED_KINDS = frozenset({"swiglu", "geglu"})
+_LAYER_KINDS: Mapping[str, str] = {
+    "full_attention": "full",
+    "attention": "full",
+    "global": "full",
+    "sliding_attention": "sliding",
+    "chunked_attention": "sliding",
+    "local": "sliding",
+    "linear_attention": "linear",
+    "mamba": "linear",
+}
+
+
+def architecture_from_config(config: Mapping[str, Any], *, name: str, label: str, source: str) -> TransformerArchitecture:
+    """The architecture that a config.json describes, its parameters counted from the dimensions.
+
+    `label` names the file in errors. A model type that is not known is read as a Llama-like decoder when it has the keys of one, and
+    `notes` says so; families whose layers the record cannot hold are refused by name.
+    """
+    top = ConfigReader(config, label)
+    text = _text_part(top)
+    model_type = text.text("model_type") or top.text("model_type")
+    _refuse_unreadable(top, model_type)
+    traits = family_traits(family_name(model_type))
+    draft = _draft(text, top, traits or {})
+    draft.fields["notes"] = "" if traits is not None else _unknown_note(model_type)
+    if vision := top.nested("vision_config"):
+        draft.fields.update(vision_fields(vision, top=top, hidden_size=draft.fields["hidden_size"]), kind="vlm")
+    return _finish(draft, name=name, source=source, family=model_type)
+
+
+def _unknown_note(model_type: str) -> str:
+    shown = f"model type {model_type[:40]!r} is not in our table" if model_type else "the file names no model type"
+    return f"{shown}; read as a Llama-like decoder, so its parameter count may be off"
+
+
+def _text_part(top: ConfigReader) -> ConfigReader:
+    for key in _TEXT_KEYS:
+        if inner := top.nested(key):
+            if inner.value("model_type") is None and not inner.defaults:
+                family = family_name(top.text("model_type"))
+                return dataclasses.replace(inner, defaults={"model_type": family, **families()["class_defaults"].get(family, {})})
+            return inner
+    return top
+
+
+def _refuse_unreadable(top: ConfigReader, model_type: str) -> None:
+    for one in (model_type, top.text("model_type")):
+        if reason := families()["refused"].get(one):
+            top.fail(Message("facts.config_unreadable", word=one, problem=reason))
+
+
+def _draft(text: ConfigReader, top: ConfigReader, traits: Mapping[str, Any]) -> Draft:
+    draft = Draft(fields={"kind": traits.get("kind", "decoder")}, extras=list(traits.get("extras", ())))
+    draft.norms_per_layer = traits.get("norms_per_layer", 2)
+    for name in ("mlp_kind", "norm", "learned_positions", "qkv_bias", "attention_out_bias", "mlp_bias", "qk_norm"):
+        draft.fields[name] = text.trait(name, traits)
+    tie_reader = text if text.value("tie_word_embeddings") is not None else top
+    draft.fields["tied_embeddings"] = tie_reader.trait("tied_embeddings", traits)
+    hook = HOOKS.get(traits.get("hook", ""))
+    if hook is not None and hook.before is not None:
+        text = hook.before(text, draft)
+    _read_dimensions(text, draft)
+    _read_experts(text, draft)
+    _read_layers(text, draft, traits)
+    if hook is not None and hook.after is not None:
+        hook.after(text, draft)
+    for extra in draft.extras:
+        draft.other_parameters += EXTRAS[extra](text, draft.fields)
+    return draft
+
+
+def _read_dimensions(text: ConfigReader, draft: Draft) -> None:
+    fields = draft.fields
+    fields["num_layers"] = text.integer("num_layers")
+    fields["hidden_size"] = hidden = text.integer("hidden_size")
+    fields["vocab_size"] = text.integer("vocab_size")
+    fields["max_position"] = text.integer("max_position", default=0)
+    if not draft.without_attention:
+        _read_heads(text, fields)
+    if "intermediate_size" not in fields:
+        plain = fields["mlp_kind"] not in _GATED_KINDS
+        has_experts_only = text.integer("num_experts", default=0, minimum=0) and text.first(families()["keys"]["moe_intermediate_size"])[0]
+        fields["intermediate_size"] = text.integer("intermediate_size", default=4 * hidden if plain else 0 if has_experts_only else None)
+
+
+def _read_heads(text: ConfigReader, fields: dict[str, Any]) -> None:
+    hidden = fields["hidden_size"]
+    fields["num_heads"] = heads = text.integer("num_heads")
+    if "num_kv_heads" not in fields:
+        fields["num_kv_heads"] = text.integer("num_kv_heads", default=heads)
+    if heads % fields["num_kv_heads"]:
+        text.fail(Message("facts.config_kv_heads", given=text.prefix, kv=fields["num_kv_heads"], heads=heads))
+    for field in ("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"):
+        fields[field] = text.integer(field, default=0, minimum=0)
+    if fields["kv_lora_rank"]:
+        _read_latent_heads(text, fields)
+        return
+    fields["head_dim"] = text.integer("head_dim", default=0) or _even_share(text, hidden, heads)
+    fields.update(q_lora_rank=0, qk_nope_head_dim=0, qk_rope_head_dim=0, v_head_dim=0)
+
+
+def _read_latent_heads(text: ConfigReader, fields: dict[str, Any]) -> None:
+    for field in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"):
+        fields[field] = text.integer(field)
+    fields["head_dim"] = fields["qk_nope_head_dim"] + fields["qk_rope_head_dim"]
+
+
+def _even_share(text: ConfigReader, hidden: int, heads: int) -> int:
+    if hidden % heads:
+        text.fail(Message("facts.config_head_dim", given=text.prefix, hidden=hidden, heads=heads))
+    return hidden // heads
+
+
+def _read_experts(text: ConfigReader, draft: Draft) -> None:
+    fields = draft.fields
+    experts = text.integer("num_experts", default=0, minimum=0)
+    if experts <= 1:
+        return
+    size = text.integer("moe_intermediate_size", default=fields["intermediate_size"])
+    if size <= 0:
+        text.fail(Message("facts.config_key_missing", word=f"{text.prefix}moe_intermediate_size"))
+    shared_width = text.integer("shared_expert_size", default=0, minimum=0)
+    shared = -(-shared_width // size) if shared_width else text.integer("num_shared_experts", default=0, minimum=0)
+    kept = text.integer("experts_per_token")
+    if kept > experts:
+        text.fail(Message("facts.config_experts_kept", given=text.prefix, kept=kept, experts=experts))
+    moe_layers = count_moe_layers(text, fields["num_layers"])
+    fields.update(num_experts=experts, experts_per_token=kept, moe_intermediate_size=size, num_shared_experts=shared)
+    fields.update(num_moe_layers=moe_layers, first_dense_layers=text.integer("first_dense_layers", default=0, minimum=0))
+    if moe_layers < fields["num_layers"] and not fields["intermediate_size"]:
+        text.fail(Message("facts.config_key_missing", word=f"{text.prefix}intermediate_size"))
+    fields["intermediate_size"] = fields["intermediate_size"] or size
+    if fields["kind"] == "decoder":
+        fields["kind"] = "moe-decoder"
+
+
+def count_moe_layers(text: ConfigReader, layers: int) -> int:
+    """Layers that hold experts: a list says which, or all after the first dense ones, or every n-th of those."""
+    for key in ("moe_layer_freq", "moe_layers"):
+        if isinstance(listed := text.value(key), list):
+            return min(layers, sum(1 for item in listed if item) if key == "moe_layer_freq" else len(listed))
+    dense = text.integer("first_dense_layers", default=0, minimum=0)
+    every = text.integer("moe_layer_interval", default=text.integer("moe_layer_interval", keys=("moe_layer_freq",), default=1))
+    without = text.value("mlp_only_layers")
+    return max((layers - dense) // every - (len(without) if isinstance(without, list) else 0), 0)
+
+
+def _read_layers(text: ConfigReader, draft: Draft, traits: Mapping[str, Any]) -> None:
+    """How many layers attend fully, within a window, or without attention."""
+    fields = draft.fields
+    layers = fields["num_layers"]
+    window = text.integer("sliding_window", default=0, minimum=0)
+    listed = text.value("layer_types")
+    if listed is not None:
+        counts = _count_layer_types(text, listed, layers)
+    elif draft.without_attention:
+        counts = {"linear": layers}
+    else:
+        sliding = _sliding_layers(text, traits, layers) if window else 0
+        counts = {"full": layers - sliding, "sliding": sliding}
+    fields["num_full_attention_layers"] = counts.get("full", 0)
+    fields["num_sliding_layers"] = counts.get("sliding", 0)
+    fields["num_linear_layers"] = counts.get("linear", 0)
+    fields["sliding_window"] = window if counts.get("sliding") else 0
+
+
+def _count_layer_types(text: ConfigReader, listed: object, layers: int) -> dict[str, int]:
+    if not isinstance(listed, Sequence) or isinstance(listed, str) or len(listed) < layers:
+        text.fail(Message("facts.config_layer_types", given=text.prefix, layers=layers))
+    counts: dict[str, int] = {}
+    for item in listed[:layers]:
+        kind = _LAYER_KINDS.get(item) if isinstance(item, str) else None
+        if kind is None:
+            text.fail(Message("facts.config_layer_type", given=text.prefix, word=str(item)[:40], names=", ".join(_LAYER_KINDS)))
+        counts[kind] = counts.get(kind, 0) + 1
+    return counts
+
+
+def _sliding_layers(text: ConfigReader, traits: Mapping[str, Any], layers: int) -> int:
+    if traits.get("hook") == "windowed":
+        if not text.flag("use_sliding_window", default=False):
+            return 0
+        return max(layers - text.integer("num_layers", keys=("max_window_layers",), default=layers, minimum=0), 0)
+    patterns = ("sliding_window_pattern", "_sliding_window_pattern")
+    every = text.integer("num_layers", keys=patterns, default=traits.get("pattern", 0), minimum=0)
+    return layers - layers // every if every else layers
+
+
+def _attention_kind(fields: Mapping[str, Any]) -> str:
+    if fields.get("num_linear_layers"):
+        return "hybrid-ssm" if fields["num_full_attention_layers"] else "ssm"
+    if fields.get("kv_lora_rank"):
+        return "mla"
+    if fields["num_sliding_layers"] and not fields["num_full_attention_layers"]:
+        return "sliding"
+    if fields["num_kv_heads"] == fields["num_heads"]:
+        return "mha"
+    return "mqa" if fields["num_kv_heads"] == 1 else "gqa"
+
+
+def _finish(draft: Draft, *, name: str, source: str, family: str) -> TransformerArchitecture:
+    fields = draft.fields
+    for absent in ("num_heads", "num_kv_heads", "head_dim"):
+        fields.setdefault(absent, 0)
+    fields["attention_kind"] = _attention_kind(fields)
+    fields["qk_norm_full"] = fields["qk_norm"] == "full"
+    fields["qk_norm"] = bool(fields["qk_norm"])
+    fields.update(params_total=0, params_active=0, params_embedding=0, certainty="config")
+    bare = TransformerArchitecture(name=name, source=source, family=family, **fields)
+    count = count_parameters(
+        bare,
+        norms_per_layer=draft.norms_per_layer,
+        linear_layer_parameters=draft.linear_layer_parameters,
+        other_parameters=draft.other_parameters,
+    )
+    embedding = bare.vocab_size * draft.embedding_width if draft.embedding_width else count.embedding
+    return dataclasses.replace(bare, params_total=count.total, params_active=count.active, params_embedding=embedding)
+
 
 # The largest real config.json files (quantisation maps of every layer) are under 1 MB.
 LARGEST_CONFIG_BYTES = 5_000_000
@@ -96,3 +322,46 @@ def _constant(word: str, label: str) -> NoReturn:
 def _json_type(value: object) -> Message:
     names = {list: "list", str: "string", bool: "flag", int: "number", float: "number"}
     return Message(f"facts.part_json_{names.get(type(value), 'null')}")
+
+
+# ---- The format of quantised checkpoints, as the configuration beside their weights states it.
+
+#: Keys under which publishers describe how weights are stored.
+KEYS = ("quantization_config", "compression_config")
+
+
+def stated_quantization(model: str) -> str:
+    """Words for the format that a local config.json (or a folder with one) states, as in names of checkpoints: "awq", "gptq int8"; else empty."""
+    path = Path(model) if model else None
+    try:
+        if path is None or not path.exists():
+            return ""
+        text = (path / "config.json" if path.is_dir() else path).read_text(encoding="utf-8")
+        found = json.loads(text)
+    except (OSError, ValueError):
+        return ""
+    stated = next((found[key] for key in KEYS if isinstance(found, dict) and isinstance(found.get(key), dict)), None)
+    return quantization_words(stated) if stated else ""
+
+
+def quantization_words(stated: Mapping[str, Any]) -> str:
+    """Words for a `quantization_config`: its method and, where it is not the method's usual one, the width."""
+    method = str(stated.get("quant_method") or stated.get("quant_algo") or "").lower()
+    bits = stated.get("bits") or stated.get("w_bit")
+    if method == "bitsandbytes":
+        return "bnb-4bit" if stated.get("load_in_4bit") else "int8"
+    if method in ("compressed-tensors", "modelopt"):
+        return _grouped(stated)
+    return f"{method} int8" if bits == 8 and method in ("gptq", "awq") else method
+
+
+def _grouped(stated: Mapping[str, Any]) -> str:
+    """Formats that are told for groups of layers: the weights of the first group."""
+    algorithm = str(stated.get("quant_algo") or stated.get("format") or "").lower()
+    groups = stated.get("config_groups")
+    first: Any = next(iter(groups.values()), {}) if isinstance(groups, Mapping) else {}
+    weights = first.get("weights") if isinstance(first, Mapping) else None
+    if isinstance(weights, Mapping):
+        width = f"{weights.get('type')}{weights.get('num_bits')}"
+        return {"float8": "fp8", "float4": "nvfp4", "int8": "int8", "int4": "w4a16"}.get(width, "")
+    return next((word for word in ("nvfp4", "fp8", "w4a16", "int8") if word in algorithm), "")

@@ -8,11 +8,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rightfit.errors import AmbiguousNameError, UnknownNameError
-from rightfit.facts import fuzzy, tables
-from rightfit.facts.constants import constants
+from rightfit.errors import AmbiguousNameError, InputError, RightfitError, UnknownNameError
+from rightfit.facts import tables
 from rightfit.facts.records import Accelerator
-from rightfit.facts.word_tables import senses
+from rightfit.facts.tables import coefficients, constants, senses, table
+from rightfit.messages import Message, at_place
+from rightfit.records import dataclass
+from rightfit.units import parse_count
 
 _MEMORY = re.compile(r"(\d+)g(?:i?b)?")
 _SOCKET = re.compile(r"(sxm|oam)\d?")
@@ -90,7 +92,7 @@ def _covers(name: _Name, record: Accelerator) -> bool:
 def match_accelerators(name: str) -> tuple[str, ...]:
     """Names of all accelerators that a loose name covers: () when none. An exact name covers itself only. A driver's name is taken where no person would mean
     more by it: "NVIDIA H200" covers the NVL card too, although its driver calls that by another name."""
-    text = name.strip()[: fuzzy.LONGEST_NAME]
+    text = name.strip()[: tables.LONGEST_NAME]
     if exact := _exact_names().get(text.casefold()):
         return (exact,)
     if listed := _aliases().get(" ".join(re.findall(r"[a-z0-9.]+", text.casefold()))):
@@ -130,7 +132,7 @@ def nearest_accelerators(name: str, *, count: int = 3) -> tuple[str, ...]:
     """Accelerator names most like `name`, compared with whole names and with what is left of them without memory and form ("A100")."""
     short = {"".join(sorted(_parse(one).series | _parse(one).product)): one for one in accelerators()}
     known = {**short, **{one: one for one in accelerators()}}
-    return tuple(dict.fromkeys(known[text] for text in fuzzy.nearest(name, known, count=3 * count, cutoff=0.3)))[:count]
+    return tuple(dict.fromkeys(known[text] for text in tables.nearest(name, known, count=3 * count, cutoff=0.3)))[:count]
 
 
 def half_card(card: Accelerator, memory_gib: float) -> Accelerator:
@@ -172,3 +174,195 @@ def trains_and_packs(name: str) -> tuple[bool, bool]:
         if re.search(row["match"], name):
             return row["training"] == "1", row["nf4"] == "1"
     return True, True
+
+
+# ---- Released builds of PyTorch, TensorFlow and JAX: which of them runs on an accelerator, beside which processors (facts/data/software_builds.csv).
+
+ARM_HOSTS = ("GH200", "GB200", "GB300", "T4G")
+"""Accelerators that are only rented beside Arm processors."""
+Span = tuple[tuple[int, ...], tuple[int, ...]]
+ANY: Span = ((0,), (99,))
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One released combination. `serves`: compute capabilities (NVIDIA) or architectures (AMD) that it has kernels for; empty without an
+    accelerator."""
+
+    framework: str
+    version: str
+    platform: str
+    cudnn: str
+    vendor: str
+    machine: tuple[str, ...]
+    serves: tuple[str, ...]
+    python: str
+    driver: str
+    index_url: str
+    package: str
+    image: str
+    source: str
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """The version as numbers, to compare."""
+        return tuple(int(part) for part in self.version.split("."))
+
+
+@functools.cache
+def builds() -> tuple[Build, ...]:
+    """Every known combination, the preferred ones of a framework first."""
+    return tuple(
+        Build(**{**row, "machine": tuple(row["machine"].split("|")), "serves": tuple(filter(None, row["serves"].split("|")))})  # type: ignore[arg-type]
+        for row in table("software_builds")
+    )
+
+
+def build_for(name: str, *, framework: str = "pytorch", span: Span = ANY) -> Build | None:
+    """The preferred combination for an accelerator ("" is the processor) among the releases of a span; None where none runs on it."""
+    vendor, kind = ("", "") if not name else _kind(name)
+    machine = machine_of(name)
+    fitting = (build for build in builds() if (build.framework, build.vendor) == (framework, vendor) and machine in build.machine)
+    inside = (build for build in fitting if span[0] <= build.release <= span[1])
+    return next((build for build in inside if not name or any(_runs(kind, served) for served in build.serves)), None)
+
+
+def machine_of(name: str) -> str:
+    """Processors beside which an accelerator is rented, as Linux names them."""
+    return "aarch64" if name.startswith(ARM_HOSTS) else "x86_64"
+
+
+@functools.cache
+def is_unreleased(name: str) -> bool:
+    """Whether an accelerator is only rented beside Arm processors for which nobody releases a build that runs on it."""
+    return name.startswith(ARM_HOSTS) and build_for(name) is None
+
+
+def _kind(name: str) -> tuple[str, str]:
+    """Vendor, and the compute capability or (AMD) architecture of an accelerator."""
+    try:
+        found = accelerator(name)
+    except RightfitError:
+        return "unknown", ""
+    return found.vendor, str(found.compute_capability or found.architecture.split(" ")[0])
+
+
+def _runs(kind: str, served: str) -> bool:
+    """Kernels run on their own capability and on later ones of the same generation (8.6 on 8.9); AMD's on their own architecture."""
+    if not kind[:1].isdigit():
+        return kind == served
+    major, minor = kind.split(".")
+    served_major, served_minor = served.split(".")
+    return major == served_major and int(served_minor) <= int(minor)
+
+
+# ---- Parts of a card: slices that the vendor's placement table allows (MIG), and fractions that programs share in turn.
+
+_RATES = ("memory_bandwidth", "fp32_flops", "tf32_flops", "fp16_flops", "bf16_flops", "fp8_flops", "int8_ops", "int4_ops", "fp4_flops")
+_SPEEDS = tuple(name for name in _RATES if name != "memory_bandwidth")
+_PROFILE = re.compile(r"([1-7])g(?:\.\d+gb)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of a card: `name` of the profile or fraction; its shares of memory (and of its bandwidth) and of arithmetic; how many a card
+    has. `isolated`: whether neighbours cannot slow it down."""
+
+    name: str
+    memory_share: float
+    compute_share: float
+    per_card: int
+    isolated: bool
+    source: str
+
+
+def read_slice(text: str) -> str:
+    """A profile ("3g.40gb", or "3g" for the one of each card) or a fraction ("1/4", "25%", "0.25") as it is kept; InputError else."""
+    word = text.strip().casefold().removeprefix("mig-").removeprefix("mig ")
+    if _PROFILE.fullmatch(word):
+        known = sorted({row["profile"] for row in table("card_slices")})
+        if "." in word and word not in known:
+            of_size = [name for name in known if name.startswith(word.partition(".")[0])]
+            raise InputError(
+                at_place("slice", Message("facts.no_slice", text=text, size=word.partition(".")[0], profiles=", ".join(of_size))),
+                field="slice",
+            )
+        return word
+    share = _fraction(word)
+    if share is None or not 0.0 < share <= 0.5:
+        raise InputError(
+            at_place("slice", Message("facts.slice_unread", text=text)),
+            field="slice",
+        )
+    return f"{share:.6g}"
+
+
+def _fraction(word: str) -> float | None:
+    above, _, below = word.partition("/")
+    try:
+        whole = parse_count(above.removesuffix("%"), example="1/4") / (100.0 if word.endswith("%") else 1.0)
+        return whole / parse_count(below, example="1/4") if below else whole
+    except (InputError, ZeroDivisionError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a slice may begin on a card (`starts`), how many of its `places` it takes: of MIG parts of memory by the vendor's table, of fractions
+    shares that are all alike."""
+
+    starts: tuple[int, ...]
+    size: int
+    places: int
+
+
+@functools.cache
+def placement_of(card: str, text: str) -> Placement | None:
+    """Where a slice may stand on a card; None where its vendor makes none such, or its placements are not known."""
+    part = slice_of(card, text)
+    if part is None:
+        return None
+    if not part.isolated:
+        places = round(1.0 / part.memory_share)
+        return Placement(tuple(range(places)), 1, places) if abs(places * part.memory_share - 1.0) < 1e-6 else None
+    for row in table("slice_placements"):
+        if (
+            row["instances"] == part.name.partition(".")[0]
+            and re.fullmatch(row["cards"], card)
+            and float(row["memory_share"]) == part.memory_share
+        ):
+            return Placement(tuple(map(int, row["starts"].split())), int(row["size"]), int(row["places"]))
+    return None
+
+
+@functools.cache
+def slice_of(card: str, text: str) -> Slice | None:
+    """The slice of an accelerator by name; None where its vendor makes none such."""
+    if _PROFILE.fullmatch(text):
+        rows = (row for row in table("card_slices") if re.fullmatch(row["cards"], card))
+        row = next((row for row in rows if row["profile"] == text or row["profile"].partition(".")[0] == text), None)
+        if row is None:
+            return None
+        return Slice(row["profile"], float(row["memory_share"]), float(row["compute_share"]), int(row["per_card"]), True, row["source"])
+    share, usual = float(text), coefficients("serving_planning")
+    kept = share * (1.0 - usual["shared_card_loss"])
+    return Slice(f"1/{1.0 / share:.3g}", share, kept, int(1.0 / share + 1e-9), False, "time slicing or MPS; serving_planning.toml")
+
+
+def cut(card: Accelerator, part: Slice) -> Accelerator:
+    """The slice as a card of its own: memory and its bandwidth by the share of memory, arithmetic by that of multiprocessors; no link to
+    other slices."""
+    usual = coefficients("serving_planning")
+    rates = {name: getattr(card, name) * part.compute_share for name in _SPEEDS}
+    bandwidth = part.memory_share if part.isolated else part.compute_share
+    return dataclasses.replace(
+        card,
+        name=f"{card.name}/{part.name}",
+        memory_bytes=card.memory_bytes * part.memory_share * (usual["slice_memory"] if part.isolated else 1.0),
+        memory_bandwidth=card.memory_bandwidth * bandwidth,
+        num_sms=max(1, int(card.num_sms * part.compute_share)),
+        l2_bytes=card.l2_bytes * part.memory_share,
+        tdp_w=card.tdp_w * part.compute_share,
+        nvlink_bandwidth=0.0,
+        **rates,
+    )

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from rightfit.errors import InputError, QuantityError
-from rightfit.facts import architectures
+from rightfit.facts import bundled
 from rightfit.facts.parameter_count import count_parameters
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.messages import Message
@@ -218,7 +218,7 @@ def _size_name(count: int) -> str:
 @functools.cache
 def _dense_decoders() -> tuple[TransformerArchitecture, ...]:
     """Bundled decoders with plain attention in every layer and gated feed-forward blocks, published since grouped queries became usual."""
-    records = (architectures.load(entry) for entry in architectures.index() if entry.family == "transformer")
+    records = (bundled.load(entry) for entry in bundled.index() if entry.family == "transformer")
     return tuple(
         one
         for one in records

@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping
 
 from rightfit.errors import RightfitError
-from rightfit.facts.builds import machine_of
-from rightfit.facts.devices import accelerator
+from rightfit.facts.devices import accelerator, machine_of
 from rightfit.facts.records import Accelerator
 from rightfit.facts.tables import table
 from rightfit.records import dataclass

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn
 
 from rightfit.errors import FileInputError, MissingComponentError, NetworkError, RightfitError, UnknownNameError
-from rightfit.facts.config_architecture import architecture_from_config
-from rightfit.facts.config_json import LARGEST_CONFIG_BYTES, parse_config
+from rightfit.facts.config_json import LARGEST_CONFIG_BYTES, architecture_from_config, parse_config
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.messages import Message, foreign
 

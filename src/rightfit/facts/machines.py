@@ -6,9 +6,8 @@ import functools
 import re
 
 from rightfit.facts.devices import accelerators
-from rightfit.facts.pattern_tables import first_match
 from rightfit.facts.records import Accelerator
-from rightfit.facts.tables import filled, table
+from rightfit.facts.tables import filled, first_match, table
 from rightfit.records import dataclass
 
 #: How many times its plain arithmetic a processor does in bf16 a cycle from which on it has matrix units (AMX).

@@ -9,12 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightfit.errors import RightfitError
-from rightfit.facts.constants import constant_group, constants
-from rightfit.facts.pattern_tables import alias, first_match
 from rightfit.facts.records import DiffusionModel, Model, OtherModel, VisionModel
 from rightfit.facts.resolve import model, own_reference
-from rightfit.facts.tables import filled, table
-from rightfit.facts.word_tables import says, shape
+from rightfit.facts.tables import alias, constant_group, constants, filled, first_match, says, shape, table
 from rightfit.records import dataclass
 
 _FIGURES = constants("forward_work")

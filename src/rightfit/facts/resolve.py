@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from rightfit import reach
 from rightfit.errors import AmbiguousNameError, InputError, RightfitError, UnknownNameError
-from rightfit.facts import architectures, fuzzy, tables
-from rightfit.facts.architectures import IndexEntry
+from rightfit.facts import bundled, tables
+from rightfit.facts.bundled import IndexEntry
 from rightfit.facts.records import Model, TransformerArchitecture
 from rightfit.messages import Message
 
@@ -72,10 +72,10 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
     query = text.strip()
     if not query or len(query) > 4096 or "\x00" in query:
         raise UnknownNameError("model", query[:80].replace("\x00", ""), allowed=MODEL_FORMS)
-    if entry := architectures.exact_names().get(query.casefold()):
-        return Resolution(architectures.load(entry), "name" if entry.name == query else "alias", query)
-    if (usual := usual_model(query)) and (entry := architectures.exact_names().get(usual.casefold())):
-        return Resolution(architectures.load(entry), "usual", query)
+    if entry := bundled.exact_names().get(query.casefold()):
+        return Resolution(bundled.load(entry), "name" if entry.name == query else "alias", query)
+    if (usual := usual_model(query)) and (entry := bundled.exact_names().get(usual.casefold())):
+        return Resolution(bundled.load(entry), "usual", query)
     if own_reference(query):
         from rightfit.facts.own.models import own_model
 
@@ -91,7 +91,7 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
     if (size := dimensions.parameter_count(query)) is not None:
         return Resolution(dimensions.typical_architecture(size), "size", query)
     if entry := _loose_entry(query):
-        return Resolution(architectures.load(entry), "spelling", query)
+        return Resolution(bundled.load(entry), "spelling", query)
     if maker := closed_model(query):
         raise InputError(
             Message("facts.closed_model", model=query[:80], maker=maker),
@@ -122,12 +122,12 @@ def hub_repository(text: str, found: Resolution | None) -> str:
     query = text.strip()
     if found and found.how in ("file", "dimensions", "size"):
         return ""
-    entry = architectures.exact_names().get(found.record.name.casefold()) if found else None
+    entry = bundled.exact_names().get(found.record.name.casefold()) if found else None
     asked = query[mark.end() :] if (mark := _HUB_MARKS.match(query)) else query
     if is_repository(asked):
         same = _same_name(asked, entry) if entry and _MODELSCOPE.match(query) else ""
         return _repositories().get(asked.casefold()) or same or asked
-    if entry is None or not _is_path(entry.name) or (_is_path(asked) and asked.casefold() not in architectures.exact_names()):
+    if entry is None or not _is_path(entry.name) or (_is_path(asked) and asked.casefold() not in bundled.exact_names()):
         return ""  # nothing is fetched, or from a folder that is not on this machine
     return _meant(query, entry)
 
@@ -145,7 +145,7 @@ def is_repository(text: str) -> bool:
 @functools.cache
 def _repositories() -> Mapping[str, str]:
     """Every repository of the index as it is written, by its case-folded name."""
-    return {name.casefold(): name for entry in architectures.index() for name in _repositories_of(entry)}
+    return {name.casefold(): name for entry in bundled.index() for name in _repositories_of(entry)}
 
 
 def _repositories_of(entry: IndexEntry) -> list[str]:
@@ -155,19 +155,19 @@ def _repositories_of(entry: IndexEntry) -> list[str]:
 
 def _same_name(asked: str, entry: IndexEntry) -> str:
     """The hub's repository of a checkpoint that ModelScope has under another owner ("LLM-Research/Meta-Llama-3-8B-Instruct")."""
-    wanted = fuzzy.base_name(asked).casefold()
-    return next((name for name in _repositories_of(entry) if fuzzy.base_name(name).casefold() == wanted), "")
+    wanted = tables.base_name(asked).casefold()
+    return next((name for name in _repositories_of(entry) if tables.base_name(name).casefold() == wanted), "")
 
 
 def _meant(query: str, entry: IndexEntry) -> str:
     """The repository of a common name that means `entry`."""
     told = next((row["repository"] for row in tables.table("common_names") if row["name"] == query.casefold()), "")
     known = [] if entry.family == "vision" else _repositories_of(entry)  # image classifiers: owners hold the weights that timm has as well
-    words = fuzzy.tokens(_in_latin(query))
-    named = {name: fuzzy.tokens(fuzzy.base_name(name)) for name in known}
-    wanted, answers = set(fuzzy.without_noise(words)), bool(fuzzy.ANSWERING & set(words))
-    holding = [name for name in known if wanted <= set(fuzzy.without_noise(named[name]))]
-    holding.sort(key=lambda name: (answers and not fuzzy.ANSWERING & set(named[name]), name != entry.name, len(named[name])))
+    words = tables.tokens(_in_latin(query))
+    named = {name: tables.tokens(tables.base_name(name)) for name in known}
+    wanted, answers = set(tables.without_noise(words)), bool(tables.ANSWERING & set(words))
+    holding = [name for name in known if wanted <= set(tables.without_noise(named[name]))]
+    holding.sort(key=lambda name: (answers and not tables.ANSWERING & set(named[name]), name != entry.name, len(named[name])))
     return told or next((name for name in known if named[name] == words), "") or next(iter(holding), entry.name)
 
 
@@ -220,9 +220,9 @@ def _existing_path(query: str) -> Path | None:
 def _spellings() -> Mapping[tuple[str, ...], tuple[IndexEntry, ...]]:
     """Tokens of every name and alias, organisation left out, and the models that have them."""
     found: dict[tuple[str, ...], list[IndexEntry]] = {}
-    for entry in architectures.index():
+    for entry in bundled.index():
         for name in (entry.name, *entry.aliases):
-            known = found.setdefault(fuzzy.tokens(fuzzy.base_name(name)), [])
+            known = found.setdefault(tables.tokens(tables.base_name(name)), [])
             if entry not in known:
                 known.append(entry)
     return {key: tuple(entries) for key, entries in found.items()}
@@ -239,10 +239,10 @@ def _glued_spellings() -> Mapping[str, tuple[IndexEntry, ...]]:
 
 def _loose_entry(query: str) -> IndexEntry | None:
     """The bundled model whose name has the same words; an underscore between digits is a decimal point ("1_8B") or else a blank."""
-    bare = fuzzy.base_name(_in_latin(query))
-    found = _entry_of_words(query, fuzzy.tokens(bare))
+    bare = tables.base_name(_in_latin(query))
+    found = _entry_of_words(query, tables.tokens(bare))
     if found is None and "_" in bare:
-        found = _entry_of_words(query, fuzzy.tokens(bare.replace("_", " ")))
+        found = _entry_of_words(query, tables.tokens(bare.replace("_", " ")))
     return found
 
 
@@ -263,9 +263,9 @@ def _entry_of_words(query: str, words: tuple[str, ...]) -> IndexEntry | None:
         return _only(query, same)
     if glued := _glued_spellings().get("".join(words)):
         return _only(query, glued)
-    wanted = fuzzy.without_noise(words)
+    wanted = tables.without_noise(words)
     holding = [(key, entries) for key, entries in _spellings().items() if set(wanted) <= set(key)]
-    same_core = [entry for key, entries in holding if fuzzy.without_noise(key) == wanted for entry in entries]
+    same_core = [entry for key, entries in holding if tables.without_noise(key) == wanted for entry in entries]
     if same_core:
         return _only(query, same_core)
     if "/" in query or not holding:
@@ -281,13 +281,13 @@ def _only(query: str, entries: Iterable[IndexEntry]) -> IndexEntry:
         return unique[0]
     if len({_shape(entry) for entry in unique[:40]}) > 1:
         raise AmbiguousNameError("model", query, [entry.name for entry in unique])
-    return max(unique, key=lambda entry: getattr(architectures.load(entry), "max_position", 0))
+    return max(unique, key=lambda entry: getattr(bundled.load(entry), "max_position", 0))
 
 
 def _shape(entry: IndexEntry) -> tuple[object, ...]:
     if entry.family != "transformer":
         return (entry.name,)
-    record = architectures.load(entry)
+    record = bundled.load(entry)
     assert isinstance(record, TransformerArchitecture)
     return tuple(getattr(record, name) for name in _SHAPE)
 
@@ -295,14 +295,14 @@ def _shape(entry: IndexEntry) -> tuple[object, ...]:
 @functools.cache
 def _owners(bare: bool) -> Mapping[str, str]:
     """Names and aliases, without their organisation when `bare`, and the model of each."""
-    names = ((text, entry.name) for entry in architectures.index() for text in (entry.name, *entry.aliases))
-    return {fuzzy.base_name(text) if bare else text: name for text, name in names}
+    names = ((text, entry.name) for entry in bundled.index() for text in (entry.name, *entry.aliases))
+    return {tables.base_name(text) if bare else text: name for text, name in names}
 
 
 def nearest_models(text: str, *, count: int = 3) -> tuple[str, ...]:
     """Names of the bundled models most like `text`. An organisation in `text` is not compared: mirrors have many."""
     owners = _owners(bare="/" in text)
-    close = fuzzy.nearest(fuzzy.base_name(text), owners, count=3 * count)
+    close = tables.nearest(tables.base_name(text), owners, count=3 * count)
     return tuple(dict.fromkeys(owners[name] for name in close))[:count]
 
 
@@ -311,13 +311,13 @@ def search_models(query: str = "", kind: str | None = None) -> list[Model]:
 
     `kind` keeps one family of records (transformer, vision, diffusion, other) or one transformer kind (decoder, encoder, vlm ...).
     """
-    words = fuzzy.tokens(query)
-    found = [entry for entry in architectures.index() if _holds(entry, words)]
+    words = tables.tokens(query)
+    found = [entry for entry in bundled.index() if _holds(entry, words)]
     if not found and words:
         names = nearest_models(query, count=10)
-        found = [entry for entry in architectures.index() if entry.name in names]
-    records = (architectures.load(entry) for entry in found if kind not in architectures.FAMILIES or entry.family == kind)
-    return [record for record in records if kind is None or kind in architectures.FAMILIES or getattr(record, "kind", "") == kind]
+        found = [entry for entry in bundled.index() if entry.name in names]
+    records = (bundled.load(entry) for entry in found if kind not in bundled.FAMILIES or entry.family == kind)
+    return [record for record in records if kind is None or kind in bundled.FAMILIES or getattr(record, "kind", "") == kind]
 
 
 def _holds(entry: IndexEntry, words: tuple[str, ...]) -> bool:

@@ -7,10 +7,8 @@ import functools
 import re
 from collections.abc import Mapping
 
-from rightfit.facts.pattern_tables import first_match
 from rightfit.facts.records import DiffusionModel
-from rightfit.facts.tables import filled, table
-from rightfit.facts.word_tables import meaning, says, senses, shape
+from rightfit.facts.tables import filled, first_match, meaning, says, senses, shape, table
 from rightfit.records import dataclass
 
 WORDS = "training"  # table of words

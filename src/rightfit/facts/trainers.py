@@ -10,12 +10,11 @@ import dataclasses
 import functools
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rightfit.facts.constants import constants
-from rightfit.facts.tables import table
-from rightfit.facts.word_tables import meaning, occurs, says, senses, shape
-from rightfit.facts.word_tables import words as word_list
+from rightfit.facts.tables import constants, filled, meaning, occurs, says, senses, shape, table
+from rightfit.facts.tables import words as word_list
 from rightfit.records import dataclass
 
 WORDS = "setup"  # table of words
@@ -436,3 +435,37 @@ def sample_optimizer_bytes(name: str) -> float | None:
 def attends(name: str) -> bool:
     """Whether the name of a model is one of those that are built of attention."""
     return says(SAMPLE_WORDS, "attention_model", name.lower())
+
+
+# ---- Methods of preference and reinforcement tuning: which models and passes each needs beside the trained model, with sources.
+
+
+@dataclass(frozen=True, slots=True)
+class TuningMethod:
+    """One method. A sample of the data gives `sequences` that are trained on (two of a pair, as many as a prompt gets answers). Beside
+    training there are, over the same sequences: `reference` forward passes of a frozen reference, `policy_forwards` of the trained model
+    itself, one of a reward model, one of a value model, which is trained too. `rollout`: an engine writes the answers. `batch`: usual
+    sequences of a step (pairs counted once), `samples`: usual amount of data, called `data_name`."""
+
+    method: str
+    sequences: int
+    reference: int
+    policy_forwards: int
+    reward: bool
+    value: bool
+    rollout: bool
+    batch: int
+    samples: int
+    data_name: str
+    source: str
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether a sample is two answers to one prompt."""
+        return self.sequences == 2 and not self.rollout
+
+
+@functools.cache
+def tuning_methods() -> Mapping[str, TuningMethod]:
+    """Every method by its name in a wish."""
+    return MappingProxyType({row["method"]: filled(TuningMethod, row) for row in table("tuning_methods")})

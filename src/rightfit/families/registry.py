@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from rightfit.errors import UnavailableError
 from rightfit.messages import Message
 from rightfit.search.family import Family
-from rightfit.search.honours import refuse_unheeded
+from rightfit.search.request_checks import refuse_unheeded
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
-    from rightfit.search.found import Found
-    from rightfit.search.honours import Honours
+    from rightfit.search.constraints import Found
+    from rightfit.search.request_checks import Honours
     from rightfit.workload import Workload
 
 

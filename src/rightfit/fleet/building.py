@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rightfit.catalog.quotas import Quota
-from rightfit.catalog.sellers import most_at_once
-from rightfit.fleet.instance import Choice, Demand, Instance, Kind, Layer, Mode, Purchase, Resource, Steady
-from rightfit.fleet.levels import hourly_level, levels_of, on_of
+from rightfit.catalog.sellers import Quota, most_at_once
+from rightfit.fleet.instance import Choice, Demand, Instance, Kind, Layer, Mode, Purchase, Resource, Steady, hourly_level, levels_of, on_of
 from rightfit.fleet.packing import Pool, shared_kinds
 from rightfit.fleet.reading import Fleet, Job, Owned
 from rightfit.fleet.ways import Offer, Way, Ways

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit.fleet.instance import TOLERANCE, Choice, pick_usd
-from rightfit.fleet.placing import host_cards
-from rightfit.fleet.rolling import moves_of
+from rightfit.fleet.result import host_cards, moves_of
 from rightfit.fleet.solver import alone_usd
 from rightfit.units import HOURS_PER_MONTH
 
@@ -271,7 +270,7 @@ def _purchases(plan: FleetPlan) -> list[dict[str, Any]]:
 
 def _use_of(plan: FleetPlan, resource: int, first: int, last: int) -> float:
     """Share of what was bought of a resource that is used within some periods."""
-    from rightfit.fleet.checking import drawn
+    from rightfit.fleet.instance import drawn
 
     bought = [
         sum(
@@ -327,7 +326,7 @@ def _calendar(placements: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _utilisation(plan: FleetPlan) -> list[dict[str, Any]]:
     """What is owned, and what each quota is used for: the share of the horizon's capacity, and the most at once."""
-    from rightfit.fleet.checking import drawn
+    from rightfit.fleet.instance import drawn
 
     instance, used = plan.built.instance, drawn(plan.built.instance, plan.solved.plan)
     found = []

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rightfit.fleet.instance import TOLERANCE, Array, Choice, Demand, Index, Instance, Kind, Picked, Placed, Solution, Steady, solution
+from rightfit.fleet.instance import TOLERANCE, Choice, Demand, Index, Instance, Kind, Picked, Placed, Solution, Steady, solution
+from rightfit.physics.columns import Array
 
 #: (choice, start) of a demand in the order in which they are tried first.
 Preferences = Mapping[int, Sequence[tuple[int, int]]]

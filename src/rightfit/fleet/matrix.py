@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from rightfit.errors import MissingComponentError
-from rightfit.fleet.instance import Array, Instance, Picked, Placed
+from rightfit.fleet.instance import Instance, Picked, Placed
 from rightfit.fleet.listing import job_loads, mode_loads, other_loads, purchase_loads
 from rightfit.messages import Message
+from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search.solver import quiet_highs, solver_module
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rightfit.facts.slices import placement_of, slice_of
+from rightfit.facts.devices import placement_of, slice_of
 from rightfit.fleet.instance import Kind, Layer, Mode, Purchase
 from rightfit.fleet.reading import Fleet
 from rightfit.fleet.ways import Offer, Part, Way, Ways

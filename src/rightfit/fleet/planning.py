@@ -8,23 +8,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rightfit.catalog.quotas import Quota, read_quota
+from rightfit.catalog.sellers import Quota, read_quota
 from rightfit.errors import InputError
-from rightfit.fleet import checking
+from rightfit.fleet import instance
 from rightfit.fleet.building import Builder, parts_of_host
 from rightfit.fleet.document import document
 from rightfit.fleet.futures import futures_of
-from rightfit.fleet.levels import levels_of
+from rightfit.fleet.instance import levels_of
 from rightfit.fleet.matrix import highs
-from rightfit.fleet.own_runs import calibrated
 from rightfit.fleet.packing import SLICES
-from rightfit.fleet.placing import shared_servers
 from rightfit.fleet.reading import Fleet, Owned, read_fleet
 from rightfit.fleet.reasons import reasons_of
-from rightfit.fleet.result import FleetPlan
-from rightfit.fleet.rolling import read_last, rolled, staying
+from rightfit.fleet.result import FleetPlan, read_last, rolled, shared_servers, staying
 from rightfit.fleet.solver import solve
-from rightfit.fleet.ways import Asked, Search, asked, oldest_date, ways_of
+from rightfit.fleet.ways import Asked, Search, asked, calibrated, oldest_date, ways_of
 from rightfit.messages import at_place, line_each
 from rightfit.planner.plan import default_catalog
 from rightfit.search.offers import whole_market
@@ -93,10 +90,10 @@ def plan_fleet(
     quotas = quotas_of(fleet.quota, catalog)
     built = Builder(fleet, ways, quotas=quotas, market=whole_market(catalog), catalog=catalog).built()
     found = FleetPlan(fleet, built, solve(built.instance, seconds=seconds), ways, quotas, last=before, own_runs=told)
-    faults = checking.faults(built.instance, found.solved.plan)
+    faults = instance.faults(built.instance, found.solved.plan)
     assert not faults, faults
     found = dataclasses.replace(found, shared=shared_servers(found))
-    faults = checking.card_faults(found.shared, slices_of(found))
+    faults = instance.card_faults(found.shared, slices_of(found))
     assert not faults, faults
     if reasons:
         found = dataclasses.replace(found, reasons=reasons_of(found, seconds=seconds))

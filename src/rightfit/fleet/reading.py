@@ -12,15 +12,14 @@ from pydantic import BaseModel, ValidationError
 
 from rightfit import units
 from rightfit.errors import InputError, QuantityError, UnknownNameError
-from rightfit.fleet import records
-from rightfit.fleet.records import FleetRecord, JobRecord, OwnedRecord, ServiceRecord
-from rightfit.fleet.sources import MOST_LINES, from_csv, from_text, text_of, too_many
+from rightfit.fleet import sources
+from rightfit.fleet.sources import MOST_LINES, FleetRecord, JobRecord, OwnedRecord, ServiceRecord, from_csv, from_text, text_of, too_many
 from rightfit.messages import Message, did_you_mean, foreign, line_each
 from rightfit.records import dataclass
 from rightfit.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
-from rightfit.workload.money import to_usd
+from rightfit.workload.amounts import to_usd
 from rightfit.workload.options import OPTIONS
-from rightfit.workload.profiles import HOURS, SHAPES, hourly_rates
+from rightfit.workload.traces import HOURS, SHAPES, hourly_rates
 from rightfit.workload.vocabulary import nearest_words
 
 LONGEST_HORIZON_H = 3 * 8760.0
@@ -145,7 +144,7 @@ def _problem(item: Any, where: str) -> InputError:
 def _keys_at(place: Sequence[Any]) -> list[str]:
     """The keys that a part of the file may have."""
     kinds: Mapping[str, type[BaseModel]] = {
-        "jobs": records.JobRecord, "services": records.ServiceRecord, "owned": records.OwnedRecord, "limits": records.LimitRecord,
+        "jobs": sources.JobRecord, "services": sources.ServiceRecord, "owned": sources.OwnedRecord, "limits": sources.LimitRecord,
     }  # fmt: skip
     return list(kinds.get(str(place[0]) if place else "", FleetRecord).model_fields)
 

@@ -281,7 +281,7 @@ def _wider(instance: Instance, rows: Sequence[int], factor: float) -> Instance:
 
 def _needed(plan: FleetPlan, rows: Sequence[int], until: float) -> float | None:
     """A factor of some limits with which everything is placed: what the plan without them takes; None where that does not do either."""
-    from rightfit.fleet.checking import drawn
+    from rightfit.fleet.instance import drawn
 
     open_ = _with_caps(plan.built.instance, rows, lambda caps: caps + _ROOMY)
     found = _again(plan, open_, until)

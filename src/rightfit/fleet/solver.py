@@ -12,9 +12,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rightfit.fleet.instance import TOLERANCE, Array, Choice, Demand, Instance, Placed, Solution, solution
+from rightfit.fleet.instance import TOLERANCE, Choice, Demand, Instance, Placed, Solution, solution
 from rightfit.fleet.listing import earlier, listed, overdrawn
 from rightfit.fleet.matrix import Answer, Matrix, remaining
+from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 
 ALL_COLUMNS, PER_DEMAND, MOST_ROUNDS = 25_000, 4, 60

@@ -14,14 +14,18 @@ import numpy as np
 
 from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError, RightfitError
+from rightfit.measure.evidence import Case, Evidence, case_of, corrections, named
+from rightfit.measure.own_runs import percent
 from rightfit.messages import Message
 from rightfit.records import dataclass
-from rightfit.search.mainland import elsewhere
+from rightfit.search.advice import elsewhere
 from rightfit.search.market import SPOT
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
-    from rightfit.search.found import Found
+    from rightfit.fleet.reading import Fleet
+    from rightfit.search.constraints import Found
+
 
 #: Ways of each way to pay that a job keeps, and regions of one server among them.
 PER_MODE, REGIONS = 20, 3
@@ -143,7 +147,7 @@ def answered(question: Asked, catalog: Catalog | None = None) -> Ways:
     from rightfit.families.registry import settled
     from rightfit.planner.plan import default_catalog, explored
     from rightfit.search.constraints import minimal_blame
-    from rightfit.search.own_model import settle_own_model
+    from rightfit.search.request_checks import settle_own_model
     from rightfit.workload.model import Workload
 
     catalog = catalog or default_catalog()
@@ -248,7 +252,7 @@ def _service(wishes: Mapping[str, Any], question: Asked, catalog: Catalog) -> Wa
     from rightfit.planner.plan import explored
     from rightfit.search.confirm import confirmed
     from rightfit.search.constraints import minimal_blame
-    from rightfit.search.own_model import settle_own_model
+    from rightfit.search.request_checks import settle_own_model
     from rightfit.workload.model import Workload
 
     found: list[Any] = []
@@ -279,7 +283,7 @@ def _parts(wishes: Mapping[str, Any], question: Asked, catalog: Catalog) -> tupl
     from rightfit.families.registry import settled
     from rightfit.planner.plan import explored
     from rightfit.search.confirm import confirmed
-    from rightfit.search.own_model import settle_own_model
+    from rightfit.search.request_checks import settle_own_model
     from rightfit.workload.model import Workload
 
     parts = []
@@ -329,3 +333,41 @@ def _key(found: Any, row: int) -> tuple[str, str, str, int]:
 def oldest_date(age_h: float | None, today: datetime.date) -> str:
     """The date of the oldest price that an age allows; empty where any will do."""
     return (today - datetime.timedelta(hours=age_h)).isoformat() if age_h else ""
+
+
+# ---- Jobs of a fleet as own runs say: the hours of each way, and with them its rent, are moved by what runs of the same job missed.
+
+_TRAINING = (None, "train", "finetune")
+_COLUMNS = ("model", "method", "framework", "precision", "seq_len", "micro_batch")
+
+
+def calibrated(ways: Mapping[str, Ways], fleet: Fleet, evidence: Evidence) -> tuple[dict[str, Ways], dict[str, str]]:
+    """The ways of the jobs with corrected hours and rent, cheapest first, and by how much the first of each job moved ("+12 %").
+
+    Only jobs of a model that a run is of are moved: what other jobs missed says little of a fleet that mixes stacks. Services keep their sizes, as in a plan.
+    """
+    models = {named(row.case).job[0] for row in evidence.of("training-step")}
+    moved, told = dict(ways), {}
+    for job in fleet.jobs:
+        wishes = {**fleet.limits, **job.wishes}
+        found = ways.get(job.name)
+        if found is None or not found.found or wishes.get("task") not in _TRAINING or _job(wishes, found.found[0]).job[0] not in models:
+            continue
+        factors = [one.factor if one else 1.0 for one in corrections(evidence, [_job(wishes, way) for way in found.found])]
+        if all(factor == 1.0 for factor in factors):
+            continue
+        changed = [_stretched(way, factor) for way, factor in zip(found.found, factors, strict=True)]
+        moved[job.name] = dataclasses.replace(found, found=tuple(sorted(changed, key=lambda way: way.total_usd)))
+        told[job.name] = percent(factors[0])
+    return moved, told
+
+
+def _job(wishes: Mapping[str, Any], way: Way) -> Case:
+    row = {name: str(wishes[name]) for name in _COLUMNS if wishes.get(name)}
+    return named(
+        case_of({"micro_batch": "", **row, "gpu": way.accelerator, "n_gpus": f"{way.accelerators * way.servers:g}"}, "step_time_s")
+    )
+
+
+def _stretched(way: Way, factor: float) -> Way:
+    return dataclasses.replace(way, hours=way.hours * factor, servers_usd=way.servers_usd * factor)

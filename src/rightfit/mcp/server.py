@@ -11,12 +11,10 @@ from typing import Any
 
 from rightfit import __version__, reach
 from rightfit.errors import MissingComponentError, RightfitError
-from rightfit.explain.messages import Lang
-from rightfit.explain.plain import plain
-from rightfit.explain.problems import problems_of
-from rightfit.mcp.shelf import QUESTIONS, Question, all_shelves
+from rightfit.explain.messages import plain, problems_of
+from rightfit.mcp.resources import QUESTIONS, Question, all_shelves
 from rightfit.mcp.tools import Tool, all_tools
-from rightfit.messages import Message
+from rightfit.messages import Lang, Message
 from rightfit.workload.fields import settled
 
 _UNSHOWN = frozenset({"anyOf", "title", "minLength", "maxLength"})

@@ -11,15 +11,11 @@ from pydantic import Field
 
 from rightfit import api, lookup
 from rightfit.errors import UnknownNameError
-from rightfit.explain.documents import plan_document, verdict_document
-from rightfit.explain.messages import Lang
-from rightfit.explain.plain import plain
-from rightfit.explain.sheets import estimate_sheet, verdict_sheet
-from rightfit.explain.short import short_sheet
-from rightfit.mcp.brief import KEPT, brief_plan, brief_verdict
-from rightfit.mcp.shelf import option_records
-from rightfit.mcp.texts import sheet_text
-from rightfit.messages import Message
+from rightfit.explain.messages import plain
+from rightfit.explain.sheets import estimate_sheet, short_sheet, verdict_sheet
+from rightfit.explain.voices import plan_document, verdict_document
+from rightfit.mcp.resources import KEPT, brief_plan, brief_verdict, option_records, sheet_text
+from rightfit.messages import Lang, Message
 from rightfit.proof.tables import HIDDEN_COLUMNS
 from rightfit.records import dataclass
 from rightfit.workload.fields import LONGEST_NAME, workload_fields
@@ -206,7 +202,7 @@ def _found(values: Mapping[str, Any]) -> tuple[list[Any], int]:
 
 def _finders(lang: Lang) -> Mapping[str, Callable[[str, Mapping[str, str]], Sequence[Any]]]:
     from rightfit import export
-    from rightfit.search import places as geography
+    from rightfit.search import servers as geography
 
     return {
         "models": lambda query, _: [lookup.model_record(record) for record in api.models(query)],

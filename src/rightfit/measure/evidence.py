@@ -8,15 +8,255 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rightfit.measure import calibration
-from rightfit.measure.likeness import Case, as_cases, case_of
+from rightfit import facts
+from rightfit.measure.readers.item import number
 from rightfit.measure.record import Measured, Run, metrics
 from rightfit.records import dataclass
+
+# ---- What makes two cases alike: the same job, the same server, near in batch and length. Read from the columns of `rightfit predict`.
+#
+# The job is what a user keeps while servers change: the model, how it is trained or which engine serves it, and the precision. The server is the accelerator
+# and how many of them; memory is compared with memory of the same counter only.
+
+Array = NDArray[np.float64]
+
+_TRAINING = ("model", "method", "framework", "precision")
+_SERVING = ("model", "engine", "weights_dtype")
+_SAMPLES = ("task", "model", "framework", "precision")
+_UNITS_OF = {"training-memory": _TRAINING, "training-step": _TRAINING, "samples-step": _SAMPLES, "samples-memory": _SAMPLES}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case: the figure that its metric is of, job, card, number of cards, counter of memory, and log2 of batch and length (0 where not known)."""
+
+    figure: str
+    job: tuple[str, ...]
+    card: str
+    count: str
+    counter: str
+    batch: float
+    length: float
+
+
+def case_of(row: Mapping[str, str], metric: str) -> Case:
+    """The case of a row of cells."""
+    figure = figure_of(row, metric)
+    serving = figure not in _UNITS_OF
+    job = tuple(_plain(name, row.get(name, "")) for name in _UNITS_OF.get(figure, _SERVING))
+    length = (
+        _number(row, "input_tokens") + _number(row, "output_tokens") if serving else _number(row, "seq_len") or _number(row, "image_size")
+    )
+    batch = _number(row, "batch_or_concurrency") if serving else _number(row, "micro_batch") or _number(row, "batch_per_gpu")
+    counter = (row.get("mem_kind") or row.get("counter") or "") if figure.endswith("memory") else ""
+    card, count = row.get("device" if serving else "gpu", ""), row.get("n_devices" if serving else "n_gpus", "")
+    return Case(figure, job, card.strip().casefold(), count.strip(), counter.strip(), _log2(batch), _log2(length))
+
+
+def figure_of(row: Mapping[str, str], metric: str) -> str:
+    """The figure of a metric; memory and rates of training on samples are figures of their own. Empty where a metric is not calibrated."""
+    found = metrics()[metric].figure if metric in metrics() else ""
+    is_samples = "image_size" in row and "micro_batch" not in row and "engine" not in row
+    return found.replace("training-", "samples-") if is_samples and found.startswith("training-") else found
+
+
+def _plain(name: str, text: str) -> str:
+    """The engine without its version: a new version is the same stack, with more doubt."""
+    text = text.strip().casefold()
+    return text.split(" (")[0] if name == "engine" else text
+
+
+def _number(row: Mapping[str, str], name: str) -> float:
+    return number(row.get(name)) or 0.0
+
+
+def _log2(value: float) -> float:
+    return math.log2(value) if value > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """Cases as arrays: codes of job, card and server (a server is of one job), log2 of batch and of length."""
+
+    job: NDArray[np.intp]
+    card: NDArray[np.intp]
+    server: NDArray[np.intp]
+    batch: Array
+    length: Array
+
+    def take(self, index: NDArray[np.intp]) -> Cases:
+        """Cases `index`."""
+        return Cases(self.job[index], self.card[index], self.server[index], self.batch[index], self.length[index])
+
+
+def as_cases(cases: Sequence[Case]) -> Cases:
+    """Cases as arrays whose codes hold among these cases only."""
+    jobs = _codes((case.figure, case.job) for case in cases)
+    cards = _codes((case.job, case.card, case.counter) for case in cases)
+    servers = _codes((case.job, case.card, case.count, case.counter) for case in cases)
+    batch, length = (np.array([getattr(case, name) for case in cases], dtype=np.float64) for name in ("batch", "length"))
+    return Cases(jobs, cards, servers, batch, length)
+
+
+def _codes(keys: Iterable[object]) -> NDArray[np.intp]:
+    known: dict[object, int] = {}
+    return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.intp)
+
+
+# ---- A few measured runs sharpen the prediction of others: a nested normal model of what the prediction misses.
+#
+# For a cost-like figure (step time, ms, bytes; of a rate its inverse) r = log(measured / predicted) is the sum of what the user's stack adds (e), what the job adds
+# (b), what the server adds to that job (s), what wears off with the distance in batch and length (n), and noise (v), all normal with mean 0:
+#
+#     K(i, j) = e^2 + b^2 [same job] + s^2 [same job and server] + n^2 [same job and server] exp(-(|log2 batch ratio| + |log2 length ratio|) / 2)
+#     mean = k' (K + v^2 I)^-1 r,    variance = k(x, x) - k' (K + v^2 I)^-1 k + v^2
+#
+# The corrected cost is predicted exp(mean), a corrected rate predicted exp(-mean). The tails are heavier than normal, so the half-width of an interval is the
+# standard deviation times a factor found on sources left out (conformal). Nothing is fitted when it runs: facts/data/calibration.csv has the five numbers a figure,
+# calibration_widths.csv the factors; `validation/fit_calibration.py` writes both.
+#
+# A figure that is a bound only (out of memory) cuts off the impossible half: it enters as the moments of the truncated normal (Minka, Expectation propagation,
+# UAI 2001). Reference: Rasmussen and Williams, Gaussian processes for machine learning (2006), section 2.2. Known error: sources of published figures stand for
+# users' stacks.
+
+PARTS = ("e", "b", "s", "n", "v")
+#: Residuals are cut here: beyond a factor of 4.5 a row says that something else is wrong.
+MOST_RESIDUAL = 1.5
+#: Rows known of the same job, up to which interval factors are told apart.
+MOST_ROWS = 3
+STEPS = ("same", "batch", "cards", "card")
+
+
+class Law(NamedTuple):
+    """Standard deviations of the parts of r: stack, job, server, nearness, noise."""
+
+    e: float
+    b: float
+    s: float
+    n: float
+    v: float
+
+
+@dataclass(frozen=True, slots=True)
+class Posterior:
+    """What the known rows say of target cases: mean and standard deviation of r, and the mean of each part."""
+
+    mean: Array
+    deviation: Array
+    stack: Array
+    job: Array
+    server: Array
+
+
+@cache
+def laws() -> Mapping[str, Law]:
+    """The five numbers of each figure that can be calibrated."""
+    rows = facts.table("calibration")
+    return {
+        figure: Law(*(float(row["value"]) for part in PARTS for row in rows if (row["figure"], row["part"]) == (figure, part)))
+        for figure in dict.fromkeys(row["figure"] for row in rows)
+    }
+
+
+@cache
+def widths() -> Mapping[tuple[str, int, str], tuple[float, float]]:
+    """Factors of the standard deviation for the 80 % and the 95 % interval by figure, rows known of the job, and kind of step ("all" where few sources tell)."""
+    return {
+        (row["figure"], int(row["rows"]), row["step"]): (float(row["factor80"]), float(row["factor95"]))
+        for row in facts.table("calibration_widths")
+    }
+
+
+@cache
+def worse() -> Mapping[tuple[str, int], float]:
+    """Share of the sources left out that so many own rows of a job made worse, by figure and rows."""
+    return {(row["figure"], int(row["rows"])): float(row["worse"]) for row in facts.table("calibration_widths") if row["step"] == "all"}
+
+
+def width(figure: str, rows: int, step: str) -> tuple[float, float]:
+    """The factors of a figure with so many rows of the job known, for a kind of step."""
+    known = widths()
+    rows = min(max(rows, 1), MOST_ROWS)
+    return known.get((figure, rows, step)) or known[figure, rows, "all"]
+
+
+def parts_of(law: Law, left: Cases, right: Cases) -> tuple[Array, Array, Array]:
+    """Covariances of what the stack, the job, and the server with nearness add, each of shape (left, right)."""
+    same_job = left.job[:, None] == right.job[None]
+    same_server = left.server[:, None] == right.server[None]
+    distance = np.abs(left.batch[:, None] - right.batch[None]) + np.abs(left.length[:, None] - right.length[None])
+    stack = np.full(same_job.shape, law.e**2)
+    return stack, law.b**2 * same_job, same_server * (law.s**2 + law.n**2 * np.exp(-distance / 2.0))
+
+
+def posterior_of(law: Law, known: Cases, residual: Array, target: Cases, *, noise: Array | None = None) -> Posterior:
+    """What rows with `residual` say of `target` cases. `noise` is the variance of each row where it is not the law's v^2."""
+    noise = np.full(len(residual), law.v**2) if noise is None else noise
+    covariance = sum(parts_of(law, known, known)) + np.diag(noise)
+    weights = np.linalg.solve(covariance, np.clip(residual, -MOST_RESIDUAL, MOST_RESIDUAL))
+    stack, job, server = parts_of(law, target, known)
+    cross = stack + job + server
+    prior = law.e**2 + law.b**2 + law.s**2 + law.n**2
+    variance = prior - np.einsum("ij,ji->i", cross, np.linalg.solve(covariance, cross.T)) + law.v**2
+    return Posterior(cross @ weights, np.sqrt(np.maximum(variance, law.v**2)), stack @ weights, job @ weights, server @ weights)
+
+
+def settled(law: Law, known: Cases, residual: Array, bound: Sequence[str]) -> tuple[Array, Array]:
+    """Rows with one-sided ones turned into rows of their own noise: values and variances, as `posterior` takes them."""
+    values, noise = np.clip(residual, -MOST_RESIDUAL, MOST_RESIDUAL).astype(np.float64), np.full(len(residual), law.v**2)
+    two_sided = np.array([index for index, side in enumerate(bound) if not side], dtype=np.intp)
+    for index, side in enumerate(bound):
+        if side:
+            values[index], noise[index] = _one_sided(law, known, values, two_sided, index, side)
+    return values, noise
+
+
+def _one_sided(
+    law: Law, known: Cases, values: Array, told: np.ndarray[tuple[int], np.dtype[np.intp]], index: int, side: str
+) -> tuple[float, float]:
+    """A row and its noise that leave the marginal of row `index` with the moments of its truncated normal."""
+    one = known.take(np.array([index]))
+    found = posterior_of(law, known.take(told), values[told], one) if told.size else None
+    mean = float(found.mean[0]) if found else 0.0
+    variance = float(found.deviation[0] ** 2) if found else sum(value**2 for value in law)
+    cut_mean, cut_variance = truncated(mean, variance, float(values[index]), above=side == ">=")
+    noise = 1.0 / max(1.0 / cut_variance - 1.0 / variance, 1e-9)
+    return noise * (cut_mean / cut_variance - mean / variance), noise + law.v**2
+
+
+def truncated(mean: float, variance: float, limit: float, *, above: bool) -> tuple[float, float]:
+    """Mean and variance of a normal cut to what lies above (or below) `limit`.
+
+    Reference: Johnson, Kotz, Balakrishnan, Continuous univariate distributions 1 (1994), section 10.1.
+    """
+    deviation = math.sqrt(variance)
+    sign = 1.0 if above else -1.0
+    z = sign * (limit - mean) / deviation
+    rest = 0.5 * math.erfc(z / math.sqrt(2.0))
+    if rest < 1e-12:  # far in the tail: all of it lies at the limit
+        return limit, variance * 1e-3
+    ratio = math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi) / rest
+    return mean + sign * deviation * ratio, max(variance * (1.0 + z * ratio - ratio * ratio), variance * 1e-3)
+
+
+def step_kinds(known: Cases, target: Cases) -> list[str]:
+    """How far each target is from what is known: the same set-up, another batch or length, more or fewer of the same cards, or another card."""
+    kinds = []
+    for job, card, server, batch, length in zip(target.job, target.card, target.server, target.batch, target.length, strict=True):
+        here = known.server == server
+        near = here & (known.batch == batch) & (known.length == length)
+        kinds.append(
+            "same" if near.any() else "batch" if here.any() else "cards" if ((known.card == card) & (known.job == job)).any() else "card"
+        )
+    return kinds
+
 
 Predict = Callable[[list[dict[str, str]]], Sequence[Mapping[str, Any]]]
 #: A figure is corrected only where own rows made at most this share of the sources worse (calibration_widths.csv).
@@ -103,7 +343,7 @@ def _figures(run: Run) -> list[Measured]:
 
 
 def _calibrated() -> set[str]:
-    return set(calibration.laws()) | {figure.replace("samples-", "training-") for figure in calibration.laws()}
+    return set(laws()) | {figure.replace("samples-", "training-") for figure in laws()}
 
 
 def named(case: Case) -> Case:
@@ -135,7 +375,7 @@ def _card(text: str) -> str:
 
 def useful(figure: str, rows: int) -> bool:
     """Whether so many own rows of the job made few enough published sources worse."""
-    shares = [share for (name, known), share in calibration.worse().items() if name == figure and known <= max(rows, 1)]
+    shares = [share for (name, known), share in worse().items() if name == figure and known <= max(rows, 1)]
     return bool(shares) and min(shares) <= _MOST_WORSE
 
 
@@ -144,7 +384,7 @@ def corrections(evidence: Evidence, asked: Sequence[Case]) -> list[Correction | 
     found: list[Correction | None] = [None] * len(asked)
     for figure in dict.fromkeys(case.figure for case in asked):
         rows = evidence.of(figure)
-        if figure in calibration.laws() and rows and useful(figure, len(rows)):
+        if figure in laws() and rows and useful(figure, len(rows)):
             index = [i for i, case in enumerate(asked) if case.figure == figure]
             for i, correction in zip(index, _of_figure(figure, rows, [named(asked[i]) for i in index]), strict=True):
                 found[i] = correction
@@ -152,19 +392,19 @@ def corrections(evidence: Evidence, asked: Sequence[Case]) -> list[Correction | 
 
 
 def _of_figure(figure: str, rows: Sequence[Row], asked: Sequence[Case]) -> list[Correction]:
-    law = calibration.laws()[figure]
+    law = laws()[figure]
     targets = [_aligned(case, rows) for case in asked]
     cases = as_cases([*(row.case for row in rows), *targets])
     known, target = cases.take(np.arange(len(rows))), cases.take(np.arange(len(rows), len(rows) + len(targets)))
     residual = np.array([row.residual for row in rows])
-    values, noise = calibration.settled(law, known, residual, [row.bound for row in rows])
-    posterior = calibration.posterior(law, known, values, target, noise=noise)
-    steps = calibration.step_kinds(known, target)
+    values, noise = settled(law, known, residual, [row.bound for row in rows])
+    posterior = posterior_of(law, known, values, target, noise=noise)
+    steps = step_kinds(known, target)
     runs = tuple(dict.fromkeys(row.run for row in rows))
     result = []
     for at, step in enumerate(steps):
         of_job = int(np.sum(known.job == target.job[at]))
-        wide = calibration.width(figure, of_job, step)
+        wide = width(figure, of_job, step)
         deviation = float(posterior.deviation[at])
         one_sided = all(row.bound for row, server in zip(rows, known.server, strict=True) if server == target.server[at])
         result.append(

@@ -11,11 +11,10 @@ from functools import cache
 from pathlib import Path
 
 from rightfit.errors import AmbiguousNameError, FileInputError, NetworkError, RightfitError, UnknownNameError
-from rightfit.facts.fuzzy import nearest
-from rightfit.measure.places import is_there
-from rightfit.measure.readers import prometheus_server
+from rightfit.facts.tables import nearest
+from rightfit.measure.readers import prometheus
 from rightfit.measure.readers.item import MOST_BYTES, Definitions, Item, Reader
-from rightfit.measure.record import Run, read_runs, sealed
+from rightfit.measure.record import Run, is_there, read_runs, sealed
 from rightfit.messages import Message, cause
 
 _TIMEOUT_S = 30
@@ -24,10 +23,10 @@ _TIMEOUT_S = 30
 @cache
 def readers() -> tuple[Reader, ...]:
     """Every reader."""
-    from rightfit.measure.readers import exposition, load_tests, machine_logs, trackers, training_text
+    from rightfit.measure.readers import load_tests, machine_logs, prometheus, trackers, training_text
 
     own = Reader("run-record", _is_record, lambda item, _: read_runs(item.path), special=3)
-    return (own, *load_tests.READERS, *trackers.READERS, *exposition.READERS, *machine_logs.READERS, *training_text.READERS)
+    return (own, *load_tests.READERS, *trackers.READERS, *prometheus.READERS, *machine_logs.READERS, *training_text.READERS)
 
 
 def _is_record(item: Item) -> bool:
@@ -64,8 +63,8 @@ def ingest(path: str | Path, kind: str = "", definitions: Definitions | None = N
     text = str(path)
     definitions = definitions or Definitions()
     if text.startswith(("http://", "https://")):
-        if kind == prometheus_server.KIND or (not kind and prometheus_server.is_server(text)):
-            return [_with_setup(run, definitions) for run in prometheus_server.runs_of_server(text, definitions)]
+        if kind == prometheus.KIND or (not kind and prometheus.is_server(text)):
+            return [_with_setup(run, definitions) for run in prometheus.runs_of_server(text, definitions)]
         return [_with_setup(run, definitions) for run in _fetched(text, kind, definitions)]
     place = Path(path)
     if not is_there(place):
@@ -112,7 +111,7 @@ def _fetched(address: str, kind: str, definitions: Definitions) -> list[Run]:
             content = answer.read(MOST_BYTES)
     except (OSError, ValueError, urllib.error.URLError) as error:
         reason = getattr(error, "reason", error)
-        raise NetworkError(Message("problems.cannot_read", name=prometheus_server.shown(address), error=reason)) from None
+        raise NetworkError(Message("problems.cannot_read", name=prometheus.shown(address), error=reason)) from None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "answer"
         path.write_bytes(content)

@@ -7,10 +7,13 @@ commands and addresses before a record is made.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
+import os
 import re
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -21,10 +24,57 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rightfit import facts
-from rightfit.errors import FileInputError, UnknownNameError
-from rightfit.facts.fuzzy import nearest
-from rightfit.measure.places import is_folder
+from rightfit.errors import FileInputError, UnavailableError, UnknownNameError
+from rightfit.facts.tables import nearest
 from rightfit.messages import Message, at_place, cause, foreign, system_problem
+
+# ---- Whether there is something at a place that a user named: a name that no file system takes is a place where nothing is, not a fault.
+
+
+def is_there(path: str | Path) -> bool:
+    """Whether a file or folder is there."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # too long, or with a zero byte
+        return False
+
+
+def is_folder(path: str | Path) -> bool:
+    """Whether a folder is there."""
+    return is_there(path) and Path(path).is_dir()
+
+
+# ---- Files of records: written whole or not at all.
+
+
+def write_whole(path: str | Path, text: str) -> None:
+    """Write beside, then rename, so that no reader ever sees half a file. Raises UnavailableError (no right, full disk)."""
+    place = Path(path)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            Path(name).replace(place)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as error:
+        raise UnavailableError(Message("problems.cannot_write", name=place, error=system_problem(error))) from None
+
+
+# ---- Columns that describe the set-up of a run: those that `rightfit predict` reads and that say what ran, without name, metric and what was measured.
+
+_NOT_SETUP = frozenset(("id", "metric", "measured", "date"))
+
+
+@cache
+def setup_columns() -> tuple[str, ...]:
+    """Every such column once."""
+    return tuple(dict.fromkeys(row["column"] for row in facts.table("case_columns") if row["column"] not in _NOT_SETUP))
+
 
 SCHEMA_VERSION = 1
 #: Points that a series may keep.

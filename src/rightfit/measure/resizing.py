@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
-from rightfit.facts.constants import constant_group
-from rightfit.measure import calibration
+from rightfit.facts.tables import constant_group
+from rightfit.measure import evidence
 from rightfit.measure.evidence import Predict
 from rightfit.measure.record import Run
 from rightfit.records import dataclass
@@ -239,7 +239,7 @@ def next_test(options: Sequence[Option], runs: Sequence[Run]) -> Test | None:
     if len(timed) < 2:
         return None
     best = timed[0]
-    law = calibration.laws()["training-step"]
+    law = evidence.laws()["training-step"]
     deviation = math.sqrt(law.s**2 + law.n**2 + law.v**2)
     worth = [
         (test.expected_saving_usd - test.usd, test)
@@ -253,7 +253,7 @@ def next_test(options: Sequence[Option], runs: Sequence[Run]) -> Test | None:
 
 def _next_load_test(options: Sequence[Option], runs: Sequence[Run]) -> Test | None:
     """A load test of one server: what it would tell is how many of them the load needs, in whole servers. Where one is enough it cannot tell of fewer."""
-    rule, law = constant_group("measure", "resize"), calibration.laws()["serving-throughput"]
+    rule, law = constant_group("measure", "resize"), evidence.laws()["serving-throughput"]
     deviation = math.sqrt(law.s**2 + law.n**2 + law.v**2)
     seconds = rule["test_setup"] + rule["test_load"]
     worth = []

@@ -2,10 +2,75 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Literal
 
-from rightfit.messages.catalogs import Lang, sentence
+# ---- The catalogs: `locale/<language>/LC_MESSAGES/<room>.po`, in the form of gettext, whose entries are keys. A package brings them compiled (`.mo`); in a
+# checkout they are compiled when they are first read and whenever they have changed.
+
+Lang = Literal["en", "zh"]
+LANGS: tuple[Lang, ...] = ("en", "zh")
+
+LOCALE = Path(__file__).with_name("locale")
+
+
+@cache
+def rooms() -> tuple[str, ...]:
+    """The rooms that have a catalog."""
+    return tuple(sorted({path.stem for path in (LOCALE / "en" / "LC_MESSAGES").iterdir() if path.suffix in (".po", ".mo")}))
+
+
+def sentence(key: str, lang: Lang) -> str:
+    """The text of a key with the places of its fields; the key itself where the catalog lacks it, as gettext does: tests find those."""
+    room, _, name = key.partition(".")
+    return catalog(room, lang).get(name, key)
+
+
+def has(key: str) -> bool:
+    """Whether the catalogs hold a key."""
+    room, _, name = key.partition(".")
+    return room in rooms() and name in catalog(room, "en")
+
+
+@cache
+def catalog(room: str, lang: Lang) -> dict[str, str]:
+    """The sentences of a room in one language."""
+    import gettext
+
+    path = LOCALE / lang / "LC_MESSAGES" / f"{room}.mo"
+    read = gettext.GNUTranslations(io.BytesIO(_compiled(path)))
+    return {key: text for key, text in read._catalog.items() if key}  # type: ignore[attr-defined]  # the only way to tell a key that is missing
+
+
+def _compiled(path: Path) -> bytes:
+    source = path.with_suffix(".po")
+    with contextlib.suppress(OSError):
+        if not source.exists() or path.stat().st_mtime_ns >= source.stat().st_mtime_ns:
+            return path.read_bytes()
+    content = compiled(source.read_bytes())
+    draft = path.with_suffix(f".{os.getpid()}.part")
+    with contextlib.suppress(OSError):  # a folder that cannot be written costs time, never an answer
+        draft.write_bytes(content)
+        draft.replace(path)
+    return content
+
+
+def compiled(source: bytes) -> bytes:
+    """A catalog as programs read it; what is wrong with it is raised."""
+    from babel.messages.mofile import write_mo
+    from babel.messages.pofile import read_po
+
+    result = io.BytesIO()
+    write_mo(result, read_po(io.BytesIO(source), abort_invalid=True))
+    return result.getvalue()
+
 
 # Compiled on use by re, which keeps them: an English answer needs none.
 _HAN_LATIN = r"([\u4e00-\u9fff])([A-Za-z0-9$¥<>])"
@@ -133,3 +198,78 @@ def without_place(message: Message | str, place: str | None) -> Message | str:
     """A message without the option that it is about before it, for a place that names it too."""
     inner = message.fields["error"] if isinstance(message, Message) and message.key == _AT and message.fields["place"] == place else message
     return inner if isinstance(inner, Message) else str(inner)
+
+
+# ---- What other programs say, in our languages: readers of files, databases, checks of values. They raise text alone, without a code, so that it is found among
+# those that `others.po` has.
+
+_FIELD = re.compile(r"\{(\w+)\}")
+#: A field that is another text of the same program.
+_INNER = frozenset(("problem", "why"))
+
+_WORDS = "'.+"
+#: What the system says, by its number.
+_SYSTEM: Mapping[int, str] = {
+    errno.ENOENT: "no_file",
+    errno.EISDIR: "folder",
+    errno.ENOTDIR: "not_folder",
+    errno.EACCES: "denied",
+    errno.ENOSPC: "full",
+    errno.EEXIST: "there",
+    errno.EROFS: "read_only",
+    errno.ENAMETOOLONG: "too_long",
+    errno.ECONNREFUSED: "connection_refused",
+    errno.ECONNRESET: "connection_reset",
+    errno.ENETUNREACH: "network_unreachable",
+    errno.EHOSTUNREACH: "no_route",
+    errno.ETIMEDOUT: "timed_out_os",
+    errno.ENOEXEC: "exec_format",
+}
+
+
+def system_problem(error: BaseException, *, lower: bool = False) -> Message | str:
+    """What the system says of a file or an address, without its number and name; `lower` in small letters."""
+    own = str(getattr(error, "strerror", None) or error)
+    key = _SYSTEM.get(getattr(error, "errno", None) or 0)
+    if key is None or not isinstance(error, OSError):
+        return foreign(own.lower() if lower else own)
+    return Message(f"others.{key}{'_lower' if lower else ''}")
+
+
+def cause(error: BaseException) -> Message | str:
+    """What an exception says: its message where it is ours, else the words for what the system or another program says, as far as there are some."""
+    own = getattr(error, "message", None)
+    if isinstance(own, Message):
+        return own
+    if isinstance(error, OSError) and error.errno is not None and error.strerror and not error.filename2:
+        alone = Message("others.os_error", number=error.errno, why=system_problem(error))
+        return alone if error.filename is None else Message("others.os_error_of_file", **alone.fields, path=repr(error.filename))
+    return foreign(str(error))
+
+
+def foreign(text: str) -> Message | str:
+    """The message of another program's text; the text itself where it is not known."""
+    found = ((key, match.groupdict()) for key, pattern in _patterns() if (match := pattern.fullmatch(text)))
+    key, fields = next(found, ("", {}))
+    return Message(key, **{name: _field(name, part) for name, part in fields.items()}) if key else text
+
+
+def _field(name: str, text: str) -> Message | str:
+    """A field of another program's text: a text of its own, or a list of words."""
+    if name in _INNER:
+        return foreign(text)
+    first, is_list, last = text.rpartition(" or ") if name == "words" else (text, "", "")
+    return either((first, last)) if is_list else text
+
+
+@cache
+def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """The texts as patterns, those with most words of their own first."""
+    texts = sorted(catalog("others", "en").items(), key=lambda one: -len(_FIELD.sub("", one[1])))
+    return tuple((f"others.{key}", re.compile(_pattern(text), re.DOTALL)) for key, text in texts)
+
+
+def _pattern(text: str) -> str:
+    """A text with places as a pattern. Words that a value must be among stand in quotes."""
+    plain = re.escape(text).replace(r"\{", "{").replace(r"\}", "}")
+    return _FIELD.sub(lambda found: f"(?P<{found[1]}>{_WORDS if found[1] == 'words' else '.+?'})", plain)

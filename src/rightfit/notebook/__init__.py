@@ -12,7 +12,7 @@ from rightfit.errors import MissingComponentError
 from rightfit.messages import Message
 
 if TYPE_CHECKING:
-    from rightfit.explain.messages import Lang
+    from rightfit.messages import Lang
     from rightfit.search.answer import Plan
 
 MISSING = Message("rest.notebook_needs")
@@ -22,7 +22,7 @@ def form(*, lang: Lang | None = None, **wishes: str) -> Any:
     """The form, filled with what is given (options of a workload as text), and answered at once where that is a wish."""
     _check()
     from rightfit.explain.messages import default_lang
-    from rightfit.notebook.asking import PlanForm
+    from rightfit.notebook.widgets import PlanForm
 
     return PlanForm(wishes, lang or default_lang())
 
@@ -31,7 +31,7 @@ def chart(plan: Plan, kind: str = "offers", *, lang: Lang | None = None) -> Any:
     """A chart of a plan; InputError for a kind that does not exist."""
     _check()
     from rightfit.explain.messages import default_lang
-    from rightfit.notebook.drawing import chart_of
+    from rightfit.notebook.widgets import chart_of
 
     return chart_of(plan, kind, lang or default_lang())
 

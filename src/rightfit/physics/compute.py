@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from rightfit.physics import memory_bound, parameters
-from rightfit.physics.attention import attention_s
+from rightfit.physics import operators, transformer
 from rightfit.physics.columns import Array, Columns, DeviceColumns, Dtype, Method, ModelColumns, Recompute, SetupColumns, ShardStage, column
-from rightfit.physics.flops import Matmul, head_matmul, layer_matmuls, trains_weights
-from rightfit.physics.gemm import dtype_bytes, effective_dtype, gemm_s, multiprocessors, sustained_flops
-from rightfit.physics.rates import RateColumns
+from rightfit.physics.operators import RateColumns, attention_s, dtype_bytes, effective_dtype, gemm_s, multiprocessors, sustained_flops
+from rightfit.physics.transformer import Matmul, head_matmul, layer_matmuls, trains_weights
 from rightfit.records import dataclass
 
 
@@ -85,7 +83,7 @@ def _products(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, r
     head_rate = sustained_flops(half, device, rates)
     items = [*layer_matmuls(model), head_matmul(model)]
     common: dict[str, Any] = {
-        "bandwidth": memory_bound.achieved_bandwidth(device, rates),
+        "bandwidth": operators.achieved_bandwidth(device, rates),
         "num_sms": multiprocessors(device, rates),
         "ramp_k": rates.ramp_k,
         "tile_reuse": (np.ones(1), rates.square_tile_reuse, rates.small_tile_reuse),
@@ -112,7 +110,7 @@ def _products(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, r
 
 def _adapter_widths(model: ModelColumns, setup: SetupColumns) -> Array:
     """Inputs plus outputs of the adapters that one token passes through: all dense ones, `experts_per_token` copies of routed ones."""
-    return parameters.adapter_parameters(
+    return transformer.adapter_parameters(
         model.replace(num_experts=np.minimum(model.experts_per_token, model.num_experts)),
         rank=np.ones(1),
         query=setup.adapter_on_query,
@@ -128,7 +126,7 @@ def _adapters(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, r
     """Forward and backward seconds of low-rank adapters: thin products that move their inputs and outputs through memory."""
     widths = _adapter_widths(model, setup) / setup.tensor
     passes = rates.adapter_passes + 2.0 * (setup.adapter_dropout > 0) + 2.0 * (setup.method == Method.DORA)
-    moved = tokens * widths * passes * setup.activation_bytes / memory_bound.achieved_bandwidth(device, rates)
+    moved = tokens * widths * passes * setup.activation_bytes / operators.achieved_bandwidth(device, rates)
     low_rank = setup.adapter_rank > 0
     return np.where(low_rank, moved, 0.0), np.where(low_rank, 2.0 * moved, 0.0)
 
@@ -138,7 +136,7 @@ def _fp8_casts(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, 
     width = model.num_layers * (3.0 * model.hidden_size + model.intermediate_size / setup.tensor)
     moved = tokens * width * rates.fp8_overhead_passes * 2.0
     is_fp8 = effective_dtype(device, setup.compute_dtype) == Dtype.FP8
-    return np.where(is_fp8, moved / memory_bound.achieved_bandwidth(device, rates), 0.0)
+    return np.where(is_fp8, moved / operators.achieved_bandwidth(device, rates), 0.0)
 
 
 def _vision_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> Array:
@@ -164,11 +162,11 @@ def compute_times(model: ModelColumns, setup: SetupColumns, device: DeviceColumn
     products = _products(model, setup, device, rates)
     attention = attention_s(model, setup, device, rates)
     vision = _vision_s(model, setup, device, rates)
-    casts = memory_bound.weight_cast_s(model, setup, device, rates)
-    moved = memory_bound.layers_forward_s(model, setup, device, rates, tokens=tokens)
+    casts = operators.weight_cast_s(model, setup, device, rates)
+    moved = operators.layers_forward_s(model, setup, device, rates, tokens=tokens)
     moved_forward = moved + casts + _fp8_casts(model, setup, device, rates, tokens)
     moved_backward = moved * rates.backward_passes + casts * trains_weights(setup) + _fp8_casts(model, setup, device, rates, tokens)
-    expand = memory_bound.dequantise_s(model, setup, device, rates)
+    expand = operators.dequantise_s(model, setup, device, rates)
     adapter_forward, adapter_backward = _adapters(model, setup, device, rates, tokens)
     gemm_forward = products.forward + vision
     gemm_backward = products.input_gradient + vision + trains_weights(setup) * products.weight_gradient
@@ -184,7 +182,7 @@ def compute_times(model: ModelColumns, setup: SetupColumns, device: DeviceColumn
         recompute_s=again,
         dequantise_s=2.0 * expand,
         adapter_s=adapter_forward + adapter_backward,
-        head_s=products.head_forward + products.head_backward + memory_bound.loss_s(model, setup, device, rates, tokens=tokens),
+        head_s=products.head_forward + products.head_backward + operators.loss_s(model, setup, device, rates, tokens=tokens),
         forward_s=forward,
         backward_s=gemm_backward + attention.backward_s + moved_backward + expand + adapter_backward + again,
         host_forward_s=host_forward,

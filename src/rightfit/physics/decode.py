@@ -5,6 +5,11 @@ collectives (Pope et al., Efficiently Scaling Transformer Inference, 2022). Know
 for stacks of many small kernels whose launches overlap with the device only in part.
 
 Source: Pope et al. 2022, Williams et al. 2009 (roofline); docs/decisions/serving-physics.md.
+
+Speculative decoding: a cheap draft proposes tokens, the model checks them in one step.
+
+Source: Leviathan et al., Fast Inference from Transformers via Speculative Decoding, ICML 2023; Chen et al., Accelerating Large Language
+Model Decoding with Speculative Sampling, 2023.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ import functools
 
 import numpy as np
 
-from rightfit.physics import parameters, serving_memory
+from rightfit.physics import serving_columns, transformer
 from rightfit.physics.columns import Array, DeviceColumns, IntraKind, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Math, ServeColumns, ServeRates
 from rightfit.records import dataclass
@@ -157,8 +162,8 @@ def decode_times(
     local = np.maximum(rows / serve.attention_data, 1.0)
     layers = model.num_layers
     product = functools.partial(product_s, serve=serve, device=device, rates=rates)
-    attention_params = serving_memory.attention_layer_parameters(model) / serve.tensor
-    dense = serving_memory.dense_layer_parameters(model) / (serve.tensor * serve.attention_data)
+    attention_params = serving_columns.attention_layer_parameters(model) / serve.tensor
+    dense = serving_columns.dense_layer_parameters(model) / (serve.tensor * serve.attention_data)
     weights = product(
         parameters_read=attention_params,
         parameters_used=attention_params,
@@ -170,7 +175,7 @@ def decode_times(
         parameters_used=dense,
         weight_bytes=serve.linear_bytes,
         rows=rows,
-        num_products=2.0 * (layers - parameters.num_moe_layers(model)),
+        num_products=2.0 * (layers - transformer.num_moe_layers(model)),
     )
     head_params = model.vocab_size * model.hidden_size / serve.tensor
     head = product(
@@ -200,12 +205,12 @@ def step_s(times: DecodeTimes, model: ModelColumns, serve: ServeColumns, rates: 
     launch = np.where(beyond, np.maximum(rates.ungraphed_s, rates.launch_s), rates.launch_s) * launch_factor(serve, rates)
     extra = extra_kernels_s(model, rates)
     device = times.step - times.host - extra
-    experts = parameters.num_moe_layers(model) * rates.moe_launch_s
+    experts = transformer.num_moe_layers(model) * rates.moe_launch_s
     return np.maximum(device, launch * model.num_layers) + extra + experts + times.host
 
 
 def _experts_s(model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates, *, rows: Array) -> Array:
-    experts = parameters.routed_expert_parameters(model) / (serve.tensor * serve.attention_data)
+    experts = transformer.routed_expert_parameters(model) / (serve.tensor * serve.attention_data)
     share = touched_experts(model, rows, rates.expert_skew)
     used = experts * np.where(model.num_experts > 0, model.experts_per_token / np.maximum(model.num_experts, 1.0), 0.0)
     seconds = product_s(
@@ -213,7 +218,7 @@ def _experts_s(model: ModelColumns, serve: ServeColumns, device: DeviceColumns, 
         parameters_used=used,
         weight_bytes=serve.expert_bytes,
         rows=rows,
-        num_products=2.0 * parameters.num_moe_layers(model),
+        num_products=2.0 * transformer.num_moe_layers(model),
         serve=serve,
         device=device,
         rates=rates,
@@ -239,18 +244,18 @@ def attention_s(
     `rows` [sequences] with one new token each, `context` [tokens] of each -> [s]. Known error: the time of a kernel that reads little is not here but
     in `layer_s`: docs/accuracy/kernels.md.
     """
-    cache = serving_memory.attended_tokens(model, context) * serving_memory.kv_bytes_per_token_layer(model, serve.kv_bytes)
-    share = serving_memory.kv_replication(model, serve) / (serve.tensor * serve.attention_data)
+    cache = serving_columns.attended_tokens(model, context) * serving_columns.kv_bytes_per_token_layer(model, serve.kv_bytes)
+    share = serving_columns.kv_replication(model, serve) / (serve.tensor * serve.attention_data)
     repeats = rates.repeat_passes * np.maximum(model.num_heads / np.maximum(model.num_kv_heads, 1.0) - 1.0, 0.0)
     traffic = (
         rows
         * cache
         * share
-        * (1.0 + rates.cache_passes + np.where(parameters.is_mla(model), 0.0, repeats))
+        * (1.0 + rates.cache_passes + np.where(transformer.is_mla(model), 0.0, repeats))
         / (device.memory_bandwidth * rates.attention_stream)
     )
-    width = np.where(parameters.is_mla(model), 2.0 * model.kv_lora_rank + model.qk_rope_head_dim, 0.0)
-    flops = 2.0 * rows * serving_memory.attended_tokens(model, context) * model.num_heads * width / (serve.tensor * serve.attention_data)
+    width = np.where(transformer.is_mla(model), 2.0 * model.kv_lora_rank + model.qk_rope_head_dim, 0.0)
+    flops = 2.0 * rows * serving_columns.attended_tokens(model, context) * model.num_heads * width / (serve.tensor * serve.attention_data)
     peak = peak_ops(device, np.full(1, float(Math.BF16)), rates)
     return soft_max(traffic, flops / (peak * rates.flash_fraction), sharpness=rates.sharpness)
 
@@ -302,7 +307,7 @@ def layers_collective_s(model: ModelColumns, serve: ServeColumns, links: LinkCol
     copies = np.minimum(np.maximum(model.experts_per_token, 1.0), ranks) * (ranks - 1.0) / ranks
     link = group_link(serve, links, rates)
     exchange = 2.0 * rates.all_reduce_s * np.log2(np.maximum(ranks, 2.0)) + 3.0 * local * copies / link / serve.tensor
-    moe = parameters.num_moe_layers(model)
+    moe = transformer.num_moe_layers(model)
     exchanged = (2.0 * model.num_layers - moe) * reduce_s(local * 2.0, own, links, rates) + moe * exchange
     return np.where((serve.attention_data > 1.0) & (model.num_experts > 0), exchanged, reduced)
 
@@ -314,11 +319,41 @@ def launch_factor(serve: ServeColumns, rates: ServeRates) -> Array:
 
 def extra_kernels_s(model: ModelColumns, rates: ServeRates) -> Array:
     """Time of the small kernels that MLA, mixtures of experts, linear attention and the indexer of sparse attention add -> [s]."""
-    mla = np.where(parameters.is_mla(model), model.num_layers, 0.0) * rates.mla_layer_s
+    mla = np.where(transformer.is_mla(model), model.num_layers, 0.0) * rates.mla_layer_s
     others = model.num_linear_layers * rates.linear_layer_s + model.num_index_layers * rates.index_layer_s
-    return mla + parameters.num_moe_layers(model) * rates.moe_layer_s + others
+    return mla + transformer.num_moe_layers(model) * rates.moe_layer_s + others
 
 
 def gaps_s(model: ModelColumns, rates: ServeRates) -> Array:
     """Time between kernels on the device in all layers -> [s]."""
     return model.num_layers * rates.layer_s + extra_kernels_s(model, rates)
+
+
+def expected_tokens(acceptance: Array, *, drafted: Array) -> Array:
+    """Tokens that one step yields in the mean.
+
+    `acceptance` [1] probability that a drafted token is accepted, the same for each, `drafted` [tokens] in a step -> [tokens], 1 to drafted
+    + 1.
+    (1 - a^(k + 1)) / (1 - a), Leviathan et al. (2023) equation 1; k + 1 where a = 1. Example: a = 0.8, k = 4: 3.36.
+    Known error: acceptance falls along the draft and differs between requests (Jensen): up to 10 % too many for k above 4.
+
+    Source: Leviathan et al., Fast Inference from Transformers via Speculative Decoding, ICML 2023; Chen et al., Accelerating Large
+    Language Model Decoding with Speculative Sampling, 2023.
+    """
+    acceptance, drafted = np.broadcast_arrays(np.asarray(acceptance, dtype=np.float64), np.asarray(drafted, dtype=np.float64))
+    sure = acceptance >= 1.0 - 1e-12
+    rest = np.where(sure, 1.0, 1.0 - acceptance)
+    return np.where(sure, drafted + 1.0, (1.0 - acceptance ** (drafted + 1.0)) / rest)
+
+
+def token_s(verify_s: Array, *, draft_s: Array, drafted: Array, acceptance: Array) -> Array:
+    """Seconds per token that is kept: (verify + k x draft) / expected tokens.
+
+    `verify_s` [s] of a step of the model over the drafted tokens and one more of each sequence, `draft_s` [s] of one step of the draft (0
+    for n-grams), `drafted` [tokens], `acceptance` [1] -> [s].
+    Theorem 3.8 of Leviathan et al. (2023) without their assumption that checking k + 1 tokens takes as long as one.
+
+    Source: Leviathan et al., Fast Inference from Transformers via Speculative Decoding, ICML 2023; Chen et al., Accelerating Large
+    Language Model Decoding with Speculative Sampling, 2023.
+    """
+    return np.asarray((verify_s + drafted * draft_s) / expected_tokens(acceptance, drafted=drafted))

@@ -3,6 +3,10 @@
 Known error: 10-15 % for prompts over a thousand tokens on graph engines; short prompts are bound by launches and the engine's fixed cost.
 
 Source: Pope et al. 2022, Agrawal et al. 2024 (Sarathi-Serve) for pieces; docs/decisions/serving-physics.md.
+
+Work of a vision tower before a prompt: images as patches through a transformer that is not causal.
+
+Source: Dosovitskiy et al. 2021 (ViT); Kaplan et al. 2020 for two operations a parameter and position.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import functools
 
 import numpy as np
 
-from rightfit.physics import parameters, serving_memory
+from rightfit.physics import serving_columns, transformer
 from rightfit.physics.columns import Array, DeviceColumns, Dtype, LinkColumns, ModelColumns
 from rightfit.physics.decode import (
     expert_groups,
@@ -55,8 +59,8 @@ def attention_flops(model: ModelColumns, *, prompt: Array) -> Array:
     key = np.maximum(model.head_dim, model.qk_nope_head_dim + model.qk_rope_head_dim)
     value = np.where(model.v_head_dim > 0, model.v_head_dim, model.head_dim)
     window = np.where(model.sliding_window > 0, np.minimum(model.sliding_window, prompt), prompt)
-    windowed = serving_memory.sliding_layers(model)
-    full = np.maximum(np.minimum(serving_memory.attention_layers(model), model.num_layers - windowed), 0.0)
+    windowed = serving_columns.sliding_layers(model)
+    full = np.maximum(np.minimum(serving_columns.attention_layers(model), model.num_layers - windowed), 0.0)
     pairs = full * prompt**2 / 2.0 + windowed * (prompt * window - window**2 / 2.0)
     return np.asarray(2.0 * pairs * model.num_heads * (key + value))
 
@@ -118,8 +122,8 @@ def prefill_s(times: PrefillTimes, model: ModelColumns, serve: ServeColumns, rat
     extra = extra_kernels_s(model, rates)
     device = times.total - times.host - extra
     launch = np.maximum(rates.launch_s, rates.prefill_launch_s) * launch_factor(serve, rates) * model.num_layers
-    launch = launch + rates.moe_prefill_launch_s * parameters.num_moe_layers(model)
-    return np.maximum(device, launch) + extra + parameters.num_moe_layers(model) * rates.moe_launch_s + times.host
+    launch = launch + rates.moe_prefill_launch_s * transformer.num_moe_layers(model)
+    return np.maximum(device, launch) + extra + transformer.num_moe_layers(model) * rates.moe_launch_s + times.host
 
 
 def _weights_s(
@@ -128,17 +132,17 @@ def _weights_s(
     """All matrix products of one piece; the head sees the last token of each prompt only."""
     width = prompt_ranks(serve, sequences=sequences)
     product = functools.partial(product_s, serve=serve, device=device, rates=rates)
-    dense = (serving_memory.attention_layer_parameters(model) + serving_memory.dense_layer_parameters(model)) / width
+    dense = (serving_columns.attention_layer_parameters(model) + serving_columns.dense_layer_parameters(model)) / width
     bytes_each = np.where(
         dense > 0,
         (
-            serving_memory.attention_layer_parameters(model) * serve.attention_bytes
-            + serving_memory.dense_layer_parameters(model) * serve.linear_bytes
+            serving_columns.attention_layer_parameters(model) * serve.attention_bytes
+            + serving_columns.dense_layer_parameters(model) * serve.linear_bytes
         )
         / np.maximum(dense * width, 1.0),
         serve.linear_bytes,
     )
-    experts = parameters.routed_expert_parameters(model) / (serve.tensor * serve.attention_data)
+    experts = transformer.routed_expert_parameters(model) / (serve.tensor * serve.attention_data)
     used = experts * np.where(model.num_experts > 0, model.experts_per_token / np.maximum(model.num_experts, 1.0), 0.0)
     reached = np.where(model.num_experts > 0, 1.0 - (1.0 - np.minimum(used / np.maximum(experts, 1.0), 1.0)) ** np.maximum(rows, 1.0), 0.0)
     head = model.vocab_size * model.hidden_size / serve.tensor
@@ -180,3 +184,40 @@ def attention_s(
     fused = sequences * flops / width / (peak_ops(device, math, rates) * rates.flash_fraction)
     scores = serve.eager_attention * sequences * prompt * (prompt + cached) * model.num_heads * model.num_layers * rates.score_bytes / width
     return soft_max(fused, scores / (device.memory_bandwidth * rates.stream_fraction), sharpness=rates.sharpness)
+
+
+#: Tensors of the width of a layer that are live at once: residual, queries, keys, values, and the four of the feed-forward block.
+_LIVE = 12.0
+
+
+def tower_flops(model: ModelColumns, *, patches: Array) -> Array:
+    """Operations of one image.
+
+    `patches` [tokens] of it -> [FLOP]. 2 x parameters x patches + 4 x layers x width x patches^2 (each image attends to itself alone).
+    Known error: towers with windows (Qwen2.5-VL) attend to less, up to a third too many for images of several megapixels.
+
+    Source: Dosovitskiy et al. 2021 (ViT); Kaplan et al. 2020 for two operations a parameter and position.
+    """
+    scores = 4.0 * model.vision_layers * model.vision_hidden * patches**2
+    return 2.0 * model.params_vision * patches + scores
+
+
+def tower_s(model: ModelColumns, *, patches: Array, images: Array, flops_per_s: Array) -> Array:
+    """Seconds before the prompt can be read.
+
+    `patches` [tokens] of an image, `images` [1] of a request, `flops_per_s` [FLOP/s] reached by the devices that share the tower
+    -> [s].
+
+    Source: Dosovitskiy et al. 2021 (ViT); Kaplan et al. 2020 for two operations a parameter and position.
+    """
+    return np.asarray(images * tower_flops(model, patches=patches) / np.maximum(flops_per_s, 1.0))
+
+
+def tower_bytes(model: ModelColumns, *, patches: Array, bytes_each: float = 2.0) -> Array:
+    """Activations while one image passes the tower.
+
+    `patches` [tokens], `bytes_each` [bytes/element] -> [bytes]; attention is taken as fused.
+
+    Source: Dosovitskiy et al. 2021 (ViT); Kaplan et al. 2020 for two operations a parameter and position.
+    """
+    return _LIVE * patches * model.vision_hidden * bytes_each

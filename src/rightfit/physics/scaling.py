@@ -10,12 +10,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.units import HOURS_PER_MONTH, MILLION, SECONDS_PER_HOUR, SECONDS_PER_MONTH
-
-Array = NDArray[np.float64]
 
 
 def replicas_for_rate(rate_per_s: Array, *, capacity_per_s: Array, headroom: Array, spare: Array) -> Array:

@@ -3,14 +3,29 @@
 Like SetupColumns for training: every field is an array that broadcasts with all others, categories are small integers.
 
 Source: definition.
+
+Memory of serving: weights by format, key-value cache by architecture, workspace, and how many sequences fit.
+
+All functions take columns of shape (N,) or (1,) and return bytes or counts of the broadcast shape.
+
+Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+
+LoRA adapters served beside one another over the same weights.
+
+Source: Chen et al. 2024 (Punica, MLSys) and Sheng et al. 2024 (S-LoRA, MLSys); Hu et al. 2021 (LoRA) for the sizes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 
-from rightfit.physics.columns import Array, Columns, Dtype, column
+import numpy as np
+
+from rightfit.physics import transformer
+from rightfit.physics.columns import Array, AttentionKind, Columns, DeviceColumns, Dtype, ModelColumns, column, remembered
 from rightfit.records import dataclass
+from rightfit.units import FP32_BYTES
 
 
 class Load(IntEnum):
@@ -196,3 +211,264 @@ class ServeRates(Columns):
     fp32_ratio: Array = column(1, "1")
     vector_ratio: Array = column(1, "1")
     score_bytes: Array = column(0, "bytes")
+
+
+STATE_HEAD = 64.0  # elements; Dao and Gu 2024 (Mamba-2): the usual head of a state-space layer
+
+
+def attention_layers(model: ModelColumns) -> Array:
+    """Layers that attend to the whole context: those stated, else all that are neither sliding nor linear -> [layers].
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    rest = model.num_layers - model.num_sliding_layers - model.num_linear_layers
+    return np.where(model.num_full_attention_layers > 0, model.num_full_attention_layers, np.maximum(rest, 0.0))
+
+
+def sliding_layers(model: ModelColumns) -> Array:
+    """Layers whose attention spans `sliding_window` tokens; a purely sliding model has no other -> [layers].
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    only = np.equal(model.attention_kind, AttentionKind.SLIDING) & (model.num_sliding_layers == 0) & (model.sliding_window > 0)
+    return np.where(only, model.num_layers, model.num_sliding_layers)
+
+
+def kv_bytes_per_token_layer(model: ModelColumns, kv_bytes: Array) -> Array:
+    """Cache of one token in one attention layer: 2 x kv heads x head size, or MLA's latent and rope key.
+
+    `kv_bytes` [bytes/element] -> [bytes].
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    return transformer.key_value_width(model) * kv_bytes
+
+
+def attended_tokens(model: ModelColumns, context: Array) -> Array:
+    """Sum over layers of the tokens that a new one attends to: context in full layers, at most the window in sliding ones.
+
+    `context` [tokens] -> [tokens].
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    windowed = sliding_layers(model)
+    full = np.where((windowed >= model.num_layers) & (model.num_full_attention_layers == 0), 0.0, attention_layers(model))
+    full = np.minimum(full, np.maximum(model.num_layers - windowed, 0.0))
+    window = np.where(model.sliding_window > 0, np.minimum(context, model.sliding_window), context)
+    return full * context + windowed * window
+
+
+def kv_cache_bytes(model: ModelColumns, serve: ServeColumns, *, tokens: Array) -> Array:
+    """Cache of one sequence of `tokens` [bytes, all devices, without replication], rounded up to blocks.
+
+    `tokens` [tokens] -> [bytes].
+    State-space layers hold a state of fixed size, counted as 16 bytes x hidden x head size per layer.
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    block = np.maximum(serve.kv_block, 1.0)
+    rounded = np.ceil(tokens / block) * block
+    state = model.num_linear_layers * model.hidden_size * np.maximum(model.head_dim, STATE_HEAD) * 2.0 * 2.0
+    return attended_tokens(model, rounded) * kv_bytes_per_token_layer(model, serve.kv_bytes) + state
+
+
+def kv_replication(model: ModelColumns, serve: ServeColumns) -> Array:
+    """How many tensor ranks hold the same part of the cache: all of them for MLA's latent, tensor / kv heads where heads are fewer.
+
+    -> [1].
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    heads = np.where(transformer.is_mla(model), 1.0, np.maximum(model.num_kv_heads, 1.0))
+    return np.maximum(serve.tensor / heads, 1.0)
+
+
+@remembered
+def attention_layer_parameters(model: ModelColumns) -> Array:
+    """Parameters of all attention blocks, at most what the body holds beside the experts -> [parameters].
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    rest = np.maximum(transformer.linear_parameters(model) - transformer.routed_expert_parameters(model), 0.0)
+    return np.minimum(model.num_layers * transformer.attention_parameters(model), rest)
+
+
+@remembered
+def dense_layer_parameters(model: ModelColumns) -> Array:
+    """Parameters of dense feed-forward blocks and shared experts -> [parameters].
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    rest = transformer.linear_parameters(model) - transformer.routed_expert_parameters(model) - attention_layer_parameters(model)
+    return np.maximum(rest, 0.0)
+
+
+def head_and_embedding_parameters(model: ModelColumns) -> Array:
+    """Token embedding, output head when it is its own, norms and routers -> [parameters].
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    return np.maximum(transformer.total_parameters(model) - transformer.linear_parameters(model) - model.params_vision, 0.0)
+
+
+def weights_bytes(model: ModelColumns, serve: ServeColumns) -> Array:
+    """All weights once, each part in its format; the vision tower in 16 bit -> [bytes].
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    return (
+        attention_layer_parameters(model) * serve.attention_bytes
+        + dense_layer_parameters(model) * serve.linear_bytes
+        + transformer.routed_expert_parameters(model) * serve.expert_bytes
+        + head_and_embedding_parameters(model) * serve.other_bytes
+        + model.params_vision * 2.0
+    )
+
+
+def weights_bytes_per_device(model: ModelColumns, serve: ServeColumns) -> Array:
+    """Weights of one device: cut by tensor and pipeline; experts also by attention-data ranks; attention is replicated over those.
+
+    -> [bytes].
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    shared = weights_bytes(model, serve) - transformer.routed_expert_parameters(model) * serve.expert_bytes
+    experts = transformer.routed_expert_parameters(model) * serve.expert_bytes / serve.attention_data
+    return (shared + experts) / (serve.tensor * serve.pipeline)
+
+
+def prompt_workspace_bytes(
+    model: ModelColumns, serve: ServeColumns, *, tokens: Array, sequences: Array, block_share: Array | float = 1.0
+) -> Array:
+    """Largest temporary tensors of a prompt pass of `tokens` [bytes on one device].
+
+    `tokens` [tokens], `sequences` [sequences], `block_share` [1] -> [bytes].
+    The larger of a feed-forward block's tensors (gate, up, product and residual; `block_share` of them live at once) and the logits,
+    each with its copies.
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    width = np.where(model.num_experts > 0, model.moe_intermediate_size * (model.experts_per_token + 1.0), model.intermediate_size)
+    block = block_share * tokens * (3.0 * width / serve.tensor + 4.0 * model.hidden_size) * serve.activation_bytes
+    heads = serve.eager_attention * tokens**2 * model.num_heads / serve.tensor * (serve.activation_bytes + FP32_BYTES)
+    logits = np.where(serve.full_logits > 0, tokens * serve.full_logits, sequences * (serve.activation_bytes + FP32_BYTES))
+    logits = logits * model.vocab_size
+    return np.maximum(np.maximum(block, heads), logits)
+
+
+def kv_room_bytes(
+    model: ModelColumns, serve: ServeColumns, device: DeviceColumns, *, overhead_bytes: Array, coefficients: Mapping[str, float]
+) -> Array:
+    """What is left for the cache on one device: its share of memory less weights, workspace and overheads, or that share of what is free
+    beside those (TensorRT-LLM: free_gpu_memory_fraction; LMDeploy: cache_max_entry_count).
+
+    `overhead_bytes` [bytes], `coefficients` [coefficients] -> [bytes].
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    taken = weights_bytes_per_device(model, serve) + engine_workspace_bytes(model, serve, coefficients=coefficients) + overhead_bytes
+    return np.maximum(usable_bytes(serve, device, taken_bytes=taken) - taken, 0.0)
+
+
+def engine_workspace_bytes(model: ModelColumns, serve: ServeColumns, *, coefficients: Mapping[str, float]) -> Array:
+    """Temporary tensors that an engine keeps room for on one device: those of its longest piece of prompts.
+
+    `coefficients` [coefficients]: `longest_piece_tokens` where it does not cut prompts, `most_prompts` at once -> [bytes].
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    tokens = np.where(
+        serve.chunk_tokens > 0, serve.chunk_tokens, np.minimum(serve.input_tokens + 1.0, coefficients["longest_piece_tokens"])
+    )
+    return prompt_workspace_bytes(model, serve, tokens=tokens, sequences=np.minimum(serve.max_batch, coefficients["most_prompts"]))
+
+
+def usable_bytes(serve: ServeColumns, device: DeviceColumns, *, taken_bytes: Array) -> Array:
+    """What an engine may fill of a device, cache included, where weights, workspace and overheads take `taken_bytes` of it.
+
+    `taken_bytes` [bytes] -> [bytes].
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    of_free = taken_bytes + (device.memory_bytes - taken_bytes) * serve.memory_fraction
+    return np.where(serve.fraction_of_free > 0, of_free, device.memory_bytes * serve.memory_fraction)
+
+
+def kv_bytes_per_device(model: ModelColumns, serve: ServeColumns, *, tokens: Array) -> Array:
+    """Cache of one sequence on the fullest device, replication counted; attention-data ranks each hold their own sequences.
+
+    `tokens` [tokens] -> [bytes].
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    whole = kv_cache_bytes(model, serve, tokens=tokens)
+    return whole * kv_replication(model, serve) / (serve.tensor * serve.pipeline * serve.attention_data)
+
+
+def max_sequences(
+    model: ModelColumns, serve: ServeColumns, device: DeviceColumns, *, overhead_bytes: Array, coefficients: Mapping[str, float]
+) -> Array:
+    """Sequences that fit at once, at least one: cache room over the cache of a request with the share of its output that is kept free.
+
+    `overhead_bytes` [bytes], `coefficients` [coefficients] -> [sequences].
+
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    """
+    tokens = serve.input_tokens + serve.output_tokens * serve.kv_reserve
+    one = kv_bytes_per_device(model, serve, tokens=np.maximum(tokens, 1.0))
+    room = kv_room_bytes(model, serve, device, overhead_bytes=overhead_bytes, coefficients=coefficients)
+    return np.clip(np.floor(room / np.maximum(one, 1.0)), 1.0, serve.max_batch * serve.attention_data)
+
+
+_ONE, _TWO, _NONE = np.ones(1), np.full(1, 2.0), np.zeros(1)
+#: Matrices of a layer that an adapter of all linear layers changes: q, k, v, o, gate, up, down.
+ADAPTED_MATRICES = 7.0
+
+
+def adapter_bytes(model: ModelColumns, *, rank: Array, bytes_each: float = 2.0) -> Array:
+    """One adapter of all linear layers.
+
+    `rank` [1], `bytes_each` [bytes/parameter] -> [bytes]. Llama-3-8B at rank 16: 41.9 M parameters, 84 MB. Of experts only shared ones are
+    adapted.
+
+    Source: Chen et al. 2024 (Punica, MLSys) and Sheng et al. 2024 (S-LoRA, MLSys); Hu et al. 2021 (LoRA) for the sizes.
+    """
+    count = transformer.adapter_parameters(
+        model,
+        rank=rank,
+        query=_ONE,
+        key_value=_TWO,
+        output=_ONE,
+        up=np.where(transformer.is_gated(model), 2.0, 1.0),
+        down=_ONE,
+        experts=_NONE,
+    )
+    return count * bytes_each
+
+
+def adapters_touched(adapters: Array, *, batch: Array) -> Array:
+    """Different adapters that `batch` sequences use when each is as likely: A (1 - (1 - 1 / A)^B), (N,).
+
+    `adapters` [adapters], `batch` [sequences] -> [adapters].
+
+    Source: Chen et al. 2024 (Punica, MLSys) and Sheng et al. 2024 (S-LoRA, MLSys); Hu et al. 2021 (LoRA) for the sizes.
+    """
+    return np.where(adapters > 0, adapters * -np.expm1(batch * np.log1p(-1.0 / np.maximum(adapters, 1.0 + 1e-9))), 0.0)
+
+
+def adapter_step_s(
+    model: ModelColumns, *, adapters: Array, rank: Array, batch: Array, kernel_s: Array, bandwidth: Array, devices: Array
+) -> Array:
+    """What adapters add to a step.
+
+    `adapters` [adapters] served at once, `rank` [1], `batch` [sequences], `kernel_s` [s] of the small products of one adapted matrix,
+    `bandwidth` [bytes/s] of one device as reached, `devices` [GPUs] that share each layer -> [s].
+    The longer of launching all small products and of reading the adapters that the batch touches.
+    Known error: Punica's 2 ms a token on Llama-2-7B is what `kernel_s` was taken from; engines that fuse the products of a layer need half
+    of it.
+
+    Source: Chen et al. 2024 (Punica, MLSys) and Sheng et al. 2024 (S-LoRA, MLSys); Hu et al. 2021 (LoRA) for the sizes.
+    """
+    launching = model.num_layers * ADAPTED_MATRICES * kernel_s
+    reading = adapters_touched(adapters, batch=batch) * adapter_bytes(model, rank=rank) / (bandwidth * devices)
+    return np.where(adapters > 0, np.maximum(launching, reading), 0.0)

@@ -4,6 +4,14 @@
 `step_times` puts them together, so that a search evaluates each part on its own distinct keys.
 
 Source: Rajbhandari et al. 2020 (ZeRO), Narayanan et al. 2021; docs/decisions/speed-time-physics.md.
+
+Preference and reinforcement tuning: the models beside the one that is trained, the passes that they add, and the engine that answers.
+
+An iteration of reinforcement tuning is a rollout (an engine answers the prompts), scoring (forward passes of policy, reference, reward and
+value model) and training (policy, and the value model where there is one). Preference tuning has the second and third only.
+
+Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et al. 2024 (arXiv 2402.03300), Sheng et al.
+2024 (HybridFlow, arXiv 2409.19256).
 """
 
 from __future__ import annotations
@@ -13,7 +21,8 @@ from enum import IntEnum
 
 import numpy as np
 
-from rightfit.physics import memory_bound, parameters, pipeline
+from rightfit.physics import collectives, operators, transformer
+from rightfit.physics import memory_states as states
 from rightfit.physics.collectives import (
     all_reduce_s,
     all_to_all_s,
@@ -41,8 +50,8 @@ from rightfit.physics.columns import (
     column,
 )
 from rightfit.physics.compute import ComputeTimes, local_tokens
-from rightfit.physics.flops import attention_layers
-from rightfit.physics.rates import RateColumns
+from rightfit.physics.operators import RateColumns
+from rightfit.physics.transformer import attention_layers
 from rightfit.records import dataclass
 from rightfit.units import FP32_BYTES
 
@@ -109,7 +118,7 @@ TERMS = tuple(field.name for field in dataclasses.fields(StepTimes) if field.nam
 
 def expert_params(model: ModelColumns) -> Array:
     """Parameters in routed experts, whole model -> [parameters]."""
-    return model.num_moe_layers * model.num_experts * parameters.expert_parameters(model)
+    return model.num_moe_layers * model.num_experts * transformer.expert_parameters(model)
 
 
 def rank_params(model: ModelColumns, setup: SetupColumns) -> Array:
@@ -132,7 +141,7 @@ def _tensor_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rate
 
 def _expert_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> Array:
     sent = local_tokens(setup) * rates.expert_imbalance * setup.routing_skew / setup.tensor
-    sent = sent * parameters.expert_hidden_size(model) * setup.activation_bytes
+    sent = sent * transformer.expert_hidden_size(model) * setup.activation_bytes
     ranks = expert_group(setup)
     copied = all_to_all_s(sent * model.experts_per_token, ranks, links, rates)
     one = np.where(setup.server_dispatch > 0, dispatch_s(sent, model.experts_per_token, ranks, links, rates), copied)
@@ -158,7 +167,7 @@ def _shard(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: 
     degree = np.clip(setup.shard_degree, 1.0, setup.data * setup.context)
     ranks = data_group(setup, size=degree)
     gather = gather_s(held * _gather_bytes(setup), ranks, links, rates)
-    share = np.minimum(memory_bound.trained_params(model, setup) / np.maximum(model.params_total, 1.0), 1.0)
+    share = np.minimum(operators.trained_params(model, setup) / np.maximum(model.params_total, 1.0), 1.0)
     reduce = gather_s(held * share * np.minimum(setup.gradient_bytes, FP32_BYTES), ranks, links, rates)
     third = setup.shard_stage >= ShardStage.WEIGHTS
     return np.where(third, gather, 0.0), np.where(third, gather, 0.0), np.where(setup.shard_stage >= ShardStage.GRADIENTS, reduce, 0.0)
@@ -171,7 +180,7 @@ def _data_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates:
     across groups. Stages 2 and 3 reduced inside the group already, each micro-batch.
     """
     held = rank_params(model, setup)
-    share = np.minimum(memory_bound.trained_params(model, setup) / np.maximum(model.params_total, 1.0), 1.0)
+    share = np.minimum(operators.trained_params(model, setup) / np.maximum(model.params_total, 1.0), 1.0)
     gradients = held * share * np.minimum(setup.gradient_bytes, FP32_BYTES)
     ranks = setup.data * setup.context
     degree = np.clip(setup.shard_degree, 1.0, ranks)
@@ -187,7 +196,7 @@ def _data_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates:
 def _offload_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> Array:
     """Per step: state, weights and activations that cross the host link."""
     share = np.where(setup.shard_stage > 0, np.maximum(setup.shard_degree, 1.0), 1.0)
-    trained = memory_bound.trained_params(model, setup) / (setup.tensor * setup.pipeline * share)
+    trained = operators.trained_params(model, setup) / (setup.tensor * setup.pipeline * share)
     link = np.maximum(links.host_bandwidth * rates.pcie_fraction, 1.0)
     ranks_per_node = np.minimum(setup.gpus_per_node, setup.num_gpus)
     update = trained * (setup.gradient_bytes + 2.0) / link + trained * ranks_per_node / rates.host_params_per_s
@@ -259,7 +268,7 @@ def step_times(
     expert = communication.expert_s * (1.0 - rates.expert_overlap)
     context = _exposed(communication.context_s, rates.context_overlap * compute.attention_s)
     body = busy_forward + busy_backward + shard_micro + tensor + expert + context
-    busy, idle = pipeline.step_parts(
+    busy, idle = collectives.step_parts(
         body_s=body,
         head_s=compute.head_s,
         stages=stages,
@@ -279,12 +288,12 @@ def step_times(
     forward_cover = rates.regather_overlap * busy_forward / stages
     data = _exposed(communication.data_s + sharded_once, backward_cover) + _exposed(communication.regather_s, forward_cover)
     share = np.where(setup.shard_stage > 0, np.maximum(setup.shard_degree, 1.0), 1.0)
-    trained = memory_bound.trained_params(model, setup) / np.maximum(model.params_total, 1.0) * rank_params(model, setup) / share
-    held = memory_bound.trained_params(model, setup) / np.maximum(model.params_total, 1.0) * rank_params(model, setup)
-    adding = memory_bound.accumulate_s(setup, device, rates, trained_params=held)
-    update = np.where(setup.offload_optimizer > 0, 0.0, memory_bound.update_s(setup, device, rates, trained_params=trained))
+    trained = operators.trained_params(model, setup) / np.maximum(model.params_total, 1.0) * rank_params(model, setup) / share
+    held = operators.trained_params(model, setup) / np.maximum(model.params_total, 1.0) * rank_params(model, setup)
+    adding = operators.accumulate_s(setup, device, rates, trained_params=held)
+    update = np.where(setup.offload_optimizer > 0, 0.0, operators.update_s(setup, device, rates, trained_params=trained))
     update = update * setup.weight_update + setup.grad_accum * adding
-    sync = setup.weight_sync * (rates.weight_sync_s + 2.0 * memory_bound.trained_params(model, setup) / rates.weight_sync_bandwidth)
+    sync = setup.weight_sync * (rates.weight_sync_s + 2.0 * operators.trained_params(model, setup) / rates.weight_sync_bandwidth)
     overhead = setup.grad_accum * rates.step_cpu_s + rates.update_cpu_s * setup.weight_update + sync
     per = setup.grad_accum / stages
     terms = {
@@ -330,3 +339,104 @@ def bottleneck(times: StepTimes, setup: SetupColumns) -> Array:
     ]
     shape = np.broadcast_shapes(*(family.shape for family in families))
     return np.asarray(np.argmax(np.stack([np.broadcast_to(family, shape) for family in families]), axis=0), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class StateBytes:
+    """What the trainer of one model holds between steps, per GPU; each an array of shape (N,) [bytes].
+
+    Units: `weights`, `trained`, `gradients` [bytes]. `gradients` come and go with a step; `trained` is all else that training adds.
+    """
+
+    weights: Array
+    trained: Array
+    gradients: Array
+
+    @property
+    def kept(self) -> Array:
+        """What stays while another model works: all but the gradients -> [bytes].
+
+        Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et al. 2024 (arXiv 2402.03300),
+        Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
+        """
+        return self.weights + self.trained
+
+
+def state_bytes(model: ModelColumns, setup: SetupColumns) -> StateBytes:
+    """Weights, and the adapters, gradients, optimizer state and master weights of what is trained: 2 P / s for 16-bit weights in s shards,
+    and 16 bytes a trained parameter under mixed-precision AdamW (Rajbhandari et al. 2020, section 3.1).
+
+    Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et al. 2024 (arXiv 2402.03300),
+    Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
+    """
+    share = states.parameter_share(model, setup, first=True, last=True)
+    dense, experts = states.trained_share(share, model, setup)
+    here = 1.0 - setup.offload_params
+    trained = (
+        states.adapter_bytes(dense, setup) + states.optimizer_bytes(dense, experts, setup) + states.master_bytes(dense, experts, setup)
+    )
+    return StateBytes(states.weights_bytes(share, setup) * here, trained, states.gradients_bytes(dense, experts, setup))
+
+
+def frozen_bytes(model: ModelColumns, setup: SetupColumns, *, weight_bytes: float) -> Array:
+    """Weights of a frozen copy of the model, laid out (and at ZeRO stage 3 sharded) as the trained one.
+
+    `weight_bytes` [bytes/parameter] -> [bytes].
+
+    Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et al. 2024 (arXiv 2402.03300),
+    Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
+    """
+    share = states.parameter_share(model, setup, first=True, last=True)
+    width = np.array([weight_bytes])
+    kept = states.weights_bytes(share, setup.replace(linear_weight_bytes=width, other_weight_bytes=width))
+    return kept * (1.0 - setup.offload_params)
+
+
+def frozen_logits_bytes(model: ModelColumns, setup: SetupColumns, *, logit_bytes: float) -> Array:
+    """Logits of one micro-batch of a forward pass without gradients, beside what the trained model keeps for its backward pass.
+
+    `logit_bytes` [bytes/logit] -> [bytes].
+
+    Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et al. 2024 (arXiv 2402.03300),
+    Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
+    """
+    tokens = setup.micro_batch * setup.seq_len / setup.context
+    return tokens * model.vocab_size / setup.tensor * logit_bytes * model.has_lm_head
+
+
+def engine_gpus(model: ModelColumns, setup: SetupColumns, *, most: float) -> Array:
+    """Accelerators of one engine: as many of a server as the trainer spreads one copy of the weights over, a power of two that divides the
+    heads.
+
+    `most` [GPUs] -> [GPUs].
+
+    Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et al. 2024 (arXiv 2402.03300),
+    Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
+    """
+    spread = np.where(setup.shard_stage >= ShardStage.WEIGHTS, setup.shard_degree, 1.0) * setup.tensor * setup.pipeline
+    wanted = np.minimum(np.minimum(spread, setup.gpus_per_node), most)
+    degree = 2.0 ** np.floor(np.log2(np.maximum(wanted, 1.0)))
+    for _ in range(int(np.log2(most))):
+        fits = (np.mod(np.maximum(model.num_heads, 1.0), degree) == 0) & (np.mod(setup.gpus_per_node, degree) == 0)
+        degree = np.where(fits, degree, np.maximum(degree / 2.0, 1.0))
+    return np.asarray(degree)
+
+
+def forward_s(setup: SetupColumns, rates: RateColumns, *, compute: ComputeTimes, communication: CommunicationTimes) -> Array:
+    """One forward pass without gradients over all sequences of a step: 2 P FLOPs a token, a third of the 6 P of training.
+
+    `compute`, `communication` of the same set-up -> [s].
+    Collectives of a forward pass are one of the two (with full recomputation three) that a step of training has; with a pipeline of p
+    stages and m micro-batches the fill costs (p - 1) / m more (Narayanan et al. 2021).
+
+    Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et al. 2024 (arXiv 2402.03300),
+    Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
+    """
+    again = np.where(setup.recompute == Recompute.FULL, 1.0, 0.0)
+    busy = smooth_max(compute.forward_s, compute.host_forward_s, sharpness=rates.queue_sharpness)
+    exposed = np.maximum(communication.gather_forward_s * setup.pipeline - rates.overlap * busy, 0.0)
+    shared = communication.tensor_s * (1.0 - rates.tensor_overlap) / (2.0 + again)
+    experts = communication.expert_s * (1.0 - rates.expert_overlap) / (2.0 + again)
+    one = busy + exposed + shared + experts + compute.head_s / 3.0
+    fill = 1.0 + (setup.pipeline - 1.0) / np.maximum(setup.grad_accum, 1.0)
+    return one * setup.grad_accum / setup.pipeline * fill

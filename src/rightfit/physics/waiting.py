@@ -9,23 +9,215 @@ within 10 % in 97.5, 95.0, 86.5 % of the loads at p50, p95, p99 and all three in
 off (so is one run of the other); with fewer than ten slots the wait comes out up to twice too long.
 
 Source: Kelly 1979, Kingman 1961, Lee and Longton 1959; docs/decisions/serving-load.md.
+
+Quantiles of latencies whose means are known, by what makes them vary; a quantile of 0 asks for the mean.
+
+Known error: shapes of laws, not fitted ones. p99 over mean of the first token came out 1.8 to 2.6 where open loads at 90 % of capacity measured
+1.6 to 2.9; of the time per token 1.0 to 1.1 where they measured 1.1 to 1.3, because answers also differ in length.
+
+Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the normal law); docs/decisions/kernels-and-loads.md.
+
+How long a run takes whose requests all come at once: prompts first, then answers in a batch that shrinks as the short ones end.
+
+While requests wait for a slot, each one that ends is replaced and the batch stays full. When none waits the batch drains: answers of one length
+end together; answers of varied lengths leave one after the other, and the last ones run almost alone, each of their steps still reading all
+weights.
+
+Source: accounting; docs/decisions/second-rows.md.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rightfit.physics.distributions import quantiles, slice_means
-from rightfit.physics.occupancy import LoadedReplica, batch_law, families, freed_per_s, queue_factor, sharing_step_s
-from rightfit.physics.prompt_queue import GROUP_EDGES, batch_nodes, prefill_law
-from rightfit.physics.queueing import ATOM_WEIGHTS, LoadColumns, SteadyColumns, mean_piece, steady
-from rightfit.physics.replicas import ReplicaColumns
+from rightfit.physics.columns import Array
+from rightfit.physics.prompt_queue import (
+    GROUP_EDGES,
+    LoadedReplica,
+    batch_law,
+    batch_nodes,
+    families,
+    freed_per_s,
+    prefill_law,
+    quantiles,
+    queue_factor,
+    sharing_step_s,
+    slice_means,
+)
+from rightfit.physics.queueing import ATOM_WEIGHTS, LoadColumns, ReplicaColumns, SteadyColumns, mean_piece, steady
 from rightfit.records import dataclass
 
-Array = NDArray[np.float64]
+#: Closest to certainty that a law is asked for.
+_MOST = 0.9999
+
+
+def _asked(quantile: Array, at_quantile: Array, mean: Array) -> Array:
+    return np.where(quantile > 0, at_quantile, mean)
+
+
+def of_step(step_s: Array, quantile: Array) -> Array:
+    """Rest of the step under way when a request comes at any moment of it: uniform.
+
+    `step_s` [s], `quantile` [1] -> [s].
+
+    Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the normal law); docs/decisions/kernels-
+    and-loads.md.
+    """
+    return _asked(quantile, quantile * step_s, step_s / 2.0)
+
+
+def of_queue(mean_s: Array, quantile: Array) -> Array:
+    """Wait for one's turn among requests that all came at once: uniform from nothing to twice the mean.
+
+    `mean_s` [s], `quantile` [1] -> [s].
+
+    Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the normal law); docs/decisions/kernels-
+    and-loads.md.
+    """
+    return _asked(quantile, 2.0 * quantile * mean_s, mean_s)
+
+
+def of_wait(mean_s: Array, quantile: Array) -> Array:
+    """Wait in a queue with random arrivals: exponential.
+
+    `mean_s` [s], `quantile` [1] -> [s].
+
+    Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the normal law); docs/decisions/kernels-
+    and-loads.md.
+    """
+    return _asked(quantile, -np.log1p(-np.minimum(quantile, _MOST)) * mean_s, mean_s)
+
+
+def of_first_wave(others_s: Array, share: Array, quantile: Array) -> Array:
+    """Wait of users who ask again as soon as they are answered: in their first wave for any part of all prompts, later for none.
+
+    `others_s` [s] of the other users' prompts together, `share` [1] of it that a request waits for on average: half the share of requests that are
+    of the first wave, `quantile` [1] -> [s].
+
+    Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the normal law); docs/decisions/kernels-
+    and-loads.md.
+    """
+    first = np.clip(2.0 * share, 1e-9, 1.0)
+    return _asked(quantile, np.clip((quantile - (1.0 - first)) / first, 0.0, 1.0) * others_s, share * others_s)
+
+
+def of_interruptions(token_s: Array, step_s: Array, batch: Array, quantile: Array) -> Array:
+    """Time per token of an answer: what prompts of others add to its steps comes from a Poisson number of them, one for each other sequence.
+
+    `token_s` [s] on average, `step_s` [s] of a step without prompts, `batch` [sequences], `quantile` [1] -> [s].
+
+    Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the normal law); docs/decisions/kernels-
+    and-loads.md.
+    """
+    level = np.clip(quantile, 1.0 - _MOST, _MOST)
+    # Shore 1982: the quantile of the normal law, within 0.03 of a deviation.
+    tail = np.minimum(level, 1.0 - level)
+    score = np.sign(level - 0.5) * 5.5556 * (1.0 - (tail / (1.0 - tail)) ** 0.1186)
+    spread = np.maximum(1.0 + score / np.sqrt(np.maximum(batch - 1.0, 1.0)), 0.0)
+    return _asked(quantile, step_s + np.maximum(token_s - step_s, 0.0) * spread, token_s)
+
+
+#: Equal shares of requests, the shortest answers first: the mean of each share of an exponential law over its mean, all but the longest answer.
+SLICES = 6
+_EDGES = np.arange(SLICES + 1) / SLICES
+#: Antiderivative of the quantile function -ln(1 - p): its differences are the means of the shares.
+_MOMENTS = np.append((1.0 - _EDGES[:-1]) * (np.log1p(-_EDGES[:-1]) - 1.0), 0.0)
+LENGTHS = np.diff(_MOMENTS) * SLICES
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finite run of one replica, shape (N,): seconds of all its prompts, while the batch is full, and while it drains; what one answer saw.
+
+    `stalled` is the share of an answer's steps that carry prompts of others.
+
+    Units: `prompts_s`, `full_s`, `drain_s`, `mean_step_s` [s], `stalled` [1].
+    """
+
+    prompts_s: Array
+    full_s: Array
+    drain_s: Array
+    mean_step_s: Array
+    stalled: Array
+
+    @property
+    def total_s(self) -> Array:
+        """The makespan -> [s].
+
+        Source: accounting; docs/decisions/second-rows.md.
+        """
+        return self.prompts_s + self.full_s + self.drain_s
+
+
+def longest(mean: Array, count: Array, *, varied: Array, most: float) -> Array:
+    """The longest of `count` answers: their mean where they are of one length, else the expected largest of as many exponential ones.
+
+    `mean` [tokens], `count` [requests], `varied` [flag], `most` [1] times the mean that data sets cut answers at -> [tokens].
+    H(n) = ln n + 0.577 for n draws (Euler).
+
+    Source: accounting; docs/decisions/second-rows.md.
+    """
+    largest = np.clip(np.log(np.maximum(count, 1.0)) + np.euler_gamma, 1.0, most)
+    return mean * np.where((varied > 0) & (count > 1), largest, 1.0)
+
+
+def stalled_share(lengths: list[Array], steps: Array) -> Array:
+    """Share of an answer's steps that carry prompts, where the first `steps` steps of the run do and answers begin anywhere among them -> [1].
+
+    `lengths` [tokens] of the answers, equally many of each, `steps` [1]. Of `length` steps min(length, rest) are among them, the rest being
+    uniform: the mean of min(length, rest) / length is 1 - length / 2 steps, or steps / 2 length where the answer is longer.
+
+    Source: accounting; docs/decisions/second-rows.md.
+    """
+    shares = []
+    for length in lengths:
+        long = np.maximum(length, 1.0)
+        shares.append(np.where(long > steps, steps / (2.0 * long), 1.0 - long / (2.0 * np.maximum(steps, 1e-9))))
+    return np.asarray(sum(shares) / len(shares))
+
+
+def finite_run(
+    step_s: Callable[[Array], Array],
+    *,
+    requests: Array,
+    slots: Array,
+    prompt_s: Array,
+    front_s: Array,
+    room: Array,
+    output: Array,
+    varied: Array,
+    most: float,
+) -> Run:
+    """The run of `requests` on one replica that holds at most `slots` at once.
+
+    `step_s` gives the seconds of a step of so many sequences; `requests` [requests], `slots` [sequences], `prompt_s` [s] of one prompt among many,
+    `front_s` [s] of taking one request in, `room` [1] prompts that one step carries, `output` [tokens] a request on average, `varied` [flag]
+    whether answers differ in length as an exponential law, `most` [1] the longest over the mean.
+
+    Source: accounting; docs/decisions/second-rows.md.
+    """
+    held = np.maximum(np.minimum(requests, slots), 1.0)
+    decoded = np.maximum(output - 1.0, 0.0)
+    full_step = step_s(held)
+    full = np.maximum(requests - held, 0.0) / held * decoded * full_step
+    uneven = (varied > 0) & (held > 1)
+    top = longest(decoded, held, varied=varied, most=most)
+    lengths = [np.where(uneven, decoded * share, decoded) for share in LENGTHS[:-1]] + [top]
+    drain, last, weighted = np.zeros_like(held), np.zeros_like(held), np.zeros_like(held)
+    for place, length in enumerate(lengths):
+        left = np.maximum(held * np.where(uneven, 1.0 - (place + 0.0) / SLICES, 1.0), 1.0)
+        # Of the last share one answer after the other ends.
+        left = np.where(uneven & (place == SLICES - 1), np.maximum(held / SLICES / 2.0, 1.0), left)
+        seconds = np.maximum(length - last, 0.0) * step_s(left)
+        drain, weighted, last = drain + seconds, weighted + seconds * left, np.maximum(length, last)
+    served = np.maximum(requests * decoded, 1e-9)
+    mean_step = np.where(decoded > 0, (full * held + weighted) / np.maximum(served, 1e-9), full_step)
+    shares = stalled_share([np.where(uneven, decoded * share, decoded) for share in LENGTHS], held / np.maximum(room, 1e-9))
+    return Run(requests * (prompt_s + front_s), full, drain, np.minimum(mean_step, full_step), shares)
+
 
 SHARES = np.array([0.50, 0.95, 0.99])
 SMALLEST_SHAPE = 0.15

@@ -12,22 +12,23 @@ from rightfit.errors import InputError
 from rightfit.families.registry import settled
 from rightfit.messages import Message
 from rightfit.planner.plan import TOP, assumptions_of, default_catalog, explored
+from rightfit.records import dataclass
+from rightfit.search.advice import slower_than_one, with_market_warnings
 from rightfit.search.answer import Option, Plan, Reason
-from rightfit.search.confirm import confirmed, options_of
-from rightfit.search.energy import energy_sections
+from rightfit.search.confirm import confirmed, energy_sections, options_of
+from rightfit.search.constraints import Found
 from rightfit.search.family import Family
-from rightfit.search.found import Found
-from rightfit.search.grounds import of_given, of_unpriced
 from rightfit.search.offers import Market
+from rightfit.search.option_reasons import of_given, of_unpriced
 from rightfit.search.rank import Row, ordered, score_of
 from rightfit.search.refusals import failed_criteria, nearest_to_passing, placeless, refusal, standing_of
-from rightfit.search.several import slower_than_one
-from rightfit.search.trust import with_market_warnings
-from rightfit.search.verdict import Verdict, find_server, former_name, market_of_one, names_of
+from rightfit.search.servers import Verdict, find_server, former_name, market_of_one, names_of
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
+    from rightfit.estimate.figures import Figure
     from rightfit.workload import Workload
+
 
 LARGEST_NODES = 4096
 #: Criteria that nothing is known of where a server has no price.
@@ -175,3 +176,40 @@ def _enough(workload: Workload, server: str, catalog: Catalog) -> Plan:
     if one.unfit is None or one.unfit.nodes == 1 or workload.max_nodes == 1:
         return one
     return estimate_one(workload, on=server, nodes=min(one.unfit.nodes, workload.max_nodes or one.unfit.nodes), catalog=catalog)
+
+
+# ---- One server type at growing numbers of servers: how time, money and throughput move, each number planned anew.
+
+COUNTS = (1, 2, 3, 4, 6, 8, 12, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePoint:
+    """`nodes` servers: `time_s` of the job, or the latency of a request of a service; `usd` of the job, or of a month; `requests_per_s` of a service. `gain`: how many
+    times the speed (a service: the throughput) of the smallest number that works, and `share` what that is of as many times the servers."""
+
+    nodes: int
+    time_s: Figure
+    usd: Figure
+    requests_per_s: Figure | None
+    gain: float
+    share: float
+
+
+def scaling(workload: Workload, *, on: str, catalog: Catalog | None = None) -> tuple[ScalePoint, ...]:
+    """A point for each number of servers on which the work runs; empty where it runs on none."""
+    found: list[ScalePoint] = []
+    for nodes in COUNTS:
+        option = estimate_one(workload, on=on, nodes=nodes, catalog=catalog).best
+        if option is None:
+            if found:
+                break  # more of them do not help either
+            continue
+        time = option.estimate["total_time_s" if "total_time_s" in option.estimate else "latency_s"]
+        requests = None if "total_time_s" in option.estimate else option.estimate.get("requests_per_s")
+        first = found[0] if found else None
+        gain = 1.0
+        if first is not None:
+            gain = requests.mid / first.requests_per_s.mid if requests and first.requests_per_s else first.time_s.mid / time.mid
+        found.append(ScalePoint(nodes, time, option.cost.total, requests, gain, gain * (first.nodes if first else nodes) / nodes))
+    return tuple(found)

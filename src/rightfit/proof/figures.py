@@ -12,12 +12,268 @@ from __future__ import annotations
 import functools
 import math
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from rightfit.errors import UnknownNameError
 from rightfit.proof import score
-from rightfit.proof.figure import FigureFamily, FigurePart, Headline, Holds, Row, metric_of, of_metrics
-from rightfit.proof.figures_workloads import CLASSICAL, LOADING, VISION
-from rightfit.proof.tables import cell_text, clean_row
+from rightfit.proof.tables import Truth, cell_text, clean_row
+from rightfit.records import dataclass
+
+# ---- What a family of scored figures is: its rows, its parts with a section each, its headline figures with targets, its slices.
+
+Row = Mapping[str, Any]
+Holds = Callable[[Row], bool]
+Words = Callable[[Row], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """A figure that the project is judged by: the rows it is of, and the largest median APE and P90 allowed (infinite: none at
+    P90; None: shown and kept from getting worse, but without a target)."""
+
+    name: str
+    holds: Holds
+    targets: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FigurePart:
+    """A quantity with a section of its own. `label` names it in headline.json and in tables, `unit` on the axes of its plot; `width80` is
+    the largest
+    median width of its 80 % interval (None: no target)."""
+
+    name: str
+    label: str
+    title: str
+    unit: str
+    holds: Holds
+    width80: float | None = None
+    colour: Words = score.headline_group
+
+
+@dataclass(frozen=True, slots=True)
+class FigureFamily:
+    """One kind of work whose figures are measured in `tables`.
+
+    `owns` picks its rows; `withheld` is the column whose absence is scored too (nothing when empty), with the reason in `withheld_why`;
+    `is_factor` where an error is a factor: the larger of prediction and measurement over the smaller, less one, instead of predicted /
+    measured - 1;
+    `has_verdicts` says whether rows tell fits from does not fit; `plot` is the beginning of its plots' file names.
+    """
+
+    name: str
+    title: str
+    tables: tuple[str, ...]
+    owns: Holds
+    parts: tuple[FigurePart, ...]
+    headlines: tuple[Headline, ...]
+    slices: Mapping[str, Words]
+    job: Words
+    plot: str = ""
+    withheld: str = ""
+    withheld_why: str = ""
+    has_verdicts: bool = False
+    is_factor: bool = False
+
+    def label_of(self, row: Row) -> str:
+        """The label of the first part that a row is of; empty where it is of none."""
+        return next((part.label for part in self.parts if part.holds(row)), "")
+
+    def rows(self, truth: Truth) -> Truth:
+        """The rows of this family; a folder may hold tables of any name, so the columns decide, not the file."""
+        keep = [i for i, row in enumerate(truth.rows) if self.owns(row)]
+        return Truth([truth.rows[i] for i in keep], [truth.table[i] for i in keep], [truth.excluded[i] for i in keep], truth.files)
+
+
+def metric_of(row: Row) -> str:
+    """The row's metric."""
+    return cell_text(row.get("metric"))
+
+
+def of_metrics(*metrics: str) -> Holds:
+    """Whether a row is of one of these metrics."""
+    return lambda row: metric_of(row) in metrics
+
+
+# ---- Families of figures of what is neither a language model nor a forward pass: training of vision and its kin, classical machine learning,
+# data loading.
+
+_MEMORY = "peak_mem_gib_per_gpu"
+_DURATION = "time_to_train_min"
+_WORKLOAD_RATES = ("images_per_s_total", "samples_per_s_total", "s_per_iter")
+
+
+# training of vision, detection, diffusion, speech, recommenders, graphs ----------------------------------------------------------------
+
+
+def is_vision(row: Row) -> bool:
+    """Rows of the table of training that is not of language models."""
+    wrong = ("loader", "engine", "micro_batch", "method")
+    return metric_of(row) in (*_WORKLOAD_RATES, _DURATION, _MEMORY) and "image_size" in row and not any(name in row for name in wrong)
+
+
+@functools.lru_cache(maxsize=8192)
+def _modality(task: str, model: str) -> str:
+    words = f"{task} {model}".lower()
+    for name, pieces in _MODALITIES:
+        if any(piece in words for piece in pieces):
+            return name
+    return "other"
+
+
+_MODALITIES = (
+    ("diffusion", ("diffusion", "text_to", "gan")),
+    ("detection", ("detection", "instance", "panoptic", "keypoint")),
+    ("segmentation", ("segmentation", "unet", "u-net")),
+    ("speech", ("speech", "asr", "tts", "audio")),
+    ("recommendation", ("recommend", "dlrm", "ranking")),
+    ("vision", ("classification", "self-supervised", "contrastive", "video")),
+)
+
+
+def modality(row: Row) -> str:
+    """vision, detection, segmentation, diffusion, speech, recommendation, or other (graphs, time series)."""
+    return _modality(cell_text(row.get("task")), cell_text(row.get("model")))
+
+
+def _of(metrics: tuple[str, ...], *names: str) -> Holds:
+    return lambda row: metric_of(row) in metrics and (not names or modality(row) in names)
+
+
+def _workload_job(row: Row) -> str:
+    text = {name: cell_text(row.get(name)) for name in ("model", "precision", "framework", "n_gpus", "gpu", "batch_per_gpu", "image_size")}
+    batch, size = text["batch_per_gpu"] or "not stated", text["image_size"][:24]
+    machine = f"{text['n_gpus'] or '?'}x {text['gpu']}"
+    return f"{metric_of(row)}: {text['model']} {text['precision'][:24]}, {text['framework'][:24]}, {machine}, batch {batch}, {size}"
+
+
+VISION = FigureFamily(
+    name="vision",
+    title="Training of vision, detection, diffusion, speech, recommenders, graphs",
+    tables=("vision_train",),
+    owns=is_vision,
+    parts=(
+        FigurePart(
+            "rates", "vision training, rates", "Rates and step times", "samples/s, s per step", _of(_WORKLOAD_RATES), colour=modality
+        ),
+        FigurePart("runs", "vision training, whole runs", "Whole runs", "minutes", _of((_DURATION,)), colour=modality),
+        FigurePart("memory", "vision training, memory", "Memory", "peak memory per GPU, GiB", _of((_MEMORY,)), colour=modality),
+    ),
+    headlines=(
+        Headline("vision training, rates of classifiers", _of(_WORKLOAD_RATES, "vision"), (0.12, 0.35)),
+        Headline("vision training, rates of detectors and segmenters", _of(_WORKLOAD_RATES, "detection", "segmentation"), (0.12, 0.35)),
+        Headline("vision training, rates of diffusion", _of(_WORKLOAD_RATES, "diffusion"), (0.12, 0.35)),
+        Headline("vision training, rates of speech, recommenders, others", _of(_WORKLOAD_RATES, "speech", "recommendation", "other")),
+        Headline("vision training, whole runs", _of((_DURATION,))),
+        Headline("vision training, memory of detectors", _of((_MEMORY,), "detection"), (0.15, math.inf)),
+        Headline("vision training, memory of segmenters", _of((_MEMORY,), "segmentation"), (0.10, 0.30)),
+        Headline("vision training, memory of diffusion", _of((_MEMORY,), "diffusion"), (0.10, 0.30)),
+        Headline("vision training, memory of others", _of((_MEMORY,), "vision", "speech", "recommendation", "other")),
+    ),
+    slices={
+        "source": score.text_group("source"),
+        "metric": metric_of,
+        "kind": modality,
+        "accelerator": score.text_group("gpu"),
+    },
+    job=_workload_job,
+    plot="vision_",
+)
+
+# classical machine learning ------------------------------------------------------------------------------------------------------------
+
+_TIMES = ("train_time_s", "predict_time_s")
+
+
+def is_classical(row: Row) -> bool:
+    """Rows of the table of classical machine learning."""
+    return metric_of(row) in (*_TIMES, "peak_ram_gib") and "library" in row and "algorithm" in row
+
+
+def _on_gpu(row: Row) -> bool:
+    return bool(cell_text(row.get("gpu")))
+
+
+def _classical_job(row: Row) -> str:
+    text = {name: cell_text(row.get(name)) for name in ("library", "algorithm", "rows", "cols", "cores", "hardware", "gpu")}
+    where = text["gpu"] or f"{text['cores'] or '?'} cores, {text['hardware'][:40]}"
+    return f"{metric_of(row)}: {text['library']} {text['algorithm'][:32]}, {text['rows']} x {text['cols']}, {where}"
+
+
+CLASSICAL = FigureFamily(
+    name="classical",
+    title="Classical machine learning (errors are factors less one: 60 % is 1.6 times either way)",
+    tables=("classical_ml",),
+    owns=is_classical,
+    parts=(
+        FigurePart("time", "classical, time", "Time", "seconds", of_metrics(*_TIMES), colour=score.text_group("library")),
+        FigurePart("memory", "classical, memory", "Memory", "GiB", of_metrics("peak_ram_gib"), colour=score.text_group("library")),
+    ),
+    headlines=(
+        Headline("classical, time on processors", lambda row: metric_of(row) in _TIMES and not _on_gpu(row), (0.60, 1.50)),
+        Headline("classical, time on GPUs", lambda row: metric_of(row) in _TIMES and _on_gpu(row), (0.60, 1.50)),
+        Headline("classical, memory", of_metrics("peak_ram_gib"), (0.30, 1.50)),
+    ),
+    slices={
+        "source": score.text_group("source"),
+        "metric": metric_of,
+        "library": score.text_group("library"),
+    },
+    job=_classical_job,
+    plot="classical_",
+    is_factor=True,
+)
+
+# data loading --------------------------------------------------------------------------------------------------------------------------
+
+_LOADED = ("images_per_s", "frames_per_s", "samples_per_s", "items_per_s", "clips_per_s")
+
+
+def is_loading(row: Row) -> bool:
+    """Rows of the table of loaders."""
+    return "loader" in row and "sample_kind" in row
+
+
+def _loading_job(row: Row) -> str:
+    text = {name: cell_text(row.get(name)) for name in ("what", "loader", "hardware", "cpu_cores", "sample_kind")}
+    return f"{metric_of(row)}: {text['loader'][:40]}, {text['what'][:40]}, {text['cpu_cores'] or '?'} cores, {text['hardware'][:32]}"
+
+
+_is_rate = of_metrics(*_LOADED)
+
+
+def _is_size(row: Row) -> bool:
+    return not _is_rate(row)
+
+
+def _decodes(row: Row) -> bool:
+    from rightfit.proof.cases.forward import read_loading_case
+
+    return read_loading_case({name: cell_text(value) for name, value in row.items()}).case.work == "decode"
+
+
+LOADING = FigureFamily(
+    name="loading",
+    title="Data loading",
+    tables=("data_loading",),
+    owns=is_loading,
+    parts=(
+        FigurePart("rates", "data loading, rates", "Samples per second", "samples/s", _is_rate, colour=score.text_group("source")),
+        FigurePart("sizes", "data loading, sizes", "Sizes, and rates that accelerators need", "as stated", _is_size, colour=metric_of),
+    ),
+    headlines=(
+        Headline("data loading, decoding", lambda row: _is_rate(row) and _decodes(row), (0.20, math.inf)),
+        Headline("data loading, pipelines", lambda row: _is_rate(row) and not _decodes(row), (0.20, math.inf)),
+        Headline("data loading, sizes", _is_size),
+    ),
+    slices={
+        "source": score.text_group("source"),
+        "loader": score.text_group("loader"),
+    },
+    job=_loading_job,
+    plot="loading_",
+)
 
 
 def family(name: str) -> FigureFamily:
@@ -149,7 +405,7 @@ def engine_group(row: Row) -> str:
 
 @functools.cache
 def _card_class(device: str) -> str:
-    from rightfit.proof.cases.devices import forward_device
+    from rightfit.proof.cases.reader import forward_device
 
     found = forward_device(device) if device else None
     return found.silicon.replace("_", " ") if found else "unknown"
@@ -240,8 +496,8 @@ _OF_KIND = ("model", "params_b", "image_size", "gmacs", "mactivations", "metric"
 
 @functools.cache
 def _kind(*cells: str) -> str:
+    from rightfit.estimate.figures import KINDS
     from rightfit.estimate.forward_models import forward_work
-    from rightfit.estimate.serving_intervals import KINDS
     from rightfit.proof.cases.forward import wish_of
 
     work = forward_work(wish_of(dict(zip(_OF_KIND, cells, strict=True))))
@@ -288,5 +544,3 @@ PASSES = FigureFamily(
 
 #: Every family of the accuracy page, in its order.
 FAMILIES: tuple[FigureFamily, ...] = (TRAINING, SERVING, PASSES, VISION, CLASSICAL, LOADING)
-
-__all__ = ["FAMILIES", "FigureFamily", "FigurePart", "Headline", "Holds", "Row", "family", "metric_of", "of_metrics"]

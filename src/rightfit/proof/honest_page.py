@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rightfit.proof.accuracy_tables import percent, table
+from rightfit.proof.accuracy_page import percent, table
 from rightfit.proof.left_out import FIGURES, WAYS, LeftOutScore
 from rightfit.proof.tables import cell_text, read_cases
 

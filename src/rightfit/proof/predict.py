@@ -13,19 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.errors import RightfitError
+from rightfit.measure.evidence import Evidence, case_of, corrections, evidence_of, moved
+from rightfit.measure.record import metrics
 from rightfit.physics.columns import Array, DeviceColumns, SetupColumns
+from rightfit.proof.case_columns import visible, widen, without_comparisons
 from rightfit.proof.cases.reader import number, word
-from rightfit.proof.columns import visible
 from rightfit.proof.remarks import remarks_of, with_values
-from rightfit.proof.tables import PREDICTION_COLUMNS, clean_row
-from rightfit.proof.widths import widen
-from rightfit.proof.wording import without_comparisons
+from rightfit.proof.tables import PREDICTION_COLUMNS, cell_text, clean_row
 from rightfit.units import GIB
 
 if TYPE_CHECKING:
     from rightfit.estimate.figures import FigureColumns
-    from rightfit.estimate.regimes import RegimeColumns
+    from rightfit.estimate.intervals import RegimeColumns
+    from rightfit.measure.record import Run
     from rightfit.proof.cases.training import TrainingCases
+
 
 MEMORY_METRIC = "peak_mem_gib_per_gpu"
 RATE_METRICS = ("tokens_per_s_per_gpu", "samples_per_s", "step_time_s", "tflops_per_gpu", "mfu")
@@ -148,19 +150,19 @@ def _is_classical(cells: Mapping[str, str]) -> bool:
 
 
 def _predict_classical(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
-    from rightfit.proof.classical_predict import predict_classical
+    from rightfit.proof.family_predict import predict_classical
 
     predict_classical(rows, answers)
 
 
 def _predict_vision(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
-    from rightfit.proof.samples_predict import predict_vision
+    from rightfit.proof.family_predict import predict_vision
 
     predict_vision(rows, answers)
 
 
 def _predict_loading(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
-    from rightfit.proof.loading_predict import predict_loading
+    from rightfit.proof.family_predict import predict_loading
 
     predict_loading(rows, answers)
 
@@ -228,8 +230,8 @@ def _predict_training(rows: list[dict[str, str]], answers: list[dict[str, Any]])
 
 def case_regimes(cases: TrainingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp]) -> RegimeColumns:
     """What is known about these cases, for the width of their intervals."""
-    from rightfit.estimate.regimes import assumption_flags, regime_columns
-    from rightfit.proof.software_names import is_known_software
+    from rightfit.estimate.intervals import assumption_flags, regime_columns
+    from rightfit.proof.case_columns import is_known_software
 
     unnamed = [float(not is_known_software("training", rows[int(cases.index[i])].get("framework", ""))) for i in index]
     flags = assumption_flags([cases.assumptions[int(i)] for i in index])
@@ -240,8 +242,8 @@ def case_regimes(cases: TrainingCases, rows: Sequence[Mapping[str, str]], index:
 def _answer_memory(cases: TrainingCases, rows: list[dict[str, str]], answers: list[dict[str, Any]], index: NDArray[np.intp]) -> None:
     """Peak memory per GPU of the kind asked for, and whether the job fits the card."""
     from rightfit.estimate.intervals import interval_columns
-    from rightfit.estimate.memory import memory_columns
-    from rightfit.proof.training_taken import note_conventions, note_taken
+    from rightfit.estimate.training import memory_columns
+    from rightfit.proof.case_columns import note_conventions, note_taken
 
     model, setup, device = cases.model.take(index), cases.setup.take(index), cases.device.take(index)
     regime = case_regimes(cases, rows, index)
@@ -262,8 +264,8 @@ def _answer_memory(cases: TrainingCases, rows: list[dict[str, str]], answers: li
 def _answer_time(cases: TrainingCases, rows: list[dict[str, str]], answers: list[dict[str, Any]], index: NDArray[np.intp]) -> None:
     """Step time and what follows from it, each row in the metric that it asks for."""
     from rightfit.estimate.intervals import interval_columns
-    from rightfit.estimate.speed import step_columns
-    from rightfit.proof.training_taken import note_taken
+    from rightfit.estimate.training import step_columns
+    from rightfit.proof.case_columns import note_taken
 
     model, setup, device = cases.model.take(index), cases.setup.take(index), cases.device.take(index)
     regime = case_regimes(cases, rows, index)
@@ -285,7 +287,7 @@ def _answer_time(cases: TrainingCases, rows: list[dict[str, str]], answers: list
 
 def _samples_needed(cases: TrainingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp]) -> Array:
     """Samples of the whole run where the row is of a benchmark whose convergence is known, else NaN."""
-    from rightfit.estimate.convergence import samples_to_converge
+    from rightfit.estimate.training_setup import samples_to_converge
 
     batch = np.broadcast_to((cases.setup.data * cases.setup.micro_batch * cases.setup.grad_accum), cases.index.shape)
     needed = np.full(index.shape, np.nan)
@@ -369,3 +371,31 @@ def _finish(answer: dict[str, Any], cells: Mapping[str, str]) -> dict[str, Any]:
     for name in ("regime", "taken", "said"):
         answer.pop(name, None)
     return {**answer, **{name: value for name, value in cells.items() if name not in answer}}
+
+
+# ---- Batch prediction with runs of one's own: figures moved by what the runs missed, and the runs named.
+
+
+def evidence(runs: Sequence[Run]) -> Evidence:
+    """What these runs missed the prediction by."""
+    return evidence_of(runs, lambda rows: predict(rows))
+
+
+def predict_with_runs(rows: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """As `predict`, with `source` (calibrated or measured, empty where the runs say nothing) and `runs` (their ids) in every answer."""
+    return predict_with_evidence(rows, evidence(runs))
+
+
+def predict_with_evidence(rows: Sequence[Mapping[str, Any]], known: Evidence) -> list[dict[str, Any]]:
+    """As `predict_with_runs`, of runs whose evidence is known."""
+    answers = predict(rows)
+    cells = [{str(name): cell_text(value) for name, value in row.items() if name is not None} for row in rows]
+    found = corrections(known, [case_of(row, answer["metric"]) for row, answer in zip(cells, answers, strict=True)])
+    for answer, correction in zip(answers, found, strict=True):
+        answer["source"], answer["runs"] = "", ""
+        if correction is not None and answer["predicted"]:
+            is_cost = metrics()[answer["metric"]].sense == "cost"
+            figures = moved(correction, answer["predicted"], is_cost=is_cost)
+            answer.update({name: float(f"{value:.6g}") for name, value in figures.items()})
+            answer["source"], answer["runs"] = correction.source, " ".join(correction.runs)
+    return answers

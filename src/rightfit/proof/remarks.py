@@ -2,7 +2,7 @@
 
 Engines leave what they took in `answer["taken"]`, keyed by the column that would have said it; a column that is empty is then named with its value. Words
 of free columns that no list knows are named too, and so are cells outside the allowed words. None of this widens an interval by itself: the
-law of intervals (estimate/interval_law.py) counts the assumptions of the engines.
+law of intervals (estimate/intervals.py) counts the assumptions of the engines.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from rightfit import facts
-from rightfit.facts.word_tables import lists, says, shape, spelled
+from rightfit.facts.tables import lists, says, shape, spelled
+from rightfit.proof.case_columns import case_columns, compared
 from rightfit.proof.cases.serving import quantile_of
 from rightfit.proof.cases.training import stated_habit_pattern
-from rightfit.proof.columns import case_columns
 from rightfit.proof.serving_predict import is_generation
 from rightfit.proof.tables import UNKNOWN_CELLS
-from rightfit.proof.wording import compared
 
 _DATA = tomllib.loads(Path(__file__).with_name("data").joinpath("remarks.toml").read_text(encoding="utf-8"))
 #: How an engine's own assumption begins where it already speaks of a column.

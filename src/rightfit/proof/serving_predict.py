@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rightfit.errors import RightfitError
 from rightfit.facts.image_tokens import has_two_towers
 from rightfit.facts.records import TransformerArchitecture
-from rightfit.facts.word_tables import says
+from rightfit.facts.tables import says
 from rightfit.physics.columns import Array
 from rightfit.units import GIB
 
@@ -89,8 +89,8 @@ def predict_inference(rows: list[dict[str, str]], answers: list[dict[str, Any]])
 
 def _predict_forward(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
     """Encoders, vision, diffusion, speech."""
-    from rightfit.estimate.serving_intervals import interval_group, serving_interval
-    from rightfit.proof.forward_predict import predict_forward
+    from rightfit.estimate.figures import serving_interval, serving_interval_group
+    from rightfit.proof.family_predict import predict_forward
 
     for row, answer, (value, error, regime) in zip(rows, answers, predict_forward(rows), strict=True):
         answer["error"] = error
@@ -100,7 +100,7 @@ def _predict_forward(rows: list[dict[str, str]], answers: list[dict[str, Any]]) 
             _write(answer, figures, 0)
             answer["assumptions"] += regime["assumptions"]
             answer["taken"] = regime["taken"]
-            answer["regime"] = {"group": _named(interval_group(row.get("metric", ""), modality=regime["modality"]), "forward")}
+            answer["regime"] = {"group": _named(serving_interval_group(row.get("metric", ""), modality=regime["modality"]), "forward")}
 
 
 def _predict_generation(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
@@ -131,10 +131,10 @@ _KEPT_UP = "the stated rate is more than is predicted to be kept up with: latenc
 def generation_values(cases: ServingCases) -> tuple[dict[str, Array], dict[str, dict[str, Array]], NDArray[np.bool_]]:
     """Every metric of every case, the shares of its terms, of a decode step ("time") and of memory ("memory"), and whether it has more load than it
     takes."""
-    from rightfit.estimate.serving import metric_values, peak_memory_bytes, serving_columns
+    from rightfit.estimate.serving import metric_values, peak_memory_bytes, served_columns
 
     shape = cases.index.shape
-    times = serving_columns(cases.model, cases.serve, cases.device, cases.links)
+    times = served_columns(cases.model, cases.serve, cases.device, cases.links)
     memory = {name: np.broadcast_to(term, shape) for name, term in peak_memory_bytes(cases.model, cases.serve, cases.device).items()}
     total = np.sum(list(memory.values()), axis=0)
     values = {name: np.broadcast_to(value, shape) for name, value in metric_values(cases.serve, times).items()}
@@ -160,9 +160,9 @@ def _answer(
     answers: list[dict[str, Any]], cases: ServingCases, index: NDArray[np.intp], metric: str, mid: Array, shares: Mapping[str, Array]
 ) -> None:
     """Write figures, assumptions and term shares of these cases."""
-    from rightfit.estimate.serving_intervals import interval_group, serving_interval
+    from rightfit.estimate.figures import serving_interval, serving_interval_group
 
-    group, moe = _named(interval_group(metric), "serving"), np.broadcast_to(cases.model.num_experts > 1, cases.index.shape)
+    group, moe = _named(serving_interval_group(metric), "serving"), np.broadcast_to(cases.model.num_experts > 1, cases.index.shape)
     figures = serving_interval(metric, mid, doubts=case_doubts(cases)[index])
     usable = np.isfinite(mid) & (mid > 0)
     fields = {name: getattr(cases.serve, name) for name in (*_TAKEN.values(), *_TAKEN_AS_WORDS)} | {"num_experts": cases.model.num_experts}

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit import api, lookup
 from rightfit.errors import InputError
-from rightfit.explain.documents import plan_document, verdict_document
-from rightfit.explain.messages import Lang
-from rightfit.messages import Message, at_place
+from rightfit.explain.voices import plan_document, verdict_document
+from rightfit.messages import Lang, Message, at_place
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -45,8 +44,7 @@ def fleet(
     catalog: Catalog,
 ) -> dict[str, Any]:
     """One plan for many jobs and services, with its sentences in `text` and its calendar in `chart` (SVG)."""
-    from rightfit.explain.fleet_chart import calendar_svg
-    from rightfit.explain.fleet_text import parts
+    from rightfit.explain.fleet_text import calendar_svg, parts
     from rightfit.fleet.sources import lines_of
 
     lines = lines_of(values)
@@ -106,14 +104,14 @@ def prices(q: str, *, limit: int, offset: int, catalog: Catalog, **filters: str)
 
 def providers(q: str, *, lang: Lang, catalog: Catalog) -> list[Any]:
     """Providers side by side."""
-    from rightfit.search import places
+    from rightfit.search import servers as places
 
     return places.providers(catalog, asked=q.replace(",", " ").split(), lang=lang)
 
 
 def regions(q: str, *, cloud: str, country: str, residency: str, near: str, catalog: Catalog) -> list[Any]:
     """Regions."""
-    from rightfit.search import places
+    from rightfit.search import servers as places
 
     names = {name: lookup.read_names(name, value) for name, value in (("cloud", cloud), ("country", country), ("residency", residency))}
     return places.regions(catalog, q, near=near, **names)
@@ -178,7 +176,7 @@ def checked_runs(given: Sequence[Any]) -> list[dict[str, Any]]:
 
 def runs(measured: Sequence[Mapping[str, Any]], plans: Mapping[str, Mapping[str, Any] | None]) -> list[dict[str, Any]]:
     """Measurements of saved plans as run records; `plans`: saved plans by id (None for one that was deleted meanwhile)."""
-    from rightfit.measure.from_plan import run_of_measurement
+    from rightfit.measure.own_runs import run_of_measurement
     from rightfit.measure.record import document
 
     found = []

@@ -11,7 +11,7 @@ from rightfit.errors import MissingComponentError, RightfitError
 from rightfit.messages import Message
 
 if TYPE_CHECKING:
-    from rightfit.rest.desk import Desk
+    from rightfit.rest.handlers import Desk
     from rightfit.rest.routes import Route
     from rightfit.rest.settings import Settings
 
@@ -33,8 +33,8 @@ def create_app(settings: Settings | None = None, *, page: Callable[[Any, Setting
     try:
         from fastapi_offline import FastAPIOffline
 
-        from rightfit.rest.desk import Desk
         from rightfit.rest.guard import API, Guard
+        from rightfit.rest.handlers import Desk
         from rightfit.rest.routes import ROUTES
     except ModuleNotFoundError as error:
         raise MissingComponentError(Message("rest.lacks", why=MISSING, word=error.name)) from None
@@ -67,9 +67,9 @@ def create_app(settings: Settings | None = None, *, page: Callable[[Any, Setting
 
 def from_environment() -> Any:
     """The application of one process of a server, whose settings are in the environment."""
-    from rightfit.rest import logs, settings
+    from rightfit.rest import guard, settings
 
-    logs.set_up()
+    guard.set_up()
     return create_app(settings.from_environment())
 
 
@@ -84,7 +84,7 @@ def _lifespan(desk: Desk) -> Callable[[Any], Any]:
 
 
 def _add(app: Any, desk: Desk, route: Route, *, prefix: str) -> None:
-    from rightfit.rest import openapi
+    from rightfit.rest import routes
 
     app.add_api_route(
         prefix + route.path,
@@ -96,8 +96,8 @@ def _add(app: Any, desk: Desk, route: Route, *, prefix: str) -> None:
         tags=[route.group],
         status_code=route.status,
         response_class=_plain_response(),
-        responses=openapi.responses(route),
-        openapi_extra=openapi.beyond(route),
+        responses=routes.responses(route),
+        openapi_extra=routes.beyond(route),
     )
 
 
@@ -105,7 +105,7 @@ def _add_end(app: Any, *, prefix: str) -> None:
     """What no route takes under /api, by whatever method, ends here and not at the page, which would answer in HTML."""
     from starlette.routing import Route as Anything
 
-    from rightfit.rest.problems import Refused
+    from rightfit.rest.reading import Refused
 
     class End:
         """An endpoint that is a class takes every method, also those that nobody has thought of."""
@@ -132,8 +132,8 @@ def _endpoint(desk: Desk, route: Route) -> Any:
     """The function of a route: read the question strictly, then hand it to the desk."""
     from starlette.requests import Request
 
-    from rightfit.rest.desk import Asked
     from rightfit.rest.guard import lang_of
+    from rightfit.rest.handlers import Asked
     from rightfit.rest.reading import json_of, query_of
     from rightfit.workload.fields import settled
 
@@ -150,7 +150,7 @@ def _endpoint(desk: Desk, route: Route) -> Any:
 
 
 def _check_media_type(text: str) -> None:
-    from rightfit.rest.problems import Refused
+    from rightfit.rest.reading import Refused
 
     kind = text.partition(";")[0].strip().casefold()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
@@ -162,7 +162,7 @@ def _add_handlers(app: Any) -> None:
     from starlette.exceptions import HTTPException
 
     from rightfit.rest.guard import lang_of
-    from rightfit.rest.problems import Refused, problem, refusal
+    from rightfit.rest.reading import Refused, problem, refusal
 
     def request_id(request: Any) -> str:
         return str(request.scope.get("state", {}).get("request_id", ""))
@@ -186,8 +186,7 @@ def _add_handlers(app: Any) -> None:
 
 def _methods_of(path: str) -> str:
     """The methods that the API takes at a path."""
-    from rightfit.rest.guard import API
-    from rightfit.rest.metrics import known_route
+    from rightfit.rest.guard import API, known_route
     from rightfit.rest.routes import ROUTES
 
     pattern = known_route(path, (API + route.path for route in ROUTES))
@@ -196,7 +195,7 @@ def _methods_of(path: str) -> str:
 
 def _describe(app: Any) -> None:
     """The OpenAPI description with our schemas, and the token where one is used."""
-    from rightfit.rest import openapi
+    from rightfit.rest import routes
 
     made = app.openapi
 
@@ -204,7 +203,7 @@ def _describe(app: Any) -> None:
         if app.openapi_schema is None:
             schema = made()
             parts = schema.setdefault("components", {})
-            parts["schemas"] = openapi.components()
+            parts["schemas"] = routes.components()
             parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
             schema["security"] = [{}, {"token": []}]
             app.openapi_schema = schema

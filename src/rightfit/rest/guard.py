@@ -6,23 +6,136 @@ import asyncio
 import base64
 import binascii
 import dataclasses
+import datetime
 import hashlib
 import hmac
+import json
 import logging
+import os
 import secrets
+import sys
 import time
+import traceback
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import prometheus_client as prometheus
+from prometheus_client import multiprocess
 from starlette.datastructures import Headers, MutableHeaders
 
-from rightfit.explain.messages import Lang
-from rightfit.rest import logs
-from rightfit.rest.metrics import Metrics, known_route
-from rightfit.rest.problems import Refused, refusal
+from rightfit.messages import Lang
+from rightfit.rest.reading import Refused, refusal
 from rightfit.rest.settings import Settings
 from rightfit.rest.work import RETRY_S
+
+if TYPE_CHECKING:
+    from rightfit.rest.work import Workshop
+
+
+# ---- One JSON line for each request, without anything secret: no body, no query, no header of the client but its language and program.
+
+NAME = "rightfit.access"
+_LONGEST = 200
+
+
+class JsonLines(logging.Formatter):
+    """Log records as JSON lines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        values: dict[str, Any] = {
+            "at": datetime.datetime.fromtimestamp(record.created, tz=datetime.UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.casefold(),
+            "logger": record.name,
+            "message": record.getMessage()[:2000],
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            values["trace"] = "".join(traceback.format_exception(*record.exc_info))[-8000:]
+        if record.stack_info:
+            values["trace"] = record.stack_info[-8000:]
+        return json.dumps(values, ensure_ascii=True, default=str)
+
+
+def set_up(level: str = "INFO") -> None:
+    """Send the log of the server to standard error as JSON lines."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    for name in ("rightfit", "uvicorn"):
+        logging.getLogger(name).setLevel(level)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logging.getLogger(name).handlers[:] = []
+        logging.getLogger(name).propagate = name != "uvicorn.access"
+
+
+def shown(text: str) -> str:
+    """A text of a client as a log may hold it: short, and without anything that a terminal would obey."""
+    return "".join(character if character.isprintable() else "?" for character in text[:_LONGEST])
+
+
+# ---- What Prometheus reads of a server: requests, how long they took, answers kept, work that waits.
+
+#: Several processes write their counts into files of this folder, so that any of them can tell the sum.
+SHARED_FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+_BOUNDS_S = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Metrics:
+    """The counts of one application."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        registry = prometheus.CollectorRegistry()
+        self._registry, self._workshop = registry, workshop
+        labels = ("method", "route", "status")
+        self._requests = prometheus.Counter("rightfit_requests", "Requests answered.", labels, registry=registry)
+        self._seconds = prometheus.Histogram(
+            "rightfit_request_seconds", "Time from the request to the end of its answer.", ("route",), buckets=_BOUNDS_S, registry=registry
+        )
+        self._cache = prometheus.Counter(
+            "rightfit_answers", "Answers given from memory (hit) or worked out (miss).", ("cache",), registry=registry
+        )
+        mode: Any = {"multiprocess_mode": "livesum"}
+        self._waiting = prometheus.Gauge("rightfit_answers_waiting", "Answers being worked out or waited for.", registry=registry, **mode)
+        self._kept = prometheus.Gauge("rightfit_cache_bytes", "Bytes of answers kept in memory.", registry=registry, **mode)
+        self._seen = {"hit": 0, "miss": 0}
+
+    def count(self, *, method: str, route: str, status: int, seconds: float) -> None:
+        """One request was answered."""
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+        self._follow()
+
+    def _follow(self) -> None:
+        shop = self._workshop
+        for name, now in (("hit", shop.hits), ("miss", shop.misses)):
+            self._cache.labels(name).inc(now - self._seen[name])
+            self._seen[name] = now
+        self._waiting.set(shop.waiting)
+        self._kept.set(shop.cache.size_bytes)
+
+    def text(self) -> bytes:
+        """Everything in the text format of Prometheus."""
+        self._follow()
+        if os.environ.get(SHARED_FOLDER_VARIABLE):
+            together = prometheus.CollectorRegistry()
+            multiprocess.MultiProcessCollector(together)
+            return bytes(prometheus.generate_latest(together))
+        return bytes(prometheus.generate_latest(self._registry))
+
+
+def known_route(path: str, routes: Iterable[str]) -> str:
+    """The route of a path as a label: its pattern, so that ids do not become labels."""
+    parts = path.split("/")
+    for route in routes:
+        pattern = route.split("/")
+        if len(pattern) == len(parts) and all(one == other or one.startswith("{") for one, other in zip(pattern, parts, strict=True)):
+            return route
+    return "other"
+
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -53,7 +166,7 @@ _PAGE = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-_access = logging.getLogger(logs.NAME)
+_access = logging.getLogger(NAME)
 
 
 @dataclasses.dataclass(slots=True)
@@ -226,7 +339,7 @@ class Guard:
         fields = {
             "id": request_id,
             "method": _method(scope),
-            "path": logs.shown(scope["path"]),
+            "path": shown(scope["path"]),
             "status": status,
             "ms": round(seconds * 1e3, 1),
             "client": (scope.get("client") or ("", 0))[0],

@@ -12,14 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rightfit import reach
-from rightfit.recent import exact_key
-from rightfit.rest import turns
-from rightfit.rest.cache import AnswerCache
-from rightfit.rest.problems import Refused
+from rightfit.recent import Recent, exact_key
+from rightfit.rest import settings
+from rightfit.rest.reading import Refused
 from rightfit.rest.settings import Settings
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
+
+
+# ---- Answers kept in memory: the most recently used, within a number of bytes.
+
+_ENTRY_BYTES = 200  # what an entry costs beside its answer, roughly
+
+
+class AnswerCache(Recent[str, bytes]):
+    """Answers by key. An answer is kept once though several keys (spellings of one question) may lead to it."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(most_bytes, size_of=lambda answer: len(answer) + _ENTRY_BYTES)
+
 
 _Answer = TypeVar("_Answer")
 _LOOK_AGAIN_S = 30.0
@@ -42,7 +54,7 @@ class ServedMarket:
         with self._lock:
             now = time.monotonic()
             if self._catalog is None or (now - self._looked_s > _LOOK_AGAIN_S and self._is_behind()):
-                from rightfit.search.priced import open_priced
+                from rightfit.search.offers import open_priced
 
                 self._catalog = open_priced()
                 self.version = _stamp(Path(str(self._catalog.location)).name)
@@ -62,7 +74,7 @@ class ServedMarket:
 
 def _stamp(name: str) -> str:
     """A name of the store file, and of the price book where there is one."""
-    from rightfit.search.priced import book_path
+    from rightfit.search.offers import book_path
 
     book = book_path()
     changed = book.stat().st_mtime_ns if book is not None and book.exists() else 0
@@ -98,7 +110,7 @@ class Workshop:
     def _wait_for(self, more: int) -> None:
         """So many questions more are under way here; other processes of the server are told."""
         self.waiting += more
-        shared = turns.mine()
+        shared = settings.mine()
         if shared is not None:
             shared.write(self.waiting)
 
@@ -178,7 +190,7 @@ def _pool() -> ThreadPoolExecutor:
 
 def _for_client(question: Callable[[], _Answer]) -> _Answer:
     """Work for a client: no file, code or address that they name is touched; money at the rates of the server's price book."""
-    from rightfit.search.priced import rates_of
+    from rightfit.search.offers import rates_of
 
     with reach.closed(), rates_of(None):
         return question()

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.search.answer import Option, Reason
+from rightfit import facts
+from rightfit.catalog import names
+from rightfit.catalog.offers import NO_PRICE, RETIRED, events_of, today
+from rightfit.catalog.sellers import ON_DEMAND, most_at_once, starts, tier_of
+from rightfit.facts.devices import is_unreleased
+from rightfit.physics.columns import Array
+from rightfit.search.answer import Assumption, Option, Reason, Section
+from rightfit.search.constraints import Found
 from rightfit.search.criteria import CRITERIA
-from rightfit.search.found import Found
 from rightfit.search.market import SPOT
+
+if TYPE_CHECKING:
+    from rightfit.catalog import OfferTable
+    from rightfit.workload import Workload
+
 
 WORTHWHILE = 0.95
 
@@ -68,3 +81,259 @@ def cheaper_spot(exploration: Found, best: Option | None) -> Iterable[Reason]:
     at = cheapest_of(exploration, ((exploration.bits & ~purchase) == 0) & is_spot)
     if at is not None and exploration.bill.total_usd[at] < WORTHWHILE * best.cost.total_usd:
         yield Reason("spot", effect_of(exploration, at, best))
+
+
+# ---- Wishes that mean mainland China: yuan, or a cloud of there. Its regions come first, and what has no public price is said by name. Other
+# wishes that name no place go there last: renting there takes a registered account, and serving from there a licence.
+
+MAINLAND, YUAN = "CN", "cny"
+MOST_NAMES = 3
+
+
+def means_mainland(exploration: Found) -> bool:
+    """Whether the wish is in yuan or names a cloud of mainland China, and says nothing of a place."""
+    wanted = exploration.wanted
+    if wanted.regions or wanted.countries or exploration.workload.country or exploration.workload.region:
+        return False
+    return exploration.workload.currency == YUAN or bool(set(wanted.clouds) & set(names.names_data()["mainland"]["clouds"]))
+
+
+def _is_named(exploration: Found) -> bool:
+    """Whether the wish names mainland China as its place."""
+    wanted = exploration.wanted
+    return MAINLAND in {*(wanted.countries or ()), *(exploration.workload.country or ())}
+
+
+def elsewhere(exploration: Found) -> NDArray[np.bool_]:
+    """Offers (O,) on the wrong side of the border of mainland China: outside where the wish means it, inside where it does not and names no
+    place. None are where a place is named; servers of one's own are at home."""
+    offers, wanted = exploration.market.offers, exploration.wanted
+    home = np.array([country == MAINLAND for country in offers.region_countries], dtype=np.bool_)[offers.region_index]
+    if means_mainland(exploration):
+        return ~home & ~_own(offers)
+    return home & (not (wanted.regions or wanted.countries or wanted.clouds or wanted.sellers.named))
+
+
+def _own(offers: OfferTable) -> NDArray[np.bool_]:
+    extra = names.names_data()["extra_providers"]
+    return np.array([name in extra for name in offers.servers.provider], dtype=np.bool_)[offers.server_index]
+
+
+def unpriced(exploration: Found) -> tuple[Reason, ...]:
+    """The accelerators of the wish, or of the clouds that it means, that are on offer and have no public price: ask, and put the quote into a
+    price book."""
+    wanted, servers = exploration.wanted, exploration.market.offers.servers
+    clouds = set(wanted.clouds)
+    if means_mainland(exploration) or _is_named(exploration):
+        clouds |= set(names.names_data()["mainland"]["clouds"]) if not clouds else set()
+    if not (wanted.gpus or clouds):
+        return ()
+    found: dict[str, tuple[float, str, str]] = {}
+    for row, reason in enumerate(servers.not_recommended):
+        card, provider = servers.accelerator_name[row], servers.provider[row]
+        if reason == NO_PRICE and card and (not wanted.gpus or card in wanted.gpus) and (not clouds or provider in clouds):
+            memory = float(servers.accelerator_memory_bytes[row] * servers.num_accelerators[row])
+            found[card] = max(found.get(card, (0.0, "", "")), (memory, provider, servers.instance_type[row]), key=lambda one: one[0])
+    priced = _priced(exploration, clouds)
+    return tuple(_said({card: one for card, one in found.items() if card not in priced}))
+
+
+def _priced(exploration: Found, clouds: set[str]) -> set[str]:
+    """Accelerators that have a price at one of the clouds."""
+    offers, servers = exploration.market.offers, exploration.market.offers.servers
+    rows = np.unique(offers.server_index).tolist()
+    return {servers.accelerator_name[row] for row in rows if not clouds or servers.provider[row] in clouds}
+
+
+def _said(found: Mapping[str, tuple[float, str, str]]) -> Iterable[Reason]:
+    """The servers with most memory on their cards first: they hold what the others do not."""
+    for card, (_, provider, instance_type) in sorted(found.items(), key=lambda one: -one[1][0])[:MOST_NAMES]:
+        names_it = {"provider": provider, "instance_type": instance_type, "server": f"{provider}/{instance_type}"}
+        yield Reason("unpriced", {"accelerator": card, **names_it})
+
+
+# ---- One server or several: what several would save where one is taken, and what one would cost where several are.
+
+Mask = NDArray[np.bool_]
+
+
+def several_mask(exploration: Found) -> Mask:
+    """Rows that rent more than one server, shape of `bits`."""
+    offer, column = np.indices(exploration.bits.shape)
+    return several_of(exploration, offer.ravel(), column.ravel()).reshape(exploration.bits.shape)
+
+
+def several_of(exploration: Found, offer: NDArray[np.intp], column: NDArray[np.intp]) -> Mask:
+    """Whether each row (offer, column) rents more than one server."""
+    number = exploration.num_servers(offer, column)
+    return np.asarray(np.isfinite(number) & (number > 1))
+
+
+def counted_usd(exploration: Found, usd: Array, offer: NDArray[np.intp], column: NDArray[np.intp]) -> Array:
+    """Money of rows (offer, column) as the order of options counts it: several servers must save more than the one is worth, for each is one
+    more that can fail, be late or be out of stock; and a last resort (offloading) must save more than doing without is worth."""
+    usual = facts.coefficients("planning")
+    several = np.where(several_of(exploration, offer, column), usual["one_server_worth"], 1.0)
+    return np.asarray(usd * several * np.where(exploration.last_resort(offer, column), usual["last_resort_worth"], 1.0))
+
+
+def several_section(exploration: Found, options: Sequence[Option]) -> Section | None:
+    """The other way beside the first option: several servers that cost less than the one, or the one that costs more than the several."""
+    if not options or exploration.workload.objective == "time":
+        return None
+    best, several = options[0], several_mask(exploration)
+    wanted = several if best.nodes == 1 else ~several
+    at = cheapest_of(exploration, (exploration.bits == 0) & wanted)
+    if at is None:
+        return None
+    effect = effect_of(exploration, at, best)
+    saves = float(exploration.bill.total_usd[at]) < best.cost.total_usd
+    if best.nodes == 1 and not saves:
+        return None
+    key = "several_cheaper" if best.nodes == 1 else "one_instead"
+    return Section("servers", effect, (Reason(key + month_of(exploration), {**effect, "best_usd": best.cost.total_usd}),))
+
+
+def headline_key(exploration: Found, option: Option, key: str) -> str:
+    """The headline of an option: of one server that stands before several that cost less, that it is the cheapest alone."""
+    if exploration.workload.objective != "cost" or option.nodes > 1:
+        return key
+    at = cheapest_of(exploration, (exploration.bits == 0) & several_mask(exploration))
+    return f"{key}_alone" if at is not None and float(exploration.bill.total_usd[at]) < option.cost.total_usd else key
+
+
+BELOW = "_below"
+
+
+def below_of(exploration: Found, options: Sequence[Option]) -> Option | None:
+    """The first option shown below the first one although it costs less (the objective being cost): the first is not simply the cheapest then."""
+    if exploration.workload.objective != "cost" or not options:
+        return None
+    return next((one for one in options[1:] if one.cost.total_usd < options[0].cost.total_usd), None)
+
+
+def below_cause(option: Option, other: Option) -> str:
+    """Why an option that costs less stands below another: the end of a key of `reasons.below_*`."""
+    if other.facts.get("is_estimate") and not option.facts.get("is_estimate"):
+        return "estimate"
+    if other.nodes > 1 and option.nodes == 1:
+        return "several"
+    price = other.facts.get("price") or {}
+    if price and float(price["ranked_usd"]) > other.cost.total_usd:
+        return "old"
+    if getattr(other.layout, "offload", "none") not in ("none", "") and getattr(option.layout, "offload", "none") in ("none", ""):
+        return "offload"
+    return "place" if option.facts.get("country") != other.facts.get("country") else "order"
+
+
+def month_of(exploration: Found) -> str:
+    """The ending of a statement whose money is that of a month."""
+    return month_of_task(exploration.workload.task)
+
+
+def month_of_task(task: str) -> str:
+    """The same of a task."""
+    return "_month" if task == "serve" else ""
+
+
+def slower_than_one(option: Option, one: Option) -> tuple[Reason, ...]:
+    """That several given servers are slower, or dearer, than one of them."""
+    mine, its = option.estimate.get("total_time_s"), one.estimate.get("total_time_s")
+    params: dict[str, Any] = {"nodes": option.nodes, "total_usd": option.cost.total_usd, "one_usd": one.cost.total_usd}
+    if mine is None or its is None or one.cost.total_usd >= option.cost.total_usd:
+        return ()
+    key = "several_slower" if mine.mid >= its.mid else "several_dearer"
+    return (Reason(key, {**params, "total_time_s": mine.mid, "one_time_s": its.mid}),)
+
+
+# ---- Whom one rents from: what a seller of a lower tier would save, a default that leaves nothing, and what must be known of a seller before.
+
+SELLER = 1 << CRITERIA.index("seller")
+
+
+def seller_section(exploration: Found, options: Sequence[Option]) -> Section | None:
+    """What a seller of a tier that was not asked for would save, at a price that somebody asks; a partition is a matter of the account, not of
+    trust."""
+    if not options or exploration.workload.objective == "time":
+        return None
+    offers = exploration.market.offers
+    apart = np.array([name in names.partitions() for name in offers.servers.provider], dtype=np.bool_)[offers.server_index]
+    at = cheapest_of(exploration, (exploration.bits == SELLER) & ~(apart | offers.is_estimate)[:, None])
+    best = options[0]
+    if at is None or float(exploration.bill.total_usd[at]) >= best.cost.total_usd:
+        return None
+    offer = offers.row(at[0])
+    tier = tier_of(offer["provider"], offer["purchase"])
+    effect = {**effect_of(exploration, at, best), "seller_tier": tier, "as_of": offer["as_of"]}
+    key = "seller_cheaper" if tier > exploration.wanted.sellers.highest_tier else "by_hand_cheaper"
+    return Section("sellers", effect, (Reason(key + month_of(exploration), effect),))
+
+
+def only_sellers_refuse(exploration: Found) -> bool:
+    """Whether nothing passes and something would, but for its seller."""
+    bits = exploration.bits
+    return not bool(np.any(bits == 0)) and bool(np.any(bits == SELLER))
+
+
+def widened(workload: Workload) -> Workload | None:
+    """The wish with sellers of every tier, where the user did not say which; None where he did."""
+    return None if workload.sellers else workload.with_changes(sellers=("all",))
+
+
+def widened_assumption() -> Assumption:
+    """That sellers of every tier were taken, since no other one can do it."""
+    return Assumption("sellers", "all", Reason("assumed_sellers", {}))
+
+
+def with_market_warnings(options: Sequence[Option], exploration: Found) -> tuple[Option, ...]:
+    """The options with what must be known of their seller, place and price, whatever the kind of work."""
+    mainland = means_mainland(exploration)
+    return tuple(
+        dataclasses.replace(option, warnings=(*option.warnings, *market_warnings(option), *border_warnings(option, mainland=mainland)))
+        for option in options
+    )
+
+
+def border_warnings(option: Option, *, mainland: bool) -> list[Reason]:
+    """A server on the other side of the border of mainland China than the wish means; one without a place is on neither."""
+    country = option.facts.get("country") or ""
+    if not country or (country == MAINLAND) == mainland:
+        return []
+    return [Reason("outside_mainland" if mainland else "inside_mainland", {"region": option.region})]
+
+
+def cards_of(option: Option) -> int:
+    """Accelerators of an option over all servers; servers where they have none."""
+    servers = int(option.facts.get("servers") or option.nodes)
+    return servers * (option.accelerator.count_per_node if option.accelerator and option.accelerator.name else 1)
+
+
+def is_large_order(option: Option) -> bool:
+    """Whether so many are seldom found free on the day, several servers at once."""
+    servers = int(option.facts.get("servers") or option.nodes)
+    name = option.accelerator.name if option.accelerator else ""
+    most = most_at_once(option.provider, name, option.purchase, at_notice=True)
+    return servers > 1 and option.purchase in (*ON_DEMAND, "spot") and cards_of(option) > most
+
+
+def market_warnings(option: Option) -> list[Reason]:
+    """An account of its own, a seller of a low tier or one that must be rented from by hand, a price that may have moved."""
+    found, partition = [], names.partitions().get(option.provider)
+    if not starts(option.provider, option.purchase):
+        found.append(Reason("seller_by_hand", {"provider": option.provider}))
+    if partition:
+        found.append(Reason("seller_account", {"provider": option.provider, "of": partition["of"]}))
+    if (option.facts.get("seller_tier") or 0) > 2:
+        found.append(Reason(f"seller_tier_{option.facts['seller_tier']}", {"provider": option.provider}))
+    if option.price_as_of and option.facts.get("price_is_old") and not option.facts.get("is_stale"):
+        found.append(Reason("price_moved", {"as_of": option.price_as_of}))
+    if option.accelerator and is_unreleased(option.accelerator.name):
+        found.append(Reason("no_release", {"accelerator": option.accelerator.name}))
+    if is_large_order(option):
+        found.append(Reason("large_order", {"provider": option.provider, "count": cards_of(option)}))
+    for event in events_of(option.provider, option.instance_type):
+        if event.kind == RETIRED:
+            found.append(Reason("server_retires", {"family": event.family, "date": event.date}))
+        elif event.date <= today():
+            found.append(Reason("server_restricted", {"family": event.family, "date": event.date}))
+    return found

@@ -15,16 +15,15 @@ from rightfit.physics import money
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search.answer import Cost, Option, Reason, Section
-from rightfit.search.doubt import BOUNDS, both_doubts
 from rightfit.search.market import Bill, BillColumns, Volume, network_charge
-from rightfit.search.offers import Market
-from rightfit.search.priced import ROUNDING, with_credit
-from rightfit.search.purchase import term_h_of
-from rightfit.units import GB, HOURS_PER_MONTH, SECONDS_PER_HOUR, SECONDS_PER_MONTH
+from rightfit.search.offers import BOUNDS, ROUNDING, Market, both_doubts, with_credit
+from rightfit.search.purchase import Mode, advice_of, how_to_buy, ladder_of_hours, ladder_of_months, term_h_of
+from rightfit.units import GB, HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR, SECONDS_PER_MONTH
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.catalog.charges import EgressPrice, StoragePrice
+
 
 _places: weakref.WeakKeyDictionary[Any, dict[tuple[str, str], Any]] = weakref.WeakKeyDictionary()
 
@@ -278,3 +277,62 @@ def _months(paid: Paid, *, office_h: float) -> dict[str, float]:
         "startup_usd": hourly * paid.startup_s / 3600.0,
         "startup_s": paid.startup_s,
     }
+
+
+# ---- The two parts of every answer about money: how to buy the servers of an option, and every line of its bill. No family of work is known
+# here.
+
+
+def money_parts(
+    catalog: Catalog,
+    market: Market,
+    bill: BillColumns,
+    option: Option,
+    cell: tuple[int, int],
+    *,
+    volume: Volume,
+    office_h: float | None = None,
+    startup_s: float | None = None,
+    alone: tuple[Market, BillColumns] | None = None,
+) -> tuple[Section, Section]:
+    """How to buy the servers of an option, and its bill. `cell`: its offer and column; `volume`: what it stores and moves, a service within
+    a month;
+    `office_h`: hours of use a month; `startup_s`: of a service, whose bill has no start; `alone`: every offer of the option's server with
+    its
+    bill in one column, where the search looked at some of its offers only."""
+    paid = paid_of(bill, market, cell, option, volume=volume, startup_s=startup_s)
+    buy = buy_section(catalog, *alone, option, (0, 0), office_h=office_h) if alone else None
+    return buy or buy_section(catalog, market, bill, option, cell, office_h=office_h), bill_section(paid, catalog, office_h=office_h)
+
+
+def buy_section(
+    catalog: Catalog, market: Market, bill: BillColumns, option: Option, cell: tuple[int, int], *, office_h: float | None
+) -> Section:
+    """Each way to pay for the servers of an option, for steady use and, where it is a job, with its figure for the job. `cell`: an offer of
+    its server,
+    and its column of the bill."""
+    time = option.estimate.get("total_time_s")
+    job_h = time.mid / 3600.0 if time is not None else None
+    modes = how_to_buy(
+        catalog,
+        market,
+        int(market.offers.server_index[cell[0]]),
+        region=option.region,
+        count=option.nodes,
+        office_h=office_h,
+        job_usd=(lambda row: float(bill.total_usd[row, cell[1]])) if job_h is not None else None,
+        job_h=job_h,
+    )
+    return section_of(modes, job_h=job_h)
+
+
+def section_of(modes: tuple[Mode, ...], *, job_h: float | None) -> Section:
+    """The section: rows for programs and the table, the two ladders, and the recommendation."""
+    content: dict[str, Any] = {
+        "modes": [mode.to_dict() for mode in modes],
+        "by_hours": [asdict(step) for step in ladder_of_hours(modes, most_term_h=HOURS_PER_YEAR)],
+        "by_months": [asdict(step) for step in ladder_of_months(modes)],
+        "job_h": job_h,
+    }
+    reasons: tuple[Reason, ...] = advice_of(modes, job_h=job_h)
+    return Section("buy", content, reasons)

@@ -8,11 +8,10 @@ from rightfit import facts
 from rightfit.errors import ContradictionError, InputError, UnknownNameError
 from rightfit.estimate.classical import TableCase
 from rightfit.facts import classical
-from rightfit.facts.classical import ClassicalModel
-from rightfit.facts.classical_words import algorithm_named, is_library_misspelt, library_of, settings_of
+from rightfit.facts.classical import ClassicalModel, algorithm_named, is_library_misspelt, library_of, settings_of
 from rightfit.messages import Message
 from rightfit.physics.classical_work import Algorithm
-from rightfit.search.notes import Notes
+from rightfit.search.request_checks import Notes
 from rightfit.workload.options import OPTIONS
 from rightfit.workload.vocabulary import nearest_words
 

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.lifecycle import gone, today
+from rightfit.catalog.offers import gone, today
 from rightfit.catalog.sellers import Sellers, read_sellers, untrusted
-from rightfit.facts.builds import is_unreleased
+from rightfit.facts.devices import is_unreleased
 from rightfit.physics import money
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption, Reason
-from rightfit.search.criteria import CRITERIA, Judged
-from rightfit.search.limits import add_host_cpus, add_most_nodes, add_quota, read_quotas, residency_countries
-from rightfit.search.market import Bill
-from rightfit.search.placement import add_fabric
-from rightfit.search.software import stack_of
+from rightfit.search.criteria import (
+    CRITERIA,
+    Judged,
+    add_fabric,
+    add_host_cpus,
+    add_most_nodes,
+    add_quota,
+    read_quotas,
+    residency_countries,
+    stack_of,
+)
+from rightfit.search.market import Bill, BillColumns
+from rightfit.search.offers import Market
+from rightfit.search.risk import Surety
 from rightfit.search.sources import DataSource, read_source
-from rightfit.search.surety import Surety
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferTable
-    from rightfit.catalog.quotas import Quota
+    from rightfit.catalog.sellers import Quota
     from rightfit.workload import Workload
+
 
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
@@ -323,3 +332,48 @@ def _groups(items: Sequence[int], size: int) -> Sequence[tuple[int, ...]]:
     from itertools import combinations
 
     return tuple(combinations(items, size))
+
+
+# ---- What every search hands to the frame: the frame ranks, refuses, bills and judges through this and knows no family of work.
+
+Bits = NDArray[np.int32]
+
+
+class Found(Protocol):
+    """All that one search found. Rows of `bill` and `bits` are offers of `market`; what the columns are (numbers of servers, formats of
+    weights) is the
+    family's own business."""
+
+    @property
+    def wanted(self) -> Wanted: ...
+    @property
+    def market(self) -> Market: ...
+    @property
+    def bill(self) -> BillColumns: ...
+    @property
+    def failures(self) -> Failures: ...
+    @property
+    def bits(self) -> Bits: ...
+    @property
+    def workload(self) -> Workload: ...
+
+    def nodes(self, cell: tuple[int, int]) -> float:
+        """Servers that an (offer, column) rents; infinity where no number of them is enough."""
+        ...
+
+    def num_servers(self, offer: Index, column: Index) -> Array:
+        """`nodes` of many rows at once."""
+        ...
+
+    def together(self, cell: tuple[int, int]) -> int:
+        """Of the servers of an (offer, column) how many work as one: they exchange data at every step."""
+        ...
+
+    def last_resort(self, offer: Index, column: Index) -> NDArray[np.bool_]:
+        """Which of many rows run in a way that an engineer takes only where nothing else is affordable: state of the run in host memory, a
+        replica over servers that RDMA does not join."""
+        ...
+
+    def missing(self, server: int) -> str:
+        """What a server of the market lacks to run the job at all; empty where nothing."""
+        ...

@@ -92,12 +92,28 @@ CHANGES that would make a refused offer pass (NearMiss.change), and the least ch
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.physics.columns import Array
+from rightfit import facts
+from rightfit.catalog import names
+from rightfit.catalog.offers import PURCHASE_CODES
+from rightfit.catalog.sellers import Quota, believable, read_quota, worst_excess
+from rightfit.errors import ContradictionError, UnknownNameError
+from rightfit.facts.trainers import splits_of
+from rightfit.messages import Message, contradiction
+from rightfit.physics.columns import Array, Method
+from rightfit.workload.vocabulary import COUNTRIES, fold, nearest_words
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog, OfferTable
+    from rightfit.facts.records import Accelerator
+    from rightfit.workload import Workload
+
 
 CRITERIA = (
     "status",
@@ -137,3 +153,210 @@ class Judged:
     def put(self, criterion: str, fails: NDArray[np.bool_], *, needed: Array, had: Array) -> None:
         """One criterion with numbers."""
         self.fails[criterion], self.needed[criterion], self.had[criterion] = fails, needed, had
+
+
+# ---- Limits that are not a price: quotas of the account, and where data may be kept.
+
+
+class Limited(Protocol):
+    """What of the user's filters bounds amounts."""
+
+    @property
+    def quotas(self) -> tuple[Quota, ...]: ...
+    @property
+    def max_nodes(self) -> int | None: ...
+    @property
+    def deadline_s(self) -> float | None: ...
+    @property
+    def any_software(self) -> bool: ...
+
+
+def read_quotas(workload: Workload, catalog: Catalog) -> tuple[Quota, ...]:
+    """Quotas of the price book, and those of the workload."""
+    book: tuple[Quota, ...] = getattr(catalog, "quotas", ())
+    types = catalog.servers().instance_type if workload.quota else ()
+    return (*book, *(read_quota(text, catalog.regions(), types=types, countries=COUNTRIES) for text in workload.quota))
+
+
+def add_quota(filters: Limited, offers: OfferTable, num_servers: Array, judged: Judged) -> None:
+    """Put the criteria "quota" and "stock" beside the others: what the tightest limit allows, and what each row would take of it."""
+    if filters.quotas:
+        limit, taken, over = worst_excess(filters.quotas, offers, num_servers)
+        judged.put("quota", over, needed=limit, had=taken)
+    _add_stock(filters, offers, num_servers, judged)
+
+
+def _add_stock(filters: Limited, offers: OfferTable, num_servers: Array, judged: Judged) -> None:
+    """What a seller can be believed to rent out at once. A quota that speaks about an offer, and a number of servers that the user allows, are
+    known better: there nothing is guessed. Nor of one server: whether one is in stock is no question of the amount. A deadline within the time that a
+    reservation takes leaves what is found free on the day."""
+    if filters.max_nodes is not None or filters.any_software:
+        return
+    lead_s = facts.coefficients("planning")["reservation_lead_s"]
+    most, each = believable(offers, at_notice=filters.deadline_s is not None and filters.deadline_s <= lead_s)
+    for quota in filters.quotas:
+        most = np.where(quota.applies(offers), np.inf, most)
+    count = np.where(np.isfinite(num_servers), num_servers, 0.0)
+    taken = each[:, None] * count
+    judged.put("stock", (taken > most[:, None]) & (count > 1), needed=most[:, None], had=taken)
+
+
+def add_most_nodes(filters: Limited, num_servers: Array, judged: Judged) -> None:
+    """Put the criterion "max_nodes" beside the others; rows that no number of servers is enough for do not fail it."""
+    if filters.max_nodes is not None:
+        over = np.isfinite(num_servers) & (num_servers > filters.max_nodes)
+        judged.put("max_nodes", over, needed=np.full((1, 1), float(filters.max_nodes)), had=num_servers)
+
+
+def add_host_cpus(offers: OfferTable, least: Array, judged: Judged) -> None:
+    """Put the criterion "host_cpus" beside the others. `least` (servers,): hardware threads that the processes of the job need; what a
+    provider does not say passes."""
+    needed, had = (values[offers.server_index][:, None] for values in (least, offers.servers.vcpus))
+    judged.put("host_cpus", had < needed, needed=needed, had=had)
+
+
+@functools.cache
+def jurisdictions() -> Mapping[str, dict[str, str]]:
+    """Areas of law by every name that they go by."""
+    rows = facts.table("jurisdictions")
+    return {fold(name): row for row in rows for name in (row["code"], row["en"], row["zh"], *row["aliases"].split(";")) if name}
+
+
+def residency_countries(areas: tuple[str, ...], catalog: Catalog) -> tuple[str, ...]:
+    """Countries in which data may be kept: areas of law ("eu", "gdpr", "cn-mainland"), continents or countries."""
+    found: dict[str, None] = {}
+    for name in areas:
+        row = jurisdictions().get(fold(name))
+        found.update(dict.fromkeys(row["countries"].split(";") if row else _countries(name, catalog)))
+    return tuple(found)
+
+
+def _countries(name: str, catalog: Catalog) -> tuple[str, ...]:
+    try:
+        return names.resolve_countries(COUNTRIES.get(fold(name), name), catalog.regions())
+    except UnknownNameError:
+        known = tuple(dict.fromkeys(row["code"] for row in jurisdictions().values()))
+        raise UnknownNameError(
+            "residency",
+            name,
+            nearest=nearest_words(fold(name), known),
+            allowed=Message("names.part_residencies", names=", ".join(known)),
+            field="residency",
+        ) from None
+
+
+# ---- Servers that work as one need a link that somebody states: which offers have it, and the criterion that refuses the rest.
+#
+# Within a replica, and in training over several servers, activations and gradients cross from server to server at every step. A seller that
+# publishes RDMA, or the bandwidth of the private network of a zone, rents servers that can stand together; several servers of one who
+# publishes neither may stand anywhere.
+
+Mask = NDArray[np.bool_]
+
+NO_RDMA = ("", "none")
+#: A network of a zone whose bandwidth the seller states, without RDMA; one that the owner of the servers knows.
+PRIVATE, OWNED = "private", "owned"
+
+
+def fabric_of(offers: OfferTable, offer: int) -> str:
+    """What joins several servers of an offer: the word of its RDMA, "private", "owned", or nothing that is known ("")."""
+    servers, server = offers.servers, int(offers.server_index[offer])
+    if int(offers.purchase_index[offer]) == PURCHASE_CODES["owned"]:
+        return OWNED
+    if servers.rdma[server] not in NO_RDMA:
+        return servers.rdma[server]
+    stated = servers.network_bytes_per_s[server] > 0 and not offers.is_pseudo_region[offer]
+    return PRIVATE if stated else ""
+
+
+def has_fabric(offers: OfferTable) -> Mask:
+    """Whether several servers of each offer can work as one (O,): by RDMA, by a private network of stated bandwidth in a region that is a
+    place, or because they are the user's own."""
+    servers = offers.servers
+    rdma = np.array([word not in NO_RDMA for word in servers.rdma], dtype=np.bool_)[offers.server_index]
+    stated = (np.nan_to_num(servers.network_bytes_per_s) > 0)[offers.server_index]
+    return np.asarray(rdma | (stated & ~offers.is_pseudo_region) | (offers.purchase_index == PURCHASE_CODES["owned"]))
+
+
+def add_fabric(offers: OfferTable, together: Array, judged: Judged) -> None:
+    """Put the criterion "fabric" beside the others. `together` broadcasts to (offers, columns): servers that exchange data as one."""
+    several = together > 1
+    if np.any(several):
+        judged.put("fabric", several & ~has_fabric(offers)[:, None], needed=together, had=np.ones((1, 1)))
+
+
+# ---- What software stands behind an answer: which accelerators PyTorch's usual stack runs on, and which training stacks can split a model.
+#
+# A plan must be one that its reader can start. So accelerators with a software stack of their own (TPU, Trainium, Gaudi, Ascend, chips whose
+# maker a
+# cloud hides) are offered only where the user names them, and tensor, pipeline and expert parallelism only where a stack that has them is
+# meant.
+
+ADAPTER_METHODS = frozenset({Method.LORA, Method.QLORA, Method.DORA, Method.PTUNING, Method.PREFIX})
+WHOLE_METHODS = frozenset({Method.FULL, Method.GALORE})
+UNQUANTISED = frozenset({"", "none", "fp8"})
+SPLITTING = {"tensor_parallel": "tensor-parallel", "pipeline_parallel": "pipeline-parallel"}
+
+
+@functools.cache
+def stacks() -> dict[str, str]:
+    """Vendor -> the stack that PyTorch's usual libraries run on, from facts/data/software_stacks.csv."""
+    return {row["vendor"]: row["stack"] for row in facts.table("software_stacks")}
+
+
+def stack_of(accelerator: Accelerator) -> str:
+    """CUDA or ROCm; empty for accelerators with another stack. A chip that a cloud hides counts as the one that it equals."""
+    return stacks().get(facts.accelerators().get(accelerator.equivalent_to, accelerator).vendor, "")
+
+
+def listed_stacks() -> str:
+    """The usual stacks in words."""
+    return ", ".join(dict.fromkeys(stacks().values()))
+
+
+def splits_models(workload: Workload, method: Method) -> bool:
+    """Whether the training stack can spread one copy of the model over accelerators by tensor, pipeline or expert parallelism.
+
+    Quantised bases (bitsandbytes) never; adapters only where a stack is named that has it. Where none is named, pre-training is taken to
+    run on a stack of the torchtitan or Megatron class, and fine-tuning on Hugging Face's libraries, unless a degree is asked for.
+    """
+    if is_quantised(workload, method):
+        return False
+    full, adapters = splits_of(workload.framework or "")
+    if method in ADAPTER_METHODS or method not in WHOLE_METHODS:
+        return adapters
+    return full or (not workload.framework and (workload.task == "train" or bool(asked_splits(workload))))
+
+
+def assumed_framework(workload: Workload, method: Method) -> str:
+    """The stack whose memory conventions and speed are taken where the user names none: Hugging Face's libraries for fine-tuning; for
+    pre-training, and where a split is asked for, PyTorch code of the torchtitan class (the physics' own default, an empty name)."""
+    return "" if splits_models(workload, method) or workload.task == "train" else "transformers"
+
+
+def is_quantised(workload: Workload, method: Method) -> bool:
+    """Whether the weights that are kept are packed in 8 bits or fewer."""
+    return method == Method.QLORA or (workload.quantization or "") not in UNQUANTISED
+
+
+def asked_splits(workload: Workload) -> dict[str, int]:
+    """The degrees over 1 that the user asked for, by option."""
+    degrees = {option: getattr(workload, name) for name, option in SPLITTING.items()}
+    return {option: int(degree) for option, degree in degrees.items() if degree and degree > 1}
+
+
+def refuse_impossible_splits(workload: Workload, method: Method) -> None:
+    """A degree that the method's libraries do not have is the user's contradiction."""
+    asked = asked_splits(workload)
+    if not asked or splits_models(workload, method):
+        return
+    option, degree = next(iter(asked.items()))
+    if is_quantised(workload, method):
+        cure = Message("search.part_quantised")
+    elif workload.framework:
+        cure = Message("search.part_libraries_of", framework=workload.framework)
+    else:
+        cure = Message("search.part_libraries")
+    raise ContradictionError(
+        contradiction(f"{option} {degree}", workload.method or "full", kind="method", why=cure), field=option.replace("-", "_")
+    )

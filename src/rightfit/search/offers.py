@@ -3,23 +3,276 @@ is."""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import datetime
+import functools
+import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import OfferTable, ServerTable
+from rightfit.catalog.market import Catalog, open_catalog
+from rightfit.catalog.offers import PURCHASES, OfferTable, ServerTable
+from rightfit.catalog.sellers import old_prices
+from rightfit.estimate.data_path import HostColumns, host_columns
+from rightfit.messages import Message
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
-from rightfit.search.charges import read_market_facts
-from rightfit.search.doubt import PriceDoubt, with_doubt
-from rightfit.search.market import MarketFacts
+from rightfit.search.answer import Option, Reason, Section
+from rightfit.search.market import SPOT, MarketFacts, billing_of, network_charge
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.catalog.price_book import Owned, PriceBook
+    from rightfit.catalog.priced import PricedCatalog
+
+
+# ---- Open the catalog with your own prices: the price book named, or the one in RIGHTFIT_PRICE_BOOK.
+
+ROUNDING = 1e-9  # of a bill: less than this is no credit, but a sum in another order
+VARIABLE = "RIGHTFIT_PRICE_BOOK"
+
+
+def book_path(given: str | Path | None = None) -> Path | None:
+    """The price book to use: the one given, else that of the environment; None for list prices. "none" asks for list prices."""
+    named = str(given) if given is not None else os.environ.get(VARIABLE, "")
+    return Path(named) if named and named.casefold() != "none" else None
+
+
+def open_priced(price_book: str | Path | None = None) -> Catalog:
+    """The catalog, with the price book laid over it where there is one."""
+    path = book_path(price_book)
+    return open_catalog() if path is None else with_price_book(open_catalog(), path)
+
+
+def with_price_book(catalog: Catalog, path: str | Path) -> PricedCatalog:
+    """A catalog with the prices of a book in a file."""
+    from rightfit.catalog.price_book import read_price_book
+
+    return with_book(catalog, read_price_book(path))
+
+
+def with_book(catalog: Catalog, book: PriceBook) -> PricedCatalog:
+    """A catalog with the prices of a book; its owned servers without a price an hour cost what owning them costs."""
+    from rightfit.catalog.price_book import Owned
+    from rightfit.catalog.priced import PricedCatalog
+
+    own = {entry.name: own_usd_per_h(entry, book) for entry in book.of(Owned) if entry.price is None}
+    return PricedCatalog(catalog, book, own_usd_per_h=own)
+
+
+def own_usd_per_h(entry: Owned, book: PriceBook) -> float:
+    """An hour of work on an owned server by the book's figures of owning."""
+    from rightfit.catalog.priced import card_of
+    from rightfit.errors import InputError
+    from rightfit.estimate.ownership import own_server
+
+    given = dict(book.ownership)
+    if entry.capex is not None:
+        given["capex_usd"] = book.usd(entry.capex, entry=entry, field="capex")
+    if entry.utilisation is not None:
+        given["utilisation"] = entry.utilisation
+    if not entry.gpu:
+        raise book.error(entry, "price", Message("catalog.part_book_no_accelerator"))
+    try:
+        return own_server(card_of(entry), entry.gpus or 1, given).usd_per_busy_h
+    except InputError as error:
+        raise book.error(entry, error.field or "owned", error.message) from None
+
+
+@contextlib.contextmanager
+def rates_of(price_book: str | Path | None) -> Iterator[None]:
+    """Within the block, amounts of money are read and shown at the book's exchange rates."""
+    path = book_path(price_book)
+    if path is None:
+        yield
+        return
+    from rightfit.catalog.price_book import read_price_book
+    from rightfit.workload import amounts
+
+    with amounts.own_rates(read_price_book(path).rates):
+        yield
+
+
+def today() -> str:
+    """The date of today, for credits that expire."""
+    return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+
+
+def credits_of(catalog: Any) -> dict[str, float]:
+    """Credits by provider, in USD; none without a price book."""
+    return catalog.credit_usd(on=today()) if hasattr(catalog, "credit_usd") else {}
+
+
+def with_credit(terms: dict[str, float], total_usd: float) -> dict[str, float]:
+    """Terms of a bill with what a credit pays of it, so that they add up to what is left to pay."""
+    whole = sum(terms.values())
+    credit = whole - total_usd
+    return {**terms, "credit_usd": -credit} if credit > ROUNDING * whole else terms
+
+
+def credit_section(options: tuple[Option, ...], catalog: Any) -> tuple[Section, ...]:
+    """How long a credit of the best option's provider pays for a service."""
+    granted = credits_of(catalog)
+    best = options[0] if options else None
+    if best is None or not granted.get(best.provider):
+        return ()
+    content = {"provider": best.provider, "credit_usd": granted[best.provider], "months": granted[best.provider] / best.cost.total_usd}
+    return (Section("credit", content, (Reason("credit_months", content),)),)
+
+
+# ---- What the catalog knows beside prices, as one value per offer: storage, data transfer, interruptions, billing steps.
+
+
+def read_market_facts(catalog: Catalog, offers: OfferTable) -> MarketFacts:
+    """Charges of every offer. Where nobody publishes how often spot servers are reclaimed, the usual range is taken and `spot_known` says
+    so."""
+    places = catalog.place_prices()
+    storage = places.block_usd_per_gb_month[offers.region_index]
+    objects = places.object_usd_per_gb_month[offers.region_index]
+    egress = places.egress_usd_per_gb[offers.region_index]
+    minimum_s, increment_s = billing_of(offers)
+    usual = facts.coefficients("planning")
+    low, high = offers.interruption_range
+    spot, known = offers.purchase_index == SPOT, np.isfinite(low)
+    low = np.where(known, low, usual["spot_monthly_low"])
+    high = np.minimum(np.where(known, high, usual["spot_monthly_high"]), usual["spot_open_band_high"])
+    return MarketFacts(
+        storage_usd_per_gb_month=np.nan_to_num(storage),
+        object_usd_per_gb_month=np.nan_to_num(np.where(np.isfinite(objects), objects, storage)),
+        storage_known=np.isfinite(storage),
+        egress_usd_per_gb=np.nan_to_num(egress),
+        egress_known=np.isfinite(egress),
+        spot_low=np.where(spot, low, 0.0),
+        spot_high=np.where(spot, high, 0.0),
+        spot_known=spot & known,
+        minimum_s=minimum_s,
+        increment_s=increment_s,
+        public_ip_usd_per_h=network_prices(offers, "public-ip", "usd_per_h"),
+        balancer_usd_per_h=network_prices(offers, "load-balancer", "usd_per_h"),
+        balancer_usd_per_gb=network_prices(offers, "load-balancer", "usd_per_gb"),
+        credit_usd=credit_prices(offers, catalog),
+    )
+
+
+def credit_prices(offers: OfferTable, catalog: Catalog) -> Array | None:
+    """What the provider of each offer has granted; None where no price book grants anything."""
+    granted = credits_of(catalog)
+    by_server = np.array([granted.get(provider, 0.0) for provider in offers.servers.provider])
+    return by_server[offers.server_index] if granted else None
+
+
+def network_prices(offers: OfferTable, item: str, unit: str) -> Array:
+    """A charge of the cloud of each offer."""
+    known = {owner: float(network_charge(owner, item)[unit]) for owner in dict.fromkeys(offers.region_providers)}
+    return np.array([known[owner] for owner in offers.region_providers])[offers.region_index]
+
+
+# ---- How sure a price is. A quote is what it says; an estimate is corrected by what such estimates turned out to be, and carries its doubt
+# into the bill.
+#
+# Estimated spot prices are an on-demand price times a published saving. Against quotes they were too low where they looked best: of two
+# hundred regions
+# the one with the greatest error leads. So the share of the on-demand price is drawn towards the usual share, as far as comparison says (see
+# docs/decisions/estimated-prices.md), and ranking takes the upper end of what is then likely: an estimate wins only where it would still win
+# then.
+
+SPOT_PURCHASES, ON_DEMAND = PURCHASES.index("spot"), PURCHASES.index("on-demand")
+BOUNDS = ("low80", "high80", "low95", "high95")
+
+
+@dataclass(frozen=True, slots=True)
+class PriceDoubt:
+    """By offer: the figure of the source [USD/h], and by which factors (low80, high80, low95, high95) the expected price may be off; 1 for
+    a quote.
+    `rank_factor`: what the price counts as in ranking, over the expected one. `is_old`: by catalog.freshness."""
+
+    listed_usd_per_h: Array
+    factors: Array
+    rank_factor: Array
+    is_old: NDArray[np.bool_]
+
+    def take(self, rows: NDArray[np.intp]) -> PriceDoubt:
+        """The given offers."""
+        return PriceDoubt(self.listed_usd_per_h[rows], self.factors[rows], self.rank_factor[rows], self.is_old[rows])
+
+
+def with_doubt(offers: OfferTable, *, among: OfferTable | None = None) -> tuple[OfferTable, PriceDoubt]:
+    """The offers at their expected prices, and how sure those are. `among`: where on-demand prices are looked up, with the same servers and
+    regions."""
+    listed, whole = offers.price_usd_per_h, on_demand_beside(offers, among=among or offers)
+    expected = expected_prices(offers, whole)
+    is_old = old_prices(offers)
+    factors = price_factors(offers, expected, whole, is_old=is_old)
+    rank_factor = np.where(offers.is_estimate | is_old | offers.is_stale, factors[:, 1], 1.0)
+    rank_factor = np.where(rises(offers) & ~offers.is_estimate & ~is_old, factors[:, 3], rank_factor)
+    return dataclasses.replace(offers, price_usd_per_h=expected), PriceDoubt(listed, factors, rank_factor, is_old)
+
+
+def rises(offers: OfferTable) -> NDArray[np.bool_]:
+    """Old prices (O,) of accelerators in mainland China: those were raised since (source of stale_price_high95), so that ranking takes the
+    upper 95 % end where it takes the 80 % end of others."""
+    home = np.array([country == "CN" for country in offers.region_countries], dtype=np.bool_)[offers.region_index]
+    return np.asarray(offers.is_stale & home & (offers.servers.num_accelerators > 0)[offers.server_index])
+
+
+def on_demand_beside(offers: OfferTable, *, among: OfferTable) -> Array:
+    """The least on-demand price of the same server in the same region, for each offer (O,) [USD/h]; NaN where none is listed."""
+    regions = len(offers.regions)
+    place = offers.server_index * regions + offers.region_index
+    quoted = np.flatnonzero((among.purchase_index == ON_DEMAND) & ~among.is_quarantined & np.isfinite(among.price_usd_per_h))
+    if not quoted.shape[0]:
+        return np.full(len(offers), np.nan)
+    beside = among.server_index[quoted] * regions + among.region_index[quoted]
+    order = np.argsort(beside, kind="stable")
+    beside = beside[order]
+    first = np.flatnonzero(np.concatenate([[True], beside[1:] != beside[:-1]]))
+    least, beside = np.minimum.reduceat(among.price_usd_per_h[quoted][order], first), beside[first]
+    row = np.minimum(np.searchsorted(beside, place), beside.size - 1)
+    return np.where(beside[row] == place, least[row], np.nan)
+
+
+def expected_prices(offers: OfferTable, whole: Array) -> Array:
+    """Prices as expected: quotes as they are; an estimated spot price at share^t x usual^(1 - t) of the on-demand price beside it."""
+    usual = facts.coefficients("planning")
+    share, trust = offers.price_usd_per_h / whole, usual["spot_estimate_trust"]
+    drawn = whole * share**trust * usual["spot_typical_share"] ** (1.0 - trust)
+    is_drawn = offers.is_estimate & (offers.purchase_index == SPOT_PURCHASES) & np.isfinite(whole)
+    return np.where(is_drawn, np.minimum(drawn, whole), offers.price_usd_per_h)
+
+
+def price_factors(offers: OfferTable, expected: Array, whole: Array, *, is_old: NDArray[np.bool_]) -> Array:
+    """Factors (O, 4) on the expected price: of spot prices that are estimates or old, of old prices of GPU clouds, of other estimates, of other
+    old prices; 1 elsewhere. A spot price stays between its least share of the on-demand price beside it and that price."""
+    usual = facts.coefficients("planning")
+    is_spot, known = offers.purchase_index == SPOT_PURCHASES, np.isfinite(whole)
+    moving = is_spot & (offers.is_estimate | offers.is_stale | is_old)
+    factors = np.ones((len(offers), 4))
+    factors[offers.is_stale] = _bounds(usual, "stale_price")
+    factors[is_old] = _bounds(usual, "moved_price")
+    factors[offers.is_estimate] = _bounds(usual, "estimated_price")
+    factors[moving & known] = _bounds(usual, "spot_estimate")
+    factors[moving & ~known] = _bounds(usual, "spot_price")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        most = np.maximum(whole / expected, 1.0)
+    least = np.minimum(most * usual["spot_price_least_share"], 1.0)
+    held = np.clip(factors, least[:, None], most[:, None])
+    return np.where((moving & known)[:, None], held, factors)
+
+
+def _bounds(usual: Mapping[str, float], kind: str) -> Array:
+    return np.array([usual[f"{kind}_{bound}"] for bound in BOUNDS])
+
+
+def both_doubts(time_factors: Array, price_factors: Array) -> Array:
+    """Bounds (low80, high80, low95, high95) as factors on the middle, of two independent doubts: their logarithms add up by squares."""
+    size = np.sqrt(np.log(time_factors) ** 2 + np.log(price_factors) ** 2)
+    return np.asarray(np.exp(size * np.array([-1.0, 1.0, -1.0, 1.0])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +341,23 @@ def known_host_bytes(servers: ServerTable) -> Array:
     accelerators = servers.num_accelerators * servers.accelerator_memory_bytes
     return np.where(
         np.isfinite(servers.memory_bytes), servers.memory_bytes, accelerators * facts.coefficients("planning")["unknown_host_memory_ratio"]
+    )
+
+
+# ---- What each server of a market brings to the data path: processors, RAM, local disks, network.
+
+
+@functools.lru_cache(maxsize=8)
+def hosts_of(servers: ServerTable) -> HostColumns:
+    """What each server brings to the data path."""
+    return host_columns(
+        provider=servers.provider,
+        instance_type=servers.instance_type,
+        cpu_model=servers.cpu_model,
+        arch=servers.arch,
+        vcpus=servers.vcpus,
+        memory_bytes=known_host_bytes(servers),
+        local_nvme_bytes=servers.local_nvme_bytes,
+        network_bytes_per_s=servers.network_bytes_per_s,
+        accelerators=servers.num_accelerators,
     )

@@ -3,7 +3,7 @@ order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,133 @@ from rightfit.catalog.offers import codes_of, provider_codes
 from rightfit.catalog.sellers import is_major
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
-from rightfit.search.doubt import BOUNDS
-from rightfit.search.factor import distinct_rows, first_rows
-from rightfit.search.found import Found
-from rightfit.search.mainland import elsewhere
+from rightfit.search.advice import counted_usd, elsewhere, several_of
+from rightfit.search.constraints import Found
 from rightfit.search.market import SPOT
-from rightfit.search.objective import pareto_front, scores
+from rightfit.search.offers import BOUNDS
 from rightfit.search.option_facts import PriceFacts
-from rightfit.search.several import counted_usd, several_of
+
+# ---- Distinct keys of many rows, without sorting: how a million candidates cost a few thousand evaluations.
+#
+# A candidate's memory does not depend on its price, nor its arithmetic on its network. So each physics function is called on the distinct
+# combinations of what it reads, found without sorting: combinations are numbered by mixed radix, and a flag array marks those that occur.
 
 Index = NDArray[np.intp]
+
+LARGEST_FLAG_TABLE = 16_000_000
+RECODE_ABOVE = 4_000_000
+FEW_VALUES = 64
+
+
+def combine(codes: Sequence[NDArray[np.integer]], sizes: Sequence[int]) -> tuple[Index, int]:
+    """One integer for each combination of small codes (mixed radix), and the number of possible ones."""
+    combined = np.zeros(np.broadcast(*codes).shape, dtype=np.intp)
+    size = 1
+    for code, radix in zip(codes, sizes, strict=True):
+        combined *= radix
+        combined += code
+        size *= radix
+    return combined, size
+
+
+def distinct(codes: Index, size: int) -> tuple[Index, Index]:
+    """The codes that occur, ascending, and for each row the position of its code among them. Linear in rows plus `size`."""
+    if size > LARGEST_FLAG_TABLE:
+        unique, inverse = np.unique(codes, return_inverse=True)
+        return unique.astype(np.intp), inverse.astype(np.intp)
+    flags = np.zeros(size, dtype=bool)
+    flags[codes] = True
+    unique = np.flatnonzero(flags)
+    position = np.empty(size, dtype=np.intp)
+    position[unique] = np.arange(unique.shape[0])
+    return unique, position[codes]
+
+
+def dense(column: NDArray[np.integer]) -> tuple[NDArray[np.integer], int]:
+    """A column with its number of possible values: one with few but large values (powers of two) is numbered anew, so that tables stay
+    small."""
+    radix = int(column.max(initial=0)) + 1
+    if radix <= FEW_VALUES or radix > RECODE_ABOVE:
+        return column, radix
+    unique, codes = distinct(column.astype(np.intp), radix)
+    return codes, max(1, unique.shape[0])
+
+
+def distinct_rows(columns: Sequence[NDArray[np.integer]]) -> tuple[Index, Index]:
+    """For small-integer columns of N rows: one representative row for each distinct combination, and each row's group."""
+    codes, size = np.zeros(columns[0].shape[0], dtype=np.intp), 1
+    for wide in columns:
+        column, radix = dense(wide)
+        if size > 1 and size * radix > RECODE_ABOVE:
+            unique, codes = distinct(codes, size)
+            size = max(1, unique.shape[0])
+        codes, size = codes * radix + column, size * radix
+    unique, inverse = distinct(codes, size)
+    return first_rows(inverse, unique.shape[0]), inverse
+
+
+def first_rows(group: Index, size: int) -> Index:
+    """The first row of each group."""
+    first = np.zeros(size, dtype=np.intp)
+    first[group[::-1]] = np.arange(group.shape[0])[::-1]
+    return first
+
+
+def ragged_arange(counts: Index) -> tuple[Index, Index]:
+    """For groups of `counts` rows: each row's group and its position within the group."""
+    group = np.repeat(np.arange(counts.shape[0]), counts)
+    ends = np.cumsum(counts)
+    return group, np.arange(int(ends[-1]) if ends.shape[0] else 0) - np.repeat(ends - counts, counts)
+
+
+# ---- What "best" means: a score of cost and time; smaller is better.
+
+BALANCED_COST_WEIGHT = 2.0
+SAME_TIME = 1.01
+
+
+def scores(objective: str, *, total_usd: Array, total_s: Array, slack_s: float = 0.0) -> Array:
+    """The score of each row, shape as the inputs.
+
+    cost: the total cost. time: the class of the total time (see `time_classes`), so that among equally fast rows the cheaper leads.
+    balanced: cost^2 x time: waiting half as long may cost up to sqrt(2) = 1.41 times as much. The
+    balanced score of an option does not depend on which other options exist, so adding a server never changes the order of the rest.
+    """
+    if objective == "time":
+        return time_classes(total_s, slack_s=slack_s)
+    if objective == "balanced":
+        return total_usd**BALANCED_COST_WEIGHT * total_s
+    return total_usd
+
+
+def time_classes(total_s: Array, *, slack_s: float = 0.0) -> Array:
+    """Number of the class of each time: class 0 holds the shortest and all that are at most 1 % or `slack_s` longer, the next class starts at the first
+    that
+    is longer, and so on. Times are not known better than that, and twice the servers for the same minutes would be money for nothing."""
+    order = np.argsort(total_s, kind="stable")
+    times = total_s[order]
+    starts, at = [], 0
+    while at < times.shape[0]:
+        starts.append(at)
+        at = max(at + 1, int(np.searchsorted(times, max(times[at] * SAME_TIME, times[at] + slack_s), side="right")))
+    classes = np.empty(total_s.shape[0])
+    lengths = np.diff([*starts, times.shape[0]])
+    classes[order] = np.repeat(np.arange(len(starts)), lengths)
+    return classes
+
+
+def pareto_front(total_usd: Array, total_s: Array) -> Index:
+    """Rows that no other row beats in both cost and time, by rising cost; of equal rows the first. Exact, O(N log N)."""
+    order = np.argsort(total_usd, kind="stable")
+    times = total_s[order]
+    before = np.minimum.accumulate(np.concatenate([[np.inf], times]))[:-1]
+    kept = order[times < before]
+    # Of rows with one cost, in whatever order they came, only the last kept is the fastest.
+    last = np.append(total_usd[kept][1:] > total_usd[kept][:-1], True)
+    front: Index = kept[last]
+    return front
+
+
 Folding = Callable[[Any, Index, Index], Index]
 
 MOST_PER_ACCELERATOR = 2

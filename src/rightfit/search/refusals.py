@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.search.answer import NearMiss, Reason, Rejection
-from rightfit.search.constraints import LATENCIES, WISHES, bits_beside, blamable, first_failure
-from rightfit.search.criteria import CRITERIA
-from rightfit.search.found import Found
-from rightfit.search.software import listed_stacks
+from rightfit.search.constraints import LATENCIES, WISHES, Found, bits_beside, blamable, first_failure
+from rightfit.search.criteria import CRITERIA, listed_stacks
 
 HOPELESS = frozenset({"status", "capability"})  # no change of the wish mends these
 NO_CARD = "none"  # as the user asks for servers without any

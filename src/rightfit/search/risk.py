@@ -9,19 +9,167 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rightfit import facts
-from rightfit.estimate.figures import Figure
+from rightfit.estimate.figures import Figure, FigureColumns, normal_score
 from rightfit.physics import interruption
 from rightfit.physics.columns import Array
-from rightfit.physics.completion import Completion, completion, segments
+from rightfit.physics.interruption import Completion, completion, segments
 from rightfit.records import dataclass
+from rightfit.search.market import Bill, BillColumns, Volume, failure_rate_per_s
 
 if TYPE_CHECKING:
     from rightfit.search.market import MarketFacts
+    from rightfit.search.offers import Market
+
+
+# ---- How long a start takes is not known well: boot, pulling the image, fetching weights and data. Its doubt is added to that of the work by squares.
+
+
+def start_spread() -> tuple[float, float]:
+    """Factors on the usual start at the upper ends of its 80 % and its 95 % interval."""
+    usual = facts.coefficients("planning")
+    return usual["start_high80"], usual["start_high95"]
+
+
+def longer_start(probability: float) -> float:
+    """By which factor a start may take longer, with this probability (0.5 to 1)."""
+    high80, _ = start_spread()
+    return float(high80 ** (normal_score(probability) / normal_score(0.9)))
+
+
+def with_start(figures: FigureColumns, startup_s: Array) -> FigureColumns:
+    """Total times whose interval has the doubt of their start in it; `startup_s` (N,) is part of each [s]."""
+    return dataclasses.replace(figures, **_widened(figures, startup_s))
+
+
+def with_one_start(figure: Figure, startup_s: float) -> Figure:
+    """The same of one figure."""
+    ends: dict[str, Any] = {name: float(value) for name, value in _widened(figure, startup_s).items()}
+    return dataclasses.replace(figure, **ends)
+
+
+def _widened(figures: Figure | FigureColumns, startup_s: Array | float) -> dict[str, Any]:
+    high80, high95 = start_spread()
+    factors = {"low80": 1.0 / high80, "high80": high80, "low95": 1.0 / high95, "high95": high95}
+    out: dict[str, Any] = {}
+    for name, factor in factors.items():
+        side = -1.0 if name.startswith("low") else 1.0
+        moved = np.hypot(getattr(figures, name) - figures.mid, startup_s * (factor - 1.0))
+        out[name] = np.asarray(figures.mid + side * moved)
+    return out
+
+
+# ---- How surely a deadline and a budget hold: time and money of every row at a probability.
+#
+# The search knows the middle of each time. Where a limit was given, a family says how far the truth may lie from it (`Spread`), and a row
+# passes when its time (its money) still keeps the limit at the wanted probability. Of runs that can be stopped the spread of stops is added
+# to first order; the rows that lead are worked out in full afterwards (search.confirm).
+
+#: Stops that a job expects fewer of than this move no bound that is asked for, although their spread is wide: few are lost, but much.
+RARE = 0.02
+_INNER, _OUTER = normal_score(0.9), normal_score(0.975)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far a figure may lie above its middle: factors [1] at the upper ends of the 80 % and the 95 % interval, any shape that fits
+    (offers, columns)."""
+
+    high80: Array
+    high95: Array
+
+    def factor(self, probability: float) -> Array:
+        """The factor that the truth stays under with this probability (0.5 to 1): straight in the logarithm over the normal score."""
+        score = normal_score(probability)
+        low, high = np.log(self.high80), np.log(self.high95)
+        beyond = low + (high - low) * (score - _INNER) / (_OUTER - _INNER)
+        return np.asarray(np.exp(low * score / _INNER if score <= _INNER else beyond))
+
+
+def certain() -> Spread:
+    """What is known exactly."""
+    return Spread(np.ones((1, 1)), np.ones((1, 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Surety:
+    """Time and money of every (offer, column) at a probability, shape (O, J). `spread`: of the time; `stops_s`: standard deviation of what
+    stops take; `price`: of the rent, by offer (O, 1)."""
+
+    bill: BillColumns
+    spread: Spread
+    stops_s: Array
+    price: Spread
+
+    def time_s(self, probability: float) -> Array:
+        """The time that each row stays under with this probability [s]; infinite where nothing runs."""
+        return np.asarray(np.where(np.isfinite(self.bill.total_s), self.bill.total_s * self._longer(probability), np.inf))
+
+    def usd(self, probability: float) -> Array:
+        """The bill that each row stays under with this probability [USD]: its parts grow with time and price; rent that is owed whole, by a
+        term or a billing step, does not grow before it is used up."""
+        bill, longer = self.bill, self._longer(probability)
+        rent = np.maximum(longer / self._owed(), 1.0)
+        rent = np.exp(np.hypot(np.log(rent), np.log(self.price.factor(probability))))
+        grown = bill.servers_usd * (rent - 1.0) + (bill.storage_usd + bill.network_usd) * (longer - 1.0)
+        return np.asarray(np.where(np.isfinite(bill.total_usd), bill.total_usd + np.nan_to_num(grown), np.inf))
+
+    def _longer(self, probability: float) -> Array:
+        """By which factor a job may take longer; a month does not."""
+        if not isinstance(self.bill, Bill):
+            return np.ones((1, 1))
+        known = np.isfinite(self.bill.total_s)
+        work = np.where(known, self.bill.total_s - self.bill.startup_s, 0.0)
+        later = np.hypot(work * (self.spread.factor(probability) - 1.0), normal_score(probability) * self.stops_s)
+        later = np.hypot(later, np.where(known, self.bill.startup_s, 0.0) * (longer_start(probability) - 1.0))
+        return np.asarray(1.0 + later / np.where(known, self.bill.total_s, 1.0))
+
+    def _owed(self) -> Array:
+        """Rent that is owed over rent for the time that is used; at least 1."""
+        if not isinstance(self.bill, Bill):
+            return np.ones((1, 1))
+        used = self.bill.hourly_usd * np.where(np.isfinite(self.bill.total_s), self.bill.total_s, 0.0) / 3600.0
+        return np.asarray(np.maximum(np.divide(self.bill.servers_usd, used, out=np.ones(used.shape), where=used > 0), 1.0))
+
+
+def surety_of_job(bill: Bill, market: Market, *, spread: Callable[[], Spread], volume: Volume, nodes: Array, is_limited: bool) -> Surety:
+    """The surety of a job that saves `volume`, on `nodes` servers by column (J,); worked out only where something `is_limited`."""
+    if not is_limited:
+        return surety_of_month(bill, market)
+    return Surety(bill, spread(), stops_s(bill, market, volume=volume, nodes=nodes), price_spread(market))
+
+
+def surety_of_month(bill: BillColumns, market: Market) -> Surety:
+    """The surety of a month: its length is known, its price as far as the market knows it."""
+    return Surety(bill, certain(), np.zeros((1, 1)), price_spread(market))
+
+
+def price_spread(market: Market) -> Spread:
+    """How far each price may lie above the expected one, by offer (O, 1)."""
+    return Spread(market.doubt.factors[:, 1:2], market.doubt.factors[:, 3:4]) if market.doubt is not None else certain()
+
+
+def stops_s(bill: Bill, market: Market, *, volume: Volume, nodes: Array) -> Array:
+    """Standard deviation of the time that stops take (O, J) [s]: a Poisson number of them at the rate of the whole job, each losing a
+    restart and a part, anything up to the whole, of what was done since the last checkpoint.
+
+    Reference: variance of a compound Poisson sum, W. Feller, An Introduction to Probability Theory and Its Applications, vol. 1, XII.2.
+    """
+    usual, offers = facts.coefficients("planning"), market.offers
+    cards = np.maximum(np.nan_to_num(offers.servers.num_accelerators), 1.0)[offers.server_index]
+    rate = failure_rate_per_s(market.charges, accelerators=cards, nodes=nodes)
+    save_s = (volume.checkpoint_bytes / (usual["checkpoint_bytes_per_s"] * nodes))[None, :]
+    run_s = np.where(np.isfinite(bill.run_s), bill.run_s, 0.0)
+    lost = np.minimum(interruption.optimal_interval_s(save_s, mean_time_between=1.0 / rate), run_s)
+    again = usual["restart_s"]
+    spread_s = np.sqrt(rate * run_s * (again**2 + again * lost + lost**2 / 3.0))
+    return np.asarray(np.where(rate * run_s < RARE, 0.0, spread_s))
+
 
 KNOWN_SHARES = (0.025, 0.1, 0.5, 0.9, 0.975)
 ANCHORS = 1  # speeds of the work for which the law is computed; nine move no stated bound by over 0.7 %, at nine times the work

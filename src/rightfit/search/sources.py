@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rightfit import facts
 from rightfit.errors import UnknownNameError
-from rightfit.estimate.hosts import volume_names
-from rightfit.facts import fuzzy
+from rightfit.estimate.data_path import volume_names
+from rightfit.facts import tables
+from rightfit.facts.records import TracedModel, TransformerArchitecture
 from rightfit.physics import money
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferTable
     from rightfit.search.market import Volume
     from rightfit.workload import Workload
+
 
 HOME = "home"
 PLACES = ("stream", "local", "memory")
@@ -37,7 +39,7 @@ def check_storage(storage: str) -> None:
     """Refuse a volume that no provider has."""
     known = (*PLACES, *volume_names())
     if storage and storage not in known:
-        raise UnknownNameError("storage", storage, nearest=fuzzy.nearest(storage, known, count=3), field="storage")
+        raise UnknownNameError("storage", storage, nearest=tables.nearest(storage, known, count=3), field="storage")
 
 
 def read_source(workload: Workload, catalog: Catalog) -> DataSource | None:
@@ -75,3 +77,40 @@ def upload_s(source: DataSource | None, offers: OfferTable, volume: Volume) -> A
     """Seconds to bring the data to each offer's region before the server is rented, shape (O,)."""
     rate = facts.coefficients("loading")["wide_area_bytes_per_s"]
     return np.where(is_elsewhere(source, offers) > 0, volume.dataset_bytes / rate, 0.0)
+
+
+# ---- How large the weight files of a model are as they were published: what every server that starts from them keeps on disk.
+
+_PARTS = ("linear_bytes", "expert_bytes", "attention_bytes", "other_bytes")
+
+
+def num_parameters(model: Any) -> float:
+    """Parameters of a model, all components together."""
+    return float(getattr(model, "params_total", 0) or getattr(model, "total_params", 0))
+
+
+def published_bytes(model: Any) -> float:
+    """The weight files of a model [bytes]: as counted in a file of one's own, else language models in 16 bit or fewer, all others in 32."""
+    if isinstance(model, TransformerArchitecture):
+        from rightfit.search.service.wish import is_generating
+
+        if is_generating(model):
+            return _decoder_bytes(model)
+    known = model.stored_bytes if isinstance(model, TracedModel) else getattr(model, "model_bytes", 0.0)
+    return float(known or num_parameters(model) * facts.coefficients("serving_planning")["other_weight_bytes"])
+
+
+def _decoder_bytes(model: TransformerArchitecture) -> float:
+    """A language model's files: each part in the format that it was published in."""
+    from rightfit.estimate.convert import model_columns
+    from rightfit.facts.engines import published_format, weight_formats
+    from rightfit.physics import serving_columns
+    from rightfit.physics.serving_columns import ServeColumns
+
+    narrow = published_format(model.name)
+    if not narrow:
+        return model.params_total * float(facts.coefficients("serving_planning")["decoder_weight_bytes"])
+    stored = weight_formats()[narrow]
+    serve = ServeColumns().replace(**{name: np.full(1, getattr(stored, name)) for name in _PARTS})
+    size = float(serving_columns.weights_bytes(model_columns([model]), serve)[0])
+    return size * max(1.0, model.params_stored / model.params_total)  # files hold heads for several tokens beside

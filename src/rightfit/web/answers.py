@@ -22,10 +22,10 @@ from rightfit.rest.work import ServedMarket
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
-    from rightfit.planner.field import Field
-    from rightfit.planner.scaling import ScalePoint
+    from rightfit.planner.given import ScalePoint
+    from rightfit.planner.plan import Field
     from rightfit.search.answer import Plan
-    from rightfit.search.verdict import Verdict
+    from rightfit.search.servers import Verdict
 
 logger = logging.getLogger("rightfit.web")
 Found = TypeVar("Found")
@@ -164,7 +164,7 @@ class Answers:
 
 def _guarded(work: Callable[[], Found]) -> Found:
     """Run for a visitor: no file, no code and no address of theirs; any failure that is not theirs becomes a number in the log."""
-    from rightfit.search.priced import rates_of
+    from rightfit.search.offers import rates_of
 
     try:
         with reach.closed(), rates_of(None):
@@ -195,7 +195,7 @@ def _staged(wishes: Mapping[str, str], catalog: Catalog) -> Plan:
 
 def _field(wishes: Mapping[str, str], catalog: Catalog) -> Field:
     from rightfit import api
-    from rightfit.planner.field import market_field
+    from rightfit.planner.plan import market_field
 
     return market_field(api.read_workload(None, wishes), catalog=catalog)
 
@@ -209,7 +209,7 @@ def _verdict(wishes: Mapping[str, str], server: str, region: str, purchase: str,
 
 def _scaling(wishes: Mapping[str, str], server: str, region: str, purchase: str, catalog: Catalog) -> tuple[ScalePoint, ...]:
     from rightfit import api
-    from rightfit.planner.scaling import scaling
+    from rightfit.planner.given import scaling
 
     narrowed = {name: value for name, value in (("region", region), ("purchase", purchase)) if value}
     return scaling(api.read_workload(None, {**wishes, **narrowed}), on=server, catalog=catalog)

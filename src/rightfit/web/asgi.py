@@ -17,9 +17,9 @@ def create_app(settings: Settings | None = None) -> Any:
 
 def from_environment() -> Any:
     """The application of one process of a server, whose settings are in the environment."""
-    from rightfit.rest import logs, settings
+    from rightfit.rest import guard, settings
 
-    logs.set_up()
+    guard.set_up()
     return create_app(settings.from_environment())
 
 

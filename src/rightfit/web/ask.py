@@ -3,20 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nicegui import ui
 
 from rightfit.errors import RightfitError
 from rightfit.web.draw import box, button, heading, paragraph, text
-from rightfit.web.forms import field, list_name, main_options, model_names, more_options, show_error, value_name
-from rightfit.web.state import LONGEST_SENTENCE, PageState, clean
+from rightfit.web.forms import (
+    LONGEST_SENTENCE,
+    PageState,
+    clean,
+    field,
+    list_name,
+    main_options,
+    model_names,
+    more_options,
+    show_error,
+    value_name,
+)
 from rightfit.web.words import option_name, word, words
 from rightfit.workload.options import OPTIONS
 
 if TYPE_CHECKING:
-    from rightfit.web.host import PlanHost
+    from rightfit.web.answers import Answers
     from rightfit.workload.ask import Understood
+
+
+# ---- What the parts of the plan page need of the page that holds them.
+
+
+class PlanHost(Protocol):
+    """A page with a question in its address and an answer below it."""
+
+    state: PageState
+    answers: Answers
+
+    async def say(self, sentence: str) -> None: ...
+    async def plan_again(self, sentence: str) -> None: ...
+    async def change(self, name: str, value: str) -> None: ...
+    async def wish(self, wishes: Mapping[str, str]) -> None: ...
+    async def open_server(self, server: str, *, region: str = "", purchase: str = "") -> None: ...
+
 
 SUGGEST_PAUSE_S = 0.15
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from rightfit.explain import quantities as q
 from rightfit.explain.cards import MemoryUse, OptionCard
-from rightfit.explain.messages import Lang
-from rightfit.explain.quantities import memory_text
-from rightfit.web.addresses import card_address, server_address
-from rightfit.web.draw import box, button, heading, link, pair, text
-from rightfit.web.words import word
+from rightfit.explain.messages import label
+from rightfit.explain.plan_words import Term
+from rightfit.explain.quantities import Table, memory_text
+from rightfit.explain.sheets import Breakdown, Choice, Lines, Part
+from rightfit.messages import Lang
+from rightfit.web.draw import box, bullets, button, card_address, heading, link, pair, paragraph, server_address, table, text
+from rightfit.web.words import on_page, word
 
 
 def draw_card(
@@ -118,7 +121,7 @@ def compare_table(cards: Sequence[OptionCard], lang: Lang) -> None:
 
 
 def _plain_rows(cards: Sequence[OptionCard], lang: Lang) -> dict[str, list[str]]:
-    from rightfit.explain.labels import label
+    from rightfit.explain.messages import label
 
     return {
         label("column", "provider", lang): [card.provider for card in cards],
@@ -128,3 +131,74 @@ def _plain_rows(cards: Sequence[OptionCard], lang: Lang) -> dict[str, list[str]]
         label("column", "as_of", lang): [card.price_date for card in cards],
         label("card", "confidence", lang): [card.confidence_text for card in cards],
     }
+
+
+# ---- The parts of an answer as the page draws them: sentences, lists, tables, breakdowns as stacked bars.
+
+MOST_TERMS = 7
+
+
+def draw_parts(parts: Iterable[Part], lang: Lang) -> None:
+    """Parts one below the other."""
+    for part in parts:
+        draw_part(part, lang)
+
+
+def draw_part(part: Part, lang: Lang) -> None:
+    """One part of a sheet."""
+    with box("section", "part"):
+        if isinstance(part, str):
+            paragraph(part, "muted")
+        elif isinstance(part, Choice):
+            heading(bare(part.heading) or part.headline, 3)
+            bullets(on_page(line, lang) for line in (*((part.headline,) if part.heading and part.headline else ()), *part.lines))
+        elif isinstance(part, Lines):
+            heading(bare(part.heading), 3)
+            bullets(on_page(line, lang) for line in part.lines)
+        elif isinstance(part, Breakdown):
+            breakdown(part, lang)
+        elif isinstance(part, Table):
+            table(part, lang)
+
+
+def bare(title: str) -> str:
+    """A heading without the colon that text on a terminal ends it with."""
+    return title.rstrip(":： ")
+
+
+def breakdown(part: Breakdown, lang: Lang, *, room: MemoryUse | None = None) -> None:
+    """A sum as one stacked bar with its terms below; `room`: the bar is as long as the memory there is."""
+    heading(bare(part.heading), 3)
+    terms, rest = folded(part.terms)
+    total = sum(max(term.value, 0.0) for term in part.terms)
+    whole = max(total, room.capacity) if room is not None else total
+    entries: list[tuple[str, float, float]] = [(term.label, term.value, term.share) for term in terms]
+    if rest:
+        share = sum(term.share for term in rest)
+        entries.append((label("section", "other_terms", lang, count=len(rest)), sum(term.value for term in rest), share))
+    with box("div", "stack") as bar:
+        bar.props["aria-hidden"] = "true"
+        for position, (_, value, _) in enumerate(entries):
+            if value > 0 and whole > 0:
+                box("span").style(f"width: {100 * value / whole:.2f}%; background: var(--c{position % 7 + 1})")
+    with box("table", "legend"), box("tbody"):
+        for position, (name, value, share) in enumerate(entries):
+            with box("tr"):
+                with box("td"):
+                    box("span", "swatch").style(f"background: var(--c{position % 7 + 1})")
+                    text(name)
+                text(part.show(value), "number", "td")
+                text(q.percent_text(share), "number muted", "td")
+
+
+def folded(terms: Sequence[Term]) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+    """The terms to show, and those that are folded into one line."""
+    large = tuple(term for term in terms if abs(term.share) >= 1e-3)
+    kept = large[:MOST_TERMS] if len(large) > MOST_TERMS + 1 else large
+    return kept, tuple(terms[len(kept) :])
+
+
+def named(parts: Iterable[Part], *names: str) -> list[Any]:
+    """The lists and breakdowns of these names, in this order."""
+    found = {part.name: part for part in parts if isinstance(part, Lines | Breakdown)}
+    return [found[name] for name in names if name in found]

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain import quantities as q
-from rightfit.explain.messages import Lang
+from rightfit.messages import Lang
 from rightfit.units import currency_sign
 from rightfit.web.words import word
-from rightfit.workload.money import exchange_rate
+from rightfit.workload.amounts import exchange_rate
 
 if TYPE_CHECKING:
-    from rightfit.explain.buy_curves import BuyCurve, OwedCurve
-    from rightfit.planner.field import Field
-    from rightfit.planner.scaling import ScalePoint
+    from rightfit.explain.listings import BuyCurve, OwedCurve
+    from rightfit.planner.given import ScalePoint
+    from rightfit.planner.plan import Field
     from rightfit.search.answer import Plan
 
 NUM_COLOURS = 6

@@ -11,14 +11,13 @@ from nicegui import Client, ui
 
 from rightfit.errors import InputError, RightfitError
 from rightfit.explain.cards import option_card
-from rightfit.explain.messages import Lang
-from rightfit.explain.volume_text import VolumeText, volume_text
+from rightfit.explain.listings import VolumeText, volume_text
+from rightfit.messages import Lang
 from rightfit.planner.typical import asked_rows, kinds, typical_wishes
 from rightfit.records import dataclass
 from rightfit.web.cards import draw_card
 from rightfit.web.draw import box, button, heading, link, paragraph, text
-from rightfit.web.forms import field, show_error
-from rightfit.web.state import LONGEST_SENTENCE, LONGEST_VALUE, PageState, clean
+from rightfit.web.forms import LONGEST_SENTENCE, LONGEST_VALUE, PageState, clean, field, show_error
 from rightfit.web.words import option_name, problem_lines, word
 
 if TYPE_CHECKING:
@@ -162,7 +161,7 @@ class GuidePage:
 
     async def _volume(self, plans: list[Plan]) -> VolumeText | None:
         """Where the data lie, where the plans read any."""
-        from rightfit.planner.volume import decide
+        from rightfit.planner.typical import decide
 
         lang, catalog = self.state.lang, self.answers.market.catalog()
         options = [plan.best for plan in plans if plan.best is not None and plan.best.data_path]

@@ -15,10 +15,9 @@ from rightfit.explain.run_text import advice_parts, figure_table, run_lines
 from rightfit.explain.sheets import Lines, plan_sheet
 from rightfit.messages import Message
 from rightfit.web.answers import Answers
-from rightfit.web.details import draw_parts, named
+from rightfit.web.cards import draw_parts, named
 from rightfit.web.draw import box, bullets, button, heading, link, paragraph, table, text
-from rightfit.web.forms import field, main_options
-from rightfit.web.state import PageState
+from rightfit.web.forms import PageState, field, main_options
 from rightfit.web.words import problem_lines, word
 
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ class MeasurePage:
         return lambda: self._draw_trial(plan)
 
     def _draw_trial(self, plan: Plan) -> None:
-        from rightfit.explain.documents import plan_document
+        from rightfit.explain.voices import plan_document
 
         lang = self.state.lang
         section = next((section for section in plan.sections if section.name == "staged"), None)

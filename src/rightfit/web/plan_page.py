@@ -13,26 +13,32 @@ from nicegui import Client, ui
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.cards import option_card
-from rightfit.explain.sheets import Choice, plan_sheet, verdict_sheet
-from rightfit.explain.short import short_sheet
-from rightfit.explain.tables import Table
+from rightfit.explain.quantities import Table
+from rightfit.explain.sheets import Choice, plan_sheet, short_sheet, verdict_sheet
 from rightfit.web.answers import Answers
 from rightfit.web.ask import AskPanel
-from rightfit.web.cards import draw_card
-from rightfit.web.change_tab import change_tab
+from rightfit.web.cards import draw_card, draw_parts
 from rightfit.web.charts import clouds_of, colour_of, field_chart, mark_of
-from rightfit.web.details import draw_parts
 from rightfit.web.draw import box, button, heading, link, paragraph, text
-from rightfit.web.export_tab import export_tab
+from rightfit.web.forms import MOST_COMPARED, TABS, PageState
 from rightfit.web.guide_page import OPTIONS as GUIDE_OPTIONS
 from rightfit.web.guide_page import GuideState
-from rightfit.web.scale_tab import scale_tab
-from rightfit.web.state import MOST_COMPARED, TABS, PageState
-from rightfit.web.tabs import breakdown_tab, buying_tab, compare_tab, opened, regions_tab, verdict_dialog, why_tab
+from rightfit.web.tabs import (
+    breakdown_tab,
+    buying_tab,
+    change_tab,
+    compare_tab,
+    export_tab,
+    opened,
+    regions_tab,
+    scale_tab,
+    verdict_dialog,
+    why_tab,
+)
 from rightfit.web.words import on_page, problem_lines, word
 
 if TYPE_CHECKING:
-    from rightfit.planner.field import Field
+    from rightfit.planner.plan import Field
     from rightfit.search.answer import Option, Plan
 
 NUM_CARDS = 3

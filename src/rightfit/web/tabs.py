@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
+import zipfile
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.buy_curves import buy_curves, owed_curves
 from rightfit.explain.cards import memory_use, option_card
-from rightfit.explain.messages import Lang
+from rightfit.explain.listings import buy_curves, owed_curves, scale_line, scale_table
+from rightfit.explain.quantities import Table
 from rightfit.explain.sheets import choice_of, option_parts, plan_sheet
-from rightfit.explain.tables import Table
-from rightfit.explain.voices import option_text, voice_of
-from rightfit.web.cards import compare_table
-from rightfit.web.charts import break_even_chart, owed_chart
-from rightfit.web.details import breakdown, draw_part, draw_parts, named
-from rightfit.web.draw import box, button, heading, paragraph, table
-from rightfit.web.moves import MOVES, draw_moves, moves_of
-from rightfit.web.words import word
-from rightfit.web.world import world_map
+from rightfit.explain.voices import Knob, knobs, option_text, voice_of
+from rightfit.messages import Lang
+from rightfit.recent import exact_key
+from rightfit.web.cards import breakdown, compare_table, draw_part, draw_parts, named
+from rightfit.web.charts import break_even_chart, owed_chart, scale_chart
+from rightfit.web.draw import box, button, heading, pair, paragraph, table, text
+from rightfit.web.market_charts import MOVES, draw_moves, moves_of, world_map
+from rightfit.web.words import option_name, problem_lines, word
 
 if TYPE_CHECKING:
+    from rightfit.planner.given import ScalePoint
     from rightfit.search.answer import Option, Plan, Section
-    from rightfit.web.host import PlanHost
+    from rightfit.web.ask import PlanHost
 
 
 def opened(plan: Plan, rank: int) -> Option | None:
@@ -118,7 +122,7 @@ def compare_tab(page: PlanHost, plan: Plan, option: Option) -> None:
 
 def regions_tab(page: PlanHost, plan: Plan, option: Option) -> None:
     """Prices of the server by region."""
-    from rightfit.explain.places import priced_places, region_prices
+    from rightfit.explain.listings import priced_places, region_prices
 
     lang, currency = page.state.lang, plan.workload.currency
     found = region_prices(option.provider, option.instance_type, lang, catalog=page.answers.market.catalog(), currency=currency)
@@ -163,3 +167,270 @@ def verdict_dialog(parts: tuple[Any, ...], lang: Lang) -> Any:
         button(word("tab.close", lang), dialog.close).mark("close-dialog")
     dialog.open()
     return dialog
+
+
+# ---- What would change the plan: advice, and knobs that re-plan while they are turned.
+
+PAUSE_S = 0.25
+
+
+def change_tab(page: PlanHost, plan: Plan, option: Option) -> None:
+    """Advice, then the knobs."""
+    lang = page.state.lang
+    draw_parts(named(plan_sheet(plan, lang), "advice", "faster"), lang)
+    found = knobs(plan)
+    if not found:
+        paragraph(word("tab.no_knobs", lang), "muted")
+        return
+    with box("section", "part"):
+        heading(word("tab.knobs", lang), 3)
+        Board(page, plan, found).draw()
+
+
+class Board:
+    """The knobs of one plan and the plan that they lead to. Nothing is kept until the visitor says so."""
+
+    def __init__(self, page: PlanHost, plan: Plan, knobs: tuple[Knob, ...]) -> None:
+        self.page, self.plan, self.knobs = page, plan, knobs
+        self.turned: dict[str, str] = {}
+        self.turn = 0
+        self.sliders: dict[str, Any] = {}
+        self.shown: dict[str, Any] = {}
+        self.after: Any = None
+
+    def draw(self) -> None:
+        """Sliders, then the best plan now and then."""
+        lang = self.page.state.lang
+        with box("div", "knobs"):
+            for knob in self.knobs:
+                self._knob(knob, lang)
+        with box("div", "versus"):
+            with box("div", "panel"):
+                text(word("tab.now", lang), "muted small")
+                _best(self.plan, lang)
+            self.after = box("div", "panel")
+            self.after.props["aria-live"] = "polite"
+        with box("div", "head gap"), box("div", "actions"):
+            button(word("tab.apply", lang), self._apply, "button primary").mark("knobs-apply")
+            button(word("tab.reset", lang), self._reset).mark("knobs-reset")
+        self._same()
+
+    def _knob(self, knob: Knob, lang: Lang) -> None:
+        name = option_name(knob.option, lang)
+        with box("div", "knob"):
+            with box("div", "top-line"):
+                text(name)
+                self.shown[knob.option] = text(self._value_text(knob, knob.at), "value")
+            slider = ui.slider(min=0, max=len(knob.values) - 1, step=1, value=knob.at).props("snap markers").mark(f"knob-{knob.option}")
+            slider.props.update({"aria-label": name, "aria-valuetext": self._value_text(knob, knob.at)})
+            slider.on_value_change(lambda event: self._turned(knob, int(event.value)))
+            self.sliders[knob.option] = slider
+
+    def _value_text(self, knob: Knob, index: int) -> str:
+        return knob.values[index] or word("tab.no_limit", self.page.state.lang)
+
+    async def _turned(self, knob: Knob, index: int) -> None:
+        if self.after.is_deleted:
+            return  # the visitor has turned to another tab meanwhile
+        self.shown[knob.option].text = self.sliders[knob.option].props["aria-valuetext"] = self._value_text(knob, index)
+        self.turned = {name: value for name, value in self.turned.items() if name != knob.option}
+        if index != knob.at:
+            self.turned[knob.option] = knob.values[index]
+        self.turn += 1
+        turn = self.turn
+        await asyncio.sleep(PAUSE_S)
+        if turn == self.turn and not self.after.is_deleted:
+            await self._replan(turn)
+
+    async def _replan(self, turn: int) -> None:
+        if not self.turned:
+            self._same()
+            return
+        lang, said, found = self.page.state.lang, "", None
+        self.after.classes("stale")
+        try:
+            found = await self.page.answers.plan(self.wishes())
+        except RightfitError as error:
+            said = problem_lines(error, lang)[0][1]
+        if turn != self.turn or self.after.is_deleted:
+            return
+        self.after.classes(remove="stale")
+        self.after.clear()
+        with self.after:
+            text(word("tab.then", lang), "muted small")
+            if found is None:
+                paragraph(said)
+            else:
+                _best(found, lang)
+
+    def wishes(self) -> Mapping[str, str]:
+        """The wishes of the page with what was turned."""
+        changed = {**self.page.state.wishes, **self.turned}
+        return {name: value for name, value in changed.items() if value}
+
+    def _same(self) -> None:
+        self.after.clear()
+        with self.after:
+            text(word("tab.then", self.page.state.lang), "muted small")
+            paragraph(word("tab.same", self.page.state.lang), "muted")
+
+    def _reset(self) -> None:
+        for knob in self.knobs:
+            self.sliders[knob.option].value = knob.at
+
+    async def _apply(self) -> None:
+        if self.turned:
+            await self.page.wish(self.wishes())
+
+
+def _best(plan: Plan, lang: Lang) -> None:
+    """The best option in four lines."""
+    if plan.best is None:
+        heading(word("result.none", lang), 3)
+        return
+    card = option_card(plan.best, plan.workload, lang)
+    heading(card.server, 3)
+    text(f"{card.hardware} · {card.provider} · {card.place} · {card.purchase}", "muted small", "div")
+    with box("dl", "figures gap"):
+        for fact in (card.money, card.time):
+            pair(fact.label, fact.value, fact.detail, "figure")
+
+
+# ---- Files that start the opened plan: shown, copied, downloaded one by one or all together.
+
+
+def export_tab(page: PlanHost, plan: Plan, option: Option) -> None:
+    """Targets that can express the plan, and the files of the chosen one."""
+    from rightfit.export import all_targets, job_of, plan_document
+
+    lang = page.state.lang
+    try:
+        job = job_of(plan_document(plan.to_dict()), rank=option.rank)
+    except RightfitError as error:
+        paragraph(problem_lines(error, lang)[0][1])
+        return
+    able = {name: f"{name} – {target.summary}" for name, target in all_targets().items() if not target.refuses(job)}
+    if not able:
+        paragraph(word("tab.export_none", lang), "muted")
+        return
+    with box("div", "head"):
+        choice = (
+            ui.select(able, label=word("tab.export_target", lang), value=next(iter(able)))
+            .props("outlined dense options-dense")
+            .mark("export-target")
+        )
+        choice.style("min-width: min(420px, 100%)")
+
+        async def everything() -> None:
+            await _download(page, job, "all", f"{job.settings.name}.zip" if hasattr(job, "settings") else "rightfit.zip")
+
+        button(word("tab.bundle", lang), everything, "button").mark("export-bundle")
+    files = box("div", "files")
+
+    async def show() -> None:
+        found = await _files(page, job, str(choice.value))
+        if files.is_deleted:
+            return  # the visitor has turned to another tab meanwhile
+        files.clear()
+        with files:
+            for path, content in found.items():
+                _file(path, content, page)
+
+    choice.on_value_change(show)
+    ui.timer(0, show, once=True)
+
+
+async def _files(page: PlanHost, job: Any, target: str) -> Mapping[str, str]:
+    from rightfit.export import files_of
+
+    try:
+        return await page.answers.ask(("export", exact_key(job), target), lambda: files_of(job, target))
+    except RightfitError as error:
+        ui.notify(problem_lines(error, page.state.lang)[0][1])
+        return {}
+
+
+async def _download(page: PlanHost, job: Any, target: str, name: str) -> None:
+    found = await _files(page, job, target)
+    if found:
+        ui.download.content(zipped(found), name)
+
+
+def zipped(files: Mapping[str, str]) -> bytes:
+    """The files as one ZIP archive; the same files give the same bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, content in files.items():
+            archive.writestr(zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0)), content.encode("utf-8"))
+    return buffer.getvalue()
+
+
+def _file(path: str, content: str, page: PlanHost) -> None:
+    lang = page.state.lang
+
+    def copy() -> None:
+        ui.clipboard.write(content)
+        ui.notify(word("result.copied", lang))
+
+    with box("section", "file"):
+        with box("div", "head"):
+            text(path, "", "h4")
+            with box("div", "actions"):
+                button(word("tab.copy", lang), copy, "chip", label_text=f"{word('tab.copy', lang)}: {path}")
+                name = path.rsplit("/", 1)[-1]
+                button(
+                    word("tab.download", lang),
+                    lambda: ui.download.content(content, name),
+                    "chip",
+                    label_text=f"{word('tab.download', lang)}: {path}",
+                )
+        shown = text(content, "", "pre")
+        shown.props["tabindex"] = "0"
+
+
+# ---- One to sixteen servers of the opened plan: time and money as curves, and as a table.
+
+
+def scale_tab(page: PlanHost, plan: Plan, option: Option) -> None:
+    """A place for the curves; they are drawn as soon as they are worked out."""
+    lang = page.state.lang
+    place = box("div")
+    place.props["aria-live"] = "polite"
+    with place:
+        paragraph(word("tab.scale_working", lang), "busy")
+
+    async def answer() -> None:
+        points: tuple[ScalePoint, ...] = ()
+        problem = ""
+        try:
+            points = await page.answers.scaling(
+                page.state.wishes, server=f"{option.provider}/{option.instance_type}", region=option.region, purchase=option.purchase
+            )
+        except RightfitError as error:
+            problem = problem_lines(error, lang)[0][1]
+        if place.is_deleted:
+            return
+        place.clear()
+        with place:
+            if problem:
+                paragraph(problem, "muted")
+            else:
+                _draw(page, plan, points)
+
+    with place:
+        ui.timer(0, answer, once=True)
+
+
+def _draw(page: PlanHost, plan: Plan, points: tuple[ScalePoint, ...]) -> None:
+    lang, currency = page.state.lang, plan.workload.currency
+    paragraph(scale_line(points, lang))
+    if len(points) > 1:
+        with box("div", "two-charts"):
+            for what in ("speed" if points[0].requests_per_s is None else "capacity", "money"):
+                with box("div"):
+                    heading(word(f"chart.scale_{what}", lang), 3)
+                    chart = ui.echart(scale_chart(points, what, lang, currency=currency)).classes("chart short")
+                    chart.props.update({"role": "img", "aria-label": word("chart.scale_label", lang)})
+    if points:
+        table(scale_table(points, lang, currency=currency), lang, title=False)
+    paragraph(word("tab.scale_note", lang), "muted small gap")

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from rightfit.errors import UnavailableError
-from rightfit.explain.messages import Lang, say
-from rightfit.explain.watch_text import compared_records, finding_lines, head_line, progress_lines, to_dict
-from rightfit.measure.watching.exposition import CONTENT_TYPE, exposition
-from rightfit.messages import Message, system_problem
+from rightfit.explain.messages import say
+from rightfit.explain.run_text import compared_records, finding_lines, head_line, progress_lines, to_dict
+from rightfit.measure.watching.judging import CONTENT_TYPE, exposition
+from rightfit.messages import Lang, Message, system_problem
 
 if TYPE_CHECKING:
     from rightfit.measure.watching.judging import State
@@ -112,7 +112,7 @@ def page_of(state: State, name: str, lang: Lang, points: Sequence[float]) -> str
 
 
 def _table(state: State, lang: Lang) -> str:
-    from rightfit.explain.labels import label
+    from rightfit.explain.messages import label
 
     records = compared_records(state, lang)
     if not records:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rightfit.errors import RightfitError
-from rightfit.explain.messages import Lang, spaced
-from rightfit.explain.problems import problems_of
+from rightfit.explain.messages import problems_of
+from rightfit.messages import Lang, spaced
 
 _DATA = Path(__file__).with_name("data")
 

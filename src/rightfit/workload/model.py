@@ -3,14 +3,253 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from rightfit import units
+from rightfit import reach, units
+from rightfit.errors import FileInputError, InputError
+from rightfit.messages import Message, at_place, did_you_mean, foreign, system_problem, without_place
 from rightfit.workload import rules
 from rightfit.workload.attributes import Attributes
-from rightfit.workload.options import OPTIONS, overrules, raise_problems, read_wishes
+from rightfit.workload.options import OPTIONS, overrules, raise_problems, read_wish, read_wishes
+from rightfit.workload.vocabulary import nearest_words
+
+# ---- Workload files: YAML, TOML or JSON, flat, by option name. Problems name the line and the key.
+
+MAX_BYTES = 1_000_000
+_ENDINGS = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".json": "json"}
+
+Entries = dict[str, tuple[Any, int]]
+"""Key -> (value, line number)."""
+
+
+def load(path: str | Path, wishes: Mapping[str, Any]) -> dict[str, Any]:
+    """The wishes of a file, overruled by `wishes`. Each value is read once here so that a problem can name its line."""
+    name = str(path)
+    entries = _entries(name, read_text(path))
+    problems: list[InputError] = []
+    for key, (value, line) in entries.items():
+        try:
+            read_wish(key, value)
+        except InputError as error:
+            place = Message("workload.part_file_key", name=name, line=line, word=key)
+            problems.append(FileInputError(at_place(place, without_place(error.message, error.field)), field=error.field))
+    raise_problems(problems)
+    given = {key: value for key, value in wishes.items() if value is not None and value != ()}
+    return {**{key.replace("-", "_"): value for key, (value, _) in entries.items()}, **given}
+
+
+def save(path: str | Path, wishes: Mapping[str, Any]) -> Path:
+    """Write `wishes`, through a temporary neighbour so that a full disk never leaves half a file."""
+    target = Path(path)
+    form = _ENDINGS.get(target.suffix.casefold())
+    if form is None:
+        raise FileInputError(Message("workload.no_format", name=target.name))
+    draft = target.with_name(f".{target.name}.part")
+    try:
+        draft.write_text(_WRITERS[form](wishes), encoding="utf-8")
+        draft.replace(target)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise FileInputError(Message("problems.cannot_write", name=target, error=system_problem(error))) from None
+    return target
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a small UTF-8 file; "-" is standard input."""
+    name = str(path)
+    reach.refuse_file(repr(name[:80]))
+    try:
+        data = _read_bytes(name)
+    except FileNotFoundError:
+        raise FileInputError(Message("problems.no_file", name=name, hint=_neighbour(Path(name)))) from None
+    except IsADirectoryError:
+        raise FileInputError(Message("problems.is_folder", name=name, example=Path(name) / "workload.yaml")) from None
+    except (OSError, ValueError) as error:
+        raise FileInputError(Message("problems.cannot_read", name=name, error=system_problem(error))) from None
+    if len(data) > MAX_BYTES:
+        raise FileInputError(Message("workload.too_large", name=name, kilobytes=MAX_BYTES // 1000))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileInputError(Message("workload.not_utf8_save", name=name, line=line, byte=data[error.start])) from None
+
+
+def _read_bytes(name: str) -> bytes:
+    if name == "-":
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
+    with Path(name).open("rb") as file:
+        return file.read(MAX_BYTES + 1)
+
+
+def _neighbour(path: Path) -> Message | str:
+    """A file with a similar name in the same folder."""
+    try:
+        names = [entry.name for entry in path.parent.iterdir() if entry.suffix in _ENDINGS]
+    except OSError:
+        return ""
+    near = nearest_words(path.name, names, count=1)
+    return did_you_mean([path.parent / one for one in near])
+
+
+def _entries(name: str, text: str) -> Entries:
+    form = _ENDINGS.get(Path(name).suffix.casefold()) or ("json" if text.lstrip().startswith("{") else "yaml")
+    if not text.strip():
+        raise FileInputError(Message("workload.empty_file", name=name))
+    if "\x00" in text:
+        raise FileInputError(Message("workload.zero_byte", name=name, line=_line_at(text, text.index(chr(0)))))
+    try:
+        entries = _READERS[form](name, text)
+    except RecursionError:
+        raise FileInputError(Message("workload.too_deep", name=name)) from None
+    return {key: entry for key, entry in entries.items() if key not in ("schema_version", "assumed")}
+
+
+def _line_at(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def _read_yaml(name: str, text: str) -> Entries:
+    import yaml
+
+    _refuse_yaml_bomb(name, text)
+    try:
+        root = yaml.compose(text, Loader=_yaml_loader())
+    except yaml.YAMLError as error:
+        raise FileInputError(_yaml_problem(name, error)) from None
+    if root is None:
+        raise FileInputError(Message("workload.no_content", name=name))
+    if not isinstance(root, yaml.MappingNode):
+        raise FileInputError(Message("workload.no_lines", name=name, line=root.start_mark.line + 1))
+    entries: Entries = {}
+    for key_node, value_node in root.value:
+        key, line = str(getattr(key_node, "value", key_node)), key_node.start_mark.line + 1
+        _add(entries, key, _yaml_value(value_node, name=name, key=key), line=line, name=name)
+    return entries
+
+
+def _yaml_loader() -> Any:
+    import yaml
+
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _refuse_yaml_bomb(name: str, text: str) -> None:
+    """Aliases can blow up and a workload needs none; depth can exhaust the stack of the C parser's composer."""
+    import yaml
+
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=_yaml_loader()):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            if isinstance(event, yaml.AliasEvent):
+                raise FileInputError(Message("workload.alias", name=name, line=line, anchor=event.anchor))
+            if depth > 3:
+                raise FileInputError(Message("workload.too_deep_line", name=name, line=line))
+    except yaml.YAMLError as error:
+        raise FileInputError(_yaml_problem(name, error)) from None
+
+
+def _yaml_problem(name: str, error: Any) -> Message:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    place = Message("problems.at_line", line=mark.line + 1, column=mark.column + 1) if mark else ""
+    return Message("problems.not_yaml", name=name, line=place, error=Message("workload.part_yaml_lines", error=foreign(problem)))
+
+
+def _yaml_value(node: Any, *, name: str, key: str) -> Any:
+    """Scalars stay as written ("no" is Norway, not false), so that our own readers see what the user typed."""
+    import yaml
+
+    if isinstance(node, yaml.ScalarNode):
+        return None if node.tag == "tag:yaml.org,2002:null" else str(node.value)
+    if isinstance(node, yaml.SequenceNode) and all(isinstance(item, yaml.ScalarNode) for item in node.value):
+        return [str(item.value) for item in node.value]
+    raise FileInputError(Message("workload.one_value", name=name, line=node.start_mark.line + 1, word=key))
+
+
+def _add(entries: Entries, key: str, value: Any, *, line: int, name: str) -> None:
+    folded = key.replace("-", "_")
+    if folded in entries:
+        raise FileInputError(Message("workload.twice", name=name, line=line, word=key, first=entries[folded][1]))
+    entries[folded] = (value, line)
+
+
+def _read_toml(name: str, text: str) -> Entries:
+    import tomllib
+
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        where = Message("workload.part_file_place", name=name, line=place[1], column=place[2]) if place else name
+        raise FileInputError(Message("workload.not_toml", line=where, error=foreign(str(error).split(" (at ")[0]))) from None
+    entries: Entries = {}
+    for key, value in values.items():
+        line = _line_of_key(text, key, pattern=r"^\s*[\"']?{}[\"']?\s*=")
+        _add(entries, key, _flat(value, name=name, key=key, line=line), line=line, name=name)
+    return entries
+
+
+def _read_json(name: str, text: str) -> Entries:
+    def refuse(word: str) -> Any:
+        raise FileInputError(Message("workload.no_workload_number", name=name, word=word))
+
+    try:
+        pairs = json.loads(text, object_pairs_hook=_Pairs, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        raise FileInputError(
+            Message("problems.not_json", name=name, line=error.lineno, column=error.colno, error=foreign(error.msg))
+        ) from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise FileInputError(Message("workload.unusable_json", name=name, error=foreign(str(error).split(";")[0]))) from None
+    if not isinstance(pairs, _Pairs):
+        raise FileInputError(Message("workload.no_object", name=name, object='{"model": ...}'))
+    entries: Entries = {}
+    for key, value in pairs:
+        line = _line_of_key(text, key, pattern=r"\"{}\"\s*:", skip=sum(key == seen for seen in entries))
+        _add(entries, key, _flat(value, name=name, key=key, line=line), line=line, name=name)
+    return entries
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object as its pairs, so that a key given twice is seen."""
+
+
+def _flat(value: Any, *, name: str, key: str, line: int) -> Any:
+    if isinstance(value, (dict, _Pairs)) or (isinstance(value, list) and any(isinstance(item, (list, dict)) for item in value)):
+        raise FileInputError(Message("workload.one_value", name=name, line=line, word=key))
+    return value
+
+
+def _line_of_key(text: str, key: str, *, pattern: str, skip: int = 0) -> int:
+    matches = list(re.finditer(pattern.format(re.escape(key)), text, re.MULTILINE))
+    return _line_at(text, matches[min(skip, len(matches) - 1)].end()) if matches else 1
+
+
+def _write_yaml(wishes: Mapping[str, Any]) -> str:
+    import yaml
+
+    return yaml.safe_dump(dict(wishes), allow_unicode=True, sort_keys=False, default_flow_style=None, width=1000)
+
+
+def _write_json(wishes: Mapping[str, Any]) -> str:
+    return json.dumps(dict(wishes), ensure_ascii=False, indent=2) + "\n"
+
+
+def _write_toml(wishes: Mapping[str, Any]) -> str:
+    """JSON strings, numbers and lists are valid TOML, except for the DEL character, which no option takes."""
+    return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in wishes.items())
+
+
+_READERS: Mapping[str, Callable[[str, str], Entries]] = {"yaml": _read_yaml, "toml": _read_toml, "json": _read_json}
+_WRITERS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {"yaml": _write_yaml, "toml": _write_toml, "json": _write_json}
 
 
 class Workload(Attributes):
@@ -37,13 +276,11 @@ class Workload(Attributes):
     @classmethod
     def from_file(cls, path: str | Path, **wishes: Any) -> Self:
         """Read a YAML, TOML or JSON file; `wishes` given here win over the file."""
-        from rightfit.workload.files import load
 
         return cls(**load(path, wishes))
 
     def save(self, path: str | Path) -> Path:
         """Write the wish to a YAML, TOML or JSON file (by its ending) that from_file reads back to an equal Workload."""
-        from rightfit.workload.files import save
 
         return save(path, self.wishes())
 

@@ -17,9 +17,9 @@ from rightfit.facts.tables import read_rows
 from rightfit.messages import Message, at_place, either, line_each
 from rightfit.records import dataclass
 from rightfit.units import SECONDS_PER_YEAR
-from rightfit.workload import money, vocabulary
+from rightfit.workload import vocabulary
+from rightfit.workload.amounts import exchange_rates, is_table, parse_table_size, to_usd
 from rightfit.workload.attributes import Attributes
-from rightfit.workload.table_size import is_table, parse_table_size
 from rightfit.workload.vocabulary import Vocabulary
 
 
@@ -218,9 +218,9 @@ def _read_word(option: WishOption, value: Any) -> dict[str, Any]:
 def _read_currency(option: WishOption, value: Any) -> dict[str, Any]:
     """A currency whose rate is known: the bundled ones, and those that a price book adds."""
     code = units.currency_code(_text(option, value))
-    if code not in money.exchange_rates():
-        nearest = vocabulary.nearest_words(code, tuple(money.exchange_rates()))
-        allowed = Message("names.part_own_price_book", names=", ".join(money.exchange_rates()))
+    if code not in exchange_rates():
+        nearest = vocabulary.nearest_words(code, tuple(exchange_rates()))
+        allowed = Message("names.part_own_price_book", names=", ".join(exchange_rates()))
         raise UnknownNameError("currency", str(value), nearest=nearest, allowed=allowed, field=option.name)
     return {option.name: code}
 
@@ -315,7 +315,7 @@ def _read_percent(option: WishOption, value: Any) -> dict[str, Any]:
 
 def _read_slice(option: WishOption, value: Any) -> dict[str, Any]:
     """A MIG profile or a fraction of a card, as it is kept."""
-    from rightfit.facts.slices import read_slice  # only a slice needs the table
+    from rightfit.facts.devices import read_slice  # only a slice needs the table
 
     return {option.name: read_slice(_text(option, value))}
 
@@ -337,7 +337,7 @@ def _read_price_pair(option: WishOption, value: Any) -> dict[str, Any]:
         raise QuantityError(Message("workload.no_prices", value=text, example=option.example))
     amounts = [_amount(part, option) for part in parts]
     currency = next((money_.currency for money_ in amounts if money_.currency), "usd")
-    prices = [_within(option, money.to_usd(units.Money(one.amount, one.currency or currency, False)), shown=repr(text)) for one in amounts]
+    prices = [_within(option, to_usd(units.Money(one.amount, one.currency or currency, False)), shown=repr(text)) for one in amounts]
     return {"api_price": text, "api_input_usd_per_million": prices[0], "api_output_usd_per_million": prices[-1]}
 
 
@@ -366,7 +366,7 @@ def _read_rate(option: WishOption, value: Any) -> dict[str, Any]:
 def _read_money(option: WishOption, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     amount = units.parse_money(text)
-    return {"budget": text, "budget_usd": _within(option, money.to_usd(amount), shown=repr(text)), "budget_per_month": amount.per_month}
+    return {"budget": text, "budget_usd": _within(option, to_usd(amount), shown=repr(text)), "budget_per_month": amount.per_month}
 
 
 def _read_data(option: WishOption, value: Any) -> dict[str, Any]:

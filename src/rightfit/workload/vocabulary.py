@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rightfit.errors import UnknownNameError
-from rightfit.facts.currencies import currencies
+from rightfit.facts.tables import currencies
 from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.units import normalize
@@ -66,3 +67,14 @@ CLOUDS, COUNTRIES = (VOCABULARIES[name].aliases for name in ("clouds", "countrie
 PREFERENCES = ("dpo", "orpo", "kto", "reward")
 REINFORCEMENTS = ("ppo", "grpo")
 TUNINGS = (*PREFERENCES, *REINFORCEMENTS)
+
+
+# ---- How people write the cards that they have.
+
+_FORM = re.compile(r"(?:(?P<count>\d{1,3})\s*[x×*]?\s*)?(?P<gpu>[A-Za-z][\w .+-]*?)\s*(?:@\s*(?P<place>[^@]+))?")
+
+
+def read_cards(text: str) -> tuple[int, str, str | None] | None:
+    """ "2x RTX-3090@home" as (2, "RTX-3090", "home"): 1 where no count is said, None where no place is, None altogether where it is no such text."""
+    form = _FORM.fullmatch(text.strip())
+    return None if form is None else (int(form["count"] or 1), form["gpu"], form["place"])

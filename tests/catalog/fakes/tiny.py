@@ -7,15 +7,15 @@ import json
 import shutil
 from pathlib import Path
 
-from rightfit.catalog import package_data, tables
-from rightfit.catalog.pack import encode_table
+from rightfit.catalog import packed_tables, tables
+from rightfit.catalog.packed_tables import encode_table
 
 PROVIDERS = ("verda", "lambda")
 
 
 def write_tiny_package(target: Path) -> Path:
     """The bundled tables cut down to PROVIDERS, in `target`."""
-    source = package_data._FOLDER
+    source = packed_tables._FOLDER
     shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("amendments"))  # they are in the tables read here
     names = json.loads((source / "manifest.json").read_text())["tables"]
     sums: dict[str, dict[str, object]] = {}

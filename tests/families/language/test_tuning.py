@@ -10,11 +10,11 @@ import pytest
 
 import rightfit
 from rightfit.errors import InputError
-from rightfit.explain.messages import Lang
 from rightfit.explain.reasons import render
 from rightfit.export import all_targets, job_of
 from rightfit.export import plan_document as export_document
-from rightfit.facts.tuning import TuningMethod, tuning_methods
+from rightfit.facts.trainers import TuningMethod, tuning_methods
+from rightfit.messages import Lang
 from rightfit.search.answer import Option
 from rightfit.workload import Workload
 from rightfit.workload.ask import understand

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.families.passes.wish import read_pass_wish
+from rightfit.families.passes.kind import read_pass_wish
 from rightfit.workload import Workload
 
 

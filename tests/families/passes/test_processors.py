@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rightfit.catalog import open_catalog
 from rightfit.families.passes.forward import _device_of
-from rightfit.search.service.cpu_servers import cpu_machine
+from rightfit.search.service.stacks import cpu_machine
 
 
 def test_every_server_counts_all_of_its_cores() -> None:

@@ -9,8 +9,7 @@ import pytest
 from rightfit.errors import ContradictionError, InputError, QuantityError, UnknownNameError
 from rightfit.facts.trained_networks import sides_in
 from rightfit.families.samples.models import trains_samples
-from rightfit.families.samples.sample_wish import SampleWish
-from rightfit.families.samples.wish import read_sample_wish
+from rightfit.families.samples.wish import SampleWish, read_sample_wish
 from rightfit.planner.plan import search
 from rightfit.workload import Workload
 

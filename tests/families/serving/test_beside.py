@@ -11,10 +11,9 @@ import rightfit
 from rightfit import facts
 from rightfit.errors import ContradictionError
 from rightfit.estimate.serving_extras import ServingExtras, kept_bytes
-from rightfit.export.document import PlanDocument
-from rightfit.export.job import job_of
-from rightfit.export.targets import sglang, vllm
-from rightfit.facts.draft_heads import draft_head, draft_heads
+from rightfit.export.job import PlanDocument, job_of
+from rightfit.export.targets import llm_servers
+from rightfit.facts.parameter_count import draft_head, draft_heads
 from rightfit.facts.records import TransformerArchitecture
 
 WISH = {"model": "meta-llama/Llama-3.1-8B", "task": "serve", "rate": "0.5/s", "input_tokens": 16000}
@@ -120,21 +119,21 @@ def job(**more: Any) -> Any:
 
 
 def test_vllm_is_told_what_it_can_do_and_refuses_the_rest() -> None:
-    words = " ".join(vllm.arguments(job(speculative="ngram", acceptance=0.4, adapters=4, kv_offload="host")))
+    words = " ".join(llm_servers.vllm_arguments(job(speculative="ngram", acceptance=0.4, adapters=4, kv_offload="host")))
     assert '"method": "ngram", "num_speculative_tokens": 3' in words
     assert "--enable-lora --max-loras 4 --max-lora-rank 16" in words
     blocks = int(words.split('"num_cpu_blocks": ')[1].split("}")[0])
     assert blocks == 0.5 * 16000 * 120 / 16
-    assert "a head of eagle" in str(vllm.refuses(job(speculative="eagle3")))
-    assert "make one with --kv-offload host" in str(vllm.refuses(job(kv_offload="ssd")))
+    assert "a head of eagle" in str(llm_servers.refuses(job(speculative="eagle3")))
+    assert "make one with --kv-offload host" in str(llm_servers.refuses(job(kv_offload="ssd")))
 
 
 def test_other_files_refuse_in_one_line() -> None:
-    problem = str(sglang.TARGET.refuses(job(framework="sglang", adapters=4)))
+    problem = str(llm_servers.SGLANG.refuses(job(framework="sglang", adapters=4)))
     assert "adapters 4, which these files do not carry" in problem
     assert "\n" not in problem
 
 
 def test_images_make_no_prompt_too_long_for_the_server() -> None:
-    words = vllm.arguments(job(model="Qwen/Qwen2.5-VL-7B-Instruct", images=2, input_tokens=500, output_tokens=100))
+    words = llm_servers.vllm_arguments(job(model="Qwen/Qwen2.5-VL-7B-Instruct", images=2, input_tokens=500, output_tokens=100))
     assert "--max-model-len" not in words

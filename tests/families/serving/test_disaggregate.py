@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import rightfit
-from rightfit.families.serving.disaggregate import pools
 from rightfit.families.serving.explore import explore
+from rightfit.families.serving.kind import pools
 from rightfit.search.answer import Plan
 from rightfit.workload import Workload
 

@@ -8,7 +8,7 @@ import pytest
 
 import rightfit
 from rightfit.errors import ContradictionError
-from rightfit.families.serving.processors import processor
+from rightfit.families.serving.explore import processor
 from rightfit.search.service.options import ServingLayout
 
 SMALL: dict[str, Any] = {"task": "serve", "rate": "0.2/s"}

@@ -10,10 +10,9 @@ import pytest
 import rightfit
 from rightfit import facts
 from rightfit.errors import InputError
-from rightfit.export.document import PlanDocument
-from rightfit.export.job import job_of
+from rightfit.export.job import PlanDocument, job_of
 from rightfit.export.registry import all_targets
-from rightfit.facts.slices import cut, read_slice, slice_of
+from rightfit.facts.devices import cut, read_slice, slice_of
 from rightfit.facts.tables import table
 
 ROWS = list(table("card_slices"))

@@ -11,14 +11,14 @@ from tests.classical_tasks import figures_of, named_task
 
 from rightfit import facts
 from rightfit.catalog import open_catalog
-from rightfit.estimate.classical_hardware import cpu_columns
+from rightfit.estimate.classical_rates import cpu_columns
 from rightfit.estimate.preparation import preparation_task, rates_of, work_of
 from rightfit.facts import coefficients
 from rightfit.facts.machines import host_processor, processor_words
 from rightfit.families.tables.explore import HostExploration, explore_host
 from rightfit.families.tables.kind import confirm
 from rightfit.families.tables.work import probability_within
-from rightfit.physics.preparation import PreparationHosts, peak_ram_bytes, preparation_terms, spilled_bytes, working_cores
+from rightfit.physics.loading import PreparationHosts, peak_ram_bytes, preparation_terms, spilled_bytes, working_cores
 from rightfit.search.rank import ranked_usd
 from rightfit.workload import Workload
 

@@ -7,11 +7,11 @@ import math
 import pytest
 
 from rightfit import facts
-from rightfit.estimate.forward_cases import DTYPES, ENGINES, Engine
-from rightfit.estimate.forward_devices import SILICON, card_device
-from rightfit.proof.cases.devices import forward_device
+from rightfit.estimate.forward import DTYPES, ENGINES, Engine
+from rightfit.estimate.pass_records import SILICON, card_device
 from rightfit.proof.cases.forward import arithmetic_of, batch_of, engine_of, forward_rows, is_forward, wish_of
-from rightfit.proof.forward_predict import predict_forward
+from rightfit.proof.cases.reader import forward_device
+from rightfit.proof.family_predict import predict_forward
 
 ROW = {"metric": "images_per_s", "model": "resnet50", "weights_dtype": "fp16", "engine": "TensorRT 8.6", "device": "T4"}
 CLASSES = {

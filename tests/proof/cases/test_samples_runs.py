@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from rightfit.estimate.model_work import TrainWish
-from rightfit.estimate.train_work import train_work
+from rightfit.estimate.pass_records import TrainWish
+from rightfit.estimate.sample_work import train_work
 from rightfit.proof.cases.samples import audio_seconds, benchmark_samples, epoch_samples, run_samples, usual_batch
 
 RESNET = train_work(TrainWish("resnet50", task="classification", height=224))

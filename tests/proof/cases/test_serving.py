@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.facts.engines import engine_class, engine_classes, family_names, format_names, weight_format
-from rightfit.facts.serving_devices import find_device
+from rightfit.facts.engines import engine_class, engine_classes, family_names, find_device, format_names, weight_format
 from rightfit.physics.columns import IntraKind
 from rightfit.physics.serving_columns import Load, Math, ServingCounter
 from rightfit.proof.cases.serving import architecture, serving_cases

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rightfit import facts
-from rightfit.facts.engines import engine_class, version_number, weight_format
-from rightfit.facts.serving_devices import device_count, find_device
+from rightfit.facts.engines import device_count, engine_class, find_device, version_number, weight_format
 from rightfit.physics.serving_columns import Load
 from rightfit.proof.cases.serving import architecture, number_in, serving_cases
 

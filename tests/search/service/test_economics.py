@@ -52,7 +52,7 @@ def test_api_that_costs_next_to_nothing_is_never_beaten() -> None:
 
 def test_price_in_yuan_is_a_price_in_dollars_at_the_dated_rate() -> None:
     from rightfit.workload import Workload
-    from rightfit.workload.money import exchange_rate
+    from rightfit.workload.amounts import exchange_rate
 
     rate = exchange_rate("cny").units_per_usd
     workload = Workload(model="7B", task="serve", api_price="1/4cny")

@@ -11,7 +11,7 @@ import pytest
 
 import rightfit
 from rightfit.errors import MissingComponentError
-from rightfit.search.service.fleet import cover, solver, undominated
+from rightfit.search.service.scaling import cover, solver, undominated
 
 LLAMA = "meta-llama/Meta-Llama-3-8B"
 

@@ -11,8 +11,8 @@ import pytest
 import rightfit
 from rightfit.recent import exact_key
 from rightfit.search.service import grid, refine
-from rightfit.search.service.kept import Kept
-from rightfit.search.service.replicas import replica_columns
+from rightfit.search.service.grid import Kept
+from rightfit.search.service.refine import replica_columns
 
 SERVICE: dict[str, Any] = {"model": "meta-llama/Meta-Llama-3-8B", "task": "serve", "rate": "10/s"}
 CHANGES: tuple[dict[str, Any], ...] = (

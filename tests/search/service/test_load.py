@@ -17,9 +17,8 @@ from rightfit.physics import waiting
 from rightfit.search.answer import Plan, Section
 from rightfit.search.refusals import rounded_up
 from rightfit.search.service.found import ServingExploration
-from rightfit.search.service.load import busiest_rate_per_s
-from rightfit.search.service.refine import confirm, groups_of, queued, refined, with_confirmed
-from rightfit.search.service.replicas import replica_columns
+from rightfit.search.service.refine import confirm, groups_of, queued, refined, replica_columns, with_confirmed
+from rightfit.search.service.wish import busiest_rate_per_s
 from rightfit.workload import Workload
 from rightfit.workload.traces import Requests
 

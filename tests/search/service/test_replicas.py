@@ -11,7 +11,7 @@ from rightfit.physics.queueing import LoadColumns
 from rightfit.physics.waiting import latency
 from rightfit.search.service.found import ServingExploration
 from rightfit.search.service.grid import at_load, token_grid
-from rightfit.search.service.replicas import replica_columns
+from rightfit.search.service.refine import replica_columns
 from rightfit.workload import Workload
 
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.catalog import PURCHASES
-from rightfit.estimate.convert import device_columns
-from rightfit.estimate.hardware import link_columns
+from rightfit.estimate.convert import device_columns, link_columns
 from rightfit.families.language.space import base_setup
 from rightfit.physics.columns import Method, SetupColumns
 from rightfit.search.constraints import Wanted

@@ -11,7 +11,7 @@ from toy import NODE_COUNTS, ToyPhysics, random_market, random_wish
 
 from rightfit.families.language.engine import LanguageEngine
 from rightfit.families.language.kind import CRAFT
-from rightfit.search.objective import pareto_front, scores
+from rightfit.search.rank import pareto_front, scores
 from rightfit.search.training.explore import explore
 
 

@@ -11,7 +11,7 @@ import pytest
 from rightfit.errors import RightfitError
 from rightfit.planner.given import estimate_one
 from rightfit.planner.plan import plan, search
-from rightfit.proof.folds import substituted
+from rightfit.proof.left_out import substituted
 from rightfit.workload import Workload
 
 WISH: dict[str, Any] = {

@@ -12,8 +12,7 @@ from toy import NODE_COUNTS, ToyPhysics, random_market, random_wish
 from rightfit.families.language.kind import CRAFT
 from rightfit.search.training import evaluate
 from rightfit.search.training.evaluate import Leaders, chunks, first_level, host_tiers, work_steps
-from rightfit.search.training.explore import explore
-from rightfit.search.training.found import Exploration
+from rightfit.search.training.explore import Exploration, explore
 
 
 def test_only_the_first_level_that_fits_is_kept() -> None:

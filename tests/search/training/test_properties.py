@@ -12,8 +12,7 @@ from toy import NODE_COUNTS, ToyPhysics, random_market, random_wish
 from rightfit.families.language.kind import CRAFT
 from rightfit.search.constraints import Wanted
 from rightfit.search.offers import Market
-from rightfit.search.training.explore import explore
-from rightfit.search.training.found import Exploration
+from rightfit.search.training.explore import Exploration, explore
 from rightfit.search.training.wish import TrainingWish
 
 SEEDS = range(12)

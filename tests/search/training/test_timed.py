@@ -9,7 +9,7 @@ import pytest
 
 import rightfit
 from rightfit.search.training import evaluate
-from rightfit.search.training.timed import KeptTimes, Piece, Timed
+from rightfit.search.training.machines import KeptTimes, Piece, Timed
 
 Question = dict[str, Any]
 JOB: Question = {"model": "7B", "method": "qlora", "data": "50Mtok"}

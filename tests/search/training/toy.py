@@ -15,7 +15,7 @@ from rightfit.records import dataclass
 from rightfit.search.constraints import Wanted
 from rightfit.search.market import MarketFacts, Volume
 from rightfit.search.offers import Market
-from rightfit.search.surety import Spread
+from rightfit.search.risk import Spread
 from rightfit.search.training.wish import Amount, TrainingWish
 from rightfit.workload import Workload
 

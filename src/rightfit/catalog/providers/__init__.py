@@ -19,12 +19,12 @@ NAMES: tuple[str, ...] = (
 def provider(name: str) -> Provider:
     """The module of a source of prices, by its name or another name of that cloud."""
     from rightfit.catalog.names import find_provider
-    from rightfit.facts import fuzzy
+    from rightfit.facts import tables
 
     wanted = name.strip().casefold()
     found = wanted if wanted in NAMES else {"vast.ai": "vast", "vastai": "vast"}.get(wanted) or find_provider(name) or ""
     if found not in NAMES:
-        near = fuzzy.nearest(wanted, NAMES, count=3)
+        near = tables.nearest(wanted, NAMES, count=3)
         raise UnknownNameError(
             "source of prices", name, nearest=near, allowed=Message("names.part_known_words", names=", ".join(NAMES)), field="provider"
         )

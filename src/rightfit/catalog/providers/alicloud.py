@@ -10,8 +10,7 @@ import datetime
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rightfit.catalog.providers.base import Known, Need, PriceRow, Row, ServerRow, match_accelerator
-from rightfit.catalog.providers.client import Client, endpoint, refused
+from rightfit.catalog.providers.base import Client, Known, Need, PriceRow, Row, ServerRow, endpoint, match_accelerator, refused
 from rightfit.errors import NetworkError, RightfitError
 from rightfit.messages import Message, at_place
 

@@ -11,8 +11,18 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rightfit.catalog.providers.base import InterruptionRow, Known, Need, PriceRow, Row, ServerRow, match_accelerator
-from rightfit.catalog.providers.client import Client, endpoint, refused
+from rightfit.catalog.providers.base import (
+    Client,
+    InterruptionRow,
+    Known,
+    Need,
+    PriceRow,
+    Row,
+    ServerRow,
+    endpoint,
+    match_accelerator,
+    refused,
+)
 from rightfit.errors import NetworkError, RightfitError
 from rightfit.messages import Message, at_place
 from rightfit.units import HOURS_PER_YEAR

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rightfit.catalog.providers.aws import advisor_rows
-from rightfit.catalog.providers.base import Known, Need, PriceRow, Row
-from rightfit.catalog.providers.client import Client, endpoint
+from rightfit.catalog.providers.base import Client, Known, Need, PriceRow, Row, endpoint
 from rightfit.errors import NetworkError
 from rightfit.messages import Message, at_place
 

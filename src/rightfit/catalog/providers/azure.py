@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rightfit.catalog.providers.base import Known, Need, PriceRow, Row
-from rightfit.catalog.providers.client import Client, endpoint
+from rightfit.catalog.providers.base import Client, Known, Need, PriceRow, Row, endpoint
 from rightfit.units import HOURS_PER_YEAR
 
 _TERMS = {"1 Year": ("1y", 1), "3 Years": ("3y", 3)}

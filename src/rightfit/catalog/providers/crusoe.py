@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rightfit.catalog.providers.base import Known, Need, PriceRow, Row
-from rightfit.catalog.providers.client import Client, endpoint, one_line, refused
+from rightfit.catalog.providers.base import Client, Known, Need, PriceRow, Row, endpoint, one_line, refused
 
 _FORMS = (
     ("a100", "40gb", "A100-PCIe-40GB"),

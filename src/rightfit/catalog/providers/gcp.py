@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rightfit.catalog.providers.base import Known, KnownServer, Need, PriceRow, Row
-from rightfit.catalog.providers.client import Client, endpoint, refused
+from rightfit.catalog.providers.base import Client, Known, KnownServer, Need, PriceRow, Row, endpoint, refused
 from rightfit.errors import NetworkError
 from rightfit.messages import Message
 from rightfit.units import HOURS_PER_MONTH

@@ -10,8 +10,7 @@ import io
 import zipfile
 from collections.abc import Iterator, Sequence
 
-from rightfit.catalog.providers.base import Known, Need, PriceRow, Row, ServerRow, match_accelerator
-from rightfit.catalog.providers.client import Client, endpoint
+from rightfit.catalog.providers.base import Client, Known, Need, PriceRow, Row, ServerRow, endpoint, match_accelerator
 from rightfit.errors import NetworkError
 from rightfit.messages import Message
 

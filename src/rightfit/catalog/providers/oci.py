@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rightfit.catalog.providers.base import Known, Need, PriceRow, Row
-from rightfit.catalog.providers.client import Client, endpoint
+from rightfit.catalog.providers.base import Client, Known, Need, PriceRow, Row, endpoint
 
 _PREEMPTIBLE_SHARE = 0.5
 

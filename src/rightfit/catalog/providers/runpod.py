@@ -7,8 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rightfit.catalog.providers.base import Known, Need, PriceRow, Row, match_accelerator
-from rightfit.catalog.providers.client import Client, endpoint
+from rightfit.catalog.providers.base import Client, Known, Need, PriceRow, Row, endpoint, match_accelerator
 from rightfit.errors import NetworkError
 from rightfit.messages import Message
 

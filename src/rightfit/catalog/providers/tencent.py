@@ -11,8 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rightfit.catalog.providers.base import Known, Need, PriceRow, Row, ServerRow
-from rightfit.catalog.providers.client import Client, endpoint, refused
+from rightfit.catalog.providers.base import Client, Known, Need, PriceRow, Row, ServerRow, endpoint, refused
 from rightfit.errors import NetworkError, RightfitError
 from rightfit.messages import Message, at_place
 

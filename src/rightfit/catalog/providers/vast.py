@@ -5,8 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from rightfit.catalog.providers.base import Known, MarketRow, Need, Row, match_accelerator
-from rightfit.catalog.providers.client import Client, endpoint
+from rightfit.catalog.providers.base import Client, Known, MarketRow, Need, Row, endpoint, match_accelerator
 
 _WANTED = {
     "rentable": {"eq": True},

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from rightfit.catalog.providers.base import Known, Need, PriceRow, Row, ServerRow, match_accelerator
-from rightfit.catalog.providers.client import Client, endpoint
+from rightfit.catalog.providers.base import Client, Known, Need, PriceRow, Row, ServerRow, endpoint, match_accelerator
 
 
 class _Verda:

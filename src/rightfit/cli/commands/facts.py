@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rightfit import units
 from rightfit.cli.commands.catalog import listing_of_history
 from rightfit.cli.declared import argument, option
-from rightfit.cli.market import open_market
-from rightfit.cli.output import Answer, View, emit, listing, note
+from rightfit.cli.output import Answer, View, emit, listing, note, open_market
 from rightfit.cli.parameters import is_added
-from rightfit.errors import InputError
-from rightfit.explain.labels import label
-from rightfit.explain.price_remarks import price_remark, server_status
-from rightfit.explain.tables import Column, Table
+from rightfit.errors import ContradictionError, InputError
+from rightfit.explain.listings import fit_parts
+from rightfit.explain.messages import label
+from rightfit.explain.quantities import Column, Table, price_remark, server_status
 from rightfit.messages import Message
+
+if TYPE_CHECKING:
+    from rightfit.search.ownership import Machine
+
 
 Query = Annotated[list[str] | None, argument(help="Words that the name must hold; nothing lists all.", metavar="QUERY", show_default=False)]
 Clouds = Annotated[list[str] | None, option("--cloud", help="Only these clouds, e.g. aws,gcp.", metavar="A,B", show_default=False)]
@@ -199,11 +202,11 @@ def servers(
 def _by_value(query: str, sort: str, model: str, plot: str | None, view: View, **filters: list[str] | None) -> None:
     """Servers by what their money buys; each at its cheapest sound offer."""
     from rightfit import lookup
-    from rightfit.planner import value
+    from rightfit.planner import cards
 
     found = lookup.value(query, sort=sort, model=model, catalog=open_market(view), **{name: text or () for name, text in filters.items()})
     if plot is not None:
-        value.save_plot(found, plot, sort=sort)
+        cards.save_plot(found, plot, sort=sort)
         note(label("places", "plotted", view.lang, path=plot), view)
     columns = (
         *(
@@ -240,7 +243,7 @@ def prices(
     A quote that you were given is kept in your price book: rightfit prices add tencent/PNV6.16XLARGE640 250cny --region ap-beijing
     """
     if query and is_added(query):
-        from rightfit.cli.commands.price_add import add_price
+        from rightfit.cli.commands.catalog import add_price
 
         unused = {"cloud": cloud, "country": country, "history": history, "break_even": break_even}
         add_price(query[1:], region=region, purchase=purchase, gpu=gpu, count=count, unused=unused, view=view)
@@ -250,7 +253,7 @@ def prices(
     chosen = {"cloud": cloud or (), "gpu": gpu or (), "region": region or (), "country": country or (), "purchase": purchase or ()}
     if break_even:
         section = lookup.ways_to_buy(_joined(query), region=region or (), catalog=open_market(view))
-        from rightfit.cli.buy_view import break_even_answer
+        from rightfit.cli.plan_view import break_even_answer
 
         emit(break_even_answer(section, view), view)
         return
@@ -300,7 +303,7 @@ def _flat(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _verdict(result: Mapping[str, Any], view: View) -> str:
     """One claim in two to four lines."""
-    from rightfit.explain.lookup import is_statement
+    from rightfit.explain.rule_lookup import is_statement
 
     missing = "not_a_rule" if is_statement(str(result["query"])) else "does_not_exist"
     exists = label("check", "exists" if result["exists"] else missing, view.lang)
@@ -311,3 +314,122 @@ def _verdict(result: Mapping[str, Any], view: View) -> str:
     if result["nearest"] and result["nearest"][0] not in result["explanation"] + result["query"]:
         lines.append("  " + label("check", "nearest", view.lang, names=", ".join(result["nearest"])))
     return "\n".join(lines)
+
+
+# ---- Who rents what, and where: providers side by side, and regions with names, law and distance.
+
+Residency = Annotated[
+    list[str] | None,
+    option("--residency", help="Only where this law holds: eu, eea, gdpr, cn-mainland, or countries.", metavar="A,B", show_default=False),
+]
+Near = Annotated[str | None, option("--near", help="Where you are: a country, a city or a region; nearest first.", metavar="PLACE")]
+
+
+def _places_joined(values: Any) -> str:
+    return ", ".join(values or ())
+
+
+def providers(query: Query = None, *, view: View) -> None:
+    """Providers side by side: cards, largest server, links, spot, own chips, regions, price of one A100 and one H100.
+
+    Example: rightfit providers aws gcp alicloud
+    """
+    from rightfit.search import servers
+
+    found = servers.providers(open_market(view), asked=query or (), lang=view.lang)
+    words = {flag: label("places", "yes" if flag else "no", view.lang) for flag in (True, False)}
+    told = [{**row, "spot": words[row["spot"]], "chips": [*row["own_silicon"], *row["domestic"]]} for row in found]
+    shown = found if view.is_machine else told
+    columns = (
+        Column("name"),
+        Column("num_cards", number, right=True, drop=6),
+        Column("largest"),
+        Column("gpu_interconnect", drop=7),
+        Column("rdma", drop=9),
+        Column("spot", drop=2),
+        Column("chips", _places_joined, flexible=True),
+        Column("regions", number, right=True, drop=1),
+        Column("a100_usd_per_h", hourly, right=True),
+        Column("h100_usd_per_h", hourly, right=True),
+        Column("as_of", drop=8),
+    )
+    listing(shown, Table(columns, []), view, total=len(found))
+
+
+def regions(
+    query: Query = None, cloud: Clouds = None, country: Countries = None, residency: Residency = None, near: Near = None, *, view: View
+) -> None:
+    """Regions: names in both languages, country, law, accelerated server types, and how far they are.
+
+    Example: rightfit regions --residency eu --near Berlin
+    """
+    from rightfit.lookup import read_names
+    from rightfit.search import servers
+
+    found = servers.regions(
+        open_market(view),
+        " ".join(query or ()),
+        cloud=read_names("cloud", cloud or ()),
+        country=read_names("country", country or ()),
+        residency=read_names("residency", residency or ()),
+        near=near or "",
+    )
+    columns = (
+        Column("provider"),
+        Column("region"),
+        Column("display_en", flexible=True),
+        Column("display_zh", flexible=True),
+        Column("country"),
+        Column("continent", drop=2),
+        Column("law", _places_joined, drop=3),
+        Column("gpu_types", number, right=True, drop=1),
+        *((Column("latency", lambda value: latency_text(value, view)),) if near else ()),
+    )
+    listing(found, Table(columns, []), view)
+
+
+def latency_text(name: str, view: View) -> str:
+    """A class of distance with its usual round trip."""
+    from rightfit import facts
+
+    row = next(row for row in facts.table("latency") if row["class"] == name)
+    span = f" ({row['low_ms']}-{row['high_ms']} ms)" if row["low_ms"] else ""
+    return row[view.lang] + span
+
+
+# ---- Which models fit one's cards.
+
+MOST_CARDS = 999
+Cards = Annotated[str, argument(help="A card, or several kinds with commas, e.g. RTX-4090.", metavar="GPU", show_default=False)]
+Count = Annotated[int | None, option("--count", help="Cards of it in one machine.", metavar="N", min=1, max=MOST_CARDS, show_default=False)]
+Task = Annotated[str, option("--task", help="serve or finetune (default: both).", metavar="WORD")]
+
+
+def fit(cards: Cards, count: Count = None, task: Task = "", *, view: View) -> None:
+    """Which models fit my card, served and tuned by each method, at the usual lengths and without offloading.
+
+    Example: rightfit fit RTX-4090
+
+    Several cards stand in one machine: rightfit fit RTX-3090 --count 2 --task finetune
+    """
+    from rightfit.planner.cards import fits_of
+
+    machines = [_machine(name, count) for name in cards.split(",") if name.strip()]
+    if not machines:
+        raise InputError(Message("cli.fit_no_card"), field="gpu")
+    catalog = open_market(view)
+    found = [fits_of(machine, task=task, catalog=catalog) for machine in machines]
+    records = [dataclasses.asdict(one) for fits in found for one in fits]
+    emit(
+        Answer(records, records, [part for fits in found for part in (*fit_parts(fits, view.lang), label("fit", "note", view.lang))]), view
+    )
+
+
+def _machine(text: str, count: int | None) -> Machine:
+    """The cards of a name, "2xRTX-3090" or with --count; both must say the same."""
+    from rightfit.search.ownership import read_machine
+
+    machine = read_machine(text)
+    if count is not None and machine.count not in (1, count):
+        raise ContradictionError(Message("cli.count_twice", count=count, card=text.strip()), field="count")
+    return machine if count is None else dataclasses.replace(machine, count=count)

@@ -7,8 +7,7 @@ from typing import Annotated
 
 from rightfit.cli.big_tables import AtOnce, Place
 from rightfit.cli.declared import argument, option
-from rightfit.cli.market import open_market
-from rightfit.cli.output import Answer, View, emit
+from rightfit.cli.output import Answer, View, emit, open_market
 from rightfit.cli.parameters import Runs
 
 _ROWS = 10
@@ -54,7 +53,7 @@ def fleet(
     )
     found = plan.to_dict()
     if chart:
-        from rightfit.explain.fleet_chart import calendar_svg
+        from rightfit.explain.fleet_text import calendar_svg
 
         Path(chart).write_text(calendar_svg(found, view.lang), encoding="utf-8")
     shown = parts(found, view.lang, most=view.limit(default=_ROWS), quiet=view.quiet, verbose=view.verbose)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rightfit.cli.declared import argument, option
-from rightfit.cli.market import open_market
-from rightfit.cli.output import Answer, View, emit
+from rightfit.cli.output import Answer, View, emit, open_market
 from rightfit.errors import ContradictionError
-from rightfit.explain.labels import label
-from rightfit.explain.messages import Lang
-from rightfit.explain.tables import Column, Table
-from rightfit.messages import Message
+from rightfit.explain.messages import label
+from rightfit.explain.quantities import Column, Table
+from rightfit.messages import Lang, Message
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog

@@ -10,11 +10,10 @@ import click
 
 from rightfit.cli.big_tables import AtOnce, Place, on_a_table, progress_of, say_done
 from rightfit.cli.declared import argument, option
-from rightfit.cli.market import open_market
-from rightfit.cli.output import View, emit, note
+from rightfit.cli.output import View, emit, note, open_market
 from rightfit.cli.parameters import Runs
 from rightfit.errors import ContradictionError, InputError
-from rightfit.explain.labels import label
+from rightfit.explain.messages import label
 from rightfit.messages import Message
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ def plan(
     catalog = open_market(view)
     asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
     if have:
-        from rightfit.planner.have import plan_on_own
+        from rightfit.planner.cards import plan_on_own
 
         found = plan_on_own(workload, have, api.plan, catalog, **asked)
     else:
@@ -183,10 +182,10 @@ def estimate(
     module:function.
     """
     if engine != "analytic":
-        from rightfit.cli import traced_view
+        from rightfit.cli import plan_view
 
-        traced_view.check_engine(engine)
-        emit(traced_view.trace(_workload(model, file, wishes), on=on, nodes=nodes, view=view), view)
+        plan_view.check_engine(engine)
+        emit(plan_view.trace(_workload(model, file, wishes), on=on, nodes=nodes, view=view), view)
         return 0
     if not on:
         raise InputError(Message("cli.which_server", server="aws/p4d.24xlarge"), field="on")
@@ -244,7 +243,7 @@ def _of_table(
 
 def _typical(sentence: str, error: NoModelError, view: View) -> int:
     """No model named: typical ones for the kind of data, or the refusal."""
-    from rightfit.cli.typical import typical_answer
+    from rightfit.cli.asking import typical_answer
     from rightfit.planner.typical import typical_rows
 
     answer = typical_answer(typical_rows(sentence), error.wishes, view, catalog=open_market(view))
@@ -256,7 +255,7 @@ def _typical(sentence: str, error: NoModelError, view: View) -> int:
 
 def _of_kind(kind: str, goal: str, wishes: dict[str, Any], view: View) -> int:
     """Typical models for a kind of data and what it is for."""
-    from rightfit.cli.typical import typical_answer
+    from rightfit.cli.asking import typical_answer
     from rightfit.planner.typical import asked_rows, read_kind
 
     rows = asked_rows(goal, read_kind(kind) if kind else "")

@@ -11,8 +11,8 @@ from rightfit.cli.declared import argument, option
 from rightfit.cli.output import Answer, Format, View, emit, listing, note
 from rightfit.cli.parameters import Runs
 from rightfit.errors import InputError, NoAnswerError
-from rightfit.explain.labels import label
-from rightfit.explain.tables import Column, Table
+from rightfit.explain.messages import label
+from rightfit.explain.quantities import Column, Table
 from rightfit.messages import Message
 
 
@@ -39,7 +39,7 @@ _CASE_COLUMNS = (Column("table"), Column("column"), Column("unit"), Column("mean
 
 def _list_columns(table: str, view: View) -> None:
     """Every column that is read, of one kind of table or of all."""
-    from rightfit.proof.columns import case_columns
+    from rightfit.proof.case_columns import case_columns
 
     records = [
         {
@@ -53,7 +53,7 @@ def _list_columns(table: str, view: View) -> None:
 
 def _say_unread(table: Sequence[Mapping[str, Any]], view: View) -> None:
     """Columns that nothing reads, once for the table: a misspelt one would be unknown in silence."""
-    from rightfit.proof.columns import unread
+    from rightfit.proof.case_columns import unread
 
     strange = unread([name for name in table[0] if name]) if table else []
     if strange:
@@ -127,7 +127,7 @@ def validate(
     Example: rightfit validate --truth validation/truth
     """
     from rightfit.proof import validate as harness
-    from rightfit.proof.truth import truth_folder
+    from rightfit.proof.tables import truth_folder
 
     result = harness.validate(truth)
     paths = harness.repository_paths(truth_folder(truth))

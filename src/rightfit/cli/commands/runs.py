@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rightfit.cli.declared import argument, option
-from rightfit.cli.output import Answer, View, emit, listing, note
-from rightfit.errors import InputError
+from rightfit.cli.output import Answer, View, emit, listing, note, open_market
+from rightfit.errors import InputError, RightfitError
 from rightfit.explain.messages import say
-from rightfit.explain.tables import Table
-from rightfit.messages import Message
+from rightfit.explain.quantities import Table
+from rightfit.messages import Message, at_place, did_you_mean
+from rightfit.units import SECONDS_PER_YEAR
 
 if TYPE_CHECKING:
     from rightfit.measure.record import Run
+
 
 Store = Annotated[Path | None, option("--store", help="File of the store (default: RIGHTFIT_RUNS, else the user's own).", metavar="FILE")]
 
@@ -93,7 +95,7 @@ def send(
 
     Example: rightfit runs send https://rightfit.example.com run.json
     """
-    from rightfit.measure import team
+    from rightfit.measure import store as team
 
     if not team.is_address(address):
         raise InputError(Message("cli.send_address", address=address), field="address")
@@ -103,8 +105,7 @@ def send(
 
 def one(name: str, store: Path | None) -> Run:
     """A record by its file, or by its id in the store."""
-    from rightfit.measure.places import is_there
-    from rightfit.measure.record import read_runs
+    from rightfit.measure.record import is_there, read_runs
     from rightfit.measure.store import RunStore
 
     if is_there(name):
@@ -117,8 +118,7 @@ def one(name: str, store: Path | None) -> Run:
 
 def hand_over(runs: list[Run], out: Path | None, view: View) -> None:
     """Show records, and write them where asked."""
-    from rightfit.measure.files import write_whole
-    from rightfit.measure.record import written
+    from rightfit.measure.record import write_whole, written
 
     if out is not None:
         write_whole(out, written(runs))
@@ -137,3 +137,144 @@ def draw(runs: list[Run], view: View) -> None:
         parts += ["\n".join(run_lines(run, view.lang)), *([figure_table([run], view.lang)] if run.measured else [])]
     records = [{"run": run.id, **figure_record(item, view.lang)} for run in runs for item in run.measured]
     emit(Answer(documents[0] if len(documents) == 1 else documents, records, parts), view)
+
+
+# ---- Results of other programs become run records.
+
+_SHORTEST_S = 60.0
+_FIRST = {"": None, "in": True, "out": False}
+
+
+def ingest(
+    path: Annotated[list[str], argument(help="Files, folders or addresses.", metavar="PATH|URL", show_default=False)],
+    kind: Annotated[str, option("--as", help="What it is, where that cannot be told.", metavar="KIND")] = "",
+    given: Annotated[
+        list[str] | None, option("--set", help="A column of the set-up, e.g. model=7B; may be repeated.", metavar="NAME=VALUE")
+    ] = None,
+    first_token: Annotated[
+        str, option("--first-token", help="Whether a time per token of your table counts the first: in|out.", metavar="WORD")
+    ] = "",
+    counter: Annotated[
+        str, option("--counter", help="Counter of your table's memory: allocated|reserved|nvidia-smi.", metavar="WORD")
+    ] = "",
+    last: Annotated[
+        str, option("--last", help="Of a Prometheus the window that is read, e.g. 30min (default 1h).", metavar="DURATION")
+    ] = "",
+    until: Annotated[str, option("--until", help="Where that window ends, e.g. 2026-05-01T14:00Z (default: now).", metavar="TIME")] = "",
+    match: Annotated[
+        str, option("--match", help="Labels that series of a Prometheus must have, e.g. 'pod=\"train-0\"'.", metavar="LABELS")
+    ] = "",
+    out: Annotated[Path | None, option("--out", "-o", help="Write the records here.", metavar="RUN.json")] = None,
+    *,
+    keep: Annotated[bool, option("--keep", help="Keep the records in the store.")] = False,
+    view: View,
+) -> None:
+    """Make run records of what other programs measured: load tests, trackers, monitors, logs, tables.
+
+    Examples:
+
+    rightfit ingest bench.json --set device=H100 --out run.json
+
+    rightfit ingest http://prometheus:9090 --last 1h --match 'pod="train-0"' --out run.json
+    """
+    from rightfit.measure.ingest import ingest as read
+    from rightfit.measure.readers.item import Definitions
+    from rightfit.measure.store import RunStore
+
+    if first_token not in _FIRST:
+        raise InputError(Message("cli.not_among", option="--first-token", word=repr(first_token), allowed="in, out"), field="first_token")
+    if counter not in ("", "allocated", "reserved", "nvidia-smi"):
+        raise InputError(
+            Message("cli.not_among", option="--counter", word=repr(counter), allowed="allocated, reserved, nvidia-smi"), field="counter"
+        )
+    definitions = Definitions(_FIRST[first_token], counter, setup_of(given or []), **window_of(last, until), match=match)
+    runs = []
+    for place in path:
+        found = read(place, kind, definitions)
+        tools = sorted({run.source.tool for run in found if run.source.tool not in ("", run.source.kind)})
+        kinds = ", ".join(sorted({run.source.kind for run in found}))
+        note(say("measure.understood", view.lang, path=place, kind=kinds, tool=f" ({', '.join(tools)})" if tools else ""), view)
+        runs += found
+    if keep:
+        store = RunStore()
+        note(say("measure.kept", view.lang, count=store.save(runs), total=len(runs), path=store.path), view)
+    _ask_for_missing(runs, view)
+    hand_over(runs, out, view)
+
+
+def window_of(last: str, until: str) -> dict[str, float]:
+    """The window of a history as fields of Definitions. Raises InputError."""
+    import datetime
+
+    from rightfit.units import parse_duration
+
+    found: dict[str, float] = {}
+    if last:
+        try:
+            found["last_s"] = parse_duration(last)
+        except RightfitError as error:
+            raise InputError(at_place("--last", error.message), field="last") from None
+        if not _SHORTEST_S <= found["last_s"] <= SECONDS_PER_YEAR:
+            raise InputError(Message("cli.last_span", text=last), field="last")
+    if until:
+        try:
+            moment = datetime.datetime.fromisoformat(until)
+            found["until"] = (moment if moment.tzinfo else moment.astimezone()).timestamp()
+        except (ValueError, OverflowError, OSError):
+            raise InputError(Message("cli.until_no_time", text=until), field="until") from None
+    return found
+
+
+def setup_of(given: list[str]) -> dict[str, str]:
+    """NAME=VALUE pairs as columns of `rightfit predict`. Raises InputError for a name that is no column."""
+    from rightfit.facts.tables import nearest
+    from rightfit.measure.record import setup_columns
+
+    setup = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not equals or not value.strip():
+            raise InputError(Message("cli.set_no_pair", pair=pair), field="set")
+        if name not in setup_columns():
+            near = nearest(name, setup_columns())
+            raise InputError(
+                Message("cli.set_no_column", column=name, hint=did_you_mean(near[:1])),
+                field="set",
+            )
+        setup[name] = value.strip()
+    return setup
+
+
+def _ask_for_missing(runs: list[Run], view: View) -> None:
+    from rightfit.measure.ingest import missing_setup
+
+    names = sorted({name for run in runs for name in missing_setup(run)})
+    if names:
+        note(say("measure.missing", view.lang, names=", ".join(names)), view)
+
+
+# ---- Advice from measured runs.
+
+
+def resize(
+    run: Annotated[list[str], argument(help="Id of a record (or how it begins), or a file with one.", metavar="RUN", show_default=False)],
+    tests: Annotated[int, option("--tests", help="How many more trials may be spent.", metavar="N", min=0)] = 2,
+    *,
+    view: View,
+    wishes: dict[str, Any],
+) -> None:
+    """Say from measured runs what held them back, what to change for nothing, which server to rent, and whether a further test pays.
+
+    Example: rightfit resize run.json --data 50Mtok
+
+    Options of a workload say how much work there is; what they leave open is taken from the run.
+    """
+    from rightfit import api
+    from rightfit.explain.run_text import advice_lines
+
+    runs = [one(name, None) for name in run]
+    advice = api.resize(runs, tests=tests, catalog=open_market(view), **wishes)
+    records = [{"verdict": advice.verdict, "bottleneck": advice.bottleneck}]
+    lines = advice_lines(advice, view.lang)
+    is_asked = any(wishes.get(name) for name in ("data", "rate", "users"))
+    emit(Answer(advice.to_dict(), records, ["\n".join(lines if is_asked else [*lines, say("measure.no_servers", view.lang)])]), view)

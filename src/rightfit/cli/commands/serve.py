@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from rightfit.cli.declared import option
 from rightfit.cli.output import View, note
 from rightfit.errors import ContradictionError, InputError
-from rightfit.explain.labels import label
+from rightfit.explain.messages import label
 from rightfit.messages import Message
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _with_place(settings: Settings, view: View) -> Settings:
     import dataclasses
     import tempfile
 
-    from rightfit.catalog.pointer import data_folder
+    from rightfit.catalog.packed_tables import data_folder
 
     if settings.database_url:
         return settings

@@ -18,9 +18,8 @@ from rightfit.messages import Message, at_place
 
 if TYPE_CHECKING:
     from rightfit.explain.sheets import Part
-    from rightfit.measure.watching.expected import Expected
-    from rightfit.measure.watching.judging import State
-    from rightfit.measure.watching.look import Look, Source
+    from rightfit.measure.watching.judging import Expected, State
+    from rightfit.measure.watching.sources import Look, Source
 
 #: Looks that a single answer is made of, and the time between them [s]: shares and rates need two moments.
 _ONCE, _BETWEEN_S = 2, 1.0
@@ -57,7 +56,7 @@ def watch(
 
     It ends with the run, or at Ctrl-C. A look changes nothing in the run.
     """
-    from rightfit.measure.watching.targets import source_of
+    from rightfit.measure.watching.sources import source_of
 
     expected = _expected(plan, option, steps, usd_per_hour)
     wait_s = _wait_s(every)
@@ -73,12 +72,12 @@ def watch(
 def _expected(plan: Path | None, option: int, steps: int | None, usd_per_hour: float | None) -> Expected:
     import dataclasses
 
-    from rightfit.measure.watching.expected import Expected, expected_of
+    from rightfit.measure.watching.judging import Expected, expected_of
 
     if plan is None:
         found = Expected()
     else:
-        from rightfit.export.document import read_plan
+        from rightfit.export.job import read_plan
 
         read_plan(plan)  # doubted there, once, for everybody
         found = expected_of(_content(plan), option)
@@ -96,7 +95,7 @@ def _content(plan: Path) -> Any:
 
 
 def _wait_s(text: str | None) -> float:
-    from rightfit.facts.constants import constant_group
+    from rightfit.facts.tables import constant_group
     from rightfit.units import SECONDS_PER_HOUR, parse_duration
 
     if text is None:
@@ -112,7 +111,7 @@ def _wait_s(text: str | None) -> float:
 
 def _states(source: Source, expected: Expected, wait_s: float, *, most: int | None = None, view: View | None = None) -> Iterator[State]:
     """A state a look until the run ends; an exporter that does not answer for a while is asked again."""
-    from rightfit.facts.constants import constant_group
+    from rightfit.facts.tables import constant_group
     from rightfit.measure.watching.judging import judge
 
     looks: collections.deque[Look] = collections.deque(maxlen=int(constant_group("measure", "watch")["most_looks"]))
@@ -132,7 +131,7 @@ def _states(source: Source, expected: Expected, wait_s: float, *, most: int | No
 
 
 def _print(state: State, name: str, view: View) -> None:
-    from rightfit.explain.watch_text import compared_records, compared_table, finding_lines, head_line, progress_lines, to_dict
+    from rightfit.explain.run_text import compared_records, compared_table, finding_lines, head_line, progress_lines, to_dict
 
     prose = [head_line(state, name, view.lang), *progress_lines(state, view.lang)]
     table = compared_table(state, view.lang)
@@ -156,8 +155,8 @@ def _follow(states: Iterator[State], name: str, view: View, show: Any) -> None:
 
 
 def _drawn(state: State, name: str, view: View) -> str:
-    from rightfit.cli.tables import output_width, render
-    from rightfit.explain.watch_text import compared_table, finding_lines, head_line, progress_lines
+    from rightfit.cli.output import output_width, render
+    from rightfit.explain.run_text import compared_table, finding_lines, head_line, progress_lines
 
     width = output_width()
     table = compared_table(state, view.lang)
@@ -168,7 +167,7 @@ def _drawn(state: State, name: str, view: View) -> str:
 
 
 def _lines(states: Iterator[State], name: str, view: View, show: Any) -> None:
-    from rightfit.explain.watch_text import finding_lines, head_line, progress_lines
+    from rightfit.explain.run_text import finding_lines, head_line, progress_lines
 
     last: tuple[object, ...] = ()
     for state in states:

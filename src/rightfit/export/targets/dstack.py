@@ -7,10 +7,10 @@ from typing import Any
 
 from rightfit.export.buckets import BUCKET, COPIER, COPIER_SECRETS, copied
 from rightfit.export.job import Job
+from rightfit.export.model_words import servers_range, spans_servers
 from rightfit.export.quoting import comment, given, shell, to_yaml
 from rightfit.export.registry import Files, Target
-from rightfit.export.seller_names import dstack_cards, dstack_name, is_by_the_card, name_problem
-from rightfit.export.serving_words import servers_range, spans_servers
+from rightfit.export.skypilot_words import dstack_cards, dstack_name, is_by_the_card, name_problem
 from rightfit.export.stack import key_of, launched, stack_of, stack_problem
 from rightfit.export.waiting import dstack_way, wait_files
 from rightfit.messages import Message

@@ -7,14 +7,96 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+from rightfit.export.bare_server import FOLDER, Ground, first_boot, in_bucket, own_bucket, packed_file, problem
+from rightfit.export.buckets import BUCKET, COPIER, COPIER_SECRETS, PASSED_ON, copied
 from rightfit.export.job import Job
-from rightfit.export.quoting import comment, shell_lines
+from rightfit.export.model_words import spans_servers
+from rightfit.export.quoting import comment, given, shell, shell_lines, to_yaml
 from rightfit.export.registry import Files, Target
+from rightfit.export.skypilot_words import RUNPOD_PROVIDER, dstack_name, name_problem
+from rightfit.export.stack import IMAGES_WITH_PROGRAM, ExportStack, key_of, launched, stack_of, stack_problem, torch_build, torch_problem
 from rightfit.export.targets import terraform_alicloud, terraform_aws, terraform_azure, terraform_gcp, terraform_tencent
 from rightfit.export.targets.cloudformation import IMAGES as AWS_IMAGES
-from rightfit.export.terraform_words import problem
-from rightfit.export.waiting import RUN, RUN_FILE, TOKEN, TOKEN_FILE, end_of_provider, provider_cli_way, wait_files
+from rightfit.export.waiting import (
+    RUN,
+    RUN_FILE,
+    TOKEN,
+    TOKEN_FILE,
+    cloud_init_way,
+    end_of_pods,
+    end_of_provider,
+    provider_cli_way,
+    runpod_way,
+    wait_files,
+)
 from rightfit.messages import Message
+
+# ---- cloud-init: what a bare server of any cloud (or of your own) is given as user data, so that it starts the job at its first boot.
+
+SECRETS = "/etc/rightfit/secrets"
+STORES = {
+    "s3": ":s3,provider=AWS,env_auth=true,no_check_bucket=true:",
+    "gs": ":gcs,env_auth=true,bucket_policy_only=true,no_check_bucket=true:",
+}
+"""Scheme of a bucket -> rclone remote, where a server's own role opens it. The other clouds' need their own words: use their Terraform."""
+
+
+STORES_NAMED = " or ".join(f"{name}://..." for name in STORES)
+
+
+def ground(job: Job) -> Ground:
+    """Secrets are files that whoever made the server puts there (the job waits for them); nothing else is known of where it stands."""
+    scheme = job.settings.bucket.partition("://")[0]
+    return Ground(
+        # The name is one of the stack's own: a shell word already.
+        secret=lambda name: f"until [ -s {SECRETS}/{name} ]; do sleep 5; done; cat {SECRETS}/{name}",
+        store=in_bucket(STORES[scheme]) if scheme in STORES else "",
+    )
+
+
+def cloud_init_write(job: Job) -> Files:
+    """One file of user data."""
+    boot = first_boot(job, ground(job))
+    if own_bucket(job):
+        boot = boot.replace("\nset -euo pipefail\n", f"\nset -euo pipefail\nexport {BUCKET}={own_bucket(job)}\n", 1)
+    body = given(
+        packages=["curl", "gzip"],
+        write_files=[
+            {"path": "/etc/rightfit/plan", "permissions": "0644", "content": f"{job.plan_id}\n"},
+            {"path": f"{FOLDER}/first-boot.sh", "permissions": "0700", "content": boot},
+        ],
+        runcmd=[["mkdir", "-p", "-m", "700", SECRETS], ["bash", f"{FOLDER}/first-boot.sh"]],
+        final_message=f"rightfit plan {job.plan_id} was started after $UPTIME s",
+    )
+    return {
+        "user-data.yaml": f"#cloud-config\n# {comment(job.model)}, plan {job.plan_id}\n" + to_yaml(body),
+        **wait_files(job, cloud_init_way(job)),
+    }
+
+
+def _cloud_init_refuses(job: Job) -> Message | str:
+    option = job.option
+    if option.nodes > 1 and not job.is_service:
+        return Message("export.part_several_need_launcher")
+    scheme = job.settings.bucket.partition("://")[0]
+    if job.settings.bucket and scheme not in STORES and not job.is_service:
+        return Message("export.part_reaches_buckets", scheme=scheme)
+    if problem := spans_servers(job) or stack_problem(job):
+        return problem
+    if not job.is_service and not job.settings.bucket:
+        return Message("export.part_place_that_outlives", names=STORES_NAMED)
+    return ""
+
+
+CLOUD_INIT = Target(
+    "cloud-init",
+    "launch",
+    "cloud-init user data for a bare server",
+    cloud_init_write,
+    _cloud_init_refuses,
+    checked_by="the schema of cloud-init; shellcheck of its script",
+)
+
 
 BOOT = "first-boot.sh"
 BOOTS: Mapping[str, Callable[[Job], str]] = {
@@ -24,7 +106,7 @@ BOOTS: Mapping[str, Callable[[Job], str]] = {
     "alicloud": terraform_alicloud.boot,
     "tencent": terraform_tencent.boot,
 }
-BUCKET = ("RIGHTFIT_BUCKET", "bucket (and path) for checkpoints")
+BUCKET_VARIABLE = ("RIGHTFIT_BUCKET", "bucket (and path) for checkpoints")
 NEEDS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "aws": (
         ("SUBNET_ID", "a subnet"),
@@ -62,10 +144,10 @@ NEEDS: Mapping[str, tuple[tuple[str, str], ...]] = {
 """Provider -> (environment variable, what it must hold) that the command takes from whoever runs it."""
 
 
-def write(job: Job) -> Files:
+def provider_cli_write(job: Job) -> Files:
     """The command, and the first boot that it hands over."""
     provider = job.option.provider
-    needs = [*NEEDS[provider], *([] if job.is_service else [BUCKET])]
+    needs = [*NEEDS[provider], *([] if job.is_service else [BUCKET_VARIABLE])]
     required = [f': "${{{name}:?set {name}: {comment(meaning)}}}"' for name, meaning in needs]
     about = f"# {comment(job.model)}, plan {job.plan_id}: {job.num_nodes} x {comment(job.option.instance_type)}, {job.option.purchase}"
     body = [*required, 'cd "$(dirname "$0")"', *handed_over(job), f"exec {words(COMMANDS[provider](job))}"]
@@ -76,7 +158,7 @@ def write(job: Job) -> Files:
 
 def handed_over(job: Job) -> list[str]:
     """The first boot with what the server cannot know by itself written before it, packed for the clouds that take it as one word."""
-    names = (["RIGHTFIT_VAULT"] if job.option.provider == "azure" else []) + ([] if job.is_service else [BUCKET[0]])
+    names = (["RIGHTFIT_VAULT"] if job.option.provider == "azure" else []) + ([] if job.is_service else [BUCKET_VARIABLE[0]])
     said = [f"  printf 'export {name}=%q\\n' \"${name}\"" for name in names]
     said.append(f"  if [ -f {TOKEN_FILE} ]; then echo export {TOKEN}=yes; else echo export {TOKEN}=no; fi")
     said += [] if job.is_service else [f"  printf 'export {RUN}=%q\\n' \"$(cat {RUN_FILE} 2>/dev/null || true)\""]
@@ -216,7 +298,7 @@ def tencent(job: Job) -> list[str]:
 COMMANDS: Mapping[str, Callable[[Job], list[str]]] = {"aws": aws, "azure": azure, "gcp": gcp, "alicloud": alicloud, "tencent": tencent}
 
 
-def _refuses(job: Job) -> Message | str:
+def _provider_cli_refuses(job: Job) -> Message | str:
     if job.option.provider not in COMMANDS:
         return Message("export.part_command_line", provider=job.option.provider, known=", ".join(COMMANDS))
     if job.is_service and job.num_nodes > 1:
@@ -224,11 +306,127 @@ def _refuses(job: Job) -> Message | str:
     return problem(job, job.option.provider)
 
 
-TARGET = Target(
+PROVIDER_CLI = Target(
     "provider-cli",
     "launch",
     "one command of the provider's own command line",
-    write,
-    _refuses,
+    provider_cli_write,
+    _provider_cli_refuses,
     checked_by="shellcheck; the real aws (run against a simulated AWS), az and tccli; gcloud too; aliyun by the fields of its SDK",
+)
+
+
+# ---- RunPod: a pod by the seller's own command line. The pod unpacks the job's files, installs what its image lacks, copies checkpoints to S3 and back,
+# and takes itself down when the run ends, however it ends.
+
+ANY = ("", "any", "global")
+KILL_AFTER_S = 300
+END = """python3 - <<'EOF'
+import json, os, urllib.request
+query = 'mutation { podTerminate(input: {podId: "%s"}) }' % os.environ["RUNPOD_POD_ID"]
+address = os.environ.get("RIGHTFIT_RUNPOD_API", "https://api.runpod.io/graphql")
+# A name of its own: the seller's gate turns Python's away.
+headers = {"Content-Type": "application/json", "Authorization": "Bearer " + os.environ["RUNPOD_API_KEY"], "User-Agent": "rightfit"}
+urllib.request.urlopen(urllib.request.Request(address, json.dumps({"query": query}).encode(), headers), timeout=60).read()
+EOF"""
+"""Takes the pod down from within, with the key that RunPod gives each pod for itself."""
+
+
+def image(job: Job, stack: ExportStack) -> str:
+    """An image that runs the boot's shell: those that hold the program begin with it instead."""
+    return torch_build(job).image if stack.program_inside or stack.image.startswith(IMAGES_WITH_PROGRAM) else stack.image
+
+
+def boot(job: Job, stack: ExportStack) -> str:
+    """What the pod runs."""
+    words = launched(stack.command, node_rank="0", num_nodes="1", head_address="127.0.0.1")
+    limit = ("timeout", "--signal=TERM", f"--kill-after={KILL_AFTER_S}", str(round(job.stop_after_h * 3600))) if job.stop_after_h else ()
+    run = shell((*limit, *words))
+    installed = [line for line in stack.setup if line.startswith("pip ")] + ([] if job.is_service else [f"pip install {COPIER}"])
+    ended = (
+        ""
+        if job.is_service
+        else f'end() {{\n{END}\n}}\nfinish() {{ for pause in 0 10 60 300; do sleep "$pause"; end && break; done; }}\ntrap finish EXIT\n'
+    )
+    settings = "".join(f"export {shell([f'{name}={value}'])}\n" for name, value in stack.environment.items())
+    return (
+        f'#!/bin/bash\n# {comment(job.model)}, plan {job.plan_id}\nset -eo pipefail\nfolder=${{RIGHTFIT_FOLDER:-/job}}\nmkdir -p "$folder" /checkpoints\ncd "$folder"\n'
+        + ended
+        + "".join(packed_file(path, text) for path, text in stack.files.items())
+        + settings
+        + "".join(f"{line}\n" for line in installed)
+        + (f"exec {run}\n" if job.is_service else f"{copied(job, run)}\n")
+    )
+
+
+def secrets(job: Job, stack: ExportStack) -> tuple[str, ...]:
+    """Variables that the pod is given from those of who starts it."""
+    kept = () if job.is_service else (*COPIER_SECRETS, *(() if job.settings.bucket else (BUCKET,)))
+    return (*stack.secrets, *kept)
+
+
+def command(job: Job, stack: ExportStack) -> list[str]:
+    """Words of runpodctl without those that the shell fills in."""
+    option = job.option
+    cloud = "COMMUNITY" if option.instance_type.upper().endswith("COMMUNITY") else "SECURE"
+    words = ["runpodctl", "pod", "create", "--name", job.name, "--image", image(job, stack), "--cloud-type", cloud]
+    words += ["--gpu-id", dstack_name(option), "--gpu-count", str(job.gpus_per_node), "--container-disk-in-gb", str(job.disk_gib)]
+    words += ["--ports", f"{stack.port}/http"] if stack.port else []
+    words += ["--data-center-ids", option.region] if option.region.casefold() not in ANY else []
+    return words
+
+
+def runpod_write(job: Job) -> Files:
+    """launch.sh, and the boot that it hands over."""
+    stack = stack_of(job)
+    names = secrets(job, stack)
+    required = [name for name in names if name != "HF_TOKEN"]
+    needs = "".join(f': "${{{name}:?set {name} in the environment}}"\n' for name in required)
+    given = f"import json, os; print(json.dumps({{name: os.environ[name] for name in {[*names, *PASSED_ON, *([] if job.is_service else [RUN])]!r} if os.environ.get(name)}}))"
+    end = (
+        f" \\\n  --terminate-after \"$(date -u -d '+{round(job.stop_after_h * 60) + 60} minutes' +%Y-%m-%dT%H:%M:%SZ)\""
+        if job.stop_after_h
+        else ""
+    )
+    # The boot is one word of base64, which no parser of arguments can take apart.
+    launch = (
+        f"#!/bin/sh\n# {comment(job.model)}, plan {job.plan_id}: {job.gpus_per_node} x {comment(job.accelerator)} on RunPod\nset -eu\n{needs}"
+        'cd "$(dirname "$0")"\n'
+        + ("" if job.is_service else f'{RUN}="$(cat {RUN_FILE} 2>/dev/null || :)"\nexport {RUN}\n')
+        + f"handed=\"bash -c 'echo $(base64 -w 0 boot.sh) | base64 -d | bash'\"\n"
+        f'exec {shell(command(job, stack))} \\\n  --env "$(python3 -c {shell([given])})" \\\n  --docker-args "$handed"{end}\n'
+    )
+    return {"launch.sh": launch, "boot.sh": boot(job, stack), **wait_files(job, runpod_way(job)), "end.sh": end_of_pods(job)}
+
+
+def _runpod_refuses(job: Job) -> Message | str:
+    option = job.option
+    if option.provider != RUNPOD_PROVIDER:
+        return Message("export.part_server_of", provider=option.provider)
+    if option.purchase != "on-demand":
+        return Message("export.part_rents_on_demand", purchase=option.purchase)
+    if job.num_nodes > 1:
+        return Message("export.part_pods_apart")
+    if problem := name_problem(option, dstack_name(option), Message("export.runpod_command")):
+        return problem
+    scheme = job.settings.bucket.partition("://")[0]
+    if scheme not in ("", "s3") and not job.is_service:
+        return Message("export.part_copies_to_s3", scheme=scheme)
+    if problem := spans_servers(job) or stack_problem(job) or torch_problem(job):
+        return problem
+    if not any(line.startswith("pip ") for line in stack_of(job).setup):  # the boot needs a shell, and the program is had as an image alone
+        return Message("export.part_image_alone", engine=option.layout.engine)
+    if job.is_service and not key_of(stack_of(job)):
+        return Message("export.part_runpod_port", engine=option.layout.engine)
+    return ""
+
+
+RUNPOD = Target(
+    "runpod",
+    "launch",
+    "RunPod pod by its own command line, which ends itself",
+    runpod_write,
+    _runpod_refuses,
+    checked_by="the options of runpodctl's source, stored; the boot is run with stand-ins for pip, aws and the seller's interface",
+    run="sh launch.sh",
 )

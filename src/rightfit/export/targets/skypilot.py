@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from rightfit.export.buckets import copied
-from rightfit.export.document import OptionPart
-from rightfit.export.job import Job
+from rightfit.export.job import Job, OptionPart
+from rightfit.export.model_words import group_problem, servers_of_replica, servers_range
 from rightfit.export.quoting import comment, given, shell, to_yaml
 from rightfit.export.registry import Files, Target
-from rightfit.export.seller_names import name_problem, skypilot_name
-from rightfit.export.serving_words import group_problem, servers_of_replica, servers_range
 from rightfit.export.skypilot_words import (
     CLOUDS,
     MOUNTED,
@@ -28,7 +26,9 @@ from rightfit.export.skypilot_words import (
     kept_address,
     lacks,
     mounts,
+    name_problem,
     secrets,
+    skypilot_name,
     source,
 )
 from rightfit.export.stack import key_of, launched, stack_of, stack_problem

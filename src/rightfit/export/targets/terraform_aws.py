@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from rightfit.export.bare_server import Ground, first_boot, in_bucket
-from rightfit.export.job import Job
-from rightfit.export.quoting import hcl, shell
-from rightfit.export.registry import Files, Target
-from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import (
+from rightfit.export.bare_server import (
     HALF_SENT_DAYS,
     OVERWRITTEN_DAYS,
+    Ground,
     bucket_output,
+    first_boot,
+    in_bucket,
     made_bucket,
     problem,
     replaced,
@@ -18,7 +16,11 @@ from rightfit.export.terraform_words import (
     user_data,
     variable,
 )
-from rightfit.export.terraform_words import variables as common_variables
+from rightfit.export.bare_server import variables as common_variables
+from rightfit.export.job import Job
+from rightfit.export.quoting import hcl, shell
+from rightfit.export.registry import Files, Target
+from rightfit.export.stack import stack_of
 from rightfit.export.waiting import terraform_way, wait_files
 from rightfit.messages import Message
 

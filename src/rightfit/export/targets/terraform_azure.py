@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from rightfit.export.bare_server import Ground, first_boot
-from rightfit.export.buckets import BUCKET
-from rightfit.export.job import Job
-from rightfit.export.quoting import hcl
-from rightfit.export.registry import Files, Target
-from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import (
-    CHECKPOINTS,
+from rightfit.export.bare_server import (
+    CHECKPOINTS_FOLDER,
     OVERWRITTEN_DAYS,
+    Ground,
     account_hash,
+    first_boot,
     own_bucket,
     problem,
     replaced,
@@ -19,7 +15,12 @@ from rightfit.export.terraform_words import (
     user_data,
     variable,
 )
-from rightfit.export.terraform_words import variables as common_variables
+from rightfit.export.bare_server import variables as common_variables
+from rightfit.export.buckets import BUCKET
+from rightfit.export.job import Job
+from rightfit.export.quoting import hcl
+from rightfit.export.registry import Files, Target
+from rightfit.export.stack import stack_of
 from rightfit.export.waiting import terraform_way, wait_files
 
 PROVIDER_VERSION = "~> 4.55"
@@ -83,7 +84,7 @@ def own_account(job: Job) -> str:
 
 def container_of(job: Job) -> str:
     """The user's container (and path) in it."""
-    return own_bucket(job).partition("/")[2] or CHECKPOINTS
+    return own_bucket(job).partition("/")[2] or CHECKPOINTS_FOLDER
 
 
 def made_account(job: Job) -> str:
@@ -306,7 +307,7 @@ resource "azurerm_storage_account" "checkpoints" {{
 
 resource "azurerm_storage_container" "checkpoints" {{
   count                 = var.account == "" ? 1 : 0
-  name                  = {hcl(CHECKPOINTS)}
+  name                  = {hcl(CHECKPOINTS_FOLDER)}
   storage_account_id    = azurerm_storage_account.checkpoints[0].id
   container_access_type = "private"
 }}

@@ -3,23 +3,25 @@ itself."""
 
 from __future__ import annotations
 
-from rightfit.export.bare_server import Ground, first_boot, in_bucket
-from rightfit.export.job import Job
-from rightfit.export.quoting import hcl, shell
-from rightfit.export.registry import Files, Target
-from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import (
+from rightfit.export.bare_server import (
     HALF_SENT_DAYS,
     MONTH,
     OVERWRITTEN_DAYS,
+    Ground,
     bucket_output,
+    first_boot,
+    in_bucket,
     problem,
     replaced,
     run_words,
     user_data,
     variable,
 )
-from rightfit.export.terraform_words import variables as common_variables
+from rightfit.export.bare_server import variables as common_variables
+from rightfit.export.job import Job
+from rightfit.export.quoting import hcl, shell
+from rightfit.export.registry import Files, Target
+from rightfit.export.stack import stack_of
 from rightfit.export.waiting import terraform_way, wait_files
 
 PROVIDER_VERSION = "~> 1.82"

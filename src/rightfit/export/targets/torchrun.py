@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightfit.export.environment import torch_problem
 from rightfit.export.job import Job
 from rightfit.export.model_words import model_kind
 from rightfit.export.quoting import to_json
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import ExportStack
+from rightfit.export.stack import ExportStack, torch_problem
 from rightfit.export.training_words import (
     class_problem,
     common_settings,
@@ -69,14 +68,14 @@ def made(job: Job, name: str, *, fsdp2: bool) -> ExportStack:
     return training_stack(job, name, packages=packages(job), command=torchrun(job, ("train.py", "train.json")), files=files)
 
 
-def stack(job: Job) -> ExportStack:
+def torchrun_stack(job: Job) -> ExportStack:
     """torchrun on each node."""
     return made(job, "torchrun", fsdp2=job.option.layout.sharding in SHARDED)
 
 
-def write(job: Job) -> Files:
+def torchrun_write(job: Job) -> Files:
     """Script, settings, packages and command."""
-    found = stack(job)
+    found = torchrun_stack(job)
     return {"train.sh": launch_script(job, found), **found.files}
 
 
@@ -94,7 +93,7 @@ def problem(job: Job) -> Message | str:
     )
 
 
-def _refuses(job: Job) -> Message | str:
+def _torchrun_refuses(job: Job) -> Message | str:
     layout = job.option.layout
     found = problem(job)
     if not found and layout.moves_states and layout.sharding not in SHARDED:
@@ -102,11 +101,44 @@ def _refuses(job: Job) -> Message | str:
     return found
 
 
-TARGET = Target(
+TORCHRUN = Target(
     "torchrun",
     "training",
     "plain PyTorch script (DDP or FSDP2) with its torchrun command",
-    write,
-    _refuses,
+    torchrun_write,
+    _torchrun_refuses,
     checked_by="runs of two processes on the processor with tiny models, DDP and FSDP2, stopped and gone on",
+    stack=torchrun_stack,
+)
+
+
+# ---- FSDP2: the plain PyTorch script with every weight, gradient and optimizer state sharded, on the host where the plan offloads.
+
+
+def fsdp2_stack(job: Job) -> ExportStack:
+    """torchrun on each node."""
+    return made(job, "fsdp2", fsdp2=True)
+
+
+def fsdp2_write(job: Job) -> Files:
+    """Script, settings, packages and command."""
+    found = fsdp2_stack(job)
+    return {"train.sh": launch_script(job, found), **found.files}
+
+
+def _fsdp2_refuses(job: Job) -> Message | str:
+    found, layout = problem(job), job.option.layout
+    if not found and layout.sharding not in SHARDED and not layout.moves_states:
+        return Message("export.part_neither_shards")
+    return found
+
+
+FSDP2 = Target(
+    "fsdp2",
+    "training",
+    "PyTorch FSDP2 script: sharded, and offloaded where the plan does",
+    fsdp2_write,
+    _fsdp2_refuses,
+    checked_by="runs of two processes on the processor with a tiny model",
+    stack=fsdp2_stack,
 )

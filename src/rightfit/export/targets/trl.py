@@ -5,17 +5,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightfit.export.environment import torch_problem
 from rightfit.export.job import Job
-from rightfit.export.quoting import to_json
+from rightfit.export.model_words import architecture
+from rightfit.export.quoting import to_json, to_yaml
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import TRAINED_BY_TRL, ExportStack
+from rightfit.export.stack import TRAINED_BY_TRL, ExportStack, torch_problem
 from rightfit.export.training_words import (
+    PORT,
     class_problem,
     common_settings,
     data_problem,
     hub_packages,
     launch_script,
+    learning_rate,
     optimizer,
     scripts,
     torchrun,
@@ -50,19 +52,19 @@ def packages(job: Job) -> tuple[str, ...]:
     return (*hub_packages(job, *PACKAGES), *((BITSANDBYTES,) if quantized else ()))
 
 
-def stack(job: Job) -> ExportStack:
+def trl_stack(job: Job) -> ExportStack:
     """torchrun on each node."""
     files = {**script(), "train.json": to_json(settings(job))}
     return training_stack(job, "trl", packages=packages(job), command=torchrun(job, ("train.py", "train.json")), files=files)
 
 
-def write(job: Job) -> Files:
+def trl_write(job: Job) -> Files:
     """Script, settings and command."""
-    found = stack(job)
+    found = trl_stack(job)
     return {"train.sh": launch_script(job, found), **found.files}
 
 
-def _refuses(job: Job) -> Message | str:
+def _trl_refuses(job: Job) -> Message | str:
     layout = job.option.layout
     usual = training_problem(job, methods=TRAINED_BY_TRL, moves_activations=True) or data_problem(job) or torch_problem(job)
     if problem := usual or class_problem(job, "trl"):
@@ -74,11 +76,206 @@ def _refuses(job: Job) -> Message | str:
     return ""
 
 
-TARGET = Target(
+TRL = Target(
     "trl",
     "training",
     "Transformers + PEFT + TRL script with its torchrun command",
-    write,
-    _refuses,
+    trl_write,
+    _trl_refuses,
     checked_by="a run on CPU with a tiny model",
+    stack=trl_stack,
+)
+
+
+# ---- DeepSpeed: its settings with the plan's ZeRO stage, buckets and offloading, and the TRL script that trains under them.
+
+VERSION = "deepspeed==0.19.8"
+STAGES = {"zero-1": 1, "zero-2": 2, "zero-3": 3}
+BUCKET_ELEMENTS = 200_000_000
+"""Elements that are reduced or gathered together where the model's width is not known; half of DeepSpeed's own, to keep the plan's memory."""
+
+
+def stage(job: Job) -> int:
+    """ZeRO stage: the plan's, and at least 2 (3) where the optimizer (the weights too) lies on the host."""
+    layout = job.option.layout
+    least = {"none": 0, "activations": 0, "optimizer": 2}.get(layout.offload, 3)
+    return max(least, STAGES.get(layout.sharding, 0))
+
+
+def zero(job: Job) -> dict[str, Any]:
+    """The section zero_optimization. Buckets of a layer's square matrix, as Transformers chooses them."""
+    layout, known = job.option.layout, architecture(job)
+    bucket = known.hidden_size**2 if known else BUCKET_ELEMENTS
+    found: dict[str, Any] = {"stage": stage(job), "contiguous_gradients": True, "overlap_comm": True, "reduce_bucket_size": bucket}
+    if found["stage"] < 3:
+        found["allgather_bucket_size"] = bucket
+    else:
+        found |= {
+            "stage3_prefetch_bucket_size": int(0.9 * bucket),
+            "stage3_param_persistence_threshold": 10 * known.hidden_size if known else 100_000,
+            "stage3_gather_16bit_weights_on_model_save": True,
+        }
+    host = {"device": "cpu", "pin_memory": True}
+    if layout.moves_states:
+        found["offload_optimizer"] = host
+    if "param" in layout.offload:
+        found["offload_param"] = host
+    return found
+
+
+def deepspeed_config(job: Job) -> dict[str, Any]:
+    """deepspeed.json. The batch is the plan's; the optimizer stands here only where it works on the host, where DeepSpeed must bring its
+    own."""
+    layout = job.option.layout
+    found: dict[str, Any] = {
+        "train_micro_batch_size_per_gpu": layout.micro_batch,
+        "gradient_accumulation_steps": layout.grad_accum,
+        "train_batch_size": layout.micro_batch * layout.grad_accum * max(1, job.num_gpus),
+        "gradient_clipping": 1.0,
+        "zero_optimization": zero(job),
+        "steps_per_print": 50,
+    }
+    if layout.precision in ("bf16", "fp16"):
+        found[layout.precision] = {"enabled": True}
+    if layout.moves_states:
+        found["optimizer"] = {
+            "type": "AdamW",
+            "params": {"lr": learning_rate(job), "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.0},
+        }
+    return found
+
+
+def deepspeed_stack(job: Job) -> ExportStack:
+    """torchrun on each node; DeepSpeed is told by its settings file."""
+    train = {**settings(job, spread_by="deepspeed"), "deepspeed": "deepspeed.json"}
+    files = {**script(), "train.json": to_json(train), "deepspeed.json": to_json(deepspeed_config(job))}
+    command = torchrun(job, ("train.py", "train.json"))
+    return training_stack(job, "deepspeed", packages=(*packages(job), VERSION), command=command, files=files)
+
+
+def deepspeed_write(job: Job) -> Files:
+    """Settings, script, packages and command."""
+    found = deepspeed_stack(job)
+    return {"train.sh": launch_script(job, found), **found.files}
+
+
+def _deepspeed_refuses(job: Job) -> Message | str:
+    layout = job.option.layout
+    if problem := training_problem(job, methods=TRAINED_BY_TRL) or data_problem(job) or torch_problem(job) or class_problem(job, "trl"):
+        return problem
+    if layout.sharding == "hybrid":
+        return Message("export.part_hybrid")
+    if layout.method == "qlora" and stage(job) == 3:
+        return Message("export.part_zero_3_4_bit")
+    if layout.moves_states and job.wish("optimizer") not in (None, "adamw", "adamw-fused"):
+        return Message("export.part_adamw_on_host", optimizer=job.wish("optimizer"))
+    return ""
+
+
+DEEPSPEED = Target(
+    "deepspeed",
+    "training",
+    "DeepSpeed settings (ZeRO, buckets, offloading) with their script",
+    deepspeed_write,
+    _deepspeed_refuses,
+    checked_by="DeepSpeed's own class of settings",
+    stack=deepspeed_stack,
+)
+
+
+# ---- Accelerate: the settings file of `accelerate launch` for the plan's layout (DDP, DeepSpeed or FSDP2), with the TRL script.
+
+
+def kind(job: Job) -> str:
+    """How the processes work together, as Accelerate calls it."""
+    layout = job.option.layout
+    if layout.moves_states or layout.sharding in ("zero-1", "zero-2"):
+        return "DEEPSPEED"
+    if layout.sharding in ("zero-3", "hybrid"):
+        return "FSDP"
+    if job.num_gpus > 1:
+        return "MULTI_GPU"
+    return "NO"
+
+
+def fsdp() -> dict[str, Any]:
+    """The section fsdp_config, of FSDP2. Layers are wrapped by the classes that the model itself names.
+
+    Recomputation is the Trainer's (train.json): with both, the Trainer refuses to start.
+    """
+    return {
+        "fsdp_version": 2,
+        "fsdp_reshard_after_forward": True,
+        "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "fsdp_activation_checkpointing": False,
+        "fsdp_cpu_ram_efficient_loading": True,
+        "fsdp_offload_params": False,
+        "fsdp_state_dict_type": "SHARDED_STATE_DICT",
+    }
+
+
+def accelerate_config(job: Job) -> dict[str, Any]:
+    """accelerate.yaml. Rank and first node come from the command."""
+    precision = job.option.layout.precision
+    found: dict[str, Any] = {
+        "compute_environment": "LOCAL_MACHINE",
+        "debug": False,
+        "distributed_type": kind(job),
+        "downcast_bf16": "no",
+        "enable_cpu_affinity": False,
+        "main_training_function": "main",
+        "mixed_precision": precision if precision in ("bf16", "fp16") else "no",
+        "num_machines": job.num_nodes,
+        "num_processes": max(1, job.num_gpus),
+        "rdzv_backend": "static",
+        "same_network": True,
+        "use_cpu": job.gpus_per_node == 0,
+    }
+    if kind(job) == "FSDP":
+        found["fsdp_config"] = fsdp()
+    if kind(job) == "DEEPSPEED":
+        found.pop("mixed_precision")  # stands in DeepSpeed's own file, and may not stand twice
+        found["deepspeed_config"] = {"deepspeed_config_file": "deepspeed.json", "zero3_init_flag": stage(job) == 3}
+    return found
+
+
+def command(job: Job) -> tuple[str, ...]:
+    """One launcher on each node."""
+    rank = ("--machine_rank", "{node_rank}", "--main_process_ip", "{head_address}", "--main_process_port", str(PORT))
+    return ("accelerate", "launch", "--config_file", "accelerate.yaml", *(rank if job.num_nodes > 1 else ()), "train.py", "train.json")
+
+
+def accelerate_stack(job: Job) -> ExportStack:
+    """Script, settings of both and the command."""
+    files = {**script(), "train.json": to_json(settings(job, spread_by="accelerate")), "accelerate.yaml": to_yaml(accelerate_config(job))}
+    extra: tuple[str, ...] = ()
+    if kind(job) == "DEEPSPEED":
+        files["deepspeed.json"], extra = to_json(deepspeed_config(job)), (VERSION,)
+    return training_stack(job, "accelerate", packages=(*packages(job), *extra), command=command(job), files=files)
+
+
+def accelerate_write(job: Job) -> Files:
+    """Settings, script, packages and command."""
+    found = accelerate_stack(job)
+    return {"train.sh": launch_script(job, found), **found.files}
+
+
+def _accelerate_refuses(job: Job) -> Message | str:
+    if problem := training_problem(job, methods=TRAINED_BY_TRL) or data_problem(job) or torch_problem(job) or class_problem(job, "trl"):
+        return problem
+    if kind(job) == "DEEPSPEED":
+        return DEEPSPEED.refuses(job)
+    if job.option.layout.sharding == "hybrid":
+        return Message("export.part_hybrid")
+    return ""
+
+
+ACCELERATE = Target(
+    "accelerate",
+    "training",
+    "Accelerate settings (DDP, FSDP2 or DeepSpeed) with their script",
+    accelerate_write,
+    _accelerate_refuses,
+    checked_by="Accelerate's own reader of settings and parser of commands, and its lists of section keys",
+    stack=accelerate_stack,
 )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rightfit.errors import FileInputError, MissingComponentError, RightfitError
-from rightfit.facts.own.tally import Tally, record_of
+from rightfit.facts.own.reference import Tally, record_of
 from rightfit.facts.records import Model, TracedModel, TransformerArchitecture
 from rightfit.messages import Message, foreign, system_problem
 
@@ -160,12 +160,12 @@ def _is_tied(model: TransformerArchitecture, tally: Tally) -> bool:
 
 def _named(architecture: str, tally: Tally, name: str, source: str) -> Model | None:
     """A bundled vision model that the configuration names, if its parameters are those of the file within a tenth (heads differ)."""
-    from rightfit.facts import architectures
+    from rightfit.facts import bundled
 
     for text in (f"timm/{architecture}", f"torchvision/{architecture}", architecture):
-        entry = architectures.exact_names().get(text.casefold())
+        entry = bundled.exact_names().get(text.casefold())
         if entry is not None:
-            found = architectures.load(entry)
+            found = bundled.load(entry)
             total = getattr(found, "params_total", 0)
             if abs(total - tally.params) <= 0.1 * max(total, 1):
                 return found

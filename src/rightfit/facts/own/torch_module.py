@@ -18,9 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rightfit.facts.own.reference import SHAPE_HINT, Shape, read_shape
-from rightfit.facts.own.refusal import RefusedError, one_line
-from rightfit.facts.own.tally import Tally
+from rightfit.facts.own.reference import SHAPE_HINT, RefusedError, Shape, Tally, one_line, read_shape
 from rightfit.messages import Message, cause
 
 _BATCHES = (2, 4)
@@ -122,7 +120,7 @@ def configuration(module: Any) -> dict[str, Any] | None:
 
 def is_language_model(config: dict[str, Any] | None, params: int) -> bool:
     """Whether the configuration describes a transformer of as many parameters."""
-    from rightfit.facts.own.described import architecture_of
+    from rightfit.facts.own.reference import architecture_of
 
     return architecture_of(config, params, name="", source="module") is not None
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rightfit.facts.own.refusal import RefusedError, one_line
+from rightfit.facts.own.reference import RefusedError, one_line
 from rightfit.messages import Message
 
 

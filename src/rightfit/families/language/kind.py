@@ -2,15 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from rightfit.estimate.figures import FigureColumns, exact, probability_within
 from rightfit.families.language.engine import LanguageEngine
-from rightfit.families.language.options import evaluate_rows
 from rightfit.families.language.space import base_setup, fleet_of, load_of, space_limits
-from rightfit.families.language.tuning_wish import tuned_layout
-from rightfit.families.language.wish import read_wish
+from rightfit.families.language.wish import read_wish, tuned_layout
+from rightfit.physics.columns import Array, Recompute
 from rightfit.search.option_facts import WorkFacts
-from rightfit.search.training.found import Craft
+from rightfit.search.rank import Row
+from rightfit.search.risk import with_start
+from rightfit.search.training.explore import Craft, Details, Exploration
 from rightfit.search.training.kind import training_family
+from rightfit.search.training.options import row_risk, shifted, with_risks
 from rightfit.search.training.wish import TrainingWish
+
+# ---- Chosen rows in full where language models are trained: memory and step term by term, figures with intervals.
+
+
+def evaluate_rows(exploration: Exploration, rows: Sequence[Row], num_full: int | None = None) -> Details:
+    """Run the whole physics on the rows' setups."""
+    engine = exploration.engine
+    assert isinstance(engine, LanguageEngine)
+    servers = exploration.market.offers.server_index[[row.offer for row in rows]]
+    machine = exploration.fleet.machine_index[servers]
+    setup = np.array([exploration.setup_of(row.offer, row.node) for row in rows], dtype=np.intp)
+    setups = exploration.space.setups.take(setup)
+    columns = setups.columns(exploration.base)
+    device, links = exploration.fleet.machines.device.take(machine), exploration.fleet.machines.links.take(machine)
+    memory, step = engine.details(columns, device, links)
+    regime = engine.regime(columns, device)
+    where = tuple(np.array([getattr(row, name) for row in rows], dtype=np.intp) for name in ("offer", "node"))
+    total_s = exploration.bill.total_s[where]
+    fixed_s = exploration.bill.startup_s[where]
+    shape = total_s.shape
+
+    def figure(metric: str, mid: Array) -> FigureColumns:
+        return engine.figure(metric, np.broadcast_to(mid, shape), regime)
+
+    at = (servers, where[1])
+    waits = np.divide(exploration.path.run_s[at], exploration.path.compute_s[at])  # of computing and loading the longer counts
+    step_s = step.step_s * waits
+    tokens = columns.tokens_per_step / step_s
+    figures = {
+        "peak_memory_bytes": figure("peak_memory_bytes", memory.required_bytes),
+        "step_s": figure("step_s", step_s),
+        "tokens_per_s": figure("tokens_per_s", tokens),
+        "samples_per_s": figure("samples_per_s", tokens / columns.seq_len),
+        "mfu": figure("mfu", step.mfu(columns, device) / waits),
+        "total_time_s": shifted(figure("total_time_s", total_s - fixed_s), fixed_s),
+        "host_memory_bytes": figure("host_memory_bytes", memory.host_bytes),
+        "disk_bytes": exact(np.broadcast_to(memory.disk_bytes + exploration.volume.dataset_bytes, shape)),
+    }
+    deadline = exploration.wanted.deadline_s
+    works = figure("total_time_s", exploration.bill.run_s[where])
+    risks = tuple(
+        row_risk(exploration, row, works.row(position)) if num_full is None or position < num_full else None
+        for position, row in enumerate(rows)
+    )
+    figures["total_time_s"] = with_start(with_risks(figures["total_time_s"], risks), fixed_s)
+    in_time = probability_within(figures["total_time_s"], np.full(shape, deadline or np.inf))
+    fits = engine.fit_probability_of(columns, device, memory.required_bytes)
+    if exploration.wish.tuning is not None:  # its intervals are wider than those that the two probabilities know
+        fits = probability_within(figures["peak_memory_bytes"], np.broadcast_to(engine.capacity(device), shape))
+    return Details(
+        setups=setups,
+        columns=columns,
+        memory=memory,
+        step=step,
+        figures=figures,
+        fit_probability=np.broadcast_to(fits, shape),
+        deadline_probability=in_time,
+        uncalibrated=np.broadcast_to(engine.uncalibrated(device), shape),
+        stored_bytes=np.broadcast_to(engine.memory(columns.replace(recompute=float(Recompute.NONE))), shape),
+        waiting_s=np.broadcast_to(step_s - step.step_s, shape),
+        risks=risks,
+    )
 
 
 def facts_of(wish: TrainingWish) -> WorkFacts:
@@ -22,7 +91,7 @@ def engine_of(wish: TrainingWish) -> LanguageEngine:
     """The physics of a wish; that of tuning knows how engines answer, and few plans need it."""
     if wish.tuning is None:
         return LanguageEngine.of(wish.model)
-    from rightfit.families.language.tuning import TunedEngine
+    from rightfit.families.language.engine import TunedEngine
 
     return TunedEngine.tuned(wish)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rightfit.messages import Message
-from rightfit.search.honours import Honours, leave_out
+from rightfit.search.request_checks import Honours, leave_out
 from rightfit.workload.vocabulary import REINFORCEMENTS, TUNINGS
 
 if TYPE_CHECKING:

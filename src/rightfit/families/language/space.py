@@ -9,12 +9,12 @@ from rightfit import facts
 from rightfit.catalog.offers import ServerTable
 from rightfit.errors import ContradictionError, RightfitError
 from rightfit.estimate.data_path import DataLoad
-from rightfit.estimate.setup import TrainingCase, setup_fields
+from rightfit.estimate.training_setup import TrainingCase, setup_fields
 from rightfit.facts import trainers
 from rightfit.messages import Message, cause
 from rightfit.physics.columns import MemoryCounter, Method, Recompute, SetupColumns
+from rightfit.search.criteria import ADAPTER_METHODS, assumed_framework, splits_models
 from rightfit.search.market import Volume
-from rightfit.search.software import ADAPTER_METHODS, assumed_framework, splits_models
 from rightfit.search.sources import check_storage
 from rightfit.search.training.machines import Fleet, Variant, build_fleet, collapse
 from rightfit.search.training.space import NODE_COUNTS, Sharding, SpaceLimits

@@ -15,7 +15,7 @@ import numpy as np
 
 from rightfit.errors import ContradictionError, InputError, UnavailableError
 from rightfit.estimate.classical import classical_task
-from rightfit.estimate.classical_hardware import cpu_columns
+from rightfit.estimate.classical_rates import cpu_columns
 from rightfit.estimate.classical_service import ClassicalService, classical_service, service_passes
 from rightfit.facts.classical import classical_model
 from rightfit.facts.machines import host_processor
@@ -29,11 +29,11 @@ from rightfit.families.passes.forward import (
 )
 from rightfit.messages import Message
 from rightfit.search.classical_wish import gpu_only_libraries, library_asked, note_assumed, refuse_idle_words, table_case, table_of
-from rightfit.search.notes import Notes
 from rightfit.search.offers import Market, read_market, sound_offers
-from rightfit.search.service.cpu_servers import PassMachine, cheapest_cpu_offers
+from rightfit.search.request_checks import Notes
+from rightfit.search.service.batch import judged
 from rightfit.search.service.grid import PASS_BATCHES, pass_grid
-from rightfit.search.service.judge import judged
+from rightfit.search.service.stacks import PassMachine, cheapest_cpu_offers
 from rightfit.search.service.wish import ServingWish, usual
 
 if TYPE_CHECKING:

@@ -18,38 +18,94 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.catalog.offers import OfferTable, ServerTable
 from rightfit.errors import ContradictionError, InputError, UnknownNameError
-from rightfit.estimate.forward import metric_values
-from rightfit.estimate.forward_cases import Arithmetic, Engine, ForwardCase, case_columns
-from rightfit.estimate.forward_devices import ForwardDevice, card_device, processor_device
+from rightfit.estimate.forward import Arithmetic, Engine, ForwardCase, case_columns, pass_metric_values
 from rightfit.estimate.forward_models import forward_work
-from rightfit.estimate.forward_records import ForwardWish
-from rightfit.facts.networks import PassEngine, pass_engines
-from rightfit.facts.records import Accelerator
-from rightfit.families.passes.inputs import read_inputs, seconds_of
+from rightfit.estimate.pass_records import ForwardDevice, ForwardWish, ForwardWork, card_device, processor_device
+from rightfit.facts.networks import PassEngine, drawn_size, heard_seconds, pass_engines
+from rightfit.facts.records import Accelerator, DiffusionModel
 from rightfit.families.registry import explored
-from rightfit.messages import Message
+from rightfit.messages import Message, contradiction
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import ServeColumns
 from rightfit.records import dataclass
 from rightfit.search.constraints import Wanted
-from rightfit.search.notes import Notes
 from rightfit.search.offers import Market, read_market, sound_offers
-from rightfit.search.own_model import note_own
-from rightfit.search.service.cpu_servers import PassMachine, cheapest_cpu_offers, cpu_machine
-from rightfit.search.service.fit import WEIGHT_BYTES, safe_bytes
-from rightfit.search.service.grid import PASS_BATCHES
-from rightfit.search.service.kept import Kept
-from rightfit.search.service.slices import shared_fleet
+from rightfit.search.request_checks import Notes, note_own
+from rightfit.search.service.found import shared_fleet
+from rightfit.search.service.grid import PASS_BATCHES, Kept
 from rightfit.search.service.space import ServingFleet, ServingSpace, family_of
-from rightfit.search.service.stacks import ServingStack
-from rightfit.search.service.wish import LATENCIES, Limits, ServingWish, usual
+from rightfit.search.service.stacks import WEIGHT_BYTES, PassMachine, ServingStack, cheapest_cpu_offers, cpu_machine, safe_bytes
+from rightfit.search.service.wish import LATENCY_LIMITS, Limits, ServingWish, usual
+from rightfit.search.sources import num_parameters
 from rightfit.search.training.machines import MachineClasses, chips
-from rightfit.search.weight_files import num_parameters
 from rightfit.workload.vocabulary import nearest_words
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
+    from rightfit.facts import Model
     from rightfit.workload import Workload
+
+
+# ---- What one input of a model of one pass is like: pixels, frames, denoising steps, seconds of sound; each is read or refused.
+
+#: Options of an input, and why a model that does not take one refuses it.
+_INSTEAD: Mapping[str, Message] = {
+    "image_size": Message("contradictions.part_no_images"),
+    "frames": Message("contradictions.part_no_videos"),
+    "denoise_steps": Message("contradictions.part_no_denoise"),
+    "audio_length": Message("contradictions.part_no_sound"),
+}
+
+
+def taken_options(model: Model, work: ForwardWork) -> tuple[str, ...]:
+    """The options about an input that a model takes."""
+    if isinstance(model, DiffusionModel):
+        if heard_seconds(model):
+            return ("audio_length", "denoise_steps")
+        return ("image_size", "frames", "denoise_steps") if work.modality == "video" else ("image_size", "denoise_steps")
+    return {"vision": ("image_size",), "audio": ("audio_length",)}.get(work.modality, ())
+
+
+def read_inputs(workload: Workload, model: Model, work: ForwardWork, notes: Notes) -> ForwardWish:
+    """What the user says of an input; what a model does not take is refused, and what it takes and nobody says is noted where the answer hangs on it."""
+    taken = taken_options(model, work)
+    given = {name: getattr(workload, f"{name}_s" if name == "audio_length" else name) for name in _INSTEAD}
+    for name, value in given.items():
+        if value is not None and name not in taken:
+            do = Message("contradictions.part_takes", options=", ".join(taken)) if taken else Message("contradictions.part_leave")
+            raise ContradictionError(contradiction(name, workload.model, kind="model", why=_INSTEAD[name], do=do), field=name)
+    _note_usual(model, work, {name for name in taken if given[name] is None}, notes)
+    height, _, width = (workload.image_size or "0").partition("x")
+    return ForwardWish(
+        model.name,
+        height=float(height),
+        width=float(width or height),
+        frames=float(workload.frames or 0),
+        steps=float(workload.denoise_steps or 0),
+        audio_s=float(workload.audio_length_s or 0),
+    )
+
+
+def _note_usual(model: Model, work: ForwardWork, unsaid: set[str], notes: Notes) -> None:
+    if not isinstance(model, DiffusionModel):
+        if "audio_length" in unsaid:
+            notes.take("request", float(usual()["audio_window_s"]), "serve_audio_window")
+        return
+    height, width, frames = drawn_size(model)
+    if "image_size" in unsaid:
+        notes.take("image_size", f"{height:.0f}x{width:.0f}", "image_size")
+    if "frames" in unsaid:
+        notes.take("frames", frames, "frames")
+    if "denoise_steps" in unsaid:
+        notes.take("denoise_steps", work.stages[0].repeats, "denoise_steps")
+    if "audio_length" in unsaid:
+        notes.take("audio_length_s", heard_seconds(model), "audio_length")
+
+
+def seconds_of(workload: Workload) -> float:
+    """Seconds of sound in a request of a speech model [s]."""
+    return workload.audio_length_s or float(usual()["audio_window_s"])
+
 
 Index = NDArray[np.intp]
 
@@ -109,7 +165,7 @@ def forward_limits(workload: Workload, modality: str, notes: Notes) -> Limits:
         latency = float(usual()[f"{modality}_latency_s" if modality in ("image", "video", "audio") else "forward_latency_s"])
         if modality == "audio":  # a longer recording may take longer by as much
             latency *= max(seconds_of(workload) / float(usual()["audio_window_s"]), 1.0)
-        notes.take(LATENCIES[2], latency, f"serve_latency_{modality}" if modality in ("video", "audio") else "serve_latency")
+        notes.take(LATENCY_LIMITS[2], latency, f"serve_latency_{modality}" if modality in ("video", "audio") else "serve_latency")
     return Limits(infinity, infinity, float(latency), percentile)
 
 
@@ -311,7 +367,7 @@ def _passes(
         for device, (engine, arithmetic) in zip(devices, software, strict=True)
         for batch in PASS_BATCHES.tolist()
     ]
-    values = metric_values(case_columns(cases))
+    values = pass_metric_values(case_columns(cases))
     shape = (len(devices), PASS_BATCHES.shape[0])
     seconds = np.tile(PASS_BATCHES, len(devices)) / values["req_per_s"] / np.repeat(shares, PASS_BATCHES.shape[0])
     return seconds.reshape(shape), (values["peak_mem_gib"] * 2.0**30).reshape(shape)

@@ -9,13 +9,13 @@ from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
 from rightfit.messages import Message
 from rightfit.records import dataclass
-from rightfit.search.notes import Notes
+from rightfit.search.request_checks import Notes
 from rightfit.search.sources import check_storage
 from rightfit.search.training.wish import Amount
 
 if TYPE_CHECKING:
     from rightfit.estimate.data_path import DataLoad
-    from rightfit.estimate.model_work import ModelWork
+    from rightfit.estimate.pass_records import ModelWork
     from rightfit.facts.trained_networks import UsualTraining
     from rightfit.workload import Workload
 

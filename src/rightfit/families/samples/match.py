@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightfit.search.honours import Honours, leave_out
+from rightfit.search.request_checks import Honours, leave_out
 
 if TYPE_CHECKING:
     from rightfit.workload import Workload

@@ -40,7 +40,7 @@ def _is_encoder(record: TransformerArchitecture) -> bool:
     if record.kind != "encoder-decoder":
         return False
     from rightfit.estimate.forward_models import forward_work
-    from rightfit.estimate.forward_records import ForwardWish
+    from rightfit.estimate.pass_records import ForwardWish
 
     work = forward_work(ForwardWish(record.name))
     return work is not None and work.modality == "audio"

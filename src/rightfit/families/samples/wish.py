@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, UnavailableError, UnknownNameError
+from rightfit.estimate.data_path import DataLoad
+from rightfit.estimate.pass_records import ModelWork, usual_optimizer_bytes
 from rightfit.facts.records import DiffusionModel, VisionModel
 from rightfit.facts.trained_networks import (
     UsualTraining,
@@ -20,20 +23,172 @@ from rightfit.facts.trained_networks import (
     trained_graph,
     usual_training,
 )
+from rightfit.facts.trainers import sample_optimizer_bytes, sample_stack
 from rightfit.families.samples.data import amount_of_samples, load_of
 from rightfit.families.samples.models import sample_model
-from rightfit.families.samples.recipe import read_recipe, refuse_other_values, refuse_quantization, settle_method
-from rightfit.families.samples.sample_wish import SampleWish
 from rightfit.messages import Message
 from rightfit.physics.columns import Method
-from rightfit.search.notes import Notes
-from rightfit.search.own_model import note_own
-from rightfit.search.training.wish import read_framework
+from rightfit.records import dataclass
+from rightfit.search.request_checks import Notes, note_own
+from rightfit.search.training.wish import TrainingWish, read_framework
 
 if TYPE_CHECKING:
-    from rightfit.estimate.model_work import ModelWork, TrainWish
+    from rightfit.estimate.pass_records import TrainWish
     from rightfit.families.samples.data import Samples
     from rightfit.workload import Workload
+
+
+# ---- What the search asks of a wish to train a model that is not a language model: one sample stands where a language model has a token.
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How the samples are trained on. `optimizer_bytes` of states per trained parameter; `adapter_rank` > 0: adapters learn; `trainable` >
+    0: that
+    many parameters learn; `stored`: how frozen weights are held; `software`: a class of stacks; `latents`: "cached", "live" or empty where
+    there is no image encoder; `host_bytes`: what each job keeps in RAM whatever its accelerators (features of a graph)."""
+
+    optimizer_bytes: float
+    software: str
+    adapter_rank: float = 0.0
+    trainable: float = 0.0
+    stored: str = "fp32"
+    latents: str = ""
+    channels_last: bool = False
+    host_bytes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SampleWish(TrainingWish):
+    """A wish counted in samples: `seq_len` is 1 and `amount.tokens` counts samples over all epochs. `sample` describes one: its unit
+    ("images"), side
+    [pixels], frames, seconds."""
+
+    model: Any  # the record, None where only a table of arithmetic knows the model
+    work: ModelWork = dataclasses.field(kw_only=True)
+    recipe: Recipe = dataclasses.field(kw_only=True)
+    load: DataLoad = dataclasses.field(kw_only=True)
+    sample: Mapping[str, Any] = dataclasses.field(kw_only=True)
+
+
+# ---- What learns and how: methods that a model can use, optimizer, software, latents; options that do not go with it are refused in one
+# line.
+
+ATTENTION_KINDS = ("transformer", "window", "dit", "denoiser")
+ADAPTERS = ("lora", "dora", "qlora")
+CONVOLUTIONS = ("conv", "grouped", "depthwise", "convnext", "detection", "unet", "conv3d", "denoiser")
+TUNED_STORED = {"nf4": "nf4", "fp4": "nf4", "int4": "nf4", "int8": "int8", "fp8": "fp8"}
+_OPTIMIZERS = {8.0: "adamw", 4.0: "sgd"}
+
+
+def methods_of(work: ModelWork) -> tuple[str, ...]:
+    """Training methods that a model can use, the usual one for fine-tuning first."""
+    if work.modality == "diffusion":
+        return ("lora", "dora", "qlora", "full", "dreambooth", "textual-inversion")
+    if work.kind in ATTENTION_KINDS and work.modality not in ("gan", "graph", "recommendation"):
+        return ("full", "lora", "dora", "freeze")
+    if work.modality in ("recommendation", "graph", "gan", "text", "time-series", "molecules"):
+        return ("full",)
+    return ("full", "freeze")
+
+
+def settle_method(workload: Workload, work: ModelWork, notes: Notes) -> Workload:
+    """The method: the user's if the model can use it, else the usual one."""
+    allowed = methods_of(work)
+    method = workload.method or "full"
+    if workload.lora_rank and not any(name in ADAPTERS for name in allowed):
+        raise ContradictionError(Message("families.no_adapters", model=workload.model, methods=", ".join(allowed)), field="lora_rank")
+    if "method" not in workload.assumed and workload.method is not None:
+        if method not in allowed:
+            raise ContradictionError(
+                Message("families.method_samples", method=method, model=workload.model, methods=", ".join(allowed)), field="method"
+            )
+        return workload
+    adapts = workload.quantization or workload.lora_rank  # only an adapter has use for either
+    chosen = "full" if workload.task == "train" else method if adapts and method in allowed else allowed[0]
+    notes.take("method", chosen, "sample_method")
+    return workload if chosen == method else workload.settled(method=chosen)
+
+
+def refuse_quantization(workload: Workload) -> None:
+    """Weights are quantised only where they do not learn; the method is settled before."""
+    if workload.quantization not in (None, "none") and workload.method not in ADAPTERS:
+        raise ContradictionError(
+            Message("families.adapters_only", quantization=workload.quantization, model=workload.model),
+            field="quantization",
+        )
+
+
+def refuse_other_values(workload: Workload, work: ModelWork) -> None:
+    """Values that this model gives no meaning."""
+    if workload.precision == "fp8":
+        raise ContradictionError(Message("families.precision_fp8", model=workload.model), field="precision")
+    if workload.recompute == "selective":
+        raise ContradictionError(Message("families.recompute_selective", model=workload.model), field="recompute")
+    if workload.latents and work.modality != "diffusion":
+        raise ContradictionError(Message("families.no_latents", model=workload.model), field="latents")
+    if workload.offload not in (None, "none", "params", "all") or (
+        workload.offload in ("params", "all") and work.kind not in ("dit", "denoiser")
+    ):
+        raise ContradictionError(
+            Message("families.offload_samples", offload=workload.offload, model=workload.model),
+            field="offload",
+        )
+    if workload.sharding in ("zero1", "zero2"):
+        raise ContradictionError(Message("families.sharding_samples", sharding=workload.sharding, model=workload.model), field="sharding")
+
+
+def read_recipe(workload: Workload, work: ModelWork, sample: Mapping[str, Any], notes: Notes) -> Recipe:
+    """The recipe, with a note for each default that matters."""
+    usual, method = facts.coefficients("training"), workload.method or "full"
+    rank = 0.0
+    if method in ADAPTERS:
+        rank = float(workload.lora_rank or usual["usual_rank"])
+        if not workload.lora_rank:
+            notes.take("lora_rank", rank, "sample_rank")
+    named = sample_optimizer_bytes(workload.optimizer or "")
+    states = usual_optimizer_bytes(work, workload.model) if named is None else named
+    if not workload.optimizer:
+        usual_name = _OPTIMIZERS.get(states, "sgd")
+        notes.take("optimizer", usual_name, "sample_optimizer")
+    latents = _latents(workload, work, method, notes)
+    channels_last = work.kind in CONVOLUTIONS and workload.precision not in ("fp32", "tf32")
+    if channels_last:
+        notes.take("memory_format", "channels_last", "channels_last")
+    software = _software(workload, work, notes)
+    trainable = usual["inversion_parameters"] if method == "textual-inversion" else 0.0
+    return Recipe(states, software, rank, trainable, _stored(workload, method, rank or trainable), latents, channels_last)
+
+
+def _latents(workload: Workload, work: ModelWork, method: str, notes: Notes) -> str:
+    """Whether latents and text embeddings are made beforehand: not where the text encoder learns too."""
+    if work.modality != "diffusion":
+        return ""
+    if workload.latents:
+        if workload.latents == "cached" and method in ("dreambooth", "textual-inversion"):
+            raise ContradictionError(Message("families.latents_cached", method=method), field="latents")
+        return workload.latents
+    chosen = "live" if method in ("dreambooth", "textual-inversion") else "cached"
+    notes.take("latents", chosen, f"latents_{chosen}")
+    return chosen
+
+
+def _software(workload: Workload, work: ModelWork, notes: Notes) -> str:
+    """The class of software: the one named, else the usual one of the field."""
+    if workload.framework:
+        return sample_stack(workload.framework)
+    notes.take("framework", "PyTorch", "sample_framework")
+    return "library" if work.modality in ("detection", "segmentation", "detection3d") else "eager"
+
+
+def _stored(workload: Workload, method: str, frozen: float) -> str:
+    """How weights that do not learn are held."""
+    if not frozen:
+        return "fp32"
+    if method == "qlora":
+        return TUNED_STORED.get(workload.quantization or "nf4", "nf4")
+    return TUNED_STORED.get(workload.quantization or "", "half")
+
 
 _STAND_IN = "graphsage"  # whose neighbourhoods stand for those of other graph networks on the same graph
 #: Kinds of data that models learn from the start: no published weights know one's own users, rows or nodes.
@@ -111,8 +266,8 @@ def _note_training(workload: Workload, usual: UsualTraining, notes: Notes) -> No
 def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[ModelWork, TrainWish]:
     """What training on one sample costs, at the size that the user wants; `audio_s` of sound, 0: the length that the model is usually
     given."""
-    from rightfit.estimate.model_work import TrainWish
-    from rightfit.estimate.train_work import train_work
+    from rightfit.estimate.pass_records import TrainWish
+    from rightfit.estimate.sample_work import train_work
 
     height, width = sides_in(workload.image_size or "")
     frames = float(workload.frames or _usual_frames(record))

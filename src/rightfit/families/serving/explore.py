@@ -3,27 +3,193 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+import functools
+import weakref
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rightfit import facts
+from rightfit.errors import ContradictionError
+from rightfit.facts.engines import find_device
+from rightfit.facts.machines import processor_kind
+from rightfit.facts.records import Accelerator
 from rightfit.families.registry import explored
-from rightfit.families.serving.processors import cpu_machines, least_bytes, suits_cpus, token_market
 from rightfit.families.serving.wish import read_token_wish
+from rightfit.messages import Message
+from rightfit.recent import Recent
+from rightfit.search.answer import Option, Reason
 from rightfit.search.constraints import accelerators_of
-from rightfit.search.offers import Market
-from rightfit.search.service.found import ServingExploration
+from rightfit.search.offers import Market, open_market, read_market, sound_offers
+from rightfit.search.service.batch import judged
+from rightfit.search.service.found import ServingExploration, shared_fleet
 from rightfit.search.service.grid import token_grid, token_times
-from rightfit.search.service.judge import judged
 from rightfit.search.service.sizing import serving_wanted
-from rightfit.search.service.slices import shared_fleet
+from rightfit.search.service.space import CPU_FAMILY as FAMILY
 from rightfit.search.service.space import build_serving_space, family_of, known_accelerator, serving_fleet
-from rightfit.search.service.stacks import StackWish, read_stack_wish, refuse_unknown_class, refuse_wrong_pair
-from rightfit.search.service.wish import ServingWish
+from rightfit.search.service.stacks import (
+    StackWish,
+    cheapest_cpu_offers,
+    cpu_machine,
+    format_rows,
+    read_stack_wish,
+    refuse_unknown_class,
+    refuse_wrong_pair,
+    stack_rows,
+)
+from rightfit.search.service.wish import ServingWish, usual
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.catalog import Catalog, OfferTable, ServerTable
+    from rightfit.search.constraints import Wanted
     from rightfit.workload import Workload
+
+
+# ---- CPU servers for language models: which are looked at, and what each of them is to the physics of serving.
+#
+# A processor is a row of facts/data/serving_devices.csv (whose bandwidth and arithmetic the coefficients were fitted with); a cloud server
+# gets the share of its
+# socket that its cores are, at most one socket: engines lose what a second one would add to its slow link. Int8 rates are of
+# facts/data/forward_cpus.csv.
+
+Index = NDArray[np.intp]
+
+#: Markets with CPU servers that were asked for last, by the catalog: each has the size of the catalog's offers (some 4 MB), and filters are the
+#: visitors' own.
+_MOST_MARKETS = 8
+_markets: weakref.WeakKeyDictionary[Any, Recent[tuple[Wanted, float], Market]] = weakref.WeakKeyDictionary()
+
+
+def token_market(catalog: Catalog, filters: Wanted, *, with_cpus: bool, least_bytes: float = 0.0) -> Market:
+    """Offers with accelerators, and where CPUs may serve the cheapest offers of CPU servers that pass the user's filters; read once.
+
+    least_bytes: what a CPU server must hold. Of servers of one provider with as many cores of one processor only the cheapest is kept.
+    """
+    if not with_cpus:
+        return open_market(catalog)
+    known = _markets.setdefault(catalog, Recent(_MOST_MARKETS, size_of=lambda _: 1))
+    market = known.get((filters, least_bytes))
+    if market is None:
+        table = catalog.all_offers()
+        has_card = (table.servers.num_accelerators > 0)[table.server_index]
+        sound = sound_offers(table)
+        cpus = _cheapest_kinds(table, cheapest_cpu_offers(table, sound & ~has_card, filters), least_bytes=least_bytes)
+        offers = table.take(np.concatenate([np.flatnonzero(sound & has_card), cpus]))
+        market = read_market(catalog, offers)
+        known.put((filters, least_bytes), market)
+    return market
+
+
+def _cheapest_kinds(table: OfferTable, rows: Index, *, least_bytes: float) -> Index:
+    """Of offers of CPU servers that hold `least_bytes` the cheapest of each provider, processor and number of cores."""
+    servers = table.servers
+    kept: dict[tuple[str, str, float], int] = {}
+    held = rows[np.nan_to_num(servers.memory_bytes)[table.server_index[rows]] >= least_bytes]
+    order = held[np.argsort(table.price_usd_per_h[held], kind="stable")]
+    for row, server in zip(order.tolist(), table.server_index[order].tolist(), strict=True):
+        model = servers.cpu_model[server] or servers.instance_type[server].partition(".")[0]
+        kept.setdefault((servers.provider[server], model, servers.vcpus[server]), row)
+    return np.array(list(kept.values()), dtype=np.intp)
+
+
+def least_bytes(wish: ServingWish, stacks: StackWish) -> float:
+    """What a server must hold at least: the weights in the fewest bits that are wanted."""
+    return float(wish.model.params_total) * _fewest_bits(stacks) / 8.0
+
+
+def most_bytes(wish: ServingWish) -> float:
+    """What an engine would use of a server at most: 16-bit weights with a margin, and a cache for its few dozen sequences."""
+    return float(wish.model.params_total * 2.0 * 1.3 + usual()["cpu_cache_bytes"])
+
+
+def _fewest_bits(stacks: StackWish) -> float:
+    return min((float(format_rows()[name]["bits"]) for name in stacks.formats if name in format_rows()), default=16.0)
+
+
+def suits_cpus(wish: ServingWish, stacks: StackWish, filters: Wanted) -> bool:
+    """Whether CPU servers are worth a look: asked for, or left open and the fastest processor that is known could keep the limits and carry
+    the load."""
+    engines = [row["name"] for row in stack_rows() if FAMILY in row["families"].split("|")]
+    runs = not stacks.engines or bool(set(engines) & set(stacks.engines))
+    if not runs and filters.gpus == ("",):
+        raise ContradictionError(
+            Message("families.framework_on_cpus", engine=stacks.engines[0], engines=", ".join(engines)),
+            field="framework",
+        )
+    if filters.gpus or not runs:
+        return runs and "" in filters.gpus
+    if wish.is_batch:  # nobody waits, so that only money decides; large models cost more on CPUs
+        return bool(_active(wish) <= usual()["largest_cpu_params"])
+    bandwidth, flops = _fastest()
+    load = 2.0 * _active(wish) * (wish.input_tokens + wish.output_tokens) * wish.rate_per_s
+    return load <= flops * usual()["most_utilisation"] and within_reach(wish, stacks, bandwidth=bandwidth, flops=flops)
+
+
+def within_reach(wish: ServingWish, stacks: StackWish, *, bandwidth: float, flops: float) -> bool:
+    """Whether a processor could keep the limits at its peaks: active weights / bandwidth for each token, the prompt's arithmetic for the
+    first."""
+    bits = 16.0 if stacks.is_free else _fewest_bits(stacks)
+    token_s, prompt_s = _active(wish) * bits / 8.0 / bandwidth, 2.0 * _active(wish) * max(wish.input_tokens, 1) / flops
+    total_s = prompt_s + max(wish.output_tokens - 1, 0) * token_s
+    return bool(token_s <= wish.limits.tpot_s and prompt_s <= wish.limits.ttft_s and total_s <= wish.limits.latency_s)
+
+
+def _active(wish: ServingWish) -> float:
+    return float(wish.model.params_active or wish.model.params_total)
+
+
+@functools.cache
+def _fastest() -> tuple[float, float]:
+    """The highest memory rate [bytes/s] and 16-bit arithmetic [FLOP/s] of the processors in the table."""
+    rows = [row for row in facts.table("serving_devices") if row["family"] == FAMILY]
+    return max(float(row["memory_bw_gbps"]) for row in rows) * 1e9, max(float(row["fp16_dense_tflops"] or 0) for row in rows) * 1e12
+
+
+def cpu_machines(servers: ServerTable, listed: Index, wish: ServingWish, stacks: StackWish, *, every: bool) -> dict[int, Accelerator]:
+    """The processor of each listed server without accelerators that could serve, by row of the table of servers; `every`: also those that
+    cannot keep the limits.
+
+    Memory beyond what an engine would use is left out, so that servers that differ in nothing else are one class.
+    """
+    out: dict[int, Accelerator] = {}
+    most = most_bytes(wish)
+    for server in listed.tolist():
+        found = None if servers.accelerator_name[server] else cpu_machine(servers, server)
+        if found is not None and found.memory_bytes > 0:
+            is_arm = servers.arch[server].startswith("arm")
+            chip = processor(found.device, float(found.card.num_sms), min(found.memory_bytes, most), is_arm=is_arm)
+            if every or within_reach(wish, stacks, bandwidth=chip.memory_bandwidth, flops=max(chip.fp16_flops, chip.fp32_flops)):
+                out[server] = chip
+    return out
+
+
+@functools.lru_cache(maxsize=4096)
+def processor(text: str, cores: float, memory_bytes: float, *, is_arm: bool) -> Accelerator:
+    """So many cores of the processor that a server's words mean, as a device with the memory that an engine may take.
+
+    Rates are the lower of what the two tables give. Arithmetic in bf16 and int8 is that of x86 engines with instructions for it
+    (AVX512_BF16, AMX, VNNI).
+    """
+    whole, kind = find_device(text)[0], processor_kind(text)
+    cores_used = min(cores, float(whole.num_sms))
+    share, cycles = cores_used / max(float(whole.num_sms), 1.0), cores_used * kind.clock_ghz * 1e9
+    single, half = kind.fp32_per_cycle, kind.bf16_per_cycle
+    fp16 = min(whole.fp16_flops * share, cycles * half)
+    return dataclasses.replace(
+        whole,
+        name=f"{whole.name}, {cores:g} cores",
+        vendor="CPU",
+        memory_bytes=memory_bytes * usual()["usable_memory"],
+        memory_bandwidth=min(whole.memory_bandwidth * share, kind.bandwidth * cores_used / kind.cores),
+        fp32_flops=min(whole.fp32_flops * share, cycles * single),
+        fp16_flops=fp16,
+        bf16_flops=fp16 if half > single and not is_arm else 0.0,
+        int8_ops=0.0 if is_arm else cycles * kind.int8_per_cycle,
+        num_sms=int(cores),
+        nvlink_bandwidth=0.0,
+        equivalent_to="",
+    )
 
 
 def explore(workload: Workload, catalog: Catalog, *, market: Market | None = None) -> ServingExploration:
@@ -55,3 +221,40 @@ def explore_tokens(wish: ServingWish, catalog: Catalog, *, market: Market | None
     times = token_times(space)
     grid = token_grid(times, wish, percentile=wish.limits.percentile)
     return dataclasses.replace(judged(wish, wanted, market, fleet, space, grid), times=times)
+
+
+# ---- Weights of fewer bits, where the user left the format open: what they would save.
+
+SAVING_WORTH_SAYING = 0.1
+
+
+def freed_formats(exploration: ServingExploration, options: tuple[Option, ...], catalog: Catalog) -> ServingExploration | None:
+    """The same search with any weight format, where the user left the weights open."""
+    workload = exploration.wish.workload
+    if not options or exploration.wish.is_batch or workload.quantization or workload.precision:
+        return None
+    return explore(workload.with_changes(quantization="any"), catalog)
+
+
+def quantisation_advice(freed: ServingExploration, options: tuple[Option, ...]) -> tuple[Reason, ...]:
+    """What the cheapest server with fewer bits would cost, where it saves a tenth or more."""
+    total = np.where(freed.bits == 0, freed.bill.total_usd, np.inf)
+    offer, column = (int(at) for at in np.unravel_index(int(np.argmin(total)), total.shape))
+    best = options[0].cost.total_usd
+    stack = freed.space.stack[freed.candidate(offer, column)]
+    if not total[offer, column] <= best * (1.0 - SAVING_WORTH_SAYING) or stack.format not in format_rows():
+        return ()
+    row, where = format_rows()[stack.format], freed.market.offers.row(offer)
+    params = {
+        "format": stack.format,
+        "option": row["words"].split("|")[0],
+        "monthly_usd": float(total[offer, column]),
+        "saving_usd": best - float(total[offer, column]),
+        "quality": row["quality"],
+        "evidence": row["evidence"],
+        "source": row["source"],
+        "provider": where["provider"],
+        "instance_type": where["instance_type"],
+        "nodes": int(freed.sizing.servers[freed.fleet.machine_index[freed.market.offers.server_index[offer]], column]),
+    }
+    return (Reason("serve_quantise", params),)

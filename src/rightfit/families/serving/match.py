@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rightfit.messages import Message
-from rightfit.search.honours import Honours, by_task, leave_out
+from rightfit.search.request_checks import Honours, by_task, leave_out
 
 if TYPE_CHECKING:
     from rightfit.workload import Workload

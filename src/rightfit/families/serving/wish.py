@@ -4,24 +4,240 @@ taken."""
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
-from rightfit.facts.image_tokens import image_rule
+from rightfit.estimate.serving_extras import ServingExtras
+from rightfit.facts.image_tokens import ImageRule, image_rule
+from rightfit.facts.parameter_count import draft_head
 from rightfit.facts.records import TransformerArchitecture
-from rightfit.families.serving.extras import read_extras
-from rightfit.families.serving.seen import Seen, read_seen
 from rightfit.messages import Message
-from rightfit.search.notes import Notes
-from rightfit.search.own_model import note_own
-from rightfit.search.service.load import busiest_rate_per_s, mean_lengths, peak_of, read_load, trace_of
-from rightfit.search.service.wish import LATENCIES, Limits, ServingWish, start_notes, usual
+from rightfit.records import dataclass
+from rightfit.search.request_checks import Notes, note_own
+from rightfit.search.service.wish import (
+    LATENCY_LIMITS,
+    Limits,
+    ServingWish,
+    busiest_rate_per_s,
+    mean_lengths,
+    peak_of,
+    read_load,
+    start_notes,
+    trace_of,
+    usual,
+)
 
 if TYPE_CHECKING:
     from rightfit.workload import Workload
     from rightfit.workload.traces import Requests
+
+
+# ---- Shared prefixes, adapters and drafts of a workload as numbers, with the defaults that were taken.
+
+NGRAM = ("ngram", "n-gram", "prompt-lookup")
+VOCABULARY_SLACK = 0.01  # paddings of one tokenizer's table differ by less
+
+
+def read_extras(workload: Workload, model: TransformerArchitecture, *, input_tokens: int, notes: Notes) -> ServingExtras:
+    """What the workload has beside the model; raises what cannot be."""
+    usual = facts.coefficients("serving_planning")
+    rank = float(workload.adapter_rank or 0)
+    if workload.adapters and not rank:
+        rank = usual["adapter_rank"]
+        notes.take("adapter_rank", int(rank), "serve_adapter_rank")
+    draft, drafted, chance = _drafts(workload, model, notes)
+    is_part = (head := draft_head(workload.speculative or "")) is not None and head.keeps_experts
+    hits, kept_s = _found_again(workload, notes)
+    return ServingExtras(
+        shared_tokens=_shared(workload, input_tokens),
+        adapters=float(workload.adapters or 0),
+        adapter_rank=rank,
+        draft=draft,
+        draft_tokens=drafted,
+        draft_as_model=is_part,
+        acceptance=chance.mid,
+        acceptance_low=chance.low,
+        acceptance_high=chance.high,
+        hit_share=hits,
+        kv_tier=workload.kv_offload or "",
+        kept_s=kept_s,
+    )
+
+
+def _shared(workload: Workload, input_tokens: int) -> float:
+    """Tokens of the shared prefix; at least one token of each prompt is its own."""
+    if workload.cached_tokens is not None and workload.cached_tokens >= input_tokens:
+        raise ContradictionError(
+            Message("families.cached_tokens", cached=workload.cached_tokens, tokens=input_tokens, most=max(input_tokens - 1, 1)),
+            field="cached_tokens",
+        )
+    shared = float(workload.cached_tokens or 0) or float(round((workload.prefix_share or 0.0) * input_tokens))
+    return min(shared, max(input_tokens - 1.0, 0.0))
+
+
+def _found_again(workload: Workload, notes: Notes) -> tuple[float, float]:
+    """Share of a prompt that a cache beside the card's memory holds, and how long it is kept [s]."""
+    if not workload.kv_offload:
+        return 0.0, 0.0
+    usual = facts.coefficients("serving_planning")
+    for name in ("prefix_share", "cached_tokens"):
+        if getattr(workload, name):
+            raise ContradictionError(
+                Message("families.kv_offload_shared", option=name),
+                field="kv_offload",
+            )
+    if workload.cache_hits is None:
+        notes.take("cache_hits", usual["kv_hits"], "serve_cache_hits")
+    if workload.rate_per_s or not workload.users:
+        notes.take("kv_kept_s", usual["kv_kept_s"], "serve_kv_kept")
+    return workload.cache_hits or usual["kv_hits"], usual["kv_kept_s"]
+
+
+class Chance(NamedTuple):
+    """Probability that a drafted token is accepted, and its ends where it was assumed (0: it was given)."""
+
+    mid: float
+    low: float = 0.0
+    high: float = 0.0
+
+
+def _head(workload: Workload, model: TransformerArchitecture, notes: Notes) -> tuple[TransformerArchitecture, float, Chance] | None:
+    """A draft head; None where another draft is meant."""
+    head = draft_head(workload.speculative or "")
+    if head is None:
+        return None
+    if not head.suits(model):
+        raise ContradictionError(
+            Message("families.no_multi_token_layers", draft=workload.speculative, model=model.name),
+            field="speculative",
+        )
+    if not workload.draft_tokens:
+        notes.take("draft_tokens", head.draft_tokens, "serve_draft_tokens")
+    if not head.models:
+        notes.take("speculative", head.name, "serve_head_needed")
+    chance = Chance(workload.acceptance or 0.0)
+    if workload.acceptance is None:
+        chance = Chance(head.acceptance, head.acceptance_low, head.acceptance_high)
+        ends = {"low": head.acceptance_low, "high": head.acceptance_high}
+        notes.take("acceptance", head.acceptance, "serve_head_acceptance", source=head.source, **ends)
+    return head.of(model), float(workload.draft_tokens or head.draft_tokens), chance
+
+
+def _drafts(workload: Workload, model: TransformerArchitecture, notes: Notes) -> tuple[TransformerArchitecture | None, float, Chance]:
+    """The draft model or head (None: n-grams or no drafts), tokens drafted, and acceptance."""
+    if not workload.speculative:
+        return None, 0.0, Chance(0.0)
+    if head := _head(workload, model, notes):
+        return head
+    usual, is_ngram = facts.coefficients("serving_planning"), workload.speculative.strip().casefold() in NGRAM
+    draft = None if is_ngram else _draft_model(workload.speculative, model)
+    drafted = float(workload.draft_tokens or 0)
+    if not drafted:
+        drafted = usual["draft_tokens"]
+        notes.take("draft_tokens", int(drafted), "serve_draft_tokens")
+    if workload.acceptance is not None:
+        return draft, drafted, Chance(workload.acceptance)
+    if is_ngram:
+        raise ContradictionError(
+            Message("families.acceptance_unsaid"),
+            field="acceptance",
+        )
+    acceptance = usual["draft_acceptance"]
+    notes.take("acceptance", acceptance, "serve_acceptance")
+    return draft, drafted, Chance(acceptance, usual["draft_acceptance_low"], usual["draft_acceptance_high"])
+
+
+def _draft_model(name: str, model: TransformerArchitecture) -> TransformerArchitecture:
+    """The draft's architecture: smaller, and with the model's vocabulary."""
+    draft = facts.model(name, field="speculative")
+    if not isinstance(draft, TransformerArchitecture) or draft.kind not in ("decoder", "moe-decoder"):
+        raise ContradictionError(Message("families.draft_no_text", draft=name), field="speculative")
+    if draft.params_total >= model.params_total:
+        raise ContradictionError(Message("families.draft_too_large", draft=name, model=model.name), field="speculative")
+    if abs(draft.vocab_size - model.vocab_size) > VOCABULARY_SLACK * model.vocab_size:
+        raise ContradictionError(
+            Message("families.draft_vocabulary", draft=name, model=model.name, own=draft.vocab_size, other=model.vocab_size),
+            field="speculative",
+        )
+    return draft
+
+
+# ---- What a request holds beside text: images, frames of a video, a recording, as tokens of the prompt and work of the vision tower.
+
+OPTIONS = ("images", "image_size", "frames", "audio_length")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """`tokens` of a prompt that are no text; `images` that pass the tower, each of `patches`."""
+
+    tokens: int = 0
+    images: float = 0.0
+    patches: float = 0.0
+
+
+def read_seen(workload: Workload, model: TransformerArchitecture, notes: Notes) -> Seen:
+    """What the workload says of images and sound; raises what the model does not take."""
+    given = {name: getattr(workload, f"{name}_s" if name == "audio_length" else name) for name in OPTIONS}
+    given = {name: value for name, value in given.items() if value is not None}
+    if not given:
+        return Seen()
+    rule = image_rule(model)
+    for name in given:
+        _refuse(name, workload, rule)
+    assert rule is not None
+    for name in ("trace", "input_law"):
+        if getattr(workload, name):
+            _against_lengths(next(iter(given)), name.removesuffix("_law") + ("_tokens" if name == "input_law" else ""))
+    sound = _sound_tokens(workload, rule, notes)
+    if not {"images", "image_size", "frames"} & set(given):
+        return Seen(tokens=sound)
+    return _images(workload, rule, notes, sound)
+
+
+def _refuse(name: str, workload: Workload, rule: ImageRule | None) -> None:
+    if name == "audio_length":
+        if rule is None or not rule.audio_tokens_per_s:
+            raise ContradictionError(Message("families.hears_no_sound", model=workload.model), field=name)
+    elif rule is None or not rule.takes_images:
+        raise ContradictionError(
+            Message("families.sees_no_images", option=name, model=workload.model, other="Qwen/Qwen2.5-VL-7B-Instruct"),
+            field=name,
+        )
+
+
+def _against_lengths(name: str, other: str) -> None:
+    raise ContradictionError(Message("families.images_in_lengths", option=name, other=other), field=name)
+
+
+def _sound_tokens(workload: Workload, rule: ImageRule, notes: Notes) -> int:
+    if workload.audio_length_s is None:
+        return 0
+    tokens = math.ceil(workload.audio_length_s * rule.audio_tokens_per_s)
+    notes.take("audio_tokens", tokens, "audio_tokens", seconds=workload.audio_length_s, each=rule.audio_tokens_per_s, source=rule.source)
+    return tokens
+
+
+def _images(workload: Workload, rule: ImageRule, notes: Notes, sound: int) -> Seen:
+    side = float(usual()["image_side"])
+    height, width = sides_of(workload.image_size) if workload.image_size else (side, side)
+    if not workload.image_size:
+        notes.take("image_size", f"{side:.0f}x{side:.0f}", "serve_image_size")
+    one = rule.size_of(height, width)
+    count = float((workload.images or 0) + math.ceil((workload.frames or 0) / rule.frames_together)) or 1.0
+    tokens = math.ceil(count * one.tokens)
+    key = "image_tokens" if rule.is_known else "image_tokens_guessed"
+    notes.take("image_tokens", tokens, key, images=count, each=one.tokens, size=f"{height:.0f}x{width:.0f}", source=rule.source)
+    return Seen(tokens + sound, count, one.patches)
+
+
+def sides_of(text: str) -> tuple[float, float]:
+    """Height and width of "512" or "512x768" [pixels]."""
+    first, _, second = text.partition("x")
+    return float(first), float(second or first)
 
 
 def read_token_wish(workload: Workload) -> ServingWish:
@@ -172,7 +388,7 @@ def token_limits(workload: Workload, notes: Notes, *, prompt: int) -> Limits:
     """Latency limits: the user's, and of first token and later tokens the usual ones where nothing is said of them. Saying one does not
     drop the other; a limit of the whole request bounds the first token too. The longer the prompt, the longer its first token may take."""
     infinity = float("inf")
-    given: dict[str, float | None] = {name: getattr(workload, f"{name}_s") for name in LATENCIES}
+    given: dict[str, float | None] = {name: getattr(workload, f"{name}_s") for name in LATENCY_LIMITS}
     percentile = (workload.percentile or usual()["percentile"]) / 100.0
     if workload.task == "batch":
         return Limits(infinity, infinity, infinity, percentile)
@@ -185,5 +401,5 @@ def token_limits(workload: Workload, notes: Notes, *, prompt: int) -> Limits:
         notes.take("tpot", float(usual()["tpot_s"]), "serve_tpot")
     if workload.percentile is None:
         notes.take("percentile", float(usual()["percentile"]), "serve_percentile")
-    ttft, tpot, latency = (infinity if (said := given[name]) is None else said for name in LATENCIES)
+    ttft, tpot, latency = (infinity if (said := given[name]) is None else said for name in LATENCY_LIMITS)
     return Limits(ttft, tpot, latency, percentile)

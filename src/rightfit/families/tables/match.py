@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.errors import InputError, RightfitError, UnknownNameError
 from rightfit.facts import classical
 from rightfit.messages import Message
-from rightfit.search.honours import Honours, by_task
+from rightfit.search.request_checks import Honours, by_task
 
 if TYPE_CHECKING:
     from rightfit.workload import Workload

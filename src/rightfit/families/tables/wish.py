@@ -10,7 +10,7 @@ from rightfit.errors import ContradictionError, InputError, UnavailableError, Un
 from rightfit.estimate.classical import ClassicalTask, classical_task, gpu_support
 from rightfit.facts import classical
 from rightfit.facts.classical import ClassicalModel
-from rightfit.facts.word_tables import words_in
+from rightfit.facts.tables import words_in
 from rightfit.messages import Message
 from rightfit.physics.classical_work import Algorithm
 from rightfit.records import dataclass
@@ -24,7 +24,7 @@ from rightfit.search.classical_wish import (
     table_of,
     usual,
 )
-from rightfit.search.notes import Notes
+from rightfit.search.request_checks import Notes
 
 if TYPE_CHECKING:
     from rightfit.estimate.preparation import PreparationTask
@@ -186,7 +186,7 @@ def stored_word(workload: Workload) -> str:
 
 def operation_of(workload: Workload, notes: Notes) -> str:
     """The operation asked for, or the usual one for the model that the data are prepared for."""
-    from rightfit.facts.preparation import operations
+    from rightfit.facts.classical import operations
 
     known = ", ".join(sorted(operations()))
     if workload.operation:
@@ -201,7 +201,7 @@ def operation_of(workload: Workload, notes: Notes) -> str:
 def _known_operation(text: str) -> str:
     """Refuse an operation that nobody knows, with the nearest that are known."""
     from rightfit.estimate.preparation import preparation_task
-    from rightfit.facts.preparation import operations
+    from rightfit.facts.classical import operations
     from rightfit.workload.vocabulary import nearest_words
 
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import json
 import os
@@ -14,22 +15,115 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rightfit import facts
 from rightfit.errors import InputError
-from rightfit.facts.constants import constant_group
-from rightfit.measure.cards_named import card_named
-from rightfit.measure.memory_failures import failure_of
-from rightfit.measure.probing.counters import Machine
-from rightfit.measure.probing.counts import FOLDER_PREFIX, FOLDER_VARIABLE, Stepping, counted, leading
-from rightfit.measure.probing.joining import Planned, with_log, with_plan
-from rightfit.measure.probing.profile import profile_of
-from rightfit.measure.readers.item import figure
+from rightfit.facts.tables import constant_group
+from rightfit.measure.probing.counters import FOLDER_PREFIX, FOLDER_VARIABLE, Machine, Stepping, counted, leading
+from rightfit.measure.readers.item import Item, figure
+from rightfit.measure.readers.training_text import log_figures
 from rightfit.measure.record import Measured, Run, Source, own_version, sealed
-from rightfit.measure.steady import steady
+from rightfit.measure.signals import card_named, failure_of, steady
 from rightfit.messages import Message, system_problem
+from rightfit.records import dataclass
 from rightfit.units import GIB
+
+# ---- What PyTorch's profiler saw of a few steps: operators by kind (facts/data/profile_kinds.csv), and those that take most time alone.
+
+#: Operators that a record names.
+_MOST = 12
+OTHER = "other"
+
+
+@cache
+def _kinds() -> tuple[tuple[str, str], ...]:
+    return tuple((row["word"], row["kind"]) for row in facts.table("profile_kinds"))
+
+
+def kind_of(name: str) -> str:
+    """The kind of an operator or kernel by the first word of the table that its name holds."""
+    plain = name.casefold()
+    return next((kind for word, kind in _kinds() if word in plain), OTHER)
+
+
+def profile_of(tallies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Seconds a step by kind, and of the operators that take most; on the card where there is one, else on the host. Empty where nothing was profiled."""
+    tally = next((one for one in tallies if one.get("operators")), None)
+    if tally is None:
+        return {}
+    steps = max(int(tally["profiled"]), 1)
+    on_card = any(device > 0 for _, _, device, _, _ in tally["operators"])
+    rows = [(str(name), (device if on_card else host) / steps, int(calls)) for name, host, device, calls, _ in tally["operators"]]
+    rows = [row for row in rows if row[1] > 0 and not row[0].startswith("ProfilerStep")]
+    kinds: dict[str, float] = {}
+    for name, seconds, _ in rows:
+        kinds[kind_of(name)] = kinds.get(kind_of(name), 0.0) + seconds
+    largest = sorted(rows, key=lambda row: -row[1])[:_MOST]
+    return {
+        "steps": steps,
+        "where": "card" if on_card else "host",
+        "kinds_s": dict(sorted(kinds.items(), key=lambda pair: -pair[1])),
+        "operators": [{"name": name, "seconds": seconds, "calls": calls / steps} for name, seconds, calls in largest],
+    }
+
+
+# ---- A probed run together with what was meant to run and with the log that it wrote. What was seen goes before what was planned; what the user says before both.
+
+#: Columns that tell the card: a plan's are not taken over by a run on a machine that shows none, or another.
+_CARD = ("gpu", "n_gpus", "device", "n_devices")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What was meant to run, beside what is seen: set-up in columns of `rightfit predict`, server, and the wish."""
+
+    setup: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    server: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    workload: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def with_plan(run: Run, planned: Planned, given: Mapping[str, str]) -> Run:
+    """The run with set-up, server and wish of its plan, as far as they are those of the machine that it ran on."""
+    wanted, notes = dict(planned.setup), []
+    card, seen = wanted.get("gpu", ""), {**run.setup, **given}.get("gpu", "")
+    is_here = not card or card_named(card).casefold() == card_named(seen).casefold()
+    if not is_here:
+        wanted = {name: value for name, value in wanted.items() if name not in _CARD}
+        what = f"a card {seen!r} was" if seen else "no card was"
+        notes.append(
+            f"the plan is for {card}, {what} seen here: server and card of the plan are not taken over, and its figures are not compared"
+        )
+    notes += [
+        f"the plan says {name} {wanted[name]}, the run had {run.setup[name]}"
+        for name in ("micro_batch", "seq_len", "grad_accum")
+        if name in wanted and name in run.setup and wanted[name] != run.setup[name] and name not in given
+    ]
+    return run.model_copy(
+        update={
+            "setup": {**wanted, **run.setup, **given},
+            "server": dict(planned.server) if is_here else {},
+            "workload": dict(planned.workload),
+            "warnings": [*run.warnings, *notes],
+        }
+    )
+
+
+def with_log(run: Run, log: Path) -> Run:
+    """The run with the figures of the log that it wrote, where the same figure was not counted inside."""
+    if not log.is_file():
+        return run.model_copy(update={"warnings": [*run.warnings, f"--log: no file {log}"]})
+    figures, setup, tool = log_figures(Item(log, str(log)).text)
+    known = {item.metric for item in run.measured}
+    new = [item for item in figures if item.metric not in known]
+    if not figures:
+        return run.model_copy(update={"warnings": [*run.warnings, f"--log: no progress that is known in {log}"]})
+    kept = [text for text in run.warnings if not text.startswith("no steps were counted")] if new else run.warnings
+    definition = [item.model_copy(update={"definition": f"{item.definition} (log of {tool})"}) for item in new]
+    return run.model_copy(update={"measured": [*definition, *run.measured], "setup": {**setup, **run.setup}, "warnings": list(kept)})
+
 
 AGENT = Path(__file__).parent / "agent"
 _OF_PARTS = "a card is divided (MIG): memory is that of its parts, and use of the card is not defined on them (NVML)"

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rightfit.errors import FileInputError
-from rightfit.measure.cards_named import card_named
 from rightfit.measure.readers.item import Definitions, Item, Reader, figure, number, words
 from rightfit.measure.readers.trackers import mean_of
 from rightfit.measure.record import Measured, Run
+from rightfit.measure.signals import card_named
 from rightfit.messages import Message
 from rightfit.units import GIB
 

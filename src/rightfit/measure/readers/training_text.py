@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rightfit.errors import FileInputError, InputError
-from rightfit.measure.memory_failures import failure_of
 from rightfit.measure.readers.item import Definitions, Item, Reader, figure, number, words
 from rightfit.measure.record import Measured, Run, metrics
-from rightfit.measure.steady import steady
+from rightfit.measure.signals import failure_of, steady
 from rightfit.messages import Message
 from rightfit.units import GIB
 

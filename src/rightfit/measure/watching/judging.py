@@ -6,20 +6,79 @@ steady step time; while that has not settled, the plan's step time. Cut-offs are
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from rightfit.errors import FileInputError
 from rightfit.estimate.figures import SCORES, Figure
-from rightfit.facts.constants import constant_group
-from rightfit.measure.readers.item import figure
+from rightfit.facts.tables import constant_group
+from rightfit.measure.readers.item import figure, number
 from rightfit.measure.record import Measured, Run, Source, metrics
 from rightfit.measure.resizing import findings_of
-from rightfit.measure.steady import Steady, steady
-from rightfit.measure.watching.expected import Expected
-from rightfit.measure.watching.look import Look
+from rightfit.measure.signals import Steady, steady
+from rightfit.measure.watching.sources import Look
+from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 from rightfit.units import GIB, SECONDS_PER_HOUR
+
+# ---- What a plan says of a run that is followed: figures with their intervals, how much work, what an hour costs.
+
+_BOUNDS = ("mid", "low80", "high80", "low95", "high95")
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """`figures` by the names of an option's estimate, in base units; `steps` of the whole run; `startup_s` before the first; `usd_per_h` of all servers;
+    `capacity_bytes` of one card and `host_bytes` of one server."""
+
+    server: str = ""
+    is_service: bool = False
+    figures: Mapping[str, Figure] = dataclasses.field(default_factory=dict)
+    steps: float | None = None
+    startup_s: float = 0.0
+    usd_per_h: float | None = None
+    total_usd: Figure | None = None
+    capacity_bytes: float | None = None
+    host_bytes: float | None = None
+
+    def figure(self, name: str) -> Figure | None:
+        """A figure of the plan; None where it has none."""
+        return self.figures.get(name)
+
+
+def expected_of(document: Mapping[str, Any], rank: int) -> Expected:
+    """What option `rank` of a plan's document says. Raises FileInputError where there is none."""
+    options = [found for found in document.get("options") or [] if isinstance(found, Mapping)]
+    chosen = next((found for found in options if found.get("rank") == rank), None)
+    if chosen is None:
+        ranks = ", ".join(str(found.get("rank")) for found in options) or Message("measure.part_none")
+        raise FileInputError(at_place("--option", Message("measure.plan_lacks_option", number=rank, why=ranks)), field="option")
+    said, cost = chosen.get("facts") or {}, chosen.get("cost") or {}
+    figures = {name: figure for name, text in (chosen.get("estimate") or {}).items() if (figure := _figure(text)) is not None}
+    return Expected(
+        server=f"{chosen.get('nodes', 1)} x {chosen.get('provider', '')}/{chosen.get('instance_type', '')}",
+        is_service=document.get("workload", {}).get("task") == "serve",
+        figures=figures,
+        steps=number(said.get("steps")),
+        startup_s=number(said.get("startup_s")) or 0.0,
+        usd_per_h=number(cost.get("hourly_usd")),
+        total_usd=_figure(cost.get("total")),
+        capacity_bytes=number(said.get("capacity_bytes")) or number((chosen.get("accelerator") or {}).get("memory_bytes")) or None,
+        host_bytes=number(chosen.get("memory_bytes")),
+    )
+
+
+def _figure(text: Any) -> Figure | None:
+    values = [number(text.get(name)) for name in _BOUNDS] if isinstance(text, Mapping) else []
+    known = [value for value in values if value is not None]
+    if len(known) != len(_BOUNDS):
+        return None
+    mid, low80, high80, low95, high95 = known
+    return Figure(mid, low80, high80, low95, high95, str(text.get("source") or "formula"))
+
 
 _Z80, _Z95 = SCORES[3], SCORES[4]
 #: Figure of a look -> figure of the plan, and what one unit of the look is of the plan's.
@@ -261,3 +320,58 @@ def _share(figures: Mapping[str, float]) -> float:
 
 def _wasted(share: float, expected: Expected) -> dict[str, float]:
     return {"wasted_usd_per_h": share * expected.usd_per_h} if expected.usd_per_h and share > 0 else {}
+
+
+# ---- The state of a run for Prometheus: what was measured and what the plan said, under names of our own.
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+#: Every code of a finding that is a series of its own: 1 while it holds.
+CODES = (
+    *("step_s_above", "step_s_below", "host_memory_bytes_above", "card_memory_bytes_above", "ttft_p95_s_above", "tpot_s_above"),
+    *("stall", "no_steps", "leak", "card_memory_bytes_near", "host_memory_bytes_near", "idle_cards"),
+    *("rule_throttled", "rule_input", "rule_one_core", "rule_idle", "rule_cache", "rule_preempted", "rule_admission", "rule_errors"),
+)
+_NAMES = {"step_s": "step_seconds", "ttft_p95_s": "ttft_p95_seconds", "tpot_s": "tpot_seconds"}
+
+
+def exposition(state: State) -> str:
+    """The text of a page of metrics; what is not known has no line."""
+    return "".join(f"{line}\n" for line in _lines(state))
+
+
+def _lines(state: State) -> Iterator[str]:
+    yield from _gauge("rightfit_up", "1 while the run goes on", [("", float(state.look.is_alive))])
+    for item in state.compared:
+        name = f"rightfit_{_NAMES.get(item.name, item.name)}"
+        yield from _gauge(name, "measured, after warm-up", [("", item.value)])
+        yield from _planned(f"{name}_planned", item.planned)
+    yield from _one("rightfit_steps_done", "optimizer steps", state.look.step)
+    yield from _one("rightfit_steps_wanted", "optimizer steps of the whole run", state.look.whole or state.expected.steps)
+    yield from _one("rightfit_done_share", "share of the steps that are done", state.share)
+    yield from _one("rightfit_since_step_seconds", "time since the last step", state.look.since_step_s)
+    yield from _planned("rightfit_left_seconds", state.left_s)
+    yield from _one("rightfit_spent_usd", "rent since the start", state.spent_usd)
+    yield from _planned("rightfit_cost_usd", state.usd)
+    yield from _planned("rightfit_cost_usd_planned", state.expected.total_usd)
+    for name, value in sorted(state.look.figures.items()):
+        if name not in {item.name for item in state.compared}:
+            yield from _one(f"rightfit_{name}", "now", value)
+    held = {finding.code for finding in state.findings}
+    yield from _gauge("rightfit_finding", "1 while it holds", [(f'code="{code}"', float(code in held)) for code in CODES])
+
+
+def _one(name: str, text: str, value: float | None) -> Iterator[str]:
+    if value is not None:
+        yield from _gauge(name, text, [("", value)])
+
+
+def _planned(name: str, figure: Figure | None) -> Iterator[str]:
+    if figure is not None:
+        yield from _gauge(name, "with its 80 % and 95 % interval", [(f'bound="{bound}"', getattr(figure, bound)) for bound in _BOUNDS])
+
+
+def _gauge(name: str, text: str, values: list[tuple[str, float]]) -> Iterator[str]:
+    yield f"# HELP {name} {text}"
+    yield f"# TYPE {name} gauge"
+    for labels, value in values:
+        yield f"{name}{{{labels}}} {value!r}" if labels else f"{name} {value!r}"

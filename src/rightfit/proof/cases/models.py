@@ -12,10 +12,10 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.estimate.convert import model_columns
-from rightfit.facts.constants import constants
 from rightfit.facts.devices import half_card
 from rightfit.facts.records import Accelerator, TransformerArchitecture
-from rightfit.physics import parameters
+from rightfit.facts.tables import constants
+from rightfit.physics import transformer
 from rightfit.proof.cases.reader import RefusedRowError, number, word
 
 _DIMENSIONS = {
@@ -146,9 +146,9 @@ def _from_dimensions(name: str, kind: str, mlp: str, tied: str, given: dict[str,
 def _with_counts(arch: TransformerArchitecture, given: dict[str, float]) -> TransformerArchitecture:
     """Fill in the parameter counts: the row's where it states them, else by formula."""
     columns = model_columns([arch])
-    total = int(given.get("params_total", 0) or parameters.formula_parameters(columns)[0])
+    total = int(given.get("params_total", 0) or transformer.formula_parameters(columns)[0])
     inactive = float((1.0 - columns.experts_per_token / np.maximum(columns.num_experts, 1.0))[0]) if arch.num_experts else 0.0
-    idle = int(parameters.routed_expert_parameters(columns.replace(params_total=total))[0] * inactive)
+    idle = int(transformer.routed_expert_parameters(columns.replace(params_total=total))[0] * inactive)
     return dataclasses.replace(arch, params_total=total, params_active=int(given.get("params_active", 0)) or total - idle)
 
 

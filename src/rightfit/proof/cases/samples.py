@@ -16,20 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.forward_devices import ForwardDevice
-from rightfit.estimate.hardware import default_links
-from rightfit.estimate.model_work import ModelWork, TrainWish, usual_optimizer_bytes
-from rightfit.estimate.train_work import train_work
-from rightfit.estimate.vision_predict import DURATION_METRIC, FIT_METRICS, MEMORY_METRIC, VISION_METRICS, SamplesCases
-from rightfit.estimate.vision_training import KINDS, PRECISIONS, STACKS, STORED, TrainSetup, device_columns, work_columns
-from rightfit.facts import word_tables
-from rightfit.facts.constants import constant_group, constants
+from rightfit.estimate.convert import default_links
+from rightfit.estimate.pass_records import ForwardDevice, ModelWork, TrainWish, usual_optimizer_bytes
+from rightfit.estimate.sample_figures import DURATION_METRIC, FIT_METRICS, SAMPLE_MEMORY_METRIC, VISION_METRICS, SamplesCases
+from rightfit.estimate.sample_training import KINDS, PRECISIONS, STACKS, STORED, TrainSetup, device_columns, work_columns
+from rightfit.estimate.sample_work import train_work
+from rightfit.facts import tables
+from rightfit.facts.tables import constant_group, constants, meaning, meanings, shape
 from rightfit.facts.trained_networks import data_set_samples, data_set_seconds
 from rightfit.facts.trainers import sample_optimizer_bytes, sample_stack
-from rightfit.facts.word_tables import meaning, meanings, shape
 from rightfit.physics.columns import LinkColumns, MemoryCounter
-from rightfit.proof.cases.devices import forward_device
-from rightfit.proof.cases.reader import RefusedRowError, number, read_rows, word
+from rightfit.proof.cases.reader import RefusedRowError, forward_device, number, read_rows, word
 from rightfit.records import dataclass
 
 TABLE = "training"  # of words
@@ -38,7 +35,7 @@ _FIGURES = constants("training_work")
 
 def says(chosen: str, text: str) -> bool:
     """Whether a text holds a word of a list of training."""
-    return word_tables.says(TABLE, chosen, text)
+    return tables.says(TABLE, chosen, text)
 
 
 _VISION_TASKS = (
@@ -101,7 +98,7 @@ def _device(row: Mapping[str, str]) -> tuple[ForwardDevice, bool, tuple[str, ...
         if name and name.lower() not in ("not stated", "unknown") and (found := forward_device(name, memory)) is not None:
             taken = (f"{text} taken as {found.name}",) if name != text and len(alternatives) > 1 else ()
             return found, True, (*taken, *((found.assumption,) if found.assumption else ()))
-    if word(row, "metric") not in (MEMORY_METRIC, *FIT_METRICS):
+    if word(row, "metric") not in (SAMPLE_MEMORY_METRIC, *FIT_METRICS):
         raise RefusedRowError(f"device {text[:60]!r} is not known" if text else "the row names no device")
     known = forward_device(_STAND_IN)
     assert known is not None
@@ -191,7 +188,7 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
     stored = stored_of(text, flags) if adapters else "fp32"
     counter, counted = counter_of(flags, word(row, "counter"), stack)
     taken += [assumed] if assumed else []
-    if counted and word(row, "metric") == MEMORY_METRIC:
+    if counted and word(row, "metric") == SAMPLE_MEMORY_METRIC:
         taken.append(counted)
     num_gpus = number(row, "n_gpus") or (numbers.get("nodes", 1.0) * _SOCKETS if device.silicon == "cpu" else 1.0)
     batch = number(row, "batch_per_gpu")
@@ -498,7 +495,7 @@ def run_samples(row: Mapping[str, str], work: ModelWork, *, global_batch: float)
     benchmark = f"{word(row, 'dataset')} {word(row, 'framework')} {word(row, 'precision')}".lower()
     if "mlperf" in benchmark or "submitter" in benchmark:
         return benchmark_samples(model, global_batch=global_batch)
-    if word_tables.says(TABLE, "fine_tuned", f"{flags} {model} {word(row, 'task')}", ignore_case=True):
+    if tables.says(TABLE, "fine_tuned", f"{flags} {model} {word(row, 'task')}", ignore_case=True):
         return math.nan  # fine-tunes run as long as their author likes
     epochs = work.epochs or _USUAL_EPOCHS.get(work.modality, 0.0)
     return epochs * size if epochs and size else math.nan

@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.errors import AmbiguousNameError, RightfitError, UnknownNameError
-from rightfit.estimate.convert import device_columns, is_consumer, model_columns
-from rightfit.estimate.hardware import default_links, linked_devices
-from rightfit.estimate.serving_case import ServingCase, is_latent, serving_fields
-from rightfit.facts.constants import constants
+from rightfit.estimate.convert import default_links, device_columns, is_consumer, linked_devices, model_columns
+from rightfit.estimate.serving_steps import ServingCase, is_latent, serving_fields
 from rightfit.facts.engines import (
     EngineClass,
     cache_bytes,
+    device_count,
+    dies_of,
     engine_class,
     family_names,
+    find_device,
     format_names,
+    linked_name,
     on_card,
     on_device,
     version_number,
@@ -34,8 +36,7 @@ from rightfit.facts.engines import (
     worded_rows,
 )
 from rightfit.facts.records import Accelerator, TransformerArchitecture
-from rightfit.facts.serving_devices import device_count, dies_of, find_device, linked_name
-from rightfit.facts.word_tables import says, shape
+from rightfit.facts.tables import constants, says, shape
 from rightfit.messages import Message
 from rightfit.physics.columns import DeviceColumns, IntraKind, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Load, ServeColumns, ServingCounter

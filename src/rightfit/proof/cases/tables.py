@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.estimate.classical import ClassicalTask, TableCase, classical_task, gpu_support, job_columns
-from rightfit.estimate.classical_hardware import GpuFigures, Host, card_figures, gpu_columns, host_columns
-from rightfit.estimate.classical_rates import ClassicalKinds
-from rightfit.facts.classical_words import algorithm_named
-from rightfit.facts.constants import constant_group, constants
+from rightfit.estimate.classical_rates import ClassicalKinds, GpuFigures, Host, card_figures, gpu_columns, host_columns
+from rightfit.facts.classical import algorithm_named
 from rightfit.facts.machines import host_processor, older_card, unrented_card
-from rightfit.facts.word_tables import shape
+from rightfit.facts.tables import constant_group, constants, shape
 from rightfit.physics.classical import CpuColumns, GpuColumns
 from rightfit.physics.classical_work import Algorithm, JobColumns
 from rightfit.physics.columns import Array

@@ -17,14 +17,12 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.errors import InputError
-from rightfit.estimate.convert import device_columns, model_columns
-from rightfit.estimate.hardware import default_links, linked_devices
-from rightfit.estimate.setup import COUNTERS, RECOMPUTES, TrainingCase, setup_fields
+from rightfit.estimate.convert import default_links, device_columns, linked_devices, model_columns
+from rightfit.estimate.training_setup import COUNTERS, RECOMPUTES, TrainingCase, setup_fields
 from rightfit.facts import trainers
-from rightfit.facts.constants import constants
 from rightfit.facts.records import Accelerator, TransformerArchitecture
+from rightfit.facts.tables import constants, says, shape
 from rightfit.facts.trainers import Habits, StackRule
-from rightfit.facts.word_tables import says, shape
 from rightfit.messages import Message, either
 from rightfit.physics.columns import DeviceColumns, LinkColumns, Method, ModelColumns, Recompute, SetupColumns
 from rightfit.proof.cases.models import listed_name, read_accelerator, read_architecture

@@ -20,15 +20,12 @@ from rightfit.facts.api_prices import ApiPrice, api_prices
 from rightfit.physics import scaling
 from rightfit.records import dataclass
 from rightfit.search.answer import Option, Reason, Section
-from rightfit.search.service.autoscale import capacity_at_limits, cold_start_of, server_start_s
-from rightfit.search.service.disk import kept_of
-from rightfit.search.service.fleet import fleet_section
-from rightfit.search.service.found import ServingExploration
+from rightfit.search.service.found import ServingExploration, sharing_section
 from rightfit.search.service.options import ServingCost, ServingLayout
-from rightfit.search.service.slices import sharing_section
-from rightfit.search.service.stacks import format_rows
+from rightfit.search.service.scaling import capacity_at_limits, cold_start_of, fleet_section, server_start_s
+from rightfit.search.service.stacks import format_rows, kept_of
 from rightfit.search.service.wish import ServingWish, usual
-from rightfit.search.weight_files import num_parameters
+from rightfit.search.sources import num_parameters
 from rightfit.units import SECONDS_PER_MONTH
 
 Index = NDArray[np.intp]

@@ -7,21 +7,44 @@ which all latency limits hold is found without iteration.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.estimate.figures import normal_score
-from rightfit.estimate.serving import serving_columns, serving_rates
+from rightfit.estimate.serving import served_columns, serving_rates
 from rightfit.estimate.serving_extras import ServingExtras, cache_share, more_prompt_s, token_step_s
-from rightfit.physics import serving_memory
 from rightfit.physics.columns import Array
+from rightfit.physics.serving_columns import max_sequences
+from rightfit.recent import Recent, exact_key
 from rightfit.records import dataclass
-from rightfit.search.service.kept import Kept
 from rightfit.search.service.space import ServingSpace, stretched
 from rightfit.search.service.wish import Limits, ServingWish, usual
+
+# ---- What physics says of candidates of services, kept between questions: most next questions change the budget, the places or the load, and the times
+# of a step stay. The key is a digest of everything that is read, so that nothing can be forgotten in it.
+
+Value = TypeVar("Value")
+
+
+class Kept(Generic[Value]):
+    """The last results of a pure function, within a number of bytes. Safe between threads; callers must not write into a result."""
+
+    def __init__(self, most_bytes: int, *, size_of: Callable[[Value], int]) -> None:
+        self.known: Recent[bytes, Value] = Recent(most_bytes, size_of=size_of)
+
+    def of(self, compute: Callable[[], Value], *read: Any) -> Value:
+        """The result of `compute`, which reads `read` and nothing else."""
+        key = exact_key(*read)
+        found = self.known.get(key)
+        if found is None:
+            found = compute()
+            self.known.put(key, found)
+        return found
+
 
 Index = NDArray[np.intp]
 
@@ -122,7 +145,7 @@ def distinct_candidates(space: ServingSpace, usable: Index) -> tuple[Index, Inde
 
 def _times(space: ServingSpace) -> TokenTimes:
     rows, points = len(space), GRID.shape[0]
-    limit = serving_memory.max_sequences(
+    limit = max_sequences(
         space.model, space.serve, space.device, overhead_bytes=space.held_bytes, coefficients=facts.coefficients("operators")
     )
     limit = limit * cache_share(space.extras, space.model, space.serve)
@@ -131,7 +154,7 @@ def _times(space: ServingSpace) -> TokenTimes:
     index = np.repeat(np.arange(rows), points)
     serve = stretched(space.serve, rows).take(index).replace(batch=batch.ravel())
     device, links = space.device.take(index), space.links.take(index)
-    times = serving_columns(space.model, serve, device, links)
+    times = served_columns(space.model, serve, device, links)
     names = ("requests_per_s", "step_s", "prompt_s", "tpot_s", "ttft_s")
     rate, step, prompt, tpot, closed = (getattr(times, name).reshape(rows, points) for name in names)
     request = np.broadcast_to(serving_rates(serve, links).request_s, index.shape).reshape(rows, points)

@@ -2,35 +2,301 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from rightfit import facts
+from rightfit.facts.engine_releases import model_class, numbers, release_for
+from rightfit.facts.engines import published_format
+from rightfit.search.advice import BELOW, below_cause, below_of, headline_key
 from rightfit.search.answer import Assumption, Counts, Option, Reason, Section
-from rightfit.search.constraints import DEFAULT_PURCHASES, assumed_purchases
+from rightfit.search.bill import money_parts
+from rightfit.search.constraints import DEFAULT_PURCHASES, LATENCIES, assumed_purchases
 from rightfit.search.family import MOST_PARETO, Beside, Family, Given
 from rightfit.search.market import BillColumns, Volume
-from rightfit.search.money_parts import money_parts
-from rightfit.search.offers import Market
-from rightfit.search.priced import credit_section
+from rightfit.search.offers import Market, credit_section
+from rightfit.search.option_reasons import limits_met, price_doubts, stop_warnings
 from rightfit.search.rank import Ranking, Row
-from rightfit.search.service.autoscale import cold_start_content, load_sections
-from rightfit.search.service.batch import batch_volume, judged_batch
-from rightfit.search.service.fleet import solver
+from rightfit.search.refusals import least_changes
+from rightfit.search.servers import market_of_one
+from rightfit.search.service.batch import batch_volume, given_servers, judged_batch
 from rightfit.search.service.found import ServingExploration
-from rightfit.search.service.given import given_servers
-from rightfit.search.service.options import build_serving_options
-from rightfit.search.service.reasons import serving_advice, with_serving_reasons
+from rightfit.search.service.options import ServingCost, ServingLayout, build_serving_options
 from rightfit.search.service.refine import refined
+from rightfit.search.service.scaling import cold_start_content, load_sections, solver
 from rightfit.search.service.sizing import SERVING_PURCHASES, egress_gb, weights_gb
+from rightfit.search.service.stacks import SIXTEEN_BIT, format_rows
 from rightfit.search.service.wish import usual
-from rightfit.search.verdict import market_of_one
 from rightfit.units import GB
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.workload import Workload
+
+
+# ---- Why a serving option stands where it does, what to beware of, what would be cheaper, and why other offers were refused: codes with
+# numbers.
+#
+# WHY: serve_cheapest, serve_fastest, serve_balanced {monthly_usd, runner_up, runner_up_usd}; serve_fits {weights_bytes, cache_bytes,
+# requests, devices};
+#     serve_replicas {replicas, rate_per_s, utilisation}; serve_limit {metric, value_s, limit_s, percentile};
+#     serve_bottleneck, serve_bottleneck_request {term, share}; serve_release {engine, version, architecture, least}
+# WARNINGS: serve_single {n_plus_one_usd}, serve_one_replica {n_plus_one_usd, servers}; serve_across {servers, fabric};
+#     serve_quality {format, evidence}; serve_widened {format, wide, engine, accelerator}; serve_spot {}; serve_engine_uncalibrated {accelerator}
+# ADVICE: serve_n_plus_one {servers, monthly_usd}; serve_commit {purchase, monthly_usd, saving_usd, share};
+#     serve_quantise {format, monthly_usd, saving_usd, evidence}; serve_bound_* {limit_s, least_s, engine, ...}: a limit that no server keeps
+
+HEADLINES = {"cost": "serve_cheapest", "time": "serve_fastest", "balanced": "serve_balanced"}
+BATCH_HEADLINES = {"cost": "cheapest", "time": "fastest", "balanced": "balanced"}
+CALIBRATED = ("volta", "turing", "ampere-hbm", "ampere-gddr", "ada", "hopper", "blackwell-hbm", "blackwell-gddr", "cdna3", "cpu", "cpu-amx")
+
+
+def with_serving_reasons(exploration: ServingExploration, options: Sequence[Option]) -> tuple[Option, ...]:
+    """The options with `why` and `warnings`."""
+    return tuple(
+        dataclasses.replace(
+            option, why=_why(exploration, option, options), warnings=_warnings(option, published_format(exploration.wish.published_name))
+        )
+        for option in options
+    )
+
+
+def _why(exploration: ServingExploration, option: Option, options: Sequence[Option]) -> tuple[Reason, ...]:
+    assert isinstance(option.cost, ServingCost)
+    reasons = []
+    if option.rank == 1:
+        params: dict[str, Any] = {"monthly_usd": option.cost.total_usd}
+        params |= {"latency_s": option.estimate["latency_s"].mid} if "latency_s" in option.estimate else {}
+        if exploration.wish.is_batch:
+            params = {"total_usd": option.cost.total_usd, "total_time_s": option.estimate["total_time_s"].mid}
+        if len(options) > 1:
+            other = below_of(exploration, options) or options[1]
+            params |= {
+                "runner_up": f"{other.nodes} x {other.provider} {other.instance_type}",
+                "runner_up_usd": other.cost.total_usd,
+            }
+            if exploration.wish.is_batch:
+                params["runner_up_time_s"] = other.estimate["total_time_s"].mid
+        objective = exploration.wish.workload.objective
+        key = (BATCH_HEADLINES if exploration.wish.is_batch else HEADLINES)[objective]
+        below = below_of(exploration, options)
+        if below is not None:
+            reasons.append(Reason(key + BELOW, {**params, "below_cause": below_cause(option, below)}))
+        else:
+            reasons.append(Reason(headline_key(exploration, option, key), params))
+    if option.memory_terms.get("kv_cache"):
+        reasons.append(Reason("serve_fits" if option.accelerator.name else "serve_fits_cpu", _fit_params(option)))
+    reasons += _release_reasons(exploration, option)
+    if not exploration.wish.is_batch:
+        reasons.append(_load_reason(option))
+    else:
+        reasons += _deadline_reasons(exploration, option)
+    reasons += _limit_reasons(exploration, option)
+    if len(option.time_terms) > 1:
+        term = max(option.time_terms, key=lambda name: option.time_terms[name])
+        key = "serve_bottleneck" if exploration.wish.generates else "serve_bottleneck_request"
+        reasons.append(Reason(key, {"term": term, "share": option.time_terms[term] / sum(option.time_terms.values())}))
+    return tuple(reasons)
+
+
+PLANNED_RELEASE = {"vLLM": "0.11.0", "SGLang": "0.5.4"}
+"""The releases whose speed the tables of engines are of: a class that came later needs a later one, which is said."""
+
+
+def _release_reasons(exploration: ServingExploration, option: Option) -> list[Reason]:
+    """The release of the engine that a model of a newer class needs, and the one that its files start."""
+    engine, names = str(getattr(option.layout, "engine", "")), exploration.wish.class_names
+    known = model_class(*names) if engine in PLANNED_RELEASE and names else None
+    least = known.least.get(engine.casefold(), "") if known else ""
+    found = release_for(engine.casefold(), names, option.accelerator.name) if least else None
+    if known is None or found is None or numbers(least) <= numbers(PLANNED_RELEASE[engine]):
+        return []
+    return [
+        Reason(
+            "serve_release", {"engine": engine, "version": found.version, "architecture": known.architecture or names[0], "least": least}
+        )
+    ]
+
+
+def _deadline_reasons(exploration: ServingExploration, option: Option) -> list[Reason]:
+    """That a batch job is done in time, and for no more than it may cost."""
+    time, deadline_s = option.estimate["total_time_s"], exploration.wanted.deadline_s
+    met = [reason for reason in limits_met(exploration.wanted, option) if reason.key == "budget_met"]
+    if deadline_s is None or time.mid > deadline_s:
+        return met
+    return [
+        Reason("serve_deadline", {"total_time_s": time.mid, "probability": option.probability["deadline"], "deadline_s": deadline_s}),
+        *met,
+    ]
+
+
+def _load_reason(option: Option) -> Reason:
+    return Reason(
+        "serve_replicas",
+        {
+            "replicas": option.layout.data,
+            "rate": option.facts["rate_per_s"],
+            "share": option.facts["utilisation"],
+            "most": option.estimate["requests_per_s"].mid,
+        },
+    )
+
+
+def _fit_params(option: Option) -> dict[str, Any]:
+    return {
+        "weights_bytes": option.memory_terms["weights"],
+        "cache_bytes": option.memory_terms["kv_cache"],
+        "requests": option.facts["max_batch"],
+        "devices": option.layout.tensor * option.layout.pipeline * max(option.layout.expert, 1),
+    }
+
+
+def _limit_reasons(exploration: ServingExploration, option: Option) -> list[Reason]:
+    limits = exploration.wish.limits
+    return [
+        Reason(
+            "serve_limit",
+            {
+                "metric": name,
+                "value_s": option.estimate[f"{name}_s"].mid,
+                "limit_s": getattr(limits, f"{name}_s"),
+                "percentile": limits.percentile * 100.0,
+            },
+        )
+        for name in LATENCIES
+        if np.isfinite(getattr(limits, f"{name}_s")) and option.estimate[f"{name}_s"].mid <= getattr(limits, f"{name}_s")
+    ]
+
+
+def batch_warnings(option: Option) -> list[Reason]:
+    """Interruptions of a batch job, and the chance that it is late because of them."""
+    reasons, on_time = stop_warnings(option), option.probability["deadline"]
+    if on_time is not None and on_time < facts.coefficients("planning")["memory_tight_probability"]:
+        reasons.append(Reason("deadline_risk", {"probability": on_time, "deadline_s": option.facts["deadline_s"]}))
+    return reasons
+
+
+def _warnings(option: Option, published: str) -> tuple[Reason, ...]:
+    reasons = price_doubts(option)
+    known, layout = option.facts, option.layout
+    if isinstance(layout, ServingLayout) and published and layout.weight_format in SIXTEEN_BIT:
+        reasons.append(
+            Reason(
+                "serve_widened",
+                {"format": published, "wide": layout.weight_format, "engine": layout.engine, "accelerator": option.accelerator.name},
+            )
+        )
+    if isinstance(layout, ServingLayout) and _is_reduced(layout.weight_format, published):
+        row = format_rows()[layout.weight_format]
+        reasons.append(
+            Reason(
+                "serve_quality", {"format": row["name"], "quality": row["quality"], "evidence": row["evidence"], "source": row["source"]}
+            )
+        )
+    if isinstance(layout, ServingLayout) and layout.kv_format == "fp8":
+        row = next(row for row in facts.table("serving_features") if row["feature"] == "fp8-kv")
+        reasons.append(
+            Reason("serve_kv_quality", {"kv": "fp8", "quality": row["quality"], "evidence": row["evidence"], "source": row["source"]})
+        )
+    if option.placement["servers"] > 1:
+        reasons.append(Reason("serve_across", {name: option.placement[name] for name in ("servers", "fabric")}))
+    if "risk" in known:
+        reasons.extend(batch_warnings(option))
+    elif known["spot_high"] > 0:
+        reasons.append(Reason("serve_spot", {"monthly_low": known["spot_low"], "monthly_high": known["spot_high"]}))
+    few = 2.0 * (usual()["engine_processes"] + option.accelerator.count_per_node)
+    if "tpot_s" in option.estimate and option.accelerator.name and option.vcpus < few:
+        reasons.append(Reason("serve_few_vcpus", {"vcpus": option.vcpus, "needed": few}))
+    if not np.isfinite(option.memory_bytes):
+        reasons.append(Reason("host_memory_unknown", {"needed_bytes": option.estimate["host_memory_bytes"].mid}))
+    if known["family"] not in CALIBRATED:
+        reasons.append(Reason("uncalibrated", {"accelerator": option.accelerator.name}))
+    if known["family"] == "cpu" and "tpot_s" in option.estimate:
+        reasons.append(Reason("serve_cpu_rough", {}))
+    if known["equivalent_to"]:
+        reasons.append(Reason("hidden_chip", {"accelerator": option.accelerator.name, "equivalent": known["equivalent_to"]}))
+    if option.nodes <= known["servers_per_replica"] and "total_time_s" not in option.estimate:
+        single = {"n_plus_one_usd": known["n_plus_one_usd"]}
+        reasons.append(
+            Reason("serve_single", single) if option.nodes == 1 else Reason("serve_one_replica", {**single, "servers": option.nodes})
+        )
+    return tuple(reasons)
+
+
+def _is_reduced(name: str, published: str) -> bool:
+    return name not in SIXTEEN_BIT and name != published and name in format_rows()
+
+
+def serving_advice(exploration: ServingExploration, options: Sequence[Option]) -> tuple[Reason, ...]:
+    """What to do beside renting the first option, each with its effect in money."""
+    if not options:
+        return (*_bounds(exploration), *least_changes(exploration))
+    best = options[0]
+    if exploration.wish.is_batch:
+        return ()
+    return (*_redundancy(exploration, best), *_commitment(exploration, best))
+
+
+def _redundancy(exploration: ServingExploration, best: Option) -> list[Reason]:
+    more = best.nodes + int(best.facts["servers_per_replica"])
+    return [Reason("serve_n_plus_one", {"servers": more, "monthly_usd": best.facts["n_plus_one_usd"], "had": best.nodes})]
+
+
+def _commitment(exploration: ServingExploration, best: Option) -> list[Reason]:
+    """The best commitment of a year or less, and the best of all."""
+    assert isinstance(best.cost, ServingCost)
+    rent = best.cost.terms["servers_usd"]
+    reasons = []
+    for names in (("reserved-1y", "savings-plan-1y", "subscription-1y"), ("reserved-3y", "subscription-3y", "subscription-5y")):
+        prices = {name: best.cost.by_purchase[name] for name in names if name in best.cost.by_purchase}
+        name = min(prices, key=lambda key: prices[key], default="")
+        if name and prices[name] < rent and name != best.purchase:
+            reasons.append(Reason("serve_commit", {"purchase": name, "monthly_usd": prices[name], "saving_usd": rent - prices[name]}))
+    return reasons
+
+
+def _bounds(exploration: ServingExploration) -> list[Reason]:
+    """Which physical bound an impossible limit breaks: weights over bandwidth for TPOT, arithmetic of the prompt for TTFT."""
+    wish, space = exploration.wish, exploration.space
+    usable = np.flatnonzero(space.fits)
+    if not usable.shape[0]:
+        return []
+    out = []
+    for name in LATENCIES:
+        limit = getattr(wish.limits, f"{name}_s")
+        alone = getattr(exploration.capacity, f"alone_{name}_s")[usable]
+        if np.isfinite(limit) and alone.min() > limit:
+            out.append(_bound(exploration, name, int(usable[np.argmin(alone)]), limit_s=limit, least_s=float(alone.min())))
+    return out
+
+
+def _bound(exploration: ServingExploration, name: str, index: int, *, limit_s: float, least_s: float) -> Reason:
+    """A limit that no candidate keeps: of language models with the time that no software can beat on the fastest one's devices."""
+    space, machine = exploration.space, int(exploration.space.machine[index])
+    fastest = {"limit_s": limit_s, "least_s": least_s, "engine": space.stack[index].name}
+    if not exploration.wish.generates:
+        servers, first = exploration.market.offers.servers, int(exploration.fleet.first[machine])
+        where = {"provider": servers.provider[first], "instance_type": servers.instance_type[first], "nodes": int(space.nodes[index])}
+        return Reason("serve_bound_pass", {**fastest, **where})
+    devices = {"accelerator": exploration.fleet.accelerators[machine].name, "devices": int(space.tensor[index] * space.nodes[index])}
+    return Reason(f"serve_bound_{name}", {**fastest, "bound_s": _physical_bound(exploration, name, index), **devices})
+
+
+def _physical_bound(exploration: ServingExploration, name: str, index: int) -> float:
+    """The time [s] that no software can beat on these devices: reading the active weights once, or the prompt's arithmetic at peak."""
+    wish, space = exploration.wish, exploration.space
+    card = exploration.fleet.accelerators[int(space.machine[index])]
+    devices = float(space.tensor[index] * space.nodes[index])
+    active = float(getattr(wish.model, "params_active", 0) or getattr(wish.model, "params_total", 0))
+    width = float(np.broadcast_to(space.serve.linear_bytes, (len(space),))[index])
+    token_s = active * width / (card.memory_bandwidth * float(space.tensor[index]))
+    peak = max(card.bf16_flops, card.fp16_flops, card.fp8_flops, card.fp32_flops)
+    prompt_s = 2.0 * active * wish.input_tokens / (peak * devices)
+    return {"tpot": token_s, "ttft": prompt_s, "latency": prompt_s + max(wish.output_tokens - 1, 0) * token_s}[name]
+
 
 Ways = Callable[[ServingExploration, tuple[Option, ...], "Catalog"], Beside]
 Play = Callable[[ServingExploration, tuple[Option, ...], list[int]], tuple[Option, ...]]

@@ -11,31 +11,27 @@ import numpy as np
 from rightfit import facts
 from rightfit.catalog.offers import PURCHASES
 from rightfit.estimate.figures import Figure, probability_of
-from rightfit.estimate.serving import serving_columns
+from rightfit.estimate.serving import served_columns
 from rightfit.estimate.serving_extras import fixed_bytes
 from rightfit.facts.records import Accelerator
-from rightfit.physics import serving_memory
 from rightfit.physics.columns import Array
+from rightfit.physics.serving_columns import engine_workspace_bytes, kv_room_bytes, weights_bytes_per_device
 from rightfit.records import dataclass
 from rightfit.search.answer import Cost, Layout, Option, OptionAccelerator
 from rightfit.search.bill import cost_of
+from rightfit.search.family import offer_doubts, offered, spot_facts
 from rightfit.search.market import Bill
-from rightfit.search.offered import offer_doubts, offered, spot_facts
 from rightfit.search.option_facts import BatchFacts, ScoringFacts, ServiceFacts
 from rightfit.search.rank import Row, price_facts
-from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row
-from rightfit.search.service.disk import disk_bytes, kept_of
-from rightfit.search.service.figures import doubts_of, service_figure
-from rightfit.search.service.fit import WEIGHT_BYTES, fit_figure
+from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row, with_one_start
 from rightfit.search.service.found import ServingExploration
 from rightfit.search.service.grid import ReplicaGrid, at_load, pass_grid, token_grid
-from rightfit.search.service.host_need import host_need_bytes
 from rightfit.search.service.refine import queue_values
-from rightfit.search.service.sizing import share_of_load
+from rightfit.search.service.sizing import host_need_bytes, share_of_load
 from rightfit.search.service.space import CPU_FAMILY, ServingSpace
+from rightfit.search.service.stacks import WEIGHT_BYTES, disk_bytes, doubts_of, fit_figure, kept_of, service_figure
 from rightfit.search.service.wish import usual
-from rightfit.search.start import with_one_start
-from rightfit.search.weight_files import num_parameters
+from rightfit.search.sources import num_parameters
 
 PERCENTILES = (0.5, 0.95, 0.99)
 METRICS = {"ttft_s": "ttft_ms", "tpot_s": "tpot_ms", "latency_s": "latency_ms"}
@@ -137,7 +133,7 @@ def _evaluate(exploration: ServingExploration, rows: Sequence[Row]) -> _Details:
         weights = np.minimum(num_parameters(wish.model) * _weight_bytes(space), space.needed_bytes)
         memory = {"weights": weights, "workspace": space.needed_bytes - weights}
         return _Details(candidate, replicas, servers, values, memory, _pass_terms(exploration, pass_s), batch, total_s, startup_s)
-    times = serving_columns(space.model, space.serve.replace(batch=batch), space.device, space.links)
+    times = served_columns(space.model, space.serve.replace(batch=batch), space.device, space.links)
     return _Details(candidate, replicas, servers, values, _memory_terms(space), times.decode_terms, batch, total_s, startup_s)
 
 
@@ -166,10 +162,10 @@ def _memory_terms(space: Any) -> dict[str, Array]:
     """What one accelerator holds [bytes]: engines reserve the whole cache at start."""
     model, serve = space.model, space.serve
     shape = (len(space),)
-    weights = serving_memory.weights_bytes_per_device(model, serve)
+    weights = weights_bytes_per_device(model, serve)
     context = space.held_bytes
-    room = serving_memory.kv_room_bytes(model, serve, space.device, overhead_bytes=context, coefficients=facts.coefficients("operators"))
-    workspace = serving_memory.engine_workspace_bytes(model, serve, coefficients=facts.coefficients("operators"))
+    room = kv_room_bytes(model, serve, space.device, overhead_bytes=context, coefficients=facts.coefficients("operators"))
+    workspace = engine_workspace_bytes(model, serve, coefficients=facts.coefficients("operators"))
     extras = fixed_bytes(space.extras, model, serve)
     terms = {"weights": weights, "kv_cache": room, "workspace": workspace, "context": context - extras}
     terms |= {"extras": extras} if space.extras else {}

@@ -10,23 +10,51 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.physics.columns import Array
+from rightfit.search.answer import Assumption, Reason
 from rightfit.search.constraints import LATENCIES, OWNED, Failures, Wanted, add_limits, filter_failures, read_wanted
-from rightfit.search.criteria import Judged
-from rightfit.search.limits import add_host_cpus, add_most_nodes, add_quota
+from rightfit.search.criteria import Judged, add_fabric, add_host_cpus, add_most_nodes, add_quota
 from rightfit.search.market import address_usd, balancer_usd
 from rightfit.search.offers import Market, known_host_bytes
-from rightfit.search.placement import add_fabric
-from rightfit.search.service.disk import kept_of, weights_bytes
+from rightfit.search.risk import surety_of_month
 from rightfit.search.service.found import ServingBill, ServingExploration, Sizing
-from rightfit.search.service.grid import Capacity, ReplicaGrid, at_load
-from rightfit.search.service.host_need import host_need_bytes, least_vcpus
+from rightfit.search.service.grid import Capacity, ReplicaGrid, at_load, capacity
 from rightfit.search.service.space import CPU_FAMILY, ServingFleet, ServingSpace
-from rightfit.search.service.wish import ServingWish, usual
-from rightfit.search.surety import surety_of_month
+from rightfit.search.service.stacks import kept_of, weights_bytes
+from rightfit.search.service.wish import LATENCY_LIMITS, ServingWish, usual
+from rightfit.search.sources import num_parameters
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.workload import Workload
+
+
+# ---- What a server with accelerators needs beside them for a service: RAM and processors of its engine's processes.
+
+_OTHER_BITS = 16.0
+_BITS = {"fp32": 32.0}
+
+
+def host_need_bytes(wish: ServingWish, fleet: ServingFleet) -> Array:
+    """Host RAM [bytes] that a server of each machine class needs (classes,): the engine's processes, and weights on their way to the cards.
+
+    Engines of language models read one file after another, each process its own; other models are read whole, in the arithmetic that runs,
+    and then moved (from_pretrained, torch.load). Classes without accelerators hold the model in RAM: their need is that of the estimate.
+    """
+    known = usual()
+    cards = fleet.gpus_per_node.astype(np.float64)
+    if wish.generates:
+        staged = cards * min(weights_bytes(wish), float(known["host_file_bytes"]))
+    else:
+        bits = [_BITS.get(stacks[0].format if stacks else "", _OTHER_BITS) for stacks in fleet.stacks]
+        staged = num_parameters(wish.model) * np.array(bits) / 8.0
+    return np.asarray(known["host_bytes_per_server"] + cards * known["host_bytes_per_process"] + staged)
+
+
+def least_vcpus(wish: ServingWish, accelerators: Array) -> Array:
+    """Hardware threads that the processes of an engine need at least; `accelerators` of one server, 0 of those without, which need none."""
+    apart = float(usual()["engine_processes"]) if wish.generates else float(facts.coefficients("planning")["job_processes"])
+    return np.where(accelerators > 0, apart + accelerators, 0.0)
+
 
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -262,3 +290,30 @@ def class_facts(
         np.minimum.at(least, group, np.where(space.fits, getattr(able, f"alone_{name}_s"), np.inf))
         out[f"{name}_s"] = least.reshape(shape)
     return out
+
+
+# ---- Usual limits that no server keeps give way: a service never fails on a default that its user did not say.
+
+
+def widened(wish: ServingWish, space: ServingSpace, grid: ReplicaGrid) -> ServingWish:
+    """The wish with each latency limit that was assumed, and that no candidate keeps even for a request alone, at `wide_limit` times the
+    time of the fastest."""
+    assumed = [
+        name for name in LATENCY_LIMITS if getattr(wish.workload, f"{name}_s") is None and np.isfinite(getattr(wish.limits, f"{name}_s"))
+    ]
+    usable = np.flatnonzero(space.fits)
+    if not assumed or not usable.shape[0]:
+        return wish
+    alone = capacity(grid, wish.limits)
+    for name in assumed:
+        limit, least = getattr(wish.limits, f"{name}_s"), float(getattr(alone, f"alone_{name}_s")[usable].min())
+        if np.isfinite(least) and least > limit:
+            wish = _with_limit(wish, name, usual_s=limit, limit_s=float(usual()["wide_limit"]) * least)
+    return wish
+
+
+def _with_limit(wish: ServingWish, name: str, *, usual_s: float, limit_s: float) -> ServingWish:
+    told = Assumption(name, limit_s, Reason("assumed_serve_latency_wide", {"value": limit_s, "usual_s": usual_s}))
+    others = tuple(one for one in wish.assumptions if one.field != name)
+    changed: dict[str, float] = {f"{name}_s": limit_s}
+    return dataclasses.replace(wish, limits=dataclasses.replace(wish.limits, **changed), assumptions=(*others, told))

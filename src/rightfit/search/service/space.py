@@ -17,17 +17,16 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.estimate.convert import device_columns, model_columns
 from rightfit.estimate.serving import overhead_bytes
-from rightfit.estimate.serving_case import ServingCase, is_latent, serving_fields
 from rightfit.estimate.serving_extras import ServingExtras, fixed_bytes
+from rightfit.estimate.serving_steps import ServingCase, is_latent, serving_fields
 from rightfit.facts import devices
 from rightfit.facts.engines import cache_bytes, engine_class, on_device, version_number, weight_formats
 from rightfit.facts.records import Accelerator, TransformerArchitecture
-from rightfit.physics import serving_memory
+from rightfit.physics import serving_columns
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Load, ServeColumns
 from rightfit.records import dataclass
-from rightfit.search.service.fit import safe_bytes
-from rightfit.search.service.stacks import ServingStack, StackWish, has_feature, stacks_of
+from rightfit.search.service.stacks import ServingStack, StackWish, has_feature, safe_bytes, stacks_of
 from rightfit.search.training.machines import MachineClasses, chips, linked, links_of, part_of_card
 
 if TYPE_CHECKING:
@@ -280,7 +279,7 @@ def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingWish, rows:
     links = links_of(servers, fleet.first.tolist()).take(machine)
     needed, usable = memory_need(model, serve, device)
     needed = needed + fixed_bytes(wish.extras, model, serve)
-    safe = safe_bytes(serving_memory.weights_bytes_per_device(model, serve), needed, wish)
+    safe = safe_bytes(serving_columns.weights_bytes_per_device(model, serve), needed, wish)
     candidates, parts = (machine, tensor, nodes, stacks), (model, serve, device, links)
     return ServingSpace(*candidates, *parts, safe <= usable, needed, safe, usable, device_code, stack_code, wish.extras)
 
@@ -288,10 +287,10 @@ def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingWish, rows:
 def memory_need(model: ModelColumns, serve: ServeColumns, device: DeviceColumns) -> tuple[Array, Array]:
     """Bytes that one device needs for the weights and one request, and what the engine may take of it."""
     overhead = overhead_bytes(serve)
-    one = serving_memory.kv_bytes_per_device(model, serve, tokens=serve.input_tokens + serve.output_tokens)
-    workspace = serving_memory.engine_workspace_bytes(model, serve, coefficients=facts.coefficients("operators"))
-    taken = serving_memory.weights_bytes_per_device(model, serve) + workspace + overhead
-    usable = serving_memory.usable_bytes(serve, device, taken_bytes=taken)
+    one = serving_columns.kv_bytes_per_device(model, serve, tokens=serve.input_tokens + serve.output_tokens)
+    workspace = serving_columns.engine_workspace_bytes(model, serve, coefficients=facts.coefficients("operators"))
+    taken = serving_columns.weights_bytes_per_device(model, serve) + workspace + overhead
+    usable = serving_columns.usable_bytes(serve, device, taken_bytes=taken)
     shape = np.broadcast_shapes(taken.shape, one.shape, usable.shape)
     return np.broadcast_to(taken + one, shape), np.broadcast_to(usable, shape)
 

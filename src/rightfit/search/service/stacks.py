@@ -7,14 +7,28 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rightfit import facts
+from rightfit.catalog.offers import PURCHASE_CODES, OfferTable, ServerTable
 from rightfit.errors import ContradictionError, UnknownNameError
+from rightfit.estimate.convert import model_columns
+from rightfit.estimate.figures import Figure, serving_interval
+from rightfit.estimate.serving_extras import kept_bytes
 from rightfit.facts.engine_releases import READ, ModelClass, goes_with, has_class, model_class, release_for, starts_on
 from rightfit.facts.engines import published_format, stacks_named
-from rightfit.facts.records import Accelerator
+from rightfit.facts.machines import ProcessorKind, processor_kind, processor_record
+from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.messages import Message
+from rightfit.physics import serving_columns
+from rightfit.physics.columns import Array
 from rightfit.records import dataclass
+from rightfit.search.constraints import Wanted, filter_failures
+from rightfit.search.service.wish import ServingWish, usual
+from rightfit.search.sources import num_parameters, published_bytes
 from rightfit.workload.vocabulary import nearest_words
 
 SIXTEEN_BIT = ("bf16", "fp16", "gguf-f16")
@@ -263,3 +277,138 @@ def pair_problem(name: str, lacks: str, wish: StackWish) -> Message:
     if lacks == "specifications":
         return Message("search.pair_specifications", card=name)
     return Message("search.pair_none", formats=", ".join(wish.formats[:3]), card=name)
+
+
+# ---- Servers without accelerators as replicas: their cheapest offers, and the processor of each as a device.
+
+Index = NDArray[np.intp]
+_SKIPPED = ("burstable", "gpu")
+
+
+def cheapest_cpu_offers(table: OfferTable, candidates: NDArray[np.bool_], filters: Wanted) -> Index:
+    """One offer for each CPU server: the cheapest that no filter refuses."""
+    purchases = [PURCHASE_CODES[name] for name in filters.purchases]
+    rows = np.flatnonzero(candidates & np.isin(table.purchase_index, purchases))
+    part = table.take(rows)
+    refused = np.zeros(rows.shape[0], dtype=np.bool_)
+    for name, mask in filter_failures(part, dataclasses.replace(filters, gpus=())).items():
+        refused |= mask if name != "purchase" else False
+    kept = rows[~refused]
+    order = kept[np.argsort(table.price_usd_per_h[kept], kind="stable")]
+    _, first = np.unique(table.server_index[order], return_index=True)
+    return order[first]
+
+
+@dataclass(frozen=True, slots=True)
+class PassMachine:
+    """One class of machines: the card or CPU as the facts name it, its family, how many replicas a server holds, and of a CPU server the kind of processor."""
+
+    device: str
+    family: str
+    per_node: int
+    memory_bytes: float
+    card: Accelerator
+    processor: ProcessorKind | None = None
+
+
+def cpu_machine(servers: ServerTable, server: int) -> PassMachine | None:
+    """A CPU server as a machine of one replica; its number of cores stands in `num_sms`."""
+    if servers.category[server] in _SKIPPED or not servers.vcpus[server] >= 2 or servers.vcpus[server] > 192:
+        return None
+    arm = servers.arch[server].startswith("arm")
+    cores = max(1, int(servers.vcpus[server] * (1.0 if arm else usual()["cpu_physical_share"])))
+    memory = float(servers.memory_bytes[server])
+    prefix = servers.instance_type[server].partition(".")[0]
+    return _machine(f"CPU {servers.cpu_model[server]} {prefix}.", cores, 0.0 if math.isnan(memory) else memory)
+
+
+@functools.lru_cache(maxsize=8192)
+def _machine(text: str, cores: int, memory_bytes: float) -> PassMachine:
+    """Kept, because four thousand servers are a few hundred machines."""
+    kind = processor_kind(text)
+    card = processor_record(kind, cores=cores, memory_bytes=memory_bytes)
+    return PassMachine(text, "cpu-amx" if kind.has_matrix_units else "cpu", 1, memory_bytes, card, kind)
+
+
+# ---- What one server of a service or a batch job keeps on disk: weight files as they were published, a draft and adapters beside them.
+#
+# The bill rents volumes by it, and the plan carries it (`estimate.disk_bytes`), so that the files that start a server make the disk large
+# enough.
+
+
+def weights_bytes(wish: ServingWish) -> float:
+    """Everything that is fetched before the first request [bytes]: the model, a draft, adapters."""
+    extras, model = wish.extras, wish.model
+    found = published_bytes(model)
+    if extras.draft is not None:
+        found += published_bytes(extras.draft)
+    if extras.adapters and isinstance(model, TransformerArchitecture):
+        found += extras.adapters * float(serving_columns.adapter_bytes(model_columns([model]), rank=np.full(1, extras.adapter_rank))[0])
+    return found
+
+
+def kept_of(wish: ServingWish) -> float:
+    """What caches of prompts take that are kept for later requests, on all servers together [bytes]."""
+    if not wish.extras.hit_share:
+        return 0.0
+    return kept_bytes(wish.extras, wish.model, input_tokens=wish.input_tokens, rate_per_s=wish.rate_per_s, users=wish.users)
+
+
+def disk_bytes(wish: ServingWish, run_format: str) -> float:
+    """What a server keeps [bytes], with weights in the format that runs where its file is the larger, and a batch job's progress."""
+    known = format_rows().get(run_format) if wish.generates else None
+    as_run = num_parameters(wish.model) * float(known["bits"]) / 8.0 if known else 0.0
+    more = max(0.0, as_run - published_bytes(wish.model))
+    return weights_bytes(wish) + more + (float(usual()["batch_progress_bytes"]) if wish.is_batch else 0.0)
+
+
+# ---- Figures of services with their intervals: as sure as predictions of such models are.
+
+TABLE = "table"
+
+
+def doubts_of(wish: ServingWish) -> float:
+    """Inputs of a wish that are not known but typical: the model's shape; how often drafts are accepted or prompts found again."""
+    guessed = wish.extras.acceptance_low > 0 or (wish.extras.hit_share > 0 and wish.workload.cache_hits is None)
+    return float(getattr(wish.model, "certainty", "exact") == "typical") + float(guessed)
+
+
+def service_figure(metric: str, value: float, *, doubts: float, modality: str = "") -> Figure:
+    """One figure by the name of its metric; `modality` of a model of one pass."""
+    if modality == TABLE:
+        return _table_figure(metric, value, doubts=doubts)
+    return serving_interval(metric, np.array([value]), doubts=np.array([doubts]), modality=modality).row(0)
+
+
+def _table_figure(metric: str, value: float, *, doubts: float) -> Figure:
+    """A figure of a service of a classical model: as sure as predictions of such models on machines of other people."""
+    from rightfit.estimate.figures import classical_interval
+
+    known = "peak_ram_gib" if metric == "peak_mem_gib" else "predict_time_s"
+    return classical_interval(known, np.array([value]), doubts=np.array([doubts]), gpu=False).row(0)
+
+
+# ---- How surely a replica fits: engines fill a card with their cache by design, so that what must fit is the weights, what is beside them, and one request.
+#
+# Weights are counted; what is beside them (workspace, context, one request) is as unsure as measured peaks are.
+
+#: Bytes of a parameter of a model of one pass by its format; two where it is not named.
+WEIGHT_BYTES = {"fp32": 4.0, "int8": 1.0}
+
+
+def spread_of(wish: ServingWish) -> Figure:
+    """The interval of a measured peak, as factors on its middle."""
+    return service_figure("peak_mem_gib", 1.0, doubts=doubts_of(wish), modality="" if wish.generates else wish.modality)
+
+
+def safe_bytes(weights: Array, needed: Array, wish: ServingWish) -> Array:
+    """What replicas need at most, with nine in ten: weights and what is beside them at the upper 80 % end [bytes], shapes as given."""
+    held = np.minimum(weights, needed)
+    return np.asarray(held + (needed - held) * spread_of(wish).high80)
+
+
+def fit_figure(weights: float, needed: float, wish: ServingWish) -> Figure:
+    """What one replica needs [bytes], with its interval."""
+    held, spread = min(weights, needed), spread_of(wish)
+    ends = {name: held + (needed - held) * getattr(spread, name) for name in ("low80", "high80", "low95", "high95")}
+    return Figure(needed, **ends, source=spread.source)

@@ -29,10 +29,9 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, Recompute, SetupColumns
 from rightfit.records import dataclass
-from rightfit.search.factor import combine, distinct, distinct_rows
-from rightfit.search.training.machines import Machines, collapse
+from rightfit.search.rank import combine, distinct, distinct_rows
+from rightfit.search.training.machines import KEPT, Machines, Piece, Timed, collapse
 from rightfit.search.training.space import SetupTable, Sharding, Space
-from rightfit.search.training.timed import KEPT, Piece, Timed
 
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]

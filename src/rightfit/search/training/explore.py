@@ -2,23 +2,167 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.estimate.data_path import DataLoad, DataPath, data_path
-from rightfit.physics.columns import Array, SetupColumns
-from rightfit.search.constraints import Feasibility, Wanted, judge
-from rightfit.search.factor import distinct_rows
-from rightfit.search.hosts import hosts_of
+from rightfit.estimate.figures import FigureColumns
+from rightfit.estimate.training import MemoryColumns, StepColumns
+from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, SetupColumns
+from rightfit.records import dataclass
+from rightfit.search.answer import Layout
+from rightfit.search.constraints import Failures, Feasibility, Wanted, judge
 from rightfit.search.market import Bill, Staged, Volume, bill
-from rightfit.search.offers import Market, known_host_bytes
+from rightfit.search.offers import Market, hosts_of, known_host_bytes
+from rightfit.search.option_facts import WorkFacts
+from rightfit.search.rank import Row, distinct_rows
+from rightfit.search.risk import Risk, Spread, surety_of_job
 from rightfit.search.sources import moved_usd
-from rightfit.search.surety import Spread, surety_of_job
-from rightfit.search.training.evaluate import Best, search_setups
-from rightfit.search.training.found import Craft, Exploration, TrainingEngine
-from rightfit.search.training.machines import Fleet
-from rightfit.search.training.space import NODE_COUNTS, Space, build_space
+from rightfit.search.training.evaluate import Best, Physics, memory_of, search_setups, work_steps
+from rightfit.search.training.machines import Fleet, Machines
+from rightfit.search.training.space import NODE_COUNTS, SetupTable, Sharding, Space, SpaceLimits, build_space
 from rightfit.search.training.wish import TrainingWish
+
+if TYPE_CHECKING:
+    from rightfit.catalog.offers import ServerTable
+    from rightfit.workload import Workload
+
+
+# ---- All that one search for a training job found, and what the two families of training tell it: how a job of theirs is bounded, prepared,
+# loaded,
+# evaluated and told.
+
+
+class TrainingEngine(Physics, Protocol):
+    """The physics of one job: what evaluates every candidate, and what a few chosen rows are told in full by."""
+
+    def volume(self, wish: Any, base: SetupColumns) -> Volume:
+        """Bytes kept and moved by the whole job."""
+        ...
+
+    def details(self, setup: SetupColumns, device: DeviceColumns, links: LinkColumns) -> tuple[MemoryColumns, StepColumns]:
+        """Memory and step of a few rows, term by term."""
+        ...
+
+    def phases(self, setup: SetupColumns) -> dict[str, Array]:
+        """What the card must hold at each moment that is told apart [bytes]."""
+        ...
+
+    def time_spread(self, setup: SetupColumns, device: DeviceColumns) -> Spread:
+        """How far the time of each row may lie above the predicted one."""
+        ...
+
+    def uncalibrated(self, device: DeviceColumns) -> NDArray[Any]:
+        """Accelerators of families that no time was calibrated on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """Everything evaluated on a few rows, one array row each. `stored_bytes`: peak memory if no activation were recomputed; `waiting_s`: of
+    a step
+    for data. `risks`: what stops do to a run that may well be stopped, whose time and deadline then come from there."""
+
+    setups: SetupTable
+    columns: SetupColumns
+    memory: MemoryColumns
+    step: StepColumns
+    figures: dict[str, FigureColumns]
+    fit_probability: Array
+    deadline_probability: Array
+    uncalibrated: NDArray[np.bool_]
+    stored_bytes: Array
+    waiting_s: Array
+    risks: tuple[Risk | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Craft:
+    """One family of training.
+
+    read: a wish from a workload. limits: bounds of the space of set-ups. fleet: machine classes of servers. base: what every set-up has in
+    common. engine: the physics of a job, which
+    refuses what fits nowhere. load: the data of a run. evaluate: chosen rows in full. layout, facts: a layout and the facts of an option in
+    the family's
+    words. unit_cost: the key of Cost that a run is priced by, and how many millions of them it has.
+    """
+
+    read: Callable[[Workload], TrainingWish]
+    limits: Callable[[Any, tuple[int, ...]], SpaceLimits]
+    fleet: Callable[[ServerTable, Any], Fleet]
+    base: Callable[[Any, Machines], SetupColumns]
+    engine: Callable[[Any, Machines], TrainingEngine]
+    load: Callable[[Any, Volume], DataLoad]
+    evaluate: Callable[[Exploration, Sequence[Row], int | None], Details]
+    layout: Callable[[Exploration, Details, int, Layout], Layout]
+    facts: Callable[[Any], WorkFacts]
+    unit_cost: Callable[[TrainingWish], tuple[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """All that one search found. Rows of `bill` and `failures` are offers, columns the node counts of `space`."""
+
+    wish: TrainingWish
+    wanted: Wanted
+    market: Market
+    fleet: Fleet
+    space: Space
+    base: SetupColumns
+    engine: TrainingEngine
+    craft: Craft
+    best: Best
+    bill: Bill
+    failures: Failures
+    feasible: Feasibility
+    bits: NDArray[np.int32]
+    volume: Volume
+    path: DataPath
+
+    @property
+    def workload(self) -> Workload:
+        """The wish as the user gave it."""
+        return self.wish.workload
+
+    def nodes(self, cell: tuple[int, int]) -> int:
+        """Servers of an (offer, column)."""
+        return self.space.limits.node_counts[cell[1]]
+
+    def num_servers(self, offer: NDArray[np.intp], column: NDArray[np.intp]) -> Array:
+        """Servers of many rows (offer, column)."""
+        return self.node_counts[column]
+
+    def together(self, cell: tuple[int, int]) -> int:
+        """All servers of a run work as one."""
+        return self.nodes(cell)
+
+    def last_resort(self, offer: NDArray[np.intp], column: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which of many rows (offer, column) keep optimizer state or weights in host memory."""
+        server = self.market.offers.server_index[offer]
+        tier = self.best.tier_of(known_host_bytes(self.market.offers.servers))[server]
+        setup = self.best.setup[self.fleet.machine_index[server], column, tier]
+        return np.asarray((setup >= 0) & (self.space.setups.sharding[setup] >= Sharding.OFFLOAD_OPTIMIZER))
+
+    def missing(self, server: int) -> str:
+        """What a server lacks to run the job at all."""
+        return self.fleet.missing[server]
+
+    @property
+    def node_counts(self) -> Array:
+        """Node counts of the columns."""
+        return np.array(self.space.limits.node_counts, dtype=np.float64)
+
+    def setup_of(self, offer: int, node: int) -> int:
+        """The setup row that an offer would run with, -1 where none fits."""
+        server = int(self.market.offers.server_index[offer])
+        machine = int(self.fleet.machine_index[server])
+        tier = int(self.best.tier_of(known_host_bytes(self.market.offers.servers)[[server]])[0])
+        return int(self.best.setup[machine, node, tier]) if machine >= 0 and tier >= 0 else -1
+
 
 Index = NDArray[np.intp]
 
@@ -122,4 +266,42 @@ def by_server(best: Best, fleet: Fleet, host_memory: Array) -> tuple[Array, Feas
         capacity_bytes=np.where(able, best.capacity_bytes[machine], np.nan),
         least_host_bytes=best.least_host_bytes[machine],
         host_bytes=host_memory,
+    )
+
+
+# ---- Where no set-up fits a server: what the one that needs least memory would take, as if it did.
+
+
+def with_least_memory(exploration: Exploration) -> Exploration:
+    """Where no setup fits: the search as if the one that needs least memory did, to say how much that is and how long it would take."""
+    space, machines = exploration.space, exploration.fleet.machines
+    need = memory_of(space.setups, exploration.base, machines, exploration.engine)
+    if not space.setups.num_rows:
+        return exploration
+    over = np.maximum(
+        need.safe_bytes[0], exploration.best.capacity_bytes[0]
+    )  # what fits the accelerators is equally good: then the host decides
+    chosen = int(np.lexsort((np.arange(space.setups.num_rows), need.host_bytes, over))[0])
+    setup = space.setups.take(np.array([chosen]))
+    _, step = exploration.engine.details(setup.columns(exploration.base), machines.device.take(np.zeros(1, dtype=np.intp)), machines.links)
+    run_s = step.step_s[:1] * work_steps(setup, tokens=exploration.wish.amount.tokens, seq_len=exploration.wish.seq_len)
+    best = dataclasses.replace(
+        exploration.best,
+        run_s=np.full_like(exploration.best.run_s, run_s[0]),
+        setup=np.full_like(exploration.best.setup, chosen),
+        tiers=np.array([np.inf]),
+    )
+    best = dataclasses.replace(best, run_s=best.run_s[:, :, :1], setup=best.setup[:, :, :1], tiers=np.zeros(1))
+    times, _ = by_server(best, exploration.fleet, exploration.market.offers.servers.memory_bytes)
+    node_counts = space.limits.node_counts
+    path = path_of(
+        exploration.craft.load(exploration.wish, exploration.volume),
+        exploration.market,
+        times,
+        needed_memory_bytes=np.full((1, 1), np.inf),
+        node_counts=node_counts,
+    )
+    moved = moved_usd(exploration.wanted.source, exploration.market.offers, exploration.volume)
+    return dataclasses.replace(
+        exploration, best=best, path=path, bill=price(exploration.market, exploration.volume, path, moved=moved, node_counts=node_counts)
     )

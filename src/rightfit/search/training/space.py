@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from rightfit.physics.columns import Method, Recompute, SetupColumns
 from rightfit.records import dataclass
-from rightfit.search.factor import distinct_rows, ragged_arange
-from rightfit.search.software import ADAPTER_METHODS
+from rightfit.search.criteria import ADAPTER_METHODS
+from rightfit.search.rank import distinct_rows, ragged_arange
 
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]

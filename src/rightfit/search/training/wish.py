@@ -11,11 +11,11 @@ from rightfit.messages import Message
 from rightfit.physics.columns import Method
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption
-from rightfit.search.notes import Notes
+from rightfit.search.request_checks import Notes
 from rightfit.workload.vocabulary import nearest_words
 
 if TYPE_CHECKING:
-    from rightfit.facts.tuning import TuningMethod
+    from rightfit.facts.trainers import TuningMethod
     from rightfit.workload import Workload
 
 

@@ -14,11 +14,11 @@ from typing import Any
 
 from rightfit import facts
 from rightfit.errors import InputError
-from rightfit.facts import word_tables
+from rightfit.facts import tables
 from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.units import normalize
-from rightfit.workload.ask import grammar, names, words
+from rightfit.workload.ask import grammar
 from rightfit.workload.options import read_wish
 
 LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
@@ -48,16 +48,16 @@ class Understood:
     @property
     def weighty(self) -> tuple[str, ...]:
         """Of the words that no option holds those that would change the answer: a law, a period, a promise, how many of something."""
-        return tuple(piece for piece in self.unused if words.WEIGHTY.search(piece) or _is_demand(piece))
+        return tuple(piece for piece in self.unused if grammar.WEIGHTY.search(piece) or _is_demand(piece))
 
     @property
     def own_machine(self) -> str:
         """The machine that somebody has ("I have two RTX 3090 at home"), as --have takes it; empty where none is told."""
         gpu = next((reading.value for reading in self.readings if reading.option == "gpu"), "")
-        if not gpu or not words.OWNING.search(self.sentence):
+        if not gpu or not grammar.OWNING.search(self.sentence):
             return ""
         count = next((piece.split()[0] for piece in self.unused if piece.endswith(f"({gpu})") and piece[0].isdigit()), "1")
-        place = next((name for name, spelled in words.OWN_PLACES.items() if spelled.search(self.sentence)), "")
+        place = next((name for name, spelled in grammar.OWN_PLACES.items() if spelled.search(self.sentence)), "")
         return f"{int(''.join(char for char in count if char.isdigit()))}x{gpu}" + (f"@{place}" if place else "")
 
     @property
@@ -123,7 +123,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
 
 def _refuse_unplanned(text: str) -> None:
     """Methods that no plan knows are refused: without their word the sentence would be another wish."""
-    for name, pattern in words.UNPLANNED.items():
+    for name, pattern in grammar.UNPLANNED.items():
         match = pattern.search(text)
         if match and not _NEGATION.search(text[: match.start()]):
             raise InputError(
@@ -134,7 +134,7 @@ def _refuse_unplanned(text: str) -> None:
 
 def _with_digits(text: str) -> str:
     """English number words as digits, and "2w条" as 2 万, so that one grammar reads all."""
-    text = word_tables.shape(grammar.TABLE, r"(?<=\d)\s?[wW](?=\s*{counted_after_w})").sub("万", text)
+    text = tables.shape(grammar.TABLE, r"(?<=\d)\s?[wW](?=\s*{counted_after_w})").sub("万", text)
     digits = grammar.NUMBER_WORDS.sub(lambda match: grammar.ENGLISH_NUMBERS[match[0].casefold()], text)
     return re.sub(r"(?<![\w.])(\d{1,2}) hundred(?![a-z])", r"\g<1>00", digits, flags=re.IGNORECASE)
 
@@ -158,7 +158,7 @@ def _read_described(sentence: _Sentence) -> None:
     for match in grammar.DESCRIBED.finditer(sentence.text):
         between = match["between"].casefold().split()
         value = grammar.data_of(f"{match['amount']} {match['unit']}")
-        if not words.NO_ADJECTIVES & set(between) and not names.model_match(match["between"]) and _is_taken("data", value):
+        if not grammar.NO_ADJECTIVES & set(between) and not grammar.model_match(match["between"]) and _is_taken("data", value):
             sentence.take(match.start(), match.end(), "data", value)
             return
 
@@ -172,7 +172,7 @@ def _is_taken(option: str, value: str) -> bool:
 
 
 def _read_hub_id(sentence: _Sentence) -> None:
-    for found in (*names.HUB_ID.finditer(sentence.text), *names.PATH.finditer(sentence.text)):
+    for found in (*grammar.HUB_ID.finditer(sentence.text), *grammar.PATH.finditer(sentence.text)):
         is_unit = grammar.shape("{rate_not_id}/{rate_period}s?").fullmatch(found[0])
         if is_unit or sentence.has("model"):
             continue
@@ -202,7 +202,7 @@ def _memory_sizes(sentence: _Sentence) -> list[str]:
 
 def _read_gpus(sentence: _Sentence, unused: list[str]) -> None:
     """Accelerators by name. How many is for the plan to say, so a count is reported as not used; a name after "no" is too."""
-    for start, end, name in reversed(names.gpu_matches(sentence.text)):
+    for start, end, name in reversed(grammar.gpu_matches(sentence.text)):
         before = sentence.text[:start]
         if negated := _NEGATION.search(before):
             unused.append(sentence.blank(negated.start(), end))
@@ -219,7 +219,7 @@ def _read_gpus(sentence: _Sentence, unused: list[str]) -> None:
 
 def _read_table_names(sentence: _Sentence) -> None:
     """Data sets by name, before amounts are read: "CIFAR-10" holds a number."""
-    if found := names.dataset_match(sentence.text):
+    if found := grammar.dataset_match(sentence.text):
         start, end, name = found
         if _is_taken("data", name):
             sentence.take(start, end, "data", name)
@@ -245,18 +245,18 @@ def _read_words(sentence: _Sentence) -> None:
     """Words for a choice. Purchase modes may be several; of the others the first that fits is taken, the most particular being listed
     first."""
     for option, choices, several in (
-        ("purchase", words.PURCHASES, True),
-        ("method", words.TUNING_METHODS, False),
-        ("update", words.UPDATES, False),
-        ("method", words.METHODS, False),
-        ("optimizer", words.OPTIMIZERS, False),
-        ("sharding", words.SHARDINGS, False),
-        ("framework", words.FRAMEWORKS, False),
-        ("quantization", words.QUANTIZATIONS, False),
-        ("precision", words.PRECISIONS, False),
-        ("objective", words.OBJECTIVES, False),
-        ("max_nodes", words.MAX_NODES, False),
-        ("residency", words.RESIDENCIES, False),
+        ("purchase", grammar.PURCHASES, True),
+        ("method", grammar.TUNING_METHODS, False),
+        ("update", grammar.UPDATES, False),
+        ("method", grammar.METHODS, False),
+        ("optimizer", grammar.OPTIMIZERS, False),
+        ("sharding", grammar.SHARDINGS, False),
+        ("framework", grammar.FRAMEWORKS, False),
+        ("quantization", grammar.QUANTIZATIONS, False),
+        ("precision", grammar.PRECISIONS, False),
+        ("objective", grammar.OBJECTIVES, False),
+        ("max_nodes", grammar.MAX_NODES, False),
+        ("residency", grammar.RESIDENCIES, False),
     ):
         _read_choice(sentence, option, choices, several=several)
 
@@ -266,7 +266,7 @@ def _read_choice(sentence: _Sentence, option: str, choices: Mapping[str, re.Patt
         return  # only beside a method that learns from preferences or rewards
     if option == "method" and sentence.has("method"):
         return
-    if choices is words.TUNING_METHODS:
+    if choices is grammar.TUNING_METHODS:
         _read_tuning(sentence)
         return
     for value, pattern in choices.items():
@@ -280,7 +280,7 @@ def _read_choice(sentence: _Sentence, option: str, choices: Mapping[str, re.Patt
 def _read_tuning(sentence: _Sentence) -> None:
     """A method that learns from preferences or rewards: the first that is named, an abbreviation before the words for its kind. The other
     words for it have then been used."""
-    named = [*words.TUNING_METHODS.items(), *words.TUNING_KINDS.items()]
+    named = [*grammar.TUNING_METHODS.items(), *grammar.TUNING_KINDS.items()]
     for value, pattern in named:
         match = pattern.search(sentence.text)
         if match and not _NEGATION.search(sentence.text[: match.start()]):
@@ -294,18 +294,18 @@ def _read_tuning(sentence: _Sentence) -> None:
 
 def _read_places(sentence: _Sentence) -> None:
     """Clouds, regions, countries, cities."""
-    for match in words.REGION.finditer(sentence.text):
+    for match in grammar.REGION.finditer(sentence.text):
         sentence.take(match.start(), match.end(), "region", match[0])
-    for match in list(words.CLOUD.finditer(sentence.text)):
+    for match in list(grammar.CLOUD.finditer(sentence.text)):
         key = re.sub(r"[\s-]+", " ", match[0].casefold())
-        sentence.take(match.start(), match.end(), "cloud", words.CLOUD_NAMES.get(key) or words.CLOUD_NAMES[key.replace(" ", "")])
-    for match in list(words.CITY.finditer(sentence.text)):
+        sentence.take(match.start(), match.end(), "cloud", grammar.CLOUD_NAMES.get(key) or grammar.CLOUD_NAMES[key.replace(" ", "")])
+    for match in list(grammar.CITY.finditer(sentence.text)):
         sentence.take(match.start(), match.end(), "region", match[0])
-    for match in list(words.COUNTRY.finditer(sentence.text)):
+    for match in list(grammar.COUNTRY.finditer(sentence.text)):
         key = re.sub(r"[\s-]+", " ", match[0].casefold())
-        sentence.take(match.start(), match.end(), "country", words.COUNTRY_NAMES.get(key) or words.COUNTRY_NAMES[match[0]])
-    for match in list(words.COUNTRY_CODE.finditer(sentence.text)):
-        sentence.take(match.start(), match.end(), "country", words.COUNTRY_CODES[match["code"]])
+        sentence.take(match.start(), match.end(), "country", grammar.COUNTRY_NAMES.get(key) or grammar.COUNTRY_NAMES[match[0]])
+    for match in list(grammar.COUNTRY_CODE.finditer(sentence.text)):
+        sentence.take(match.start(), match.end(), "country", grammar.COUNTRY_CODES[match["code"]])
 
 
 _REWARD_MODEL = grammar.shape(r"{reward_model_head}\s*")
@@ -315,8 +315,8 @@ def _read_reward_model(sentence: _Sentence) -> None:
     """The model after "reward model": it rewards the answers of another one, which is trained."""
     for head in _REWARD_MODEL.finditer(sentence.text):
         before = sentence.text[: head.end()]
-        found = names.model_match(sentence.text[head.end() :])
-        if found and found[0] == 0 and names.model_match(before):
+        found = grammar.model_match(sentence.text[head.end() :])
+        if found and found[0] == 0 and grammar.model_match(before):
             sentence.take(head.start(), len(before) + found[1], "reward_model", found[2])
             return
 
@@ -325,12 +325,12 @@ def _read_model(sentence: _Sentence) -> None:
     """The model: by name, by its Chinese name, or by a bare size."""
     if sentence.has("model"):
         return
-    found = names.chinese_model(sentence.text) or names.model_match(sentence.text)
+    found = grammar.chinese_model(sentence.text) or grammar.model_match(sentence.text)
     if found:
         start, end, name = found
         sentence.take(start, end, "model", name)
         return
-    if match := names.BARE_SIZE.search(sentence.text):
+    if match := grammar.BARE_SIZE.search(sentence.text):
         sentence.take(match.start(), match.end(), "model", _size_of(match))
 
 
@@ -368,7 +368,7 @@ def _infer(sentence: _Sentence, text: str) -> list[Reading]:
 
 def _operation(text: str) -> str:
     """What is to be done with the data: the first operation of the table whose words the sentence holds; "" where none does."""
-    chinese = word_tables.meaning(words.TABLE, "operation_zh", text)
+    chinese = tables.meaning(grammar.WORDS_TABLE, "operation_zh", text)
     if chinese:
         return chinese
     rows = facts.table("preparation_operations")
@@ -387,7 +387,7 @@ def _as_qlora(reading: Reading) -> Reading:
 def _task(sentence: _Sentence, text: str) -> str:
     """The task that the words and figures mean; "" when nothing tells."""
     read = " ".join(reading.words for reading in sentence.readings if reading.option in ("method", "model"))
-    first = {task: match.start() for task, pattern in words.STRONG.items() if (match := pattern.search(text))}
+    first = {task: match.start() for task, pattern in grammar.STRONG.items() if (match := pattern.search(text))}
     if sentence.has("method"):
         return "finetune"
     serves = any(sentence.has(option) for option in ("rate", "users", "ttft", "tpot", "latency"))
@@ -395,7 +395,7 @@ def _task(sentence: _Sentence, text: str) -> str:
         return "serve"
     if first:
         return min(first, key=lambda task: (_PREFERENCE.index(task) if task == "finetune" else 1, first[task]))
-    for task, pattern in words.TASKS.items():
+    for task, pattern in grammar.TASKS.items():
         if pattern.search(f"{text} {read}"):
             return task
     if any(sentence.has(option) for option in ("epochs", "global_batch", "optimizer", "sharding")):
@@ -408,7 +408,7 @@ _PREFERENCE = ("finetune", "train", "batch", "serve", "prepare")
 
 def _task_words(text: str, task: str) -> Iterable[tuple[int, int]]:
     """Places of words that name tasks: they have been used."""
-    for pattern in words.TASKS.values():
+    for pattern in grammar.TASKS.values():
         for match in pattern.finditer(text):
             yield match.start(), match.end()
 
@@ -416,22 +416,22 @@ def _task_words(text: str, task: str) -> Iterable[tuple[int, int]]:
 def _is_demand(piece: str) -> bool:
     """Whether a piece counts something: so many of a thing, or so many tokens in a time."""
     counted = grammar.COUNTED.fullmatch(piece)
-    return bool(counted and counted["thing"].casefold() not in words.FILLERS) or bool(_TOKEN_RATE.fullmatch(piece))
+    return bool(counted and counted["thing"].casefold() not in grammar.FILLERS) or bool(_TOKEN_RATE.fullmatch(piece))
 
 
 def _left_over(text: str) -> list[str]:
     """Pieces that nothing has read and that are more than filler; a number with the word that it counts."""
     pieces = []
     for counted in list(grammar.COUNTED.finditer(text)):
-        if counted["thing"].casefold() not in words.FILLERS:
+        if counted["thing"].casefold() not in grammar.FILLERS:
             pieces.append(counted[0])
             text = text[: counted.start()] + BLANK * len(counted[0]) + text[counted.end() :]
     for piece in re.split(rf"[{BLANK}\s,.;:!?()\"'，。；：！？（）、“”/]+", text):
         if piece.isascii():
-            if len(piece) > 1 and piece.casefold() not in words.FILLERS and not piece.isdigit():
+            if len(piece) > 1 and piece.casefold() not in grammar.FILLERS and not piece.isdigit():
                 pieces.append(piece)
         else:
-            rest = words.FILLERS_ZH.sub("", piece)
+            rest = grammar.FILLERS_ZH.sub("", piece)
             if len(rest) > 1:
                 pieces.append(rest)
     return list(dict.fromkeys(pieces))

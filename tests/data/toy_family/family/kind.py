@@ -15,17 +15,15 @@ from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search.advice import cheaper_spot, relaxed
 from rightfit.search.answer import Counts, Layout, Option, Reason, Section
-from rightfit.search.bill import cost_of
+from rightfit.search.bill import cost_of, money_parts
 from rightfit.search.constraints import Failures, Feasibility, Wanted, assumed_purchases, judge, read_wanted
-from rightfit.search.family import Beside, Family, Given
-from rightfit.search.grounds import headline, price_warnings
+from rightfit.search.family import Beside, Family, Given, accelerator_of, offer_facts, offered
 from rightfit.search.market import Bill, Volume, bill
-from rightfit.search.money_parts import money_parts
-from rightfit.search.offered import accelerator_of, offer_facts, offered
 from rightfit.search.offers import Market, known_host_bytes, whole_market
+from rightfit.search.option_reasons import headline, price_warnings
 from rightfit.search.rank import Row, cheapest_row
 from rightfit.search.refusals import least_changes
-from rightfit.search.surety import Spread, surety_of_job
+from rightfit.search.risk import Spread, surety_of_job
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightfit.search.honours import Honours, by_task
+from rightfit.search.request_checks import Honours, by_task
 
 if TYPE_CHECKING:
     from rightfit.workload import Workload

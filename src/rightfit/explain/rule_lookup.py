@@ -1,0 +1,360 @@
+"""The rules of thumb held against a plan: gathers our figures from search and the catalog, and judges every rule that speaks about the
+workload."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import math
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rightfit.catalog.offers import PURCHASE_CODES, OfferFilter, OfferTable
+from rightfit.explain import quantities as q
+from rightfit.explain.rule_measures import Measures, measures
+from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of
+from rightfit.explain.trials import SetupOutcome, need_on_one_card, outcome_of, saving_fractions
+from rightfit.messages import Lang
+from rightfit.records import dataclass
+from rightfit.search.answer import Option, Plan
+from rightfit.units import HOURS_PER_MONTH
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+    from rightfit.catalog.verdicts import CheckResult
+
+
+FAST_LINKS = frozenset({"nvlink", "nvswitch", "xgmi", "ici", "neuronlink", "roce"})
+
+
+def check_rules(plan: Plan, *, option: Option | None = None, catalog: Catalog | None = None, with_setups: bool = False) -> list[RuleCheck]:
+    """Every rule of thumb that speaks about this plan's workload, judged by the figures of its best option (or of `option`).
+
+    `with_setups` also evaluates the rules that name a model on named servers (a search each). An empty list where nothing is feasible.
+    """
+    chosen = option or plan.best
+    if chosen is None:
+        return []
+    outcomes = (lambda rule: setup_outcomes(rule, catalog=catalog)) if with_setups else None
+    return check_measures(measures_of(chosen, plan.workload, catalog=catalog), outcomes=outcomes)
+
+
+def setup_outcomes(rule: RuleOfThumb, *, catalog: Catalog | None = None) -> tuple[SetupOutcome, ...]:
+    """The servers that a rule names, each evaluated with the rule's own workload."""
+    servers = (*rule.servers, rule.smaller) if rule.smaller else rule.servers
+    return tuple(outcome_of(rule.setup, server, catalog=catalog) for server in servers)
+
+
+def measures_of(option: Option, workload: Any, *, catalog: Catalog | None = None) -> Measures:
+    """Our own figures for one option: of the model from facts, of prices and links from the catalog, of the bare need from search."""
+    from rightfit import facts
+    from rightfit.search.offers import open_priced
+
+    market = catalog or open_priced()
+    row = market.server_rows.get((option.provider, option.instance_type))
+    return measures(
+        option,
+        workload,
+        params=float(getattr(facts.model(workload.model), "params_total", math.nan)),
+        savings=saving_fractions(market, provider=option.provider, instance_type=option.instance_type, region=option.region),
+        has_nvlink=row is not None and market.servers().gpu_interconnect[row] in FAST_LINKS,
+        need_bytes=need_on_one_card(workload, catalog=market),
+    )
+
+
+# ---- What the five posts say about cost, as figures of the whole market with a verdict.
+
+_DATA = Path(__file__).with_name("data")
+
+_MOST = 0.5  # a statement about the market holds where it holds for at least half of it
+_WORTH_SAYING = 0.1  # a choice that costs a tenth more than the least is a bad one
+_MODEL = "llama-3-8b"
+_CARD, _NUM_CARDS = "A100-SXM-80GB", 8
+_COMMITMENTS = ("reserved-1y", "savings-plan-1y", "subscription-1m", "subscription-1y")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement of a post, our figure for the market, and whether it holds."""
+
+    id: str
+    verdict: Verdict
+    figures: Mapping[str, float]
+    texts: Mapping[str, str]
+
+    @property
+    def entry(self) -> Mapping[str, Any]:
+        """Its words."""
+        entry: Mapping[str, Any] = statements()[self.id]
+        return entry
+
+    def reason(self, lang: Lang) -> str:
+        """Our figures in one sentence."""
+        shown = {name: _shown(name, value, lang) for name, value in self.figures.items()}
+        text: str = self.entry["told"][lang].format(**{**shown, **self.texts})
+        return text
+
+
+def _shown(name: str, value: float, lang: Lang) -> str:
+    if name in ("server", "least"):
+        return q.money_text(value)
+    if name in ("count", "over") or (name == "hours" and value > 1):
+        return q.plain(value)
+    return q.percent_text(value)
+
+
+@cache
+def statements() -> Mapping[str, Any]:
+    """Every statement by id."""
+    return tomllib.loads((_DATA / "statements.toml").read_text(encoding="utf-8"))
+
+
+def judge_statement(name: str, catalog: Catalog) -> Statement:
+    """A statement held against the market."""
+    verdict, figures, texts = _JUDGES[name](catalog)
+    return Statement(name, verdict, figures, texts)
+
+
+_Judged = tuple[Verdict, dict[str, float], dict[str, str]]
+
+
+def price_ratios(table: OfferTable, modes: tuple[str, ...]) -> Any:
+    """Price of these modes over the on-demand price of the same server and region, quoted sound prices only: the least of the modes."""
+    sound = (
+        ~table.is_quarantined
+        & ~table.is_estimate
+        & np.isfinite(table.price_usd_per_h)
+        & (table.servers.num_accelerators >= 1)[table.server_index]
+    )
+    place = table.server_index * len(table.regions) + table.region_index
+    least: list[dict[int, float]] = []
+    for wanted in (("on-demand",), modes):
+        rows = np.flatnonzero(sound & np.isin(table.purchase_index, [PURCHASE_CODES[mode] for mode in wanted]))
+        best: dict[int, float] = {}
+        for key, price in zip(place[rows].tolist(), table.price_usd_per_h[rows].tolist(), strict=True):
+            best[key] = min(price, best.get(key, np.inf))
+        least.append(best)
+    return np.array([price / least[0][key] for key, price in least[1].items() if key in least[0]])
+
+
+def _spot(catalog: Catalog) -> _Judged:
+    saved = 1.0 - price_ratios(catalog.all_offers(has_accelerator=True), ("spot",))
+    share = float(np.mean((saved >= 0.5) & (saved <= 0.9)))
+    low, mid, high = np.percentile(saved, (25, 50, 75))
+    verdict: Verdict = "holds" if share >= _MOST and mid >= _MOST else "misleading" if np.any(saved >= _MOST) else "fails"
+    return verdict, {"count": len(saved), "share": share, "figure": float(mid), "low": float(low), "high": float(high)}, {}
+
+
+def _subscription(catalog: Catalog) -> _Judged:
+    ratio = price_ratios(catalog.all_offers(has_accelerator=True), _COMMITMENTS)
+    low, mid, high = np.percentile(ratio, (25, 50, 75)) * HOURS_PER_MONTH
+    share = float(np.mean(ratio < 1))
+    figures = {
+        "count": len(ratio),
+        "figure": float(np.median(ratio)),
+        "hours": float(mid),
+        "low": float(low),
+        "high": float(high),
+        "share": share,
+    }
+    texts = {name: q.plain(figures.pop(name)) for name in ("low", "high")}
+    return ("holds" if share >= _MOST else "fails"), figures, texts
+
+
+def _serverless(catalog: Catalog) -> _Judged:
+    from rightfit import facts
+
+    row = next(row for row in facts.table("serverless") if row["accelerator_usd_per_s"] and row["provider"] == "gcp")
+    second = (
+        float(row["accelerator_usd_per_s"])
+        + float(row["vcpu_usd_per_s"]) * float(row["least_vcpus"])
+        + float(row["memory_usd_per_gib_s"]) * float(row["least_memory_gib"])
+    )
+    wanted = OfferFilter(providers=(row["provider"],), gpus=(row["accelerator"],), purchases=("on-demand",))
+    server = float(np.nanmin(catalog.offers(wanted).price_usd_per_h))
+    awake = server / (second * 3600.0)
+    figures = {"server": server, "figure": awake, "hours": awake * HOURS_PER_MONTH, "over": 1.0 / awake}
+    return ("holds" if awake < 1 else "misleading"), figures, {"product": row["product"], "accelerator": row["accelerator"]}
+
+
+def _tflops(catalog: Catalog) -> _Judged:
+    from rightfit.planner.cards import value_rows
+
+    rows = value_rows(catalog, OfferFilter(purchases=("on-demand",)), sort="usd_per_pflop", model=_MODEL)
+    known = [(row["usd_per_pflop"], row["usd_per_mtok"]) for row in rows if row["usd_per_mtok"]]
+    first, second = np.array(known).T
+    above = np.triu(np.ones((len(known), len(known)), dtype=np.bool_), 1)
+    same = np.sign(first[:, None] - first) * np.sign(second[:, None] - second) > 0
+    share = float(same[above].mean())
+    dearer = float(second[np.argmin(first)] / second.min())
+    return (
+        ("holds" if dearer < 1.0 + _WORTH_SAYING else "misleading"),
+        {"count": len(known), "share": share, "figure": dearer},
+        {"model": _MODEL},
+    )
+
+
+def _own(catalog: Catalog) -> _Judged:
+    from rightfit.estimate.ownership import own_server
+
+    offers = catalog.offers(OfferFilter(gpus=(_CARD,), purchases=("on-demand",)))
+    prices = offers.price_usd_per_h[(offers.servers.num_accelerators == _NUM_CARDS)[offers.server_index] & ~offers.is_estimate]
+    middle, least = float(np.median(prices)), float(prices.min())
+    own = own_server(_CARD, _NUM_CARDS)
+    figure, low, high = own.break_even(middle)
+    figures = {
+        "count": _NUM_CARDS,
+        "server": middle,
+        "figure": figure,
+        "low": low,
+        "high": high,
+        "least": least,
+        "hours": own.break_even(least)[0],
+    }
+    return ("holds" if figure < 1 else "fails"), figures, {"accelerator": _CARD}
+
+
+_JUDGES: Mapping[str, Callable[[Any], _Judged]] = {
+    "market_spot_saves_50_to_90": _spot,
+    "market_subscription_for_long_use": _subscription,
+    "market_serverless_for_light_inference": _serverless,
+    "market_price_per_tflops": _tflops,
+    "market_own_for_steady_training": _own,
+}
+
+
+# ---- `rightfit check RULE`: a rule of thumb asked for by its id or in its own words, tried on a workload that it speaks about.
+
+_LIKENESS = 0.84
+_SHORTEST = 6
+_CLAIMS = {"holds": "right", "fails": "wrong", "misleading": "wrong", "unknown": "unknown"}
+
+
+def rule_lookup(query: str, *, catalog: Catalog | None = None) -> CheckResult | None:
+    """The answer of `rightfit check` where `query` is a rule of thumb; None where it is none, so that other looks go on.
+
+    The rule is judged on the example that data/rules.toml gives it: that takes a search.
+    """
+    if (name := find_statement(query)) is not None:
+        return _statement_answer(query, name, catalog)
+    rule = find_rule(query)
+    return None if rule is None else _answer(query, rule, catalog)
+
+
+def find_rule(text: str) -> RuleOfThumb | None:
+    """The rule with this id, alias or statement (small differences of spelling allowed)."""
+    wanted = _folded(text)
+    if len(wanted) < _SHORTEST:
+        return None
+    known = {_folded(words): rule for rule in all_rules().values() for words in (rule.id, *rule.aliases, *rule.statement.values())}
+    if wanted in known:
+        return known[wanted]
+    close = difflib.get_close_matches(wanted, known, n=1, cutoff=_LIKENESS)
+    if close and _numbers(close[0]) == _numbers(wanted):
+        return known[close[0]]
+    by_gist = {gist(words): rule for words, rule in known.items()}
+    if (said := gist(wanted)) in by_gist:
+        return by_gist[said]
+    close = difflib.get_close_matches(said, by_gist, n=1, cutoff=_LIKENESS)
+    return by_gist[close[0]] if close and _numbers(close[0]) == _numbers(said) else None
+
+
+def gist(folded: str) -> str:
+    """A folded statement in the words that rules share: "GPU memory" and 显存 are vram, 至少 and "at least" are >=."""
+    for written, meant in _gist_words():
+        folded = folded.replace(written, meant)
+    return folded.replace(">=", ">")
+
+
+@functools.cache
+def _gist_words() -> tuple[tuple[str, str], ...]:
+    return tuple((written, meant) for written, meant in tomllib.loads((_DATA / "rule_gist.toml").read_text(encoding="utf-8"))["words"])
+
+
+def is_statement(text: str) -> bool:
+    """Whether a query says something (a comparison, a whole clause) and is no name: what is not known of it is a rule, not a thing."""
+    return bool(re.search(r">=|<=|≥|≤|[<>＞＜]|\d\s?%|至少|必须|需要|at least|needs?\b", text)) or len(text.split()) > 5
+
+
+def find_statement(text: str) -> str | None:
+    """The statement about the whole market with this id or alias."""
+
+    wanted = _folded(text)
+    return next((name for name, entry in statements().items() if wanted in map(_folded, (name, *entry["aliases"]))), None)
+
+
+def _statement_answer(query: str, name: str, catalog: Catalog | None) -> CheckResult:
+    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.explain.messages import say
+    from rightfit.search.offers import open_priced
+
+    found = judge_statement(name, catalog or open_priced())
+    facts = {"id": name, "post": found.entry["post"], "verdict": found.verdict, **found.figures, **found.texts}
+    words: dict[Lang, str] = {
+        lang: say(
+            "rule_words.line",
+            lang,
+            statement=found.entry[lang],
+            post=found.entry["post"] + 1,
+            verdict=say(f"rule_words.verdict_{found.verdict}", lang),
+            reason=found.reason(lang),
+        )
+        for lang in ("en", "zh")
+    }
+    return CheckResult(query, "rule", True, _CLAIMS[found.verdict], facts, () if query == name else (name,), words["en"], words["zh"])
+
+
+def judge_example(rule: RuleOfThumb, *, catalog: Catalog | None = None) -> RuleCheck | None:
+    """The rule judged on its example; None where the example has no plan or the rule does not speak about it."""
+    from rightfit.explain.rules import applies, judge
+    from rightfit.planner.plan import plan
+    from rightfit.workload import Workload
+
+    workload = Workload(**example_of(rule))
+    best = plan(workload, catalog=catalog, top=1).best
+    if best is None:
+        return None
+    outcomes = setup_outcomes(rule, catalog=catalog) if rule.kind == "setup" else ()
+    measure = measures_of(best, workload, catalog=catalog)
+    return judge(rule, measure, outcomes=outcomes) if applies(rule, measure) else None
+
+
+def _answer(query: str, rule: RuleOfThumb, catalog: Catalog | None) -> CheckResult:
+    from rightfit.catalog.verdicts import CheckResult
+
+    found = judge_example(rule, catalog=catalog)
+    verdict = found.verdict if found else "unknown"
+    facts: dict[str, Any] = {"id": rule.id, "post": rule.post, "verdict": verdict, "example": dict(example_of(rule)), "unit": rule.unit}
+    if found:
+        facts |= {"claim": found.claim, "figure": found.figure}
+    texts = {lang: _explanation(rule, found, lang) for lang in ("en", "zh")}
+    return CheckResult(query, "rule", True, _CLAIMS[verdict], facts, () if query == rule.id else (rule.id,), texts["en"], texts["zh"])
+
+
+def _explanation(rule: RuleOfThumb, check: RuleCheck | None, lang: Lang) -> str:
+    from rightfit.explain import quantities as q
+    from rightfit.explain.messages import say
+
+    example = example_of(rule)
+    method = q.method_text("pretrain" if example["task"] == "train" else str(example.get("method", "full")), lang)
+    fields = {"model": example["model"], "method": method, "data": example["data"]}
+    told = check.text(lang) if check else say("rule_words.not_tried", lang, statement=rule.statement[lang])
+    return say("rule_words.tried_on", lang, told=told, **fields)
+
+
+def _folded(text: str) -> str:
+    """Without case, blanks and punctuation that people write in different ways."""
+    for written, meant in (("≥", ">="), ("×", "x"), ("–", "-"), ("＞", ">"), ("＜", "<"), ("gib", "gb")):
+        text = text.casefold().replace(written, meant)
+    return re.sub(r"[\s_,，。、;；:：()（）%％~-]+", "", text)
+
+
+def _numbers(text: str) -> list[str]:
+    """The numbers in a text: a rule with other numbers is another rule."""
+    return re.findall(r"\d+(?:\.\d+)?", text)

@@ -1,0 +1,243 @@
+"""Which models fit a card (or several in one machine), and by which method: each usual model is searched for on a machine with these cards alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rightfit import facts
+from rightfit.catalog.offers import OfferFilter, OfferTable
+from rightfit.errors import InputError, RightfitError, UnknownNameError
+from rightfit.messages import Message, cause
+from rightfit.planner.plan import default_catalog, search
+from rightfit.records import dataclass
+from rightfit.search.advice import month_of_task
+from rightfit.search.answer import Option, Plan, Reason, Section
+from rightfit.search.criteria import CRITERIA
+from rightfit.search.ownership import Machine, read_machine, with_machine
+from rightfit.units import GB, PFLOPS
+from rightfit.workload import Workload
+from rightfit.workload.vocabulary import nearest_words
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+    from rightfit.search.service.found import ServingExploration
+
+
+SERVE, TUNE = "serve", "finetune"
+#: The host beside the card is assumed, not told: it refuses nothing here.
+HOST_BITS = sum(1 << CRITERIA.index(name) for name in ("host_memory", "host_cpus"))
+#: Ways to use a model, by task: the name of each and its wishes. Nothing is offloaded: a card that needs that does not hold the model.
+WAYS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    "language": {
+        "serve_16": {"task": "batch", "quantization": "none", "data": "1000samples"},
+        "serve_4": {"task": "batch", "quantization": "int4", "data": "1000samples"},
+        "qlora": {"task": TUNE, "method": "qlora", "offload": "none", "data": "1Mtok"},
+        "lora": {"task": TUNE, "method": "lora", "offload": "none", "data": "1Mtok"},
+        "full": {"task": TUNE, "method": "full", "offload": "none", "data": "1Mtok"},
+    },
+    "pictures": {
+        "serve_16": {"task": "batch", "data": "100images"},
+        "lora": {"task": TUNE, "method": "lora", "offload": "none", "data": "1kimages", "global_batch": "1"},
+        "full": {"task": TUNE, "method": "full", "offload": "none", "data": "1kimages", "global_batch": "1"},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Whether a model fits `count` cards of a name in one machine, used in one way (a key of WAYS); with nine in ten, as in a plan."""
+
+    gpu: str
+    count: int
+    model: str
+    way: str
+    fits: bool
+
+
+def fits_of(machine: Machine, *, task: str = "", catalog: Catalog | None = None) -> tuple[Fit, ...]:
+    """Every usual model in every way of a task (empty: of all). A larger model of the same kind than one that does not fit is not tried."""
+    allowed = ("", SERVE, TUNE)
+    if allowed.count(task) == 0:
+        near = nearest_words(task, (SERVE, TUNE), count=1)
+        raise UnknownNameError(
+            "task", task, nearest=near, allowed=Message("names.part_allowed_words", names=f"{SERVE}, {TUNE}"), field="task"
+        )
+    found = []
+    for kind, ways in WAYS.items():
+        # A model that draws fits on one card or not at all: more of them are copies.
+        one = dataclasses.replace(machine, count=1) if kind == "pictures" else machine
+        priced = with_machine(catalog or default_catalog(), one, alone=True, usd_per_h=1.0)  # what it costs is not asked
+        names = sorted((row["model"] for row in facts.table("fit_models") if row["kind"] == kind), key=parameters)
+        for way in ways:
+            if not task or (task == SERVE) == way.startswith(SERVE):
+                found += list(_of_way(machine, names, way, ways[way], priced))
+    return tuple(found)
+
+
+def parameters(model: str) -> float:
+    """Parameters of a bundled model."""
+    record: Any = facts.model(model)
+    return float(getattr(record, "params_total", None) or getattr(record, "params", 0.0) or 0.0)
+
+
+def _of_way(machine: Machine, names: list[str], way: str, wishes: Mapping[str, str], catalog: Catalog) -> Iterator[Fit]:
+    fits = True
+    for name in names:
+        fits = fits and _fits(name, {**wishes, "gpu": machine.gpu}, catalog)  # named, so that its own software stack counts
+        yield Fit(machine.gpu, machine.count, name, way, fits)
+
+
+def _fits(model: str, wishes: Mapping[str, str], catalog: Catalog) -> bool:
+    try:
+        found = search(Workload(model=model, cloud="private", purchase="owned", **wishes), catalog=catalog)
+    except RightfitError:
+        return False
+    return bool(np.any(found.bits & ~HOST_BITS == 0))
+
+
+# ---- A plan on the machine that one has, against the best that can be rented.
+
+
+def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalog: Catalog, **asked: Any) -> Plan:
+    """The plan on the machine alone, with a section `rental`: what the best rental would take and cost. Where the machine does not do it, the plan is that
+    of rentals, and its advice says so."""
+    machine = read_machine(have)
+    mine = workload.with_changes(gpu=(), cloud=("private",), purchase=("owned",))
+    own = plan(mine, catalog=with_machine(catalog, machine), **asked)
+    rented = plan(workload.with_changes(gpu=()), catalog=catalog, **asked)
+    if own.best is None:
+        why = max(own.rejected, key=lambda one: one.count).criterion if own.rejected else "gpu_memory"
+        return dataclasses.replace(rented, advice=(Reason("own_does_not", {"machine": machine.name, "criterion": why}), *rented.advice))
+    if rented.best is None:
+        return own
+    section = Section(
+        "rental", {"option": rented.best.to_dict()}, (Reason("rent_instead" + month_of_task(workload.task), beside(rented.best)),)
+    )
+    return dataclasses.replace(own, sections=(section, *own.sections))
+
+
+def beside(best: Option) -> dict[str, Any]:
+    """A rental in the fields of a sentence."""
+    time = best.estimate.get("total_time_s")
+    return {
+        **{name: getattr(best, name) for name in ("provider", "instance_type", "region", "purchase", "nodes")},
+        "total_usd": best.cost.total_usd,
+        **({"total_time_s": time.mid} if time else {}),
+    }
+
+
+# ---- Performance for money: every server's price over its arithmetic, its memory, and the tokens of a model that it works off.
+
+SORTS = ("usd_per_pflop", "usd_per_gb_vram", "usd_per_mtok")
+_CORPUS_TOKENS = 1e9  # large enough that starting up does not matter
+
+
+def value_rows(
+    catalog: Catalog, offer_filter: OfferFilter, *, keep: Sequence[bool] | None = None, sort: str, model: str = "", quantization: str = ""
+) -> list[dict[str, Any]]:
+    """One record for each server type at its cheapest sound offer within the filter, best value first.
+
+    usd_per_pflop: USD an hour for 10^15 dense 16-bit operations a second at the peak; usd_per_gb_vram: USD an hour for 10^9 bytes of
+    accelerator memory;
+    usd_per_mtok: USD for a million tokens of `model` in batch inference, by the same engine as `plan`. Servers whose figure is unknown are
+    left out.
+    """
+    if sort not in SORTS:
+        raise UnknownNameError("sort order", sort, allowed=Message("names.part_allowed_words", names=", ".join(SORTS)), field="sort")
+    if sort == "usd_per_mtok" and not model:
+        raise InputError(Message("planner.sort_without_model"), field="model")
+    offers = catalog.offers(offer_filter)
+    rows = cheapest_rows(offers)
+    tokens = tokens_usd(catalog, model, offer_filter, quantization=quantization) if model else {}
+    records = [_record(offers, row, tokens) for row in rows if keep is None or keep[int(offers.server_index[row])]]
+    known = [record for record in records if record[sort] is not None]
+    return sorted(known, key=lambda record: (record[sort], record["provider"], record["instance_type"]))
+
+
+def cheapest_rows(offers: OfferTable) -> list[int]:
+    """Of each server with an accelerator the cheapest offer; an estimate only where nothing is quoted."""
+    able = np.flatnonzero(np.isfinite(offers.price_usd_per_h) & (offers.servers.num_accelerators[offers.server_index] > 0))
+    order = able[np.lexsort((offers.price_usd_per_h[able], offers.is_estimate[able]))]
+    _, first = np.unique(offers.server_index[order], return_index=True)
+    return [int(row) for row in order[first]]
+
+
+def _record(offers: OfferTable, row: int, tokens: dict[tuple[str, str], float]) -> dict[str, Any]:
+    offer, servers, server = offers.row(row), offers.servers, int(offers.server_index[row])
+    card = facts.accelerators().get(servers.accelerator_name[server])
+    count, price = float(servers.num_accelerators[server]), offer["price_usd_per_h"]
+    flops = count * max(card.bf16_flops, card.fp16_flops) if card else 0.0
+    memory = count * float(np.nan_to_num(servers.accelerator_memory_bytes[server]))
+    names = ("provider", "instance_type", "region", "purchase", "price_usd_per_h", "as_of", "source", "is_estimate", "is_stale")
+    return {
+        **{name: offer[name] for name in names},
+        "accelerator_name": servers.accelerator_name[server],
+        "num_accelerators": count,
+        "flops": flops or None,
+        "vram_bytes": memory or None,
+        "usd_per_pflop": price / (flops / PFLOPS) if flops else None,
+        "usd_per_gb_vram": price / (memory / GB) if memory else None,
+        "usd_per_mtok": tokens.get((offer["provider"], offer["instance_type"])),
+    }
+
+
+def tokens_usd(catalog: Catalog, model: str, offer_filter: OfferFilter, *, quantization: str = "") -> dict[tuple[str, str], float]:
+    """USD for a million tokens (prompts and answers) of batch inference on each server type, at its cheapest offer within the filter."""
+    from rightfit.planner.plan import search
+    from rightfit.workload import Workload
+
+    wishes: dict[str, Any] = {"quantization": quantization} if quantization else {}
+    filters = {
+        "cloud": offer_filter.providers,
+        "region": offer_filter.regions,
+        "country": offer_filter.countries,
+        "gpu": offer_filter.gpus,
+        "purchase": offer_filter.purchases,
+    }
+    wishes |= {name: list(value) for name, value in filters.items() if value}
+    found: ServingExploration = search(Workload(model=model, task="batch", data=f"{_CORPUS_TOKENS:.0f}tok", **wishes), catalog=catalog)
+    total = np.where(found.bits == 0, found.bill.total_usd, np.inf).min(axis=1)
+    work = found.wish.requests * (found.wish.input_tokens + found.wish.output_tokens)
+    out: dict[tuple[str, str], float] = {}
+    servers = found.market.offers.servers
+    for row in np.flatnonzero(np.isfinite(total)).tolist():
+        server = int(found.market.offers.server_index[row])
+        key = (servers.provider[server], servers.instance_type[server])
+        out[key] = min(out.get(key, np.inf), float(total[row]) * 1e6 / work)
+    return out
+
+
+def save_plot(records: Sequence[dict[str, Any]], path: str, *, sort: str) -> None:
+    """Price an hour against what it buys, one dot a server type, both axes logarithmic; the front of best value is named. Needs matplotlib
+    (extra `plot`)."""
+    from rightfit.errors import MissingComponentError
+
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise MissingComponentError(Message("planner.no_matplotlib")) from None
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    bought = {"usd_per_pflop": ("flops", PFLOPS, "dense 16-bit PFLOP/s"), "usd_per_gb_vram": ("vram_bytes", GB, "accelerator memory, GB")}
+    key, unit, words = bought.get(sort, ("usd_per_mtok", 1.0, "USD per million tokens"))
+    points = [(record["price_usd_per_h"], record[key] / unit, record) for record in records if record[key]]
+    figure, axes = plt.subplots(figsize=(8, 5.5))
+    for card in dict.fromkeys(record["accelerator_name"].split("-")[0] for _, _, record in points):
+        chosen = [(price, gain) for price, gain, record in points if record["accelerator_name"].split("-")[0] == card]
+        axes.scatter(*zip(*chosen, strict=True), s=12, label=card)
+    for price, gain, record in points[:5]:
+        axes.annotate(f"{record['provider']}/{record['instance_type']}", (price, gain), fontsize=7)
+    axes.set(xscale="log", yscale="log", xlabel="USD per hour", ylabel=words)
+    axes.legend(fontsize=6, ncols=3)
+    figure.tight_layout()
+    try:
+        figure.savefig(path)
+    except (OSError, ValueError) as error:
+        raise InputError(Message("planner.plot_unwritten", path=path, error=cause(error)), field="plot") from None
+    finally:
+        plt.close(figure)
