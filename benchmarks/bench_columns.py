@@ -24,7 +24,7 @@ SMALL, LARGE = 100, 10_000
 
 def training() -> Callable[[int], object]:
     """Step time and memory of language training, from columns that are there."""
-    from rightfit.estimate.training import step_columns
+    from rightfit.estimation.training import step_columns
     from rightfit.proof.cases.training import training_cases
 
     case = {"model": "llama-2-7b", "gpu": "A100-SXM-80GB", "n_gpus": "8", "seq_len": "4096", "micro_batch": "2", "method": "full"}

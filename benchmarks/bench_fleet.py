@@ -31,7 +31,7 @@ SECONDS = 120.0  # to think; what is told is what it took
 
 def synthetic() -> Any:
     """The random fleets of the tests."""
-    spec = importlib.util.spec_from_file_location("synthetic", ROOT / "tests/fleet/synthetic.py")
+    spec = importlib.util.spec_from_file_location("synthetic", ROOT / "tests/fleets/synthetic.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -41,8 +41,8 @@ def synthetic() -> Any:
 
 def bench_solver(cases: list[str]) -> None:
     """Seconds, gap and memory of each case."""
-    from rightfit.fleet.instance import faults
-    from rightfit.fleet.solver import solve
+    from rightfit.fleets.instance import faults
+    from rightfit.fleets.solver import solve
 
     make, first = synthetic(), 0.0
     for name in cases:
@@ -63,7 +63,7 @@ def bench_solver(cases: list[str]) -> None:
 
 def bench_searches(count: int) -> None:
     """Searches of distinct workloads, in processes."""
-    from rightfit.fleet.ways import asked, ways_of
+    from rightfit.fleets.ways import asked, ways_of
 
     wish = {"model": "meta-llama/Meta-Llama-3-8B", "method": "qlora"}
     questions = [asked({**wish, "data": f"{10 + number}Mtok", "seq_len": 512 * (1 + number % 8)}) for number in range(count)]

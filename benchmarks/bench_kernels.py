@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.estimate.serving import serving_rates
+from rightfit.estimation.serving import serving_rates
 from rightfit.physics import decode, prefill
 from rightfit.physics.columns import ModelColumns
 from rightfit.physics.serving_columns import ServeRates

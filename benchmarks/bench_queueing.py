@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.estimate.serving_steps import load_columns
-from rightfit.estimate.simulate import simulate
+from rightfit.estimation.serving_steps import load_columns
+from rightfit.estimation.simulate import simulate
 from rightfit.physics import queueing, waiting
 from rightfit.physics.queueing import ReplicaColumns
 from rightfit.workload.traces import Lengths, draw_requests

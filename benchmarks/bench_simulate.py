@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import time
 
-from rightfit.estimate.simulate import simulate
+from rightfit.estimation.simulate import simulate
 from rightfit.physics.queueing import ReplicaColumns
 from rightfit.workload.traces import Lengths, draw_requests
 

@@ -157,7 +157,7 @@ API_CLASSES = (
     ("rightfit.search.service.options", "ServingLayout"),
     ("rightfit.families.tables.explore", "HostLayout"),
     ("rightfit.search.answer", "OptionAccelerator"),
-    ("rightfit.estimate.figures", "Figure"),
+    ("rightfit.estimation.figures", "Figure"),
     ("rightfit.search.answer", "Cost"),
     ("rightfit.search.service.options", "ServingCost"),
     ("rightfit.search.answer", "Alternative"),

@@ -196,7 +196,7 @@ def workload_schema() -> dict[str, Any]:
 
 def fleet_schema() -> dict[str, Any]:
     """A fleet file, for editors; workloads are those of the workload file."""
-    from rightfit.fleet.sources import FleetRecord
+    from rightfit.fleets.sources import FleetRecord
 
     schema = FleetRecord.model_json_schema()
     workload = {"type": "object", "properties": workload_schema()["properties"], "additionalProperties": False}

@@ -1,4 +1,4 @@
-"""Tasks of classical machine learning by their words, and one task on many servers put together from the parts of estimate/: what tests measure the search by."""
+"""Tasks of classical machine learning by their words, and one task on many servers put together from the parts of estimation/: what tests measure the search by."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.classical import (
+from rightfit.estimation.classical import (
     ClassicalTask,
     TableCase,
     advice_codes,
@@ -21,8 +21,8 @@ from rightfit.estimate.classical import (
     time_terms,
     total,
 )
-from rightfit.estimate.classical_rates import ClassicalKinds, card_figures, coefficients, cpu_columns, gpu_columns
-from rightfit.estimate.figures import FigureColumns, classical_interval
+from rightfit.estimation.classical_rates import ClassicalKinds, card_figures, coefficients, cpu_columns, gpu_columns
+from rightfit.estimation.figures import FigureColumns, classical_interval
 from rightfit.facts.classical import algorithm_named
 from rightfit.facts.machines import host_processor
 from rightfit.physics.classical import CpuColumns, GpuColumns

@@ -19,7 +19,7 @@ def test_the_worked_example_is_current() -> None:
 
 
 def test_the_example_has_40_jobs_and_6_services_of_the_posts() -> None:
-    from rightfit.fleet.reading import read_fleet
+    from rightfit.fleets.reading import read_fleet
 
     found = read_fleet(ROOT / "docs/examples/fleet.yaml")
     assert (len(found.jobs), len(found.services)) == (40, 6)
@@ -29,7 +29,7 @@ def test_the_example_has_40_jobs_and_6_services_of_the_posts() -> None:
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_calendar_has_a_bar_for_each_job(lang: str) -> None:
-    from rightfit.fleet.reading import read_fleet
+    from rightfit.fleets.reading import read_fleet
 
     chart = (ROOT / f"docs/examples/fleet.{lang}.svg").read_text("utf-8")
     told = set(re.findall(r"<title>([\w-]+):", chart))

@@ -26,7 +26,7 @@ REGISTRIES = {
     "rightfit.rest": "rightfit.rest.",
     "rightfit.explain.voices": "library",
     "rightfit.measure.probing.cards": "library",
-    "rightfit.estimate.traced": "user",
+    "rightfit.estimation.traced": "user",
     "rightfit.facts.own.torch_module": "user",
 }
 #: What other programs run far from here: texts of exports, and the agent inside a measured program.

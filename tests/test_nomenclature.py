@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rightfit.estimate.figures import Figure
+from rightfit.estimation.figures import Figure
 from rightfit.physics.columns import DeviceColumns, LinkColumns, ModelColumns, SetupColumns
 from rightfit.search import answer
 from rightfit.workload import Workload

@@ -52,10 +52,10 @@ def test_import_loads_nothing_heavy() -> None:
 
 
 def test_estimate_is_a_function_and_a_package_whichever_comes_first() -> None:
-    assert in_a_new_process("import rightfit.estimate.figures, rightfit; print(callable(rightfit.estimate))") == "True"
+    assert in_a_new_process("import rightfit.estimation.figures, rightfit; print(callable(rightfit.estimate))") == "True"
     assert (
         in_a_new_process(
-            "import rightfit; e = rightfit.estimate; import rightfit.estimate.figures as f; print(callable(e), f.Figure.__name__)"
+            "import rightfit; e = rightfit.estimate; import rightfit.estimation.figures as f; print(callable(e), f.Figure.__name__)"
         )
         == "True Figure"
     )

@@ -29,7 +29,7 @@ NO_UNITS = {
     "search/option_reasons.py:COMMITTED_S": "a limit on the length of a run",
     "search/refusals.py:REFUSED_FAR": "farther than any offer",
     "search/training/options.py:MOST_SAMPLES": "a limit on a micro-batch",
-    "fleet/reasons.py:_ROOMY": "a limit that never binds",
+    "fleets/reasons.py:_ROOMY": "a limit that never binds",
     "planner/cards.py:_CORPUS_TOKENS": "an amount of data",
     "workload/model.py:MAX_BYTES": "a limit on the size of a file",
 }

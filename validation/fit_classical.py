@@ -24,7 +24,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from rightfit import facts
-from rightfit.estimate.figures import CLASSICAL_PARENT, PROBABILITIES, classical_interval_group
+from rightfit.estimation.figures import CLASSICAL_PARENT, PROBABILITIES, classical_interval_group
 from rightfit.physics.columns import Array
 from rightfit.proof.cases.tables import classical_cases
 from rightfit.proof.family_predict import classical_metric_values

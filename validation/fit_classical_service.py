@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from rightfit.estimate.classical_rates import UNIT_CLOCK_GHZ
+from rightfit.estimation.classical_rates import UNIT_CLOCK_GHZ
 from rightfit.facts.machines import host_processor
 
 HERE = Path(__file__).resolve().parent

@@ -24,8 +24,8 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from rightfit import facts
-from rightfit.estimate.figures import MEMORY_KIND, PROBABILITIES, SERVING_PARENT, serving_interval_group
-from rightfit.estimate.forward import CaseColumns, pass_metric_values
+from rightfit.estimation.figures import MEMORY_KIND, PROBABILITIES, SERVING_PARENT, serving_interval_group
+from rightfit.estimation.forward import CaseColumns, pass_metric_values
 from rightfit.physics.columns import Array
 from rightfit.proof.cases.forward import forward_rows, is_forward
 from rightfit.proof.family_predict import regimes

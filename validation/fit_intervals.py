@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from interval_fit import Residuals, fit_model, nested_models
 from rightfit import facts
-from rightfit.estimate.intervals import METRIC_FAMILY, PROBABILITIES, IntervalModel, RegimeColumns, interval_columns
+from rightfit.estimation.intervals import METRIC_FAMILY, PROBABILITIES, IntervalModel, RegimeColumns, interval_columns
 from rightfit.facts.devices import architecture_names
 from rightfit.proof.cases.training import training_cases
 from rightfit.proof.left_out import predict_left_out, read_folds, substituted

@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from residuals import NOW, SECOND, Residuals, as_arrays, left_out, publisher, read_lines
-from rightfit.estimate.intervals import ALL, LEVELS, IntervalLaw, family_of, interval_law
+from rightfit.estimation.intervals import ALL, LEVELS, IntervalLaw, family_of, interval_law
 
 Array = NDArray[np.float64]
 

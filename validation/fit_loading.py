@@ -20,7 +20,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from rightfit import facts
-from rightfit.estimate.loading import case_columns, rates
+from rightfit.estimation.loading import case_columns, rates
 from rightfit.physics.columns import Array
 from rightfit.proof.family_predict import GROUPS, values_of
 from rightfit.proof.tables import read_table

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate import serving
-from rightfit.estimate.figures import PROBABILITIES, serving_interval_group
+from rightfit.estimation import serving
+from rightfit.estimation.figures import PROBABILITIES, serving_interval_group
 from rightfit.facts.tables import DATA
 from rightfit.proof.cases.serving import ServingCases, serving_cases
 from rightfit.proof.serving_predict import INFERENCE_METRICS, MEMORY_METRIC, case_doubts, is_generation

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from rightfit.estimate import training
+from rightfit.estimation import training
 from rightfit.facts import tables
 from rightfit.proof.cases.training import TrainingCases, training_cases
 from rightfit.proof.left_out import substituted

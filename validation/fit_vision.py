@@ -24,7 +24,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from rightfit import facts
-from rightfit.estimate.sample_figures import (
+from rightfit.estimation.sample_figures import (
     FIT_METRICS,
     MEMORY_PARENT,
     PROBABILITIES,

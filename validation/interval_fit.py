@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from rightfit.estimate.intervals import GROUPS, PROBABILITIES, IntervalModel, RegimeColumns, group_codes
+from rightfit.estimation.intervals import GROUPS, PROBABILITIES, IntervalModel, RegimeColumns, group_codes
 
 Array = NDArray[np.float64]
 

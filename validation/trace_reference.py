@@ -15,7 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
-from rightfit.estimate.traced import trace_config
+from rightfit.estimation.traced import trace_config
 
 SHARED = {
     "hidden_size": 1024,

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.catalog.verdicts import CheckResult
     from rightfit.facts import Accelerator, Dataset, Model
-    from rightfit.fleet.result import FleetPlan
-    from rightfit.fleet.ways import Search
+    from rightfit.fleets.result import FleetPlan
+    from rightfit.fleets.ways import Search
     from rightfit.measure.evidence import Evidence
     from rightfit.measure.record import Run
     from rightfit.measure.resizing import Advice
@@ -169,7 +169,7 @@ def fleet(
     stay. `runs` as in `plan`: they move the hours of training jobs of their models. `on`, `workers`: where workloads are searched, as in `predict_table`. `futures`: draws of prices,
     demand and stock by which the purchases are judged. The result has `.to_dict()`, the document. MissingComponentError without the extra `fleet`.
     """
-    from rightfit.fleet.planning import plan_fleet
+    from rightfit.fleets.planning import plan_fleet
 
     return plan_fleet(
         source,

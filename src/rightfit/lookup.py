@@ -76,7 +76,7 @@ def _model_kind(text: str) -> str:
 
     near = nearest_words(word, (*MODEL_FAMILIES, *sorted(kinds)))
     raise UnknownNameError(
-        "kind", text, nearest=near, allowed=Message("names.part_allowed_words", names=", ".join(MODEL_FAMILIES)), field="kind"
+        "kind", text, nearest=near, allowed=Message("names.allowed_words", names=", ".join(MODEL_FAMILIES)), field="kind"
     )
 
 

@@ -135,7 +135,7 @@ def parse_bytes(text: str) -> float:
     factor = _bytes_of(unit)
     if factor is None:
         hint = (
-            _say(f"{number:g}GB") if not unit else Message("units.part_no_unit", unit=_shown(unit), known="B, kB, MB, GB, TB, PB, GiB ...")
+            _say(f"{number:g}GB") if not unit else Message("units.no_unit_hint", unit=_shown(unit), known="B, kB, MB, GB, TB, PB, GiB ...")
         )
         raise QuantityError(Message("units.no_bytes", value=_shown(text), problem=hint))
     return number * factor
@@ -151,7 +151,7 @@ def parse_money(text: str) -> Money:
         raise QuantityError(Message("units.no_budget", value=_shown(text), example=f"{number:g}usd/month"))
     currency = _CURRENCIES.get(suffix.casefold()) if suffix else prefix
     if currency is None:
-        other = Message("units.part_no_currency", currency=_shown(suffix), known=", ".join(dict.fromkeys(_CURRENCIES.values())))
+        other = Message("units.no_currency", currency=_shown(suffix), known=", ".join(dict.fromkeys(_CURRENCIES.values())))
         hint = other if suffix else _say(f"{number:g}usd", f"{number:g}cny")
         raise QuantityError(Message("units.no_money", value=_shown(text), problem=hint))
     return Money(number * multiplier, currency, per_month)
@@ -166,7 +166,7 @@ def parse_data(text: str) -> DataSize:
     multiplier, unit = _take_multiplier(rest, units=_DATA_UNITS)
     name = _DATA_UNITS.get(unit.casefold())
     if name is None:
-        other = Message("units.part_no_data_unit", unit=_shown(unit), known="tok, samples, images, rows, GB ...")
+        other = Message("units.no_data_unit", unit=_shown(unit), known="tok, samples, images, rows, GB ...")
         hint = other if unit else _data_hint(number, multiplier)
         raise QuantityError(Message("units.no_data", value=_shown(text), problem=hint))
     if name == "tokens":
@@ -319,7 +319,7 @@ def _bytes_of(unit: str) -> float | None:
 
 def _say(*amounts: str) -> Message:
     """What a number may have meant."""
-    return Message("units.part_say", example=either(amounts))
+    return Message("units.say", example=either(amounts))
 
 
 def _data_hint(number: float, multiplier: float) -> Message:

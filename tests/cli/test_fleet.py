@@ -155,9 +155,9 @@ def test_a_hundred_thousand_jobs_get_one_line_at_once(run: Any, tmp_path: Path) 
 
 def test_runs_move_the_hours_of_the_jobs_that_they_are_of(tmp_path: Path) -> None:
     from rightfit import api
-    from rightfit.fleet.planning import questions_of
-    from rightfit.fleet.reading import read_fleet
-    from rightfit.fleet.ways import calibrated, ways_of
+    from rightfit.fleets.planning import questions_of
+    from rightfit.fleets.reading import read_fleet
+    from rightfit.fleets.ways import calibrated, ways_of
     from rightfit.measure.record import run_of
     from rightfit.proof.predict import evidence
 

@@ -10,7 +10,7 @@ import pytest
 
 from rightfit.cli.plan_view import READ, traced_answer
 from rightfit.errors import InputError
-from rightfit.estimate.traced import TracedEstimate
+from rightfit.estimation.traced import TracedEstimate
 from rightfit.search.request_checks import refuse_unheeded
 from rightfit.workload import Workload
 from rightfit.workload.options import OPTIONS
@@ -79,7 +79,7 @@ def test_what_the_traced_module_prints_is_no_answer(monkeypatch: pytest.MonkeyPa
             terms={"weights": 2e9}, peak_bytes=2e9, accelerator="", capacity_bytes=None,
         )  # fmt: skip
 
-    monkeypatch.setattr("rightfit.estimate.traced.traced_estimate", loud)
+    monkeypatch.setattr("rightfit.estimation.traced.traced_estimate", loud)
     assert main(["estimate", "gpt2", "--engine", "traced", "--format", "json"]) == 0
     shown = capfd.readouterr()
     assert json.loads(shown.out)["engine"] == "traced"

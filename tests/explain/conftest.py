@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rightfit.estimate.figures import Figure
+from rightfit.estimation.figures import Figure
 from rightfit.search.answer import Cost, Layout, Option, OptionAccelerator, Reason
 from rightfit.workload import Workload
 

@@ -85,7 +85,7 @@ def test_every_tip_is_given_and_every_assumption_has_its_words() -> None:
 def test_every_term_of_the_physics_has_its_words() -> None:
     source = Path(rightfit.__file__).parent / "physics"
     times = re.findall(r'^ {8}"(\w+)":', (source / "classical.py").read_text("utf-8"), re.MULTILINE)
-    memory = re.findall(r'^ {8}"(\w+)":', (source / "classical_memory.py").read_text("utf-8"), re.MULTILINE)
+    memory = re.findall(r'^ {8}"(\w+)":', (source / "classical_work.py").read_text("utf-8"), re.MULTILINE)
     assert len(times) >= 12
     assert len(memory) == 7
     assert [name for name in times if not has(f"host.time_{name}")] == []

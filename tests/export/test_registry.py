@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,11 +18,13 @@ def job(name: str = "qlora-8b", **settings: str):  # type: ignore[no-untyped-def
     return job_of(plan_document(plan_values(name)), settings=ExportSettings(**settings))  # type: ignore[arg-type]
 
 
-def test_every_module_is_a_target_of_its_own_name() -> None:
+def test_every_module_holds_targets_and_no_name_is_given_twice() -> None:
     folder = Path(__import__("rightfit.export.targets", fromlist=["x"]).__file__).parent
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
-    found = {name.replace("-", "_").replace(".", "_") for name in all_targets()}
-    assert found == modules, f"targets whose name is not that of their module: {', '.join(sorted(found ^ modules))}"
+    written = Counter(target.write.__module__.rpartition(".")[2] for target in all_targets().values())
+    assert set(written) == modules, f"modules without a target: {', '.join(sorted(modules - set(written)))}"
+    names = [name for path in folder.glob("*.py") for name in re.findall(r'Target\(\s*(?:name=)?"([^"]+)"', path.read_text("utf-8"))]
+    assert sorted(names) == sorted(all_targets())
 
 
 @pytest.mark.parametrize("name", list(all_targets()))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import json
 from pathlib import Path
@@ -14,6 +13,7 @@ from typical_plans import FURTHER, WISHES, plan_values
 
 from rightfit.export import ExportSettings, Job, find_target, job_of, plan_document
 from rightfit.export.model_words import LAST_WITH
+from rightfit.export.targets import llm_servers
 
 SERVERS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "exporters" / "data" / "server_options.json").read_text(encoding="utf-8"))
 
@@ -26,6 +26,16 @@ def taken(target: str) -> list[str]:
     return [name for name in (*WISHES, *FURTHER) if not find_target(target).refuses(job(name))]
 
 
+class Server:
+    """What the module of the servers holds of one of them, by its plain name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(llm_servers, f"{self._name}_{name}" if name.islower() else f"{self._name.upper()}_{name}")
+
+
 def problems(words: tuple[str, ...], options: dict[str, list[str] | None]) -> list[str]:
     """Options that the server does not have, and values that it does not take."""
     found = [word for word in words if word.startswith("--") and word not in options]
@@ -35,7 +45,7 @@ def problems(words: tuple[str, ...], options: dict[str, list[str] | None]) -> li
 
 @pytest.mark.parametrize(("target", "name"), [(target, name) for target in SERVERS for name in taken(target)])
 def test_every_option_is_the_server_s(target: str, name: str) -> None:
-    module = importlib.import_module(f"rightfit.export.targets.{target}")
+    module = Server(target)
     words = module.arguments(job(name, revision="8c22764a"))
     assert words[words.index("--revision") + 1] == "8c22764a"
     assert len([word for word in words if word.startswith("--")]) >= 4
@@ -44,7 +54,7 @@ def test_every_option_is_the_server_s(target: str, name: str) -> None:
 
 @pytest.mark.parametrize("target", sorted(SERVERS))
 def test_every_format_that_a_plan_may_name_is_taken(target: str) -> None:
-    module, options = importlib.import_module(f"rightfit.export.targets.{target}"), SERVERS[target]["options"]
+    module, options = Server(target), SERVERS[target]["options"]
     method = options.get("--quantization") or options["--quantize"]
     dropped = {module.QUANTIZATIONS[name] for name in LAST_WITH.get(target, {})}  # those plans start an earlier release
     assert set(module.QUANTIZATIONS.values()) - dropped <= set(method)

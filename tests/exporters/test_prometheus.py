@@ -21,7 +21,7 @@ import pytest
 import yaml
 from jobs import files, hostile, job, taken
 
-from rightfit.estimate.figures import Figure
+from rightfit.estimation.figures import Figure
 from rightfit.measure.watching.judging import Expected, exposition, judge
 from rightfit.measure.watching.sources import Look
 

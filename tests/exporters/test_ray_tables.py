@@ -15,7 +15,7 @@ import pytest
 
 import rightfit
 from rightfit.errors import InputError, NetworkError, UnavailableError
-from rightfit.fleet.ways import answered, asked
+from rightfit.fleets.ways import answered, asked
 from rightfit.spread.pieces import predict_table, searched
 from rightfit.spread.places import Here, OnRay, place_of
 

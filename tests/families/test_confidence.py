@@ -11,7 +11,7 @@ import pytest
 
 import rightfit
 from rightfit.errors import InputError
-from rightfit.estimate.figures import Figure, probability_of, value_at
+from rightfit.estimation.figures import Figure, probability_of, value_at
 from rightfit.search.answer import Plan
 
 #: Small wishes of every family, none of them with a limit.

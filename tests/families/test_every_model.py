@@ -23,7 +23,7 @@ from rightfit.families.samples.kind import CRAFT as SAMPLES
 from rightfit.families.serving import explore as serving
 from rightfit.planner.plan import default_catalog
 from rightfit.search.answer import Option
-from rightfit.search.constraints import LATENCIES, read_wanted
+from rightfit.search.constraints import LATENCIES, read_filters
 from rightfit.search.offers import Market, read_market
 from rightfit.search.rank import first_row
 from rightfit.search.training.explore import explore as train
@@ -77,7 +77,7 @@ def found_of(workload: Workload, family: str, market: Market) -> Any:
     if family in ("serving", "passes"):
         return (serving if family == "serving" else passes).explore(workload, default_catalog(), market=market)
     craft = TOKENS if family == "language" else SAMPLES
-    return train(craft.read(workload), market, read_wanted(workload, default_catalog()), craft, node_counts=NODES)
+    return train(craft.read(workload), market, read_filters(workload, default_catalog()), craft, node_counts=NODES)
 
 
 def best_of(model: str, task: str) -> tuple[Any, Option | None]:

@@ -14,7 +14,7 @@ from rightfit.families.registry import settled
 from rightfit.planner.plan import TOP, default_catalog
 from rightfit.search.advice import several_mask
 from rightfit.search.answer import Option, Plan
-from rightfit.search.constraints import Found
+from rightfit.search.constraints import SearchResult
 from rightfit.search.criteria import has_fabric
 from rightfit.search.rank import ranked_usd
 from rightfit.workload import Workload
@@ -34,7 +34,7 @@ LARGE = {
 }
 
 
-def confirmed(wish: dict[str, Any]) -> Found:
+def confirmed(wish: dict[str, Any]) -> SearchResult:
     """The search that a plan ranks: its first options by the better law."""
     family, workload = settled(Workload(**wish))
     return family.confirm(family.explore(workload, default_catalog()), TOP)[0]

@@ -16,7 +16,7 @@ import pytest
 
 import rightfit
 from rightfit.cli.run import run as run_cli
-from rightfit.estimate.figures import Figure
+from rightfit.estimation.figures import Figure
 from rightfit.explain.run_text import beside_table, explanation_lines, profile_lines
 from rightfit.facts import accelerator, table
 from rightfit.facts.devices import match_accelerators

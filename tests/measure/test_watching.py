@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rightfit.cli.run import run as run_cli
 from rightfit.errors import FileInputError, InputError, NetworkError, UnavailableError
-from rightfit.estimate.figures import Figure
+from rightfit.estimation.figures import Figure
 from rightfit.explain import run_text
 from rightfit.explain.messages import topic
 from rightfit.measure.watching import judging

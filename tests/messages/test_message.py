@@ -38,7 +38,7 @@ def test_several_are_a_line_each() -> None:
 
 
 def test_a_contradiction_says_what_why_and_what_to_do() -> None:
-    told = contradiction("trees", "7B", kind="model", why=Message("purposes.classical"), do=Message("contradictions.part_leave"))
+    told = contradiction("trees", "7B", kind="model", why=Message("purposes.classical"), do=Message("contradictions.leave"))
     assert str(told).startswith("trees contradicts model 7B: it is for classical machine learning")
     assert str(told).endswith("; leave it out")
     assert told.text("zh") == "trees 与模型 7B 矛盾：它只用于经典机器学习，如 xgboost 或 random-forest；请去掉这个选项。"
@@ -61,7 +61,7 @@ def test_an_error_says_its_message() -> None:
 
 
 def test_names() -> None:
-    error = UnknownNameError("model", "x" * 100, nearest=("a", "b", "c", "d"), allowed=Message("names.part_regions"))
+    error = UnknownNameError("model", "x" * 100, nearest=("a", "b", "c", "d"), allowed=Message("names.regions"))
     assert str(error) == f"unknown model {'x' * 77 + '...'!r}; see `rightfit catalog status` for regions; did you mean a, b, c?"
     assert error.text("zh").endswith("的模型。您是否想用：a、b、c？")
     assert str(AmbiguousNameError("model", "a", list("bcdefg"))) == "model 'a' is ambiguous; it could be b, c, d, e, f"

@@ -12,8 +12,8 @@ import torch
 
 from rightfit import Workload, facts, plan
 from rightfit.errors import InputError, RightfitError
-from rightfit.estimate.pass_records import KEPT, TrainWish
-from rightfit.estimate.sample_work import train_work
+from rightfit.estimation.pass_records import KEPT, NetworkInput
+from rightfit.estimation.sample_work import train_work
 from rightfit.facts.own.models import own_model, run_function
 
 NETS = """
@@ -122,7 +122,7 @@ def test_an_onnx_export_of_it_agrees(folder) -> None:
 
 def test_what_is_frozen_does_not_learn() -> None:
     found = run_function("own_nets:frozen[3x224x224]")
-    work = train_work(TrainWish("own_nets:frozen[3x224x224]"))
+    work = train_work(NetworkInput("own_nets:frozen[3x224x224]"))
     assert found.params_trainable == 2048 * 1000 + 1000
     assert work.trained == found.params_trainable
     assert work.macs < 0.01 * work.frozen_macs

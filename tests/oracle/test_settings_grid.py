@@ -9,9 +9,9 @@ import pytest
 pytest.importorskip("torch", reason="SKIPPED LOUDLY: the grid of settings needs PyTorch, which is not installed here")
 
 from rightfit import facts
-from rightfit.estimate import traced
-from rightfit.estimate.convert import model_columns
-from rightfit.estimate.training_setup import TrainSettings, setup_fields
+from rightfit.estimation import traced
+from rightfit.estimation.convert import model_columns
+from rightfit.estimation.training_setup import TrainSettings, setup_fields
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import memory_states as states
 from rightfit.physics import transformer

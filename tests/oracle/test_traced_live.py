@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("torch", reason="SKIPPED LOUDLY: the traced engine's oracle tests need PyTorch, which is not installed here")
 
 from rightfit.errors import FileInputError, InputError
-from rightfit.estimate import traced
+from rightfit.estimation import traced
 
 ROOT = Path(__file__).parent.parent.parent
 TINY = {
@@ -103,7 +103,7 @@ def test_a_config_without_model_type(tmp_path) -> None:
 
 
 def test_an_estimate_adds_what_no_tracker_sees() -> None:
-    from rightfit.estimate.traced import traced_estimate
+    from rightfit.estimation.traced import traced_estimate
 
     found = traced_estimate("openai-community/gpt2", micro_batch=1, seq_len=128, accelerator="T4")
     assert found.num_parameters == 124_439_808

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rightfit import facts
-from rightfit.estimate.convert import model_columns
+from rightfit.estimation.convert import model_columns
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import transformer
 from rightfit.physics.collectives import Group, all_to_all_s, dispatch_s
@@ -78,7 +78,7 @@ def _links() -> LinkColumns:
 
 
 def _rates() -> RateColumns:
-    from rightfit.estimate.training import rate_columns
+    from rightfit.estimation.training import rate_columns
     from rightfit.physics.columns import DeviceColumns, SetupColumns
 
     return rate_columns(SetupColumns(), DeviceColumns())

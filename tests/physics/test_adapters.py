@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rightfit import facts
-from rightfit.estimate.convert import model_columns
+from rightfit.estimation.convert import model_columns
 from rightfit.physics import serving_columns
 
 LLAMA = model_columns([facts.model("meta-llama/Meta-Llama-3-8B")])

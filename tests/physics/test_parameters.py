@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rightfit import facts
-from rightfit.estimate.convert import model_columns
+from rightfit.estimation.convert import model_columns
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import transformer
 from rightfit.physics.columns import ModelColumns

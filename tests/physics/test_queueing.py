@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from tests.physics.typical import linear_replicas
 
-from rightfit.estimate.serving_steps import length_atoms, load_columns
-from rightfit.estimate.simulate import simulate
+from rightfit.estimation.serving_steps import length_atoms, load_columns
+from rightfit.estimation.simulate import simulate
 from rightfit.physics import queueing, waiting
 from rightfit.physics.queueing import ATOM_WEIGHTS, LoadColumns, ReplicaColumns, step_s
 from rightfit.workload.traces import Lengths, draw_requests

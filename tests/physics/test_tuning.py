@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rightfit import facts
-from rightfit.estimate.convert import device_columns, model_columns
-from rightfit.estimate.training import rate_columns
-from rightfit.estimate.training_setup import setup_fields
+from rightfit.estimation.convert import device_columns, model_columns
+from rightfit.estimation.training import rate_columns
+from rightfit.estimation.training_setup import setup_fields
 from rightfit.physics import step
 from rightfit.physics.columns import LinkColumns, ModelColumns, SetupColumns
 from rightfit.physics.compute import compute_times

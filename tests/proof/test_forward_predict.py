@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.estimate.forward import batch_s, case_columns, coefficients, pass_metric_values, usual_batch
+from rightfit.estimation.forward import batch_s, case_columns, coefficients, pass_metric_values, usual_batch
 from rightfit.proof.cases.forward import forward_rows, is_forward
 from rightfit.proof.family_predict import predict_forward
 

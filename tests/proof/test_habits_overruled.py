@@ -6,7 +6,7 @@ import pytest
 
 from rightfit import facts
 from rightfit.errors import InputError
-from rightfit.estimate.training_setup import TrainSettings, setup_fields
+from rightfit.estimation.training_setup import TrainSettings, setup_fields
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.proof.cases.training import SettingWords, row_settings, stated_habits, training_case
 from rightfit.proof.predict import predict

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rightfit import facts
-from rightfit.estimate.loading import bytes_per_pixel, image_core_s, sample_load
+from rightfit.estimation.loading import bytes_per_pixel, image_core_s, sample_load
 from rightfit.proof.cases.forward import loader_named, photograph_pixels, read_loading_case
 from rightfit.proof.predict import predict
 

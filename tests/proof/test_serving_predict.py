@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rightfit.estimate.figures import GROUPS, KINDS, MEMORY_KIND, SERVING_PARENT, serving_interval, serving_interval_group
+from rightfit.estimation.figures import GROUPS, KINDS, MEMORY_KIND, SERVING_PARENT, serving_interval, serving_interval_group
 from rightfit.proof.predict import predict
 from rightfit.proof.serving_predict import INFERENCE_METRICS, TOKEN_METRICS, is_generation
 from rightfit.proof.tables import read_truth

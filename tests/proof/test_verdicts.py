@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.estimate.intervals import interval_law
+from rightfit.estimation.intervals import interval_law
 from rightfit.proof.predict import predict
 
 CASE = {

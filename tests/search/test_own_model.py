@@ -11,9 +11,9 @@ pytest.importorskip("onnx")
 
 from rightfit import Workload, plan
 from rightfit.errors import ContradictionError, InputError
-from rightfit.estimate.forward_models import forward_work
-from rightfit.estimate.pass_records import ForwardWish, TrainWish
-from rightfit.estimate.sample_work import train_work
+from rightfit.estimation.forward_models import forward_work
+from rightfit.estimation.pass_records import NetworkInput, PassInput
+from rightfit.estimation.sample_work import train_work
 from rightfit.search.request_checks import settle_own_model
 
 
@@ -36,11 +36,11 @@ def net(tmp_path, monkeypatch) -> str:
 
 
 def test_work_of_an_export_is_that_of_the_record(net) -> None:
-    own, named = train_work(TrainWish(f"{net}[3x224x224]")), train_work(TrainWish("timm/resnet50", height=224))
+    own, named = train_work(NetworkInput(f"{net}[3x224x224]")), train_work(NetworkInput("timm/resnet50", height=224))
     assert own.kind == named.kind
     for name in ("macs", "activations", "params", "kept"):
         assert getattr(own, name) == pytest.approx(getattr(named, name), rel=0.01)
-    one_pass, record = forward_work(ForwardWish(f"{net}[3x224x224]")), forward_work(ForwardWish("timm/resnet50"))
+    one_pass, record = forward_work(PassInput(f"{net}[3x224x224]")), forward_work(PassInput("timm/resnet50"))
     assert one_pass is not None
     assert record is not None
     assert one_pass.modality == record.modality
@@ -61,10 +61,10 @@ def test_training_and_serving_are_planned(net) -> None:
 
 
 def test_a_file_that_changes_is_counted_again(net) -> None:
-    before = train_work(TrainWish(f"{net}[3x224x224]")).params
+    before = train_work(NetworkInput(f"{net}[3x224x224]")).params
     data = resnet50()
     Path(net).write_bytes(data.replace(b"fc.b", b"fx.b"))  # another file of the same graph
-    assert train_work(TrainWish(f"{net}[3x224x224]")).params == before
+    assert train_work(NetworkInput(f"{net}[3x224x224]")).params == before
     Path(net).write_bytes(b"broken")
     with pytest.raises(InputError):
         settle_own_model(Workload(model=net, task="train", input_shape="3x224x224"))

@@ -7,7 +7,7 @@ import pytest
 from rightfit.catalog import Catalog
 from rightfit.cli import main
 from rightfit.errors import UnknownNameError
-from rightfit.estimate.ownership import PLACES, defaults, habits_of, own_server
+from rightfit.estimation.ownership import PLACES, defaults, habits_of, own_server
 from rightfit.search.ownership import own_of
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rightfit.catalog import Catalog
 from rightfit.errors import QuantityError, UnknownNameError
-from rightfit.estimate.ownership import own_server
+from rightfit.estimation.ownership import own_server
 from rightfit.planner.plan import plan
 from rightfit.search.ownership import own_of, own_section, rents
 from rightfit.workload import Workload

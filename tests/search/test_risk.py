@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from rightfit.estimate.figures import Figure
+from rightfit.estimation.figures import Figure
 from rightfit.search.risk import Hazard, likely_values, optimal_interval_s, risk_of, without_checkpoints_s
 
 HOUR = 3_600.0

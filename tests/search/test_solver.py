@@ -27,8 +27,8 @@ cover(np.array([10.0, 4.0]), np.array([10.0, 2.0]), load=11.0)
 """,
     "a fleet of jobs and services": """
 import runpy
-from rightfit.fleet.solver import solve
-solve(runpy.run_path("tests/fleet/synthetic.py")["instance"](3, services=1, purchases=1))
+from rightfit.fleets.solver import solve
+solve(runpy.run_path("tests/fleets/synthetic.py")["instance"](3, services=1, purchases=1))
 """,
 }
 

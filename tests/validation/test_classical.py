@@ -12,7 +12,7 @@ from types import ModuleType
 import numpy as np
 
 from rightfit import facts
-from rightfit.estimate.figures import PROBABILITIES
+from rightfit.estimation.figures import PROBABILITIES
 from rightfit.proof.left_out import predict_left_out
 
 VALIDATION = Path(__file__).resolve().parents[2] / "validation"

@@ -14,7 +14,7 @@ import argparse
 import csv
 from pathlib import Path
 
-from rightfit.estimate.classical_rates import UNIT_CLOCK_GHZ
+from rightfit.estimation.classical_rates import UNIT_CLOCK_GHZ
 from rightfit.facts.machines import host_processor
 
 COLUMNS = ("operation", "library", "mb_per_core_s", "ram_factor", "max_threads", "spills", "source")

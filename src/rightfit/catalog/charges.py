@@ -70,7 +70,7 @@ def storage_price(
 ) -> StoragePrice | None:
     """The price of a product (by default what a training machine usually mounts) where the server stands; None if nobody's is known."""
     if kind not in STORAGE_KINDS:
-        raise UnknownNameError("storage kind", kind, allowed=Message("names.part_allowed_words", names=", ".join(STORAGE_KINDS)))
+        raise UnknownNameError("storage kind", kind, allowed=Message("names.allowed_words", names=", ".join(STORAGE_KINDS)))
     return pick_storage(storage_rows(connection, product=product), provider, region=region, kind=kind)
 
 
@@ -123,7 +123,7 @@ def egress_price(connection: sqlite3.Connection, region: Region, *, destination:
     price."""
     if destination not in EGRESS_DESTINATIONS:
         raise UnknownNameError(
-            "egress destination", destination, allowed=Message("names.part_allowed_words", names=", ".join(EGRESS_DESTINATIONS))
+            "egress destination", destination, allowed=Message("names.allowed_words", names=", ".join(EGRESS_DESTINATIONS))
         )
     return pick_egress(egress_rows(connection, destination=destination), region)
 

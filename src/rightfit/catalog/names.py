@@ -77,10 +77,10 @@ def resolve_provider(text: str, *, field: str = "cloud") -> str:
     folded = fold(text)
     for missing, aliases in names_data()["missing_providers"].items():
         if folded in (missing, *map(fold, aliases)):
-            raise UnknownNameError("cloud", text, allowed=Message("names.part_cloud_without_servers", names=", ".join(codes)), field=field)
+            raise UnknownNameError("cloud", text, allowed=Message("names.cloud_without_servers", names=", ".join(codes)), field=field)
     near = tuple(dict.fromkeys(_provider_names()[name] for name in tables.nearest(folded, _provider_names(), count=4)))
     raise UnknownNameError(
-        "cloud", text, nearest=near, allowed="" if near else Message("names.part_known_words", names=", ".join(codes)), field=field
+        "cloud", text, nearest=near, allowed="" if near else Message("names.known_words", names=", ".join(codes)), field=field
     )
 
 
@@ -123,7 +123,7 @@ def resolve_regions(text: str, regions: Iterable[Region]) -> tuple[Region, ...]:
         for name in _region_names(record):
             spelled.setdefault(name, record.region)
     near = tuple(dict.fromkeys(spelled[name] for name in tables.nearest(fold(text), spelled, count=5)))
-    raise UnknownNameError("region", text, nearest=near, allowed="" if near else Message("names.part_regions"), field="region")
+    raise UnknownNameError("region", text, nearest=near, allowed="" if near else Message("names.regions"), field="region")
 
 
 def resolve_countries(text: str, regions: Iterable[Region]) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ def resolve_countries(text: str, regions: Iterable[Region]) -> tuple[str, ...]:
     for continent, aliases in names_data()["continents"].items():
         if folded in (fold(continent), *map(fold, aliases)):
             return tuple(sorted({record.country for record in records if record.continent == continent and record.country}))
-    raise UnknownNameError("country", text, allowed=Message("names.part_countries", names=", ".join(known)), field="country")
+    raise UnknownNameError("country", text, allowed=Message("names.countries", names=", ".join(known)), field="country")
 
 
 def resolve_purchases(names: Iterable[str]) -> tuple[str, ...]:

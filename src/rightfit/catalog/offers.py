@@ -306,7 +306,7 @@ def offer_mask(table: OfferTable, offer_filter: OfferFilter) -> Flags:
 def first_offers(table: OfferTable, rows: Indices, *, sort: str, limit: int | None, descending: bool = False) -> Indices:
     """The first `limit` of the rows in the wanted order; a full sort only of what is kept."""
     if sort not in PRICE_SORTS:
-        raise UnknownNameError("sort order", sort, allowed=Message("names.part_allowed_words", names=", ".join(PRICE_SORTS)), field="sort")
+        raise UnknownNameError("sort order", sort, allowed=Message("names.allowed_words", names=", ".join(PRICE_SORTS)), field="sort")
     keys = _price_keys(table, rows, sort=sort)
     signed = -keys if descending else keys
     signed = np.where(np.isnan(signed), np.inf, signed)
@@ -334,7 +334,7 @@ def _price_keys(table: OfferTable, rows: Indices, *, sort: str) -> Floats:
 def first_servers(servers: ServerTable, rows: Indices, *, sort: str, limit: int | None, descending: bool = False) -> Indices:
     """The first `limit` server rows in the wanted order; unknown figures last."""
     if sort not in SERVER_SORTS:
-        raise UnknownNameError("sort order", sort, allowed=Message("names.part_allowed_words", names=", ".join(SERVER_SORTS)), field="sort")
+        raise UnknownNameError("sort order", sort, allowed=Message("names.allowed_words", names=", ".join(SERVER_SORTS)), field="sort")
     columns = {"gpus": servers.num_accelerators, "vcpus": servers.vcpus, "memory": servers.memory_bytes}
     columns["gpu_memory"] = servers.num_accelerators * servers.accelerator_memory_bytes
     keys = columns[sort][rows] if sort in columns else np.zeros(len(rows))

@@ -84,9 +84,9 @@ class Discount(Entry):
     @model_validator(mode="after")
     def _one_way(self) -> Discount:
         if (self.percent is None) == (self.price is None):
-            raise ValueError(Message("catalog.part_book_one_way"))
+            raise ValueError(Message("catalog.book_one_way"))
         if self.price is not None and not self.type:
-            raise ValueError(Message("catalog.part_book_price_of_type"))
+            raise ValueError(Message("catalog.book_price_of_type"))
         return self
 
 
@@ -192,7 +192,7 @@ class PriceBook:
         except InputError as error:
             raise self.error(entry, field, error.message) from None
         if not amount.amount > 0 or amount.per_month:
-            raise self.error(entry, field, Message(f"catalog.part_not_positive{'_hour' if amount.per_month else ''}", text=text))
+            raise self.error(entry, field, Message(f"catalog.not_positive{'_hour' if amount.per_month else ''}", text=text))
         return amount.amount / known[amount.currency].units_per_usd
 
     def error(self, entry: Entry, field: str, message: Message | str) -> FileInputError:
@@ -326,7 +326,7 @@ def _from_csv(text: str, path: str) -> tuple[_Raw, Mapping[str, Any]]:
 def _entry(kind: str, line: int, values: Mapping[str, Any], lines: Mapping[str, int], path: str, problems: list[Message]) -> Entry | None:
     model = _KINDS.get(kind)
     if model is None:
-        word = Message("catalog.part_book_kind", kind=kind, hint=_near(kind, _KINDS), kinds=", ".join(_KINDS))
+        word = Message("catalog.book_kind", kind=kind, hint=_near(kind, _KINDS), kinds=", ".join(_KINDS))
         problems.append(_entry_problem(path, line, "entry", word))
         return None
     try:
@@ -348,13 +348,13 @@ def _problem(item: Any, kind: str, model: type[Entry], line: int, lines: Mapping
     place = (path, lines.get(field, line), kind + (f".{field}" if field else ""))
     if item["type"] == "extra_forbidden":
         known = [name for name in model.model_fields if name != "line"]
-        return _entry_problem(*place, Message("catalog.part_book_key", hint=_near(field, known), words=", ".join(known)))
+        return _entry_problem(*place, Message("catalog.book_key_hint", hint=_near(field, known), words=", ".join(known)))
     if item["type"] == "missing":
-        return _entry_problem(*place, Message("catalog.part_book_missing"))
+        return _entry_problem(*place, Message("catalog.book_missing"))
     raised = item.get("ctx", {}).get("error")
     problem = raised.args[0] if isinstance(raised, ValueError) else foreign(item["msg"][:1].lower() + item["msg"][1:])
     if field and not isinstance(item["input"], dict):
-        problem = Message("catalog.part_book_value", given=repr(item["input"]), problem=problem)
+        problem = Message("catalog.book_value", given=repr(item["input"]), problem=problem)
     return _entry_problem(*place, problem)
 
 

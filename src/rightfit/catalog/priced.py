@@ -47,12 +47,12 @@ class PricedCatalog(Catalog):
         for entry in self._added:
             key = (names.resolve_provider(entry.provider), entry.name)
             if key in taken:
-                raise self.book.error(entry, "name", Message("catalog.part_book_exists", name=entry.name))
+                raise self.book.error(entry, "name", Message("catalog.book_exists", name=entry.name))
             taken.add(key)
         table = self.all_offers()
         for discount in self.book.of(Discount):
             if not self._fits(discount, table).any():
-                raise self.book.error(discount, "discount", Message("catalog.part_book_no_price"))
+                raise self.book.error(discount, "discount", Message("catalog.book_no_price"))
         for credit in self.book.of(Credit):
             self.book.usd(credit.amount, entry=credit, field="amount")
         assert self.quotas is not None  # reads them, so that a mistake shows now
@@ -169,9 +169,7 @@ class PricedCatalog(Catalog):
             return self.book.usd(entry.price, entry=entry, field="price")
         if entry.name in self._own_usd_per_h:
             return self._own_usd_per_h[entry.name]
-        raise self.book.error(
-            entry, "price", Message("catalog.part_book_missing" if type(entry) is Server else "catalog.part_book_not_reckoned")
-        )
+        raise self.book.error(entry, "price", Message("catalog.book_missing" if type(entry) is Server else "catalog.book_not_reckoned"))
 
     # ---- discounts and taxes -------------------------------------------------------------------------------------------------
 

@@ -122,7 +122,7 @@ def _only_refresh() -> Iterator[None]:
         if not store.try_lock(stream.fileno()):
             stream.seek(0)
             holder = stream.read(20).decode(errors="replace").strip()
-            raise CatalogError(Message("catalog.refresh_running", line=(Message("catalog.part_process", number=holder) if holder else "")))
+            raise CatalogError(Message("catalog.refresh_running", line=(Message("catalog.process", number=holder) if holder else "")))
         stream.truncate(0)
         stream.write(f"{os.getpid()}\n".encode())
         stream.flush()
@@ -195,7 +195,7 @@ def _judged(provider: Provider, job: _Job) -> Gathered:
         raise _RefusedError(Message("catalog.refresh_rows_refused", name=provider.name, count=count, total=found.num_read, problem=worst))
     sort_out(found, base=job.base, accelerators=_accelerators())
     if not found.num_prices:
-        left_out = Message("catalog.part_left_out", count=sum(found.left_out.values()), why=next(iter(found.left_out), ""))
+        left_out = Message("catalog.left_out", count=sum(found.left_out.values()), why=next(iter(found.left_out), ""))
         hint = left_out if found.left_out else ""
         raise NetworkError(Message("catalog.no_usable_price", provider=provider.name, hint=hint))
     problem = level_problem(job.before, found.tables["prices"], limits=job.limits["level"], rule=job.rule)
@@ -246,7 +246,7 @@ def _fetched(provider: Provider, part: str, *, client: Client, inventory: Known)
             Message("catalog.needs_package", provider=provider.name, package=error.name, extra=provider.needs.extra)
         ) from None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        what = Message("catalog.part_lacks_key", word=error.args[0]) if isinstance(error, KeyError) and error.args else type(error).__name__
+        what = Message("catalog.lacks_key", word=error.args[0]) if isinstance(error, KeyError) and error.args else type(error).__name__
         raise NetworkError(Message("catalog.answer_form", provider=provider.name, part=part, why=what)) from None
 
 

@@ -185,7 +185,7 @@ def sort_out(gathered: Gathered, *, base: Mapping[str, PackedTable], accelerator
     ):
         if rows.any():
             first = prices[column].labels[prices[column].codes[int(np.flatnonzero(rows)[0])]]
-            gathered.left_out[Message(f"catalog.part_other_{reason}", word=first[:60])] += int(np.count_nonzero(rows))
+            gathered.left_out[Message(f"catalog.other_{reason}", word=first[:60])] += int(np.count_nonzero(rows))
     kept = take(prices, ~(no_type | no_region))
     gathered.tables["prices"] = take(kept, last_of_each(row_keys([kept], ("provider", "instance_type", "region", "purchase"))[0]))
 

@@ -225,7 +225,7 @@ def old_prices(offers: OfferTable) -> Flags:
 
 UNITS = ("accelerators", "vcpus", "servers")
 _EXAMPLE = Message(
-    "catalog.part_example",
+    "catalog.example",
     example=either(('"8 A100 in us-east-1"', '"192 vcpus on aws"', '"4 p4d.24xlarge"', '"8 A100 in us-east-1 spot"')),
 )
 _FILLERS = frozenset(senses("amounts", "quota_filler"))

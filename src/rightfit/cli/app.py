@@ -62,7 +62,7 @@ def place(shell: str) -> Path:
 def _named(value: str) -> str:
     shell = Path(os.environ.get("SHELL", "")).name if value == _THIS else value
     if shell not in SHELLS:
-        raise UnusableValueError(Message("usage.part_shell"))
+        raise UnusableValueError(Message("usage.shell"))
     return shell
 
 

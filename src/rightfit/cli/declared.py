@@ -90,9 +90,9 @@ def usage_problem(error: Any) -> Message | None:
     if text.startswith("No such command") and context is not None:
         typed = text.split("'")[1]
         names = [name for name, entry in context.command.commands.items() if not entry.hidden]
-        hint = _nearest(typed, names) or Message("usage.part_known", names=", ".join(names))
+        hint = _nearest(typed, names) or Message("usage.known", names=", ".join(names))
         return Message("usage.no_command", command=repr(typed), hint=hint)
-    see = Message("usage.part_see", help=f"{context.command_path} --help") if context is not None else ""
+    see = Message("usage.see", help=f"{context.command_path} --help") if context is not None else ""
     if isinstance(error, UnusableValueError):
         return Message("usage.value", option=_param_hint(error), problem=error.problem, hint=see)
     return Message("usage.said", problem=foreign(text[:1].lower() + text[1:].rstrip(".")), hint=see)
@@ -234,11 +234,11 @@ class _Number(click.ParamType):  # type: ignore[type-arg]  # of no kind before c
         except (ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):
-            raise UnusableValueError(Message("usage.part_whole" if self._is_whole else "usage.part_number"), ctx, param)
+            raise UnusableValueError(Message("usage.whole" if self._is_whole else "usage.number"), ctx, param)
         if self._low is not None and number < self._low:
-            raise UnusableValueError(Message("usage.part_or_more", least=self._low), ctx, param)
+            raise UnusableValueError(Message("usage.or_more", least=self._low), ctx, param)
         if self._high is not None and number > self._high:
-            raise UnusableValueError(Message("usage.part_or_less", most=self._high), ctx, param)
+            raise UnusableValueError(Message("usage.or_less", most=self._high), ctx, param)
         return number
 
 

@@ -13,7 +13,7 @@ from rightfit.cli.declared import PLAIN, Declared, Looks, given, help_lang, help
 from rightfit.cli.output import Format, View
 from rightfit.explain.messages import default_lang
 from rightfit.messages import Lang
-from rightfit.workload.options import OPTIONS, WishOption
+from rightfit.workload.options import OPTIONS, RequestOption
 from rightfit.workload.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Param
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _workload_parameter(wish: WishOption) -> inspect.Parameter:
+def _workload_parameter(wish: RequestOption) -> inspect.Parameter:
     group = next((name for name, members in _GROUPS.items() if wish.name in members), "Setup (left open, rightfit chooses)")
     words = wish.vocabulary.words if wish.vocabulary else ()
     listed = wish.kind in ("words", "names")

@@ -33,7 +33,7 @@ from rightfit.workload.options import OPTIONS
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
-    from rightfit.estimate.traced import TracedEstimate
+    from rightfit.estimation.traced import TracedEstimate
     from rightfit.search.answer import Plan, Section
     from rightfit.search.servers import Verdict
     from rightfit.workload.model import Workload
@@ -179,13 +179,13 @@ def check_engine(engine: str) -> None:
     """Raise unless `engine` is one of ours."""
     if engine not in ENGINES:
         raise UnknownNameError(
-            "engine", engine, allowed=Message("names.part_allowed_are", names=", ".join(ENGINES)), nearest=ENGINES[1:], field="engine"
+            "engine", engine, allowed=Message("names.allowed_are", names=", ".join(ENGINES)), nearest=ENGINES[1:], field="engine"
         )
 
 
 def trace(workload: Workload, *, on: str | None, nodes: int, view: View) -> Answer:
     """Trace the workload's model for one card, or for one card of a server under FSDP."""
-    from rightfit.estimate.traced import traced_estimate
+    from rightfit.estimation.traced import traced_estimate
 
     if workload.method is None:  # nothing is trained
         raise ContradictionError(Message("cli.traced_option", option="task", word=workload.task, other="task"), field="task")

@@ -13,7 +13,7 @@ from rightfit.messages import Lang
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:
-    from rightfit.estimate.figures import Figure
+    from rightfit.estimation.figures import Figure
     from rightfit.search.answer import Option
     from rightfit.workload.model import Workload
 

@@ -251,7 +251,7 @@ def _sorted(records: list[dict[str, Any]], kind: str, question: Question) -> lis
     columns = {order: column for column, order in COLUMN_SORTS[kind].items()}
     sort = question.sort or "name"
     if sort not in columns:
-        raise UnknownNameError("sort order", sort, allowed=Message("names.part_allowed_words", names=", ".join(columns)), field="sort")
+        raise UnknownNameError("sort order", sort, allowed=Message("names.allowed_words", names=", ".join(columns)), field="sort")
     column = columns[sort]
     known = [record for record in records if record.get(column)]
     known.sort(key=lambda record: record[column].casefold() if isinstance(record[column], str) else record[column])

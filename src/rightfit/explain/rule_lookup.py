@@ -201,7 +201,7 @@ def _tflops(catalog: Catalog) -> _Judged:
 
 
 def _own(catalog: Catalog) -> _Judged:
-    from rightfit.estimate.ownership import own_server
+    from rightfit.estimation.ownership import own_server
 
     offers = catalog.offers(OfferFilter(gpus=(_CARD,), purchases=("on-demand",)))
     prices = offers.price_usd_per_h[(offers.servers.num_accelerators == _NUM_CARDS)[offers.server_index] & ~offers.is_estimate]

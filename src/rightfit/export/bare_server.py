@@ -345,15 +345,15 @@ def problem(job: Job, provider: str, *, by_the_month: bool = False) -> Message |
     """Why servers of a cloud, each on its own, cannot run the job ("" if they can). `by_the_month`: the target rents services for a month too."""
     option = job.option
     if option.provider != provider:
-        return Message("export.part_rented_from", provider=option.provider)
+        return Message("export.rented_from", provider=option.provider)
     if option.purchase not in ("on-demand", "spot") and not (by_the_month and job.is_service and option.purchase == MONTH):
-        return Message("export.part_buys_on_demand", purchase=option.purchase)
+        return Message("export.buys_on_demand", purchase=option.purchase)
     if option.facts.get("is_pseudo_region"):
-        return Message("export.part_no_region_named", region=option.region)
+        return Message("export.no_region_named", region=option.region)
     if option.nodes > 1 and not job.is_service:
-        return Message("export.part_several_need_launcher")
+        return Message("export.several_need_launcher")
     if spanning := spans_servers(job):
         return spanning
     if job.settings.bucket and job.settings.bucket.partition("://")[0] != SCHEMES[provider]:
-        return Message("export.part_buckets_as", scheme=SCHEMES[provider], bucket=job.settings.bucket)
+        return Message("export.buckets_as", scheme=SCHEMES[provider], bucket=job.settings.bucket)
     return stack_problem(job)

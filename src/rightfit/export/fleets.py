@@ -94,7 +94,7 @@ def files_of_fleet(found: Row, to: str) -> Files:
     if wanted not in FLEET_TARGETS:
         near = difflib.get_close_matches(wanted, FLEET_TARGETS, n=2, cutoff=0.5)
         raise UnknownNameError(
-            "export target of a fleet", to, nearest=near, allowed=Message("names.part_choose", names=", ".join(FLEET_TARGETS)), field="to"
+            "export target of a fleet", to, nearest=near, allowed=Message("names.choose", names=", ".join(FLEET_TARGETS)), field="to"
         )
     files = FLEET_TARGETS[wanted].write(found)
     if not files and wanted == "terraform":

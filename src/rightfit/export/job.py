@@ -220,7 +220,7 @@ def read_plan(path: str | Path) -> PlanDocument:
     except UnicodeDecodeError:
         raise FileInputError(Message("export.not_text", file=name)) from None
     except (json.JSONDecodeError, RecursionError) as error:
-        place = Message("export.part_at_line", file=name, number=error.lineno) if isinstance(error, json.JSONDecodeError) else name
+        place = Message("export.at_line", file=name, number=error.lineno) if isinstance(error, json.JSONDecodeError) else name
         raise FileInputError(Message("export.not_json", line=place)) from None
     return plan_document(values, name=name)
 

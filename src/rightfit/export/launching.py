@@ -92,7 +92,7 @@ def _put(drafts: Path, root: Path, names: list[PurePosixPath], *, is_new: bool) 
 
 
 TOOLS = ("skypilot", "terraform")
-TERRAFORM_INSTALL = Message("export.part_see", address="developer.hashicorp.com/terraform/install")
+TERRAFORM_INSTALL = Message("export.see", address="developer.hashicorp.com/terraform/install")
 MARK = ".rightfit-plan"
 #: Beside a launch while a command runs that would rent once more if it were repeated: it stays where nobody saw how that ended.
 BEGUN = ".rightfit-begun"

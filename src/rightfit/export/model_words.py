@@ -63,7 +63,7 @@ def size_problem(job: Job) -> Message | str:
     """Why a plan cannot be started that was made for a size ("7B") and names no model whose weights there are ("" if it can)."""
     found = _record(job.model)
     if isinstance(found, TransformerArchitecture) and found.certainty == "typical":
-        return Message("export.part_of_a_size", model=job.model)
+        return Message("export.of_a_size", model=job.model)
     return ""
 
 
@@ -102,7 +102,7 @@ WITHOUT_REVISION = ("tensorrt-llm", "megatron", "timm", "tabular", "prepare", "b
 def revision_problem(job: Job, target: str) -> Message | str:
     """Why a program cannot take the commit that the user names ("" if it can)."""
     if job.settings.revision and target in WITHOUT_REVISION:
-        return Message("export.part_no_revision", target=target)
+        return Message("export.no_revision", target=target)
     return ""
 
 
@@ -181,19 +181,19 @@ def wrong_engine(job: Job, *engines: str, carries: tuple[str, ...] = ()) -> Mess
     """Why a server program cannot serve the plan ("" if it can): another task, a plan made for another engine, or one with something beside
     the model that is not among those that the file `carries`."""
     if job.task not in SERVING_TASKS:
-        return Message("export.part_serves_language", task=job.task)
+        return Message("export.serves_language", task=job.task)
     planned = job.option.layout.engine
     if planned.casefold() not in {engine.casefold() for engine in engines}:
         framework = engines[0].casefold()
         return (
-            Message("export.part_made_for", engine=planned, framework=framework)
+            Message("export.made_for", engine=planned, framework=framework)
             if planned
-            else Message("export.part_made_for_none", framework=framework)
+            else Message("export.made_for_none", framework=framework)
         )
     beside = next((name for name in _BESIDE if job.wish(name) and name not in carries), "")
     if beside:
         told = {"feature": beside, "value": job.wish(beside), "option": beside.replace("_", "-")}
-        return Message("export.part_not_carried", **told) if "vLLM" in engines else Message("export.part_not_carried_vllm", **told)
+        return Message("export.not_carried", **told) if "vLLM" in engines else Message("export.not_carried_vllm", **told)
     return ""
 
 
@@ -208,14 +208,14 @@ def servers_of_replica(job: Job) -> int:
 def spans_servers(job: Job) -> Message | str:
     """Why a service's or batch's replicas cannot each be started by one command on one server ("" if they can)."""
     if (servers := servers_of_replica(job)) > 1:
-        return Message("export.part_replica_spans_one", count=servers)
+        return Message("export.replica_spans_one", count=servers)
     return ""
 
 
 def group_problem(job: Job) -> Message | str:
     """Why a replica on several servers cannot be started ("" if it can, or needs one server)."""
     if servers_of_replica(job) > 1 and (job.task != "serve" or job.option.layout.engine.casefold() != "vllm"):
-        return Message("export.part_replica_spans_vllm", count=servers_of_replica(job))
+        return Message("export.replica_spans_vllm", count=servers_of_replica(job))
     return ""
 
 
@@ -241,8 +241,8 @@ def release_problem(job: Job, engine: str) -> Message | str:
     known = model_class(*class_names(job))
     told = {"engine": engine, "card": job.accelerator or Message("export.a_processor"), "model": job.model}
     if known is None or not known.architecture:
-        return Message("export.part_no_release", **told)
-    return Message("export.part_no_release_class", **told, architecture=known.architecture, least=known.least.get(engine) or "-")
+        return Message("export.no_release", **told)
+    return Message("export.no_release_class", **told, architecture=known.architecture, least=known.least.get(engine) or "-")
 
 
 IMAGES_READ = {"tensorrt_llm": "tensorrt-llm", "tgi": "tgi", "llama_cpp": "llama.cpp"}
@@ -260,9 +260,9 @@ def served_problem(job: Job, stack: str) -> Message | str:
     known, card = model_class(*class_names(job)), accelerators().get(job.accelerator)
     told = {"engine": IMAGES_READ[stack], "card": job.accelerator or Message("export.a_processor"), "model": job.model}
     if card is not None and not starts_on(IMAGES_READ[stack], card):
-        return Message("export.part_no_release", **told)
+        return Message("export.no_release", **told)
     if known is not None and not is_of_its_time(IMAGES_READ[stack], known):
-        return Message("export.part_no_release_class", **told, architecture=known.architecture, least="-")
+        return Message("export.no_release_class", **told, architecture=known.architecture, least="-")
     return ""
 
 
@@ -275,7 +275,7 @@ def onnx_problem(job: Job) -> Message | str:
     card = accelerators().get(job.accelerator)
     if not job.gpus_per_node or card is None or (card.vendor == "NVIDIA" and machine_of(card.name) == "x86_64"):
         return ""
-    return Message("export.part_no_release", engine=ONNX_GPU.partition("=")[0], card=job.accelerator)
+    return Message("export.no_release", engine=ONNX_GPU.partition("=")[0], card=job.accelerator)
 
 
 def release_setup(release: EngineRelease) -> tuple[str, ...]:

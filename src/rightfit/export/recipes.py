@@ -496,7 +496,8 @@ def _cluster(job: Job, target: str) -> Recipe:
     secrets = stack_of(job).secrets
     literals = " ".join(f'--from-literal={name}="${{{name}}}"' for name in secrets)
     made = (f"kubectl create secret generic {job.name} {literals} --dry-run=client -o yaml | kubectl apply -f -",) if secrets else ()
-    needs, start = secret_needs(job, secrets), (f"kubectl apply -f {path}",)
+    needs = secret_needs(job, secrets)
+    start: tuple[str, ...] = (f"kubectl apply -f {path}",)
     end: tuple[str, ...] = (f"kubectl delete --ignore-not-found -f {path}",)
     if job.is_service:
         follow = (f"kubectl wait --for={shell([ready])} --timeout=30m {kind}/{job.name}",)

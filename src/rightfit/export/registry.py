@@ -42,7 +42,7 @@ class Target:
         """Why the target cannot express a job in one line ("" if it can); no target divides cards or starts several models."""
         shared = next((name for name in ("slice", "beside") if job.wish(name)), "")
         if shared:
-            return Message("export.part_shared", feature=shared, option=shared)
+            return Message("export.shared", feature=shared, option=shared)
         return (
             (size_problem(job) if self.group in ("training", "serving", "kubernetes") else "")
             or revision_problem(job, self.name)
@@ -87,7 +87,7 @@ def find_target(name: str, job: Job | None = None) -> Target:
         "export target",
         name,
         nearest=difflib.get_close_matches(wanted, names, n=3, cutoff=0.5),
-        allowed=Message("names.part_choose", names=", ".join(names)),
+        allowed=Message("names.choose", names=", ".join(names)),
         field="to",
     )
 

@@ -49,7 +49,7 @@ def dstack_cards(option: OptionPart) -> dict[str, str | int]:
 def name_problem(option: OptionPart, name: str, program: Message | str) -> Message | str:
     """Why the program cannot be asked for this server ("" if it can)."""
     card = option.accelerator.name if option.accelerator else Message("export.a_server_without_cards")
-    return "" if name else Message("export.part_no_pod", program=program, provider=option.provider, card=card)
+    return "" if name else Message("export.no_pod", program=program, provider=option.provider, card=card)
 
 
 def _card(option: OptionPart, column: str) -> str:
@@ -220,7 +220,7 @@ def address_problem(address: str) -> Message | str:
     known = ADDRESSES.get(address.partition("://")[0])
     if known and known.fullmatch(address.rstrip("/")):
         return ""
-    return Message("export.part_skypilot_address", address=address[:100])
+    return Message("export.skypilot_address", address=address[:100])
 
 
 def clouds(job: Job) -> tuple[str, ...]:

@@ -40,10 +40,10 @@ def torch_problem(job: Job, *, span: Span = RECENT) -> Message | str:
         return ""
     name, last = job.accelerator or Message("export.a_processor"), build_for(job.accelerator)
     if last is None:
-        return Message("export.part_no_pytorch", card=name)
+        return Message("export.no_pytorch", card=name)
     least, most = (".".join(str(part) for part in release) for release in span)
     told = {"card": name, "version": last.version, "platform": last.platform, "least": least}
-    return Message("export.part_pytorch_later", **told) if span[1] == ANY[1] else Message("export.part_pytorch_between", **told, most=most)
+    return Message("export.pytorch_later", **told) if span[1] == ANY[1] else Message("export.pytorch_between", **told, most=most)
 
 
 def pip_words(build: Build, packages: tuple[str, ...]) -> tuple[str, ...]:
@@ -173,8 +173,8 @@ def stack_problem(job: Job) -> Message | str:
         problem = _target(name).problem(job)
         return at_place(name, problem) if problem else ""
     if job.task in SERVING_TASKS:
-        return Message("export.part_no_launcher_serving", engine=job.option.layout.engine)
-    return Message("export.part_no_launcher_job", task=job.task, method=job.option.layout.method)
+        return Message("export.no_launcher_serving", engine=job.option.layout.engine)
+    return Message("export.no_launcher_job", task=job.task, method=job.option.layout.method)
 
 
 def stack_of(job: Job) -> ExportStack:

@@ -52,7 +52,7 @@ def optimizer(job: Job) -> str:
 def optimizer_problem(job: Job) -> Message | str:
     """Why no program here has the plan's optimizer ("" if they have)."""
     wished = job.wish("optimizer")
-    return "" if not wished or wished in OPTIMIZERS else Message("export.part_no_optimizer", optimizer=wished, known=", ".join(OPTIMIZERS))
+    return "" if not wished or wished in OPTIMIZERS else Message("export.no_optimizer", optimizer=wished, known=", ".join(OPTIMIZERS))
 
 
 def lora_targets(job: Job) -> list[str] | str:
@@ -131,41 +131,41 @@ def training_problem(
     """What Trainer-like programs cannot do: other tasks, models, methods, and models split among accelerators. `moves_activations`: the
     program keeps the inputs of layers in host memory where the plan does."""
     if job.task in SERVING_TASKS or job.task == "prepare":
-        return Message("export.part_it_trains", task=job.task)
+        return Message("export.it_trains", task=job.task)
     layout = job.option.layout
     if model_kind(job) not in kinds:
-        return Message("export.part_trains_kinds", why=_listed(kinds), problem=_kind(job))
+        return Message("export.trains_kinds", why=_listed(kinds), problem=_kind(job))
     if splits_model(job):
-        return Message("export.part_splits_megatron")
+        return Message("export.splits_megatron")
     if layout.method not in methods:
-        return Message("export.part_method", method=layout.method, known=", ".join(methods))
+        return Message("export.method", method=layout.method, known=", ".join(methods))
     if layout.moves_activations and not moves_activations:
         return ACTIVATIONS_ELSEWHERE
     return optimizer_problem(job)
 
 
-ACTIVATIONS_ELSEWHERE = Message("export.part_activations_elsewhere")
+ACTIVATIONS_ELSEWHERE = Message("export.activations_elsewhere")
 
 
 def sample_problem(job: Job, *, methods: tuple[str, ...]) -> Message | str:
     """What the scripts for models of samples (speech, segmentation) cannot do: other tasks, methods and optimizers, split models, data they
     cannot reach."""
     if job.task in SERVING_TASKS or job.task == "prepare":
-        return Message("export.part_it_trains", task=job.task)
+        return Message("export.it_trains", task=job.task)
     if splits_model(job):
-        return Message("export.part_splits_script")
+        return Message("export.splits_script")
     if job.option.layout.method not in methods:
-        return Message("export.part_method", method=job.option.layout.method, known=", ".join(methods))
+        return Message("export.method", method=job.option.layout.method, known=", ".join(methods))
     return optimizer_problem(job) or data_problem(job)
 
 
 def _listed(kinds: tuple[str, ...]) -> Message:
-    first, *others = (Message(f"export.part_kind_{kind.replace('-', '_')}") for kind in kinds)
-    return Message("export.part_two_kinds", first=first, other=others[0]) if others else first
+    first, *others = (Message(f"export.kind_{kind.replace('-', '_')}") for kind in kinds)
+    return Message("export.two_kinds", first=first, other=others[0]) if others else first
 
 
 def _kind(job: Job) -> Message:
-    return Message(f"export.part_one_of_{model_kind(job).replace('-', '_')}")
+    return Message(f"export.one_of_{model_kind(job).replace('-', '_')}")
 
 
 def torchrun(job: Job, script: tuple[str, ...]) -> tuple[str, ...]:
@@ -186,7 +186,7 @@ def data_problem(job: Job) -> Message | str:
     """Why the scripts cannot read the data from where they lie ("" if they can)."""
     scheme, mark, _ = job.settings.data_path.partition("://")
     known = ", ".join(f"{name}://" for name in STORES)
-    return Message("export.part_data_stores", known=known, scheme=scheme) if mark and scheme not in STORES else ""
+    return Message("export.data_stores", known=known, scheme=scheme) if mark and scheme not in STORES else ""
 
 
 def data_packages(job: Job) -> tuple[str, ...]:
@@ -225,12 +225,12 @@ def class_problem(job: Job, program: str, last: str = version_of(LATER, "transfo
     if known is None or not known.architecture:
         return ""
     if not known.transformers:
-        return Message("export.part_class_beside_weights", architecture=known.architecture, model=job.model)
+        return Message("export.class_beside_weights", architecture=known.architecture, model=job.model)
     if numbers(known.transformers) > numbers(last):
         told = {"architecture": known.architecture, "least": known.transformers, "program": program, "last": last}
-        return Message("export.part_class_later", **told)
+        return Message("export.class_later", **told)
     if later_class(job) and job.option.layout.method == "qlora" and has_experts(job) and program != "axolotl":
-        return Message("export.part_experts_by_axolotl", architecture=known.architecture)
+        return Message("export.experts_by_axolotl", architecture=known.architecture)
     return ""
 
 

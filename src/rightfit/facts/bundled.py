@@ -126,7 +126,7 @@ def dataset(name: str) -> Dataset:
     if found:
         raise AmbiguousNameError("dataset", name, found)
     close = nearest_datasets(name)
-    raise UnknownNameError("dataset", name, nearest=close, allowed="" if close else Message("names.part_datasets"))
+    raise UnknownNameError("dataset", name, nearest=close, allowed="" if close else Message("names.datasets"))
 
 
 def nearest_datasets(name: str, *, count: int = 3) -> tuple[str, ...]:

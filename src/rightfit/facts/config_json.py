@@ -321,7 +321,7 @@ def _constant(word: str, label: str) -> NoReturn:
 
 def _json_type(value: object) -> Message:
     names = {list: "list", str: "string", bool: "flag", int: "number", float: "number"}
-    return Message(f"facts.part_json_{names.get(type(value), 'null')}")
+    return Message(f"facts.json_{names.get(type(value), 'null')}")
 
 
 # ---- The format of quantised checkpoints, as the configuration beside their weights states it.

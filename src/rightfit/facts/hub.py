@@ -82,7 +82,7 @@ def _cached(place: _Place) -> bytes | None:
 
 
 def _download(place: _Place, nearest: Sequence[str]) -> bytes:
-    hint = Message("facts.part_nearest_bundled", names=", ".join(nearest)) if nearest else ""
+    hint = Message("facts.nearest_bundled", names=", ".join(nearest)) if nearest else ""
     if os.environ.get("HF_HUB_OFFLINE", "").strip().casefold() in _OFFLINE_WORDS:
         raise NetworkError(Message("facts.hub_offline", model=place.model_id, host=place.host, hint=hint))
     library = _library()
@@ -138,10 +138,10 @@ def _collect(place: _Place, chunks: Iterator[bytes]) -> bytes:
 def _refuse(place: _Place, status: int, headers: Mapping[str, str], nearest: Sequence[str], hint: Message | str) -> NoReturn:
     code = headers.get("X-Error-Code", "")
     if code == "EntryNotFound":
-        raise UnknownNameError("model", place.model_id, nearest=nearest, allowed=Message("names.part_no_config", host=place.host))
+        raise UnknownNameError("model", place.model_id, nearest=nearest, allowed=Message("names.no_config", host=place.host))
     if status == 404 or code == "RepoNotFound":
-        raise UnknownNameError("model", place.model_id, nearest=nearest, allowed=Message("names.part_nowhere", host=place.host))
+        raise UnknownNameError("model", place.model_id, nearest=nearest, allowed=Message("names.nowhere", host=place.host))
     if status in (401, 403):
-        how = Message("facts.part_licence")
+        how = Message("facts.licence")
         raise NetworkError(Message("facts.hub_gated", model=place.model_id, host=place.host, status=status, why=how, hint=hint))
     raise NetworkError(Message("facts.hub_status", host=place.host, status=status, model=place.model_id, hint=hint))

@@ -38,8 +38,8 @@ _SHAPE = (
     "num_experts",
     "params_total",
 )
-MODEL_FORMS = Message("names.part_model_forms")
-CLIENT_MODEL_FORMS = Message("names.part_client_model_forms")
+MODEL_FORMS = Message("names.model_forms")
+CLIENT_MODEL_FORMS = Message("names.client_model_forms")
 _OWN_MARKS = (".onnx", ".safetensors", ".safetensors.index.json", "]")
 _OWN_SIGNS = (":", "/", "\\")
 

@@ -15,7 +15,7 @@ from rightfit.search.request_checks import refuse_unheeded
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
-    from rightfit.search.constraints import Found
+    from rightfit.search.constraints import SearchResult
     from rightfit.search.request_checks import Honours
     from rightfit.workload import Workload
 
@@ -74,8 +74,8 @@ def settled(workload: Workload) -> tuple[Family[Any], Workload]:
     return family(name), workload
 
 
-def explored(workload: Workload, catalog: Catalog) -> Found:
+def explored(workload: Workload, catalog: Catalog) -> SearchResult:
     """What the family of a workload finds for it. Families ask here for one another's work, since none may import another."""
     found, asked = settled(workload)
-    exploration: Found = found.explore(asked, catalog)
-    return exploration
+    search_result: SearchResult = found.explore(asked, catalog)
+    return search_result

@@ -66,7 +66,7 @@ class Kept:
                 "part",
                 name,
                 nearest=nearest_words(name, list(document), count=2),
-                allowed=Message("names.part_allowed_words", names=", ".join(document)),
+                allowed=Message("names.allowed_words", names=", ".join(document)),
                 field="part",
             )
         found = document[name]
@@ -75,7 +75,7 @@ class Kept:
         ranks = [option["rank"] for option in found]
         if rank not in ranks:
             raise InputError(
-                Message("faces.no_rank", rank=rank, problem=", ".join(map(str, ranks)) or Message("measure.part_none")), field="rank"
+                Message("faces.no_rank", rank=rank, problem=", ".join(map(str, ranks)) or Message("measure.none")), field="rank"
             )
         return found[ranks.index(rank)]
 

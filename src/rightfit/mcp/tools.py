@@ -358,5 +358,5 @@ def tool_of(name: str) -> Tool:
     """The tool of a name."""
     known = {tool.name: tool for tool in all_tools()}
     if name not in known:
-        raise UnknownNameError("tool", name, allowed=Message("names.part_allowed_words", names=", ".join(known)))
+        raise UnknownNameError("tool", name, allowed=Message("names.allowed_words", names=", ".join(known)))
     return known[name]

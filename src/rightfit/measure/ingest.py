@@ -45,7 +45,7 @@ def reader_of(item: Item, kind: str = "") -> Reader:
                 "kind of result",
                 kind,
                 nearest=nearest(kind, names),
-                allowed=Message("names.part_known_words", names=", ".join(names)),
+                allowed=Message("names.known_words", names=", ".join(names)),
                 field="as",
             )
         return found[0]

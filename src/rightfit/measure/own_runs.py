@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rightfit.estimate.figures import Figure
+from rightfit.estimation.figures import Figure
 from rightfit.facts.tables import constant_group
 from rightfit.measure.evidence import BOUND_TO_CARD, Case, Correction, Evidence, Predict, case_of, cells, corrections, figure_of
 from rightfit.measure.readers.item import figure, number, words

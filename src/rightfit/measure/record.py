@@ -293,7 +293,7 @@ def _by_statistic(run: Run, name: str) -> dict[str, float]:
 SUMMARY = ("steps", "data_wait_share", "peak_memory_bytes", "peak_host_memory_bytes", "utilisation", "service")
 
 
-_THE_RECORD = Message("measure.part_the_record")
+_THE_RECORD = Message("measure.the_record")
 
 
 def run_of(found: Any, *, where: Message | str = _THE_RECORD) -> Run:

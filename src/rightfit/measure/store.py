@@ -40,7 +40,7 @@ def fetched(address: str) -> list[Run]:
         items = answer.get("items")
         if not isinstance(items, list):
             raise FileInputError(Message("measure.not_rightfit_serve", address=_shown(address)))
-        found += [run_of(item, where=Message("measure.part_record_of", number=len(found) + 1, address=_shown(address))) for item in items]
+        found += [run_of(item, where=Message("measure.record_of", number=len(found) + 1, address=_shown(address))) for item in items]
         if (page + 1) * _PAGE >= (answer.get("total") or 0):
             break
     return unique(found)
@@ -144,7 +144,7 @@ class RunStore:
             raise UnknownNameError(
                 "run",
                 id_,
-                allowed=Message("names.part_runs_kept", number=len(known), path=self.path),
+                allowed=Message("names.runs_kept", number=len(known), path=self.path),
                 nearest=known[:3] if len(known) <= 3 else (),
             )
         if len(found) > 1:

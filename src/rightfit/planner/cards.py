@@ -24,7 +24,7 @@ from rightfit.workload.vocabulary import nearest_words
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
-    from rightfit.search.service.found import ServingExploration
+    from rightfit.search.service.found import ServingResult
 
 
 SERVE, TUNE = "serve", "finetune"
@@ -63,9 +63,7 @@ def fits_of(machine: Machine, *, task: str = "", catalog: Catalog | None = None)
     allowed = ("", SERVE, TUNE)
     if allowed.count(task) == 0:
         near = nearest_words(task, (SERVE, TUNE), count=1)
-        raise UnknownNameError(
-            "task", task, nearest=near, allowed=Message("names.part_allowed_words", names=f"{SERVE}, {TUNE}"), field="task"
-        )
+        raise UnknownNameError("task", task, nearest=near, allowed=Message("names.allowed_words", names=f"{SERVE}, {TUNE}"), field="task")
     found = []
     for kind, ways in WAYS.items():
         # A model that draws fits on one card or not at all: more of them are copies.
@@ -147,7 +145,7 @@ def value_rows(
     left out.
     """
     if sort not in SORTS:
-        raise UnknownNameError("sort order", sort, allowed=Message("names.part_allowed_words", names=", ".join(SORTS)), field="sort")
+        raise UnknownNameError("sort order", sort, allowed=Message("names.allowed_words", names=", ".join(SORTS)), field="sort")
     if sort == "usd_per_mtok" and not model:
         raise InputError(Message("planner.sort_without_model"), field="model")
     offers = catalog.offers(offer_filter)
@@ -199,7 +197,7 @@ def tokens_usd(catalog: Catalog, model: str, offer_filter: OfferFilter, *, quant
         "purchase": offer_filter.purchases,
     }
     wishes |= {name: list(value) for name, value in filters.items() if value}
-    found: ServingExploration = search(Workload(model=model, task="batch", data=f"{_CORPUS_TOKENS:.0f}tok", **wishes), catalog=catalog)
+    found: ServingResult = search(Workload(model=model, task="batch", data=f"{_CORPUS_TOKENS:.0f}tok", **wishes), catalog=catalog)
     total = np.where(found.bits == 0, found.bill.total_usd, np.inf).min(axis=1)
     work = found.wish.requests * (found.wish.input_tokens + found.wish.output_tokens)
     out: dict[tuple[str, str], float] = {}

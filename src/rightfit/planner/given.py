@@ -16,7 +16,7 @@ from rightfit.records import dataclass
 from rightfit.search.advice import slower_than_one, with_market_warnings
 from rightfit.search.answer import Option, Plan, Reason
 from rightfit.search.confirm import confirmed, energy_sections, options_of
-from rightfit.search.constraints import Found
+from rightfit.search.constraints import SearchResult
 from rightfit.search.family import Family
 from rightfit.search.offers import Market
 from rightfit.search.option_reasons import of_given, of_unpriced
@@ -26,7 +26,7 @@ from rightfit.search.servers import Verdict, find_server, former_name, market_of
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
-    from rightfit.estimate.figures import Figure
+    from rightfit.estimation.figures import Figure
     from rightfit.workload import Workload
 
 
@@ -94,10 +94,10 @@ def _beside_one(family: Family[Any], workload: Workload, market: Market, option:
     return slower_than_one(option, family.options(one.shown, [one.at], 1)[0])
 
 
-def explained(family: Family[Any], exploration: Found, row: Row, *, is_priced: bool) -> Option:
+def explained(family: Family[Any], search_result: SearchResult, row: Row, *, is_priced: bool) -> Option:
     """One row as an option with its reasons; a server without prices has no region and no way to pay."""
-    option = family.reasons(exploration, options_of(family, exploration, [row], 1))[0]
-    return with_market_warnings([option if is_priced else of_unpriced(option)], exploration)[0]
+    option = family.reasons(search_result, options_of(family, search_result, [row], 1))[0]
+    return with_market_warnings([option if is_priced else of_unpriced(option)], search_result)[0]
 
 
 def why(workload: Workload, server: str, *, catalog: Catalog | None = None) -> Verdict:
@@ -114,22 +114,22 @@ def why(workload: Workload, server: str, *, catalog: Catalog | None = None) -> V
     return _refused(family, found, offers, names, catalog)
 
 
-def _feasible(family: Family[Any], exploration: Found, offers: NDArray[np.intp], names: tuple[str, str]) -> Verdict:
+def _feasible(family: Family[Any], search_result: SearchResult, offers: NDArray[np.intp], names: tuple[str, str]) -> Verdict:
     """Where a feasible server stands among all feasible ones, and the price at which it would lead."""
-    offer, column = np.nonzero(exploration.bits == 0)
-    order = ordered(exploration, offer, column, score_of(exploration, offer, column))
+    offer, column = np.nonzero(search_result.bits == 0)
+    order = ordered(search_result, offer, column, score_of(search_result, offer, column))
     position = int(np.argmax(np.isin(offer[order], offers)))
     first, at = (Row(int(offer[order[place]]), int(column[order[place]])) for place in (0, position))
-    built = options_of(family, exploration, [first, at] if position else [at], 2)
-    rank = np.unique(exploration.market.offers.server_index[offer[order[:position]]]).shape[0] + 1 if position else 1
+    built = options_of(family, search_result, [first, at] if position else [at], 2)
+    rank = np.unique(search_result.market.offers.server_index[offer[order[:position]]]).shape[0] + 1 if position else 1
     option = dataclasses.replace(built[-1], rank=rank)
-    standing = (_standing(family.told(exploration), option, built[0]),)
+    standing = (_standing(family.told(search_result), option, built[0]),)
     return Verdict(
-        exploration.workload,
-        assumptions_of(family, exploration),
+        search_result.workload,
+        assumptions_of(family, search_result),
         *names,
         True,
-        of_given(family.reasons(exploration, [option])[0], fits=True),
+        of_given(family.reasons(search_result, [option])[0], fits=True),
         standing,
         (),
     )
@@ -146,22 +146,24 @@ def _standing(told: tuple[str, str], option: Option, best: Option) -> Reason:
     return Reason("why_ranked", {"rank": option.rank, **params, "best": f"{best.nodes} x {best.provider} {best.instance_type}", **others})
 
 
-def _refused(family: Family[Any], exploration: Found, offers: NDArray[np.intp], names: tuple[str, str], catalog: Catalog) -> Verdict:
+def _refused(
+    family: Family[Any], search_result: SearchResult, offers: NDArray[np.intp], names: tuple[str, str], catalog: Catalog
+) -> Verdict:
     """What excluded a server, the least changes, and what it would do all the same; of one that the search left out, why it did."""
     server = "/".join(names)
     if offers.shape[0]:
-        failed = failed_criteria(exploration, nearest_to_passing(exploration, offers))
-        alone = estimate_one(exploration.workload, on=server, nodes=failed[0].nearest.nodes if failed[0].nearest else 1, catalog=catalog)
+        failed = failed_criteria(search_result, nearest_to_passing(search_result, offers))
+        alone = estimate_one(search_result.workload, on=server, nodes=failed[0].nearest.nodes if failed[0].nearest else 1, catalog=catalog)
         standing = standing_of(failed)
     else:
-        alone = _enough(exploration.workload, server, catalog)
+        alone = _enough(search_result.workload, server, catalog)
         row = find_server(catalog, server)
         is_priced, failed = market_of_one(catalog, row)[1], alone.rejected
         unlisted = (Reason("why_unlisted", {}),) if is_priced else (Reason("why_unpriced", {}), *former_name(catalog, row))
         standing = (*unlisted, *map(refusal, failed))
     return Verdict(
-        exploration.workload,
-        assumptions_of(family, exploration),
+        search_result.workload,
+        assumptions_of(family, search_result),
         *names,
         alone.best is not None,
         alone.best or alone.unfit,

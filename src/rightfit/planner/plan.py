@@ -28,7 +28,7 @@ from rightfit.search.advice import (
 )
 from rightfit.search.answer import Assumption, Option, Plan, Reason
 from rightfit.search.confirm import assumed_confidence, confirmed, dearer_but_certain, energy_sections, options_of
-from rightfit.search.constraints import Found, minimal_blame
+from rightfit.search.constraints import SearchResult, minimal_blame
 from rightfit.search.family import Beside, Family
 from rightfit.search.rank import pareto_front, score_of
 from rightfit.search.refusals import rejections
@@ -89,7 +89,7 @@ def assumed_model(workload: Workload) -> tuple[Assumption, ...]:
     return (Assumption("model", repository, Reason(key, {"value": repository, "record": found.record.name})),)
 
 
-def assumptions_of(family: Family[Any], found: Found) -> tuple[Assumption, ...]:
+def assumptions_of(family: Family[Any], found: SearchResult) -> tuple[Assumption, ...]:
     """Everything that was taken without being said."""
     return (*assumed_model(found.workload), *family.assumptions(found), *assumed_confidence(found))
 
@@ -124,18 +124,20 @@ def search(workload: Workload, *, catalog: Catalog | None = None) -> Any:
     return family.explore(workload, catalog or default_catalog())
 
 
-def answer(family: Family[Any], exploration: Found, options: tuple[Option, ...], points: tuple[Option, ...], beside: Beside) -> Plan:
+def answer(
+    family: Family[Any], search_result: SearchResult, options: tuple[Option, ...], points: tuple[Option, ...], beside: Beside
+) -> Plan:
     """The plan from its parts."""
     return Plan(
-        workload=exploration.workload,
-        assumptions=assumptions_of(family, exploration),
+        workload=search_result.workload,
+        assumptions=assumptions_of(family, search_result),
         options=options,
         pareto=points,
-        rejected=rejections(exploration),
-        advice=(*dearer_but_certain(exploration, options[0] if options else None), *beside.advice),
-        catalog={"as_of": dict(exploration.market.as_of)},
-        counts=family.counts(exploration),
-        blame=() if options else minimal_blame(exploration.bits),
+        rejected=rejections(search_result),
+        advice=(*dearer_but_certain(search_result, options[0] if options else None), *beside.advice),
+        catalog={"as_of": dict(search_result.market.as_of)},
+        counts=family.counts(search_result),
+        blame=() if options else minimal_blame(search_result.bits),
         sections=(*beside.sections, *energy_sections(options)),
     )
 
@@ -184,41 +186,41 @@ def market_field(workload: Workload, *, catalog: Catalog | None = None, most: in
     return _field(found, offer[kept], column[kept], num_feasible=offer.shape[0])
 
 
-def _best_columns(exploration: Found) -> tuple[Index, Index]:
+def _best_columns(search_result: SearchResult) -> tuple[Index, Index]:
     """Of each offer the column of the best score, and every row that nothing beats in both money and time."""
-    feasible = exploration.bits == 0
+    feasible = search_result.bits == 0
     offer, column = np.nonzero(feasible)
     if offer.shape[0] == 0:
         return offer, column
     score = np.full(feasible.shape, np.inf)
-    score[offer, column] = score_of(exploration, offer, column)
+    score[offer, column] = score_of(search_result, offer, column)
     rows = np.flatnonzero(feasible.any(axis=1))
     chosen = np.zeros(feasible.shape, dtype=np.bool_)
     chosen[rows, np.argmin(score[rows], axis=1)] = True
-    front = pareto_front(exploration.bill.total_usd[offer, column], exploration.bill.total_s[offer, column])
+    front = pareto_front(search_result.bill.total_usd[offer, column], search_result.bill.total_s[offer, column])
     chosen[offer[front], column[front]] = True
     kept = np.nonzero(chosen)
     return kept[0].astype(np.intp), kept[1].astype(np.intp)
 
 
-def _most_telling(exploration: Found, offer: Index, column: Index, *, most: int) -> Index:
+def _most_telling(search_result: SearchResult, offer: Index, column: Index, *, most: int) -> Index:
     """Positions of at most `most` rows: the cheapest place of each server and way to pay, then the cheapest of the rest."""
     if offer.shape[0] <= most:
         return np.arange(offer.shape[0], dtype=np.intp)
-    usd, offers = exploration.bill.total_usd[offer, column], exploration.market.offers
+    usd, offers = search_result.bill.total_usd[offer, column], search_result.market.offers
     order = np.argsort(usd, kind="stable")
     kind = offers.server_index[offer[order]].astype(np.intp) * len(PURCHASES) + offers.purchase_index[offer[order]]
     first = np.zeros(order.shape[0], dtype=np.bool_)
     first[np.unique(kind, return_index=True)[1]] = True
-    first |= np.isin(order, pareto_front(usd, exploration.bill.total_s[offer, column]))
+    first |= np.isin(order, pareto_front(usd, search_result.bill.total_s[offer, column]))
     return np.sort(np.concatenate([order[first], order[~first]])[:most])
 
 
-def _field(exploration: Found, offer: Index, column: Index, *, num_feasible: int) -> Field:
-    offers, servers = exploration.market.offers, exploration.market.offers.servers
+def _field(search_result: SearchResult, offer: Index, column: Index, *, num_feasible: int) -> Field:
+    offers, servers = search_result.market.offers, search_result.market.offers.servers
     rows = offers.server_index[offer]
-    nodes = np.array([exploration.nodes(at) for at in zip(offer.tolist(), column.tolist(), strict=True)], dtype=np.float64)
-    usd, seconds = exploration.bill.total_usd[offer, column], exploration.bill.total_s[offer, column]
+    nodes = np.array([search_result.nodes(at) for at in zip(offer.tolist(), column.tolist(), strict=True)], dtype=np.float64)
+    usd, seconds = search_result.bill.total_usd[offer, column], search_result.bill.total_s[offer, column]
     is_front = np.zeros(offer.shape[0], dtype=np.bool_)
     if offer.shape[0]:
         is_front[pareto_front(usd, seconds)] = True

@@ -14,7 +14,7 @@ import numpy as np
 
 from rightfit import facts, units
 from rightfit.errors import RightfitError
-from rightfit.estimate.figures import Figure
+from rightfit.estimation.figures import Figure
 from rightfit.physics import money
 from rightfit.planner.given import estimate_one
 from rightfit.records import dataclass

@@ -45,9 +45,7 @@ def asked_rows(goal: str, kind: str = "") -> list[Mapping[str, str]]:
         return told
     if not found:
         names = {word: row["goal"] for row in goals for word in (row["goal"], row["goal_zh"])}
-        allowed = Message(
-            "names.part_allowed_words" if kind else "names.part_goal_of_kinds", names=", ".join(dict.fromkeys(names.values()))
-        )
+        allowed = Message("names.allowed_words" if kind else "names.goal_of_kinds", names=", ".join(dict.fromkeys(names.values())))
         nearest = nearest_words(goal.strip().casefold(), names, aliases=names)
         raise UnknownNameError("goal", goal, nearest=nearest, allowed=allowed, field="goal")
     return list({model: _row_of(row, model) for row in found for model in row["models"].split()}.values())[:MOST_MODELS]
@@ -73,7 +71,7 @@ def read_kind(text: str) -> str:
             "kind",
             text,
             nearest=nearest_words(word, kinds()),
-            allowed=Message("names.part_allowed_words", names=", ".join(kinds())),
+            allowed=Message("names.allowed_words", names=", ".join(kinds())),
             field="kind",
         )
     return word

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.errors import UnknownNameError
-from rightfit.estimate.intervals import IntervalLaw, family_of, interval_law
+from rightfit.estimation.intervals import IntervalLaw, family_of, interval_law
 from rightfit.facts.classical import library_of
 from rightfit.facts.engines import engine_class
 from rightfit.facts.tables import first_match, says, shape

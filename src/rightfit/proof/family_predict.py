@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rightfit import facts
-from rightfit.estimate.classical import gpu_memory, ram_terms, time_terms, total
-from rightfit.estimate.classical_rates import Coefficients, coefficients
-from rightfit.estimate.figures import classical_interval, classical_interval_group
-from rightfit.estimate.forward import DTYPES, ENGINES, SCENARIOS, CaseColumns, pass_metric_values
-from rightfit.estimate.loading import LoaderCoefficients, Place, Work, case_columns, loader_coefficients, rates
-from rightfit.estimate.sample_figures import (
+from rightfit.estimation.classical import gpu_memory, ram_terms, time_terms, total
+from rightfit.estimation.classical_rates import Coefficients, coefficients
+from rightfit.estimation.figures import classical_interval, classical_interval_group
+from rightfit.estimation.forward import DTYPES, ENGINES, SCENARIOS, CaseColumns, pass_metric_values
+from rightfit.estimation.loading import LoaderCoefficients, Place, Work, case_columns, loader_coefficients, rates
+from rightfit.estimation.sample_figures import (
     DURATION_METRIC,
     FIT_METRICS,
     SAMPLE_MEMORY_METRIC,
@@ -24,7 +24,7 @@ from rightfit.estimate.sample_figures import (
     sample_metric_values,
     vision_interval,
 )
-from rightfit.estimate.sample_training import PRECISIONS, STACKS, TrainingColumns
+from rightfit.estimation.sample_training import PRECISIONS, STACKS, TrainingColumns
 from rightfit.facts.tables import shape
 from rightfit.physics.columns import Array
 from rightfit.proof.cases.forward import LoadingRow, emulated, forward_rows, read_loading_case

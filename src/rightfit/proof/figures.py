@@ -496,8 +496,8 @@ _OF_KIND = ("model", "params_b", "image_size", "gmacs", "mactivations", "metric"
 
 @functools.cache
 def _kind(*cells: str) -> str:
-    from rightfit.estimate.figures import KINDS
-    from rightfit.estimate.forward_models import forward_work
+    from rightfit.estimation.figures import KINDS
+    from rightfit.estimation.forward_models import forward_work
     from rightfit.proof.cases.forward import wish_of
 
     work = forward_work(wish_of(dict(zip(_OF_KIND, cells, strict=True))))

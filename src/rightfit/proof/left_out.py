@@ -46,7 +46,7 @@ def _forget() -> None:
     """Drop every cached value that was computed from coefficients."""
     tables.coefficients.cache_clear()
     for name, module in list(sys.modules.items()):
-        if name.startswith("rightfit.estimate.") and name.rpartition(".")[2] not in _WITHOUT_COEFFICIENTS:
+        if name.startswith("rightfit.estimation.") and name.rpartition(".")[2] not in _WITHOUT_COEFFICIENTS:
             for value in list(vars(module).values()):
                 if hasattr(value, "cache_clear") and getattr(value, "__module__", "") == name:
                     value.cache_clear()
@@ -182,7 +182,7 @@ def priors(only_devices: bool = False) -> Mapping[str, Mapping[str, float]]:
 
 @functools.cache
 def _device_classes() -> frozenset[str]:
-    from rightfit.estimate.pass_records import SILICON
+    from rightfit.estimation.pass_records import SILICON
     from rightfit.facts.devices import architecture_names
     from rightfit.facts.engines import family_names
 

@@ -23,8 +23,8 @@ from rightfit.proof.tables import PREDICTION_COLUMNS, cell_text, clean_row
 from rightfit.units import GIB
 
 if TYPE_CHECKING:
-    from rightfit.estimate.figures import FigureColumns
-    from rightfit.estimate.intervals import RegimeColumns
+    from rightfit.estimation.figures import FigureColumns
+    from rightfit.estimation.intervals import RegimeColumns
     from rightfit.measure.record import Run
     from rightfit.proof.cases.training import TrainingCases
 
@@ -230,7 +230,7 @@ def _predict_training(rows: list[dict[str, str]], answers: list[dict[str, Any]])
 
 def case_regimes(cases: TrainingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp]) -> RegimeColumns:
     """What is known about these cases, for the width of their intervals."""
-    from rightfit.estimate.intervals import assumption_flags, regime_columns
+    from rightfit.estimation.intervals import assumption_flags, regime_columns
     from rightfit.proof.case_columns import is_known_software
 
     unnamed = [float(not is_known_software("training", rows[int(cases.index[i])].get("framework", ""))) for i in index]
@@ -241,8 +241,8 @@ def case_regimes(cases: TrainingCases, rows: Sequence[Mapping[str, str]], index:
 
 def _answer_memory(cases: TrainingCases, rows: list[dict[str, str]], answers: list[dict[str, Any]], index: NDArray[np.intp]) -> None:
     """Peak memory per GPU of the kind asked for, and whether the job fits the card."""
-    from rightfit.estimate.intervals import interval_columns
-    from rightfit.estimate.training import memory_columns
+    from rightfit.estimation.intervals import interval_columns
+    from rightfit.estimation.training import memory_columns
     from rightfit.proof.case_columns import note_conventions, note_taken
 
     model, setup, device = cases.model.take(index), cases.setup.take(index), cases.device.take(index)
@@ -263,8 +263,8 @@ def _answer_memory(cases: TrainingCases, rows: list[dict[str, str]], answers: li
 
 def _answer_time(cases: TrainingCases, rows: list[dict[str, str]], answers: list[dict[str, Any]], index: NDArray[np.intp]) -> None:
     """Step time and what follows from it, each row in the metric that it asks for."""
-    from rightfit.estimate.intervals import interval_columns
-    from rightfit.estimate.training import step_columns
+    from rightfit.estimation.intervals import interval_columns
+    from rightfit.estimation.training import step_columns
     from rightfit.proof.case_columns import note_taken
 
     model, setup, device = cases.model.take(index), cases.setup.take(index), cases.device.take(index)
@@ -287,7 +287,7 @@ def _answer_time(cases: TrainingCases, rows: list[dict[str, str]], answers: list
 
 def _samples_needed(cases: TrainingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp]) -> Array:
     """Samples of the whole run where the row is of a benchmark whose convergence is known, else NaN."""
-    from rightfit.estimate.training_setup import samples_to_converge
+    from rightfit.estimation.training_setup import samples_to_converge
 
     batch = np.broadcast_to((cases.setup.data * cases.setup.micro_batch * cases.setup.grad_accum), cases.index.shape)
     needed = np.full(index.shape, np.nan)
@@ -348,7 +348,7 @@ def _fill(
 
 def _describe(answers: list[dict[str, Any]], cases: TrainingCases, index: NDArray[np.intp], metric: str, regime: RegimeColumns) -> None:
     """Note what the width of each interval depends on."""
-    from rightfit.estimate.intervals import GROUPS, METRIC_FAMILY, group_codes, interval_models
+    from rightfit.estimation.intervals import GROUPS, METRIC_FAMILY, group_codes, interval_models
 
     family, _ = METRIC_FAMILY[metric]
     model = interval_models()[family]

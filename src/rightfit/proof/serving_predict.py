@@ -16,7 +16,7 @@ from rightfit.physics.columns import Array
 from rightfit.units import GIB
 
 if TYPE_CHECKING:
-    from rightfit.estimate.figures import FigureColumns
+    from rightfit.estimation.figures import FigureColumns
     from rightfit.proof.cases.serving import ServingCases
 
 MEMORY_METRIC = "peak_mem_gib"
@@ -89,7 +89,7 @@ def predict_inference(rows: list[dict[str, str]], answers: list[dict[str, Any]])
 
 def _predict_forward(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
     """Encoders, vision, diffusion, speech."""
-    from rightfit.estimate.figures import serving_interval, serving_interval_group
+    from rightfit.estimation.figures import serving_interval, serving_interval_group
     from rightfit.proof.family_predict import predict_forward
 
     for row, answer, (value, error, regime) in zip(rows, answers, predict_forward(rows), strict=True):
@@ -131,7 +131,7 @@ _KEPT_UP = "the stated rate is more than is predicted to be kept up with: latenc
 def generation_values(cases: ServingCases) -> tuple[dict[str, Array], dict[str, dict[str, Array]], NDArray[np.bool_]]:
     """Every metric of every case, the shares of its terms, of a decode step ("time") and of memory ("memory"), and whether it has more load than it
     takes."""
-    from rightfit.estimate.serving import metric_values, peak_memory_bytes, served_columns
+    from rightfit.estimation.serving import metric_values, peak_memory_bytes, served_columns
 
     shape = cases.index.shape
     times = served_columns(cases.model, cases.serve, cases.device, cases.links)
@@ -160,7 +160,7 @@ def _answer(
     answers: list[dict[str, Any]], cases: ServingCases, index: NDArray[np.intp], metric: str, mid: Array, shares: Mapping[str, Array]
 ) -> None:
     """Write figures, assumptions and term shares of these cases."""
-    from rightfit.estimate.figures import serving_interval, serving_interval_group
+    from rightfit.estimation.figures import serving_interval, serving_interval_group
 
     group, moe = _named(serving_interval_group(metric), "serving"), np.broadcast_to(cases.model.num_experts > 1, cases.index.shape)
     figures = serving_interval(metric, mid, doubts=case_doubts(cases)[index])

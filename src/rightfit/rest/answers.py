@@ -45,7 +45,7 @@ def fleet(
 ) -> dict[str, Any]:
     """One plan for many jobs and services, with its sentences in `text` and its calendar in `chart` (SVG)."""
     from rightfit.explain.fleet_text import calendar_svg, parts
-    from rightfit.fleet.sources import lines_of
+    from rightfit.fleets.sources import lines_of
 
     lines = lines_of(values)
     if lines > most:

@@ -333,7 +333,7 @@ def _check_figure(document: Any, rank: int, figure: str) -> None:
     if figure not in known:
         near = nearest_words(figure, known, count=2)
         raise UnknownNameError(
-            "figure", figure, nearest=near, allowed=Message("names.part_allowed_words", names=", ".join(known)), field="figure"
+            "figure", figure, nearest=near, allowed=Message("names.allowed_words", names=", ".join(known)), field="figure"
         )
 
 

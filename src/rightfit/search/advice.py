@@ -16,7 +16,7 @@ from rightfit.catalog.sellers import ON_DEMAND, most_at_once, starts, tier_of
 from rightfit.facts.devices import is_unreleased
 from rightfit.physics.columns import Array
 from rightfit.search.answer import Assumption, Option, Reason, Section
-from rightfit.search.constraints import Found
+from rightfit.search.constraints import SearchResult
 from rightfit.search.criteria import CRITERIA
 from rightfit.search.market import SPOT
 
@@ -28,59 +28,59 @@ if TYPE_CHECKING:
 WORTHWHILE = 0.95
 
 
-def cheapest_of(exploration: Found, mask: NDArray[np.bool_]) -> tuple[int, int] | None:
+def cheapest_of(search_result: SearchResult, mask: NDArray[np.bool_]) -> tuple[int, int] | None:
     """The cheapest row of a mask."""
-    usd = np.where(mask, exploration.bill.total_usd, np.inf)
+    usd = np.where(mask, search_result.bill.total_usd, np.inf)
     flat = int(np.argmin(usd)) if usd.size else 0
     at = divmod(flat, usd.shape[1])
     return at if usd.size and np.isfinite(usd[at]) else None
 
 
-def cheapest(exploration: Found, mask: NDArray[np.bool_], objective: str = "cost") -> tuple[int, int] | None:
+def cheapest(search_result: SearchResult, mask: NDArray[np.bool_], objective: str = "cost") -> tuple[int, int] | None:
     """The cheapest row of a mask; the fastest where time is asked for."""
     if objective != "time":
-        return cheapest_of(exploration, mask)
-    seconds = np.where(mask, exploration.bill.total_s, np.inf)
+        return cheapest_of(search_result, mask)
+    seconds = np.where(mask, search_result.bill.total_s, np.inf)
     at = divmod(int(np.argmin(seconds)), seconds.shape[1]) if seconds.size else (0, 0)
     return at if seconds.size and np.isfinite(seconds[at]) else None
 
 
-def effect_of(exploration: Found, cell: tuple[int, int], best: Option | None) -> dict[str, object]:
+def effect_of(search_result: SearchResult, cell: tuple[int, int], best: Option | None) -> dict[str, object]:
     """What the offer of a row costs and takes, and what it saves against the best option."""
-    offer = exploration.market.offers.row(cell[0])
-    server = int(exploration.market.offers.server_index[cell[0]])
-    usd = float(exploration.bill.total_usd[cell])
+    offer = search_result.market.offers.row(cell[0])
+    server = int(search_result.market.offers.server_index[cell[0]])
+    usd = float(search_result.bill.total_usd[cell])
     return {
         "provider": offer["provider"],
         "instance_type": offer["instance_type"],
-        "nodes": exploration.nodes(cell),
-        "accelerator": exploration.market.offers.servers.accelerator_name[server],
+        "nodes": search_result.nodes(cell),
+        "accelerator": search_result.market.offers.servers.accelerator_name[server],
         "total_usd": usd,
-        "total_time_s": float(exploration.bill.total_s[cell]),
+        "total_time_s": float(search_result.bill.total_s[cell]),
         "saving_usd": best.cost.total_usd - usd if best else None,
     }
 
 
-def relaxed(exploration: Found, best: Option | None) -> Iterable[Reason]:
+def relaxed(search_result: SearchResult, best: Option | None) -> Iterable[Reason]:
     """What a later deadline would save."""
     deadline = 1 << CRITERIA.index("deadline")
-    if best is None or exploration.wanted.deadline_s is None:
+    if best is None or search_result.filters.deadline_s is None:
         return
-    at = cheapest_of(exploration, (exploration.bits & ~deadline) == 0)
-    if at is not None and exploration.bill.total_usd[at] < WORTHWHILE * best.cost.total_usd:
-        effect = effect_of(exploration, at, best)
-        yield Reason("relax_deadline", {**effect, "deadline_s": float(exploration.failures.had["deadline"][at])})
+    at = cheapest_of(search_result, (search_result.bits & ~deadline) == 0)
+    if at is not None and search_result.bill.total_usd[at] < WORTHWHILE * best.cost.total_usd:
+        effect = effect_of(search_result, at, best)
+        yield Reason("relax_deadline", {**effect, "deadline_s": float(search_result.failures.had["deadline"][at])})
 
 
-def cheaper_spot(exploration: Found, best: Option | None) -> Iterable[Reason]:
+def cheaper_spot(search_result: SearchResult, best: Option | None) -> Iterable[Reason]:
     """What spot would save where it was not asked for."""
     purchase = 1 << CRITERIA.index("purchase")
-    if best is None or "spot" in exploration.wanted.purchases:
+    if best is None or "spot" in search_result.filters.purchases:
         return
-    is_spot = (exploration.market.offers.purchase_index == SPOT)[:, None]
-    at = cheapest_of(exploration, ((exploration.bits & ~purchase) == 0) & is_spot)
-    if at is not None and exploration.bill.total_usd[at] < WORTHWHILE * best.cost.total_usd:
-        yield Reason("spot", effect_of(exploration, at, best))
+    is_spot = (search_result.market.offers.purchase_index == SPOT)[:, None]
+    at = cheapest_of(search_result, ((search_result.bits & ~purchase) == 0) & is_spot)
+    if at is not None and search_result.bill.total_usd[at] < WORTHWHILE * best.cost.total_usd:
+        yield Reason("spot", effect_of(search_result, at, best))
 
 
 # ---- Wishes that mean mainland China: yuan, or a cloud of there. Its regions come first, and what has no public price is said by name. Other
@@ -90,26 +90,26 @@ MAINLAND, YUAN = "CN", "cny"
 MOST_NAMES = 3
 
 
-def means_mainland(exploration: Found) -> bool:
+def means_mainland(search_result: SearchResult) -> bool:
     """Whether the wish is in yuan or names a cloud of mainland China, and says nothing of a place."""
-    wanted = exploration.wanted
-    if wanted.regions or wanted.countries or exploration.workload.country or exploration.workload.region:
+    wanted = search_result.filters
+    if wanted.regions or wanted.countries or search_result.workload.country or search_result.workload.region:
         return False
-    return exploration.workload.currency == YUAN or bool(set(wanted.clouds) & set(names.names_data()["mainland"]["clouds"]))
+    return search_result.workload.currency == YUAN or bool(set(wanted.clouds) & set(names.names_data()["mainland"]["clouds"]))
 
 
-def _is_named(exploration: Found) -> bool:
+def _is_named(search_result: SearchResult) -> bool:
     """Whether the wish names mainland China as its place."""
-    wanted = exploration.wanted
-    return MAINLAND in {*(wanted.countries or ()), *(exploration.workload.country or ())}
+    wanted = search_result.filters
+    return MAINLAND in {*(wanted.countries or ()), *(search_result.workload.country or ())}
 
 
-def elsewhere(exploration: Found) -> NDArray[np.bool_]:
+def elsewhere(search_result: SearchResult) -> NDArray[np.bool_]:
     """Offers (O,) on the wrong side of the border of mainland China: outside where the wish means it, inside where it does not and names no
     place. None are where a place is named; servers of one's own are at home."""
-    offers, wanted = exploration.market.offers, exploration.wanted
+    offers, wanted = search_result.market.offers, search_result.filters
     home = np.array([country == MAINLAND for country in offers.region_countries], dtype=np.bool_)[offers.region_index]
-    if means_mainland(exploration):
+    if means_mainland(search_result):
         return ~home & ~_own(offers)
     return home & (not (wanted.regions or wanted.countries or wanted.clouds or wanted.sellers.named))
 
@@ -119,12 +119,12 @@ def _own(offers: OfferTable) -> NDArray[np.bool_]:
     return np.array([name in extra for name in offers.servers.provider], dtype=np.bool_)[offers.server_index]
 
 
-def unpriced(exploration: Found) -> tuple[Reason, ...]:
+def unpriced(search_result: SearchResult) -> tuple[Reason, ...]:
     """The accelerators of the wish, or of the clouds that it means, that are on offer and have no public price: ask, and put the quote into a
     price book."""
-    wanted, servers = exploration.wanted, exploration.market.offers.servers
+    wanted, servers = search_result.filters, search_result.market.offers.servers
     clouds = set(wanted.clouds)
-    if means_mainland(exploration) or _is_named(exploration):
+    if means_mainland(search_result) or _is_named(search_result):
         clouds |= set(names.names_data()["mainland"]["clouds"]) if not clouds else set()
     if not (wanted.gpus or clouds):
         return ()
@@ -134,13 +134,13 @@ def unpriced(exploration: Found) -> tuple[Reason, ...]:
         if reason == NO_PRICE and card and (not wanted.gpus or card in wanted.gpus) and (not clouds or provider in clouds):
             memory = float(servers.accelerator_memory_bytes[row] * servers.num_accelerators[row])
             found[card] = max(found.get(card, (0.0, "", "")), (memory, provider, servers.instance_type[row]), key=lambda one: one[0])
-    priced = _priced(exploration, clouds)
+    priced = _priced(search_result, clouds)
     return tuple(_said({card: one for card, one in found.items() if card not in priced}))
 
 
-def _priced(exploration: Found, clouds: set[str]) -> set[str]:
+def _priced(search_result: SearchResult, clouds: set[str]) -> set[str]:
     """Accelerators that have a price at one of the clouds."""
-    offers, servers = exploration.market.offers, exploration.market.offers.servers
+    offers, servers = search_result.market.offers, search_result.market.offers.servers
     rows = np.unique(offers.server_index).tolist()
     return {servers.accelerator_name[row] for row in rows if not clouds or servers.provider[row] in clouds}
 
@@ -157,57 +157,57 @@ def _said(found: Mapping[str, tuple[float, str, str]]) -> Iterable[Reason]:
 Mask = NDArray[np.bool_]
 
 
-def several_mask(exploration: Found) -> Mask:
+def several_mask(search_result: SearchResult) -> Mask:
     """Rows that rent more than one server, shape of `bits`."""
-    offer, column = np.indices(exploration.bits.shape)
-    return several_of(exploration, offer.ravel(), column.ravel()).reshape(exploration.bits.shape)
+    offer, column = np.indices(search_result.bits.shape)
+    return several_of(search_result, offer.ravel(), column.ravel()).reshape(search_result.bits.shape)
 
 
-def several_of(exploration: Found, offer: NDArray[np.intp], column: NDArray[np.intp]) -> Mask:
+def several_of(search_result: SearchResult, offer: NDArray[np.intp], column: NDArray[np.intp]) -> Mask:
     """Whether each row (offer, column) rents more than one server."""
-    number = exploration.num_servers(offer, column)
+    number = search_result.num_servers(offer, column)
     return np.asarray(np.isfinite(number) & (number > 1))
 
 
-def counted_usd(exploration: Found, usd: Array, offer: NDArray[np.intp], column: NDArray[np.intp]) -> Array:
+def counted_usd(search_result: SearchResult, usd: Array, offer: NDArray[np.intp], column: NDArray[np.intp]) -> Array:
     """Money of rows (offer, column) as the order of options counts it: several servers must save more than the one is worth, for each is one
     more that can fail, be late or be out of stock; and a last resort (offloading) must save more than doing without is worth."""
     usual = facts.coefficients("planning")
-    several = np.where(several_of(exploration, offer, column), usual["one_server_worth"], 1.0)
-    return np.asarray(usd * several * np.where(exploration.last_resort(offer, column), usual["last_resort_worth"], 1.0))
+    several = np.where(several_of(search_result, offer, column), usual["one_server_worth"], 1.0)
+    return np.asarray(usd * several * np.where(search_result.last_resort(offer, column), usual["last_resort_worth"], 1.0))
 
 
-def several_section(exploration: Found, options: Sequence[Option]) -> Section | None:
+def several_section(search_result: SearchResult, options: Sequence[Option]) -> Section | None:
     """The other way beside the first option: several servers that cost less than the one, or the one that costs more than the several."""
-    if not options or exploration.workload.objective == "time":
+    if not options or search_result.workload.objective == "time":
         return None
-    best, several = options[0], several_mask(exploration)
+    best, several = options[0], several_mask(search_result)
     wanted = several if best.nodes == 1 else ~several
-    at = cheapest_of(exploration, (exploration.bits == 0) & wanted)
+    at = cheapest_of(search_result, (search_result.bits == 0) & wanted)
     if at is None:
         return None
-    effect = effect_of(exploration, at, best)
-    saves = float(exploration.bill.total_usd[at]) < best.cost.total_usd
+    effect = effect_of(search_result, at, best)
+    saves = float(search_result.bill.total_usd[at]) < best.cost.total_usd
     if best.nodes == 1 and not saves:
         return None
     key = "several_cheaper" if best.nodes == 1 else "one_instead"
-    return Section("servers", effect, (Reason(key + month_of(exploration), {**effect, "best_usd": best.cost.total_usd}),))
+    return Section("servers", effect, (Reason(key + month_of(search_result), {**effect, "best_usd": best.cost.total_usd}),))
 
 
-def headline_key(exploration: Found, option: Option, key: str) -> str:
+def headline_key(search_result: SearchResult, option: Option, key: str) -> str:
     """The headline of an option: of one server that stands before several that cost less, that it is the cheapest alone."""
-    if exploration.workload.objective != "cost" or option.nodes > 1:
+    if search_result.workload.objective != "cost" or option.nodes > 1:
         return key
-    at = cheapest_of(exploration, (exploration.bits == 0) & several_mask(exploration))
-    return f"{key}_alone" if at is not None and float(exploration.bill.total_usd[at]) < option.cost.total_usd else key
+    at = cheapest_of(search_result, (search_result.bits == 0) & several_mask(search_result))
+    return f"{key}_alone" if at is not None and float(search_result.bill.total_usd[at]) < option.cost.total_usd else key
 
 
 BELOW = "_below"
 
 
-def below_of(exploration: Found, options: Sequence[Option]) -> Option | None:
+def below_of(search_result: SearchResult, options: Sequence[Option]) -> Option | None:
     """The first option shown below the first one although it costs less (the objective being cost): the first is not simply the cheapest then."""
-    if exploration.workload.objective != "cost" or not options:
+    if search_result.workload.objective != "cost" or not options:
         return None
     return next((one for one in options[1:] if one.cost.total_usd < options[0].cost.total_usd), None)
 
@@ -226,9 +226,9 @@ def below_cause(option: Option, other: Option) -> str:
     return "place" if option.facts.get("country") != other.facts.get("country") else "order"
 
 
-def month_of(exploration: Found) -> str:
+def month_of(search_result: SearchResult) -> str:
     """The ending of a statement whose money is that of a month."""
-    return month_of_task(exploration.workload.task)
+    return month_of_task(search_result.workload.task)
 
 
 def month_of_task(task: str) -> str:
@@ -251,27 +251,27 @@ def slower_than_one(option: Option, one: Option) -> tuple[Reason, ...]:
 SELLER = 1 << CRITERIA.index("seller")
 
 
-def seller_section(exploration: Found, options: Sequence[Option]) -> Section | None:
+def seller_section(search_result: SearchResult, options: Sequence[Option]) -> Section | None:
     """What a seller of a tier that was not asked for would save, at a price that somebody asks; a partition is a matter of the account, not of
     trust."""
-    if not options or exploration.workload.objective == "time":
+    if not options or search_result.workload.objective == "time":
         return None
-    offers = exploration.market.offers
+    offers = search_result.market.offers
     apart = np.array([name in names.partitions() for name in offers.servers.provider], dtype=np.bool_)[offers.server_index]
-    at = cheapest_of(exploration, (exploration.bits == SELLER) & ~(apart | offers.is_estimate)[:, None])
+    at = cheapest_of(search_result, (search_result.bits == SELLER) & ~(apart | offers.is_estimate)[:, None])
     best = options[0]
-    if at is None or float(exploration.bill.total_usd[at]) >= best.cost.total_usd:
+    if at is None or float(search_result.bill.total_usd[at]) >= best.cost.total_usd:
         return None
     offer = offers.row(at[0])
     tier = tier_of(offer["provider"], offer["purchase"])
-    effect = {**effect_of(exploration, at, best), "seller_tier": tier, "as_of": offer["as_of"]}
-    key = "seller_cheaper" if tier > exploration.wanted.sellers.highest_tier else "by_hand_cheaper"
-    return Section("sellers", effect, (Reason(key + month_of(exploration), effect),))
+    effect = {**effect_of(search_result, at, best), "seller_tier": tier, "as_of": offer["as_of"]}
+    key = "seller_cheaper" if tier > search_result.filters.sellers.highest_tier else "by_hand_cheaper"
+    return Section("sellers", effect, (Reason(key + month_of(search_result), effect),))
 
 
-def only_sellers_refuse(exploration: Found) -> bool:
+def only_sellers_refuse(search_result: SearchResult) -> bool:
     """Whether nothing passes and something would, but for its seller."""
-    bits = exploration.bits
+    bits = search_result.bits
     return not bool(np.any(bits == 0)) and bool(np.any(bits == SELLER))
 
 
@@ -285,9 +285,9 @@ def widened_assumption() -> Assumption:
     return Assumption("sellers", "all", Reason("assumed_sellers", {}))
 
 
-def with_market_warnings(options: Sequence[Option], exploration: Found) -> tuple[Option, ...]:
+def with_market_warnings(options: Sequence[Option], search_result: SearchResult) -> tuple[Option, ...]:
     """The options with what must be known of their seller, place and price, whatever the kind of work."""
-    mainland = means_mainland(exploration)
+    mainland = means_mainland(search_result)
     return tuple(
         dataclasses.replace(option, warnings=(*option.warnings, *market_warnings(option), *border_warnings(option, mainland=mainland)))
         for option in options

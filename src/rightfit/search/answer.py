@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from rightfit.estimate.figures import Figure
+from rightfit.estimation.figures import Figure
 from rightfit.records import dataclass
 
 SCHEMA_VERSION = 1

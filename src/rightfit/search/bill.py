@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import facts
-from rightfit.estimate.figures import Figure
+from rightfit.estimation.figures import Figure
 from rightfit.physics import money
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass

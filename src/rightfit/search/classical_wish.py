@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError, UnknownNameError
-from rightfit.estimate.classical import TableCase
+from rightfit.estimation.classical import TableCase
 from rightfit.facts import classical
 from rightfit.facts.classical import ClassicalModel, algorithm_named, is_library_misspelt, library_of, settings_of
 from rightfit.messages import Message
@@ -16,7 +16,7 @@ from rightfit.workload.options import OPTIONS
 from rightfit.workload.vocabulary import nearest_words
 
 if TYPE_CHECKING:
-    from rightfit.estimate.classical import ClassicalTask
+    from rightfit.estimation.classical import ClassicalTask
     from rightfit.workload import Workload
 
 #: Libraries that run nothing but trees; each of the three great ones names its own algorithm too.
@@ -61,7 +61,7 @@ def library_asked(workload: Workload, named: ClassicalModel) -> tuple[str, bool]
             "library",
             text,
             nearest=nearest_words(text.casefold(), known),
-            allowed=Message("names.part_allowed_words", names=", ".join(known)),
+            allowed=Message("names.allowed_words", names=", ".join(known)),
             field="library",
         )
     if library in TREE_LIBRARIES and named.name not in _tree_names():

@@ -12,15 +12,15 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.errors import RightfitError
-from rightfit.estimate.figures import probability_of, value_at
+from rightfit.estimation.figures import probability_of, value_at
 from rightfit.physics import money
 from rightfit.search.answer import Assumption, Option, Reason, Section
-from rightfit.search.constraints import Wanted
+from rightfit.search.constraints import Filters
 from rightfit.search.rank import Ranking, Row
 from rightfit.units import SECONDS_PER_MONTH
 
 if TYPE_CHECKING:
-    from rightfit.search.constraints import Found
+    from rightfit.search.constraints import SearchResult
     from rightfit.search.family import Family
 
 
@@ -29,7 +29,7 @@ ROUNDS = 8
 Build = Callable[[Any, Sequence[Row], int], tuple[Option, ...]]
 
 
-def with_probability(option: Option, wanted: Wanted) -> Option:
+def with_probability(option: Option, wanted: Filters) -> Option:
     """An option with the probabilities (0 to 1) that it fits and keeps deadline and budget; None where nothing was asked or is known."""
     return dataclasses.replace(
         option, probability={"fits": fits(option), "deadline": in_time(option, wanted), "budget": in_budget(option, wanted)}
@@ -44,7 +44,7 @@ def fits(option: Option) -> float | None:
     return probability_of(peak, float(option.facts["capacity_bytes"]))
 
 
-def in_time(option: Option, wanted: Wanted) -> float | None:
+def in_time(option: Option, wanted: Filters) -> float | None:
     """Probability that the job ends by the deadline."""
     if wanted.deadline_s is None:
         return None
@@ -52,7 +52,7 @@ def in_time(option: Option, wanted: Wanted) -> float | None:
     return float(known) if known is not None else probability_of(option.estimate["total_time_s"], wanted.deadline_s)
 
 
-def in_budget(option: Option, wanted: Wanted) -> float | None:
+def in_budget(option: Option, wanted: Filters) -> float | None:
     """Probability that the bill (of a job with a budget by the month: of its worst month) stays within the budget."""
     if wanted.budget_usd is None:
         return None
@@ -61,16 +61,16 @@ def in_budget(option: Option, wanted: Wanted) -> float | None:
     return 1.0 if is_capped and worst <= wanted.budget_usd else probability_of(option.cost.total, wanted.budget_usd)
 
 
-def options_of(family: Family[Any], found: Found, rows: Sequence[Row], num_full: int) -> tuple[Option, ...]:
+def options_of(family: Family[Any], found: SearchResult, rows: Sequence[Row], num_full: int) -> tuple[Option, ...]:
     """Rows as options with their probabilities."""
-    return tuple(with_probability(option, found.wanted) for option in family.options(found, rows, num_full))
+    return tuple(with_probability(option, found.filters) for option in family.options(found, rows, num_full))
 
 
 def confirmed(family: Family[Any], found: Any, top: int) -> tuple[Any, Ranking]:
     """The search and its ranking when every row of the top holds at the wanted probability: rows that do not, worked out in full, are held
     back and the ranking is made anew."""
     found, ranking = family.confirm(found, top)
-    for _ in range(ROUNDS if found.wanted.is_limited and "total_usd" in family.told(found) else 0):
+    for _ in range(ROUNDS if found.filters.is_limited and "total_usd" in family.told(found) else 0):
         short = list(_short(family, found, ranking.top))
         if not short:
             break
@@ -80,17 +80,17 @@ def confirmed(family: Family[Any], found: Any, top: int) -> tuple[Any, Ranking]:
     return found, ranking
 
 
-def _short(family: Family[Any], found: Found, rows: Sequence[Row]) -> Any:
+def _short(family: Family[Any], found: SearchResult, rows: Sequence[Row]) -> Any:
     """The rows that miss a limit at the wanted probability: cell, criterion, and what they have."""
     for row, option in zip(rows, options_of(family, found, rows, len(rows)), strict=True):
         figures = {"deadline": option.estimate.get("total_time_s"), "budget": option.cost.total}
         for criterion, figure in figures.items():
             chance = option.probability[criterion]
-            if chance is not None and figure is not None and chance < found.wanted.confidence - 1e-3:
-                yield (row.offer, row.node), criterion, value_at(figure, found.wanted.confidence)
+            if chance is not None and figure is not None and chance < found.filters.confidence - 1e-3:
+                yield (row.offer, row.node), criterion, value_at(figure, found.filters.confidence)
 
 
-def hold_back(found: Found, cell: tuple[int, int], criterion: str, had: float) -> None:
+def hold_back(found: SearchResult, cell: tuple[int, int], criterion: str, had: float) -> None:
     """Let a row fail a limit, in place: with what it has at the wanted probability, and never less than is needed."""
     failures = found.failures
     fails = np.array(np.broadcast_to(failures.fails[criterion], failures.shape))
@@ -100,15 +100,15 @@ def hold_back(found: Found, cell: tuple[int, int], criterion: str, had: float) -
     failures.fails[criterion], failures.had[criterion] = fails, values
 
 
-def assumed_confidence(found: Found) -> tuple[Assumption, ...]:
+def assumed_confidence(found: SearchResult) -> tuple[Assumption, ...]:
     """The usual probability, where a limit was given and none was named for it."""
-    if not found.wanted.is_limited or found.workload.confidence:
+    if not found.filters.is_limited or found.workload.confidence:
         return ()
-    value = f"{found.wanted.confidence * 100:g} %"
+    value = f"{found.filters.confidence * 100:g} %"
     return (Assumption("confidence", value, Reason("assumed_confidence", {"value": value})),)
 
 
-def dearer_but_certain(found: Found, best: Option | None) -> tuple[Reason, ...]:
+def dearer_but_certain(found: SearchResult, best: Option | None) -> tuple[Reason, ...]:
     """What certainty costs: the best row that keeps every limit almost surely, where the choice does not and little more buys it."""
     usual = facts.coefficients("planning")
     sure, told = found.failures.sure, usual["certainty_told"]
@@ -116,7 +116,7 @@ def dearer_but_certain(found: Found, best: Option | None) -> tuple[Reason, ...]:
     if best is None or sure is None or not asked or min(asked) >= told:
         return ()
     holds = found.bits == 0
-    wanted = found.wanted
+    wanted = found.filters
     if wanted.deadline_s is not None:
         holds &= sure.time_s(told) <= wanted.deadline_s
     if wanted.budget_usd is not None:

@@ -53,7 +53,7 @@ WISHES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Filters:
     """The user's filters with names resolved; an empty tuple means no restriction."""
 
     clouds: tuple[str, ...]
@@ -85,7 +85,7 @@ class Wanted:
         return ", ".join(name or "none" for name in names.get(criterion, ()))
 
 
-def read_wanted(workload: Workload, catalog: Catalog) -> Wanted:
+def read_filters(workload: Workload, catalog: Catalog) -> Filters:
     """Names of the workload as the catalog and the facts know them; unknown ones raise with the nearest."""
     from rightfit.catalog import names
 
@@ -97,7 +97,7 @@ def read_wanted(workload: Workload, catalog: Catalog) -> Wanted:
         countries = tuple(code for code in countries if code in allowed) or (allowed if not countries else NOWHERE)
     gpus = tuple(dict.fromkeys(found for name in workload.gpu for found in accelerators_of(name)))
     purchases = names.resolve_purchases(workload.purchase) if workload.purchase else (*DEFAULT_PURCHASES, OWNED)
-    return Wanted(
+    return Filters(
         clouds,
         regions,
         countries,
@@ -178,7 +178,7 @@ class Failures:
 MORE_IS_NEEDED = frozenset({"gpu_memory", "host_memory", "host_cpus"})
 
 
-def filter_failures(offers: OfferTable, filters: Wanted) -> dict[str, Mask]:
+def filter_failures(offers: OfferTable, filters: Filters) -> dict[str, Mask]:
     """The user's own filters, one array by offer each; only those that are set."""
     servers = offers.servers
     withdrawn = np.array([bool(why) for why in servers.not_recommended], dtype=np.bool_) | gone(servers, on=today())
@@ -219,7 +219,7 @@ def _by_region(offers: OfferTable, flags: Sequence[bool]) -> Mask:
     return np.array(flags, dtype=np.bool_)[offers.region_index]
 
 
-def _country_failures(offers: OfferTable, filters: Wanted) -> Mask:
+def _country_failures(offers: OfferTable, filters: Filters) -> Mask:
     """Offers in other countries. A provider that lists no real region at all is out too, because its list cannot say where a server would
     stand;
     it is kept where the user names it."""
@@ -247,7 +247,9 @@ class Feasibility:
     host_bytes: Array
 
 
-def judge(offers: OfferTable, filters: Wanted, *, feasible: Feasibility, sure: Surety, node_counts: Array, as_one: bool = True) -> Failures:
+def judge(
+    offers: OfferTable, filters: Filters, *, feasible: Feasibility, sure: Surety, node_counts: Array, as_one: bool = True
+) -> Failures:
     """Every criterion on every (offer, node count). Where no setup fits there is no time and no price: deadline and budget then count as
     passed. `as_one`: several servers exchange data at every step."""
     server, judged = offers.server_index, Judged(filter_failures(offers, filters))
@@ -270,7 +272,7 @@ def judge(offers: OfferTable, filters: Wanted, *, feasible: Feasibility, sure: S
     return Failures.of(judged, sure)
 
 
-def add_limits(filters: Wanted, sure: Surety, judged: Judged) -> None:
+def add_limits(filters: Filters, sure: Surety, judged: Judged) -> None:
     """Deadline and budget: rows whose time and money do not keep them at the wanted probability."""
     bill = sure.bill
     if filters.deadline_s is not None:
@@ -339,13 +341,13 @@ def _groups(items: Sequence[int], size: int) -> Sequence[tuple[int, ...]]:
 Bits = NDArray[np.int32]
 
 
-class Found(Protocol):
+class SearchResult(Protocol):
     """All that one search found. Rows of `bill` and `bits` are offers of `market`; what the columns are (numbers of servers, formats of
     weights) is the
     family's own business."""
 
     @property
-    def wanted(self) -> Wanted: ...
+    def filters(self) -> Filters: ...
     @property
     def market(self) -> Market: ...
     @property

@@ -240,7 +240,7 @@ def _countries(name: str, catalog: Catalog) -> tuple[str, ...]:
             "residency",
             name,
             nearest=nearest_words(fold(name), known),
-            allowed=Message("names.part_residencies", names=", ".join(known)),
+            allowed=Message("names.residencies", names=", ".join(known)),
             field="residency",
         ) from None
 
@@ -352,11 +352,11 @@ def refuse_impossible_splits(workload: Workload, method: Method) -> None:
         return
     option, degree = next(iter(asked.items()))
     if is_quantised(workload, method):
-        cure = Message("search.part_quantised")
+        cure = Message("search.quantised")
     elif workload.framework:
-        cure = Message("search.part_libraries_of", framework=workload.framework)
+        cure = Message("search.libraries_of", framework=workload.framework)
     else:
-        cure = Message("search.part_libraries")
+        cure = Message("search.libraries")
     raise ContradictionError(
         contradiction(f"{option} {degree}", workload.method or "full", kind="method", why=cure), field=option.replace("-", "_")
     )

@@ -10,7 +10,7 @@ import numpy as np
 from rightfit.catalog.sellers import tier_of
 from rightfit.records import dataclass
 from rightfit.search.answer import Alternative, Assumption, Counts, Option, OptionAccelerator, Reason, Section
-from rightfit.search.constraints import Found
+from rightfit.search.constraints import SearchResult
 from rightfit.search.criteria import fabric_of
 from rightfit.search.offers import Market
 from rightfit.search.option_facts import JobOfferFacts, OfferDoubts, SpotFacts
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
-F = TypeVar("F", bound=Found)
+F = TypeVar("F", bound=SearchResult)
 MOST_PARETO = 12
 
 
@@ -57,9 +57,9 @@ def first_points(front: Sequence[Row]) -> Sequence[Row]:
     return front[:MOST_PARETO]
 
 
-def as_found(exploration: F, top: int) -> tuple[F, Ranking]:
+def as_found(search_result: F, top: int) -> tuple[F, Ranking]:
     """The search as it is: its times are of the whole physics already."""
-    return exploration, rank(exploration, top=top)
+    return search_result, rank(search_result, top=top)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,62 +97,62 @@ class Family(Generic[F]):
 # is.
 
 
-def offered(exploration: Found, row: Row, position: int) -> dict[str, Any]:
+def offered(search_result: SearchResult, row: Row, position: int) -> dict[str, Any]:
     """The parts of an option that no kind of work changes; `position`: its place in the list, from 0."""
-    offer, servers = exploration.market.offers.row(row.offer), exploration.market.offers.servers
-    server = int(exploration.market.offers.server_index[row.offer])
+    offer, servers = search_result.market.offers.row(row.offer), search_result.market.offers.servers
+    server = int(search_result.market.offers.server_index[row.offer])
     return {
         "rank": position + 1,
         **{name: offer[name] for name in ("provider", "region", "instance_type", "purchase")},
-        "nodes": int(exploration.nodes((row.offer, row.node))),
+        "nodes": int(search_result.nodes((row.offer, row.node))),
         "vcpus": float(servers.vcpus[server]),
         "memory_bytes": float(servers.memory_bytes[server]),
         "network_gbps": float(servers.network_bytes_per_s[server]) / GBPS,
-        "placement": placement_of(exploration, (row.offer, row.node)),
+        "placement": placement_of(search_result, (row.offer, row.node)),
         "price_as_of": offer["as_of"],
         "price_source": offer["source"],
-        "alternatives": tuple(alternative(exploration, other) for other in row.folded),
+        "alternatives": tuple(alternative(search_result, other) for other in row.folded),
         "num_alternatives": row.num_folded,
     }
 
 
-def placement_of(exploration: Found, cell: tuple[int, int]) -> dict[str, Any]:
+def placement_of(search_result: SearchResult, cell: tuple[int, int]) -> dict[str, Any]:
     """Where the servers of a row stand: how many of them work as one, what joins those (None: nothing need), and whether they must share a
     zone."""
-    together = exploration.together(cell)
-    fabric = fabric_of(exploration.market.offers, cell[0]) or "unknown"
+    together = search_result.together(cell)
+    fabric = fabric_of(search_result.market.offers, cell[0]) or "unknown"
     return {"servers": together, "fabric": fabric if together > 1 else None, "same_zone": together > 1}
 
 
-def accelerator_of(exploration: Found, offer: int) -> OptionAccelerator:
+def accelerator_of(search_result: SearchResult, offer: int) -> OptionAccelerator:
     """What accelerators the server of an offer has by the catalog; none have no name."""
-    servers, server = exploration.market.offers.servers, int(exploration.market.offers.server_index[offer])
+    servers, server = search_result.market.offers.servers, int(search_result.market.offers.server_index[offer])
     if not servers.accelerator_name[server]:
         return OptionAccelerator("", 0, 0.0)
     memory_bytes = float(np.nan_to_num(servers.accelerator_memory_bytes[server]))
     return OptionAccelerator(servers.accelerator_name[server], int(servers.num_accelerators[server]), memory_bytes)
 
 
-def alternative(exploration: Found, cell: tuple[int, int]) -> Alternative:
+def alternative(search_result: SearchResult, cell: tuple[int, int]) -> Alternative:
     """A row that is folded into another."""
-    offer = exploration.market.offers.row(cell[0])
+    offer = search_result.market.offers.row(cell[0])
     return Alternative(
         **{name: offer[name] for name in ("region", "instance_type", "purchase")},
-        hourly_usd=float(exploration.bill.hourly_usd[cell]),
-        total_usd=float(exploration.bill.total_usd[cell]),
-        total_time_s=float(exploration.bill.total_s[cell]),
+        hourly_usd=float(search_result.bill.hourly_usd[cell]),
+        total_usd=float(search_result.bill.total_usd[cell]),
+        total_time_s=float(search_result.bill.total_s[cell]),
     )
 
 
-def spot_facts(exploration: Found, row: Row) -> SpotFacts:
+def spot_facts(search_result: SearchResult, row: Row) -> SpotFacts:
     """What reasons read of an offer: how often spot servers are taken away."""
-    charges, at = exploration.market.charges, row.offer
+    charges, at = search_result.market.charges, row.offer
     return {"spot_low": float(charges.spot_low[at]), "spot_high": float(charges.spot_high[at]), "spot_known": bool(charges.spot_known[at])}
 
 
-def offer_doubts(exploration: Found, row: Row) -> OfferDoubts:
+def offer_doubts(search_result: SearchResult, row: Row) -> OfferDoubts:
     """How the price of a row is known, whether it may have moved since, how far its seller is to be trusted, and where it is."""
-    offer, doubt = exploration.market.offers.row(row.offer), exploration.market.doubt
+    offer, doubt = search_result.market.offers.row(row.offer), search_result.market.doubt
     return {
         "price_kind": offer["kind"],
         "price_is_old": bool(doubt.is_old[row.offer]) if doubt is not None else False,
@@ -164,12 +164,12 @@ def offer_doubts(exploration: Found, row: Row) -> OfferDoubts:
     }
 
 
-def job_offer_facts(exploration: Found, row: Row) -> JobOfferFacts:
+def job_offer_facts(search_result: SearchResult, row: Row) -> JobOfferFacts:
     """All that reasons read of the offer of a job."""
     return {
-        **spot_facts(exploration, row),
-        "billing_minimum_s": float(exploration.market.charges.minimum_s[row.offer]),
-        "price_regions": price_regions(exploration, row.offer),
-        "price": price_facts(exploration, row),
-        **offer_doubts(exploration, row),
+        **spot_facts(search_result, row),
+        "billing_minimum_s": float(search_result.market.charges.minimum_s[row.offer]),
+        "price_regions": price_regions(search_result, row.offer),
+        "price": price_facts(search_result, row),
+        **offer_doubts(search_result, row),
     }

@@ -20,7 +20,7 @@ from rightfit import facts
 from rightfit.catalog.market import Catalog, open_catalog
 from rightfit.catalog.offers import PURCHASES, OfferTable, ServerTable
 from rightfit.catalog.sellers import old_prices
-from rightfit.estimate.data_path import HostColumns, host_columns
+from rightfit.estimation.data_path import HostColumns, host_columns
 from rightfit.messages import Message
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
@@ -70,7 +70,7 @@ def own_usd_per_h(entry: Owned, book: PriceBook) -> float:
     """An hour of work on an owned server by the book's figures of owning."""
     from rightfit.catalog.priced import card_of
     from rightfit.errors import InputError
-    from rightfit.estimate.ownership import own_server
+    from rightfit.estimation.ownership import own_server
 
     given = dict(book.ownership)
     if entry.capex is not None:
@@ -78,7 +78,7 @@ def own_usd_per_h(entry: Owned, book: PriceBook) -> float:
     if entry.utilisation is not None:
         given["utilisation"] = entry.utilisation
     if not entry.gpu:
-        raise book.error(entry, "price", Message("catalog.part_book_no_accelerator"))
+        raise book.error(entry, "price", Message("catalog.book_no_accelerator"))
     try:
         return own_server(card_of(entry), entry.gpus or 1, given).usd_per_busy_h
     except InputError as error:

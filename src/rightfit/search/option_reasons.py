@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rightfit import facts
-from rightfit.estimate.data_path import usual_vcpus
+from rightfit.estimation.data_path import usual_vcpus
 from rightfit.search.advice import BELOW, below_cause, below_of, headline_key
 from rightfit.search.answer import Option, Reason
 
 if TYPE_CHECKING:
-    from rightfit.search.constraints import Found, Wanted
-    from rightfit.search.training.explore import Exploration
+    from rightfit.search.constraints import Filters, SearchResult
+    from rightfit.search.training.explore import TrainingResult
 
 
 HEADLINES = {"cost": "cheapest", "time": "fastest", "balanced": "balanced"}
@@ -52,10 +52,10 @@ COMMUNICATION = frozenset({"tensor_s", "expert_s", "context_s", "shard_s", "data
 AGGREGATORS = ("skypilot-catalog", "gpu-pricing-tracker", "compute-screener", "cloud-price-radar", "gpuhunt", "eu-cloud-prices")
 
 
-def with_reasons(exploration: Exploration, options: Sequence[Option]) -> tuple[Option, ...]:
+def with_reasons(search_result: TrainingResult, options: Sequence[Option]) -> tuple[Option, ...]:
     """The options with `why` and `warnings`."""
     return tuple(
-        dataclasses.replace(option, why=why(exploration, option, options), warnings=warnings(exploration, option)) for option in options
+        dataclasses.replace(option, why=why(search_result, option, options), warnings=warnings(search_result, option)) for option in options
     )
 
 
@@ -64,11 +64,11 @@ def runner_up_of(options: Sequence[Option], option: Option) -> Option | None:
     return options[1] if option.rank == 1 and len(options) > 1 else None
 
 
-def why(exploration: Exploration, option: Option, options: Sequence[Option]) -> tuple[Reason, ...]:
+def why(search_result: TrainingResult, option: Option, options: Sequence[Option]) -> tuple[Reason, ...]:
     """Why this option stands where it does."""
     reasons = []
     if option.rank == 1:
-        reasons.append(headline(exploration, option, options))
+        reasons.append(headline(search_result, option, options))
     reasons.append(
         Reason(
             "fits",
@@ -79,15 +79,15 @@ def why(exploration: Exploration, option: Option, options: Sequence[Option]) -> 
             },
         )
     )
-    reasons.extend(_layout_reasons(exploration, option))
+    reasons.extend(_layout_reasons(search_result, option))
     reasons.append(_bottleneck(option))
-    reasons.extend(limits_met(exploration.wanted, option))
+    reasons.extend(limits_met(search_result.filters, option))
     return tuple(reasons)
 
 
-def headline(exploration: Found, option: Option, options: Sequence[Option]) -> Reason:
+def headline(search_result: SearchResult, option: Option, options: Sequence[Option]) -> Reason:
     """What the first option is first in, beside the next one; or beside one that costs less, with why that stands below it."""
-    below = below_of(exploration, options)
+    below = below_of(search_result, options)
     runner_up = below or runner_up_of(options, option)
     params: dict[str, object] = {"total_usd": option.cost.total_usd, "total_time_s": option.estimate["total_time_s"].mid}
     if runner_up is not None:
@@ -97,17 +97,17 @@ def headline(exploration: Found, option: Option, options: Sequence[Option]) -> R
             "runner_up_usd": runner_up.cost.total_usd,
             "runner_up_time_s": runner_up.estimate["total_time_s"].mid,
         }
-    key = HEADLINES[exploration.workload.objective]
+    key = HEADLINES[search_result.workload.objective]
     if below is not None:
         return Reason(key + BELOW, {**params, "below_cause": below_cause(option, below)})
-    return Reason(headline_key(exploration, option, key), params)
+    return Reason(headline_key(search_result, option, key), params)
 
 
-def _layout_reasons(exploration: Exploration, option: Option) -> list[Reason]:
+def _layout_reasons(search_result: TrainingResult, option: Option) -> list[Reason]:
     """What the layout needs to fit: recomputation, sharding, offloading."""
     reasons = []
     layout, limit = option.layout, option.facts["capacity_bytes"]
-    if layout.recompute != "none" and not exploration.wish.workload.recompute:
+    if layout.recompute != "none" and not search_result.wish.workload.recompute:
         without = option.facts["without_recompute_bytes"]
         if without > limit:
             reasons.append(Reason("recompute_needed", {"level": layout.recompute, "without_bytes": without, "limit_bytes": limit}))
@@ -124,7 +124,7 @@ def _bottleneck(option: Option) -> Reason:
     return Reason("bottleneck", {"term": term, "share": option.time_terms[term] / sum(option.time_terms.values())})
 
 
-def limits_met(filters: Wanted, option: Option) -> list[Reason]:
+def limits_met(filters: Filters, option: Option) -> list[Reason]:
     """The limits of a job that an option keeps; of one that it misses nothing is said here."""
     reasons, time_s, usd = [], option.estimate["total_time_s"].mid, option.cost.total_usd
     if filters.deadline_s is not None and time_s <= filters.deadline_s:
@@ -153,13 +153,13 @@ def of_unpriced(option: Option) -> Option:
     return dataclasses.replace(nothing, warnings=(Reason("price_unknown", {}), *kept))
 
 
-def warnings(exploration: Exploration, option: Option) -> tuple[Reason, ...]:
+def warnings(search_result: TrainingResult, option: Option) -> tuple[Reason, ...]:
     """What to beware of."""
     return (
         *price_warnings(option),
-        *_risk_warnings(exploration, option),
-        *_machine_warnings(exploration, option),
-        *_knowledge_warnings(exploration, option),
+        *_risk_warnings(search_result, option),
+        *_machine_warnings(search_result, option),
+        *_knowledge_warnings(search_result, option),
     )
 
 
@@ -227,7 +227,7 @@ def checkpoint_warnings(option: Option) -> list[Reason]:
     return reasons
 
 
-def _risk_warnings(exploration: Exploration, option: Option) -> list[Reason]:
+def _risk_warnings(search_result: TrainingResult, option: Option) -> list[Reason]:
     reasons = [*stop_warnings(option), *survival_warnings(option), *checkpoint_warnings(option)]
     usual = facts.coefficients("planning")
     peak, limit = option.estimate["peak_memory_bytes"].mid, option.facts["capacity_bytes"]
@@ -240,13 +240,13 @@ def _risk_warnings(exploration: Exploration, option: Option) -> list[Reason]:
         reasons.append(Reason("memory_tight", params))
     late = option.probability["deadline"]
     if late is not None and late < usual["memory_tight_probability"]:
-        reasons.append(Reason("deadline_risk", {"probability": late, "deadline_s": exploration.wanted.deadline_s}))
+        reasons.append(Reason("deadline_risk", {"probability": late, "deadline_s": search_result.filters.deadline_s}))
     return reasons
 
 
-def _machine_warnings(exploration: Exploration, option: Option) -> list[Reason]:
+def _machine_warnings(search_result: TrainingResult, option: Option) -> list[Reason]:
     """What the server lacks that the job would profit from: fast links, vCPUs, bf16, FlashAttention."""
-    usual, workload = facts.coefficients("planning"), exploration.wish.workload
+    usual, workload = facts.coefficients("planning"), search_result.wish.workload
     name, gpus = option.accelerator.name, option.accelerator.count_per_node
     reasons = []
     if option.nodes > 1:
@@ -275,9 +275,9 @@ def _machine_warnings(exploration: Exploration, option: Option) -> list[Reason]:
     return reasons
 
 
-def _gathers_experts(exploration: Exploration, option: Option) -> bool:
+def _gathers_experts(search_result: TrainingResult, option: Option) -> bool:
     """Whether adapters of a mixture of experts are trained by fetching every expert's weights from the other ranks."""
-    experts = getattr(exploration.wish.model, "num_experts", 0)
+    experts = getattr(search_result.wish.model, "num_experts", 0)
     return (
         experts > 1
         and (option.layout.update or option.layout.method) != "full"
@@ -286,9 +286,9 @@ def _gathers_experts(exploration: Exploration, option: Option) -> bool:
     )
 
 
-def _knowledge_warnings(exploration: Exploration, option: Option) -> list[Reason]:
+def _knowledge_warnings(search_result: TrainingResult, option: Option) -> list[Reason]:
     reasons = []
-    if _gathers_experts(exploration, option):
+    if _gathers_experts(search_result, option):
         reasons.append(Reason("gathers_experts", {"sharding": option.layout.sharding}))
     if not np.isfinite(option.memory_bytes):
         reasons.append(Reason("host_memory_unknown", {"needed_bytes": option.estimate["host_memory_bytes"].mid}))

@@ -13,7 +13,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError, QuantityError, UnknownNameError
-from rightfit.estimate.ownership import OwnServer, can_be_bought, own_server
+from rightfit.estimation.ownership import OwnServer, can_be_bought, own_server
 from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 from rightfit.search.answer import Option, Plan, Reason, Section
@@ -230,7 +230,7 @@ def own_of(
 
 def read_place(text: str | None) -> str:
     """Where a server of one's own stands; empty for a server room."""
-    from rightfit.estimate.ownership import PLACES
+    from rightfit.estimation.ownership import PLACES
     from rightfit.workload.vocabulary import nearest_words
 
     word = (text or "").strip().casefold()
@@ -242,7 +242,7 @@ def read_place(text: str | None) -> str:
             "place",
             text or "",
             nearest=nearest_words(word, PLACES),
-            allowed=Message("names.part_allowed_words", names=", ".join((*PLACES, "room"))),
+            allowed=Message("names.allowed_words", names=", ".join((*PLACES, "room"))),
             field="place",
         )
     return found
@@ -251,7 +251,7 @@ def read_place(text: str | None) -> str:
 def _target(text: str, catalog: Catalog) -> tuple[str, int]:
     """The accelerator and how many: of a server of the catalog, else eight of the named one, as most are sold."""
     from rightfit import facts
-    from rightfit.estimate.ownership import MODULES_PER_SERVER
+    from rightfit.estimation.ownership import MODULES_PER_SERVER
 
     servers, loose = catalog.servers(), facts.match_accelerators(text)
     for row, (provider, name) in enumerate(zip(servers.provider, servers.instance_type, strict=True)):
@@ -362,7 +362,7 @@ def with_machine(
 
 def electricity_usd_per_h(machine: Machine) -> float:
     """Electricity of an hour of work on a machine [USD], at the price and with the cooling of the place."""
-    from rightfit.estimate.ownership import own_server
+    from rightfit.estimation.ownership import own_server
 
     try:
         return float(own_server(machine.gpu, machine.count, place=machine.place).cost().power_usd_per_busy_h[0])

@@ -15,7 +15,7 @@ from rightfit.catalog.sellers import is_major
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search.advice import counted_usd, elsewhere, several_of
-from rightfit.search.constraints import Found
+from rightfit.search.constraints import SearchResult
 from rightfit.search.market import SPOT
 from rightfit.search.offers import BOUNDS
 from rightfit.search.option_facts import PriceFacts
@@ -167,34 +167,34 @@ class Ranking:
     num_feasible: int
 
 
-def rank(exploration: Found, *, top: int, folding: Folding | None = None) -> Ranking:
-    """The best `top` rows of an exploration and its Pareto front.
+def rank(search_result: SearchResult, *, top: int, folding: Folding | None = None) -> Ranking:
+    """The best `top` rows of an search_result and its Pareto front.
 
     Rows are first grouped by what folds together (`folding`); only the groups that can reach the top are put in order.
     """
-    offer, node = np.nonzero(exploration.bits == 0)
+    offer, node = np.nonzero(search_result.bits == 0)
     if offer.shape[0] == 0:
         return Ranking((), (), 0)
-    usd, seconds = ranked_usd(exploration, offer, node), exploration.bill.total_s[offer, node]
+    usd, seconds = ranked_usd(search_result, offer, node), search_result.bill.total_s[offer, node]
     front = pareto_front(usd, seconds)
     pareto = tuple(Row(int(offer[row]), int(node[row])) for row in front)
-    group = (folding or folding_groups)(exploration, offer, node)
-    score = score_of(exploration, offer, node)
-    near = contenders(exploration, offer, score, group, top=top)
-    near = near[ordered(exploration, offer[near], node[near], score[near])]
-    rows = leading_rows(exploration, offer[near], node[near], group[near], top=top)
+    group = (folding or folding_groups)(search_result, offer, node)
+    score = score_of(search_result, offer, node)
+    near = contenders(search_result, offer, score, group, top=top)
+    near = near[ordered(search_result, offer[near], node[near], score[near])]
+    rows = leading_rows(search_result, offer[near], node[near], group[near], top=top)
     return Ranking(rows, pareto, offer.shape[0])
 
 
-def ranked_usd(exploration: Found, offer: Index, node: Index) -> Array:
+def ranked_usd(search_result: SearchResult, offer: Index, node: Index) -> Array:
     """What rows count as in ranking: their cost, with estimated prices at the upper end of what they are likely to be."""
-    total, doubt = exploration.bill.total_usd[offer, node], exploration.market.doubt
-    return total if doubt is None else total + exploration.bill.servers_usd[offer, node] * (doubt.rank_factor[offer] - 1.0)
+    total, doubt = search_result.bill.total_usd[offer, node], search_result.market.doubt
+    return total if doubt is None else total + search_result.bill.servers_usd[offer, node] * (doubt.rank_factor[offer] - 1.0)
 
 
-def price_facts(exploration: Found, row: Row) -> PriceFacts:
+def price_facts(search_result: SearchResult, row: Row) -> PriceFacts:
     """How sure the price of a row is: the source's figure, the expected one with its interval, and the total that the row is ranked by."""
-    doubt, price = exploration.market.doubt, float(exploration.market.offers.price_usd_per_h[row.offer])
+    doubt, price = search_result.market.doubt, float(search_result.market.offers.price_usd_per_h[row.offer])
     low80, high80, low95, high95 = doubt.factors[row.offer].tolist() if doubt is not None else [1.0] * len(BOUNDS)
     return {
         "listed_usd_per_h": float(doubt.listed_usd_per_h[row.offer]) if doubt is not None else price,
@@ -203,26 +203,26 @@ def price_facts(exploration: Found, row: Row) -> PriceFacts:
         "high80_usd_per_h": price * high80,
         "low95_usd_per_h": price * low95,
         "high95_usd_per_h": price * high95,
-        "ranked_usd": float(ranked_usd(exploration, np.array([row.offer]), np.array([row.node]))[0]),
+        "ranked_usd": float(ranked_usd(search_result, np.array([row.offer]), np.array([row.node]))[0]),
     }
 
 
-def price_regions(exploration: Found, offer: int) -> int:
+def price_regions(search_result: SearchResult, offer: int) -> int:
     """In how many regions the catalog has a price of this server bought this way."""
-    offers = exploration.market.offers
+    offers = search_result.market.offers
     same = np.flatnonzero(offers.server_index == offers.server_index[offer])  # few of all offers
     same = same[offers.purchase_index[same] == offers.purchase_index[offer]]
     return int(np.unique(offers.region_index[same]).shape[0])
 
 
-def score_of(exploration: Found, offer: Index, node: Index) -> Array:
+def score_of(search_result: SearchResult, offer: Index, node: Index) -> Array:
     """The objective's score of feasible rows; smaller is better. One server goes before several that cost little less; prices that nobody asks
     (estimates, formulas, floors) stand behind all others, however low they are, and so do places outside mainland China where the wish means
     it."""
-    usd = counted_usd(exploration, ranked_usd(exploration, offer, node), offer, node)
-    slack_s = 0.0 if exploration.workload.task == "serve" else facts.coefficients("planning")["same_time_s"]
-    score = scores(exploration.workload.objective, total_usd=usd, total_s=exploration.bill.total_s[offer, node], slack_s=slack_s)
-    return behind(behind(score, exploration.market.offers.is_estimate[offer]), elsewhere(exploration)[offer])
+    usd = counted_usd(search_result, ranked_usd(search_result, offer, node), offer, node)
+    slack_s = 0.0 if search_result.workload.task == "serve" else facts.coefficients("planning")["same_time_s"]
+    score = scores(search_result.workload.objective, total_usd=usd, total_s=search_result.bill.total_s[offer, node], slack_s=slack_s)
+    return behind(behind(score, search_result.market.offers.is_estimate[offer]), elsewhere(search_result)[offer])
 
 
 def behind(score: Array, is_behind: NDArray[np.bool_]) -> Array:
@@ -232,17 +232,17 @@ def behind(score: Array, is_behind: NDArray[np.bool_]) -> Array:
     return score + np.where(is_behind & ~np.all(is_behind), span, 0.0)
 
 
-def contenders(exploration: Found, offer: Index, score: Array, group: Index, *, top: int) -> Index:
+def contenders(search_result: SearchResult, offer: Index, score: Array, group: Index, *, top: int) -> Index:
     """Rows of the groups whose best score is among the best; the best of each purchase kind, and of more groups than can be left out for
     variety."""
     groups = int(group.max()) + 1
     best = np.full(groups, np.inf)
     np.minimum.at(best, group, score)
     is_spot = np.zeros(groups, dtype=np.bool_)
-    is_spot[group] = exploration.market.offers.purchase_index[offer] == SPOT
+    is_spot[group] = search_result.market.offers.purchase_index[offer] == SPOT
     wanted = np.zeros(groups, dtype=np.bool_)
     is_major = np.zeros(groups, dtype=np.bool_)
-    is_major[group] = of_major_cloud(exploration, offer)
+    is_major[group] = of_major_cloud(search_result, offer)
     for kind in (is_spot, ~is_spot, is_major):
         members = np.flatnonzero(kind)
         leading = np.argsort(best[members], kind="stable")[: CONTENDERS_PER_OPTION * top]
@@ -251,51 +251,51 @@ def contenders(exploration: Found, offer: Index, score: Array, group: Index, *, 
     return np.flatnonzero(wanted[group])
 
 
-def leading_rows(exploration: Found, offer: Index, node: Index, group: Index, *, top: int) -> tuple[Row, ...]:
+def leading_rows(search_result: SearchResult, offer: Index, node: Index, group: Index, *, top: int) -> tuple[Row, ...]:
     """The first row of each group, as far as there is room, with the rest of the group folded into it. Rows come in order."""
     _, dense = np.unique(group, return_inverse=True)
     leaders = np.sort(first_rows(dense, int(dense.max()) + 1))
-    chosen = varied(exploration, offer[leaders], top=top)
-    chosen = with_other_purchases(exploration, offer[leaders], chosen, top=top)
-    chosen = with_another_provider(exploration, offer[leaders], chosen)
-    chosen = with_a_major_cloud(exploration, offer[leaders], chosen)
+    chosen = varied(search_result, offer[leaders], top=top)
+    chosen = with_other_purchases(search_result, offer[leaders], chosen, top=top)
+    chosen = with_another_provider(search_result, offer[leaders], chosen)
+    chosen = with_a_major_cloud(search_result, offer[leaders], chosen)
     return tuple(_row(offer, node, group, int(leader)) for leader in leaders[chosen])
 
 
-def cheapest_row(exploration: Found) -> Row | None:
+def cheapest_row(search_result: SearchResult) -> Row | None:
     """The cheapest row within the user's filters, else of all whose time is known; price unknown counts last."""
-    known = np.isfinite(exploration.bill.total_s)
-    for mask in ((exploration.bits == 0) & known, known):
-        if (row := first_row(exploration, mask)) is not None:
+    known = np.isfinite(search_result.bill.total_s)
+    for mask in ((search_result.bits == 0) & known, known):
+        if (row := first_row(search_result, mask)) is not None:
             return row
     return None
 
 
-def first_row(exploration: Found, mask: NDArray[np.bool_]) -> Row | None:
+def first_row(search_result: SearchResult, mask: NDArray[np.bool_]) -> Row | None:
     """The row of a mask that the objective puts first."""
     offer, node = np.nonzero(mask)
     if not offer.shape[0]:
         return None
-    best = ordered(exploration, offer, node, score_of(exploration, offer, node))[0]
+    best = ordered(search_result, offer, node, score_of(search_result, offer, node))[0]
     return Row(int(offer[best]), int(node[best]))
 
 
-def ordered(exploration: Found, offer: Index, node: Index, score: Array) -> Index:
+def ordered(search_result: SearchResult, offer: Index, node: Index, score: Array) -> Index:
     """Rows by objective, then cost, time, sound price before estimate, real region before pseudo region, fresh before stale, table
     order."""
-    usd = counted_usd(exploration, ranked_usd(exploration, offer, node), offer, node)
-    seconds = exploration.bill.total_s[offer, node]
-    offers = exploration.market.offers
+    usd = counted_usd(search_result, ranked_usd(search_result, offer, node), offer, node)
+    seconds = search_result.bill.total_s[offer, node]
+    offers = search_result.market.offers
     doubt = offers.is_estimate[offer] * 4 + offers.is_pseudo_region[offer] * 2 + offers.is_stale[offer] * 1
     # Where time is what counts and is the same, one server goes before several: fewer have to start.
-    several = several_of(exploration, offer, node) & (exploration.workload.objective == "time")
+    several = several_of(search_result, offer, node) & (search_result.workload.objective == "time")
     return np.lexsort((node, offer, doubt, seconds, usd, several, score))
 
 
-def folding_groups(exploration: Found, offer: Index, node: Index) -> Index:
+def folding_groups(search_result: SearchResult, offer: Index, node: Index) -> Index:
     """Rows of one provider with the same accelerators on the same number of nodes, spot apart from the rest, are one option: they differ in
     region, purchase mode, host size."""
-    offers, servers = exploration.market.offers, exploration.market.offers.servers
+    offers, servers = search_result.market.offers, search_result.market.offers.servers
     kinds = [provider_codes(servers)[1], codes_of(servers.accelerator_name), servers.num_accelerators.astype(np.intp)]
     _, kind = distinct_rows(kinds)
     spot = (offers.purchase_index[offer] == SPOT).astype(np.intp)
@@ -303,25 +303,25 @@ def folding_groups(exploration: Found, offer: Index, node: Index) -> Index:
     return group
 
 
-def varied(exploration: Found, offer: Index, *, top: int) -> list[int]:
+def varied(search_result: SearchResult, offer: Index, *, top: int) -> list[int]:
     """Positions of the best rows with at most two of one provider's accelerator, filled up from the rest in order."""
-    servers = exploration.market.offers.servers
+    servers = search_result.market.offers.servers
     taken: dict[tuple[str, str], int] = {}
     chosen: list[int] = []
     left: list[int] = []
     for position, row in enumerate(offer.tolist()):
         if len(chosen) >= top:
             break
-        server = int(exploration.market.offers.server_index[row])
+        server = int(search_result.market.offers.server_index[row])
         key = (servers.provider[server], servers.accelerator_name[server])
         taken[key] = taken.get(key, 0) + 1
         (chosen if taken[key] <= MOST_PER_ACCELERATOR else left).append(position)
     return sorted(chosen + left[: max(0, top - len(chosen))])
 
 
-def with_other_purchases(exploration: Found, offer: Index, chosen: list[int], *, top: int) -> list[int]:
+def with_other_purchases(search_result: SearchResult, offer: Index, chosen: list[int], *, top: int) -> list[int]:
     """Make sure that the best row that cannot be interrupted is among them, and the best spot row too where there is one."""
-    spot = exploration.market.offers.purchase_index[offer] == SPOT
+    spot = search_result.market.offers.purchase_index[offer] == SPOT
     for wanted in (False, True):
         candidates = np.flatnonzero(spot == wanted)
         if candidates.shape[0] and top > 1 and not any(bool(spot[position]) == wanted for position in chosen):
@@ -329,10 +329,10 @@ def with_other_purchases(exploration: Found, offer: Index, chosen: list[int], *,
     return chosen
 
 
-def with_another_provider(exploration: Found, offer: Index, chosen: list[int]) -> list[int]:
+def with_another_provider(search_result: SearchResult, offer: Index, chosen: list[int]) -> list[int]:
     """Make sure that two providers are among three rows or more: the best row of another one takes the last place that no way to pay
     depends on."""
-    offers = exploration.market.offers
+    offers = search_result.market.offers
     provider = provider_codes(offers.servers)[1][offers.server_index[offer]]
     others = np.flatnonzero(provider != provider[chosen[0]])
     if len(chosen) < 3 or not others.shape[0] or bool(np.any(provider[chosen] != provider[chosen[0]])):
@@ -343,20 +343,20 @@ def with_another_provider(exploration: Found, offer: Index, chosen: list[int]) -
     return sorted([*(position for position in chosen if position != spare[-1]), int(others[0])]) if spare else chosen
 
 
-def of_major_cloud(exploration: Found, offer: Index) -> NDArray[np.bool_]:
+def of_major_cloud(search_result: SearchResult, offer: Index) -> NDArray[np.bool_]:
     """Which offers are of a major cloud."""
-    offers = exploration.market.offers
+    offers = search_result.market.offers
     providers, row = provider_codes(offers.servers)
     major = np.array([is_major(provider) for provider in providers], dtype=np.bool_)
     return np.asarray(major[row[offers.server_index[offer]]])
 
 
-def with_a_major_cloud(exploration: Found, offer: Index, chosen: list[int]) -> list[int]:
+def with_a_major_cloud(search_result: SearchResult, offer: Index, chosen: list[int]) -> list[int]:
     """Make sure that a major cloud is among three rows or more: its best row takes the last place that no way to pay depends on."""
-    major = of_major_cloud(exploration, offer)
+    major = of_major_cloud(search_result, offer)
     if len(chosen) < 3 or not major.any() or bool(major[chosen].any()):
         return chosen
-    spot = (exploration.market.offers.purchase_index[offer] == SPOT).tolist()
+    spot = (search_result.market.offers.purchase_index[offer] == SPOT).tolist()
     kinds, first = [spot[position] for position in chosen], int(np.flatnonzero(major)[0])
     spare = [position for position in chosen[1:] if kinds.count(spot[position]) > 1 or spot[position] == spot[first]] or chosen[-1:]
     return sorted([*(position for position in chosen if position != spare[-1]), first])

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.search.answer import NearMiss, Reason, Rejection
-from rightfit.search.constraints import LATENCIES, WISHES, Found, bits_beside, blamable, first_failure
+from rightfit.search.constraints import LATENCIES, WISHES, SearchResult, bits_beside, blamable, first_failure
 from rightfit.search.criteria import CRITERIA, listed_stacks
 
 HOPELESS = frozenset({"status", "capability"})  # no change of the wish mends these
@@ -31,38 +31,38 @@ REFUSED_FAR = 1e9
 UNPROMISING = frozenset({"change_gpu_memory", "change_host_memory", "change_server", "change_software", "serve_change_latency"})
 
 
-def rejections(exploration: Found) -> tuple[Rejection, ...]:
+def rejections(search_result: SearchResult) -> tuple[Rejection, ...]:
     """One record for each criterion that refused offers, in the order in which criteria are applied.
 
     An offer counts for the criterion that it got furthest to: over its node counts, the last of the first failures.
     """
-    first = first_failure(exploration.bits)
+    first = first_failure(search_result.bits)
     decided = first.max(axis=1)
     counts = np.bincount(decided, minlength=len(CRITERIA) + 1)
-    return tuple(_rejection(exploration, position, int(counts[position]), first) for position in range(len(CRITERIA)) if counts[position])
+    return tuple(_rejection(search_result, position, int(counts[position]), first) for position in range(len(CRITERIA)) if counts[position])
 
 
-def _rejection(exploration: Found, position: int, count: int, first: NDArray[np.intp]) -> Rejection:
+def _rejection(search_result: SearchResult, position: int, count: int, first: NDArray[np.intp]) -> Rejection:
     criterion = CRITERIA[position]
-    lone = exploration.bits == (1 << position)
+    lone = search_result.bits == (1 << position)
     alone = int(lone.any(axis=1).sum())
-    at = nearest(exploration, criterion, lone if alone else (first == position))
-    return dataclasses.replace(_lone_rejection(exploration, criterion, at), count=count, alone=alone)
+    at = nearest(search_result, criterion, lone if alone else (first == position))
+    return dataclasses.replace(_lone_rejection(search_result, criterion, at), count=count, alone=alone)
 
 
-def nearest(exploration: Found, criterion: str, rows: NDArray[np.bool_]) -> tuple[int, int]:
+def nearest(search_result: SearchResult, criterion: str, rows: NDArray[np.bool_]) -> tuple[int, int]:
     """The row that fails by least; of equal ones the cheapest, then the first."""
-    return least(exploration, rows, (criterion,))
+    return least(search_result, rows, (criterion,))
 
 
-def least(exploration: Found, rows: NDArray[np.bool_], criteria: Sequence[str]) -> tuple[int, int]:
+def least(search_result: SearchResult, rows: NDArray[np.bool_], criteria: Sequence[str]) -> tuple[int, int]:
     """The row with the least margin, the worst of those of the criteria; of equal ones that which fails fewest criteria, then the cheapest,
     then the first."""
     offer, node = np.nonzero(rows)
-    margins = np.max([exploration.failures.margin(criterion, (offer, node)) for criterion in criteria], axis=0)
+    margins = np.max([search_result.failures.margin(criterion, (offer, node)) for criterion in criteria], axis=0)
     closest = np.flatnonzero(margins <= margins.min())
     at = offer[closest], node[closest]
-    chosen = closest[np.lexsort((exploration.bill.total_usd[at], num_failing(exploration.bits[at])))[0]]
+    chosen = closest[np.lexsort((search_result.bill.total_usd[at], num_failing(search_result.bits[at])))[0]]
     return int(offer[chosen]), int(node[chosen])
 
 
@@ -74,15 +74,15 @@ def num_failing(bits: NDArray[np.int32]) -> NDArray[np.int32]:
     return count
 
 
-def needed_and_had(exploration: Found, criterion: str, cell: tuple[int, int]) -> tuple[float | str, float | str]:
+def needed_and_had(search_result: SearchResult, criterion: str, cell: tuple[int, int]) -> tuple[float | str, float | str]:
     """What the criterion asks for and what the offer has: numbers in base units, or names."""
-    failures = exploration.failures
+    failures = search_result.failures
     if criterion in failures.needed:
         pair = [float(np.broadcast_to(values[criterion], failures.shape)[cell]) for values in (failures.needed, failures.had)]
         return pair[0], pair[1]
-    offer = exploration.market.offers.row(cell[0])
-    server = int(exploration.market.offers.server_index[cell[0]])
-    servers = exploration.market.offers.servers
+    offer = search_result.market.offers.row(cell[0])
+    server = int(search_result.market.offers.server_index[cell[0]])
+    servers = search_result.market.offers.servers
     card = servers.accelerator_name[server] or NO_CARD
     had = {
         "status": servers.not_recommended[server] or "retired",
@@ -91,61 +91,61 @@ def needed_and_had(exploration: Found, criterion: str, cell: tuple[int, int]) ->
         "country": offer["country"] or UNKNOWN,
         "purchase": offer["purchase"],
     }
-    needed = {"status": "active", "software": listed_stacks(), "capability": exploration.missing(server)}
+    needed = {"status": "active", "software": listed_stacks(), "capability": search_result.missing(server)}
     needed |= {name: name for name in ("layout", "throughput")}
-    return needed.get(criterion) or exploration.wanted.value_of(criterion), had.get(criterion, card)
+    return needed.get(criterion) or search_result.filters.value_of(criterion), had.get(criterion, card)
 
 
-def near_miss(exploration: Found, criterion: str, cell: tuple[int, int]) -> NearMiss:
+def near_miss(search_result: SearchResult, criterion: str, cell: tuple[int, int]) -> NearMiss:
     """One refused row with the least change that would let it pass this criterion."""
-    offer = exploration.market.offers.row(cell[0])
-    needed, had = needed_and_had(exploration, criterion, cell)
+    offer = search_result.market.offers.row(cell[0])
+    needed, had = needed_and_had(search_result, criterion, cell)
     return NearMiss(
         provider=offer["provider"],
         instance_type=offer["instance_type"],
         region=offer["region"],
         purchase=offer["purchase"],
-        nodes=num_servers(exploration, cell),
+        nodes=num_servers(search_result, cell),
         needed=needed,
         had=had,
-        change=change(exploration, criterion, cell),
-        also=tuple(name for name in failing(exploration, cell) if name != criterion),
-        unknown=unknown(exploration, cell),
+        change=change(search_result, criterion, cell),
+        also=tuple(name for name in failing(search_result, cell) if name != criterion),
+        unknown=unknown(search_result, cell),
     )
 
 
-def num_servers(exploration: Found, cell: tuple[int, int]) -> int:
+def num_servers(search_result: SearchResult, cell: tuple[int, int]) -> int:
     """Servers of a row; 1 where no number of them is enough."""
-    nodes = exploration.nodes(cell)
+    nodes = search_result.nodes(cell)
     return int(nodes) if np.isfinite(nodes) else 1
 
 
-def failing(exploration: Found, cell: tuple[int, int]) -> tuple[str, ...]:
+def failing(search_result: SearchResult, cell: tuple[int, int]) -> tuple[str, ...]:
     """The criteria that a row fails, in the order in which they are applied."""
-    return tuple(name for position, name in enumerate(CRITERIA) if int(exploration.bits[cell]) >> position & 1)
+    return tuple(name for position, name in enumerate(CRITERIA) if int(search_result.bits[cell]) >> position & 1)
 
 
-def unknown(exploration: Found, cell: tuple[int, int]) -> tuple[str, ...]:
+def unknown(search_result: SearchResult, cell: tuple[int, int]) -> tuple[str, ...]:
     """The limits that a row does not fail for want of a figure."""
-    had = exploration.failures.had
-    figures = FIGURES if exploration.workload.max_nodes else FIGURES - {"max_nodes"}  # a number of servers that was given is not a limit
-    asked = [name for name in CRITERIA if name in figures and name in had and name not in failing(exploration, cell)]
-    return tuple(name for name in asked if not np.isfinite(np.broadcast_to(had[name], exploration.failures.shape)[cell]))
+    had = search_result.failures.had
+    figures = FIGURES if search_result.workload.max_nodes else FIGURES - {"max_nodes"}  # a number of servers that was given is not a limit
+    asked = [name for name in CRITERIA if name in figures and name in had and name not in failing(search_result, cell)]
+    return tuple(name for name in asked if not np.isfinite(np.broadcast_to(had[name], search_result.failures.shape)[cell]))
 
 
-def failed_criteria(exploration: Found, cell: tuple[int, int]) -> tuple[Rejection, ...]:
+def failed_criteria(search_result: SearchResult, cell: tuple[int, int]) -> tuple[Rejection, ...]:
     """The criteria that one row fails, each with its least change."""
-    return tuple(_lone_rejection(exploration, criterion, cell) for criterion in failing(exploration, cell))
+    return tuple(_lone_rejection(search_result, criterion, cell) for criterion in failing(search_result, cell))
 
 
-def nearest_to_passing(exploration: Found, offers: NDArray[np.intp]) -> tuple[int, int]:
+def nearest_to_passing(search_result: SearchResult, offers: NDArray[np.intp]) -> tuple[int, int]:
     """Of these offers the row that is nearest to passing: what the machine cannot do counts only if no number of servers and no layout can;
     then
     the fewest failing criteria, then the least margin."""
-    bits = exploration.bits[offers]
+    bits = search_result.bits[offers]
     margin = np.zeros(bits.shape)
     for position, criterion in enumerate(CRITERIA):
-        margin += ((bits >> position) & 1) * np.minimum(exploration.failures.margin(criterion, (offers,)), REFUSED_FAR)
+        margin += ((bits >> position) & 1) * np.minimum(search_result.failures.margin(criterion, (offers,)), REFUSED_FAR)
     beside = num_failing(bits & bits_beside(blamable(bits)))
     offer, node = np.unravel_index(int(np.lexsort((margin.ravel(), num_failing(bits).ravel(), beside.ravel()))[0]), bits.shape)
     return int(offers[offer]), int(node)
@@ -189,14 +189,14 @@ def _placeless(rejection: Rejection, hidden: frozenset[str]) -> Rejection:
     return dataclasses.replace(rejection, nearest=dataclasses.replace(rejection.nearest, region="", purchase="", also=also))
 
 
-def _lone_rejection(exploration: Found, criterion: str, cell: tuple[int, int]) -> Rejection:
-    miss, margin = near_miss(exploration, criterion, cell), float(exploration.failures.margin(criterion, cell))
+def _lone_rejection(search_result: SearchResult, criterion: str, cell: tuple[int, int]) -> Rejection:
+    miss, margin = near_miss(search_result, criterion, cell), float(search_result.failures.margin(criterion, cell))
     return Rejection(criterion, 1, 1, miss.needed, miss.had, margin, f"{miss.provider}/{miss.instance_type}", miss)
 
 
-def change(exploration: Found, criterion: str, cell: tuple[int, int]) -> Reason:
+def change(search_result: SearchResult, criterion: str, cell: tuple[int, int]) -> Reason:
     """The least change that makes this row pass `criterion`."""
-    needed, had = needed_and_had(exploration, criterion, cell)
+    needed, had = needed_and_had(search_result, criterion, cell)
     if criterion == "capability":
         return _capability_change(str(needed))
     if criterion == "software":
@@ -238,40 +238,40 @@ def _capability_change(lacking: str) -> Reason:
     return Reason("change_server", {"criterion": "capability", "value": lacking})
 
 
-def least_changes(exploration: Found, *, most: int = 4) -> tuple[Reason, ...]:
+def least_changes(search_result: SearchResult, *, most: int = 4) -> tuple[Reason, ...]:
     """When nothing passes: single changes of the wish that would let something pass, smallest first; and a pair of changes where that asks
     much
     less of each. Only where no machine can do it at all, what the machines lack."""
-    held = blamable(exploration.bits) - HOPELESS
+    held = blamable(search_result.bits) - HOPELESS
     positions = [position for position, criterion in enumerate(CRITERIA) if criterion in held]
-    singles = _changes_of(exploration, [(position,) for position in positions])
+    singles = _changes_of(search_result, [(position,) for position in positions])
     wishes = [position for position in positions if CRITERIA[position] in CHANGEABLE]
-    joint = _changes_of(exploration, list(itertools.combinations(wishes, 2)))[:1]
+    joint = _changes_of(search_result, list(itertools.combinations(wishes, 2)))[:1]
     reasons = [reason for _, one in singles for reason in one][:most]
     if joint and (not singles or joint[0][0] * MUCH_LESS < singles[0][0]):
         reasons = [*joint[0][1], *reasons]
     return tuple(reasons)
 
 
-def _changes_of(exploration: Found, groups: list[tuple[int, ...]]) -> list[tuple[float, tuple[Reason, ...]]]:
+def _changes_of(search_result: SearchResult, groups: list[tuple[int, ...]]) -> list[tuple[float, tuple[Reason, ...]]]:
     """For each group of criteria that alone keeps some row out: the largest margin of its nearest row, and what must change, with what it
     gives."""
     out = []
     for group in groups:
-        rows = exploration.bits == sum(1 << position for position in group)
+        rows = search_result.bits == sum(1 << position for position in group)
         if not rows.any():
             continue
         criteria = [CRITERIA[position] for position in group]
-        at = least(exploration, rows, criteria)
-        effect = _effect(exploration, at, is_known=all(criterion in CHANGEABLE for criterion in criteria))
-        changes = tuple(Reason(reason.key, {**reason.params, **effect}) for reason in _changes(exploration, criteria, at))
-        out.append((max(float(exploration.failures.margin(criterion, at)) for criterion in criteria), changes))
+        at = least(search_result, rows, criteria)
+        effect = _effect(search_result, at, is_known=all(criterion in CHANGEABLE for criterion in criteria))
+        changes = tuple(Reason(reason.key, {**reason.params, **effect}) for reason in _changes(search_result, criteria, at))
+        out.append((max(float(search_result.failures.margin(criterion, at)) for criterion in criteria), changes))
     return sorted(out, key=lambda item: item[0])
 
 
-def _changes(exploration: Found, criteria: list[str], cell: tuple[int, int]) -> tuple[Reason, ...]:
+def _changes(search_result: SearchResult, criteria: list[str], cell: tuple[int, int]) -> tuple[Reason, ...]:
     """What must change for a row; two changes that only help together are one statement."""
-    reasons = tuple(change(exploration, criterion, cell) for criterion in criteria)
+    reasons = tuple(change(search_result, criterion, cell) for criterion in criteria)
     if criteria == ["deadline", "budget"]:
         params = {"deadline_s": reasons[0].params["deadline_s"], "budget_usd": reasons[1].params["budget_usd"]}
         return (Reason("change_deadline_and_budget", params),)
@@ -280,16 +280,16 @@ def _changes(exploration: Found, criteria: list[str], cell: tuple[int, int]) -> 
     return reasons
 
 
-def _effect(exploration: Found, cell: tuple[int, int], *, is_known: bool) -> dict[str, Any]:
+def _effect(search_result: SearchResult, cell: tuple[int, int], *, is_known: bool) -> dict[str, Any]:
     """The offer that a change makes possible, and what it would cost and take where that is known: of a service the bill of a month."""
-    offer = exploration.market.offers.row(cell[0])
+    offer = search_result.market.offers.row(cell[0])
     effect = {
         "provider": offer["provider"],
         "instance_type": offer["instance_type"],
-        "nodes": num_servers(exploration, cell),
+        "nodes": num_servers(search_result, cell),
         "purchase": offer["purchase"],
     }
-    names = ("monthly_usd", "latency_s") if exploration.workload.task == "serve" else ("total_usd", "total_time_s")
-    figures = (float(exploration.bill.total_usd[cell]), float(exploration.bill.total_s[cell]))
+    names = ("monthly_usd", "latency_s") if search_result.workload.task == "serve" else ("total_usd", "total_time_s")
+    figures = (float(search_result.bill.total_usd[cell]), float(search_result.bill.total_s[cell]))
     known = [is_known and bool(np.isfinite(value)) for value in figures]
     return effect | {name: value if is_so else None for name, value, is_so in zip(names, figures, known, strict=True)}

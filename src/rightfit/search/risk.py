@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import facts
-from rightfit.estimate.figures import Figure, FigureColumns, normal_score
+from rightfit.estimation.figures import Figure, FigureColumns, normal_score
 from rightfit.physics import interruption
 from rightfit.physics.columns import Array
 from rightfit.physics.interruption import Completion, completion, segments

@@ -8,7 +8,7 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.errors import UnknownNameError
-from rightfit.estimate.data_path import volume_names
+from rightfit.estimation.data_path import volume_names
 from rightfit.facts import tables
 from rightfit.facts.records import TracedModel, TransformerArchitecture
 from rightfit.physics import money
@@ -102,7 +102,7 @@ def published_bytes(model: Any) -> float:
 
 def _decoder_bytes(model: TransformerArchitecture) -> float:
     """A language model's files: each part in the format that it was published in."""
-    from rightfit.estimate.convert import model_columns
+    from rightfit.estimation.convert import model_columns
     from rightfit.facts.engines import published_format, weight_formats
     from rightfit.physics import serving_columns
     from rightfit.physics.serving_columns import ServeColumns

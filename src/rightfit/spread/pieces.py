@@ -27,7 +27,7 @@ from rightfit.spread.places import Here, Place, Work, program
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
-    from rightfit.fleet.ways import Asked, Ways
+    from rightfit.fleets.ways import Asked, Ways
     from rightfit.measure.evidence import Evidence
     from rightfit.search.answer import Plan
 
@@ -248,7 +248,7 @@ def plan_table(
     for column in header_of(source):
         if (name := _option(column)) not in {*OPTIONS, "id"}:
             near = nearest_words(name, list(OPTIONS), count=2)
-            hint = did_you_mean(near) or Message("spread.part_columns_of_plan")
+            hint = did_you_mean(near) or Message("spread.columns_of_plan")
             raise InputError(Message("spread.no_column", file=source, column=repr(column[:60]), hint=hint), field=column[:60], nearest=near)
     book = book_path(price_book)
     list_prices_only(book is not None and not isinstance(place, Here))
@@ -319,6 +319,6 @@ def searched(questions: Sequence[Asked], place: Place) -> list[Ways]:
 
 
 def _answered(_: None, question: Asked) -> Ways:
-    from rightfit.fleet.ways import answered
+    from rightfit.fleets.ways import answered
 
     return answered(question)

@@ -155,7 +155,7 @@ class OnRay:
                 except ConnectionError:
                     ray.init(address="local", num_cpus=self.asked, include_dashboard=False, **quiet)
         except (ConnectionError, ValueError, RuntimeError, OSError, ray.exceptions.RayError) as error:
-            where = Message("spread.part_at_address", address=self.address) if self.address else ""
+            where = Message("spread.at_address", address=self.address) if self.address else ""
             raise NetworkError(Message("spread.ray_not_joined", line=where, error=foreign(_line(error)))) from None
 
     def _same_program(self, ray: Any) -> None:

@@ -127,7 +127,7 @@ class FleetPage:
 
 def read_text(source: str) -> Mapping[str, Any]:
     """What is typed, as the keys of a fleet. InputError for what is no YAML, or more than a page plans."""
-    from rightfit.fleet.sources import from_text, lines_of
+    from rightfit.fleets.sources import from_text, lines_of
 
     values = from_text("fleet", source)
     lines = lines_of(values)

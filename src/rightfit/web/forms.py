@@ -13,7 +13,7 @@ from rightfit.explain import quantities as q
 from rightfit.messages import Lang
 from rightfit.records import dataclass
 from rightfit.web.words import choice_name, option_name, word
-from rightfit.workload.options import OPTIONS, WishOption
+from rightfit.workload.options import OPTIONS, RequestOption
 from rightfit.workload.vocabulary import fold
 
 # ---- The whole state of the planning page as its address: what is shown can be sent, kept and opened again.
@@ -136,7 +136,7 @@ def value_name(option: str, code: str, lang: Lang) -> str:
     return code.upper() if option == "currency" else choice_name(option, code, lang)
 
 
-def _choices(option: WishOption, value: str, words: dict[str, str], lang: Lang, changed: Changed, *, several: bool) -> Any:
+def _choices(option: RequestOption, value: str, words: dict[str, str], lang: Lang, changed: Changed, *, several: bool) -> Any:
     """A list to choose from; a value that is not in the list (another spelling, or nonsense from an address) is shown as it was given."""
     given = [part.strip() for part in value.split(",") if part.strip()] if several else [value] if value else []
     settled = [_settled(option, part) for part in given]
@@ -148,14 +148,14 @@ def _choices(option: WishOption, value: str, words: dict[str, str], lang: Lang, 
     return _labelled(found, option, lang)
 
 
-def _settled(option: WishOption, text: str) -> str:
+def _settled(option: RequestOption, text: str) -> str:
     if option.vocabulary is None:
         return text
     folded = fold(text)
     return folded if folded in option.vocabulary.words else option.vocabulary.aliases.get(folded, text)
 
 
-def _line(option: WishOption, value: str, lang: Lang, changed: Changed) -> Any:
+def _line(option: RequestOption, value: str, lang: Lang, changed: Changed) -> Any:
     found = ui.input(
         option_name(option.name, lang),
         value=value,
@@ -176,7 +176,7 @@ def _line(option: WishOption, value: str, lang: Lang, changed: Changed) -> Any:
     return _labelled(found, option, lang)
 
 
-def _labelled(element: Any, option: WishOption, lang: Lang) -> Any:
+def _labelled(element: Any, option: RequestOption, lang: Lang) -> Any:
     if lang == "en" and option.help:
         element.props["title"] = option.help
     return element.mark(f"field-{option.name}")

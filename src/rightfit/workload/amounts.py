@@ -35,7 +35,7 @@ def exchange_rate(currency: str) -> ExchangeRate:
     """The rate of one currency."""
     rates = exchange_rates()
     if currency not in rates:
-        raise UnknownNameError("currency", currency, allowed=Message("names.part_known_words", names=", ".join(rates)))
+        raise UnknownNameError("currency", currency, allowed=Message("names.known_words", names=", ".join(rates)))
     return rates[currency]
 
 

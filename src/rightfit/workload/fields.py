@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 from rightfit.errors import InputError, QuantityError
 from rightfit.messages import Message, at_place, did_you_mean, foreign, line_each
 from rightfit.workload.attributes import Attributes
-from rightfit.workload.options import OPTIONS, WishOption
+from rightfit.workload.options import OPTIONS, RequestOption
 from rightfit.workload.vocabulary import nearest_words
 
 LONGEST_TEXT, LONGEST_NAME, MOST_NAMES = 4096, 200, 100
@@ -37,11 +37,11 @@ def attribute_fields() -> dict[str, tuple[Any, Any]]:
     }
 
 
-def _field(option: WishOption) -> Any:
+def _field(option: RequestOption) -> Any:
     return Field(default=None, description=_description(option), examples=[option.example])
 
 
-def _kind(option: WishOption, *, as_text: bool) -> Any:
+def _kind(option: RequestOption, *, as_text: bool) -> Any:
     text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
     if as_text:
         return text
@@ -53,7 +53,7 @@ def _kind(option: WishOption, *, as_text: bool) -> Any:
     return text
 
 
-def _description(option: WishOption) -> str:
+def _description(option: RequestOption) -> str:
     words = f" ({', '.join(option.vocabulary.words)})" if option.vocabulary else ""
     refused = "; refused here: a server reads no file for a client" if option.name in _FILES else ""
     return option.help + words + refused
@@ -100,4 +100,4 @@ def _limits(model: type[BaseModel], field: str) -> Message | str:
     """The numbers that a field takes: "1 to 20"."""
     info = model.model_fields.get(field)
     found = {name: getattr(one, name) for one in (info.metadata if info else ()) for name in ("ge", "le") if hasattr(one, name)}
-    return Message("workload.part_range", low=found["ge"], high=found["le"]) if len(found) == 2 else ""
+    return Message("workload.range", low=found["ge"], high=found["le"]) if len(found) == 2 else ""

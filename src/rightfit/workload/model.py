@@ -36,7 +36,7 @@ def load(path: str | Path, wishes: Mapping[str, Any]) -> dict[str, Any]:
         try:
             read_wish(key, value)
         except InputError as error:
-            place = Message("workload.part_file_key", name=name, line=line, word=key)
+            place = Message("workload.file_key", name=name, line=line, word=key)
             problems.append(FileInputError(at_place(place, without_place(error.message, error.field)), field=error.field))
     raise_problems(problems)
     given = {key: value for key, value in wishes.items() if value is not None and value != ()}
@@ -160,7 +160,7 @@ def _yaml_problem(name: str, error: Any) -> Message:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
     place = Message("problems.at_line", line=mark.line + 1, column=mark.column + 1) if mark else ""
-    return Message("problems.not_yaml", name=name, line=place, error=Message("workload.part_yaml_lines", error=foreign(problem)))
+    return Message("problems.not_yaml", name=name, line=place, error=Message("workload.yaml_lines", error=foreign(problem)))
 
 
 def _yaml_value(node: Any, *, name: str, key: str) -> Any:
@@ -188,7 +188,7 @@ def _read_toml(name: str, text: str) -> Entries:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-        where = Message("workload.part_file_place", name=name, line=place[1], column=place[2]) if place else name
+        where = Message("workload.file_place", name=name, line=place[1], column=place[2]) if place else name
         raise FileInputError(Message("workload.not_toml", line=where, error=foreign(str(error).split(" (at ")[0]))) from None
     entries: Entries = {}
     for key, value in values.items():

@@ -24,7 +24,7 @@ from rightfit.workload.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
-class WishOption:
+class RequestOption:
     """One option. `attributes` are the fields it sets, the one that carries the limits first; `low`..`high` in base units; `purpose`: key of
     what an option is for that only some kinds of work take."""
 
@@ -43,9 +43,9 @@ def _number(text: str) -> float:
     return int(text) if text.isdigit() else float(text)
 
 
-def _option_of(row: Mapping[str, str]) -> WishOption:
+def _option_of(row: Mapping[str, str]) -> RequestOption:
     """One line of data/options.csv; empty cells mean what the record's defaults do, and the attribute of the option's own name."""
-    return WishOption(
+    return RequestOption(
         row["name"],
         row["kind"],
         tuple((row["attributes"] or row["name"]).split(";")),
@@ -59,7 +59,7 @@ def _option_of(row: Mapping[str, str]) -> WishOption:
 
 
 _ROWS = read_rows((vocabulary.DATA / "options.csv").read_text(encoding="utf-8"))
-OPTIONS: Mapping[str, WishOption] = {row["name"]: _option_of(row) for row in _ROWS}
+OPTIONS: Mapping[str, RequestOption] = {row["name"]: _option_of(row) for row in _ROWS}
 _OPTION_OF_ATTRIBUTE = {attribute: option for option in OPTIONS.values() for attribute in option.attributes}
 
 
@@ -95,7 +95,7 @@ def read_wish(key: str, value: Any) -> dict[str, Any]:
         return _read_attribute(name, value)
     nearest = vocabulary.nearest_words(name, OPTIONS, count=2)
     raise UnknownNameError(
-        "option", key, nearest=nearest, allowed="" if nearest else Message("names.part_allowed_words", names=", ".join(OPTIONS)), field=key
+        "option", key, nearest=nearest, allowed="" if nearest else Message("names.allowed_words", names=", ".join(OPTIONS)), field=key
     )
 
 
@@ -116,7 +116,7 @@ def _friendly_first(wishes: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
             yield key, value
 
 
-def _read_option(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_option(option: RequestOption, value: Any) -> dict[str, Any]:
     try:
         return _READERS[option.kind](option, value)
     except InputError as error:
@@ -149,7 +149,7 @@ def _read_attribute(name: str, value: Any) -> dict[str, Any]:
     return {name: int(number) if kind == "int" else number}
 
 
-def _text(option: WishOption, value: Any) -> str:
+def _text(option: RequestOption, value: Any) -> str:
     """Text from a string or a plain number."""
     if isinstance(value, bool) or not isinstance(value, (str, numbers.Real)):
         raise InputError(Message("workload.no_value_of_kind", why=_kind_name(value), example=option.example))
@@ -180,7 +180,7 @@ def _kind_name(value: Any) -> Message | str:
     return Message(f"workload.kind_{key}") if key else kind
 
 
-def _within(option: WishOption, number: float, *, shown: str) -> float:
+def _within(option: RequestOption, number: float, *, shown: str) -> float:
     """Refuse what is outside the limits and name the nearest valid value."""
     if option.low <= number <= option.high:
         return number
@@ -191,7 +191,7 @@ def _within(option: WishOption, number: float, *, shown: str) -> float:
     raise QuantityError(message, field=option.name, allowed=f"{low} to {high}", nearest=(nearest,))
 
 
-def _limit_text(option: WishOption, number: float) -> str:
+def _limit_text(option: RequestOption, number: float) -> str:
     if option.kind == "duration":
         return (
             f"{number / SECONDS_PER_YEAR:g}y"
@@ -205,27 +205,27 @@ def _limit_text(option: WishOption, number: float) -> str:
     return f"{number:,.0f}" if number >= 1 else f"{number:g}" + ("/s" if option.kind == "rate" else "")
 
 
-def _read_text(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_text(option: RequestOption, value: Any) -> dict[str, Any]:
     return {option.name: _text(option, value)}
 
 
-def _read_word(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_word(option: RequestOption, value: Any) -> dict[str, Any]:
     assert option.vocabulary is not None
     text = {True: "on", False: "off"}[value] if isinstance(value, bool) else _text(option, value)
     return {option.name: option.vocabulary.find(text, kind=option.name, field=option.name)}
 
 
-def _read_currency(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_currency(option: RequestOption, value: Any) -> dict[str, Any]:
     """A currency whose rate is known: the bundled ones, and those that a price book adds."""
     code = units.currency_code(_text(option, value))
     if code not in exchange_rates():
         nearest = vocabulary.nearest_words(code, tuple(exchange_rates()))
-        allowed = Message("names.part_own_price_book", names=", ".join(exchange_rates()))
+        allowed = Message("names.own_price_book", names=", ".join(exchange_rates()))
         raise UnknownNameError("currency", str(value), nearest=nearest, allowed=allowed, field=option.name)
     return {option.name: code}
 
 
-def _listed(option: WishOption, value: Any) -> list[str]:
+def _listed(option: RequestOption, value: Any) -> list[str]:
     """The entries of "a,b", ["a", "b"] or ("a,b", "c")."""
     parts = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
     joined = ",".join(_text(option, part) for part in parts).replace("、", ",").replace(";", ",")
@@ -233,13 +233,13 @@ def _listed(option: WishOption, value: Any) -> list[str]:
     return list(dict.fromkeys(entry for entry in entries if entry))
 
 
-def _read_words(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_words(option: RequestOption, value: Any) -> dict[str, Any]:
     assert option.vocabulary is not None
     entries = _listed(option, value)
     return {option.name: tuple(dict.fromkeys(option.vocabulary.find(entry, kind=option.name, field=option.name) for entry in entries))}
 
 
-def _read_names(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_names(option: RequestOption, value: Any) -> dict[str, Any]:
     """Names that the catalog or the facts know; only other spellings are settled here."""
     spell = {"cloud": _cloud, "country": _country}.get(option.name, str)
     entries = tuple(dict.fromkeys(spell(entry) for entry in _listed(option, value)))
@@ -260,12 +260,12 @@ def _country(text: str) -> str:
     return vocabulary.COUNTRIES.get(folded) or (folded.upper() if is_code else text)
 
 
-def _read_number(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_number(option: RequestOption, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     return {option.name: _within(option, units.parse_count(text, example=option.example), shown=repr(text))}
 
 
-def _read_count(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_count(option: RequestOption, value: Any) -> dict[str, Any]:
     """A whole number."""
     text = _text(option, value)
     number = _within(option, units.parse_count(text, example=option.example), shown=repr(text))
@@ -274,7 +274,7 @@ def _read_count(option: WishOption, value: Any) -> dict[str, Any]:
     return {option.name: int(number)}
 
 
-def _read_length(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_length(option: RequestOption, value: Any) -> dict[str, Any]:
     """Tokens. As everybody means it, "8k" is 8192 and "128k" is 131072; "1M" is a million."""
     text = _text(option, value)
     plain = text.casefold().removesuffix("tokens").removesuffix("token").removesuffix("tok").strip()
@@ -283,7 +283,7 @@ def _read_length(option: WishOption, value: Any) -> dict[str, Any]:
     return _read_count(option, plain or text)
 
 
-def _read_lengths(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_lengths(option: RequestOption, value: Any) -> dict[str, Any]:
     """Tokens of every request, or the law of them: the mean is kept as the number, the law as typed."""
     text = _text(option, value)
     if not any(mark in text for mark in ("..", "~", "=", ":")):
@@ -295,7 +295,7 @@ def _read_lengths(option: WishOption, value: Any) -> dict[str, Any]:
     return {option.name: max(round(law.mean), 1), option.attributes[1]: text}
 
 
-def _read_size(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_size(option: RequestOption, value: Any) -> dict[str, Any]:
     """A side ("512") or height x width ("512x768"), in pixels; kept as text in that form."""
     text = _text(option, value)
     sides = text.casefold().removesuffix("px").replace("\u00d7", "x").replace("*", "x").split("x")
@@ -307,20 +307,20 @@ def _read_size(option: WishOption, value: Any) -> dict[str, Any]:
     return {option.name: "x".join(str(int(number)) for number in dict.fromkeys(numbers) or numbers)}
 
 
-def _read_percent(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_percent(option: RequestOption, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     number = units.parse_count(text.casefold().removeprefix("p").removesuffix("%").strip() or text, example=option.example)
     return {option.name: _within(option, number, shown=repr(text))}
 
 
-def _read_slice(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_slice(option: RequestOption, value: Any) -> dict[str, Any]:
     """A MIG profile or a fraction of a card, as it is kept."""
     from rightfit.facts.devices import read_slice  # only a slice needs the table
 
     return {option.name: read_slice(_text(option, value))}
 
 
-def _read_share(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_share(option: RequestOption, value: Any) -> dict[str, Any]:
     """A part of one: "0.6" or "60%"."""
     text = _text(option, value)
     number = units.parse_count(text.removesuffix("%").strip() or text, example=option.example) / (100.0 if text.endswith("%") else 1.0)
@@ -329,7 +329,7 @@ def _read_share(option: WishOption, value: Any) -> dict[str, Any]:
     return {option.name: _within(option, number, shown=repr(text))}
 
 
-def _read_price_pair(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_price_pair(option: RequestOption, value: Any) -> dict[str, Any]:
     """Prices of a million tokens in and out: "0.15/0.60" (USD), "1/4cny", "$0.2" for both."""
     text = _text(option, value)
     parts = [part.strip() for part in text.split("/")]
@@ -341,7 +341,7 @@ def _read_price_pair(option: WishOption, value: Any) -> dict[str, Any]:
     return {"api_price": text, "api_input_usd_per_million": prices[0], "api_output_usd_per_million": prices[-1]}
 
 
-def _amount(part: str, option: WishOption) -> units.Money:
+def _amount(part: str, option: RequestOption) -> units.Money:
     """An amount of money whose currency may be left out (then empty)."""
     if part.replace(".", "", 1).isdigit():
         return units.Money(float(part), "", False)
@@ -353,23 +353,23 @@ def _amount(part: str, option: WishOption) -> units.Money:
         raise QuantityError(Message("workload.no_price", value=part, example=option.example)) from None
 
 
-def _read_duration(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_duration(option: RequestOption, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     return {option.attributes[0]: _within(option, units.parse_duration(text), shown=repr(text))}
 
 
-def _read_rate(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_rate(option: RequestOption, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     return {option.attributes[0]: _within(option, units.parse_rate(text), shown=repr(text))}
 
 
-def _read_money(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_money(option: RequestOption, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     amount = units.parse_money(text)
     return {"budget": text, "budget_usd": _within(option, to_usd(amount), shown=repr(text)), "budget_per_month": amount.per_month}
 
 
-def _read_data(option: WishOption, value: Any) -> dict[str, Any]:
+def _read_data(option: RequestOption, value: Any) -> dict[str, Any]:
     """An amount with a unit, or the name of a dataset in the facts."""
     text = _text(option, value)
     if not (text[0].isdigit() or text[0] in "+-.半一二三四五六七八九十百千万两" or text.casefold() in ("nan", "inf")):
@@ -407,7 +407,7 @@ def _dataset_size(name: str) -> dict[str, Any]:
     return {"data_unit": "dataset", **{attribute: float(amount) for attribute, amount in sizes.items() if amount}}
 
 
-_READERS: Mapping[str, Callable[[WishOption, Any], dict[str, Any]]] = {
+_READERS: Mapping[str, Callable[[RequestOption, Any], dict[str, Any]]] = {
     "text": _read_text,
     "word": _read_word,
     "words": _read_words,

@@ -110,7 +110,7 @@ class Lengths:
         return dataclasses.replace(self, largest=max(min(self.largest, largest), self.smallest))
 
 
-_LENGTHS_EXAMPLE = Message("workload.part_lengths")
+_LENGTHS_EXAMPLE = Message("workload.lengths")
 _EVEN = re.compile(r"^([0-9][0-9,_.]*k?)\s*(?:\.\.|-|~|to)\s*([0-9][0-9,_.]*k?)$")
 _NAMED = r"({statistic})\s*[=:]\s*([0-9]+(?:\.[0-9]+)?)(k?)"
 
@@ -359,7 +359,7 @@ def shape_of(profile: str) -> Array:
     if "," in name:
         shape = _typed(profile)
     elif _is_file(profile):
-        shape = _typed(_file_text(profile), where=Message("workload.part_before", place=profile))
+        shape = _typed(_file_text(profile), where=Message("workload.before", place=profile))
     elif name in SHAPES:
         shape = np.array(SHAPES[name])
     else:
@@ -367,7 +367,7 @@ def shape_of(profile: str) -> Array:
             "load profile",
             profile,
             nearest=nearest_words(name, list(SHAPES), count=1),
-            allowed=Message("workload.part_profiles", names=", ".join(SHAPES)),
+            allowed=Message("workload.profiles", names=", ".join(SHAPES)),
         )
     return shape
 

@@ -33,7 +33,7 @@ class Vocabulary:
             return folded
         if folded in self.aliases:
             return self.aliases[folded]
-        allowed = Message("names.part_allowed_words", names=", ".join(self.words))
+        allowed = Message("names.allowed_words", names=", ".join(self.words))
         raise UnknownNameError(kind, text, nearest=nearest_words(folded, self.words, aliases=self.aliases), allowed=allowed, field=field)
 
 

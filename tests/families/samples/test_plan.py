@@ -12,8 +12,8 @@ import pytest
 
 from rightfit import facts
 from rightfit.errors import InputError
-from rightfit.estimate.figures import FigureColumns, probability_within
-from rightfit.estimate.sample_training import TrainSetup, train_devices, training_memory, work_columns
+from rightfit.estimation.figures import FigureColumns, probability_within
+from rightfit.estimation.sample_training import TrainSetup, train_devices, training_memory, work_columns
 from rightfit.families.samples.engine import SampleEngine
 from rightfit.physics.columns import MemoryCounter, SetupColumns
 from rightfit.planner.given import estimate_one, why

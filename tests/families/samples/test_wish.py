@@ -9,20 +9,20 @@ import pytest
 from rightfit.errors import ContradictionError, InputError, QuantityError, UnknownNameError
 from rightfit.facts.trained_networks import sides_in
 from rightfit.families.samples.models import trains_samples
-from rightfit.families.samples.wish import SampleWish, read_sample_wish
+from rightfit.families.samples.wish import SampleRequest, read_sample_wish
 from rightfit.planner.plan import search
 from rightfit.workload import Workload
 
 GIB = 2.0**30
 
 
-def wish(model: str, **options: Any) -> SampleWish:
+def wish(model: str, **options: Any) -> SampleRequest:
     found = read_sample_wish(Workload(model=model, **options))
-    assert isinstance(found, SampleWish)
+    assert isinstance(found, SampleRequest)
     return found
 
 
-def assumed(found: SampleWish) -> dict[str, Any]:
+def assumed(found: SampleRequest) -> dict[str, Any]:
     return {assumption.field: assumption.value for assumption in found.assumptions}
 
 

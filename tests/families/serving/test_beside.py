@@ -10,7 +10,7 @@ import pytest
 import rightfit
 from rightfit import facts
 from rightfit.errors import ContradictionError
-from rightfit.estimate.serving_extras import ServingExtras, kept_bytes
+from rightfit.estimation.serving_extras import ServingExtras, kept_bytes
 from rightfit.export.job import PlanDocument, job_of
 from rightfit.export.targets import llm_servers
 from rightfit.facts.parameter_count import draft_head, draft_heads

@@ -11,11 +11,11 @@ from tests.classical_tasks import figures_of, named_task
 
 from rightfit import facts
 from rightfit.catalog import open_catalog
-from rightfit.estimate.classical_rates import cpu_columns
-from rightfit.estimate.preparation import preparation_task, rates_of, work_of
+from rightfit.estimation.classical_rates import cpu_columns
+from rightfit.estimation.preparation import preparation_task, rates_of, work_of
 from rightfit.facts import coefficients
 from rightfit.facts.machines import host_processor, processor_words
-from rightfit.families.tables.explore import HostExploration, explore_host
+from rightfit.families.tables.explore import TableResult, explore_host
 from rightfit.families.tables.kind import confirm
 from rightfit.families.tables.work import probability_within
 from rightfit.physics.loading import PreparationHosts, peak_ram_bytes, preparation_terms, spilled_bytes, working_cores
@@ -23,16 +23,16 @@ from rightfit.search.rank import ranked_usd
 from rightfit.workload import Workload
 
 
-def found_for(**wishes: Any) -> HostExploration:
+def found_for(**wishes: Any) -> TableResult:
     return explore_host(Workload(**wishes), open_catalog())
 
 
 @pytest.fixture(scope="module")
-def boosting() -> HostExploration:
+def boosting() -> TableResult:
     return found_for(model="xgboost", data="11Mrows x 28cols", trees=500, depth=8)
 
 
-def some_rows(found: HostExploration, *, count: int = 25) -> list[int]:
+def some_rows(found: TableResult, *, count: int = 25) -> list[int]:
     """Offers on demand of servers without accelerator, spread over the catalog."""
     offers = found.market.offers
     on_demand = (offers.purchase_index == 0) & ~found.servers.has_card[offers.server_index] & (found.bits[:, 0] == 0)
@@ -40,7 +40,7 @@ def some_rows(found: HostExploration, *, count: int = 25) -> list[int]:
     return list(rows[:: max(1, len(rows) // count)][:count])
 
 
-def one_server(found: HostExploration, row: int) -> tuple[Any, float, float]:
+def one_server(found: TableResult, row: int) -> tuple[Any, float, float]:
     """The processor of an offer's server as columns of one row, its RAM and its network."""
     servers, at = found.market.offers.servers, int(found.market.offers.server_index[row])
     words = processor_words(servers.provider[at], servers.cpu_model[at], servers.instance_type[at], servers.arch[at])
@@ -49,7 +49,7 @@ def one_server(found: HostExploration, row: int) -> tuple[Any, float, float]:
     return cpu_columns([host_processor(words)], vcpus=np.array([servers.vcpus[at]]), memory_bytes=memory), float(memory[0]), network
 
 
-def test_time_ram_and_rent_of_single_servers(boosting: HostExploration) -> None:
+def test_time_ram_and_rent_of_single_servers(boosting: TableResult) -> None:
     task = named_task("xgboost", rows=11e6, cols=28, library="xgboost", settings="500 trees, depth 8")
     loading = facts.coefficients("loading")
     store = min(loading["object_bytes_per_s_per_connection"] * loading["object_connections"], 5e9)
@@ -83,7 +83,7 @@ def test_nothing_that_is_chosen_lacks_memory_or_fails_a_filter() -> None:
     assert not found.servers.is_burstable[server].any()
 
 
-def test_the_first_is_the_cheapest_of_all_that_pass(boosting: HostExploration) -> None:
+def test_the_first_is_the_cheapest_of_all_that_pass(boosting: TableResult) -> None:
     ranking = confirm(boosting, 10)[1]
     best = ranking.top[0]
     offer, node = np.nonzero(boosting.bits == 0)
@@ -97,7 +97,7 @@ def test_the_first_is_the_cheapest_of_all_that_pass(boosting: HostExploration) -
     assert all(a[0] < b[0] and a[1] > b[1] for a, b in itertools.pairwise(front))
 
 
-def test_gpus_compute_faster_and_are_found_when_time_counts(boosting: HostExploration) -> None:
+def test_gpus_compute_faster_and_are_found_when_time_counts(boosting: TableResult) -> None:
     hurried = found_for(model="xgboost", data="11Mrows x 28cols", trees=500, depth=8, objective="time")
     best = confirm(hurried, 1)[1].top[0]
     assert hurried.work.on_gpu[int(hurried.market.offers.server_index[best.offer])]

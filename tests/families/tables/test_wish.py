@@ -10,17 +10,17 @@ from tests.classical_tasks import named_task
 from rightfit import api, facts
 from rightfit.errors import ContradictionError, InputError, RightfitError, UnavailableError, UnknownNameError
 from rightfit.families.tables.match import matches
-from rightfit.families.tables.wish import HostWish, read_host_wish
+from rightfit.families.tables.wish import TableRequest, read_host_wish
 from rightfit.physics.classical_work import Algorithm
 from rightfit.search.classical_wish import ASSUMED
 from rightfit.workload import Workload
 
 
-def read(**wishes: Any) -> HostWish:
+def read(**wishes: Any) -> TableRequest:
     return read_host_wish(Workload(**wishes))
 
 
-def assumed(wish: HostWish) -> dict[str, Any]:
+def assumed(wish: TableRequest) -> dict[str, Any]:
     return {assumption.field: assumption.value for assumption in wish.assumptions}
 
 

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from rightfit import facts
-from rightfit.estimate.forward import DTYPES, ENGINES, Engine
-from rightfit.estimate.pass_records import SILICON, card_device
+from rightfit.estimation.forward import DTYPES, ENGINES, Engine
+from rightfit.estimation.pass_records import SILICON, card_device
 from rightfit.proof.cases.forward import arithmetic_of, batch_of, engine_of, forward_rows, is_forward, wish_of
 from rightfit.proof.cases.reader import forward_device
 from rightfit.proof.family_predict import predict_forward

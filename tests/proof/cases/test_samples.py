@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.estimate.sample_training import PRECISIONS, STACKS, STORED
+from rightfit.estimation.sample_training import PRECISIONS, STACKS, STORED
 from rightfit.proof.cases.samples import SamplesRows, samples_cases
 
 ROW = {

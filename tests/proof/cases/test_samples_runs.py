@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from rightfit.estimate.pass_records import TrainWish
-from rightfit.estimate.sample_work import train_work
+from rightfit.estimation.pass_records import NetworkInput
+from rightfit.estimation.sample_work import train_work
 from rightfit.proof.cases.samples import audio_seconds, benchmark_samples, epoch_samples, run_samples, usual_batch
 
-RESNET = train_work(TrainWish("resnet50", task="classification", height=224))
+RESNET = train_work(NetworkInput("resnet50", task="classification", height=224))
 
 
 def samples(flags: str, *, model: str = "resnet50", batch: float = 256, dataset: str = "") -> float:
@@ -45,7 +45,7 @@ def test_data_sets() -> None:
 
 
 def test_stylegan_shares_its_batch() -> None:
-    work = train_work(TrainWish("stylegan2-ada", task="gan", height=1024))
+    work = train_work(NetworkInput("stylegan2-ada", task="gan", height=1024))
     # max(min(gpus x min(4096 / 1024, 32), 64), gpus) / gpus
     assert usual_batch(work, {"image_size": "1024"}, 8) == 4
     assert usual_batch(work, {"image_size": "128"}, 8) == 8

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.estimate.pass_records import ModelWork
-from rightfit.estimate.sample_training import STACKS
+from rightfit.estimation.pass_records import ModelWork
+from rightfit.estimation.sample_training import STACKS
 from rightfit.facts.trainers import sample_stack
 from rightfit.physics.columns import MemoryCounter
 from rightfit.proof.cases import samples

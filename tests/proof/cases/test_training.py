@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.estimate.training import memory_columns
+from rightfit.estimation.training import memory_columns
 from rightfit.physics.columns import AttentionKernel, MemoryCounter, Method, Recompute
 from rightfit.proof.cases.training import training_cases
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rightfit import facts
-from rightfit.estimate.convert import model_columns
-from rightfit.estimate.training_setup import setup_fields
+from rightfit.estimation.convert import model_columns
+from rightfit.estimation.training_setup import setup_fields
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics.columns import Method, ModelColumns, Recompute, SetupColumns
 from rightfit.physics.memory_peak import kept_and_working

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rightfit.estimate.figures import normal_score
+from rightfit.estimation.figures import normal_score
 from rightfit.search.service.grid import ReplicaGrid, at_load, capacity, waiting_s, within
 from rightfit.search.service.wish import Limits
 

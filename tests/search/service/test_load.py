@@ -16,7 +16,7 @@ from rightfit.families.serving.explore import explore
 from rightfit.physics import waiting
 from rightfit.search.answer import Plan, Section
 from rightfit.search.refusals import rounded_up
-from rightfit.search.service.found import ServingExploration
+from rightfit.search.service.found import ServingResult
 from rightfit.search.service.refine import confirm, groups_of, queued, refined, replica_columns, with_confirmed
 from rightfit.search.service.wish import busiest_rate_per_s
 from rightfit.workload import Workload
@@ -38,7 +38,7 @@ def _trace(path: Path, *, seconds: float, rate: float) -> str:
 
 
 @pytest.fixture(scope="module")
-def quick() -> ServingExploration:
+def quick() -> ServingResult:
     return explore(Workload(model=LLAMA, **CHAT), open_catalog())
 
 
@@ -47,7 +47,7 @@ def day() -> Plan:
     return rightfit.plan(LLAMA, **CHAT, profile="office", simulate=True, top=3)
 
 
-def test_what_is_shown_is_what_the_queue_model_says_and_keeps_the_limits(quick: ServingExploration) -> None:
+def test_what_is_shown_is_what_the_queue_model_says_and_keeps_the_limits(quick: ServingResult) -> None:
     found, ranking = refined(quick, top=5)
     for row in ranking.top:
         at = found.candidate(row.offer, row.node)
@@ -62,7 +62,7 @@ def test_what_is_shown_is_what_the_queue_model_says_and_keeps_the_limits(quick: 
         assert 30.0 / replicas <= 0.8 * law.steady.capacity_per_s[0] * (1 + 1e-9)
 
 
-def test_replicas_are_the_fewest_that_keep_the_limits(quick: ServingExploration) -> None:
+def test_replicas_are_the_fewest_that_keep_the_limits(quick: ServingResult) -> None:
     found, ranking = refined(quick, top=5)
     for row in ranking.top:
         at = found.candidate(row.offer, row.node)
@@ -72,7 +72,7 @@ def test_replicas_are_the_fewest_that_keep_the_limits(quick: ServingExploration)
             assert queued(found.wish, columns, replicas=replicas - 1.0).excess > 1.0
 
 
-def test_a_candidate_that_nothing_helps_is_dropped(quick: ServingExploration) -> None:
+def test_a_candidate_that_nothing_helps_is_dropped(quick: ServingResult) -> None:
     found, ranking = refined(quick, top=1)
     at = found.candidate(ranking.top[0].offer, ranking.top[0].node)
     columns = replica_columns(found.space.take(np.array([at])))

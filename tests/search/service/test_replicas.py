@@ -9,25 +9,25 @@ from rightfit.catalog import open_catalog
 from rightfit.families.serving.explore import explore
 from rightfit.physics.queueing import LoadColumns
 from rightfit.physics.waiting import latency
-from rightfit.search.service.found import ServingExploration
+from rightfit.search.service.found import ServingResult
 from rightfit.search.service.grid import at_load, token_grid
 from rightfit.search.service.refine import replica_columns
 from rightfit.workload import Workload
 
 
 @pytest.fixture(scope="module")
-def found() -> ServingExploration:
+def found() -> ServingResult:
     wish = Workload(model="meta-llama/Meta-Llama-3-8B", task="serve", rate="10/s", input_tokens=1024, output_tokens=256)
     return explore(wish, open_catalog())
 
 
-def _candidate(found: ServingExploration, card: str) -> int:
+def _candidate(found: ServingResult, card: str) -> int:
     names = [found.fleet.accelerators[machine].name for machine in found.space.machine]
     return next(row for row, name in enumerate(names) if name == card and found.space.tensor[row] == 1)
 
 
 @pytest.mark.parametrize("card", ["H100-SXM-80GB", "A100-SXM-80GB", "A10G"])
-def test_capacity_and_first_token_agree_with_the_queue_model(found: ServingExploration, card: str) -> None:
+def test_capacity_and_first_token_agree_with_the_queue_model(found: ServingResult, card: str) -> None:
     row = _candidate(found, card)
     index = np.array([row])
     rate = found.capacity.saturation_per_s[index] * 0.5
@@ -40,7 +40,7 @@ def test_capacity_and_first_token_agree_with_the_queue_model(found: ServingExplo
         assert ours == pytest.approx(model.ttft_s[0, share], rel=0.25 if percentile < 0.99 else 0.4)  # the quick law only prunes
 
 
-def test_step_times_rise_with_tokens(found: ServingExploration) -> None:
+def test_step_times_rise_with_tokens(found: ServingResult) -> None:
     replicas = replica_columns(found.space.take(np.array([_candidate(found, "H100-SXM-80GB")])))
     assert np.all(np.diff(replicas.table_s[0]) >= 0)
     # 16 GB of weights through 3.35 TB/s is 4.8 ms at best.

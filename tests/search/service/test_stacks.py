@@ -8,14 +8,14 @@ from rightfit import facts
 from rightfit.errors import ContradictionError, UnknownNameError
 from rightfit.facts.engines import published_format
 from rightfit.search.service.space import family_of
-from rightfit.search.service.stacks import StackWish, read_stack_wish, refuse_unknown_class, refuse_wrong_pair, stacks_of
+from rightfit.search.service.stacks import StackRequest, read_stack_wish, refuse_unknown_class, refuse_wrong_pair, stacks_of
 
 
-def _wish(engine: str = "", quantization: str = "", precision: str = "", model: str = "") -> StackWish:
+def _wish(engine: str = "", quantization: str = "", precision: str = "", model: str = "") -> StackRequest:
     return read_stack_wish(engine=engine, quantization=quantization, precision=precision, model=model)
 
 
-def _stacks(card: str, wish: StackWish) -> list[tuple[str, str]]:
+def _stacks(card: str, wish: StackRequest) -> list[tuple[str, str]]:
     accelerator = facts.accelerators()[card]
     return [(stack.name, stack.format) for stack in stacks_of(accelerator, family_of(accelerator), wish)[0]]
 

@@ -11,19 +11,19 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.catalog import PURCHASES
-from rightfit.estimate.convert import device_columns, link_columns
+from rightfit.estimation.convert import device_columns, link_columns
 from rightfit.families.language.space import base_setup
 from rightfit.physics.columns import Method, SetupColumns
-from rightfit.search.constraints import Wanted
+from rightfit.search.constraints import Filters
 from rightfit.search.offers import Market
 from rightfit.search.training.machines import Variant, lacks, variant_of
-from rightfit.search.training.wish import TrainingWish
+from rightfit.search.training.wish import TrainingRequest
 
 ADAPTERS = (Method.LORA, Method.QLORA, Method.DORA, Method.PTUNING, Method.PREFIX)
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The best candidate, every feasible (offer, nodes) with cost and time, and how many candidates were tried."""
 
     best: tuple[float, int, int] | None
@@ -31,7 +31,7 @@ class Found:
     num_candidates: int
 
 
-def layouts(wish: TrainingWish, gpus: int, nodes: int) -> Iterator[dict[str, int]]:
+def layouts(wish: TrainingRequest, gpus: int, nodes: int) -> Iterator[dict[str, int]]:
     """Every way to lay the job out on nodes x gpus accelerators."""
     model, total = wish.model, gpus * nodes
     adapter = wish.method in ADAPTERS
@@ -71,7 +71,7 @@ def shardings(adapter: bool, data: int, tensor: int, pipeline: int, gpus: int, n
         yield {"stage": 3, "degree": data, "offload": 2, "parts": 4}
 
 
-def candidates(wish: TrainingWish, gpus: int, nodes: int) -> Iterator[dict[str, int]]:
+def candidates(wish: TrainingRequest, gpus: int, nodes: int) -> Iterator[dict[str, int]]:
     """Layouts with every micro-batch and recomputation level."""
     fixed = wish.workload.micro_batch
     for layout in layouts(wish, gpus, nodes):
@@ -86,7 +86,7 @@ def candidates(wish: TrainingWish, gpus: int, nodes: int) -> Iterator[dict[str, 
             micro *= 2
 
 
-def last_resort(wish: TrainingWish, one: dict[str, int], nodes: int) -> int:
+def last_resort(wish: TrainingRequest, one: dict[str, int], nodes: int) -> int:
     """How little speaks for a candidate: 1 for a mixture of experts whose adapters gather every expert, 2 for offloading, 3 for what nobody does:
     either of them over several servers, save for experts that are gathered within each server."""
     gathers = wish.model.num_experts > 1 and wish.method in ADAPTERS and wish.workload.framework != "nemo"
@@ -143,7 +143,7 @@ def cheapest_volume(provider: str, size: float, needed: float) -> tuple[float, f
     return -mb * 1e6, requests, usd / usual
 
 
-def data_of(wish: TrainingWish, market: Market, offer: int, nodes: int, run_s: float, volume: Any, needed: float) -> dict[str, float]:
+def data_of(wish: TrainingRequest, market: Market, offer: int, nodes: int, run_s: float, volume: Any, needed: float) -> dict[str, float]:
     """Seconds of staging and of the run with its waits, bytes on volumes, and their price factor, for tokenised data that are read once."""
     servers, server = market.offers.servers, int(market.offers.server_index[offer])
     usual = facts.coefficients("loading")
@@ -177,7 +177,7 @@ def data_of(wish: TrainingWish, market: Market, offer: int, nodes: int, run_s: f
 
 
 def cost_and_time(
-    wish: TrainingWish, market: Market, offer: int, nodes: int, run_s: float, volume: Any, needed: float
+    wish: TrainingRequest, market: Market, offer: int, nodes: int, run_s: float, volume: Any, needed: float
 ) -> tuple[float, float]:
     """Money and wall time of one offer, in scalar arithmetic."""
     offers, charges = market.offers, market.charges
@@ -208,23 +208,23 @@ def cost_and_time(
     return rent + storage + volume.result_bytes / 1e9 * charges.egress_usd_per_gb[offer] + address, total_s
 
 
-def allowed(market: Market, wanted: Wanted, offer: int, nodes: int) -> bool:
+def allowed(market: Market, filters: Filters, offer: int, nodes: int) -> bool:
     """The user's filters on one offer."""
     offers = market.offers
     server, region = int(offers.server_index[offer]), int(offers.region_index[offer])
     servers = offers.servers
     return not (
         servers.not_recommended[server]
-        or (wanted.clouds and servers.provider[server] not in wanted.clouds)
-        or (wanted.regions and offers.regions[region] not in wanted.regions)
-        or (wanted.countries and offers.region_countries[region] not in wanted.countries)
-        or (wanted.gpus and servers.accelerator_name[server] not in wanted.gpus)
+        or (filters.clouds and servers.provider[server] not in filters.clouds)
+        or (filters.regions and offers.regions[region] not in filters.regions)
+        or (filters.countries and offers.region_countries[region] not in filters.countries)
+        or (filters.gpus and servers.accelerator_name[server] not in filters.gpus)
         or (
             facts.accelerators()[servers.accelerator_name[server]].vendor not in ("NVIDIA", "AMD")
-            and servers.accelerator_name[server] not in wanted.gpus
+            and servers.accelerator_name[server] not in filters.gpus
         )
-        or PURCHASES[offers.purchase_index[offer]] not in wanted.purchases
-        or (wanted.max_nodes is not None and nodes > wanted.max_nodes)
+        or PURCHASES[offers.purchase_index[offer]] not in filters.purchases
+        or (filters.max_nodes is not None and nodes > filters.max_nodes)
         or (nodes > 1 and not _joined(market, offer, server))
     )
 
@@ -236,7 +236,7 @@ def _joined(market: Market, offer: int, server: int) -> bool:
     return bool(servers.rdma[server] != "none" or private)
 
 
-def brute_force(wish: TrainingWish, market: Market, wanted: Wanted, physics: Any, *, node_counts: tuple[int, ...]) -> Found:
+def brute_force(wish: TrainingRequest, market: Market, filters: Filters, physics: Any, *, node_counts: tuple[int, ...]) -> SearchResult:
     """Try everything."""
     servers = market.offers.servers
     fastest: dict[tuple[int, int], tuple[float, float]] = {}
@@ -286,33 +286,33 @@ def brute_force(wish: TrainingWish, market: Market, wanted: Wanted, physics: Any
                 weighed = run_s * (1 + 0.01 * moving_parts(one)) * 1e3**last
                 fastest[server, nodes] = min(fastest.get((server, nodes), (math.inf, math.inf)), (weighed, run_s))
     volume = physics.volume(wish, base_setup(wish, [Variant("bf16", True)]))
-    return judge(wish, market, wanted, fastest, volume, node_counts, tried, least_host)
+    return judge(wish, market, filters, fastest, volume, node_counts, tried, least_host)
 
 
 def judge(
-    wish: TrainingWish,
+    wish: TrainingRequest,
     market: Market,
-    wanted: Wanted,
+    filters: Filters,
     fastest: dict,
     volume: Any,
     node_counts: tuple[int, ...],
     tried: int,
     least_host: dict,
-) -> Found:
+) -> SearchResult:
     """Price every offer and keep what meets the wish."""
     feasible = {}
     for offer in range(len(market.offers)):
         for nodes in node_counts:
             _, run_s = fastest.get((int(market.offers.server_index[offer]), nodes), (None, None))
-            if run_s is None or not allowed(market, wanted, offer, nodes):
+            if run_s is None or not allowed(market, filters, offer, nodes):
                 continue
             needed = least_host[int(market.offers.server_index[offer]), nodes]
             usd, seconds = cost_and_time(wish, market, offer, nodes, run_s, volume, needed)
             hourly = market.offers.price_usd_per_h[offer] * nodes
-            spent = min(usd, 730 * hourly) if wanted.budget_per_month else usd
-            if wanted.deadline_s is not None and seconds > wanted.deadline_s:
+            spent = min(usd, 730 * hourly) if filters.budget_per_month else usd
+            if filters.deadline_s is not None and seconds > filters.deadline_s:
                 continue
-            if wanted.budget_usd is not None and spent > wanted.budget_usd:
+            if filters.budget_usd is not None and spent > filters.budget_usd:
                 continue
             feasible[offer, nodes] = (usd, seconds)
     quickest = min((s for _, s in feasible.values()), default=0.0)
@@ -322,7 +322,7 @@ def judge(
         "balanced": lambda usd, s: usd**2 * s,
     }[wish.workload.objective]
     ranked = sorted((score(*value), offer, nodes) for (offer, nodes), value in feasible.items())
-    return Found(ranked[0] if ranked else None, feasible, tried)
+    return SearchResult(ranked[0] if ranked else None, feasible, tried)
 
 
 def front(points: dict[tuple[int, int], tuple[float, float]]) -> set[tuple[float, float]]:

@@ -12,7 +12,7 @@ from toy import NODE_COUNTS, ToyPhysics, random_market, random_wish
 from rightfit.families.language.kind import CRAFT
 from rightfit.search.training import evaluate
 from rightfit.search.training.evaluate import Leaders, chunks, first_level, host_tiers, work_steps
-from rightfit.search.training.explore import Exploration, explore
+from rightfit.search.training.explore import TrainingResult, explore
 
 
 def test_only_the_first_level_that_fits_is_kept() -> None:
@@ -53,7 +53,7 @@ def test_chunks_cover_all_rows() -> None:
     assert list(chunks(0)) == []
 
 
-def _search(seed: int) -> Exploration:
+def _search(seed: int) -> TrainingResult:
     dice = random.Random(seed)
     wish, wanted = random_wish(dice)
     market = random_market(dice, servers=8, offers=20)

@@ -10,26 +10,26 @@ import pytest
 from toy import NODE_COUNTS, ToyPhysics, random_market, random_wish
 
 from rightfit.families.language.kind import CRAFT
-from rightfit.search.constraints import Wanted
+from rightfit.search.constraints import Filters
 from rightfit.search.offers import Market
-from rightfit.search.training.explore import Exploration, explore
-from rightfit.search.training.wish import TrainingWish
+from rightfit.search.training.explore import TrainingResult, explore
+from rightfit.search.training.wish import TrainingRequest
 
 SEEDS = range(12)
-FREE = Wanted((), (), (), (), ("on-demand", "spot", "reserved-1y", "subscription-1m"), None, None, None, False)
+FREE = Filters((), (), (), (), ("on-demand", "spot", "reserved-1y", "subscription-1m"), None, None, None, False)
 
 
-def _search(wish: TrainingWish, market: Market, wanted: Wanted = FREE) -> Exploration:
+def _search(wish: TrainingRequest, market: Market, wanted: Filters = FREE) -> TrainingResult:
     return explore(wish, market, wanted, CRAFT, node_counts=NODE_COUNTS, engine=ToyPhysics(float(wish.model.params_total)))
 
 
-def _best(found: Exploration) -> tuple[float, float]:
+def _best(found: TrainingResult) -> tuple[float, float]:
     """Least cost and least time of what is feasible."""
     ok = found.bits == 0
     return tuple(float(np.where(ok, values, np.inf).min()) for values in (found.bill.total_usd, found.bill.total_s))
 
 
-def _case(seed: int) -> tuple[TrainingWish, Market]:
+def _case(seed: int) -> tuple[TrainingRequest, Market]:
     dice = random.Random(seed)
     wish, _ = random_wish(dice)
     return wish, random_market(dice, servers=4, offers=10)

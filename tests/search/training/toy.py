@@ -12,11 +12,11 @@ from rightfit.catalog import PURCHASES, OfferTable, ServerTable
 from rightfit.catalog.offers import PRICE_KINDS
 from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, SetupColumns, column
 from rightfit.records import dataclass
-from rightfit.search.constraints import Wanted
+from rightfit.search.constraints import Filters
 from rightfit.search.market import MarketFacts, Volume
 from rightfit.search.offers import Market
 from rightfit.search.risk import Spread
-from rightfit.search.training.wish import Amount, TrainingWish
+from rightfit.search.training.wish import Amount, TrainingRequest
 from rightfit.workload import Workload
 
 ACCELERATORS = ("A100-SXM-40GB", "T4", "L4", "H100-SXM-80GB", "V100-SXM-16GB", "A10G", "Inferentia1", "MI300X", "Trainium1")
@@ -89,7 +89,7 @@ class ToyPhysics:
         micro = (compute.busy_s / setup.pipeline + tensors) * (setup.grad_accum + setup.pipeline - 1.0)
         return micro + gradients + gathers + host + 0.01
 
-    def volume(self, wish: TrainingWish, base: SetupColumns) -> Volume:
+    def volume(self, wish: TrainingRequest, base: SetupColumns) -> Volume:
         """Weights in 16 bits, a training state of 14 bytes a parameter."""
         return Volume(2.0 * self.parameters, wish.amount.dataset_bytes, 14.0 * self.parameters, 2.0 * self.parameters)
 
@@ -190,7 +190,7 @@ def random_charges(dice: random.Random, offers: OfferTable) -> MarketFacts:
     )
 
 
-def random_wish(dice: random.Random) -> tuple[TrainingWish, Wanted]:
+def random_wish(dice: random.Random) -> tuple[TrainingRequest, Filters]:
     """A fine-tuning job with random size, batch, limits and filters."""
     objective = dice.choice(("cost", "time", "balanced"))
     model = facts.model(dice.choice(("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "meta-llama/Meta-Llama-3-8B", "mistralai/Mixtral-8x7B-v0.1")))
@@ -204,14 +204,14 @@ def random_wish(dice: random.Random) -> tuple[TrainingWish, Wanted]:
     tokens = dice.choice((1e6, 2e7, 3e8))
     from rightfit.physics.columns import Method
 
-    wish = TrainingWish(
+    wish = TrainingRequest(
         workload, model, Method[method.upper()], seq_len, batch, Amount(tokens, tokens * dice.choice((4.0, 4.0, 400.0, 4e4))), ()
     )
 
     def sometimes(value: object, *, often: float, otherwise: object) -> object:
         return value if dice.random() < often else otherwise
 
-    wanted = Wanted(
+    wanted = Filters(
         clouds=sometimes(("aws", "gcp", "verda"), often=0.15, otherwise=()),
         regions=sometimes(("aws-east", "verda-west", "gcp-east", "lambda-east"), often=0.15, otherwise=()),
         countries=sometimes(("US",), often=0.15, otherwise=()),

@@ -26,7 +26,7 @@ def provider(name: str) -> Provider:
     if found not in NAMES:
         near = tables.nearest(wanted, NAMES, count=3)
         raise UnknownNameError(
-            "source of prices", name, nearest=near, allowed=Message("names.part_known_words", names=", ".join(NAMES)), field="provider"
+            "source of prices", name, nearest=near, allowed=Message("names.known_words", names=", ".join(NAMES)), field="provider"
         )
     return cast(
         "Provider",

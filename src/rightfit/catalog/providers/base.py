@@ -267,11 +267,11 @@ class Client:
         try:
             answer = self._http.request(method, url, **request)
         except httpx.TimeoutException:
-            raise _TryAgainError(Message("catalog.part_no_answer", seconds=self.pace.timeout_s)) from None
+            raise _TryAgainError(Message("catalog.no_answer", seconds=self.pace.timeout_s)) from None
         except httpx.RemoteProtocolError:
-            raise _TryAgainError(Message("catalog.part_broken_off")) from None
+            raise _TryAgainError(Message("catalog.broken_off")) from None
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise _TryAgainError(Message("catalog.part_unreachable", kind=type(error).__name__)) from None
+            raise _TryAgainError(Message("catalog.unreachable", kind=type(error).__name__)) from None
         self._watch_clock(answer.headers.get("Date", ""))
         self._check_status(answer, url)
         return read(answer)
@@ -281,7 +281,7 @@ class Client:
         if status in _RETRIED:
             said = answer.headers.get("Retry-After", "")
             raise _TryAgainError(
-                Message("catalog.part_status", status=status), after_s=float(said) if said.replace(".", "", 1).isdigit() else None
+                Message("catalog.status", status=status), after_s=float(said) if said.replace(".", "", 1).isdigit() else None
             )
         if status in (401, 403):
             raise refused(self.provider, self.credentials, skew_s=self.skew_s)
@@ -304,7 +304,7 @@ class Client:
                     Message(
                         "catalog.clock_off",
                         days=abs(days),
-                        why=(Message("catalog.part_ahead") if days > 0 else Message("catalog.part_behind")),
+                        why=(Message("catalog.ahead") if days > 0 else Message("catalog.behind")),
                     ),
                 )
             )
@@ -314,13 +314,13 @@ def _read_json(answer: Any) -> Any:
     try:
         return answer.json()
     except ValueError:
-        raise _TryAgainError(Message("catalog.part_answer_cut")) from None
+        raise _TryAgainError(Message("catalog.answer_cut_hint")) from None
 
 
 def refused(provider: str, credentials: str, *, skew_s: float = 0.0) -> NetworkError:
     """Credentials that the provider does not take; a clock that is off is the other usual cause."""
-    clock = Message("catalog.part_clock", minutes=abs(skew_s) / 60) if abs(skew_s) > _NOTED_SKEW_S else ""
-    way = Message("catalog.part_renew", why=Message(f"catalog.part_credentials_{provider}")) if credentials else ""
+    clock = Message("catalog.clock", minutes=abs(skew_s) / 60) if abs(skew_s) > _NOTED_SKEW_S else ""
+    way = Message("catalog.renew", why=Message(f"catalog.credentials_{provider}")) if credentials else ""
     return NetworkError(at_place(provider, Message("catalog.credentials", way=way, clock=clock)))
 
 

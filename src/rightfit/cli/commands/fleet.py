@@ -38,7 +38,7 @@ def fleet(
     """
     from rightfit import api
     from rightfit.explain.fleet_text import parts
-    from rightfit.fleet.document import rows_of
+    from rightfit.fleets.document import rows_of
 
     catalog = open_market(view)
     plan = api.fleet(

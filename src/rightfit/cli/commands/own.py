@@ -115,7 +115,7 @@ def _year(content: Any, lang: Lang, *, currency: str) -> Table:
 
 
 def _assumptions(content: Any, lang: Lang) -> Table:
-    from rightfit.estimate.ownership import defaults, habits_of
+    from rightfit.estimation.ownership import defaults, habits_of
     from rightfit.explain.quantities import plain
 
     rows = [

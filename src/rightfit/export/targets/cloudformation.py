@@ -61,7 +61,7 @@ def parameters(job: Job) -> dict[str, Any]:
         "AllowedPattern": r"^$|^[0-9.]+/([1-9]|[12][0-9]|3[0-2])$",
         "ConstraintDescription": "a range such as 203.0.113.7/32, not everything",
     }
-    found = {
+    found: dict[str, Any] = {
         "Image": {"Type": "AWS::SSM::Parameter::Value<AWS::EC2::Image::Id>", "Default": IMAGES[job.gpus_per_node > 0, arch]},
         "SshCidr": {
             "Type": "String",

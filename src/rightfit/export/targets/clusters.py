@@ -239,13 +239,13 @@ def ray_write(job: Job) -> Files:
 
 def _refuses(job: Job) -> Message | str:
     if queue_of(job)[0] == "volcano":
-        return Message("export.part_kuberay_volcano")
+        return Message("export.kuberay_volcano")
     if job.task == "batch":
-        return Message("export.part_batch_ends")
+        return Message("export.batch_ends")
     if not job.is_service:
         return stack_problem(job) or run_image_problem(job)
     if not job.gpus_per_node:
-        return Message("export.part_needs_cards")
+        return Message("export.needs_cards")
     return wrong_engine(job, "vLLM") or stack_problem(job) or image_problem(job)
 
 
@@ -253,7 +253,7 @@ def run_image_problem(job: Job) -> Message | str:
     """Why the run's one image does not start on the plan's servers ("" if it does): it is of NVIDIA's cards, or of none, beside x86."""
     vendor = str(job.option.facts.get("vendor") or "NVIDIA") if job.gpus_per_node else "NVIDIA"
     fits = vendor == "NVIDIA" and machine_of(job.accelerator) == "x86_64"
-    return "" if fits else Message("export.part_no_release", engine=IMAGES["run"], card=job.accelerator)
+    return "" if fits else Message("export.no_release", engine=IMAGES["run"], card=job.accelerator)
 
 
 WITHIN = "0.11.0"
@@ -265,10 +265,10 @@ def image_problem(job: Job) -> Message | str:
     known = model_class(*class_names(job))
     told = {"engine": IMAGES["service"], "card": job.accelerator, "model": job.model}
     if str(job.option.facts.get("vendor") or "NVIDIA") != "NVIDIA" or machine_of(job.accelerator) != "x86_64":
-        return Message("export.part_no_release", **told)
+        return Message("export.no_release", **told)
     least = known.least.get("vllm") if known else ""
     if known is not None and least is not None and (not least or numbers(least) > numbers(WITHIN)):
-        return Message("export.part_no_release_class", **told, architecture=known.architecture, least=least or "-")
+        return Message("export.no_release_class", **told, architecture=known.architecture, least=least or "-")
     return ""
 
 

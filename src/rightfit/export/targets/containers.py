@@ -88,7 +88,7 @@ def _conda_refuses(job: Job) -> Message | str:
         return problem
     lines = pip_lines(stack_of(job))
     whole = lines and (job.task in SERVING_TASKS or any(line.startswith("torch==") for line in lines))
-    return "" if whole else Message("export.part_container_image")
+    return "" if whole else Message("export.container_image")
 
 
 CONDA = Target(
@@ -131,7 +131,7 @@ def one_line(words: Sequence[str]) -> str:
 
 
 def _dockerfile_refuses(job: Job) -> Message | str:
-    return Message("export.part_started_by_launcher") if job.num_nodes > 1 and not job.is_service else stack_problem(job)
+    return Message("export.started_by_launcher") if job.num_nodes > 1 and not job.is_service else stack_problem(job)
 
 
 DOCKERFILE = Target(
@@ -290,14 +290,14 @@ def docker_compose_write(job: Job) -> Files:
 
 def _docker_compose_refuses(job: Job) -> Message | str:
     if not job.is_service:
-        return Message("export.part_keeps_a_service", task=job.task)
+        return Message("export.keeps_a_service", task=job.task)
     if problem := spans_servers(job) or stack_problem(job):
         return problem
     if stack_of(job).port is None:
-        return Message("export.part_no_port")
+        return Message("export.no_port")
     vendor = str(job.option.facts.get("vendor") or "")
     if job.gpus_per_node and vendor not in ("NVIDIA", "AMD"):
-        return Message("export.part_docker_cards", vendor=vendor)
+        return Message("export.docker_cards", vendor=vendor)
     return ""
 
 

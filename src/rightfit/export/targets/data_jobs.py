@@ -95,19 +95,19 @@ def tabular_write(job: Job) -> Files:
 def _tabular_refuses(job: Job) -> Message | str:
     layout = job.option.layout
     if layout.job not in ("train", "score"):
-        return Message("export.part_no_tables")
+        return Message("export.no_tables")
     if job.num_nodes > 1 or layout.cards > 1:
-        return Message("export.part_spreads_table")
+        return Message("export.spreads_table")
     if not estimator(job):
         known = ", ".join(TABULAR_PACKAGES)
         return Message(
-            "export.part_no_table_script",
+            "export.no_table_script",
             model=job.option.facts.get("name"),
             library=layout.library or Message("export.no_library"),
             known=known,
         )
     if layout.device == "gpu" and layout.library in NO_CARD:
-        return Message("export.part_no_kernels", library=layout.library)
+        return Message("export.no_kernels", library=layout.library)
     return data_problem(job) or torch_problem(job)
 
 
@@ -218,15 +218,15 @@ def prepare_write(job: Job) -> Files:
 def _prepare_refuses(job: Job) -> Message | str:
     layout, done = job.option.layout, operation(job)
     if job.task != "prepare":
-        return Message("export.part_prepares", task=job.task)
+        return Message("export.prepares", task=job.task)
     if done not in PREPARE_PACKAGES:
-        return Message("export.part_needs_what_no_plan_says", operation=done, known=", ".join(PREPARE_PACKAGES))
+        return Message("export.needs_what_no_plan_says", operation=done, known=", ".join(PREPARE_PACKAGES))
     if layout.library == "spark" and done not in BY_SPARK:
-        return Message("export.part_spark_script", known=", ".join(BY_SPARK), operation=done)
+        return Message("export.spark_script", known=", ".join(BY_SPARK), operation=done)
     if layout.library not in (*LIBRARIES, "spark"):
-        return Message("export.part_spark_scripts", library=layout.library, known=", ".join(LIBRARIES))
+        return Message("export.spark_scripts", library=layout.library, known=", ".join(LIBRARIES))
     if job.num_nodes > 1:
-        return Message("export.part_spreads_work")
+        return Message("export.spreads_work")
     return data_problem(job) or torch_problem(job)
 
 
@@ -383,9 +383,9 @@ def batch_write(job: Job) -> Files:
 
 def _batch_refuses(job: Job) -> Message | str:
     if job.task != "batch":
-        return Message("export.part_runs_once", task=job.task)
+        return Message("export.runs_once", task=job.task)
     if not kind(job):
-        return Message("export.part_batch_programs", engine=job.option.layout.engine or Message("export.a_model_of_tables"))
+        return Message("export.batch_programs", engine=job.option.layout.engine or Message("export.a_model_of_tables"))
     return (
         spans_servers(job)
         or (llm_servers.refuses(job) if kind(job) == "generate" else torch_problem(job) or embeds_problem(job))

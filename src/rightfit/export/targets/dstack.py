@@ -140,12 +140,12 @@ def service(job: Job) -> dict[str, Any]:
 def _refuses(job: Job) -> Message | str:
     option = job.option
     if option.provider not in BACKENDS:
-        return Message("export.part_dstack_no_provider", provider=option.provider)
+        return Message("export.dstack_no_provider", provider=option.provider)
     if option.purchase not in ("on-demand", "spot"):
-        return Message("export.part_buys_on_demand", purchase=option.purchase)
+        return Message("export.buys_on_demand", purchase=option.purchase)
     scheme = job.settings.bucket.partition("://")[0]
     if scheme and scheme != "s3" and not job.is_service:
-        return Message("export.part_copies_to_s3_only", scheme=scheme)
+        return Message("export.copies_to_s3_only", scheme=scheme)
     return name_problem(option, dstack_name(option), "dstack") or spans_servers(job) or stack_problem(job)
 
 

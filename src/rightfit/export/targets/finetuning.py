@@ -153,9 +153,9 @@ def _axolotl_refuses(job: Job) -> Message | str:
     if problem := usual or class_problem(job, "axolotl", AXOLOTL_TRANSFORMERS):
         return problem
     if has_experts(job) and layout.method == "qlora" and str(job.option.facts.get("vendor") or "") == "AMD":
-        return Message("export.part_experts_on_cuda")
+        return Message("export.experts_on_cuda")
     if layout.sharding == "hybrid":
-        return Message("export.part_hybrid")
+        return Message("export.hybrid")
     return trl.DEEPSPEED.refuses(job) if trl.stage(job) else ""
 
 
@@ -374,7 +374,7 @@ def ms_swift_write(job: Job) -> Files:
 
 def _ms_swift_refuses(job: Job) -> Message | str:
     if job.task == "train":
-        return Message("export.part_from_scratch")
+        return Message("export.from_scratch")
     return loads_like(job, "ms-swift", MS_SWIFT_TRANSFORMERS)
 
 

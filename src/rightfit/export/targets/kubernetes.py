@@ -158,7 +158,7 @@ def run_objects(job: Job) -> list[dict[str, Any]]:
 def _kubernetes_refuses(job: Job) -> Message | str:
     layout = job.option.layout
     if job.is_service and job.gpus_per_node and layout.tensor * layout.pipeline > job.gpus_per_node:
-        return Message("export.part_replica_spans")
+        return Message("export.replica_spans")
     return stack_problem(job)
 
 
@@ -213,9 +213,9 @@ def jobset_write(job: Job) -> Files:
 
 def _jobset_refuses(job: Job) -> Message | str:
     if job.task in SERVING_TASKS and job.task != "batch":
-        return Message("export.part_runs_to_an_end", task=job.task)
+        return Message("export.runs_to_an_end", task=job.task)
     if len(job.name) > LONGEST_NAME:
-        return Message("export.part_name_too_long", word=job.name, most=LONGEST_NAME)
+        return Message("export.name_too_long", word=job.name, most=LONGEST_NAME)
     return stack_problem(job)
 
 
@@ -301,9 +301,9 @@ def leaderworkerset_write(job: Job) -> Files:
 
 def _leaderworkerset_refuses(job: Job) -> Message | str:
     if not job.is_service:
-        return Message("export.part_task_it_serves", task=job.task)
+        return Message("export.task_it_serves", task=job.task)
     if servers_of_replica(job) == 1:
-        return Message("export.part_replica_on_one")
+        return Message("export.replica_on_one")
     return group_problem(job) or stack_problem(job)
 
 
@@ -375,7 +375,7 @@ def kubeflow_trainjob_write(job: Job) -> Files:
 
 def _kubeflow_trainjob_refuses(job: Job) -> Message | str:
     if job.task in SERVING_TASKS:
-        return Message("export.part_task_it_trains", task=job.task)
+        return Message("export.task_it_trains", task=job.task)
     return stack_problem(job)
 
 

@@ -61,9 +61,9 @@ def threshold(job: Job) -> float:
 
 def _keda_refuses(job: Job) -> Message | str:
     if not job.is_service:
-        return Message("export.part_only_services_scaled")
+        return Message("export.only_services_scaled")
     if job.option.layout.engine.casefold() not in QUERIES:
-        return Message("export.part_no_count_of_requests", engine=job.option.layout.engine or Message("export.the_engine"))
+        return Message("export.no_count_of_requests", engine=job.option.layout.engine or Message("export.the_engine"))
     return kubernetes.KUBERNETES.refuses(job)
 
 
@@ -130,7 +130,7 @@ def kserve_write(job: Job) -> Files:
 
 def _kserve_refuses(job: Job) -> Message | str:
     if not job.is_service:
-        return Message("export.part_it_serves")
+        return Message("export.it_serves")
     return kubernetes.KUBERNETES.refuses(job)
 
 
@@ -235,9 +235,9 @@ def karpenter_write(job: Job) -> Files:
 
 def _karpenter_refuses(job: Job) -> Message | str:
     if job.option.provider not in CLASSES:
-        return Message("export.part_karpenter", clouds=" and ".join(CLASSES), provider=job.option.provider)
+        return Message("export.karpenter", clouds=" and ".join(CLASSES), provider=job.option.provider)
     if job.option.region in ("", "any"):
-        return Message("export.part_no_region")
+        return Message("export.no_region")
     return ""
 
 
@@ -335,7 +335,7 @@ server {{
 
 def _nginx_refuses(job: Job) -> Message | str:
     if not job.is_service:
-        return Message("export.part_only_services_spread", task=job.task)
+        return Message("export.only_services_spread", task=job.task)
     return spans_servers(job) or stack_problem(job)
 
 

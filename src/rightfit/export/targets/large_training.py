@@ -193,26 +193,26 @@ def _capability(job: Job) -> float:
 
 def _megatron_refuses(job: Job) -> Message | str:
     if job.task in SERVING_TASKS or job.task == "prepare":
-        return Message("export.part_it_trains", task=job.task)
+        return Message("export.it_trains", task=job.task)
     layout, model = job.option.layout, architecture(job)
     if model_kind(job) != "decoder" or model is None:
-        return Message("export.part_no_decoder")
+        return Message("export.no_decoder")
     if layout.moves_activations:
         return ACTIVATIONS_ELSEWHERE
     if layout.method != "full":
-        return Message("export.part_pretrain_gpt", method=layout.method)
+        return Message("export.pretrain_gpt", method=layout.method)
     if model.mlp_kind not in ("swiglu", "gelu") or model.kv_lora_rank or model.num_linear_layers or model.num_sliding_layers:
-        return Message("export.part_no_flags")
+        return Message("export.no_flags")
     if not steps(job):
-        return Message("export.part_no_steps")
+        return Message("export.no_steps")
     if "param" in layout.offload or layout.sharding == "hybrid":
-        return Message("export.part_sharding_offloading", sharding=layout.sharding, offload=layout.offload)
+        return Message("export.sharding_offloading", sharding=layout.sharding, offload=layout.offload)
     if layout.moves_states and layout.sharding in STRATEGIES:
-        return Message("export.part_offloads_under", sharding=layout.sharding)
+        return Message("export.offloads_under", sharding=layout.sharding)
     if job.wish("optimizer") not in (None, "adamw", "adamw-fused"):
-        return Message("export.part_asked_for_adamw", optimizer=job.wish("optimizer"))
+        return Message("export.asked_for_adamw", optimizer=job.wish("optimizer"))
     if _capability(job) < LEAST_CAPABILITY:
-        return Message("export.part_capability", least=LEAST_CAPABILITY, card=job.accelerator or Message("export.a_processor"))
+        return Message("export.capability", least=LEAST_CAPABILITY, card=job.accelerator or Message("export.a_processor"))
     return torch_problem(job)
 
 
@@ -291,24 +291,24 @@ def colossalai_write(job: Job) -> Files:
 
 def _colossalai_refuses(job: Job) -> Message | str:
     if job.task in SERVING_TASKS or job.task == "prepare":
-        return Message("export.part_it_trains", task=job.task)
+        return Message("export.it_trains", task=job.task)
     layout, known = job.option.layout, architecture(job)
     if model_kind(job) != "decoder":
-        return Message("export.part_no_language_model")
+        return Message("export.no_language_model")
     if layout.moves_activations:
         return ACTIVATIONS_ELSEWHERE
     if layout.method != "full":
-        return Message("export.part_script_trains_all", method=layout.method)
+        return Message("export.script_trains_all", method=layout.method)
     if layout.sharding == "hybrid" or layout.context * layout.expert > 1 or (splits_model(job) and layout.sharding == "zero-3"):
         return Message(
-            "export.part_layout_beside_tensor", sharding=layout.sharding, context=layout.context, expert=layout.expert, tensor=layout.tensor
+            "export.layout_beside_tensor", sharding=layout.sharding, context=layout.context, expert=layout.expert, tensor=layout.tensor
         )
     if splits_model(job) and (known is None or known.family not in SHARDED_FAMILIES):
-        return Message("export.part_no_policy")
+        return Message("export.no_policy")
     if job.wish("optimizer") not in (None, "adamw", "adamw-fused"):
-        return Message("export.part_its_adam", optimizer=job.wish("optimizer"))
+        return Message("export.its_adam", optimizer=job.wish("optimizer"))
     if not job.gpus_per_node:
-        return Message("export.part_kernels_for_accelerators")
+        return Message("export.kernels_for_accelerators")
     return data_problem(job) or torch_problem(job, span=SPAN)
 
 

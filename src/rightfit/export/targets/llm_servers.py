@@ -129,9 +129,9 @@ def refuses(job: Job) -> Message | str:
     problem = wrong_engine(job, "vLLM", carries=CARRIES)
     drafts = str(job.wish("speculative") or "")
     if not problem and drafts and drafts.casefold() not in HEADS:
-        return Message("export.part_drafts", draft=drafts, version=engine_release(job, "vllm").version)
+        return Message("export.drafts", draft=drafts, version=engine_release(job, "vllm").version)
     if not problem and job.wish("kv_offload") == "ssd":
-        return Message("export.part_caches_on_ssd", version=engine_release(job, "vllm").version)
+        return Message("export.caches_on_ssd", version=engine_release(job, "vllm").version)
     return problem or release_problem(job, "vllm")
 
 

@@ -83,10 +83,10 @@ def onnx_service_write(job: Job) -> Files:
 
 def _refuses(job: Job) -> Message | str:
     if job.task not in SERVING_TASKS:
-        return Message("export.part_serves_encoder", task=job.task)
+        return Message("export.serves_encoder", task=job.task)
     if job.option.layout.engine.casefold() not in ENGINES:
         engine = job.option.layout.engine
-        return Message("export.part_made_for_engine", engine=engine) if engine else Message("export.part_made_for_engine_none")
+        return Message("export.made_for_engine", engine=engine) if engine else Message("export.made_for_engine_none")
     return onnx_problem(job)
 
 

@@ -155,8 +155,8 @@ def refuses(job: Job) -> Message | str:
     """Why the exporter of NVIDIA's cards has nothing to say ("" if it has)."""
     vendor = str(job.option.facts.get("vendor") or "NVIDIA")
     if not job.gpus_per_node:
-        return Message("export.part_no_accelerator")
-    return "" if vendor == "NVIDIA" else Message("export.part_exporter_names", vendor=vendor)
+        return Message("export.no_accelerator")
+    return "" if vendor == "NVIDIA" else Message("export.exporter_names", vendor=vendor)
 
 
 PROMETHEUS = Target(

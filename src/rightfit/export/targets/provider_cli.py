@@ -77,14 +77,14 @@ def cloud_init_write(job: Job) -> Files:
 def _cloud_init_refuses(job: Job) -> Message | str:
     option = job.option
     if option.nodes > 1 and not job.is_service:
-        return Message("export.part_several_need_launcher")
+        return Message("export.several_need_launcher")
     scheme = job.settings.bucket.partition("://")[0]
     if job.settings.bucket and scheme not in STORES and not job.is_service:
-        return Message("export.part_reaches_buckets", scheme=scheme)
+        return Message("export.reaches_buckets", scheme=scheme)
     if problem := spans_servers(job) or stack_problem(job):
         return problem
     if not job.is_service and not job.settings.bucket:
-        return Message("export.part_place_that_outlives", names=STORES_NAMED)
+        return Message("export.place_that_outlives", names=STORES_NAMED)
     return ""
 
 
@@ -300,9 +300,9 @@ COMMANDS: Mapping[str, Callable[[Job], list[str]]] = {"aws": aws, "azure": azure
 
 def _provider_cli_refuses(job: Job) -> Message | str:
     if job.option.provider not in COMMANDS:
-        return Message("export.part_command_line", provider=job.option.provider, known=", ".join(COMMANDS))
+        return Message("export.command_line", provider=job.option.provider, known=", ".join(COMMANDS))
     if job.is_service and job.num_nodes > 1:
-        return Message("export.part_needs_balancer", target=f"terraform-{job.option.provider}")
+        return Message("export.needs_balancer", target=f"terraform-{job.option.provider}")
     return problem(job, job.option.provider)
 
 
@@ -402,22 +402,22 @@ def runpod_write(job: Job) -> Files:
 def _runpod_refuses(job: Job) -> Message | str:
     option = job.option
     if option.provider != RUNPOD_PROVIDER:
-        return Message("export.part_server_of", provider=option.provider)
+        return Message("export.server_of", provider=option.provider)
     if option.purchase != "on-demand":
-        return Message("export.part_rents_on_demand", purchase=option.purchase)
+        return Message("export.rents_on_demand", purchase=option.purchase)
     if job.num_nodes > 1:
-        return Message("export.part_pods_apart")
+        return Message("export.pods_apart")
     if problem := name_problem(option, dstack_name(option), Message("export.runpod_command")):
         return problem
     scheme = job.settings.bucket.partition("://")[0]
     if scheme not in ("", "s3") and not job.is_service:
-        return Message("export.part_copies_to_s3", scheme=scheme)
+        return Message("export.copies_to_s3", scheme=scheme)
     if problem := spans_servers(job) or stack_problem(job) or torch_problem(job):
         return problem
     if not any(line.startswith("pip ") for line in stack_of(job).setup):  # the boot needs a shell, and the program is had as an image alone
-        return Message("export.part_image_alone", engine=option.layout.engine)
+        return Message("export.image_alone", engine=option.layout.engine)
     if job.is_service and not key_of(stack_of(job)):
-        return Message("export.part_runpod_port", engine=option.layout.engine)
+        return Message("export.runpod_port", engine=option.layout.engine)
     return ""
 
 

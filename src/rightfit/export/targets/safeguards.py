@@ -84,8 +84,8 @@ def auto_stop_write(job: Job) -> Files:
 
 def _auto_stop_refuses(job: Job) -> Message | str:
     if job.is_service:
-        return Message("export.part_runs_until_stopped")
-    return "" if job.stop_after_h else Message("export.part_no_time")
+        return Message("export.runs_until_stopped")
+    return "" if job.stop_after_h else Message("export.no_time")
 
 
 AUTO_STOP = Target(
@@ -217,7 +217,7 @@ def _azure(job: Job) -> Files:
 
 def _budget_alarm_refuses(job: Job) -> Message | str:
     if job.option.provider not in CLOUDS:
-        return Message("export.part_no_budget_service", provider=job.option.provider, limit=limit_usd(job))
+        return Message("export.no_budget_service", provider=job.option.provider, limit=limit_usd(job))
     return ""
 
 
@@ -428,9 +428,9 @@ def _spot_recovery_refuses(job: Job) -> Message | str:
     if problem := only_runs(job):
         return problem
     if not job.is_spot:
-        return Message("export.part_only_spot_taken", purchase=job.option.purchase)
+        return Message("export.only_spot_taken", purchase=job.option.purchase)
     if job.option.provider not in NOTICES:
-        return Message("export.part_no_notice", provider=job.option.provider)
+        return Message("export.no_notice", provider=job.option.provider)
     return ""
 
 

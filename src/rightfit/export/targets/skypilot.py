@@ -209,29 +209,29 @@ def header(job: Job) -> str:
 def _refuses(job: Job) -> Message | str:
     option = job.option
     if option.provider not in CLOUDS:
-        return Message("export.part_skypilot_no_provider", provider=option.provider)
+        return Message("export.skypilot_no_provider", provider=option.provider)
     if option.purchase not in PURCHASES:
-        return Message("export.part_buys_on_demand", purchase=option.purchase)
+        return Message("export.buys_on_demand", purchase=option.purchase)
     if problem := name_problem(option, skypilot_name(option), "SkyPilot"):
         return problem
     missing = lacks(option.provider)
     if job.is_spot and "spot" in missing:
-        return Message("export.part_skypilot_no_spot", provider=option.provider)
+        return Message("export.skypilot_no_spot", provider=option.provider)
     if job.is_service and "ports" in missing:
-        return Message("export.part_skypilot_no_ports", provider=option.provider)
+        return Message("export.skypilot_no_ports", provider=option.provider)
     if (job.num_nodes > 1 if not job.is_service else servers_of_replica(job) > 1) and "nodes" in missing:
-        return Message("export.part_skypilot_one_server", provider=option.provider)
+        return Message("export.skypilot_one_server", provider=option.provider)
     scheme = job.settings.bucket.partition("://")[0]
     if scheme and scheme != "s3" and copies(job):
-        return Message("export.part_skypilot_no_bucket", provider=option.provider, scheme=scheme)
+        return Message("export.skypilot_no_bucket", provider=option.provider, scheme=scheme)
     if scheme and scheme not in STORES and not job.is_service:
-        return Message("export.part_mounts_buckets", known=", ".join(f"{name}://" for name in STORES), scheme=scheme)
+        return Message("export.mounts_buckets", known=", ".join(f"{name}://" for name in STORES), scheme=scheme)
     if mounts(job) and not bucket_is_told(job) and (problem := address_problem(job.settings.bucket)):
         return problem
     if found := group_problem(job) or stack_problem(job):
         return found
     if job.is_service and not key_of(stack_of(job)):
-        return Message("export.part_skypilot_port", engine=option.layout.engine)
+        return Message("export.skypilot_port", engine=option.layout.engine)
     return ""
 
 

@@ -82,9 +82,9 @@ def torchrun_write(job: Job) -> Files:
 def problem(job: Job) -> Message | str:
     """Why the script cannot run the plan ("" if it can)."""
     if job.option.layout.method == "qlora":
-        return Message("export.part_quantised_by_trl")
+        return Message("export.quantised_by_trl")
     if model_kind(job) == "encoder" and job.task == "train":
-        return Message("export.part_encoders_as_classifiers")
+        return Message("export.encoders_as_classifiers")
     return (
         training_problem(job, methods=METHODS, kinds=("decoder", "encoder"), moves_activations=True)
         or data_problem(job)
@@ -97,7 +97,7 @@ def _torchrun_refuses(job: Job) -> Message | str:
     layout = job.option.layout
     found = problem(job)
     if not found and layout.moves_states and layout.sharding not in SHARDED:
-        return Message("export.part_optimizer_in_host")
+        return Message("export.optimizer_in_host")
     return found
 
 
@@ -129,7 +129,7 @@ def fsdp2_write(job: Job) -> Files:
 def _fsdp2_refuses(job: Job) -> Message | str:
     found, layout = problem(job), job.option.layout
     if not found and layout.sharding not in SHARDED and not layout.moves_states:
-        return Message("export.part_neither_shards")
+        return Message("export.neither_shards")
     return found
 
 

@@ -70,9 +70,9 @@ def _trl_refuses(job: Job) -> Message | str:
     if problem := usual or class_problem(job, "trl"):
         return problem
     if layout.moves_states:
-        return Message("export.part_keeps_in_host", offload=layout.offload)
+        return Message("export.keeps_in_host", offload=layout.offload)
     if layout.sharding in ("zero-1", "zero-2"):
-        return Message("export.part_shards_as", sharding=layout.sharding)
+        return Message("export.shards_as", sharding=layout.sharding)
     return ""
 
 
@@ -164,11 +164,11 @@ def _deepspeed_refuses(job: Job) -> Message | str:
     if problem := training_problem(job, methods=TRAINED_BY_TRL) or data_problem(job) or torch_problem(job) or class_problem(job, "trl"):
         return problem
     if layout.sharding == "hybrid":
-        return Message("export.part_hybrid")
+        return Message("export.hybrid")
     if layout.method == "qlora" and stage(job) == 3:
-        return Message("export.part_zero_3_4_bit")
+        return Message("export.zero_3_4_bit")
     if layout.moves_states and job.wish("optimizer") not in (None, "adamw", "adamw-fused"):
-        return Message("export.part_adamw_on_host", optimizer=job.wish("optimizer"))
+        return Message("export.adamw_on_host", optimizer=job.wish("optimizer"))
     return ""
 
 
@@ -266,7 +266,7 @@ def _accelerate_refuses(job: Job) -> Message | str:
     if kind(job) == "DEEPSPEED":
         return DEEPSPEED.refuses(job)
     if job.option.layout.sharding == "hybrid":
-        return Message("export.part_hybrid")
+        return Message("export.hybrid")
     return ""
 
 

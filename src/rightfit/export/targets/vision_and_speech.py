@@ -95,19 +95,19 @@ def timm_write(job: Job) -> Files:
 
 def _timm_refuses(job: Job) -> Message | str:
     if job.task in SERVING_TASKS or job.task == "prepare":
-        return Message("export.part_it_trains", task=job.task)
+        return Message("export.it_trains", task=job.task)
     layout = job.option.layout
     if model_kind(job) == "vision" and lender(job).startswith(PREFIX) and not hub_id(job).startswith(PREFIX):
-        return Message("export.part_other_timm", model=hub_id(job), record=lender(job))
+        return Message("export.other_timm", model=hub_id(job), record=lender(job))
     if model_kind(job) != "vision" or not hub_id(job).startswith(PREFIX):
-        return Message("export.part_no_timm")
+        return Message("export.no_timm")
     if layout.method != "full" or layout.sharding not in ("none", "ddp") or layout.offload != "none":
-        return Message("export.part_ddp", method=layout.method, sharding=layout.sharding, offload=layout.offload)
+        return Message("export.ddp", method=layout.method, sharding=layout.sharding, offload=layout.offload)
     wished = str(job.wish("optimizer") or "adamw")
     return (
         torch_problem(job)
         if wished in TIMM_OPTIMIZERS
-        else Message("export.part_optimizer_asked_for", optimizer=wished, known=", ".join(TIMM_OPTIMIZERS))
+        else Message("export.optimizer_asked_for", optimizer=wished, known=", ".join(TIMM_OPTIMIZERS))
     )
 
 
@@ -224,27 +224,27 @@ def diffusers_write(job: Job) -> Files:
 
 def _diffusers_refuses(job: Job) -> Message | str:
     if job.task in SERVING_TASKS or job.task == "prepare":
-        return Message("export.part_it_trains", task=job.task)
+        return Message("export.it_trains", task=job.task)
     layout = job.option.layout
     if model_kind(job) != "diffusion":
-        return Message("export.part_no_diffusion_model")
+        return Message("export.no_diffusion_model")
     if job.task == "train":
-        return Message("export.part_scripts_fine_tune")
+        return Message("export.scripts_fine_tune")
     if not script_of(job):
         known = sorted({family for family, _ in SCRIPTS})
         return Message(
-            "export.part_no_diffusion_script",
+            "export.no_diffusion_script",
             model=diffusion_family(job) or Message("export.this_model"),
             method=layout.method,
             known=", ".join(known),
         )
     if layout.sharding not in ("none", "ddp") or layout.offload != "none":
-        return Message("export.part_whole_model_on_each", sharding=layout.sharding, offload=layout.offload)
+        return Message("export.whole_model_on_each", sharding=layout.sharding, offload=layout.offload)
     wished = str(job.wish("optimizer") or "adamw")
     return (
         torch_problem(job)
         if wished in DIFFUSERS_OPTIMIZERS
-        else Message("export.part_optimizer_of_scripts", optimizer=wished, known=", ".join(DIFFUSERS_OPTIMIZERS))
+        else Message("export.optimizer_of_scripts", optimizer=wished, known=", ".join(DIFFUSERS_OPTIMIZERS))
     )
 
 
@@ -299,9 +299,9 @@ def segmentation_write(job: Job) -> Files:
 
 def _segmentation_refuses(job: Job) -> Message | str:
     if modality(job) != "segmentation":
-        return Message("export.part_no_segmentation")
+        return Message("export.no_segmentation")
     if "/" not in hub_id(job) or hub_id(job).startswith(OTHERS):
-        return Message("export.part_no_segmentation_model", model=hub_id(job))
+        return Message("export.no_segmentation_model", model=hub_id(job))
     return sample_problem(job, methods=SEGMENTATION_METHODS) or torch_problem(job)
 
 
@@ -354,9 +354,9 @@ def speech_write(job: Job) -> Files:
 
 def _speech_refuses(job: Job) -> Message | str:
     if modality(job) != "speech":
-        return Message("export.part_no_speech")
+        return Message("export.no_speech")
     if "/" not in hub_id(job):
-        return Message("export.part_no_speech_model", model=hub_id(job))
+        return Message("export.no_speech_model", model=hub_id(job))
     return sample_problem(job, methods=SPEECH_METHODS) or torch_problem(job)
 
 

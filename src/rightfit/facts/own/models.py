@@ -180,7 +180,7 @@ def own_model(text: str) -> Model:
     """The record of a model of the user's own; raises what is wrong with it, in one line."""
     reference = parse(text)
     if reference is None:
-        raise UnknownNameError("model", text, allowed=Message("names.part_own_model"), field="model")
+        raise UnknownNameError("model", text, allowed=Message("names.own_model"), field="model")
     if reference.kind == "function":
         return _known_function(reference)
     path = Path(os.path.expanduser(reference.target))  # noqa: PTH111 - leaves the text as it is where there is no home
@@ -253,5 +253,5 @@ def _known_function(reference: Reference) -> Model:
     """A function that was run already: code runs where a plan names it, never because a table or a record does."""
     found = _RUN.get((str(Path.cwd()), reference.text))
     if found is None:
-        raise UnknownNameError("model", reference.text, allowed=Message("names.part_own_code"), field="model")
+        raise UnknownNameError("model", reference.text, allowed=Message("names.own_code"), field="model")
     return found

@@ -40,12 +40,12 @@ _HUB_PREFIXES = ("ms", "hf", "modelscope")
 LARGEST_SIDE, LARGEST_INPUT = 2**24, 2**36
 #: Options that say the same in different ways.
 _PAIRS = {
-    frozenset(("input_shape", "image_size")): Message("facts.part_shape_and_image"),
-    frozenset(("input_shape", "seq_len")): Message("facts.part_shape_and_tokens"),
-    frozenset(("image_size", "seq_len")): Message("facts.part_image_and_tokens"),
-    frozenset(("input_shape", "image_size", "seq_len")): Message("facts.part_all_shapes"),
+    frozenset(("input_shape", "image_size")): Message("facts.shape_and_image"),
+    frozenset(("input_shape", "seq_len")): Message("facts.shape_and_tokens"),
+    frozenset(("image_size", "seq_len")): Message("facts.image_and_tokens"),
+    frozenset(("input_shape", "image_size", "seq_len")): Message("facts.all_shapes"),
 }
-SHAPE_HINT = Message("facts.part_shape_hint")
+SHAPE_HINT = Message("facts.shape_hint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +134,15 @@ def read_shape(text: str) -> Shape:
         return Shape()
     found = _SHAPE.fullmatch(plain)
     if found is None:
-        raise QuantityError(Message("facts.no_shape", text=text[:60], hint=Message("facts.part_shape")), field="input_shape")
+        raise QuantityError(Message("facts.no_shape", text=text[:60], hint=Message("facts.shape")), field="input_shape")
     sides = tuple(int(side) for side in found[1].split("x")[:9] if len(side) < 12) if len(found[1]) < 90 else ()
     if not sides or len(sides) > 5 or len(sides) != len(found[1].split("x")):
         raise QuantityError(
-            Message("facts.shape_sides", text=text[:60], largest=LARGEST_SIDE, hint=Message("facts.part_shape")), field="input_shape"
+            Message("facts.shape_sides", text=text[:60], largest=LARGEST_SIDE, hint=Message("facts.shape")), field="input_shape"
         )
     if min(sides) < 1 or max(sides) > LARGEST_SIDE or math.prod(sides) > LARGEST_INPUT:
         raise QuantityError(
-            Message("facts.shape_impossible", text=text[:60], largest=LARGEST_SIDE, hint=Message("facts.part_shape")), field="input_shape"
+            Message("facts.shape_impossible", text=text[:60], largest=LARGEST_SIDE, hint=Message("facts.shape")), field="input_shape"
         )
     return Shape(sides, bool(found[2]))
 

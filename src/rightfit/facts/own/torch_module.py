@@ -23,7 +23,7 @@ from rightfit.messages import Message, cause
 
 _BATCHES = (2, 4)
 _LARGEST_FILE_BYTES = 10_000_000
-_RETURN_HINT = Message("facts.part_return_hint")
+_RETURN_HINT = Message("facts.return_hint")
 
 
 def count_function(target: str, shape: str) -> dict[str, Any]:

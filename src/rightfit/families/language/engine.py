@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.convert import model_columns
-from rightfit.estimate.figures import FigureColumns
-from rightfit.estimate.intervals import MEMORY, TIME, RegimeColumns, interval_columns, interval_models, probability_over, regime_columns
-from rightfit.estimate.serving_extras import Rollout, rollout_s
-from rightfit.estimate.training import MemoryColumns, StepColumns, memory_columns, rate_columns, step_columns
+from rightfit.estimation.convert import model_columns
+from rightfit.estimation.figures import FigureColumns
+from rightfit.estimation.intervals import MEMORY, TIME, RegimeColumns, interval_columns, interval_models, probability_over, regime_columns
+from rightfit.estimation.serving_extras import Rollout, rollout_s
+from rightfit.estimation.training import MemoryColumns, StepColumns, memory_columns, rate_columns, step_columns
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import memory_states, serving_columns
 from rightfit.physics import step as physics
@@ -27,7 +27,7 @@ from rightfit.search.criteria import ADAPTER_METHODS
 from rightfit.search.market import Volume
 from rightfit.search.risk import Spread
 from rightfit.search.training.machines import collapse
-from rightfit.search.training.wish import TrainingWish, Tuning
+from rightfit.search.training.wish import TrainingRequest, Tuning
 
 MEMORY_METRIC = "peak_memory_bytes"
 
@@ -104,7 +104,7 @@ class LanguageEngine:
         communication = communication_times(self.model, setup, links, rates)
         return step_times(self.model, setup, device, rates, compute=compute, communication=communication).step_s
 
-    def volume(self, wish: TrainingWish, base: SetupColumns) -> Volume:
+    def volume(self, wish: TrainingRequest, base: SetupColumns) -> Volume:
         """Bytes kept and moved by the whole job."""
         # The least of the precisions: an answer must not get dearer because another card of the market would train in fp32.
         weights = float(np.min(memory_states.stored_bytes(self.model, base)))
@@ -171,7 +171,7 @@ class TunedEngine(LanguageEngine):
     policy: ModelColumns  # with the vocabulary's head, which a reward model in training lacks
 
     @classmethod
-    def tuned(cls, wish: TrainingWish) -> TunedEngine:
+    def tuned(cls, wish: TrainingRequest) -> TunedEngine:
         """The engine of a wish with a tuning."""
         assert wish.tuning is not None
         policy = model_columns([wish.model])
@@ -287,7 +287,7 @@ class TunedEngine(LanguageEngine):
         name = "memory" if metric == MEMORY_METRIC else "rollout_time" if self.tuning.rollout else "pair_time"
         return LanguageEngine.figure(self, metric, mid, regime).widened(usual[f"{name}_deviation"])
 
-    def volume(self, wish: TrainingWish, base: SetupColumns) -> Volume:
+    def volume(self, wish: TrainingRequest, base: SetupColumns) -> Volume:
         """Bytes kept and moved, the reward model's weights among them."""
         found = LanguageEngine.volume(self, wish, base)
         more = self._size() * float(self.arch.params_total) * facts.coefficients("tuning")["frozen_weight_bytes"]

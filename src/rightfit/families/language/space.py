@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from rightfit import facts
 from rightfit.catalog.offers import ServerTable
 from rightfit.errors import ContradictionError, RightfitError
-from rightfit.estimate.data_path import DataLoad
-from rightfit.estimate.training_setup import TrainingCase, setup_fields
+from rightfit.estimation.data_path import DataLoad
+from rightfit.estimation.training_setup import TrainingCase, setup_fields
 from rightfit.facts import trainers
 from rightfit.messages import Message, cause
 from rightfit.physics.columns import MemoryCounter, Method, Recompute, SetupColumns
@@ -18,7 +18,7 @@ from rightfit.search.market import Volume
 from rightfit.search.sources import check_storage
 from rightfit.search.training.machines import Fleet, Variant, build_fleet, collapse
 from rightfit.search.training.space import NODE_COUNTS, Sharding, SpaceLimits
-from rightfit.search.training.wish import TrainingWish
+from rightfit.search.training.wish import TrainingRequest
 from rightfit.workload.model import Workload
 
 SHARDINGS = {"none": (Sharding.NONE,), "zero1": (Sharding.ZERO1,), "zero2": (Sharding.ZERO2,), "zero3": (Sharding.ZERO3,)}
@@ -29,7 +29,7 @@ BESIDE_ACTIVATIONS = (Sharding.NONE, *FULLY_SHARDED)
 CORE_COST = {"tokenized": "ready_s_per_token", "text": "text_s_per_token"}
 
 
-def space_limits(wish: TrainingWish, node_counts: tuple[int, ...] = NODE_COUNTS) -> SpaceLimits:
+def space_limits(wish: TrainingRequest, node_counts: tuple[int, ...] = NODE_COUNTS) -> SpaceLimits:
     """The bounds of the space that the model and the user's choices set."""
     workload, model, tuning = wish.workload, wish.model, wish.tuning
     return SpaceLimits(
@@ -64,7 +64,7 @@ def recompute_levels(workload: Workload) -> tuple[int, ...]:
     return (int(Recompute[level.upper()]),) if level else ()
 
 
-def tuned_shardings(wish: TrainingWish) -> tuple[int, ...]:
+def tuned_shardings(wish: TrainingRequest) -> tuple[int, ...]:
     """Sharding modes of tuning on preferences and rewards: no framework of it streams weights from the host through its several passes."""
     modes = chosen_shardings(wish.workload.sharding, wish.workload.offload) or (
         tuple(mode for mode in Sharding if not (wish.method in ADAPTER_METHODS and mode in STATE_SHARDINGS))
@@ -72,7 +72,7 @@ def tuned_shardings(wish: TrainingWish) -> tuple[int, ...]:
     return tuple(mode for mode in modes if mode != Sharding.OFFLOAD_ALL)
 
 
-def micro_batches(wish: TrainingWish) -> tuple[int, ...]:
+def micro_batches(wish: TrainingRequest) -> tuple[int, ...]:
     """Sequences of a micro-batch that are open: the user's, else (empty) every power of two; both answers of a pair go together."""
     pair = 2 if wish.tuning and wish.tuning.method.is_paired else 1
     if wish.workload.micro_batch:
@@ -80,7 +80,7 @@ def micro_batches(wish: TrainingWish) -> tuple[int, ...]:
     return tuple(2**power for power in range(1, wish.global_batch.bit_length())) if pair > 1 else ()
 
 
-def last_resort(wish: TrainingWish) -> tuple[int, ...]:
+def last_resort(wish: TrainingRequest) -> tuple[int, ...]:
     """Shardings that nothing but need speaks for: under adapters on a mixture of experts without expert parallelism ZeRO-3, which gathers
     every expert for every micro-step."""
     gathers_experts = wish.model.num_experts > 1 and wish.method in ADAPTER_METHODS and not splits_models(wish.workload, wish.method)
@@ -111,12 +111,12 @@ def _fleet(servers: ServerTable, method: Method, precision: str, attention: str)
     return build_fleet(servers, method=method, precision=precision, attention=attention)
 
 
-def fleet_of(servers: ServerTable, wish: TrainingWish) -> Fleet:
+def fleet_of(servers: ServerTable, wish: TrainingRequest) -> Fleet:
     """Machine classes of servers for this method and precision."""
     return _fleet(servers, wish.method, wish.workload.precision or "", wish.workload.attention or "")
 
 
-def training_case(wish: TrainingWish, variant: Variant) -> TrainingCase:
+def training_case(wish: TrainingRequest, variant: Variant) -> TrainingCase:
     """How the model is trained on one kind of accelerator."""
     workload = wish.workload
     method = wish.tuning.update if wish.tuning else workload.method or "full"
@@ -138,7 +138,7 @@ def training_case(wish: TrainingWish, variant: Variant) -> TrainingCase:
     )
 
 
-def base_setup(wish: TrainingWish, variants: Sequence[Variant]) -> SetupColumns:
+def base_setup(wish: TrainingRequest, variants: Sequence[Variant]) -> SetupColumns:
     """What method, precision, optimizer and framework decide, one row for each variant. Memory is counted as the driver reports it:
     that is what must fit the card."""
     try:
@@ -151,7 +151,7 @@ def base_setup(wish: TrainingWish, variants: Sequence[Variant]) -> SetupColumns:
     return collapse(SetupColumns.of(**{**names, **sync, "seq_len": wish.seq_len, "memory_counter": float(MemoryCounter.DRIVER)}))
 
 
-def load_of(wish: TrainingWish, volume: Volume) -> DataLoad:
+def load_of(wish: TrainingRequest, volume: Volume) -> DataLoad:
     """The data of a run: one sample is one token."""
     usual, workload = facts.coefficients("loading"), wish.workload
     epochs = workload.epochs or 1.0

@@ -15,7 +15,7 @@ from rightfit.physics.columns import Method
 from rightfit.search.answer import Layout
 from rightfit.search.criteria import assumed_framework, refuse_impossible_splits
 from rightfit.search.request_checks import Notes, note_own
-from rightfit.search.training.wish import Amount, TrainingWish, Tuning, read_framework
+from rightfit.search.training.wish import Amount, TrainingRequest, Tuning, read_framework
 from rightfit.workload.vocabulary import nearest_words
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def tuned_batch(workload: Workload, tuning: Tuning, sequences: float, notes: Not
     return chosen * pair
 
 
-def tuned_layout(wish: TrainingWish, layout: Layout) -> Layout:
+def tuned_layout(wish: TrainingRequest, layout: Layout) -> Layout:
     """A layout in the words of the method: pairs are counted once."""
     if wish.tuning is None:
         return layout
@@ -159,7 +159,7 @@ def tuned_layout(wish: TrainingWish, layout: Layout) -> Layout:
 FLOPS_PER_PARAMETER_AND_TOKEN = 6.0  # forward 2, backward 4: the definition used by the batch-size law
 
 
-def read_wish(workload: Workload) -> TrainingWish:
+def read_wish(workload: Workload) -> TrainingRequest:
     """The workload as numbers; raises what the user must know (contradictions, things that are not there yet)."""
     notes = Notes()
     model = transformer(workload)
@@ -190,7 +190,7 @@ def read_wish(workload: Workload) -> TrainingWish:
     refuse_impossible_splits(workload, method)
     if not workload.framework:
         take_framework(workload, method, notes)
-    return TrainingWish(workload, model, method, seq_len, batch, amount, tuple(notes.taken), tuning)
+    return TrainingRequest(workload, model, method, seq_len, batch, amount, tuple(notes.taken), tuning)
 
 
 def pretraining_tokens(workload: Workload) -> float:
@@ -239,7 +239,7 @@ def refuse_unknown_targets(workload: Workload) -> None:
                 "layer",
                 name,
                 nearest=nearest_words(name.casefold(), target_words()),
-                allowed=Message("names.part_for_example", names=either(("q,k,v,o", "all-linear"))),
+                allowed=Message("names.for_example", names=either(("q,k,v,o", "all-linear"))),
                 field="lora_targets",
             )
 
@@ -259,7 +259,7 @@ def transformer(workload: Workload) -> TransformerArchitecture:
     if not isinstance(model, TransformerArchitecture):
         key = {"VisionModel": "vision", "DiffusionModel": "diffusion"}.get(type(model).__name__, "this_kind")
         kind = getattr(model, "kind", "") if key == "this_kind" else ""
-        raise UnavailableError(Message("families.not_a_transformer", model=model.name, problem=kind or Message(f"families.part_{key}")))
+        raise UnavailableError(Message("families.not_a_transformer", model=model.name, problem=kind or Message(f"families.model_of_{key}")))
     return model
 
 

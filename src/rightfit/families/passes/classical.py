@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rightfit.errors import ContradictionError, InputError, UnavailableError
-from rightfit.estimate.classical import classical_task
-from rightfit.estimate.classical_rates import cpu_columns
-from rightfit.estimate.classical_service import ClassicalService, classical_service, service_passes
+from rightfit.estimation.classical import classical_task
+from rightfit.estimation.classical_rates import cpu_columns
+from rightfit.estimation.classical_service import ClassicalService, classical_service, service_passes
 from rightfit.facts.classical import classical_model
 from rightfit.facts.machines import host_processor
 from rightfit.facts.networks import PassEngine
@@ -34,13 +34,13 @@ from rightfit.search.request_checks import Notes
 from rightfit.search.service.batch import judged
 from rightfit.search.service.grid import PASS_BATCHES, pass_grid
 from rightfit.search.service.stacks import PassMachine, cheapest_cpu_offers
-from rightfit.search.service.wish import ServingWish, usual
+from rightfit.search.service.wish import ServingRequest, usual
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.physics.columns import Array
-    from rightfit.search.constraints import Wanted
-    from rightfit.search.service.found import ServingExploration
+    from rightfit.search.constraints import Filters
+    from rightfit.search.service.found import ServingResult
     from rightfit.search.service.stacks import ServingStack
     from rightfit.workload import Workload
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _ENGINE = PassEngine("FastAPI", ("fastapi", "uvicorn"), "FastAPI", "", ("table",), ("cpu", "cpu-amx"), ("fp32",))
 
 
-def read_classical_service(workload: Workload, notes: Notes) -> ServingWish:
+def read_classical_service(workload: Workload, notes: Notes) -> ServingRequest:
     """The workload as numbers: how wide a request is, how large the model, how many requests, how soon answered."""
     named = classical_model(workload.model)
     assert named is not None
@@ -63,7 +63,7 @@ def read_classical_service(workload: Workload, notes: Notes) -> ServingWish:
         note_assumed(notes, text, task)
     if not is_named:
         notes.take("library", library, "host_library")
-    return ServingWish(
+    return ServingRequest(
         workload=workload,
         model=dataclasses.replace(classical_service(named.name, task), certainty="typical" if task.assumptions else "exact"),
         rate_per_s=forward_rate(workload, notes),
@@ -97,7 +97,7 @@ def _trained_on(workload: Workload, notes: Notes) -> tuple[float, float]:
     return rows, float(workload.columns)
 
 
-def explore_classical(wish: ServingWish, filters: Wanted, catalog: Catalog, *, market: Market | None = None) -> ServingExploration:
+def explore_classical(wish: ServingRequest, filters: Filters, catalog: Catalog, *, market: Market | None = None) -> ServingResult:
     """Every CPU server as a replica."""
     market = market or _cpu_market(catalog, filters)
     fleet, machines = forward_fleet(market.offers.servers, market.offers, ForwardChoice((_ENGINE,), "fp32"))
@@ -106,14 +106,14 @@ def explore_classical(wish: ServingWish, filters: Wanted, catalog: Catalog, *, m
     return dataclasses.replace(judged(wish, filters, market, fleet, space, grid), passes=seconds)
 
 
-def _cpu_market(catalog: Catalog, filters: Wanted) -> Market:
+def _cpu_market(catalog: Catalog, filters: Filters) -> Market:
     table = catalog.all_offers()
     sound = sound_offers(table)
     no_card = (table.servers.num_accelerators <= 0)[table.server_index]
     return read_market(catalog, table.take(cheapest_cpu_offers(table, sound & no_card, filters)))
 
 
-def _timed(machines: Sequence[PassMachine], stacks: Sequence[ServingStack], wish: ServingWish) -> tuple[Array, Array]:
+def _timed(machines: Sequence[PassMachine], stacks: Sequence[ServingStack], wish: ServingRequest) -> tuple[Array, Array]:
     """Seconds and memory of so many waiting requests, (machines, PASS_BATCHES)."""
     service = wish.model
     assert isinstance(service, ClassicalService)

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.catalog.offers import OfferTable, ServerTable
 from rightfit.errors import ContradictionError, InputError, UnknownNameError
-from rightfit.estimate.forward import Arithmetic, Engine, ForwardCase, case_columns, pass_metric_values
-from rightfit.estimate.forward_models import forward_work
-from rightfit.estimate.pass_records import ForwardDevice, ForwardWish, ForwardWork, card_device, processor_device
+from rightfit.estimation.forward import Arithmetic, Engine, ForwardCase, case_columns, pass_metric_values
+from rightfit.estimation.forward_models import forward_work
+from rightfit.estimation.pass_records import ForwardDevice, ForwardWork, PassInput, card_device, processor_device
 from rightfit.facts.networks import PassEngine, drawn_size, heard_seconds, pass_engines
 from rightfit.facts.records import Accelerator, DiffusionModel
 from rightfit.families.registry import explored
@@ -28,14 +28,14 @@ from rightfit.messages import Message, contradiction
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import ServeColumns
 from rightfit.records import dataclass
-from rightfit.search.constraints import Wanted
+from rightfit.search.constraints import Filters
 from rightfit.search.offers import Market, read_market, sound_offers
 from rightfit.search.request_checks import Notes, note_own
 from rightfit.search.service.found import shared_fleet
 from rightfit.search.service.grid import PASS_BATCHES, Kept
 from rightfit.search.service.space import ServingFleet, ServingSpace, family_of
 from rightfit.search.service.stacks import WEIGHT_BYTES, PassMachine, ServingStack, cheapest_cpu_offers, cpu_machine, safe_bytes
-from rightfit.search.service.wish import LATENCY_LIMITS, Limits, ServingWish, usual
+from rightfit.search.service.wish import LATENCY_LIMITS, Limits, ServingRequest, usual
 from rightfit.search.sources import num_parameters
 from rightfit.search.training.machines import MachineClasses, chips
 from rightfit.workload.vocabulary import nearest_words
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
 
 #: Options of an input, and why a model that does not take one refuses it.
 _INSTEAD: Mapping[str, Message] = {
-    "image_size": Message("contradictions.part_no_images"),
-    "frames": Message("contradictions.part_no_videos"),
-    "denoise_steps": Message("contradictions.part_no_denoise"),
-    "audio_length": Message("contradictions.part_no_sound"),
+    "image_size": Message("contradictions.no_images"),
+    "frames": Message("contradictions.no_videos"),
+    "denoise_steps": Message("contradictions.no_denoise"),
+    "audio_length": Message("contradictions.no_sound"),
 }
 
 
@@ -66,17 +66,17 @@ def taken_options(model: Model, work: ForwardWork) -> tuple[str, ...]:
     return {"vision": ("image_size",), "audio": ("audio_length",)}.get(work.modality, ())
 
 
-def read_inputs(workload: Workload, model: Model, work: ForwardWork, notes: Notes) -> ForwardWish:
+def read_inputs(workload: Workload, model: Model, work: ForwardWork, notes: Notes) -> PassInput:
     """What the user says of an input; what a model does not take is refused, and what it takes and nobody says is noted where the answer hangs on it."""
     taken = taken_options(model, work)
     given = {name: getattr(workload, f"{name}_s" if name == "audio_length" else name) for name in _INSTEAD}
     for name, value in given.items():
         if value is not None and name not in taken:
-            do = Message("contradictions.part_takes", options=", ".join(taken)) if taken else Message("contradictions.part_leave")
+            do = Message("contradictions.takes", options=", ".join(taken)) if taken else Message("contradictions.leave")
             raise ContradictionError(contradiction(name, workload.model, kind="model", why=_INSTEAD[name], do=do), field=name)
     _note_usual(model, work, {name for name in taken if given[name] is None}, notes)
     height, _, width = (workload.image_size or "0").partition("x")
-    return ForwardWish(
+    return PassInput(
         model.name,
         height=float(height),
         width=float(width or height),
@@ -110,12 +110,12 @@ def seconds_of(workload: Workload) -> float:
 Index = NDArray[np.intp]
 
 NO_INT8 = ("pascal", "volta", "cdna1")  # no int8 matrix units
-Timed = Callable[[Sequence[PassMachine], Sequence[ServingStack], ServingWish], tuple[Array, Array]]
+Timed = Callable[[Sequence[PassMachine], Sequence[ServingStack], ServingRequest], tuple[Array, Array]]
 
 
-def read_forward_wish(workload: Workload, model: Any, notes: Notes) -> ServingWish:
+def read_forward_wish(workload: Workload, model: Any, notes: Notes) -> ServingRequest:
     """A workload whose model does not generate text."""
-    work = forward_work(ForwardWish(model.name))
+    work = forward_work(PassInput(model.name))
     if work is None:
         raise InputError(Message("families.speed_unknown", model=model.name), field="model")
     if work.modality != "text" and workload.input_tokens is not None:
@@ -127,7 +127,7 @@ def read_forward_wish(workload: Workload, model: Any, notes: Notes) -> ServingWi
         if workload.input_tokens is None:
             notes.take("input_tokens", tokens, "serve_forward_tokens")
     one_input = read_inputs(workload, model, work, notes)
-    return ServingWish(
+    return ServingRequest(
         workload=workload,
         model=model,
         rate_per_s=forward_rate(workload, notes, modality=work.modality),
@@ -219,12 +219,14 @@ def read_forward_choice(workload: Workload, modality: str) -> ForwardChoice:
             names = sorted({one.name for one in able})
             plain = {name.lower().replace(" ", ""): name for name in names}
             near = [plain[word] for word in nearest_words(lowered.replace(" ", ""), plain, count=2)]
-            allowed_names = Message("names.part_allowed_here", names=", ".join(names))
+            allowed_names = Message("names.allowed_here", names=", ".join(names))
             raise UnknownNameError("serving engine", workload.framework, nearest=near, allowed=allowed_names, field="framework")
     wanted = workload.quantization if workload.quantization not in (None, "none", "any") else workload.precision
     if wanted and not any(wanted in one.dtypes for one in engines):
         allowed = sorted({dtype for one in engines for dtype in one.dtypes})
-        raise ContradictionError(Message("families.quantization_unserved", wanted=wanted, formats=", ".join(allowed)), field="quantization")
+        raise ContradictionError(
+            Message("families.quantization_unserved", filters=wanted, formats=", ".join(allowed)), field="quantization"
+        )
     return ForwardChoice(tuple(engines), wanted or "")
 
 
@@ -238,7 +240,7 @@ def forward_stack(choice: ForwardChoice, family: str) -> ServingStack | None:
     return None
 
 
-def forward_market(catalog: Catalog, filters: Wanted, *, with_cpus: bool) -> Market:
+def forward_market(catalog: Catalog, filters: Filters, *, with_cpus: bool) -> Market:
     """Servers with accelerators, and of each CPU server its cheapest offer that passes the user's filters."""
     table = catalog.all_offers()
     sound = sound_offers(table)
@@ -309,7 +311,7 @@ def shared_machines(
 
 
 def forward_space(
-    fleet: ServingFleet, machines: Sequence[PassMachine], wish: ServingWish, *, timed: Timed | None = None
+    fleet: ServingFleet, machines: Sequence[PassMachine], wish: ServingRequest, *, timed: Timed | None = None
 ) -> tuple[ServingSpace, Array]:
     """Candidates (one a machine class) and the seconds of a pass at each batch (rows x PASS_BATCHES); infinite where the batch does not
     fit.
@@ -346,7 +348,7 @@ def forward_space(
 _PASSES: Kept[tuple[Array, Array]] = Kept(8_000_000, size_of=lambda found: sum(array.nbytes for array in found))
 
 
-def passes(machines: Sequence[PassMachine], stacks: Sequence[ServingStack], wish: ServingWish) -> tuple[Array, Array]:
+def passes(machines: Sequence[PassMachine], stacks: Sequence[ServingStack], wish: ServingRequest) -> tuple[Array, Array]:
     """Seconds of a pass and its memory, (machines, PASS_BATCHES)."""
     assert wish.one_input is not None
     devices = [_device_of(one) for one in machines]
@@ -357,7 +359,7 @@ def passes(machines: Sequence[PassMachine], stacks: Sequence[ServingStack], wish
 
 
 def _passes(
-    one_input: ForwardWish, devices: Sequence[ForwardDevice], software: Sequence[tuple[Engine, Arithmetic]], shares: Sequence[float]
+    one_input: PassInput, devices: Sequence[ForwardDevice], software: Sequence[tuple[Engine, Arithmetic]], shares: Sequence[float]
 ) -> tuple[Array, Array]:
     """The same of devices, each in its engine and arithmetic; shares: of the card that a machine has."""
     work = forward_work(one_input)
@@ -393,9 +395,9 @@ def _share_of_card(machine: PassMachine) -> float:
     return machine.card.num_sms / max(whole.num_sms, 1) if whole is not None and "/" in machine.card.name else 1.0
 
 
-def suits_cpu(wish: ServingWish) -> bool:
+def suits_cpu(wish: ServingRequest) -> bool:
     """Whether a CPU server is worth a look: small models, none that draws images, and those whose size is tables that are looked up."""
-    work = forward_work(ForwardWish(wish.model.name))
+    work = forward_work(PassInput(wish.model.name))
     assert work is not None
     looks_up = all(stage.kind == "recommender" for stage in work.stages)
     return looks_up or (wish.modality not in ("image", "video") and work.params <= usual()["largest_cpu_params"])

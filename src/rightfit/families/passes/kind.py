@@ -16,11 +16,11 @@ from rightfit.search.family import Beside
 from rightfit.search.offers import Market
 from rightfit.search.service.batch import judged
 from rightfit.search.service.economics import economics
-from rightfit.search.service.found import ServingExploration
+from rightfit.search.service.found import ServingResult
 from rightfit.search.service.grid import pass_grid
 from rightfit.search.service.kind import service_family
 from rightfit.search.service.sizing import serving_wanted
-from rightfit.search.service.wish import ServingWish, refuse_law, start_notes
+from rightfit.search.service.wish import ServingRequest, refuse_law, start_notes
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # ---- From a workload to numbers where one pass answers a request.
 
 
-def read_pass_wish(workload: Workload) -> ServingWish:
+def read_pass_wish(workload: Workload) -> ServingRequest:
     """The workload as numbers; raises what the user must know."""
     notes = start_notes(workload)
     if workload.task == "serve" and workload.model and classical_model(workload.model) is not None:
@@ -43,12 +43,12 @@ def read_pass_wish(workload: Workload) -> ServingWish:
 # ---- Every way to serve a model of one pass: on cards and processors.
 
 
-def explore(workload: Workload, catalog: Catalog, *, market: Market | None = None) -> ServingExploration:
+def explore(workload: Workload, catalog: Catalog, *, market: Market | None = None) -> ServingResult:
     """Search every way to serve a model; on the servers of `market` alone where one is given."""
     return explore_passes(read_pass_wish(workload), catalog, market=market)
 
 
-def explore_passes(wish: ServingWish, catalog: Catalog, *, market: Market | None = None) -> ServingExploration:
+def explore_passes(wish: ServingRequest, catalog: Catalog, *, market: Market | None = None) -> ServingResult:
     """Models of one forward pass: accelerators and CPU servers."""
     wanted = serving_wanted(wish.workload, catalog)
     if wish.scores_rows:
@@ -62,9 +62,9 @@ def explore_passes(wish: ServingWish, catalog: Catalog, *, market: Market | None
     return dataclasses.replace(judged(wish, wanted, market, fleet, space, grid), passes=passes)
 
 
-def other_ways(exploration: ServingExploration, options: tuple[Option, ...], _catalog: Catalog) -> Beside:
+def other_ways(search_result: ServingResult, options: tuple[Option, ...], _catalog: Catalog) -> Beside:
     """Serverless, spot, a mixed fleet."""
-    return Beside(sections=economics(exploration, options))
+    return Beside(sections=economics(search_result, options))
 
 
 FAMILY = service_family("passes", explore, ways=other_ways)

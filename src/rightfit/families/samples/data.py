@@ -14,8 +14,8 @@ from rightfit.search.sources import check_storage
 from rightfit.search.training.wish import Amount
 
 if TYPE_CHECKING:
-    from rightfit.estimate.data_path import DataLoad
-    from rightfit.estimate.pass_records import ModelWork
+    from rightfit.estimation.data_path import DataLoad
+    from rightfit.estimation.pass_records import ModelWork
     from rightfit.facts.trained_networks import UsualTraining
     from rightfit.workload import Workload
 
@@ -147,7 +147,7 @@ def _of_dataset(name: str, work: ModelWork, usual: UsualTraining, each: float, n
 
 def load_of(workload: Workload, usual: UsualTraining, latents: str, sample: Mapping[str, Any], amount: Samples) -> DataLoad:
     """What has to be loaded. Latents that were made beforehand are read as they are."""
-    from rightfit.estimate.loading import sample_load
+    from rightfit.estimation.loading import sample_load
 
     domain = usual.domain
     check_storage(workload.storage or "")

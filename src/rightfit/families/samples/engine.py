@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.catalog.offers import ServerTable
 from rightfit.errors import InputError
-from rightfit.estimate import sample_training as layouts
-from rightfit.estimate.figures import FigureColumns
-from rightfit.estimate.loading import FRAMES_PER_S
-from rightfit.estimate.sample_figures import RATE_METRICS, SAMPLE_MEMORY_METRIC, vision_interval
-from rightfit.estimate.sample_training import (
+from rightfit.estimation import sample_training as layouts
+from rightfit.estimation.figures import FigureColumns
+from rightfit.estimation.loading import FRAMES_PER_S
+from rightfit.estimation.sample_figures import RATE_METRICS, SAMPLE_MEMORY_METRIC, vision_interval
+from rightfit.estimation.sample_training import (
     PRECISIONS,
     STACKS,
     STORED,
@@ -35,8 +35,8 @@ from rightfit.estimate.sample_training import (
     training_time,
     work_columns,
 )
-from rightfit.estimate.training import MemoryColumns, StepColumns
-from rightfit.families.samples.wish import SampleWish
+from rightfit.estimation.training import MemoryColumns, StepColumns
+from rightfit.families.samples.wish import SampleRequest
 from rightfit.messages import Message
 from rightfit.physics.columns import Array, Columns, DeviceColumns, Dtype, LinkColumns, MemoryCounter, Method, Recompute, SetupColumns
 from rightfit.physics.passes import PassTimes
@@ -47,7 +47,7 @@ from rightfit.search.risk import Spread
 from rightfit.search.sources import published_bytes
 from rightfit.search.training.machines import Fleet, behind, build_fleet, collapse
 from rightfit.search.training.space import Sharding, SpaceLimits
-from rightfit.search.training.wish import TrainingWish
+from rightfit.search.training.wish import TrainingRequest
 
 if TYPE_CHECKING:
     from rightfit.search.training.machines import Machines
@@ -64,11 +64,11 @@ _BOTTLENECKS = {"data_s": Bottleneck.INTER_NODE, "tables_s": Bottleneck.MEMORY_B
 class SampleEngine:
     """The engine for one wish. A setup is offered when it fits with 90 % probability (the upper end of the 80 % interval)."""
 
-    wish: SampleWish
+    wish: SampleRequest
     work: WorkColumns
 
     @classmethod
-    def of(cls, wish: SampleWish) -> SampleEngine:
+    def of(cls, wish: SampleRequest) -> SampleEngine:
         """The engine for a wish."""
         return cls(wish, work_columns([wish.work]))
 
@@ -207,10 +207,10 @@ class SampleEngine:
         terms = self.time_terms(setup, device, links, compute)
         return np.asarray(sum(terms.values(), np.zeros(1)))
 
-    def volume(self, wish: TrainingWish, base: SetupColumns) -> Volume:
+    def volume(self, wish: TrainingRequest, base: SetupColumns) -> Volume:
         """Bytes kept and moved by the whole job: nothing is fetched for training from scratch, adapters alone are sent home."""
         del base
-        assert isinstance(wish, SampleWish)
+        assert isinstance(wish, SampleRequest)
         work, recipe = wish.work, wish.recipe
         whole = 4.0 * (work.params + work.tables)
         learned = recipe.trainable or recipe.adapter_rank * work.adapter_params_per_rank
@@ -277,7 +277,7 @@ class SampleEngine:
 @functools.cache
 def facts_silicon() -> tuple[str, ...]:
     """Classes of chips; the last one collects what is not known well."""
-    from rightfit.estimate.pass_records import SILICON
+    from rightfit.estimation.pass_records import SILICON
 
     return tuple(SILICON)
 
@@ -312,7 +312,7 @@ def _chip(name: str) -> str:
     return card.equivalent_to or card.name
 
 
-def sample_limits(wish: SampleWish, node_counts: tuple[int, ...]) -> SpaceLimits:
+def sample_limits(wish: SampleRequest, node_counts: tuple[int, ...]) -> SpaceLimits:
     """Data parallelism only; states or tables split where that can help, weights in host memory where denoisers are tuned."""
     workload = wish.workload
     levels = (Recompute.NONE, Recompute.FULL) if wish.work.kind in _RECOMPUTED else (Recompute.NONE,)
@@ -333,7 +333,7 @@ def sample_limits(wish: SampleWish, node_counts: tuple[int, ...]) -> SpaceLimits
     )
 
 
-def shardings(wish: SampleWish) -> tuple[int, ...]:
+def shardings(wish: SampleRequest) -> tuple[int, ...]:
     """Ways to hold the state that this model leaves open."""
     usual, work, workload = facts.coefficients("training"), wish.work, wish.workload
     if workload.offload in ("params", "all"):
@@ -356,7 +356,7 @@ def sample_base(machines: Machines) -> SetupColumns:
     return collapse(SetupColumns.of(seq_len=1.0, compute_dtype=dtypes, memory_counter=float(MemoryCounter.DRIVER)))
 
 
-def refuse_what_never_fits(wish: SampleWish, engine: SampleEngine, machines: Machines) -> None:
+def refuse_what_never_fits(wish: SampleRequest, engine: SampleEngine, machines: Machines) -> None:
     """An image or clip of a wanted size that alone is larger than any card holds is the user's slip, not a shortage of servers."""
     workload = wish.workload
     if not len(machines) or not (workload.image_size or workload.frames or workload.audio_length_s):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rightfit.errors import RightfitError
-from rightfit.estimate.data_path import DataLoad
-from rightfit.estimate.figures import FigureColumns, exact, probability_within
+from rightfit.estimation.data_path import DataLoad
+from rightfit.estimation.figures import FigureColumns, exact, probability_within
 from rightfit.families.samples.engine import SampleEngine, refuse_what_never_fits, sample_base, sample_fleet, sample_limits
-from rightfit.families.samples.wish import SampleWish, read_sample_wish
+from rightfit.families.samples.wish import SampleRequest, read_sample_wish
 from rightfit.physics.columns import Array, DeviceColumns, Recompute, SetupColumns
 from rightfit.search.advice import cheapest, effect_of
 from rightfit.search.answer import Layout, Option, Reason
@@ -20,7 +20,7 @@ from rightfit.search.market import Volume
 from rightfit.search.option_facts import WorkFacts
 from rightfit.search.rank import Row
 from rightfit.search.risk import with_start
-from rightfit.search.training.explore import Craft, Details, Exploration, explore
+from rightfit.search.training.explore import Craft, Details, TrainingResult, explore
 from rightfit.search.training.kind import training_family
 from rightfit.search.training.options import row_risk, with_risks
 from rightfit.search.training.space import Sharding
@@ -41,17 +41,17 @@ WORTHWHILE = 0.9
 _COMPILABLE = ("conv", "grouped", "depthwise", "convnext", "window", "transformer", "unet", "denoiser", "dit")
 
 
-def sample_advice(exploration: Exploration, best: Option | None) -> Iterable[Reason]:
+def sample_advice(search_result: TrainingResult, best: Option | None) -> Iterable[Reason]:
     """Each with the option that it makes possible: the best one under the changed wish."""
-    wish = exploration.wish
+    wish = search_result.wish
     if best is None:
         return
-    assert isinstance(wish, SampleWish)
+    assert isinstance(wish, SampleRequest)
     if not wish.workload.framework and wish.work.kind in _COMPILABLE:
-        yield from _tried(exploration, best, "compile", framework=COMPILED)
+        yield from _tried(search_result, best, "compile", framework=COMPILED)
     if wish.load.decode == "pillow" and not wish.workload.decode and _loading_matters(best):
         for decoder in FASTER_DECODERS[:1]:
-            yield from _tried(exploration, best, "decoder", decode=decoder)
+            yield from _tried(search_result, best, "decoder", decode=decoder)
 
 
 def _loading_matters(best: Option) -> bool:
@@ -59,14 +59,14 @@ def _loading_matters(best: Option) -> bool:
     return float(best.data_path.get("loading_share", 0.0)) > 0.5
 
 
-def _tried(exploration: Exploration, best: Option, key: str, **changes: str) -> Iterable[Reason]:
+def _tried(search_result: TrainingResult, best: Option, key: str, **changes: str) -> Iterable[Reason]:
     """What the best option would be with one change of the recipe, if that saves a tenth of money, or of time where time is asked for."""
     try:
-        wish = exploration.craft.read(exploration.wish.workload.with_changes(**changes))
+        wish = search_result.craft.read(search_result.wish.workload.with_changes(**changes))
     except RightfitError:
         return
-    there = explore(wish, exploration.market, exploration.wanted, exploration.craft, node_counts=(best.nodes,))
-    objective = exploration.wish.workload.objective
+    there = explore(wish, search_result.market, search_result.filters, search_result.craft, node_counts=(best.nodes,))
+    objective = search_result.wish.workload.objective
     at = cheapest(there, there.bits == 0, objective)
     if at is None:
         return
@@ -85,34 +85,34 @@ _NAMES = ("mid", "low80", "high80", "low95", "high95")
 TABLES = "tables"
 
 
-def evaluate_rows(exploration: Exploration, rows: Sequence[Row], num_full: int | None = None) -> Details:
+def evaluate_rows(search_result: TrainingResult, rows: Sequence[Row], num_full: int | None = None) -> Details:
     """Run the whole physics on the rows' setups."""
-    engine = exploration.engine
+    engine = search_result.engine
     assert isinstance(engine, SampleEngine)
 
-    servers = exploration.market.offers.server_index[[row.offer for row in rows]]
-    machine = exploration.fleet.machine_index[servers]
-    setups = exploration.space.setups.take(np.array([exploration.setup_of(row.offer, row.node) for row in rows], dtype=np.intp))
-    columns = setups.columns(exploration.base)
-    device, links = exploration.fleet.machines.device.take(machine), exploration.fleet.machines.links.take(machine)
+    servers = search_result.market.offers.server_index[[row.offer for row in rows]]
+    machine = search_result.fleet.machine_index[servers]
+    setups = search_result.space.setups.take(np.array([search_result.setup_of(row.offer, row.node) for row in rows], dtype=np.intp))
+    columns = setups.columns(search_result.base)
+    device, links = search_result.fleet.machines.device.take(machine), search_result.fleet.machines.links.take(machine)
     memory, step = engine.details(columns, device, links)
     where = tuple(np.array([getattr(row, name) for row in rows], dtype=np.intp) for name in ("offer", "node"))
-    total_s, fixed_s = exploration.bill.total_s[where], exploration.bill.startup_s[where]
+    total_s, fixed_s = search_result.bill.total_s[where], search_result.bill.startup_s[where]
     shape = total_s.shape
     at = (servers, where[1])
     step_s = step.step_s * np.divide(
-        exploration.path.run_s[at], exploration.path.compute_s[at]
+        search_result.path.run_s[at], search_result.path.compute_s[at]
     )  # of computing and loading the longer counts
     figures = _figures(engine, columns, device, step_s, shape)
     figures["peak_memory_bytes"] = engine.memory_interval(np.broadcast_to(memory.required_bytes, shape))
     figures["total_time_s"] = _like(figures["step_s"], total_s - fixed_s, fixed_s)
     figures["host_memory_bytes"] = exact(np.broadcast_to(memory.host_bytes, shape))
-    figures["disk_bytes"] = exact(np.broadcast_to(memory.disk_bytes + exploration.volume.dataset_bytes, shape))
-    works = _like(figures["step_s"], exploration.bill.run_s[where], np.zeros(shape))
+    figures["disk_bytes"] = exact(np.broadcast_to(memory.disk_bytes + search_result.volume.dataset_bytes, shape))
+    works = _like(figures["step_s"], search_result.bill.run_s[where], np.zeros(shape))
     counted = len(rows) if num_full is None else num_full
-    risks = tuple(row_risk(exploration, row, works.row(position)) if position < counted else None for position, row in enumerate(rows))
+    risks = tuple(row_risk(search_result, row, works.row(position)) if position < counted else None for position, row in enumerate(rows))
     figures["total_time_s"] = with_start(with_risks(figures["total_time_s"], risks), fixed_s)
-    deadline = exploration.wanted.deadline_s
+    deadline = search_result.filters.deadline_s
     return Details(
         setups=setups,
         columns=columns,
@@ -150,10 +150,10 @@ def _like(like: FigureColumns, mid: Array, offset: Array) -> FigureColumns:
     return FigureColumns(**{name: getattr(like, name) / like.mid * mid + offset for name in _NAMES})
 
 
-def layout_of(exploration: Exploration, details: Details, position: int, layout: Layout) -> Layout:
+def layout_of(search_result: TrainingResult, details: Details, position: int, layout: Layout) -> Layout:
     """The layout in words that fit: tables split, no attention kernel of ours."""
-    wish = exploration.wish
-    assert isinstance(wish, SampleWish)
+    wish = search_result.wish
+    assert isinstance(wish, SampleRequest)
     mode = int(details.setups.sharding[position])
     sharding = layout.sharding
     if mode == Sharding.OFFLOAD_ALL:
@@ -165,7 +165,7 @@ def layout_of(exploration: Exploration, details: Details, position: int, layout:
     )
 
 
-def facts_of(wish: SampleWish) -> WorkFacts:
+def facts_of(wish: SampleRequest) -> WorkFacts:
     """What explanations need beside: what a sample is, how many there are, and the recipe."""
     amount, load, recipe = wish.amount, wish.load, wish.recipe
     return {
@@ -182,14 +182,14 @@ def facts_of(wish: SampleWish) -> WorkFacts:
     }
 
 
-def engine_of(wish: SampleWish, machines: Machines) -> SampleEngine:
+def engine_of(wish: SampleRequest, machines: Machines) -> SampleEngine:
     """The physics of a wish; refuses a sample that no card holds."""
     engine = SampleEngine.of(wish)
     refuse_what_never_fits(wish, engine, machines)
     return engine
 
 
-def load_of(wish: SampleWish, volume: Volume) -> DataLoad:
+def load_of(wish: SampleRequest, volume: Volume) -> DataLoad:
     """The data of a run: what the wish says of them, with the weights that are read beside."""
     return dataclasses.replace(wish.load, weights_bytes=volume.weights_bytes)
 

@@ -39,10 +39,10 @@ def _is_encoder(record: TransformerArchitecture) -> bool:
         return record.params_vision >= _IMAGE_SHARE * record.params_total
     if record.kind != "encoder-decoder":
         return False
-    from rightfit.estimate.forward_models import forward_work
-    from rightfit.estimate.pass_records import ForwardWish
+    from rightfit.estimation.forward_models import forward_work
+    from rightfit.estimation.pass_records import PassInput
 
-    work = forward_work(ForwardWish(record.name))
+    work = forward_work(PassInput(record.name))
     return work is not None and work.modality == "audio"
 
 

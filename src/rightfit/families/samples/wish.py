@@ -1,4 +1,4 @@
-"""From a workload to a SampleWish: models of vision, diffusion, speech, recommendation and graphs; every default that was taken is
+"""From a workload to a SampleRequest: models of vision, diffusion, speech, recommendation and graphs; every default that was taken is
 noted."""
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, UnavailableError, UnknownNameError
-from rightfit.estimate.data_path import DataLoad
-from rightfit.estimate.pass_records import ModelWork, usual_optimizer_bytes
+from rightfit.estimation.data_path import DataLoad
+from rightfit.estimation.pass_records import ModelWork, usual_optimizer_bytes
 from rightfit.facts.records import DiffusionModel, VisionModel
 from rightfit.facts.trained_networks import (
     UsualTraining,
@@ -30,10 +30,10 @@ from rightfit.messages import Message
 from rightfit.physics.columns import Method
 from rightfit.records import dataclass
 from rightfit.search.request_checks import Notes, note_own
-from rightfit.search.training.wish import TrainingWish, read_framework
+from rightfit.search.training.wish import TrainingRequest, read_framework
 
 if TYPE_CHECKING:
-    from rightfit.estimate.pass_records import TrainWish
+    from rightfit.estimation.pass_records import NetworkInput
     from rightfit.families.samples.data import Samples
     from rightfit.workload import Workload
 
@@ -59,7 +59,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class SampleWish(TrainingWish):
+class SampleRequest(TrainingRequest):
     """A wish counted in samples: `seq_len` is 1 and `amount.tokens` counts samples over all epochs. `sample` describes one: its unit
     ("images"), side
     [pixels], frames, seconds."""
@@ -197,7 +197,7 @@ _NEVER_TUNED = ("recommender", "graph")
 _NEARLY_ALL = 0.95
 
 
-def read_sample_wish(workload: Workload) -> SampleWish:
+def read_sample_wish(workload: Workload) -> SampleRequest:
     """The workload as numbers; raises what the user must know."""
     notes = Notes()
     record = sample_model(workload.model)
@@ -223,7 +223,7 @@ def read_sample_wish(workload: Workload) -> SampleWish:
     work = _adapted(work, workload, record, recipe.latents, amount)
     batch = _global_batch(workload, usual, amount, notes)
     load = load_of(workload, usual, recipe.latents, sample, amount)
-    return SampleWish(
+    return SampleRequest(
         workload,
         record if not isinstance(record, str) else None,
         Method.FULL,
@@ -238,7 +238,7 @@ def read_sample_wish(workload: Workload) -> SampleWish:
     )
 
 
-def _usual(workload: Workload, work: ModelWork, asked: TrainWish) -> UsualTraining:
+def _usual(workload: Workload, work: ModelWork, asked: NetworkInput) -> UsualTraining:
     """The usual recipe for such a model."""
     return usual_training(work.modality, workload.model, is_video=asked.frames > 1)
 
@@ -263,15 +263,15 @@ def _note_training(workload: Workload, usual: UsualTraining, notes: Notes) -> No
         notes.take("task", "train", "task_published_data", data=workload.data or "")
 
 
-def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[ModelWork, TrainWish]:
+def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[ModelWork, NetworkInput]:
     """What training on one sample costs, at the size that the user wants; `audio_s` of sound, 0: the length that the model is usually
     given."""
-    from rightfit.estimate.pass_records import TrainWish
-    from rightfit.estimate.sample_work import train_work
+    from rightfit.estimation.pass_records import NetworkInput
+    from rightfit.estimation.sample_work import train_work
 
     height, width = sides_in(workload.image_size or "")
     frames = float(workload.frames or _usual_frames(record))
-    wish = TrainWish(workload.model, height=height, width=width, frames=frames, audio_s=audio_s)
+    wish = NetworkInput(workload.model, height=height, width=width, frames=frames, audio_s=audio_s)
     names = [*_with_data(workload), *_without_owner(workload.model), workload.model, *([] if isinstance(record, str) else [record.name])]
     for name in dict.fromkeys(names):
         try:
@@ -300,7 +300,7 @@ def _usual_frames(record: Any) -> float:
     return output_frames(record) if isinstance(record, DiffusionModel) and record.modality == "video" else 0.0
 
 
-def _sample(workload: Workload, record: Any, asked: TrainWish, usual: UsualTraining, notes: Notes) -> dict[str, Any]:
+def _sample(workload: Workload, record: Any, asked: NetworkInput, usual: UsualTraining, notes: Notes) -> dict[str, Any]:
     """One sample: side of its image, frames, seconds."""
     height, width = asked.height, asked.width
     pictures = usual.domain in ("vision", "video")

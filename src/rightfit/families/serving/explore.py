@@ -23,13 +23,13 @@ from rightfit.search.answer import Option, Reason
 from rightfit.search.constraints import accelerators_of
 from rightfit.search.offers import Market, open_market, read_market, sound_offers
 from rightfit.search.service.batch import judged
-from rightfit.search.service.found import ServingExploration, shared_fleet
+from rightfit.search.service.found import ServingResult, shared_fleet
 from rightfit.search.service.grid import token_grid, token_times
 from rightfit.search.service.sizing import serving_wanted
 from rightfit.search.service.space import CPU_FAMILY as FAMILY
 from rightfit.search.service.space import build_serving_space, family_of, known_accelerator, serving_fleet
 from rightfit.search.service.stacks import (
-    StackWish,
+    StackRequest,
     cheapest_cpu_offers,
     cpu_machine,
     format_rows,
@@ -38,11 +38,11 @@ from rightfit.search.service.stacks import (
     refuse_wrong_pair,
     stack_rows,
 )
-from rightfit.search.service.wish import ServingWish, usual
+from rightfit.search.service.wish import ServingRequest, usual
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferTable, ServerTable
-    from rightfit.search.constraints import Wanted
+    from rightfit.search.constraints import Filters
     from rightfit.workload import Workload
 
 
@@ -58,10 +58,10 @@ Index = NDArray[np.intp]
 #: Markets with CPU servers that were asked for last, by the catalog: each has the size of the catalog's offers (some 4 MB), and filters are the
 #: visitors' own.
 _MOST_MARKETS = 8
-_markets: weakref.WeakKeyDictionary[Any, Recent[tuple[Wanted, float], Market]] = weakref.WeakKeyDictionary()
+_markets: weakref.WeakKeyDictionary[Any, Recent[tuple[Filters, float], Market]] = weakref.WeakKeyDictionary()
 
 
-def token_market(catalog: Catalog, filters: Wanted, *, with_cpus: bool, least_bytes: float = 0.0) -> Market:
+def token_market(catalog: Catalog, filters: Filters, *, with_cpus: bool, least_bytes: float = 0.0) -> Market:
     """Offers with accelerators, and where CPUs may serve the cheapest offers of CPU servers that pass the user's filters; read once.
 
     least_bytes: what a CPU server must hold. Of servers of one provider with as many cores of one processor only the cheapest is kept.
@@ -93,21 +93,21 @@ def _cheapest_kinds(table: OfferTable, rows: Index, *, least_bytes: float) -> In
     return np.array(list(kept.values()), dtype=np.intp)
 
 
-def least_bytes(wish: ServingWish, stacks: StackWish) -> float:
+def least_bytes(wish: ServingRequest, stacks: StackRequest) -> float:
     """What a server must hold at least: the weights in the fewest bits that are wanted."""
     return float(wish.model.params_total) * _fewest_bits(stacks) / 8.0
 
 
-def most_bytes(wish: ServingWish) -> float:
+def most_bytes(wish: ServingRequest) -> float:
     """What an engine would use of a server at most: 16-bit weights with a margin, and a cache for its few dozen sequences."""
     return float(wish.model.params_total * 2.0 * 1.3 + usual()["cpu_cache_bytes"])
 
 
-def _fewest_bits(stacks: StackWish) -> float:
+def _fewest_bits(stacks: StackRequest) -> float:
     return min((float(format_rows()[name]["bits"]) for name in stacks.formats if name in format_rows()), default=16.0)
 
 
-def suits_cpus(wish: ServingWish, stacks: StackWish, filters: Wanted) -> bool:
+def suits_cpus(wish: ServingRequest, stacks: StackRequest, filters: Filters) -> bool:
     """Whether CPU servers are worth a look: asked for, or left open and the fastest processor that is known could keep the limits and carry
     the load."""
     engines = [row["name"] for row in stack_rows() if FAMILY in row["families"].split("|")]
@@ -126,7 +126,7 @@ def suits_cpus(wish: ServingWish, stacks: StackWish, filters: Wanted) -> bool:
     return load <= flops * usual()["most_utilisation"] and within_reach(wish, stacks, bandwidth=bandwidth, flops=flops)
 
 
-def within_reach(wish: ServingWish, stacks: StackWish, *, bandwidth: float, flops: float) -> bool:
+def within_reach(wish: ServingRequest, stacks: StackRequest, *, bandwidth: float, flops: float) -> bool:
     """Whether a processor could keep the limits at its peaks: active weights / bandwidth for each token, the prompt's arithmetic for the
     first."""
     bits = 16.0 if stacks.is_free else _fewest_bits(stacks)
@@ -135,7 +135,7 @@ def within_reach(wish: ServingWish, stacks: StackWish, *, bandwidth: float, flop
     return bool(token_s <= wish.limits.tpot_s and prompt_s <= wish.limits.ttft_s and total_s <= wish.limits.latency_s)
 
 
-def _active(wish: ServingWish) -> float:
+def _active(wish: ServingRequest) -> float:
     return float(wish.model.params_active or wish.model.params_total)
 
 
@@ -146,7 +146,7 @@ def _fastest() -> tuple[float, float]:
     return max(float(row["memory_bw_gbps"]) for row in rows) * 1e9, max(float(row["fp16_dense_tflops"] or 0) for row in rows) * 1e12
 
 
-def cpu_machines(servers: ServerTable, listed: Index, wish: ServingWish, stacks: StackWish, *, every: bool) -> dict[int, Accelerator]:
+def cpu_machines(servers: ServerTable, listed: Index, wish: ServingRequest, stacks: StackRequest, *, every: bool) -> dict[int, Accelerator]:
     """The processor of each listed server without accelerators that could serve, by row of the table of servers; `every`: also those that
     cannot keep the limits.
 
@@ -192,18 +192,18 @@ def processor(text: str, cores: float, memory_bytes: float, *, is_arm: bool) -> 
     )
 
 
-def explore(workload: Workload, catalog: Catalog, *, market: Market | None = None) -> ServingExploration:
+def explore(workload: Workload, catalog: Catalog, *, market: Market | None = None) -> ServingResult:
     """Search every way to serve a model; on the servers of `market` alone where one is given."""
     return explore_tokens(read_token_wish(workload), catalog, market=market)
 
 
-def stack_wish_of(workload: Workload, model: str, *names: str) -> StackWish:
+def stack_wish_of(workload: Workload, model: str, *names: str) -> StackRequest:
     """Engine and formats that the workload names for a model. `names`: those by which its class is known."""
     words = {"engine": workload.framework or "", "quantization": workload.quantization or "", "precision": workload.precision or ""}
     return read_stack_wish(**words, model=model, kv_cache=workload.kv_cache or "", names=names)
 
 
-def explore_tokens(wish: ServingWish, catalog: Catalog, *, market: Market | None = None) -> ServingExploration:
+def explore_tokens(wish: ServingRequest, catalog: Catalog, *, market: Market | None = None) -> ServingResult:
     """Language models."""
     workload = wish.workload
     stacks = stack_wish_of(workload, wish.published_name, *wish.class_names)
@@ -228,15 +228,15 @@ def explore_tokens(wish: ServingWish, catalog: Catalog, *, market: Market | None
 SAVING_WORTH_SAYING = 0.1
 
 
-def freed_formats(exploration: ServingExploration, options: tuple[Option, ...], catalog: Catalog) -> ServingExploration | None:
+def freed_formats(search_result: ServingResult, options: tuple[Option, ...], catalog: Catalog) -> ServingResult | None:
     """The same search with any weight format, where the user left the weights open."""
-    workload = exploration.wish.workload
-    if not options or exploration.wish.is_batch or workload.quantization or workload.precision:
+    workload = search_result.wish.workload
+    if not options or search_result.wish.is_batch or workload.quantization or workload.precision:
         return None
     return explore(workload.with_changes(quantization="any"), catalog)
 
 
-def quantisation_advice(freed: ServingExploration, options: tuple[Option, ...]) -> tuple[Reason, ...]:
+def quantisation_advice(freed: ServingResult, options: tuple[Option, ...]) -> tuple[Reason, ...]:
     """What the cheapest server with fewer bits would cost, where it saves a tenth or more."""
     total = np.where(freed.bits == 0, freed.bill.total_usd, np.inf)
     offer, column = (int(at) for at in np.unravel_index(int(np.argmin(total)), total.shape))

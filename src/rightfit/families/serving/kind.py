@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.errors import ContradictionError, QuantityError
-from rightfit.estimate.serving import serving_rates
+from rightfit.estimation.serving import serving_rates
 from rightfit.families.serving.explore import explore, freed_formats, quantisation_advice
 from rightfit.messages import Message
 from rightfit.physics import serving_columns
@@ -21,15 +21,15 @@ from rightfit.records import dataclass
 from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.family import Beside
 from rightfit.search.service.economics import economics, server_of
-from rightfit.search.service.found import ServingExploration
+from rightfit.search.service.found import ServingResult
 from rightfit.search.service.grid import spread, waiting_s
 from rightfit.search.service.kind import service_family
 from rightfit.search.service.refine import replica_columns
-from rightfit.search.service.wish import ServingWish, usual
+from rightfit.search.service.wish import ServingRequest, usual
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
-    from rightfit.estimate.simulate import Simulated
+    from rightfit.estimation.simulate import Simulated
 
 
 # ---- Prompts and answers on servers of their own: n replicas that only treat prompts hand the cache over the network to m that only decode.
@@ -52,12 +52,12 @@ class Pools:
     transfer_s: Array
 
 
-def pools(exploration: ServingExploration, rows: Index, *, each: Index) -> Pools:
+def pools(search_result: ServingResult, rows: Index, *, each: Index) -> Pools:
     """What replicas of these candidates carry within the limits when each does one of the two only; `each` of them share a server's
     network."""
-    assert exploration.times is not None
-    wish, limits = exploration.wish, exploration.wish.limits
-    times, space = exploration.times.take(rows), exploration.space.take(rows)
+    assert search_result.times is not None
+    wish, limits = search_result.wish, search_result.wish.limits
+    times, space = search_result.times.take(rows), search_result.space.take(rows)
     rates = serving_rates(space.serve, space.links)
     shape = (rows.shape[0],)
     moved = serving_columns.kv_cache_bytes(space.model, space.serve, tokens=space.serve.input_tokens)
@@ -76,19 +76,19 @@ def pools(exploration: ServingExploration, rows: Index, *, each: Index) -> Pools
     return Pools(prompt_rate, np.minimum(decode_rate, share * (times.batch / (tokens * times.step_s)).max(axis=1)), transfer)
 
 
-def disaggregated_section(exploration: ServingExploration, option: Option, *, machine: int) -> Section | None:
+def disaggregated_section(search_result: ServingResult, option: Option, *, machine: int) -> Section | None:
     """The fewest servers of the option's kind in two pools against those of the option; a statement only where they are fewer."""
-    wish = exploration.wish
-    if exploration.times is None or not wish.rate_per_s or wish.extras or wish.output_tokens < 2 or not option.accelerator.name:
+    wish = search_result.wish
+    if search_result.times is None or not wish.rate_per_s or wish.extras or wish.output_tokens < 2 or not option.accelerator.name:
         return None
-    space = exploration.space
+    space = search_result.space
     format_ = getattr(option.layout, "weight_format", ""), getattr(option.layout, "kv_format", "")
     same = np.array([(stack.format, stack.kv) == format_ for stack in space.stack], dtype=np.bool_)
     rows = np.flatnonzero(same & (space.machine == machine) & (space.nodes == 1) & space.fits)
     if not rows.shape[0]:
         return None
-    each = np.maximum(exploration.fleet.gpus_per_node[machine] // space.tensor[rows], 1)
-    able = pools(exploration, rows, each=each)
+    each = np.maximum(search_result.fleet.gpus_per_node[machine] // space.tensor[rows], 1)
+    able = pools(search_result, rows, each=each)
     with np.errstate(divide="ignore"):
         prompt_servers, decode_servers = (
             np.ceil(np.ceil(wish.rate_per_s / rate - 1e-9) / each) for rate in (able.prompt_per_s, able.decode_per_s)
@@ -125,7 +125,7 @@ CLOSED_REQUESTS_PER_USER = 200
 STABLE = 0.03
 
 
-def refuse_simulation(wish: ServingWish) -> None:
+def refuse_simulation(wish: ServingRequest) -> None:
     """What cannot be simulated is said before the search: batch jobs and models of one forward pass have no continuous batching under
     load."""
     if wish.is_batch:
@@ -137,25 +137,25 @@ def refuse_simulation(wish: ServingWish) -> None:
         )
 
 
-def with_simulation(exploration: ServingExploration, options: Sequence[Option], candidates: Sequence[int]) -> tuple[Option, ...]:
+def with_simulation(search_result: ServingResult, options: Sequence[Option], candidates: Sequence[int]) -> tuple[Option, ...]:
     """The options with what the simulation gave in `facts["simulated"]`; equal replicas under equal load are simulated once."""
     if not options:
         return ()
     from rightfit.search.service.refine import groups_of
 
-    group = groups_of(exploration)
+    group = groups_of(search_result)
     known: dict[tuple[int, int], dict[str, Any]] = {}
     out = []
     for option, row in zip(options, candidates, strict=True):
         key = (int(group[row]), option.layout.data)
         if key not in known:
-            columns = replica_columns(exploration.space.take(np.array([row], dtype=np.intp)))
-            known[key] = simulated_figures(exploration.wish, columns, replicas=option.layout.data)
+            columns = replica_columns(search_result.space.take(np.array([row], dtype=np.intp)))
+            known[key] = simulated_figures(search_result.wish, columns, replicas=option.layout.data)
         out.append(dataclasses.replace(option, facts={**option.facts, "simulated": known[key]}))
     return tuple(out)
 
 
-def simulated_figures(wish: ServingWish, columns: ReplicaColumns, *, replicas: int) -> dict[str, Any]:
+def simulated_figures(wish: ServingRequest, columns: ReplicaColumns, *, replicas: int) -> dict[str, Any]:
     """Percentiles [s] by the names of the estimate, with how they came about; {"error": ...} where a request alone is too large for a
     replica."""
     try:
@@ -168,9 +168,9 @@ def simulated_figures(wish: ServingWish, columns: ReplicaColumns, *, replicas: i
         return {"error": str(error)}
 
 
-def _of_trace(wish: ServingWish, columns: ReplicaColumns, *, replicas: int) -> dict[str, Any]:
+def _of_trace(wish: ServingRequest, columns: ReplicaColumns, *, replicas: int) -> dict[str, Any]:
     """The trace itself on all replicas, dealt out in turn; nothing is left out at its beginning."""
-    from rightfit.estimate.simulate import simulate
+    from rightfit.estimation.simulate import simulate
 
     trace = wish.load.traced() if wish.load is not None else None
     assert trace is not None
@@ -178,9 +178,9 @@ def _of_trace(wish: ServingWish, columns: ReplicaColumns, *, replicas: int) -> d
     return _figures(run, requests=len(trace), replicas=replicas, arrivals="trace")
 
 
-def _of_rate(wish: ServingWish, columns: ReplicaColumns, *, replicas: int) -> dict[str, Any]:
+def _of_rate(wish: ServingRequest, columns: ReplicaColumns, *, replicas: int) -> dict[str, Any]:
     """One replica with its share of a Poisson load; twice as many requests until the 99th percentile stands still."""
-    from rightfit.estimate.simulate import simulate
+    from rightfit.estimation.simulate import simulate
 
     assert wish.load is not None
     count = FIRST_REQUESTS
@@ -192,9 +192,9 @@ def _of_rate(wish: ServingWish, columns: ReplicaColumns, *, replicas: int) -> di
         count *= 2
 
 
-def _of_users(wish: ServingWish, columns: ReplicaColumns, *, replicas: int) -> dict[str, Any]:
+def _of_users(wish: ServingRequest, columns: ReplicaColumns, *, replicas: int) -> dict[str, Any]:
     """One replica with its share of users, each sending the next request when the last is answered."""
-    from rightfit.estimate.simulate import simulate_closed
+    from rightfit.estimation.simulate import simulate_closed
 
     assert wish.load is not None
     users = max(math.ceil(wish.users / replicas), 1)
@@ -219,23 +219,23 @@ def _figures(run: Simulated, *, requests: int, replicas: int, arrivals: str) -> 
     return {**values, **known, "requests_per_s": run.requests_per_s, "busy": run.busy, "p99_noise": halves_differ(run)}
 
 
-def other_ways(exploration: ServingExploration, options: tuple[Option, ...], catalog: Catalog) -> Beside:
+def other_ways(search_result: ServingResult, options: tuple[Option, ...], catalog: Catalog) -> Beside:
     """Weights of fewer bits, an API, serverless, spot, prompts and answers apart."""
-    freed = freed_formats(exploration, options, catalog)
-    apart = (disaggregated(exploration, options[0]),) if options and not exploration.wish.is_batch else ()
-    return Beside(quantisation_advice(freed, options) if freed else (), economics(exploration, options, freed, apart))
+    freed = freed_formats(search_result, options, catalog)
+    apart = (disaggregated(search_result, options[0]),) if options and not search_result.wish.is_batch else ()
+    return Beside(quantisation_advice(freed, options) if freed else (), economics(search_result, options, freed, apart))
 
 
-def disaggregated(exploration: ServingExploration, option: Option) -> Section | None:
+def disaggregated(search_result: ServingResult, option: Option) -> Section | None:
     """Prompts and answers on servers of their own, of the option's kind."""
-    machine = int(exploration.fleet.machine_index[server_of(exploration, option)])
-    return disaggregated_section(exploration, option, machine=machine)
+    machine = int(search_result.fleet.machine_index[server_of(search_result, option)])
+    return disaggregated_section(search_result, option, machine=machine)
 
 
-def play(exploration: ServingExploration, options: tuple[Option, ...], candidates: list[int]) -> tuple[Option, ...]:
+def play(search_result: ServingResult, options: tuple[Option, ...], candidates: list[int]) -> tuple[Option, ...]:
     """The options with the simulation's figures."""
-    refuse_simulation(exploration.wish)
-    return with_simulation(exploration, options, candidates)
+    refuse_simulation(search_result.wish)
+    return with_simulation(search_result, options, candidates)
 
 
 FAMILY = service_family("serving", explore, ways=other_ways, play=play)

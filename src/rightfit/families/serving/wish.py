@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
-from rightfit.estimate.serving_extras import ServingExtras
+from rightfit.estimation.serving_extras import ServingExtras
 from rightfit.facts.image_tokens import ImageRule, image_rule
 from rightfit.facts.parameter_count import draft_head
 from rightfit.facts.records import TransformerArchitecture
@@ -20,7 +20,7 @@ from rightfit.search.request_checks import Notes, note_own
 from rightfit.search.service.wish import (
     LATENCY_LIMITS,
     Limits,
-    ServingWish,
+    ServingRequest,
     busiest_rate_per_s,
     mean_lengths,
     peak_of,
@@ -240,7 +240,7 @@ def sides_of(text: str) -> tuple[float, float]:
     return float(first), float(second or first)
 
 
-def read_token_wish(workload: Workload) -> ServingWish:
+def read_token_wish(workload: Workload) -> ServingRequest:
     """The workload as numbers; raises what the user must know."""
     notes, model = start_notes(workload), facts.model(workload.model)
     assert isinstance(model, TransformerArchitecture)
@@ -257,7 +257,7 @@ def read_token_wish(workload: Workload) -> ServingWish:
     rate = rate or asked_by_users
     extras = read_extras(workload, model, input_tokens=prompt, notes=notes)
     load = read_load(workload, trace, lengths=(prompt, output), rate_per_s=rate, longest=model.max_position or 0, notes=notes)
-    return ServingWish(
+    return ServingRequest(
         workload=workload,
         model=model,
         rate_per_s=rate,

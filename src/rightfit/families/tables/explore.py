@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.catalog.offers import PURCHASES, codes_of
-from rightfit.estimate.data_path import common_volume
-from rightfit.estimate.figures import Figure, exact, group_interval, probability_of
+from rightfit.estimation.data_path import common_volume
+from rightfit.estimation.figures import Figure, exact, group_interval, probability_of
 from rightfit.families.tables.layout import CPU, GPU, HostLayout
-from rightfit.families.tables.wish import PREPARE, HostWish, read_host_wish
+from rightfit.families.tables.wish import PREPARE, TableRequest, read_host_wish
 from rightfit.families.tables.work import (
     HostServers,
     HostWork,
@@ -32,7 +32,7 @@ from rightfit.physics.interruption import LARGEST_EXPONENT
 from rightfit.records import dataclass
 from rightfit.search.answer import Option
 from rightfit.search.bill import cost_of
-from rightfit.search.constraints import Failures, Feasibility, Wanted, filter_failures, judge, read_wanted
+from rightfit.search.constraints import Failures, Feasibility, Filters, filter_failures, judge, read_filters
 from rightfit.search.family import accelerator_of, job_offer_facts, offered
 from rightfit.search.market import SPOT, Bill, Staged, Volume, bill, failure_rate_per_s
 from rightfit.search.offers import BOUNDS, Market, whole_market
@@ -55,11 +55,11 @@ SAVES = ("xgboost", "lightgbm", "catboost", "h2o", "h2o_xgboost", "spark", "netw
 
 
 @dataclass(frozen=True, slots=True)
-class HostExploration:
+class TableResult:
     """All that one search found. Rows of `bill` and `bits` are offers, columns the numbers of servers in `columns`."""
 
-    wish: HostWish
-    wanted: Wanted
+    wish: TableRequest
+    filters: Filters
     market: Market
     servers: HostServers
     columns: tuple[int, ...]
@@ -100,12 +100,12 @@ class HostExploration:
         return np.array(self.columns, dtype=np.float64)
 
 
-def explore_host(workload: Workload, catalog: Catalog) -> HostExploration:
+def explore_host(workload: Workload, catalog: Catalog) -> TableResult:
     """Search every server for the job of a workload."""
-    return explore(read_host_wish(workload), whole_market(catalog), read_wanted(workload, catalog))
+    return explore(read_host_wish(workload), whole_market(catalog), read_filters(workload, catalog))
 
 
-def node_counts_of(wish: HostWish, filters: Wanted) -> tuple[int, ...]:
+def node_counts_of(wish: TableRequest, filters: Filters) -> tuple[int, ...]:
     """Several servers only where they can share the work and it can be worth it: one server is always the cheapest way to work off a
     pile."""
     in_haste = filters.deadline_s is not None or wish.workload.objective != "cost"
@@ -113,8 +113,14 @@ def node_counts_of(wish: HostWish, filters: Wanted) -> tuple[int, ...]:
 
 
 def explore(
-    wish: HostWish, market: Market, filters: Wanted, *, node_counts: tuple[int, ...] = (), any_server: bool = False, as_if: bool = False
-) -> HostExploration:
+    wish: TableRequest,
+    market: Market,
+    filters: Filters,
+    *,
+    node_counts: tuple[int, ...] = (),
+    any_server: bool = False,
+    as_if: bool = False,
+) -> TableResult:
     """Evaluate every server, then price and judge every offer. `any_server`: those that were given by name, burstable ones too; `as_if`:
     what
     does not fit is priced as if it did."""
@@ -136,10 +142,10 @@ def explore(
         prices, market, spread=lambda: time_spread(wish, market, work), volume=volume, nodes=nodes, is_limited=filters.is_limited
     )
     failures = judge(market.offers, filters, feasible=feasibility(work, servers), sure=sure, node_counts=nodes, as_one=False)
-    return HostExploration(wish, filters, market, servers, counts, work, volume, prices, failures, failures.bits())
+    return TableResult(wish, filters, market, servers, counts, work, volume, prices, failures, failures.bits())
 
 
-def cheapest_places(market: Market, filters: Wanted) -> Market:
+def cheapest_places(market: Market, filters: Filters) -> Market:
     """Of each (server, way to pay) the cheapest offer that the user's filters leave, and the cheapest of those that they refuse: where many
     numbers of
     servers are looked at, other regions at a higher price are not."""
@@ -161,13 +167,15 @@ def on_one_server(work: HostWork, nodes: Array) -> HostWork:
     return dataclasses.replace(work, fits=np.asarray(work.fits & (nodes[None, :] == 1)))
 
 
-def volume_of(wish: HostWish, work: HostWork) -> Volume:
+def volume_of(wish: TableRequest, work: HostWork) -> Volume:
     """Bytes that come in, and the trained model that is saved; the model and prepared data stay in the object store of their region."""
     model = float(work.memory_terms["model"].max(initial=0.0)) if "model" in work.memory_terms else 0.0
     return Volume(0.0, wish.data_bytes, model, 0.0)
 
 
-def price(wish: HostWish, market: Market, filters: Wanted, work: HostWork, volume: Volume, nodes: Array, *, as_if: bool = False) -> Bill:
+def price(
+    wish: TableRequest, market: Market, filters: Filters, work: HostWork, volume: Volume, nodes: Array, *, as_if: bool = False
+) -> Bill:
     """Time and money of every (offer, number of servers)."""
     offers, servers = market.offers, market.offers.servers
     rows = offers.server_index
@@ -190,7 +198,7 @@ def price(wish: HostWish, market: Market, filters: Wanted, work: HostWork, volum
     return with_store(wish, market, billed) if wish.job == PREPARE else billed
 
 
-def with_store(wish: HostWish, market: Market, billed: Bill) -> Bill:
+def with_store(wish: TableRequest, market: Market, billed: Bill) -> Bill:
     """A bill of preparation with the object store that holds what comes in and what is made, for as long as the job takes; where a place
     has no price of its own, at that of the general table."""
     task = wish.preparation
@@ -202,7 +210,7 @@ def with_store(wish: HostWish, market: Market, billed: Bill) -> Bill:
     return dataclasses.replace(billed, storage_usd=billed.storage_usd + more, total_usd=billed.total_usd + more)
 
 
-def time_spread(wish: HostWish, market: Market, work: HostWork) -> Spread:
+def time_spread(wish: TableRequest, market: Market, work: HostWork) -> Spread:
     """How far the time of every offer (O, 1) may lie above the predicted one: by where the job runs."""
     groups = [group_interval(time_group(wish, on_gpu=on_gpu), np.ones(1), doubts=np.full(1, wish.doubts)) for on_gpu in (False, True)]
     on_gpu = work.on_gpu[market.offers.server_index].astype(np.intp)[:, None]
@@ -236,17 +244,17 @@ def feasibility(work: HostWork, servers: HostServers) -> Feasibility:
 # ---- ranking
 
 
-def folding_groups(exploration: HostExploration, offer: Index, node: Index) -> Index:
+def folding_groups(search_result: TableResult, offer: Index, node: Index) -> Index:
     """Rows of one provider with the same vCPUs, RAM, cores and GPUs on as many servers, spot apart from the rest, are one option."""
-    servers, hosts = exploration.market.offers.servers, exploration.servers
+    servers, hosts = search_result.market.offers.servers, search_result.servers
     kinds = [
         codes_of(servers.provider),
         codes_of(servers.accelerator_name),
         *(_codes(values) for values in (np.nan_to_num(servers.num_accelerators), hosts.cpu.threads, hosts.ram_bytes, hosts.cpu.speed)),
     ]
     _, kind = distinct_rows(kinds)
-    spot = (exploration.market.offers.purchase_index[offer] == SPOT).astype(np.intp)
-    _, group = distinct_rows([kind[exploration.market.offers.server_index[offer]], node, spot])
+    spot = (search_result.market.offers.purchase_index[offer] == SPOT).astype(np.intp)
+    _, group = distinct_rows([kind[search_result.market.offers.server_index[offer]], node, spot])
     return group
 
 
@@ -257,23 +265,23 @@ def _codes(values: Array) -> Index:
 # ---- Options of a host plan: the chosen rows with RAM and time by term, figures with intervals, money, and what reasons need beside them.
 
 
-def build_host_options(exploration: HostExploration, rows: Sequence[Row]) -> tuple[Option, ...]:
+def build_host_options(search_result: TableResult, rows: Sequence[Row]) -> tuple[Option, ...]:
     """The rows as options, ranked in their order."""
-    return tuple(_option(exploration, row, position) for position, row in enumerate(rows))
+    return tuple(_option(search_result, row, position) for position, row in enumerate(rows))
 
 
-def _option(exploration: HostExploration, row: Row, position: int) -> Option:
-    server = int(exploration.market.offers.server_index[row.offer])
-    estimate = estimate_of(exploration, row, server)
+def _option(search_result: TableResult, row: Row, position: int) -> Option:
+    server = int(search_result.market.offers.server_index[row.offer])
+    estimate = estimate_of(search_result, row, server)
     return Option(
-        **offered(exploration, row, position),
-        accelerator=accelerator_of(exploration, row.offer),
-        layout=layout_of(exploration, server, row.node),
+        **offered(search_result, row, position),
+        accelerator=accelerator_of(search_result, row.offer),
+        layout=layout_of(search_result, server, row.node),
         estimate=estimate,
-        memory_terms=_terms(exploration.work.memory_terms, server, row.node),
-        time_terms=_terms(exploration.work.time_terms, server, row.node),
-        cost=cost_of(exploration.bill, exploration.market, (row.offer, row.node), time=estimate["total_time_s"]),
-        facts=facts_of(exploration, row, server, estimate),
+        memory_terms=_terms(search_result.work.memory_terms, server, row.node),
+        time_terms=_terms(search_result.work.time_terms, server, row.node),
+        cost=cost_of(search_result.bill, search_result.market, (row.offer, row.node), time=estimate["total_time_s"]),
+        facts=facts_of(search_result, row, server, estimate),
     )
 
 
@@ -283,13 +291,13 @@ def _terms(terms: Mapping[str, Any], server: int, node: int) -> dict[str, float]
     return {name: value for name, value in values.items() if value > 0}
 
 
-def layout_of(exploration: HostExploration, server: int, node: int) -> HostLayout:
+def layout_of(search_result: TableResult, server: int, node: int) -> HostLayout:
     """How the job runs on one server."""
-    wish, nodes = exploration.wish, exploration.columns[node]
-    on_gpu = bool(exploration.work.on_gpu[server])
+    wish, nodes = search_result.wish, search_result.columns[node]
+    on_gpu = bool(search_result.work.on_gpu[server])
     task = wish.on_gpu if on_gpu else wish.on_cpu
     width = {4.0: "fp32", 2.0: "fp16", 1.0: "int8"}.get(task.element_bytes, "fp64") if task is not None else "fp64"
-    cards = int(exploration.work.cards[server])
+    cards = int(search_result.work.cards[server])
     return HostLayout(
         data=nodes * max(cards, 1),
         precision=width,
@@ -297,16 +305,16 @@ def layout_of(exploration: HostExploration, server: int, node: int) -> HostLayou
         device=GPU if on_gpu else CPU,
         library=wish.preparation.library if wish.preparation else task.library if task else "",
         job=wish.job,
-        threads=threads_of(exploration, server),
+        threads=threads_of(search_result, server),
         cards=cards,
     )
 
 
-def threads_of(exploration: HostExploration, server: int) -> int:
+def threads_of(search_result: TableResult, server: int) -> int:
     """Threads of one server that work."""
-    from rightfit.estimate.classical_rates import most_threads
+    from rightfit.estimation.classical_rates import most_threads
 
-    wish, all_of_them = exploration.wish, exploration.servers.cpu.threads[server]
+    wish, all_of_them = search_result.wish, search_result.servers.cpu.threads[server]
     most = wish.preparation.max_threads if wish.preparation else most_threads(wish.task.kind)
     wanted = wish.workload.workers or 0
     limits = [limit for limit in (most, wanted, all_of_them) if limit > 0]
@@ -319,14 +327,14 @@ def figure(group: str, value: float, doubts: float, *, source: str = "calibrated
     return dataclasses.replace(columns.row(0), source=source)
 
 
-def estimate_of(exploration: HostExploration, row: Row, server: int) -> dict[str, Figure]:
+def estimate_of(search_result: TableResult, row: Row, server: int) -> dict[str, Figure]:
     """Figures by the contract's names. `peak_memory_bytes` is of what is scarce: the GPU where one works, else RAM."""
-    wish, work, at = exploration.wish, exploration.work, (server, row.node)
+    wish, work, at = search_result.wish, search_result.work, (server, row.node)
     on_gpu = bool(work.on_gpu[server])
     run = float(sum(column[server, min(row.node, column.shape[1] - 1)] for column in work.time_terms.values()))
     group = time_group(wish, on_gpu=on_gpu)
     work_s = figure(group, run, wish.doubts)
-    total = float(exploration.bill.total_s[row.offer, row.node])
+    total = float(search_result.bill.total_s[row.offer, row.node])
     fixed = total - run if np.isfinite(total) else 0.0
     whole = Figure(run + fixed, **{name: getattr(work_s, name) + fixed for name in BOUNDS}, source=work_s.source)
     total_s = with_one_start(whole, max(fixed, 0.0))
@@ -350,25 +358,25 @@ def estimate_of(exploration: HostExploration, row: Row, server: int) -> dict[str
     }
 
 
-def fit_probability(exploration: HostExploration, server: int, node: int) -> float:
+def fit_probability(search_result: TableResult, server: int, node: int) -> float:
     """Probability that RAM, and GPU memory where a GPU works, hold the job."""
-    wish, work = exploration.wish, exploration.work
+    wish, work = search_result.wish, search_result.work
     if work.spilled_bytes[server, node] > 0:
         return 1.0
     ram = probability_within(
-        memory_group(wish), float(work.ram_bytes[server, node]), float(exploration.servers.ram_bytes[server]), wish.doubts
+        memory_group(wish), float(work.ram_bytes[server, node]), float(search_result.servers.ram_bytes[server]), wish.doubts
     )
     if not work.on_gpu[server]:
         return ram
     return min(ram, probability_within("memory", float(work.card_bytes[server]), float(work.card_capacity_bytes[server]), wish.doubts))
 
 
-def facts_of(exploration: HostExploration, row: Row, server: int, estimate: Mapping[str, Figure]) -> TableFacts:
+def facts_of(search_result: TableResult, row: Row, server: int, estimate: Mapping[str, Figure]) -> TableFacts:
     """What reasons and explanations need beside the contract's fields."""
-    wish, servers = exploration.wish, exploration.market.offers.servers
-    at, work = (row.offer, row.node), exploration.work
+    wish, servers = search_result.wish, search_result.market.offers.servers
+    at, work = (row.offer, row.node), search_result.work
     on_gpu = bool(work.on_gpu[server])
-    deadline = exploration.wanted.deadline_s
+    deadline = search_result.filters.deadline_s
     total = estimate["total_time_s"]
     in_time = probability_of(total, deadline) if deadline else None
     return {
@@ -378,16 +386,16 @@ def facts_of(exploration: HostExploration, row: Row, server: int, estimate: Mapp
         "cols": wish.cols,
         "data_bytes": wish.data_bytes,
         "category": servers.category[server],
-        "is_burstable": bool(exploration.servers.is_burstable[server]),
-        "fit_probability": fit_probability(exploration, server, row.node),
+        "is_burstable": bool(search_result.servers.is_burstable[server]),
+        "fit_probability": fit_probability(search_result, server, row.node),
         "deadline_probability": in_time,
-        "capacity_bytes": float(work.card_capacity_bytes[server]) if on_gpu else float(exploration.servers.ram_bytes[server]),
-        "ram_capacity_bytes": float(exploration.servers.ram_bytes[server]),
+        "capacity_bytes": float(work.card_capacity_bytes[server]) if on_gpu else float(search_result.servers.ram_bytes[server]),
+        "ram_capacity_bytes": float(search_result.servers.ram_bytes[server]),
         "ram_needed_bytes": float(work.ram_needed_bytes[server, row.node]),
         "spilled_bytes": float(work.spilled_bytes[server, row.node]),
         "rented_bytes": float(work.stored_bytes[server, row.node]),
         "staging_s": float(work.staging_s[server, row.node]),
-        "startup_s": float(exploration.bill.startup_s[at]),
-        "run_s": float(exploration.bill.run_s[at]),
-        **job_offer_facts(exploration, row),
+        "startup_s": float(search_result.bill.startup_s[at]),
+        "run_s": float(search_result.bill.run_s[at]),
+        **job_offer_facts(search_result, row),
     }

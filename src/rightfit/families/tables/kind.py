@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.families.tables.explore import SAVES, HostExploration, build_host_options, explore, explore_host, folding_groups
+from rightfit.families.tables.explore import SAVES, TableResult, build_host_options, explore, explore_host, folding_groups
 from rightfit.families.tables.layout import GPU, HostLayout
 from rightfit.families.tables.wish import PREPARE, read_host_wish
 from rightfit.families.tables.work import is_divisible
@@ -18,7 +18,7 @@ from rightfit.search.advice import cheaper_spot, cheapest_of, relaxed
 from rightfit.search.answer import Assumption, Counts, Option, Reason, Section
 from rightfit.search.bill import money_parts
 from rightfit.search.classical_wish import usual
-from rightfit.search.constraints import assumed_purchases, read_wanted
+from rightfit.search.constraints import assumed_purchases, read_filters
 from rightfit.search.family import Beside, Family, Given
 from rightfit.search.offers import Market, whole_market
 from rightfit.search.option_reasons import headline, limits_met, price_warnings
@@ -50,17 +50,17 @@ USUAL_RATIO_BYTES = 6.0 * 2**30
 MUCH_RAM_BYTES = 64.0 * 2**30
 
 
-def with_host_reasons(exploration: HostExploration, options: Sequence[Option]) -> tuple[Option, ...]:
+def with_host_reasons(search_result: TableResult, options: Sequence[Option]) -> tuple[Option, ...]:
     """The options with `why` and `warnings`."""
     return tuple(
-        dataclasses.replace(option, why=tuple(_why(exploration, option, options)), warnings=tuple(_warnings(exploration, option)))
+        dataclasses.replace(option, why=tuple(_why(search_result, option, options)), warnings=tuple(_warnings(search_result, option)))
         for option in options
     )
 
 
-def _why(exploration: HostExploration, option: Option, options: Sequence[Option]) -> Iterable[Reason]:
+def _why(search_result: TableResult, option: Option, options: Sequence[Option]) -> Iterable[Reason]:
     if option.rank == 1:
-        yield headline(exploration, option, options)
+        yield headline(search_result, option, options)
     yield from _fits(option)
     if len(option.time_terms) > 1:
         term = max(option.time_terms, key=lambda name: option.time_terms[name])
@@ -69,7 +69,7 @@ def _why(exploration: HostExploration, option: Option, options: Sequence[Option]
             yield Reason("host_bottleneck", {"term": term, "share": share})
     if option.facts["ram_needed_bytes"] > MEMORY_SHARE * option.facts["ram_capacity_bytes"] and _is_memory_rich(option):
         yield Reason("host_memory_decides", {"ratio_bytes": option.memory_bytes / option.vcpus})
-    yield from limits_met(exploration.wanted, option)
+    yield from limits_met(search_result.filters, option)
 
 
 def _is_memory_rich(option: Option) -> bool:
@@ -91,7 +91,7 @@ def _on_gpu(option: Option) -> bool:
     return isinstance(option.layout, HostLayout) and option.layout.device == GPU
 
 
-def _warnings(exploration: HostExploration, option: Option) -> Iterable[Reason]:
+def _warnings(search_result: TableResult, option: Option) -> Iterable[Reason]:
     yield from price_warnings(option)
     yield from _spot_warnings(option)
     known, layout = option.facts, option.layout
@@ -102,21 +102,21 @@ def _warnings(exploration: HostExploration, option: Option) -> Iterable[Reason]:
         yield Reason("host_memory_tight", {"probability": known["fit_probability"]})
     late = option.probability["deadline"]
     if late is not None and late < TIGHT:
-        yield Reason("deadline_risk", {"probability": late, "deadline_s": exploration.wanted.deadline_s})
+        yield Reason("deadline_risk", {"probability": late, "deadline_s": search_result.filters.deadline_s})
     if layout.device == GPU:
         yield Reason("host_gpu_unmeasured", {})
     if layout.cards > 1:
         yield Reason("host_several_gpus", {"count": layout.cards})
     if layout.threads == 1 < option.vcpus and layout.device != GPU:
         yield Reason("host_one_thread", {"vcpus": option.vcpus})
-    storage = exploration.wish.workload.storage
-    if storage not in (None, "stream", "memory") and not has_disk(exploration, option, str(storage)):
+    storage = search_result.wish.workload.storage
+    if storage not in (None, "stream", "memory") and not has_disk(search_result, option, str(storage)):
         yield Reason("storage_not_there", {"storage": storage, "taken": "network volume"})
 
 
-def has_disk(exploration: HostExploration, option: Option, storage: str) -> bool:
+def has_disk(search_result: TableResult, option: Option, storage: str) -> bool:
     """Whether a server has the disk that was asked for by name."""
-    from rightfit.estimate.data_path import network_volumes
+    from rightfit.estimation.data_path import network_volumes
 
     if storage == "local":
         return bool(option.facts["rented_bytes"] == 0)
@@ -139,89 +139,91 @@ def _spot_warnings(option: Option) -> Iterable[Reason]:
 # ---- advice
 
 
-def host_advice(exploration: HostExploration, options: tuple[Option, ...]) -> tuple[Reason, ...]:
+def host_advice(search_result: TableResult, options: tuple[Option, ...]) -> tuple[Reason, ...]:
     """What would serve the user better; the least changes first where nothing is feasible."""
     best = options[0] if options else None
-    changes = () if best else least_changes(exploration)
+    changes = () if best else least_changes(search_result)
     spot = (
-        Reason("host_spot", reason.params) for reason in cheaper_spot(exploration, best)
+        Reason("host_spot", reason.params) for reason in cheaper_spot(search_result, best)
     )  # what libraries save on the way is told by the warnings
-    market = (*relaxed(exploration, best), *spot)
-    return (*changes, *_other_device(exploration, best), *_apart(exploration, best), *_tips(exploration, best), *market)
+    market = (*relaxed(search_result, best), *spot)
+    return (*changes, *_other_device(search_result, best), *_apart(search_result, best), *_tips(search_result, best), *market)
 
 
-def device_rows(exploration: HostExploration, *, on_gpu: bool) -> NDArray[np.bool_]:
+def device_rows(search_result: TableResult, *, on_gpu: bool) -> NDArray[np.bool_]:
     """Feasible rows whose server works on its GPU, or on its processors."""
-    rows = exploration.work.on_gpu[exploration.market.offers.server_index] == on_gpu
-    return np.asarray((exploration.bits == 0) & rows[:, None])
+    rows = search_result.work.on_gpu[search_result.market.offers.server_index] == on_gpu
+    return np.asarray((search_result.bits == 0) & rows[:, None])
 
 
-def _where(exploration: HostExploration, cell: tuple[int, int]) -> dict[str, Any]:
-    offer = exploration.market.offers.row(cell[0])
+def _where(search_result: TableResult, cell: tuple[int, int]) -> dict[str, Any]:
+    offer = search_result.market.offers.row(cell[0])
     return {
         "provider": offer["provider"],
         "instance_type": offer["instance_type"],
-        "nodes": exploration.nodes(cell),
-        "total_usd": float(exploration.bill.total_usd[cell]),
-        "total_time_s": float(exploration.bill.total_s[cell]),
+        "nodes": search_result.nodes(cell),
+        "total_usd": float(search_result.bill.total_usd[cell]),
+        "total_time_s": float(search_result.bill.total_s[cell]),
     }
 
 
-def _other_device(exploration: HostExploration, best: Option | None) -> Iterable[Reason]:
+def _other_device(search_result: TableResult, best: Option | None) -> Iterable[Reason]:
     """What the cheapest server of the other kind would take and cost: a GPU beside processors, processors beside a GPU."""
-    if best is None or exploration.wish.on_gpu is None or exploration.wish.on_cpu is None:
+    if best is None or search_result.wish.on_gpu is None or search_result.wish.on_cpu is None:
         return
     gpu = _on_gpu(best)
-    at = cheapest_of(exploration, device_rows(exploration, on_gpu=not gpu))
+    at = cheapest_of(search_result, device_rows(search_result, on_gpu=not gpu))
     if at is None:
         return
-    there = _where(exploration, at)
-    factor = best.estimate["work_s"].mid / max(_work_s(exploration, at), 1e-9)
+    there = _where(search_result, at)
+    factor = best.estimate["work_s"].mid / max(_work_s(search_result, at), 1e-9)
     key = "host_cpu_instead" if gpu else "host_gpu_instead" if factor > 1 else "host_gpu_not_faster"
     yield Reason(key, {**there, "factor": 1.0 / factor if gpu else factor})
 
 
-def _work_s(exploration: HostExploration, cell: tuple[int, int]) -> float:
-    server = int(exploration.market.offers.server_index[cell[0]])
-    return float(exploration.work.run_s[server, cell[1]])
+def _work_s(search_result: TableResult, cell: tuple[int, int]) -> float:
+    server = int(search_result.market.offers.server_index[cell[0]])
+    return float(search_result.work.run_s[server, cell[1]])
 
 
-def _apart(exploration: HostExploration, best: Option | None) -> Iterable[Reason]:
+def _apart(search_result: TableResult, best: Option | None) -> Iterable[Reason]:
     """What the same preparation would cost on the cheapest server with a GPU, which would idle meanwhile."""
-    if best is None or exploration.wish.job != PREPARE or best.accelerator.name:
+    if best is None or search_result.wish.job != PREPARE or best.accelerator.name:
         return
-    at = cheapest_of(exploration, (exploration.bits == 0) & exploration.servers.has_card[exploration.market.offers.server_index][:, None])
+    at = cheapest_of(
+        search_result, (search_result.bits == 0) & search_result.servers.has_card[search_result.market.offers.server_index][:, None]
+    )
     if at is None:
         return
-    there = _where(exploration, at)
+    there = _where(search_result, at)
     if there["total_usd"] - best.cost.total_usd > usual()["prepared_worth_usd"]:
         yield Reason("host_prepare_apart", {**there, "factor": there["total_usd"] / best.cost.total_usd})
 
 
-def _tips(exploration: HostExploration, best: Option | None) -> Iterable[Reason]:
+def _tips(search_result: TableResult, best: Option | None) -> Iterable[Reason]:
     """The codes of the physics that suit the job, on the best server or, where none holds it, on the largest."""
-    for code in _preparation_codes(exploration, best) if exploration.wish.job == PREPARE else _classical_codes(exploration, best):
+    for code in _preparation_codes(search_result, best) if search_result.wish.job == PREPARE else _classical_codes(search_result, best):
         yield Reason(f"host_tip_{code.replace('-', '_')}", {})
 
 
-def _classical_codes(exploration: HostExploration, best: Option | None) -> tuple[str, ...]:
-    from rightfit.estimate.classical import advice_codes
+def _classical_codes(search_result: TableResult, best: Option | None) -> tuple[str, ...]:
+    from rightfit.estimation.classical import advice_codes
 
-    task = exploration.wish.task
+    task = search_result.wish.task
     if best is not None:
         needed = best.estimate["host_memory_bytes"].high80
         codes = advice_codes(task, ram_bytes=needed, memory_bytes=best.memory_bytes, time_s=best.estimate["work_s"].mid)
         return tuple(code for code in codes if not (code == "cudf" and _on_gpu(best)))
-    able = exploration.work.able
-    largest = float(exploration.servers.ram_bytes[able].max(initial=0.0))
-    needed = float(exploration.work.ram_needed_bytes[able].min(initial=np.inf)) if able.any() else 0.0
+    able = search_result.work.able
+    largest = float(search_result.servers.ram_bytes[able].max(initial=0.0))
+    needed = float(search_result.work.ram_needed_bytes[able].min(initial=np.inf)) if able.any() else 0.0
     return advice_codes(task, ram_bytes=needed, memory_bytes=largest)
 
 
-def _preparation_codes(exploration: HostExploration, best: Option | None) -> tuple[str, ...]:
-    from rightfit.estimate.preparation import advice_of
+def _preparation_codes(search_result: TableResult, best: Option | None) -> tuple[str, ...]:
+    from rightfit.estimation.preparation import advice_of
 
-    task = exploration.wish.preparation
+    task = search_result.wish.preparation
     assert task is not None
     if best is None:
         return advice_of(task, bottleneck="memory", in_ram=False, on_disk=True, hours=0.0)
@@ -231,59 +233,59 @@ def _preparation_codes(exploration: HostExploration, best: Option | None) -> tup
     codes = advice_of(task, bottleneck="disk" if slow else "cpu", in_ram=not spills, on_disk=True, hours=hours)
     if spills:  # it goes through the disk already
         return tuple(code for code in codes if code not in ("streaming-engine", "memory-optimised"))
-    if is_divisible(exploration.wish):
+    if is_divisible(search_result.wish):
         return tuple("use-more-cores" if code == "spark" else code for code in codes)
     return (*codes, "streaming-engine") if task.held_bytes and best.facts["ram_needed_bytes"] > MUCH_RAM_BYTES else codes
 
 
-def host_assumptions(exploration: HostExploration) -> tuple[Assumption, ...]:
+def host_assumptions(search_result: TableResult) -> tuple[Assumption, ...]:
     """Defaults taken while reading the workload, and those of the market."""
-    return (*exploration.wish.assumptions, *assumed_purchases(exploration.workload))
+    return (*search_result.wish.assumptions, *assumed_purchases(search_result.workload))
 
 
-def host_counts(exploration: HostExploration) -> Counts:
+def host_counts(search_result: TableResult) -> Counts:
     """How much was looked at."""
-    rows = len(exploration.market.offers) * exploration.bits.shape[1]
-    able = exploration.work.able
+    rows = len(search_result.market.offers) * search_result.bits.shape[1]
+    able = search_result.work.able
     return Counts(
-        candidates=int(exploration.work.fits.size),
-        timed=int(exploration.work.fits.sum()),
-        offers=len(exploration.market.offers),
+        candidates=int(search_result.work.fits.size),
+        timed=int(search_result.work.fits.sum()),
+        offers=len(search_result.market.offers),
         servers=int(able.sum()),
         covered=rows,
     )
 
 
-def host_money(exploration: HostExploration, option: Option, row: Row, catalog: Catalog) -> tuple[Section, ...]:
+def host_money(search_result: TableResult, option: Option, row: Row, catalog: Catalog) -> tuple[Section, ...]:
     """How to buy the servers of the job, and its bill."""
-    one = every_offer(exploration, option, row, catalog) if len(exploration.columns) > 1 else None
+    one = every_offer(search_result, option, row, catalog) if len(search_result.columns) > 1 else None
     return money_parts(
         catalog,
-        exploration.market,
-        exploration.bill,
+        search_result.market,
+        search_result.bill,
         option,
         (row.offer, row.node),
-        volume=exploration.volume,
-        office_h=exploration.wish.workload.office_hours,
+        volume=search_result.volume,
+        office_h=search_result.wish.workload.office_hours,
         alone=(one.market, one.bill) if one else None,
     )
 
 
-def every_offer(exploration: HostExploration, option: Option, row: Row, catalog: Catalog) -> HostExploration:
+def every_offer(search_result: TableResult, option: Option, row: Row, catalog: Catalog) -> TableResult:
     """The search on every offer of an option's server: where many numbers of servers were looked at, it took the cheapest places only."""
     market = whole_market(catalog)
-    rows = np.flatnonzero(market.offers.server_index == exploration.market.offers.server_index[row.offer])
-    return explore(exploration.wish, market.take(rows), exploration.wanted, node_counts=(option.nodes,))
+    rows = np.flatnonzero(market.offers.server_index == search_result.market.offers.server_index[row.offer])
+    return explore(search_result.wish, market.take(rows), search_result.filters, node_counts=(option.nodes,))
 
 
-def confirm(exploration: HostExploration, top: int) -> tuple[HostExploration, Ranking]:
+def confirm(search_result: TableResult, top: int) -> tuple[TableResult, Ranking]:
     """The search as it is. Sizes of servers are options of their own here: for processors the size is the choice."""
-    return exploration, rank(exploration, top=top, folding=folding_groups)
+    return search_result, rank(search_result, top=top, folding=folding_groups)
 
 
-def given_servers(workload: Workload, market: Market, nodes: int, catalog: Catalog) -> Given[HostExploration]:
+def given_servers(workload: Workload, market: Market, nodes: int, catalog: Catalog) -> Given[TableResult]:
     """The job on so many servers of one type; where it does not fit, as if it did."""
-    wanted, wish = dataclasses.replace(read_wanted(workload, catalog), any_software=True), read_host_wish(workload)
+    wanted, wish = dataclasses.replace(read_filters(workload, catalog), any_software=True), read_host_wish(workload)
     found = explore(wish, market, wanted, node_counts=(nodes,), any_server=True)
     fits = bool(found.work.fits.any())
     if not fits:
@@ -293,16 +295,16 @@ def given_servers(workload: Workload, market: Market, nodes: int, catalog: Catal
     return Given(found, found, at if found.work.able.any() else None, fits, (at.offer, at.node), advice)
 
 
-def beside(exploration: HostExploration, options: tuple[Option, ...], _rows: Sequence[Row], _catalog: Catalog) -> Beside:
+def beside(search_result: TableResult, options: tuple[Option, ...], _rows: Sequence[Row], _catalog: Catalog) -> Beside:
     """Advice."""
-    return Beside(host_advice(exploration, options))
+    return Beside(host_advice(search_result, options))
 
 
 FAMILY = Family(
     name="tables",
     explore=explore_host,
     confirm=confirm,
-    options=lambda exploration, rows, _num_full: build_host_options(exploration, rows),
+    options=lambda search_result, rows, _num_full: build_host_options(search_result, rows),
     reasons=with_host_reasons,
     assumptions=host_assumptions,
     counts=host_counts,

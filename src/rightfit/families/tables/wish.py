@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError, UnavailableError, UnknownNameError
-from rightfit.estimate.classical import ClassicalTask, classical_task, gpu_support
+from rightfit.estimation.classical import ClassicalTask, classical_task, gpu_support
 from rightfit.facts import classical
 from rightfit.facts.classical import ClassicalModel
 from rightfit.facts.tables import words_in
@@ -27,7 +27,7 @@ from rightfit.search.classical_wish import (
 from rightfit.search.request_checks import Notes
 
 if TYPE_CHECKING:
-    from rightfit.estimate.preparation import PreparationTask
+    from rightfit.estimation.preparation import PreparationTask
     from rightfit.workload import Workload
 
 TRAIN, SCORE, PREPARE = "train", "score", "prepare"
@@ -38,7 +38,7 @@ _STORED = ("csv", "parquet", "jsonl")
 
 
 @dataclass(frozen=True, slots=True)
-class HostWish:
+class TableRequest:
     """A job of a server's processors or of libraries on GPUs. `job`: train, score (a table with a trained model) or prepare.
 
     `on_cpu`, `on_gpu`: the algorithm as it runs there, None where it does not; `preparation`: the operation. `data_bytes` as stored, `rows`
@@ -66,7 +66,7 @@ class HostWish:
         return found
 
 
-def read_host_wish(workload: Workload) -> HostWish:
+def read_host_wish(workload: Workload) -> TableRequest:
     """The job as numbers; raises one line for what cannot be planned."""
     notes = Notes()
     for field in workload.assumed:
@@ -82,7 +82,7 @@ def read_host_wish(workload: Workload) -> HostWish:
 # ---- classical machine learning
 
 
-def _read_classical(workload: Workload, notes: Notes) -> HostWish:
+def _read_classical(workload: Workload, notes: Notes) -> TableRequest:
     named = classical.classical_model(workload.model)
     assert named is not None
     refuse_task(workload, named)
@@ -104,7 +104,7 @@ def _read_classical(workload: Workload, notes: Notes) -> HostWish:
     if workload.gpu and on_gpu is None:
         raise ContradictionError(Message("families.no_gpu_library", model=named.name, library=library), field="gpu")
     doubts = float(sum(assumption.why.key.startswith("assumed_host") and assumption.field != "library" for assumption in notes.taken))
-    return HostWish(
+    return TableRequest(
         workload,
         named.name,
         SCORE if scores else TRAIN,
@@ -139,8 +139,8 @@ def _cuml_runs(task: ClassicalTask) -> bool:
 # ---- data preparation
 
 
-def _read_preparation(workload: Workload, notes: Notes) -> HostWish:
-    from rightfit.estimate.preparation import preparation_task
+def _read_preparation(workload: Workload, notes: Notes) -> TableRequest:
+    from rightfit.estimation.preparation import preparation_task
 
     operation = operation_of(workload, notes)
     data_bytes, stored = stored_bytes(workload, operation, notes)
@@ -153,14 +153,14 @@ def _read_preparation(workload: Workload, notes: Notes) -> HostWish:
         notes.take("library", task.library, "host_library")
     doubts = float(len(task.assumptions))
     rows = workload.data_samples or 0.0
-    return HostWish(
+    return TableRequest(
         workload, task.operation, PREPARE, None, None, task, data_bytes, rows, float(workload.data_columns or 0), doubts, tuple(notes.taken)
     )
 
 
 def refuse_idle_preparation(workload: Workload, task: PreparationTask, stored: str) -> None:
     """What was said of a table and says nothing to the operation. `stored`: the format that the amount of data implies."""
-    from rightfit.estimate.preparation import preparation_task
+    from rightfit.estimation.preparation import preparation_task
 
     if workload.columns and stored != "memory":
         raise ContradictionError(Message("families.columns_of_known_data", data=workload.data), field="columns")
@@ -200,7 +200,7 @@ def operation_of(workload: Workload, notes: Notes) -> str:
 
 def _known_operation(text: str) -> str:
     """Refuse an operation that nobody knows, with the nearest that are known."""
-    from rightfit.estimate.preparation import preparation_task
+    from rightfit.estimation.preparation import preparation_task
     from rightfit.facts.classical import operations
     from rightfit.workload.vocabulary import nearest_words
 
@@ -212,7 +212,7 @@ def _known_operation(text: str) -> str:
             "operation",
             text,
             nearest=nearest_words(text.casefold(), names),
-            allowed=Message("names.part_allowed_words", names=", ".join(sorted(names))),
+            allowed=Message("names.allowed_words", names=", ".join(sorted(names))),
             field="operation",
         ) from None
     return text

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.catalog.offers import ServerTable
-from rightfit.estimate.classical import gpu_memory, job_columns, ram_terms, time_terms, total
-from rightfit.estimate.classical_rates import ClassicalKinds, card_figures, coefficients, cpu_columns
-from rightfit.estimate.data_path import HostColumns as DiskColumns
-from rightfit.estimate.data_path import common_volume, object_rate, volume_steps
-from rightfit.estimate.figures import PROBABILITIES, classical_interval_group, group_interval
+from rightfit.estimation.classical import gpu_memory, job_columns, ram_terms, time_terms, total
+from rightfit.estimation.classical_rates import ClassicalKinds, card_figures, coefficients, cpu_columns
+from rightfit.estimation.data_path import HostColumns as DiskColumns
+from rightfit.estimation.data_path import common_volume, object_rate, volume_steps
+from rightfit.estimation.figures import PROBABILITIES, classical_interval_group, group_interval
 from rightfit.facts.machines import host_processor, processor_words
-from rightfit.families.tables.wish import PREPARE, SCORE, HostWish
+from rightfit.families.tables.wish import PREPARE, SCORE, TableRequest
 from rightfit.physics import loading
 from rightfit.physics.classical import CpuColumns, GpuColumns
 from rightfit.physics.columns import Array
@@ -28,7 +28,7 @@ from rightfit.search.classical_wish import usual
 from rightfit.search.offers import hosts_of, known_host_bytes
 
 if TYPE_CHECKING:
-    from rightfit.estimate.classical import ClassicalTask
+    from rightfit.estimation.classical import ClassicalTask
 
 
 # ---- Servers as classical machine learning and data preparation see them: processors, RAM, disks, network, and the GPUs that its libraries run
@@ -199,14 +199,14 @@ def probability_within(group: str, mid: float, limit: float, doubts: float) -> f
     return float(np.interp(z, [*quantiles[:2], 0.0, *quantiles[2:]], [*p[:2], 0.5, *p[2:]]))
 
 
-def time_group(wish: HostWish, *, on_gpu: bool) -> str:
+def time_group(wish: TableRequest, *, on_gpu: bool) -> str:
     """Group of intervals of the job's time."""
     if wish.job == PREPARE:
         return "prepare"
     return classical_interval_group("predict_time_s" if wish.job == SCORE else "train_time_s", gpu=on_gpu)
 
 
-def memory_group(wish: HostWish) -> str:
+def memory_group(wish: TableRequest) -> str:
     """Group of intervals of the job's RAM."""
     library = wish.preparation.library if wish.preparation else wish.task.library
     return classical_interval_group("peak_ram_gib", gpu=False, library=library)
@@ -215,7 +215,7 @@ def memory_group(wish: HostWish) -> str:
 # ---- classical machine learning
 
 
-def classical_work(wish: HostWish, servers: HostServers, *, any_server: bool) -> HostWork:
+def classical_work(wish: TableRequest, servers: HostServers, *, any_server: bool) -> HostWork:
     """One algorithm on every server: on its GPU where a library runs there, else on its processors."""
     count = len(servers)
     on_gpu = gpu_users(wish, servers)
@@ -274,7 +274,7 @@ def _fill(into: dict[str, Array], terms: Mapping[str, Array], rows: Mask) -> Non
         into[name] = np.where(rows, np.broadcast_to(value, rows.shape), into.get(name, np.zeros(rows.shape)))
 
 
-def gpu_users(wish: HostWish, servers: HostServers) -> Mask:
+def gpu_users(wish: TableRequest, servers: HostServers) -> Mask:
     """Servers whose GPU does the work."""
     if wish.on_gpu is None:
         return np.zeros(len(servers), dtype=np.bool_)
@@ -286,7 +286,7 @@ def least_capability(task: ClassicalTask) -> float:
     return RAPIDS_CAPABILITY if task.library in RAPIDS else BOOSTING_CAPABILITY
 
 
-def _missing(wish: HostWish, servers: HostServers, on_gpu: Mask, *, any_server: bool) -> tuple[str, ...]:
+def _missing(wish: TableRequest, servers: HostServers, on_gpu: Mask, *, any_server: bool) -> tuple[str, ...]:
     """What each server lacks to run the job; empty where nothing."""
     lacks = np.full(len(servers), "", dtype=object)
     if wish.job != PREPARE and wish.on_cpu is None:
@@ -302,13 +302,13 @@ def _missing(wish: HostWish, servers: HostServers, on_gpu: Mask, *, any_server: 
 # ---- data preparation
 
 
-def is_divisible(wish: HostWish) -> bool:
+def is_divisible(wish: TableRequest) -> bool:
     """Whether several servers can share the operation: files and documents pass one by one, or Spark spreads what must be held."""
     task = wish.preparation
     return task is not None and (task.held_bytes == 0 or task.library == "spark")
 
 
-def preparation_work(wish: HostWish, servers: HostServers, nodes: Array, *, any_server: bool) -> HostWork:
+def preparation_work(wish: TableRequest, servers: HostServers, nodes: Array, *, any_server: bool) -> HostWork:
     """One operation on every server and number of servers, each taking its share of the data."""
     parts = [_preparation_part(wish, servers, float(count)) for count in nodes]
     missing = _missing(wish, servers, np.zeros(len(servers), dtype=np.bool_), any_server=any_server)
@@ -336,7 +336,7 @@ def preparation_work(wish: HostWish, servers: HostServers, nodes: Array, *, any_
     )
 
 
-def _preparation_part(wish: HostWish, servers: HostServers, nodes: float) -> dict[str, Array]:
+def _preparation_part(wish: TableRequest, servers: HostServers, nodes: float) -> dict[str, Array]:
     """One server's share of an operation, (S,) each."""
     work, rates = shares(wish, nodes)
     rates = rates.replace(moved_core_rate=np.array([facts.coefficients("preparation")["moved_core_rate"]]))
@@ -384,9 +384,9 @@ def _preparation_part(wish: HostWish, servers: HostServers, nodes: float) -> dic
     }
 
 
-def shares(wish: HostWish, nodes: float) -> tuple[PreparationWork, PreparationRates]:
+def shares(wish: TableRequest, nodes: float) -> tuple[PreparationWork, PreparationRates]:
     """Work of one of so many servers, and what the library makes of a core."""
-    from rightfit.estimate.preparation import rates_of, work_of
+    from rightfit.estimation.preparation import rates_of, work_of
 
     task = wish.preparation
     assert task is not None

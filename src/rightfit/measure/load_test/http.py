@@ -102,7 +102,7 @@ class Client:
             yield Reply(status, _body(reader, headers, done))
             is_whole = bool(done) and headers.get("connection", "").lower() != "close"
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
-            raise HttpError(Message("measure.part_broke_off_no_http")) from error
+            raise HttpError(Message("measure.broke_off_no_http")) from error
         finally:
             if is_whole:
                 self._idle.append((reader, writer))
@@ -144,7 +144,7 @@ async def _first_line(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 def _status(line: bytes) -> int:
     words = line.split()
     if len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
-        raise HttpError(Message("measure.part_no_http" if line else "measure.part_closed"))
+        raise HttpError(Message("measure.no_http" if line else "measure.closed"))
     return int(words[1])
 
 
@@ -169,7 +169,7 @@ async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str], done: 
         while left > 0:
             piece = await reader.read(min(left, _PIECE))
             if not piece:
-                raise HttpError(Message("measure.part_broke_off"))
+                raise HttpError(Message("measure.broke_off"))
             left -= len(piece)
             yield piece
         done.append(True)
@@ -259,9 +259,9 @@ async def ask(client: Client, question: Question, *, due: float | None = None, t
                     return dataclasses.replace(start, error=_told(reply.status, await reply.text()), status=reply.status)
                 return await _read(start, reply.body)
     except TimeoutError:
-        return dataclasses.replace(start, error=Message("measure.part_no_whole_answer", seconds=timeout_s))
+        return dataclasses.replace(start, error=Message("measure.no_whole_answer", seconds=timeout_s))
     except asyncio.CancelledError:
-        return dataclasses.replace(start, error=Message("measure.part_not_finished"))
+        return dataclasses.replace(start, error=Message("measure.not_finished"))
     except (OSError, HttpError) as error:
         return dataclasses.replace(start, error=cause(error) if str(error) else type(error).__name__)
 
@@ -286,7 +286,7 @@ async def _read(start: Answer, body: Any) -> Answer:
     if not math.isfinite(first) and _count(usage, "completion_tokens"):
         first = silent  # tokens without text (part of a character, an end that is ignored): what follows the role is the first of them
     if not failure and not math.isfinite(first):
-        failure = Message("measure.part_no_text")
+        failure = Message("measure.no_text")
     found = dataclasses.replace(start, first=first, last=last, error=failure, status=200)
     return dataclasses.replace(found, tokens_in=_count(usage, "prompt_tokens"), tokens_out=_count(usage, "completion_tokens"))
 

@@ -71,7 +71,7 @@ async def _model(client: Client, wanted: str) -> tuple[str, str, Message | None]
             field="url",
         )
     names = list(served)
-    shown = Message("measure.part_served", names=", ".join(names[:5])) if names else Message("measure.part_served_none")
+    shown = Message("measure.served", names=", ".join(names[:5])) if names else Message("measure.served_none")
     if not wanted and len(names) != 1:
         raise InputError(Message("measure.serves_several_models", address=place, count=len(names), line=shown), field="model")
     name = wanted or names[0]

@@ -202,7 +202,7 @@ class _Search:
     def _counts(self, level: Level) -> bool:
         """Keep the level, unless the client was its limit. Raises where the first one already says that nothing can be measured."""
         if level.error_share > self.rule["useless"]:
-            failed = next((one.error for one in level.inside if one.error), Message("measure.part_none_sent"))
+            failed = next((one.error for one in level.inside if one.error), Message("measure.none_sent"))
             said = Message("measure.failed", failed=len(level.inside) - len(level.good), count=len(level.inside), load=_load(level))
             if not self.levels:
                 raise NetworkError(Message("measure.requests_failed", address=self.client.place, why=said, error=failed))
@@ -234,7 +234,7 @@ class _Search:
     def result(self, elapsed_s: float) -> Capacity:
         """What was found, with what does not agree."""
         if not self.levels:
-            took = Message("measure.part_took", seconds=self.warm_up_s, answer=self.latency_s)
+            took = Message("measure.took", seconds=self.warm_up_s, answer=self.latency_s)
             raise UnavailableError(Message("measure.no_level_in_time", seconds=self.test.limit_s, why=took))
         held = self._held()
         best = next((level for level in self.open if level.rate == held), None)

@@ -202,7 +202,7 @@ def _run(item: Item, samples: list[Sample], kind: str) -> list[Run]:
     names = {sample.name for sample in samples}
     if not figures:
         counters = sorted(name for name in names if unit_name(name) in known())
-        why = Message("measure.part_only_totals", metrics=", ".join(counters[:3])) if counters else Message("measure.part_no_exporter_name")
+        why = Message("measure.only_totals", metrics=", ".join(counters[:3])) if counters else Message("measure.no_exporter_name")
         raise FileInputError(Message("measure.no_prometheus_names", file=item.shown, count=len(names), why=why))
     return [record_of(samples, kind, where=item.shown)]
 
@@ -279,7 +279,7 @@ def runs_of_server(address: str, definitions: Definitions) -> list[Run]:
         answer = _asked(address, "query_range", {**window, "query": query, "step": f"{step:.3f}"})
         samples += [Sample(name, sample.labels, sample.value, sample.at) for sample in samples_of_api(answer)]
     if not samples:
-        ours = Message("measure.part_other_names", count=len(names)) if names else ""
+        ours = Message("measure.other_names", count=len(names)) if names else ""
         raise FileInputError(Message("measure.no_figure_in_window", address=shown(address), line=ours))
     _refuse_several(samples, address)
     started = datetime.datetime.fromtimestamp(min(sample.at for sample in samples if sample.at is not None), tz=datetime.UTC)
@@ -319,9 +319,9 @@ def _refused(error: urllib.error.HTTPError, address: str, path: str) -> Exceptio
     if error.code in (400, 422) and said:
         return InputError(Message("measure.question_refused", message=str(said)[:200]), field="match")
     told = str(said)[:200].rstrip()
-    problem = Message("measure.part_prometheus_status", path=path, status=error.code)
+    problem = Message("measure.prometheus_status", path=path, status=error.code)
     if told:
-        problem = Message("measure.part_prometheus_answers", path=path, status=error.code, message=told)
+        problem = Message("measure.prometheus_answers", path=path, status=error.code, message=told)
     return NetworkError(Message("problems.cannot_read", name=shown(address), error=problem))
 
 

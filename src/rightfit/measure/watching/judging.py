@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rightfit.errors import FileInputError
-from rightfit.estimate.figures import SCORES, Figure
+from rightfit.estimation.figures import SCORES, Figure
 from rightfit.facts.tables import constant_group
 from rightfit.measure.readers.item import figure, number
 from rightfit.measure.record import Measured, Run, Source, metrics
@@ -54,7 +54,7 @@ def expected_of(document: Mapping[str, Any], rank: int) -> Expected:
     options = [found for found in document.get("options") or [] if isinstance(found, Mapping)]
     chosen = next((found for found in options if found.get("rank") == rank), None)
     if chosen is None:
-        ranks = ", ".join(str(found.get("rank")) for found in options) or Message("measure.part_none")
+        ranks = ", ".join(str(found.get("rank")) for found in options) or Message("measure.none")
         raise FileInputError(at_place("--option", Message("measure.plan_lacks_option", number=rank, why=ranks)), field="option")
     said, cost = chosen.get("facts") or {}, chosen.get("cost") or {}
     figures = {name: figure for name, text in (chosen.get("estimate") or {}).items() if (figure := _figure(text)) is not None}

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.forward import Arithmetic, CaseColumns, Engine, Flow, ForwardCase, Scenario, case_columns
-from rightfit.estimate.forward_models import forward_work
-from rightfit.estimate.loading import LoadingCase, Place, Stored, Work, bytes_per_pixel
-from rightfit.estimate.pass_records import ForwardDevice, ForwardWish, ForwardWork
+from rightfit.estimation.forward import Arithmetic, CaseColumns, Engine, Flow, ForwardCase, Scenario, case_columns
+from rightfit.estimation.forward_models import forward_work
+from rightfit.estimation.loading import LoadingCase, Place, Stored, Work, bytes_per_pixel
+from rightfit.estimation.pass_records import ForwardDevice, ForwardWork, PassInput
 from rightfit.facts.machines import core_named, names_a_core
 from rightfit.facts.networks import listed_network, record_of
 from rightfit.facts.records import DiffusionModel, OtherModel, TracedModel, TransformerArchitecture, VisionModel
@@ -110,10 +110,10 @@ def _problem(row: Row, work: ForwardWork | None, device: ForwardDevice | None) -
     return ""
 
 
-_WORKS: dict[ForwardWish, ForwardWork | None] = {}
+_WORKS: dict[PassInput, ForwardWork | None] = {}
 
 
-def _work_of(wish: ForwardWish) -> ForwardWork | None:
+def _work_of(wish: PassInput) -> ForwardWork | None:
     if facts.own_reference(wish.model):  # a file may change, and is kept by its content
         return forward_work(wish)
     if wish not in _WORKS:
@@ -224,17 +224,17 @@ INPUT_COLUMNS = (
 )  # fmt: skip
 
 
-def wish_of(row: Row) -> ForwardWish:
+def wish_of(row: Row) -> PassInput:
     """The input of a row as its cells tell."""
     return _wish(row.get("model", ""), *(row.get(name, "") for name in INPUT_COLUMNS))
 
 
 @functools.lru_cache(maxsize=16384)
-def _wish(model: str, *cells: str) -> ForwardWish:
+def _wish(model: str, *cells: str) -> PassInput:
     cell = dict(zip(INPUT_COLUMNS, cells, strict=True))
     height, width, frames = image_of(cell["image_size"])
     numbers = {name: first_number(text) for name, text in cell.items()}
-    return ForwardWish(
+    return PassInput(
         model=model,
         params=numbers["params_b"] * 1e9,
         height=height,

@@ -11,7 +11,7 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.errors import RightfitError
-from rightfit.estimate.convert import model_columns
+from rightfit.estimation.convert import model_columns
 from rightfit.facts.devices import half_card
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.facts.tables import constants

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from rightfit import facts
 from rightfit.errors import RightfitError
-from rightfit.estimate.pass_records import ForwardDevice, card_device, processor_device, unrented_device
+from rightfit.estimation.pass_records import ForwardDevice, card_device, processor_device, unrented_device
 from rightfit.facts.machines import card_of_instance, processor_kind, unrented_card
 from rightfit.facts.tables import constants, says, shape
 from rightfit.units import parse_count

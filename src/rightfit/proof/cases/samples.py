@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.convert import default_links
-from rightfit.estimate.pass_records import ForwardDevice, ModelWork, TrainWish, usual_optimizer_bytes
-from rightfit.estimate.sample_figures import DURATION_METRIC, FIT_METRICS, SAMPLE_MEMORY_METRIC, VISION_METRICS, SamplesCases
-from rightfit.estimate.sample_training import KINDS, PRECISIONS, STACKS, STORED, TrainSetup, device_columns, work_columns
-from rightfit.estimate.sample_work import train_work
+from rightfit.estimation.convert import default_links
+from rightfit.estimation.pass_records import ForwardDevice, ModelWork, NetworkInput, usual_optimizer_bytes
+from rightfit.estimation.sample_figures import DURATION_METRIC, FIT_METRICS, SAMPLE_MEMORY_METRIC, VISION_METRICS, SamplesCases
+from rightfit.estimation.sample_training import KINDS, PRECISIONS, STACKS, STORED, TrainSetup, device_columns, work_columns
+from rightfit.estimation.sample_work import train_work
 from rightfit.facts import tables
 from rightfit.facts.tables import constant_group, constants, meaning, meanings, shape
 from rightfit.facts.trained_networks import data_set_samples, data_set_seconds
@@ -105,9 +105,9 @@ def _device(row: Mapping[str, str]) -> tuple[ForwardDevice, bool, tuple[str, ...
     return known, False, ()
 
 
-def _wish(row: Mapping[str, str], size: ImageSize) -> TrainWish:
+def _wish(row: Mapping[str, str], size: ImageSize) -> NetworkInput:
     library = found[0] if (found := shape(TABLE, "{detection_library}").search(word(row, "framework").lower())) else ""
-    return TrainWish(
+    return NetworkInput(
         model=word(row, "model"),
         task=word(row, "task"),
         height=size.height,

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.errors import AmbiguousNameError, RightfitError, UnknownNameError
-from rightfit.estimate.convert import default_links, device_columns, is_consumer, linked_devices, model_columns
-from rightfit.estimate.serving_steps import ServingCase, is_latent, serving_fields
+from rightfit.estimation.convert import default_links, device_columns, is_consumer, linked_devices, model_columns
+from rightfit.estimation.serving_steps import ServingCase, is_latent, serving_fields
 from rightfit.facts.engines import (
     EngineClass,
     cache_bytes,
@@ -169,7 +169,7 @@ def _reads_peers(accelerator: Accelerator, row: Mapping[str, str]) -> bool:
 
 def _architecture(name: str, params_b: float, taken: list[str]) -> TransformerArchitecture:
     if not name and not params_b:
-        raise UnknownNameError("model", "", allowed=Message("names.part_row_names_none"))
+        raise UnknownNameError("model", "", allowed=Message("names.row_names_none"))
     record, assumption = architecture(name or f"{params_b:g}B", params_b)
     if assumption:
         taken.append(assumption)
@@ -177,7 +177,7 @@ def _architecture(name: str, params_b: float, taken: list[str]) -> TransformerAr
         # Only the first release of this model slides its window; a bare name means a later one.
         record = architecture(_UNWINDOWED, 0.0)[0]
     if not isinstance(record, TransformerArchitecture):
-        raise UnknownNameError("language model", name, allowed=Message("names.part_other_kind"))
+        raise UnknownNameError("language model", name, allowed=Message("names.other_kind"))
     return record
 
 

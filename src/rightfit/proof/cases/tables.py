@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.errors import RightfitError
-from rightfit.estimate.classical import ClassicalTask, TableCase, classical_task, gpu_support, job_columns
-from rightfit.estimate.classical_rates import ClassicalKinds, GpuFigures, Host, card_figures, gpu_columns, host_columns
+from rightfit.estimation.classical import ClassicalTask, TableCase, classical_task, gpu_support, job_columns
+from rightfit.estimation.classical_rates import ClassicalKinds, GpuFigures, Host, card_figures, gpu_columns, host_columns
 from rightfit.facts.classical import algorithm_named
 from rightfit.facts.machines import host_processor, older_card, unrented_card
 from rightfit.facts.tables import constant_group, constants, shape

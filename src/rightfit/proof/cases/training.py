@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.errors import InputError
-from rightfit.estimate.convert import default_links, device_columns, linked_devices, model_columns
-from rightfit.estimate.training_setup import COUNTERS, RECOMPUTES, TrainingCase, setup_fields
+from rightfit.estimation.convert import default_links, device_columns, linked_devices, model_columns
+from rightfit.estimation.training_setup import COUNTERS, RECOMPUTES, TrainingCase, setup_fields
 from rightfit.facts import trainers
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.facts.tables import constants, says, shape
@@ -282,7 +282,7 @@ def stated_habit_pattern() -> str:
 
 def _numbers_or(words: Sequence[str]) -> Message:
     """What a setting can be that is a number, or one of some words."""
-    return Message("estimate.part_at_least_0_or", names=either(words)) if words else Message("estimate.part_at_least_0")
+    return Message("estimate.at_least_0_or", names=either(words)) if words else Message("estimate.at_least_0")
 
 
 def stated_habits(flags: str) -> dict[str, str]:

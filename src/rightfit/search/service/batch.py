@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rightfit.facts.engines import published_format
 from rightfit.physics.columns import Array
-from rightfit.search.constraints import Failures, Wanted, add_limits, filter_failures
+from rightfit.search.constraints import Failures, Filters, add_limits, filter_failures
 from rightfit.search.criteria import CRITERIA, Judged, add_fabric, add_most_nodes, add_quota
 from rightfit.search.family import Given
 from rightfit.search.market import Bill, Volume, bill
@@ -17,7 +17,7 @@ from rightfit.search.offers import Market
 from rightfit.search.rank import Row, first_row
 from rightfit.search.refusals import nearest_to_passing
 from rightfit.search.risk import Spread, Surety, surety_of_job
-from rightfit.search.service.found import Confirmed, Queued, ServingExploration, Sizing
+from rightfit.search.service.found import Confirmed, Queued, ServingResult, Sizing
 from rightfit.search.service.grid import ReplicaGrid, at_load, capacity
 from rightfit.search.service.refine import queued, refined, replica_columns
 from rightfit.search.service.sizing import (
@@ -35,20 +35,20 @@ from rightfit.search.service.sizing import (
 )
 from rightfit.search.service.space import ServingFleet, ServingSpace
 from rightfit.search.service.stacks import doubts_of, service_figure, weights_bytes
-from rightfit.search.service.wish import ServingWish, usual
+from rightfit.search.service.wish import ServingRequest, usual
 from rightfit.search.training.space import NODE_COUNTS
 
 
 def judged_batch(
-    wish: ServingWish,
-    filters: Wanted,
+    wish: ServingRequest,
+    filters: Filters,
     market: Market,
     fleet: ServingFleet,
     space: ServingSpace,
     grid: ReplicaGrid,
     *,
     node_counts: tuple[int, ...] = NODE_COUNTS,
-) -> ServingExploration:
+) -> ServingResult:
     """Every offer with every number of servers: how long the corpus takes and what it costs."""
     counts = np.array(node_counts, dtype=np.float64)
     able = capacity(grid, wish.limits)
@@ -62,12 +62,10 @@ def judged_batch(
     failures = judge_batch(
         market, fleet, space, wish, filters, sizing, sure, class_facts(fleet, space, able, wish, column, num_columns=1), counts=counts
     )
-    return ServingExploration(
-        wish, filters, market, fleet, space, grid, able, ("16-bit",), column, sizing, prices, failures, failures.bits()
-    )
+    return ServingResult(wish, filters, market, fleet, space, grid, able, ("16-bit",), column, sizing, prices, failures, failures.bits())
 
 
-def batch_sizing(wish: ServingWish, fleet: ServingFleet, space: ServingSpace, rate_per_s: Array, *, counts: Array) -> Sizing:
+def batch_sizing(wish: ServingRequest, fleet: ServingFleet, space: ServingSpace, rate_per_s: Array, *, counts: Array) -> Sizing:
     """The candidate of each (machine class, servers) with the highest throughput, its replicas, and the seconds that the corpus takes."""
     per_group = np.maximum(fleet.gpus_per_node[space.machine] // np.maximum(space.tensor, 1), 1).astype(np.float64)
     replicas = np.floor(counts[None, :] / space.nodes[:, None]) * per_group[:, None]
@@ -85,7 +83,7 @@ def batch_sizing(wish: ServingWish, fleet: ServingFleet, space: ServingSpace, ra
     return Sizing(row, used, np.where(known, counts[None, :], np.inf), run_s)
 
 
-def batch_bill(wish: ServingWish, market: Market, fleet: ServingFleet, sizing: Sizing, *, counts: Array) -> Bill:
+def batch_bill(wish: ServingRequest, market: Market, fleet: ServingFleet, sizing: Sizing, *, counts: Array) -> Bill:
     """Time and money with start-up, restarts of spot servers and billing steps, as for training runs."""
     offers, servers = market.offers, market.offers.servers
     machine = fleet.machine_index[offers.server_index]
@@ -103,13 +101,13 @@ def batch_bill(wish: ServingWish, market: Market, fleet: ServingFleet, sizing: S
     )
 
 
-def rate_spread(wish: ServingWish) -> Spread:
+def rate_spread(wish: ServingRequest) -> Spread:
     """How much longer a corpus may take: as sure as the rate of requests is."""
     rate = service_figure("req_per_s", 1.0, doubts=doubts_of(wish), modality="" if wish.generates else wish.modality)
     return Spread(np.full((1, 1), rate.mid / rate.low80), np.full((1, 1), rate.mid / rate.low95))
 
 
-def batch_volume(wish: ServingWish) -> Volume:
+def batch_volume(wish: ServingRequest) -> Volume:
     """Bytes that a batch job fetches and saves: the model with its image, and how far it has come."""
     return Volume(weights_bytes(wish) + usual()["image_gb"] * 1e9, 0.0, usual()["batch_progress_bytes"], 0.0)
 
@@ -118,8 +116,8 @@ def judge_batch(
     market: Market,
     fleet: ServingFleet,
     space: ServingSpace,
-    wish: ServingWish,
-    filters: Wanted,
+    wish: ServingRequest,
+    filters: Filters,
     sizing: Sizing,
     sure: Surety,
     by_class: dict[str, Array],
@@ -151,8 +149,8 @@ def judge_batch(
 
 
 def judged(
-    wish: ServingWish, filters: Wanted, market: Market, fleet: ServingFleet, space: ServingSpace, grid: ReplicaGrid
-) -> ServingExploration:
+    wish: ServingRequest, filters: Filters, market: Market, fleet: ServingFleet, space: ServingSpace, grid: ReplicaGrid
+) -> ServingResult:
     """Size every class for the load, price and judge every offer."""
     if wish.is_batch:
         return judged_batch(wish, filters, market, fleet, space, grid)
@@ -163,7 +161,7 @@ def judged(
     sizing = size(wish, fleet, space, grid, able, column, num_columns=len(formats))
     prices = monthly_bill(wish, market, fleet, space, sizing)
     failures = judge_serving(market, fleet, space, filters, wish, able, sizing, prices, column)
-    return ServingExploration(wish, filters, market, fleet, space, grid, able, formats, column, sizing, prices, failures, failures.bits())
+    return ServingResult(wish, filters, market, fleet, space, grid, able, formats, column, sizing, prices, failures, failures.bits())
 
 
 # ---- One given server type under a service or a batch job: what so many of them do.
@@ -172,72 +170,83 @@ def judged(
 MOST_TRIED = 4
 
 
-def given_servers(exploration: ServingExploration, nodes: int) -> Given[ServingExploration]:
+def given_servers(search_result: ServingResult, nodes: int) -> Given[ServingResult]:
     """The service or the batch job on `nodes` servers of the one type of the market, with the stack that serves it best there; where they
     are too few,
     as many as would do. A filter or a budget that the server fails does not take the answer away: the server was given."""
-    exploration = on_servers(exploration, nodes)
-    at = cheapest(exploration)
-    fits = at is not None and exploration.nodes((at.offer, at.node)) <= nodes
-    failing = (at.offer, at.node) if at is not None else nearest_to_passing(exploration, np.arange(len(exploration.market.offers)))
-    return Given(exploration, exploration, at, fits, failing)
+    search_result = on_servers(search_result, nodes)
+    at = cheapest(search_result)
+    fits = at is not None and search_result.nodes((at.offer, at.node)) <= nodes
+    failing = (at.offer, at.node) if at is not None else nearest_to_passing(search_result, np.arange(len(search_result.market.offers)))
+    return Given(search_result, search_result, at, fits, failing)
 
 
-def cheapest(exploration: ServingExploration) -> Row | None:
+def cheapest(search_result: ServingResult) -> Row | None:
     """The cheapest offer within the user's filters, else of all that are enough, else of all that would be with more servers."""
-    known = np.isfinite(exploration.bill.total_s)
+    known = np.isfinite(search_result.bill.total_s)
     over = np.left_shift(1, CRITERIA.index("max_nodes"))
-    for mask in ((exploration.bits == 0) & known, (exploration.bits & over == 0) & known, (exploration.bits & ~over == 0) & known, known):
-        if (row := first_row(exploration, mask)) is not None:
+    for mask in (
+        (search_result.bits == 0) & known,
+        (search_result.bits & over == 0) & known,
+        (search_result.bits & ~over == 0) & known,
+        known,
+    ):
+        if (row := first_row(search_result, mask)) is not None:
             return row
     return None
 
 
-def on_servers(exploration: ServingExploration, nodes: int) -> ServingExploration:
+def on_servers(search_result: ServingResult, nodes: int) -> ServingResult:
     """The search with exactly so many servers; where those are too few, with as many as are needed, which then breaks the limit of
     servers."""
-    wanted = dataclasses.replace(exploration.wanted, any_software=True, max_nodes=nodes)
-    if exploration.wish.is_batch:
+    wanted = dataclasses.replace(search_result.filters, any_software=True, max_nodes=nodes)
+    if search_result.wish.is_batch:
         judged = judged_batch(
-            exploration.wish, wanted, exploration.market, exploration.fleet, exploration.space, exploration.grid, node_counts=(nodes,)
+            search_result.wish,
+            wanted,
+            search_result.market,
+            search_result.fleet,
+            search_result.space,
+            search_result.grid,
+            node_counts=(nodes,),
         )
-        return dataclasses.replace(judged, passes=exploration.passes, times=exploration.times)
-    exploration, _ = refined(exploration, top=1)
-    exploration = _with_fixed(exploration, nodes)
-    return rejudged(exploration, exploration.sizing, filters=wanted)
+        return dataclasses.replace(judged, passes=search_result.passes, times=search_result.times)
+    search_result, _ = refined(search_result, top=1)
+    search_result = _with_fixed(search_result, nodes)
+    return rejudged(search_result, search_result.sizing, filters=wanted)
 
 
-def _with_fixed(exploration: ServingExploration, nodes: int) -> ServingExploration:
+def _with_fixed(search_result: ServingResult, nodes: int) -> ServingResult:
     """Each (class, format) sized for `nodes` servers where a candidate carries the load on them: the one with the least latency."""
-    row, replicas, servers, latency = (getattr(exploration.sizing, name).copy() for name in ("row", "replicas", "servers", "latency_s"))
-    confirmed: dict[int, Queued] = dict(exploration.confirmed.kept)
+    row, replicas, servers, latency = (getattr(search_result.sizing, name).copy() for name in ("row", "replicas", "servers", "latency_s"))
+    confirmed: dict[int, Queued] = dict(search_result.confirmed.kept)
     for machine, column in np.argwhere(row >= 0).tolist():
-        best = _best_on(exploration, np.flatnonzero((exploration.space.machine == machine) & (exploration.column == column)), nodes)
+        best = _best_on(search_result, np.flatnonzero((search_result.space.machine == machine) & (search_result.column == column)), nodes)
         if best is None:
             continue
         at, count, seconds, known = best
         row[machine, column], replicas[machine, column], servers[machine, column], latency[machine, column] = at, count, nodes, seconds
         if known is not None:
             confirmed[at] = known
-    sizing = dataclasses.replace(exploration.sizing, row=row, replicas=replicas, servers=servers, latency_s=latency)
-    return dataclasses.replace(exploration, sizing=sizing, confirmed=Confirmed(confirmed, exploration.confirmed.dropped))
+    sizing = dataclasses.replace(search_result.sizing, row=row, replicas=replicas, servers=servers, latency_s=latency)
+    return dataclasses.replace(search_result, sizing=sizing, confirmed=Confirmed(confirmed, search_result.confirmed.dropped))
 
 
-def _best_on(exploration: ServingExploration, rows: NDArray[np.intp], nodes: int) -> tuple[int, float, float, Queued | None] | None:
+def _best_on(search_result: ServingResult, rows: NDArray[np.intp], nodes: int) -> tuple[int, float, float, Queued | None] | None:
     """The candidate with the least latency on so many servers: its row, replicas, latency, and the queue model's figures where it speaks of
     it."""
-    space, wish = exploration.space, exploration.wish
-    per_group = np.maximum(exploration.fleet.gpus_per_node[space.machine[rows]] // np.maximum(space.tensor[rows], 1), 1)
+    space, wish = search_result.space, search_result.wish
+    per_group = np.maximum(search_result.fleet.gpus_per_node[space.machine[rows]] // np.maximum(space.tensor[rows], 1), 1)
     replicas = (nodes // space.nodes[rows] * per_group).astype(np.float64)
-    taken = exploration.fleet.taken
+    taken = search_result.fleet.taken
     if taken.shape[0]:
         replicas = np.maximum(replicas - np.ceil(taken[space.machine[rows]] / np.maximum(space.tensor[rows], 1)), 0.0)
-    needed = replicas_needed(wish, exploration.capacity)[rows]
+    needed = replicas_needed(wish, search_result.capacity)[rows]
     usable = np.flatnonzero((replicas > 0) & (needed <= replicas))
     if not usable.shape[0]:
         return None
     rows, replicas = rows[usable], replicas[usable]
-    part = exploration.grid.take(rows)
+    part = search_result.grid.take(rows)
     latency: Array = at_load(part, part.latency_s, **share_of_load(wish, replicas))
     order = np.argsort(latency, kind="stable")
     if not (wish.generates and wish.rate_per_s and wish.load is not None):

@@ -20,11 +20,11 @@ from rightfit.facts.api_prices import ApiPrice, api_prices
 from rightfit.physics import scaling
 from rightfit.records import dataclass
 from rightfit.search.answer import Option, Reason, Section
-from rightfit.search.service.found import ServingExploration, sharing_section
+from rightfit.search.service.found import ServingResult, sharing_section
 from rightfit.search.service.options import ServingCost, ServingLayout
 from rightfit.search.service.scaling import capacity_at_limits, cold_start_of, fleet_section, server_start_s
 from rightfit.search.service.stacks import format_rows, kept_of
-from rightfit.search.service.wish import ServingWish, usual
+from rightfit.search.service.wish import ServingRequest, usual
 from rightfit.search.sources import num_parameters
 from rightfit.units import SECONDS_PER_MONTH
 
@@ -32,9 +32,9 @@ Index = NDArray[np.intp]
 
 
 def economics(
-    exploration: ServingExploration,
+    search_result: ServingResult,
     options: tuple[Option, ...],
-    freed: ServingExploration | None = None,
+    freed: ServingResult | None = None,
     more: Sequence[Section | None] = (),
 ) -> tuple[Section, ...]:
     """All sections that say something about the first option. `freed`: the search with any weight format, where the user left that open;
@@ -42,12 +42,12 @@ def economics(
     sections of a service that only its family knows."""
     if not options:
         return ()
-    made = [extras_section(exploration, options[0]), api_section(exploration, options[0])]
-    if not exploration.wish.is_batch:
-        made.append(sharing_section(exploration, options[0], server=server_of(exploration, options[0])))
-        made += [serverless_section(exploration, options[0]), spot_section(exploration, options[0]), *more]
-        if exploration.wish.workload.fleet == "mixed":
-            made.append(fleet_section(exploration, options[0]))
+    made = [extras_section(search_result, options[0]), api_section(search_result, options[0])]
+    if not search_result.wish.is_batch:
+        made.append(sharing_section(search_result, options[0], server=server_of(search_result, options[0])))
+        made += [serverless_section(search_result, options[0]), spot_section(search_result, options[0]), *more]
+        if search_result.wish.workload.fleet == "mixed":
+            made.append(fleet_section(search_result, options[0]))
     made.append(formats_section(freed) if freed is not None else None)
     return tuple(section for section in made if section is not None)
 
@@ -61,14 +61,14 @@ class Unit:
     count: int
 
 
-def unit_of(exploration: ServingExploration, option: Option) -> Unit:
+def unit_of(search_result: ServingResult, option: Option) -> Unit:
     """The unit of an option, kept as full as its limits allow; its share of disks and traffic is in the price."""
     layout = option.layout
     assert isinstance(layout, ServingLayout)
     count = count_of(option)
     each = layout.replicas_per_node if span_of(option) == 1 else 1
     usd_per_h = option.cost.total_usd / usual()["hours_per_month"] / count
-    full_per_s = capacity_at_limits(exploration, _candidate_of(exploration, option), replicas=float(layout.data))
+    full_per_s = capacity_at_limits(search_result, _candidate_of(search_result, option), replicas=float(layout.data))
     return Unit(usd_per_h, full_per_s * max(each, 1), count)
 
 
@@ -82,9 +82,9 @@ def count_of(option: Option) -> int:
     return max(option.nodes // span_of(option), 1)
 
 
-def server_of(exploration: ServingExploration, option: Option) -> int:
+def server_of(search_result: ServingResult, option: Option) -> int:
     """Row of an option's server type in the market's table."""
-    servers = exploration.market.offers.servers
+    servers = search_result.market.offers.servers
     names = zip(servers.provider, servers.instance_type, strict=True)
     return next(row for row, name in enumerate(names) if name == (option.provider, option.instance_type))
 
@@ -92,37 +92,37 @@ def server_of(exploration: ServingExploration, option: Option) -> int:
 # --- token APIs
 
 
-def api_section(exploration: ServingExploration, option: Option) -> Section | None:
+def api_section(search_result: ServingResult, option: Option) -> Section | None:
     """Own servers against an API: this load's price there, and the volume above which own servers are cheaper."""
-    wish = exploration.wish
+    wish = search_result.wish
     if not wish.generates:
         return None
-    offers = given_price(exploration) or (() if is_bound(exploration) else api_prices(_checkpoint(wish)))
+    offers = given_price(search_result) or (() if is_bound(search_result) else api_prices(_checkpoint(wish)))
     if not offers:
         return Section("api", {"prices": [], "price": None})
     price = min(offers, key=lambda one: one.usd_of(wish.input_tokens, wish.output_tokens))
     content: dict[str, Any] = {"price": asdict(price), "prices": [asdict(one) for one in offers]}
-    figures = batch_against_api(exploration, option, price) if wish.is_batch else service_against_api(exploration, option, price)
+    figures = batch_against_api(search_result, option, price) if wish.is_batch else service_against_api(search_result, option, price)
     names = ("model", "provider", "as_of", "match", "input_usd_per_million", "output_usd_per_million")
     words = {name.replace("_usd_per_million", "_usd"): getattr(price, name) for name in names}
     words = {name: value for name, value in words.items() if name != "model"} | {"api_model": price.model}
     return Section("api", {**content, **figures}, (Reason(_api_verdict(figures), {**words, **figures}),))
 
 
-def _checkpoint(wish: ServingWish) -> str:
+def _checkpoint(wish: ServingRequest) -> str:
     """The checkpoint by its name: an API that sells the model whose shape it borrows sells another."""
     asked = wish.workload.model
     return facts.hub_repository(asked, facts.resolve_offline(asked)) or wish.model.name
 
 
-def is_bound(exploration: ServingExploration) -> bool:
+def is_bound(search_result: ServingResult) -> bool:
     """Whether the wish keeps data or servers in an area. No price list says where an API computes, so that none is held against it."""
-    return bool(exploration.wish.workload.residency or exploration.wish.workload.country)
+    return bool(search_result.wish.workload.residency or search_result.wish.workload.country)
 
 
-def given_price(exploration: ServingExploration) -> tuple[ApiPrice, ...]:
+def given_price(search_result: ServingResult) -> tuple[ApiPrice, ...]:
     """The price that the user gave, if any."""
-    workload = exploration.wish.workload
+    workload = search_result.wish.workload
     if workload.api_output_usd_per_million is None:
         return ()
     output = workload.api_output_usd_per_million
@@ -130,9 +130,9 @@ def given_price(exploration: ServingExploration) -> tuple[ApiPrice, ...]:
     return (ApiPrice(workload.model, "", output if given is None else given, output, "", "--api-price", "user"),)
 
 
-def service_against_api(exploration: ServingExploration, option: Option, price: ApiPrice) -> dict[str, float]:
+def service_against_api(search_result: ServingResult, option: Option, price: ApiPrice) -> dict[str, float]:
     """Figures of a service: a month at the API and on own servers, and the break-even of physics.scaling.api_break_even."""
-    wish, unit = exploration.wish, unit_of(exploration, option)
+    wish, unit = search_result.wish, unit_of(search_result, option)
     tokens = float(wish.input_tokens + wish.output_tokens)
     even = scaling.api_break_even(
         replica_usd_per_h=np.array([unit.usd_per_h]),
@@ -153,9 +153,9 @@ def service_against_api(exploration: ServingExploration, option: Option, price: 
     }
 
 
-def batch_against_api(exploration: ServingExploration, option: Option, price: ApiPrice) -> dict[str, float]:
+def batch_against_api(search_result: ServingResult, option: Option, price: ApiPrice) -> dict[str, float]:
     """Figures of a batch job: all its tokens at the API and on own servers."""
-    wish = exploration.wish
+    wish = search_result.wish
     return {
         "api_usd": price.usd_of(wish.input_tokens, wish.output_tokens) * wish.requests,
         "own_usd": option.cost.total_usd,
@@ -174,13 +174,13 @@ def _api_verdict(figures: dict[str, float]) -> str:
 # --- serverless
 
 
-def serverless_section(exploration: ServingExploration, option: Option) -> Section | None:
+def serverless_section(search_result: ServingResult, option: Option) -> Section | None:
     """Serverless accelerators that bill by the second and sleep between requests: a month, the break-even rate, and what a cold start
     costs."""
-    if is_bound(exploration):
+    if is_bound(search_result):
         return None
     rate = float(option.facts["rate_per_s"])
-    offers = [_serverless_offer(exploration, row, rate=rate, own_usd=option.cost.total_usd) for row in facts.table("serverless")]
+    offers = [_serverless_offer(search_result, row, rate=rate, own_usd=option.cost.total_usd) for row in facts.table("serverless")]
     priced = [one for one in offers if one["monthly_usd"] is not None]
     if not priced:
         return None
@@ -192,14 +192,14 @@ def serverless_section(exploration: ServingExploration, option: Option) -> Secti
     return Section("serverless", {"offers": offers}, (Reason(f"serve_serverless_{verdict}", words),))
 
 
-def _serverless_offer(exploration: ServingExploration, row: dict[str, str], *, rate: float, own_usd: float) -> dict[str, Any]:
+def _serverless_offer(search_result: ServingResult, row: dict[str, str], *, rate: float, own_usd: float) -> dict[str, Any]:
     """One product of the table for this model and rate; figures are None where its price or its speed with this model is not known."""
     out: dict[str, Any] = {name: row[name] for name in ("provider", "product", "region", "accelerator", "as_of", "source", "note")}
     out |= dict.fromkeys(("usd_per_h", "monthly_usd", "break_even_rate_per_s", "cold_start_s", "cold_share"))
-    at = fastest_on(exploration, row["accelerator"]) if row["accelerator_usd_per_s"] else -1
+    at = fastest_on(search_result, row["accelerator"]) if row["accelerator_usd_per_s"] else -1
     if at < 0:
         return out
-    able = exploration.capacity
+    able = search_result.capacity
     vcpus, memory_gib = float(row["least_vcpus"] or 0.0), float(row["least_memory_gib"] or 0.0)
     price = float(row["accelerator_usd_per_s"]) + vcpus * float(row["vcpu_usd_per_s"]) + memory_gib * float(row["memory_usd_per_gib_s"])
     busy, most = float(able.alone_latency_s[at]), float(able.rate_per_s[at])
@@ -210,7 +210,7 @@ def _serverless_offer(exploration: ServingExploration, row: dict[str, str], *, r
         "request_usd": np.array([float(row["request_usd"] or 0.0)]),
         "concurrency": np.array([max(most * busy, 1.0) if idles else 1.0]),
     }
-    cold = cold_start_s(exploration, at, start_s=float(row["start_s"]) if row["start_s"] else server_start_s())
+    cold = cold_start_s(search_result, at, start_s=float(row["start_s"]) if row["start_s"] else server_start_s())
     idle = {"idle_before_sleep_s": np.array([float(row["idle_before_sleep_s"] or 0.0)]), "cold_start_s": np.array([cold if idles else 0.0])}
     month = scaling.serverless_usd_per_month(np.array([rate]), **known, **idle)
     own_per_h = np.array([own_usd / usual()["hours_per_month"]])
@@ -232,33 +232,33 @@ def _serverless_offer(exploration: ServingExploration, row: dict[str, str], *, r
     return out | figures
 
 
-def fastest_on(exploration: ServingExploration, accelerator: str) -> int:
+def fastest_on(search_result: ServingResult, accelerator: str) -> int:
     """The candidate that carries most on one card of a kind within the limits, -1 where none does; weights as published come first."""
-    space, able = exploration.space, exploration.capacity
-    cards = np.array([card.name == accelerator for card in exploration.fleet.accelerators], dtype=bool)
+    space, able = search_result.space, search_result.capacity
+    cards = np.array([card.name == accelerator for card in search_result.fleet.accelerators], dtype=bool)
     if not len(space) or not cards.any():
         return -1
     usable = cards[space.machine] & (space.tensor == 1) & (space.nodes == 1) & space.fits & (able.rate_per_s > 0)
     rows = np.flatnonzero(usable)
-    return int(rows[np.lexsort((-able.rate_per_s[rows], exploration.column[rows]))[0]]) if rows.shape[0] else -1
+    return int(rows[np.lexsort((-able.rate_per_s[rows], search_result.column[rows]))[0]]) if rows.shape[0] else -1
 
 
-def cold_start_s(exploration: ServingExploration, index: int, *, start_s: float) -> float:
+def cold_start_s(search_result: ServingResult, index: int, *, start_s: float) -> float:
     """Seconds until a sleeping replica answers: the instance, then image, weights and warm-up as for any new replica."""
-    cold = cold_start_of(num_parameters(exploration.wish.model) * weight_bits(exploration, index) / 8.0)
+    cold = cold_start_of(num_parameters(search_result.wish.model) * weight_bits(search_result, index) / 8.0)
     return float(start_s + cold.image_s[0] + cold.weights_s[0] + cold.warm_up_s[0])
 
 
-def weight_bits(exploration: ServingExploration, index: int) -> float:
+def weight_bits(search_result: ServingResult, index: int) -> float:
     """Bits of a weight in a candidate's format."""
-    row = format_rows().get(exploration.space.stack[index].format)
+    row = format_rows().get(search_result.space.stack[index].format)
     return float(row["bits"]) if row else 16.0
 
 
 # --- spot with on-demand servers under it
 
 
-def spot_section(exploration: ServingExploration, option: Option) -> Section | None:
+def spot_section(search_result: ServingResult, option: Option) -> Section | None:
     """The cheapest mix of spot and on-demand servers of the option's kind in its region that is short of servers as rarely as asked."""
     cost = option.cost
     assert isinstance(cost, ServingCost)
@@ -267,8 +267,8 @@ def spot_section(exploration: ServingExploration, option: Option) -> Section | N
     count = count_of(option)
     if spot is None or steady is None or spot >= steady:
         return None
-    share = monthly_interruptions(exploration, option)
-    restore_s = cold_start_s(exploration, _candidate_of(exploration, option), start_s=server_start_s())
+    share = monthly_interruptions(search_result, option)
+    restore_s = cold_start_s(search_result, _candidate_of(search_result, option), start_s=server_start_s())
     mix = scaling.spot_mix(
         np.array([float(count)]),
         on_demand_usd_per_h=np.array([steady / hours / count]),
@@ -296,24 +296,24 @@ def spot_section(exploration: ServingExploration, option: Option) -> Section | N
     return Section("spot", content, (Reason("serve_spot_plan", content),) if pays else ())
 
 
-def monthly_interruptions(exploration: ServingExploration, option: Option) -> float:
+def monthly_interruptions(search_result: ServingResult, option: Option) -> float:
     """Share of the spot servers of the option's kind that are taken back within a month: the upper figure that is known."""
-    offers = exploration.market.offers
-    server = server_of(exploration, option)
+    offers = search_result.market.offers
+    server = server_of(search_result, option)
     spot = (offers.server_index == server) & (offers.purchase_index == PURCHASES.index("spot"))
     here = np.array([offers.regions[int(region)] == option.region for region in offers.region_index[spot]], dtype=bool)
-    high = exploration.market.charges.spot_high[spot]
+    high = search_result.market.charges.spot_high[spot]
     known = high[here] if here.any() else high
     return float(known.max()) if known.shape[0] else 0.0
 
 
-def _candidate_of(exploration: ServingExploration, option: Option) -> int:
+def _candidate_of(search_result: ServingResult, option: Option) -> int:
     """The row of the space that an option runs: of its machine class and weight format, as it was sized."""
     layout = option.layout
     assert isinstance(layout, ServingLayout)
-    machine = int(exploration.fleet.machine_index[server_of(exploration, option)])
-    rows = [int(row) for row in exploration.sizing.row[machine] if row >= 0]
-    stacks = [exploration.space.stack[row] for row in rows]
+    machine = int(search_result.fleet.machine_index[server_of(search_result, option)])
+    rows = [int(row) for row in search_result.sizing.row[machine] if row >= 0]
+    stacks = [search_result.space.stack[row] for row in rows]
     same = (row for row, stack in zip(rows, stacks, strict=True) if (stack.name, stack.format) == (layout.engine, layout.weight_format))
     return next(same, rows[0])
 
@@ -321,18 +321,18 @@ def _candidate_of(exploration: ServingExploration, option: Option) -> int:
 # --- shared prefix, adapters, drafts
 
 
-def extras_section(exploration: ServingExploration, option: Option) -> Section | None:
+def extras_section(search_result: ServingResult, option: Option) -> Section | None:
     """What a shared prefix, adapters and drafts do to the first option: memory, and the time per token at its load with and without
     them."""
-    extras = exploration.wish.extras
+    extras = search_result.wish.extras
     if not extras:
         return None
-    from rightfit.estimate.serving_extras import effect_of
+    from rightfit.estimation.serving_extras import effect_of
 
-    space = exploration.space.take(np.array([_candidate_of(exploration, option)], dtype=np.intp))
+    space = search_result.space.take(np.array([_candidate_of(search_result, option)], dtype=np.intp))
     batch = np.array([max(float(option.facts["batch"]), 1.0)])
     content = effect_of(extras, space.model, space.serve, space.device, space.links, batch=batch)
-    content |= {"input_tokens": float(exploration.wish.input_tokens), "batch": float(batch[0])}
+    content |= {"input_tokens": float(search_result.wish.input_tokens), "batch": float(batch[0])}
     reasons = []
     if extras.shared_tokens:
         reasons.append(Reason("serve_prefix", content))
@@ -348,7 +348,7 @@ def extras_section(exploration: ServingExploration, option: Option) -> Section |
         if extras.acceptance_low:
             reasons.append(Reason("serve_acceptance_ends", content))
     if extras.hit_share:
-        wish = exploration.wish
+        wish = search_result.wish
         held = (wish.rate_per_s * extras.kept_s or wish.users) * wish.input_tokens
         content |= {"kept_bytes": kept_of(wish), "kept_tokens": float(held)}
         reasons.append(Reason(f"serve_kv_offload_{extras.kv_tier}", content))
@@ -358,7 +358,7 @@ def extras_section(exploration: ServingExploration, option: Option) -> Section |
 # --- weight formats
 
 
-def formats_section(freed: ServingExploration) -> Section | None:
+def formats_section(freed: ServingResult) -> Section | None:
     """Each weight format at its cheapest: memory of the weights, time per token of a lone request, a month's cost, and the published
     evidence on quality."""
     total = np.where(freed.bits == 0, freed.bill.total_usd, np.inf)
@@ -372,7 +372,7 @@ def formats_section(freed: ServingExploration) -> Section | None:
     return Section("formats", {"formats": rows}, tuple(Reason("serve_format", row) for row in rows))
 
 
-def _format_row(freed: ServingExploration, offer: int, column: int, *, monthly_usd: float) -> dict[str, Any]:
+def _format_row(freed: ServingResult, offer: int, column: int, *, monthly_usd: float) -> dict[str, Any]:
     at = freed.candidate(offer, column)
     stack, where = freed.space.stack[at], freed.market.offers.row(offer)
     known = format_rows()[stack.format]

@@ -16,13 +16,13 @@ from rightfit.messages import Message
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search.answer import Reason, Section
-from rightfit.search.constraints import Failures, Wanted, accelerators_of
+from rightfit.search.constraints import Failures, Filters, accelerators_of
 from rightfit.search.criteria import NO_RDMA
 from rightfit.search.market import Bill
 from rightfit.search.offers import Market
 from rightfit.search.service.grid import Capacity, ReplicaGrid, TokenTimes
 from rightfit.search.service.space import CPU_FAMILY, ServingFleet, ServingSpace
-from rightfit.search.service.wish import ServingWish
+from rightfit.search.service.wish import ServingRequest
 
 if TYPE_CHECKING:
     from rightfit.catalog import ServerTable
@@ -82,11 +82,11 @@ class Sizing:
 
 
 @dataclass(frozen=True, slots=True)
-class ServingExploration:
+class ServingResult:
     """All that one serving search found. Rows of `bill` and `bits` are offers; columns are weight formats (column 0: as published)."""
 
-    wish: ServingWish
-    wanted: Wanted
+    wish: ServingRequest
+    filters: Filters
     market: Market
     fleet: ServingFleet
     space: ServingSpace
@@ -199,7 +199,7 @@ def neighbours_of(workload: Workload) -> tuple[Workload, ...]:
     return tuple(found)
 
 
-def taken_by(neighbours: tuple[ServingExploration, ...], fleet: ServingFleet) -> Array:
+def taken_by(neighbours: tuple[ServingResult, ...], fleet: ServingFleet) -> Array:
     """Cards or slices of a fleet of each class that the replicas of neighbours take (classes,); infinity where one of them does not run.
 
     A neighbour that would run on the server's processors is not meant: it stands on its cards.
@@ -212,7 +212,7 @@ def taken_by(neighbours: tuple[ServingExploration, ...], fleet: ServingFleet) ->
     return taken
 
 
-def _devices(other: ServingExploration, machine: int) -> float:
+def _devices(other: ServingResult, machine: int) -> float:
     if machine < 0 or other.fleet.families[machine].startswith(CPU_FAMILY):
         return math.inf
     rows = [int(row) for row in other.sizing.row[machine] if row >= 0]
@@ -236,23 +236,23 @@ def shared_fleet(fleet: ServingFleet, workload: Workload, servers: ServerTable, 
     return dataclasses.replace(fleet, taken=taken_by(others, fleet))
 
 
-def _served(found: object) -> ServingExploration:
+def _served(found: object) -> ServingResult:
     """What is found for a neighbour, which is asked to serve."""
 
-    assert isinstance(found, ServingExploration)
+    assert isinstance(found, ServingResult)
     return found
 
 
-def sharing_section(exploration: ServingExploration, option: Option, *, server: int) -> Section | None:
+def sharing_section(search_result: ServingResult, option: Option, *, server: int) -> Section | None:
     """How the cards of the first option are shared: slices, what each has, what is lost, and who stands beside. `server`: its row in the
     market's table."""
-    workload = exploration.wish.workload
+    workload = search_result.wish.workload
     if not workload.slice and not workload.beside:
         return None
     reasons: list[Reason] = []
     content: dict[str, float | str] = {"used": option.layout.data, "servers": option.nodes}
     if workload.slice and (part := slice_of(option.accelerator.name, workload.slice)):
-        card = next(card for card in exploration.fleet.accelerators if card.name.startswith(f"{option.accelerator.name}/"))
+        card = next(card for card in search_result.fleet.accelerators if card.name.startswith(f"{option.accelerator.name}/"))
         slots = part.per_card * option.accelerator.count_per_node * option.nodes
         content |= {
             "slice": part.name,
@@ -265,7 +265,7 @@ def sharing_section(exploration: ServingExploration, option: Option, *, server: 
         }
         reasons.append(Reason("serve_slice" if part.isolated else "serve_fraction", content))
     if workload.beside:
-        machine = int(exploration.fleet.machine_index[server])
-        content |= {"beside": ", ".join(workload.beside), "taken": float(exploration.fleet.taken[machine])}
+        machine = int(search_result.fleet.machine_index[server])
+        content |= {"beside": ", ".join(workload.beside), "taken": float(search_result.fleet.taken[machine])}
         reasons.append(Reason("serve_beside", content))
     return Section("sharing", content, tuple(reasons))

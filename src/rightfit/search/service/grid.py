@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.figures import normal_score
-from rightfit.estimate.serving import served_columns, serving_rates
-from rightfit.estimate.serving_extras import ServingExtras, cache_share, more_prompt_s, token_step_s
+from rightfit.estimation.figures import normal_score
+from rightfit.estimation.serving import served_columns, serving_rates
+from rightfit.estimation.serving_extras import ServingExtras, cache_share, more_prompt_s, token_step_s
 from rightfit.physics.columns import Array
 from rightfit.physics.serving_columns import max_sequences
 from rightfit.recent import Recent, exact_key
 from rightfit.records import dataclass
 from rightfit.search.service.space import ServingSpace, stretched
-from rightfit.search.service.wish import Limits, ServingWish, usual
+from rightfit.search.service.wish import Limits, ServingRequest, usual
 
 # ---- What physics says of candidates of services, kept between questions: most next questions change the budget, the places or the load, and the times
 # of a step stay. The key is a digest of everything that is read, so that nothing can be forgotten in it.
@@ -186,7 +186,7 @@ def with_extras(extras: ServingExtras, parts: tuple[Any, ...], batch: Array, pla
     return step + change - others, prompt + more, tpot + change, closed + more, faster
 
 
-def token_grid(times: TokenTimes, wish: ServingWish, *, percentile: float) -> ReplicaGrid:
+def token_grid(times: TokenTimes, wish: ServingRequest, *, percentile: float) -> ReplicaGrid:
     """Latencies at a percentile. Open load: prompts queue; a fixed number of users: their prompts come together in part."""
     with np.errstate(invalid="ignore"):
         if wish.rate_per_s:

@@ -23,7 +23,7 @@ from rightfit.search.rank import Ranking, Row
 from rightfit.search.refusals import least_changes
 from rightfit.search.servers import market_of_one
 from rightfit.search.service.batch import batch_volume, given_servers, judged_batch
-from rightfit.search.service.found import ServingExploration
+from rightfit.search.service.found import ServingResult
 from rightfit.search.service.options import ServingCost, ServingLayout, build_serving_options
 from rightfit.search.service.refine import refined
 from rightfit.search.service.scaling import cold_start_content, load_sections, solver
@@ -54,50 +54,52 @@ BATCH_HEADLINES = {"cost": "cheapest", "time": "fastest", "balanced": "balanced"
 CALIBRATED = ("volta", "turing", "ampere-hbm", "ampere-gddr", "ada", "hopper", "blackwell-hbm", "blackwell-gddr", "cdna3", "cpu", "cpu-amx")
 
 
-def with_serving_reasons(exploration: ServingExploration, options: Sequence[Option]) -> tuple[Option, ...]:
+def with_serving_reasons(search_result: ServingResult, options: Sequence[Option]) -> tuple[Option, ...]:
     """The options with `why` and `warnings`."""
     return tuple(
         dataclasses.replace(
-            option, why=_why(exploration, option, options), warnings=_warnings(option, published_format(exploration.wish.published_name))
+            option,
+            why=_why(search_result, option, options),
+            warnings=_warnings(option, published_format(search_result.wish.published_name)),
         )
         for option in options
     )
 
 
-def _why(exploration: ServingExploration, option: Option, options: Sequence[Option]) -> tuple[Reason, ...]:
+def _why(search_result: ServingResult, option: Option, options: Sequence[Option]) -> tuple[Reason, ...]:
     assert isinstance(option.cost, ServingCost)
     reasons = []
     if option.rank == 1:
         params: dict[str, Any] = {"monthly_usd": option.cost.total_usd}
         params |= {"latency_s": option.estimate["latency_s"].mid} if "latency_s" in option.estimate else {}
-        if exploration.wish.is_batch:
+        if search_result.wish.is_batch:
             params = {"total_usd": option.cost.total_usd, "total_time_s": option.estimate["total_time_s"].mid}
         if len(options) > 1:
-            other = below_of(exploration, options) or options[1]
+            other = below_of(search_result, options) or options[1]
             params |= {
                 "runner_up": f"{other.nodes} x {other.provider} {other.instance_type}",
                 "runner_up_usd": other.cost.total_usd,
             }
-            if exploration.wish.is_batch:
+            if search_result.wish.is_batch:
                 params["runner_up_time_s"] = other.estimate["total_time_s"].mid
-        objective = exploration.wish.workload.objective
-        key = (BATCH_HEADLINES if exploration.wish.is_batch else HEADLINES)[objective]
-        below = below_of(exploration, options)
+        objective = search_result.wish.workload.objective
+        key = (BATCH_HEADLINES if search_result.wish.is_batch else HEADLINES)[objective]
+        below = below_of(search_result, options)
         if below is not None:
             reasons.append(Reason(key + BELOW, {**params, "below_cause": below_cause(option, below)}))
         else:
-            reasons.append(Reason(headline_key(exploration, option, key), params))
+            reasons.append(Reason(headline_key(search_result, option, key), params))
     if option.memory_terms.get("kv_cache"):
         reasons.append(Reason("serve_fits" if option.accelerator.name else "serve_fits_cpu", _fit_params(option)))
-    reasons += _release_reasons(exploration, option)
-    if not exploration.wish.is_batch:
+    reasons += _release_reasons(search_result, option)
+    if not search_result.wish.is_batch:
         reasons.append(_load_reason(option))
     else:
-        reasons += _deadline_reasons(exploration, option)
-    reasons += _limit_reasons(exploration, option)
+        reasons += _deadline_reasons(search_result, option)
+    reasons += _limit_reasons(search_result, option)
     if len(option.time_terms) > 1:
         term = max(option.time_terms, key=lambda name: option.time_terms[name])
-        key = "serve_bottleneck" if exploration.wish.generates else "serve_bottleneck_request"
+        key = "serve_bottleneck" if search_result.wish.generates else "serve_bottleneck_request"
         reasons.append(Reason(key, {"term": term, "share": option.time_terms[term] / sum(option.time_terms.values())}))
     return tuple(reasons)
 
@@ -106,9 +108,9 @@ PLANNED_RELEASE = {"vLLM": "0.11.0", "SGLang": "0.5.4"}
 """The releases whose speed the tables of engines are of: a class that came later needs a later one, which is said."""
 
 
-def _release_reasons(exploration: ServingExploration, option: Option) -> list[Reason]:
+def _release_reasons(search_result: ServingResult, option: Option) -> list[Reason]:
     """The release of the engine that a model of a newer class needs, and the one that its files start."""
-    engine, names = str(getattr(option.layout, "engine", "")), exploration.wish.class_names
+    engine, names = str(getattr(option.layout, "engine", "")), search_result.wish.class_names
     known = model_class(*names) if engine in PLANNED_RELEASE and names else None
     least = known.least.get(engine.casefold(), "") if known else ""
     found = release_for(engine.casefold(), names, option.accelerator.name) if least else None
@@ -121,10 +123,10 @@ def _release_reasons(exploration: ServingExploration, option: Option) -> list[Re
     ]
 
 
-def _deadline_reasons(exploration: ServingExploration, option: Option) -> list[Reason]:
+def _deadline_reasons(search_result: ServingResult, option: Option) -> list[Reason]:
     """That a batch job is done in time, and for no more than it may cost."""
-    time, deadline_s = option.estimate["total_time_s"], exploration.wanted.deadline_s
-    met = [reason for reason in limits_met(exploration.wanted, option) if reason.key == "budget_met"]
+    time, deadline_s = option.estimate["total_time_s"], search_result.filters.deadline_s
+    met = [reason for reason in limits_met(search_result.filters, option) if reason.key == "budget_met"]
     if deadline_s is None or time.mid > deadline_s:
         return met
     return [
@@ -154,8 +156,8 @@ def _fit_params(option: Option) -> dict[str, Any]:
     }
 
 
-def _limit_reasons(exploration: ServingExploration, option: Option) -> list[Reason]:
-    limits = exploration.wish.limits
+def _limit_reasons(search_result: ServingResult, option: Option) -> list[Reason]:
+    limits = search_result.wish.limits
     return [
         Reason(
             "serve_limit",
@@ -230,22 +232,22 @@ def _is_reduced(name: str, published: str) -> bool:
     return name not in SIXTEEN_BIT and name != published and name in format_rows()
 
 
-def serving_advice(exploration: ServingExploration, options: Sequence[Option]) -> tuple[Reason, ...]:
+def serving_advice(search_result: ServingResult, options: Sequence[Option]) -> tuple[Reason, ...]:
     """What to do beside renting the first option, each with its effect in money."""
     if not options:
-        return (*_bounds(exploration), *least_changes(exploration))
+        return (*_bounds(search_result), *least_changes(search_result))
     best = options[0]
-    if exploration.wish.is_batch:
+    if search_result.wish.is_batch:
         return ()
-    return (*_redundancy(exploration, best), *_commitment(exploration, best))
+    return (*_redundancy(search_result, best), *_commitment(search_result, best))
 
 
-def _redundancy(exploration: ServingExploration, best: Option) -> list[Reason]:
+def _redundancy(search_result: ServingResult, best: Option) -> list[Reason]:
     more = best.nodes + int(best.facts["servers_per_replica"])
     return [Reason("serve_n_plus_one", {"servers": more, "monthly_usd": best.facts["n_plus_one_usd"], "had": best.nodes})]
 
 
-def _commitment(exploration: ServingExploration, best: Option) -> list[Reason]:
+def _commitment(search_result: ServingResult, best: Option) -> list[Reason]:
     """The best commitment of a year or less, and the best of all."""
     assert isinstance(best.cost, ServingCost)
     rent = best.cost.terms["servers_usd"]
@@ -258,37 +260,37 @@ def _commitment(exploration: ServingExploration, best: Option) -> list[Reason]:
     return reasons
 
 
-def _bounds(exploration: ServingExploration) -> list[Reason]:
+def _bounds(search_result: ServingResult) -> list[Reason]:
     """Which physical bound an impossible limit breaks: weights over bandwidth for TPOT, arithmetic of the prompt for TTFT."""
-    wish, space = exploration.wish, exploration.space
+    wish, space = search_result.wish, search_result.space
     usable = np.flatnonzero(space.fits)
     if not usable.shape[0]:
         return []
     out = []
     for name in LATENCIES:
         limit = getattr(wish.limits, f"{name}_s")
-        alone = getattr(exploration.capacity, f"alone_{name}_s")[usable]
+        alone = getattr(search_result.capacity, f"alone_{name}_s")[usable]
         if np.isfinite(limit) and alone.min() > limit:
-            out.append(_bound(exploration, name, int(usable[np.argmin(alone)]), limit_s=limit, least_s=float(alone.min())))
+            out.append(_bound(search_result, name, int(usable[np.argmin(alone)]), limit_s=limit, least_s=float(alone.min())))
     return out
 
 
-def _bound(exploration: ServingExploration, name: str, index: int, *, limit_s: float, least_s: float) -> Reason:
+def _bound(search_result: ServingResult, name: str, index: int, *, limit_s: float, least_s: float) -> Reason:
     """A limit that no candidate keeps: of language models with the time that no software can beat on the fastest one's devices."""
-    space, machine = exploration.space, int(exploration.space.machine[index])
+    space, machine = search_result.space, int(search_result.space.machine[index])
     fastest = {"limit_s": limit_s, "least_s": least_s, "engine": space.stack[index].name}
-    if not exploration.wish.generates:
-        servers, first = exploration.market.offers.servers, int(exploration.fleet.first[machine])
+    if not search_result.wish.generates:
+        servers, first = search_result.market.offers.servers, int(search_result.fleet.first[machine])
         where = {"provider": servers.provider[first], "instance_type": servers.instance_type[first], "nodes": int(space.nodes[index])}
         return Reason("serve_bound_pass", {**fastest, **where})
-    devices = {"accelerator": exploration.fleet.accelerators[machine].name, "devices": int(space.tensor[index] * space.nodes[index])}
-    return Reason(f"serve_bound_{name}", {**fastest, "bound_s": _physical_bound(exploration, name, index), **devices})
+    devices = {"accelerator": search_result.fleet.accelerators[machine].name, "devices": int(space.tensor[index] * space.nodes[index])}
+    return Reason(f"serve_bound_{name}", {**fastest, "bound_s": _physical_bound(search_result, name, index), **devices})
 
 
-def _physical_bound(exploration: ServingExploration, name: str, index: int) -> float:
+def _physical_bound(search_result: ServingResult, name: str, index: int) -> float:
     """The time [s] that no software can beat on these devices: reading the active weights once, or the prompt's arithmetic at peak."""
-    wish, space = exploration.wish, exploration.space
-    card = exploration.fleet.accelerators[int(space.machine[index])]
+    wish, space = search_result.wish, search_result.space
+    card = search_result.fleet.accelerators[int(space.machine[index])]
     devices = float(space.tensor[index] * space.nodes[index])
     active = float(getattr(wish.model, "params_active", 0) or getattr(wish.model, "params_total", 0))
     width = float(np.broadcast_to(space.serve.linear_bytes, (len(space),))[index])
@@ -298,70 +300,70 @@ def _physical_bound(exploration: ServingExploration, name: str, index: int) -> f
     return {"tpot": token_s, "ttft": prompt_s, "latency": prompt_s + max(wish.output_tokens - 1, 0) * token_s}[name]
 
 
-Ways = Callable[[ServingExploration, tuple[Option, ...], "Catalog"], Beside]
-Play = Callable[[ServingExploration, tuple[Option, ...], list[int]], tuple[Option, ...]]
+Ways = Callable[[ServingResult, tuple[Option, ...], "Catalog"], Beside]
+Play = Callable[[ServingResult, tuple[Option, ...], list[int]], tuple[Option, ...]]
 
 
 class Explore(Protocol):
     """The search of a family of services."""
 
-    def __call__(self, workload: Workload, catalog: Catalog, *, market: Market | None = None) -> ServingExploration:
+    def __call__(self, workload: Workload, catalog: Catalog, *, market: Market | None = None) -> ServingResult:
         """Over the market that suits, or over a given one."""
         ...
 
 
-def service_family(name: str, explore: Explore, *, ways: Ways, play: Play | None = None) -> Family[ServingExploration]:
+def service_family(name: str, explore: Explore, *, ways: Ways, play: Play | None = None) -> Family[ServingResult]:
     """A family of services. `ways`: advice and sections about other ways to serve; `play`: the options played through by simulation."""
 
-    def search(workload: Workload, catalog: Catalog) -> ServingExploration:
+    def search(workload: Workload, catalog: Catalog) -> ServingResult:
         if workload.fleet == "mixed":
             solver()
         return explore(workload, catalog)
 
-    def given(workload: Workload, market: Market, nodes: int, catalog: Catalog) -> Given[ServingExploration]:
+    def given(workload: Workload, market: Market, nodes: int, catalog: Catalog) -> Given[ServingResult]:
         return given_servers(explore(workload, catalog, market=market), nodes)
 
-    def beside(exploration: ServingExploration, options: tuple[Option, ...], rows: Sequence[Row], catalog: Catalog) -> Beside:
-        candidate = exploration.candidate(rows[0].offer, rows[0].node) if rows else -1
-        other = ways(exploration, options, catalog)
+    def beside(search_result: ServingResult, options: tuple[Option, ...], rows: Sequence[Row], catalog: Catalog) -> Beside:
+        candidate = search_result.candidate(rows[0].offer, rows[0].node) if rows else -1
+        other = ways(search_result, options, catalog)
         return Beside(
-            (*serving_advice(exploration, options), *other.advice),
-            (*credit_section(options, catalog), *load_sections(exploration, options, candidate), *other.sections),
+            (*serving_advice(search_result, options), *other.advice),
+            (*credit_section(options, catalog), *load_sections(search_result, options, candidate), *other.sections),
         )
 
-    def money(exploration: ServingExploration, option: Option, row: Row, catalog: Catalog) -> tuple[Section, ...]:
+    def money(search_result: ServingResult, option: Option, row: Row, catalog: Catalog) -> tuple[Section, ...]:
         return money_parts(
             catalog,
-            exploration.market,
-            exploration.bill,
+            search_result.market,
+            search_result.bill,
             option,
             (row.offer, row.node),
-            volume=volume_of(exploration),
-            office_h=exploration.wish.workload.office_hours,
+            volume=volume_of(search_result),
+            office_h=search_result.wish.workload.office_hours,
             startup_s=cold_start_content(option)["total_s"],
-            alone=alone(exploration, option, catalog),
+            alone=alone(search_result, option, catalog),
         )
 
-    def alone(exploration: ServingExploration, option: Option, catalog: Catalog) -> tuple[Market, BillColumns] | None:
+    def alone(search_result: ServingResult, option: Option, catalog: Catalog) -> tuple[Market, BillColumns] | None:
         """Every offer of an option's server with its bill; None where the search has them all: of servers without accelerators it took the
         cheapest."""
-        if option.accelerator.name or len(exploration.market.offers.servers) == 1:
+        if option.accelerator.name or len(search_result.market.offers.servers) == 1:
             return None
         market, _ = market_of_one(catalog, catalog.server_rows[option.provider, option.instance_type])
-        if not exploration.wish.is_batch:  # a month is the same for every way to pay but for its price
-            return market, exploration.bill
-        one = explore(exploration.wish.workload, catalog, market=market)
-        return market, judged_batch(one.wish, one.wanted, market, one.fleet, one.space, one.grid, node_counts=(option.nodes,)).bill
+        if not search_result.wish.is_batch:  # a month is the same for every way to pay but for its price
+            return market, search_result.bill
+        one = explore(search_result.wish.workload, catalog, market=market)
+        return market, judged_batch(one.wish, one.filters, market, one.fleet, one.space, one.grid, node_counts=(option.nodes,)).bill
 
-    def simulate(exploration: ServingExploration, options: tuple[Option, ...], rows: Sequence[Row]) -> tuple[Option, ...]:
+    def simulate(search_result: ServingResult, options: tuple[Option, ...], rows: Sequence[Row]) -> tuple[Option, ...]:
         assert play is not None
-        return play(exploration, options, [exploration.candidate(row.offer, row.node) for row in rows])
+        return play(search_result, options, [search_result.candidate(row.offer, row.node) for row in rows])
 
     return Family(
         name=name,
         explore=search,
         confirm=confirm,
-        options=lambda exploration, rows, _num_full: build_serving_options(exploration, rows),
+        options=lambda search_result, rows, _num_full: build_serving_options(search_result, rows),
         reasons=with_serving_reasons,
         assumptions=serving_assumptions,
         counts=serving_counts,
@@ -375,19 +377,19 @@ def service_family(name: str, explore: Explore, *, ways: Ways, play: Play | None
     )
 
 
-def confirm(exploration: ServingExploration, top: int) -> tuple[ServingExploration, Ranking]:
+def confirm(search_result: ServingResult, top: int) -> tuple[ServingResult, Ranking]:
     """The first options by the queue model in place of the quick law."""
-    return refined(exploration, top=top)
+    return refined(search_result, top=top)
 
 
-def told(exploration: ServingExploration) -> tuple[str, str]:
+def told(search_result: ServingResult) -> tuple[str, str]:
     """Names under which money and time are told: of a batch job the whole of it, of a service a month and a request."""
-    return ("total_usd", "total_time_s") if exploration.wish.is_batch else ("monthly_usd", "latency_s")
+    return ("total_usd", "total_time_s") if search_result.wish.is_batch else ("monthly_usd", "latency_s")
 
 
-def volume_of(exploration: ServingExploration) -> Volume:
+def volume_of(search_result: ServingResult) -> Volume:
     """What the servers keep and send: of a batch job in all, of a service within a month."""
-    wish = exploration.wish
+    wish = search_result.wish
     return (
         batch_volume(wish)
         if wish.is_batch
@@ -408,26 +410,26 @@ def spread_over(front: Sequence[Row], most: int) -> list[Row]:
     return [front[at] for at in np.unique(np.linspace(0, len(front) - 1, most).round().astype(int)).tolist()]
 
 
-def serving_assumptions(exploration: ServingExploration) -> tuple[Assumption, ...]:
+def serving_assumptions(search_result: ServingResult) -> tuple[Assumption, ...]:
     """Defaults taken while reading the workload, and those of the market and the engine."""
-    workload = exploration.wish.workload
-    usual = DEFAULT_PURCHASES if exploration.wish.is_batch else SERVING_PURCHASES
-    taken = [*exploration.wish.assumptions, *assumed_purchases(workload, usual=usual)]
-    if exploration.wish.generates and not workload.quantization and not workload.precision:
+    workload = search_result.wish.workload
+    usual = DEFAULT_PURCHASES if search_result.wish.is_batch else SERVING_PURCHASES
+    taken = [*search_result.wish.assumptions, *assumed_purchases(workload, usual=usual)]
+    if search_result.wish.generates and not workload.quantization and not workload.precision:
         taken.append(Assumption("quantization", "none", Reason("assumed_serve_format", {"value": "bf16 / fp16"})))
-    if exploration.wish.generates and not workload.framework:
+    if search_result.wish.generates and not workload.framework:
         taken.append(Assumption("framework", "vLLM", Reason("assumed_serve_engine", {"value": "vLLM"})))
     return tuple(taken)
 
 
-def serving_counts(exploration: ServingExploration) -> Counts:
+def serving_counts(search_result: ServingResult) -> Counts:
     """How much was looked at."""
-    machine = exploration.fleet.machine_index[exploration.market.offers.server_index]
-    per_class = np.bincount(exploration.space.machine, minlength=max(len(exploration.fleet), 1))
+    machine = search_result.fleet.machine_index[search_result.market.offers.server_index]
+    per_class = np.bincount(search_result.space.machine, minlength=max(len(search_result.fleet), 1))
     return Counts(
-        candidates=len(exploration.space),
-        timed=int(exploration.space.fits.sum()) * int(exploration.grid.batch.shape[1]),
-        offers=len(exploration.market.offers),
-        servers=int((exploration.fleet.machine_index >= 0).sum()),
-        covered=int(per_class[machine[machine >= 0]].sum()) * int(exploration.grid.batch.shape[1]),
+        candidates=len(search_result.space),
+        timed=int(search_result.space.fits.sum()) * int(search_result.grid.batch.shape[1]),
+        offers=len(search_result.market.offers),
+        servers=int((search_result.fleet.machine_index >= 0).sum()),
+        covered=int(per_class[machine[machine >= 0]].sum()) * int(search_result.grid.batch.shape[1]),
     )

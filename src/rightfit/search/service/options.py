@@ -10,9 +10,9 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.catalog.offers import PURCHASES
-from rightfit.estimate.figures import Figure, probability_of
-from rightfit.estimate.serving import served_columns
-from rightfit.estimate.serving_extras import fixed_bytes
+from rightfit.estimation.figures import Figure, probability_of
+from rightfit.estimation.serving import served_columns
+from rightfit.estimation.serving_extras import fixed_bytes
 from rightfit.facts.records import Accelerator
 from rightfit.physics.columns import Array
 from rightfit.physics.serving_columns import engine_workspace_bytes, kv_room_bytes, weights_bytes_per_device
@@ -24,7 +24,7 @@ from rightfit.search.market import Bill
 from rightfit.search.option_facts import BatchFacts, ScoringFacts, ServiceFacts
 from rightfit.search.rank import Row, price_facts
 from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row, with_one_start
-from rightfit.search.service.found import ServingExploration
+from rightfit.search.service.found import ServingResult
 from rightfit.search.service.grid import ReplicaGrid, at_load, pass_grid, token_grid
 from rightfit.search.service.refine import queue_values
 from rightfit.search.service.sizing import host_need_bytes, share_of_load
@@ -83,12 +83,12 @@ class ServingCost(Cost):
         }
 
 
-def build_serving_options(exploration: ServingExploration, rows: Sequence[Row]) -> tuple[Option, ...]:
+def build_serving_options(search_result: ServingResult, rows: Sequence[Row]) -> tuple[Option, ...]:
     """The chosen rows as options, in order."""
     if not rows:
         return ()
-    details = _evaluate(exploration, rows)
-    return tuple(_option(exploration, details, row, position) for position, row in enumerate(rows))
+    details = _evaluate(search_result, rows)
+    return tuple(_option(search_result, details, row, position) for position, row in enumerate(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,52 +106,52 @@ class _Details:
     startup_s: Array
 
 
-def _evaluate(exploration: ServingExploration, rows: Sequence[Row]) -> _Details:
-    wish = exploration.wish
-    candidate = [exploration.candidate(row.offer, row.node) for row in rows]
+def _evaluate(search_result: ServingResult, rows: Sequence[Row]) -> _Details:
+    wish = search_result.wish
+    candidate = [search_result.candidate(row.offer, row.node) for row in rows]
     where = tuple(np.array([getattr(row, name) for row in rows]) for name in ("offer", "node"))
-    total_s = exploration.bill.total_s[where]
-    startup_s = exploration.bill.startup_s[where] if isinstance(exploration.bill, Bill) else np.zeros(total_s.shape)
-    machine = exploration.space.machine[candidate]
+    total_s = search_result.bill.total_s[where]
+    startup_s = search_result.bill.startup_s[where] if isinstance(search_result.bill, Bill) else np.zeros(total_s.shape)
+    machine = search_result.space.machine[candidate]
     column = np.array([row.node for row in rows])
-    replicas, servers = (getattr(exploration.sizing, name)[machine, column] for name in ("replicas", "servers"))
-    space = exploration.space.take(np.array(candidate, dtype=np.intp))
+    replicas, servers = (getattr(search_result.sizing, name)[machine, column] for name in ("replicas", "servers"))
+    space = search_result.space.take(np.array(candidate, dtype=np.intp))
     load = share_of_load(wish, replicas)
     values: dict[str, Array] = {}
     metrics = METRICS if wish.generates else {"latency_s": "latency_ms"}
     for percentile in dict.fromkeys((*PERCENTILES, wish.limits.percentile)):
-        grid = _grid_of(exploration, candidate, percentile=percentile)
+        grid = _grid_of(search_result, candidate, percentile=percentile)
         for name in metrics:
             values[f"{name}@{percentile:g}"] = at_load(grid, getattr(grid, name), **load)
     batch = at_load(grid, grid.batch, **load)
     values["rate_per_s"] = at_load(grid, grid.rate_per_s, **load)
-    values["saturation_per_s"] = exploration.capacity.saturation_per_s[candidate]
+    values["saturation_per_s"] = search_result.capacity.saturation_per_s[candidate]
     values["limit"] = grid.limit
-    values, batch = queue_values(exploration, candidate, values, batch)
-    if exploration.passes is not None:
-        pass_s = at_load(grid, exploration.passes[candidate], **load)
+    values, batch = queue_values(search_result, candidate, values, batch)
+    if search_result.passes is not None:
+        pass_s = at_load(grid, search_result.passes[candidate], **load)
         weights = np.minimum(num_parameters(wish.model) * _weight_bytes(space), space.needed_bytes)
         memory = {"weights": weights, "workspace": space.needed_bytes - weights}
-        return _Details(candidate, replicas, servers, values, memory, _pass_terms(exploration, pass_s), batch, total_s, startup_s)
+        return _Details(candidate, replicas, servers, values, memory, _pass_terms(search_result, pass_s), batch, total_s, startup_s)
     times = served_columns(space.model, space.serve.replace(batch=batch), space.device, space.links)
     return _Details(candidate, replicas, servers, values, _memory_terms(space), times.decode_terms, batch, total_s, startup_s)
 
 
-def _pass_terms(exploration: ServingExploration, pass_s: Array) -> dict[str, Array]:
+def _pass_terms(search_result: ServingResult, pass_s: Array) -> dict[str, Array]:
     """What a pass is spent on; of classical models the request's parts, of others the computation as a whole."""
-    if not exploration.wish.scores_rows:
+    if not search_result.wish.scores_rows:
         return {"compute": pass_s}
-    from rightfit.estimate.classical_service import core_shares
+    from rightfit.estimation.classical_service import core_shares
 
-    return {name: share * pass_s for name, share in core_shares(exploration.wish.model).items()}
+    return {name: share * pass_s for name, share in core_shares(search_result.wish.model).items()}
 
 
-def _grid_of(exploration: ServingExploration, candidate: list[int], *, percentile: float) -> ReplicaGrid:
+def _grid_of(search_result: ServingResult, candidate: list[int], *, percentile: float) -> ReplicaGrid:
     """The grid of a few candidates at a percentile."""
-    if exploration.times is not None:
-        return token_grid(exploration.times.take(np.array(candidate, dtype=np.intp)), exploration.wish, percentile=percentile)
-    assert exploration.passes is not None
-    return pass_grid(exploration.passes[candidate], percentile=percentile)
+    if search_result.times is not None:
+        return token_grid(search_result.times.take(np.array(candidate, dtype=np.intp)), search_result.wish, percentile=percentile)
+    assert search_result.passes is not None
+    return pass_grid(search_result.passes[candidate], percentile=percentile)
 
 
 def _weight_bytes(space: ServingSpace) -> Array:
@@ -172,48 +172,48 @@ def _memory_terms(space: Any) -> dict[str, Array]:
     return {name: np.broadcast_to(value, shape) for name, value in terms.items()}
 
 
-def _option(exploration: ServingExploration, details: _Details, row: Row, position: int) -> Option:
-    servers = exploration.market.offers.servers
-    server = int(exploration.market.offers.server_index[row.offer])
+def _option(search_result: ServingResult, details: _Details, row: Row, position: int) -> Option:
+    servers = search_result.market.offers.servers
+    server = int(search_result.market.offers.server_index[row.offer])
     at = details.candidate[position]
-    card = exploration.fleet.accelerators[int(exploration.space.machine[at])]
-    estimate = _estimate(exploration, details, row, position)
+    card = search_result.fleet.accelerators[int(search_result.space.machine[at])]
+    estimate = _estimate(search_result, details, row, position)
     return Option(
-        **offered(exploration, row, position),
+        **offered(search_result, row, position),
         accelerator=OptionAccelerator(
-            servers.accelerator_name[server], int(servers.num_accelerators[server]), _whole_memory(exploration, server, card)
+            servers.accelerator_name[server], int(servers.num_accelerators[server]), _whole_memory(search_result, server, card)
         ),
-        layout=_layout(exploration, details, position),
+        layout=_layout(search_result, details, position),
         estimate=estimate,
         memory_terms={name: float(value[position]) for name, value in details.memory.items()},
         time_terms={name: float(value[position]) for name, value in details.time.items() if value[position] > 0},
-        cost=_batch_cost(exploration, row, estimate["total_time_s"])
-        if exploration.wish.is_batch
-        else _cost(exploration, details, row, position),
+        cost=_batch_cost(search_result, row, estimate["total_time_s"])
+        if search_result.wish.is_batch
+        else _cost(search_result, details, row, position),
         facts={
-            **_facts(exploration, details, row, position),
-            **(_batch_facts(exploration, row, estimate) if exploration.wish.is_batch else {}),
+            **_facts(search_result, details, row, position),
+            **(_batch_facts(search_result, row, estimate) if search_result.wish.is_batch else {}),
         },
     )
 
 
-def _whole_memory(exploration: ServingExploration, server: int, card: Accelerator) -> float:
+def _whole_memory(search_result: ServingResult, server: int, card: Accelerator) -> float:
     """Memory of an option's card [bytes]: of all of it where replicas have a slice."""
-    if not exploration.wish.workload.slice:
+    if not search_result.wish.workload.slice:
         return card.memory_bytes
-    return facts.accelerators()[exploration.market.offers.servers.accelerator_name[server]].memory_bytes
+    return facts.accelerators()[search_result.market.offers.servers.accelerator_name[server]].memory_bytes
 
 
-def _layout(exploration: ServingExploration, details: _Details, position: int) -> ServingLayout:
+def _layout(search_result: ServingResult, details: _Details, position: int) -> ServingLayout:
     at = details.candidate[position]
-    card = exploration.fleet.accelerators[int(exploration.space.machine[at])]
-    stack, cards = exploration.space.stack[at], int(exploration.space.tensor[at])
-    per_node = int(exploration.fleet.gpus_per_node[int(exploration.space.machine[at])]) // cards
-    spread = int(np.broadcast_to(exploration.space.serve.attention_data, (len(exploration.space),))[at])
+    card = search_result.fleet.accelerators[int(search_result.space.machine[at])]
+    stack, cards = search_result.space.stack[at], int(search_result.space.tensor[at])
+    per_node = int(search_result.fleet.gpus_per_node[int(search_result.space.machine[at])]) // cards
+    spread = int(np.broadcast_to(search_result.space.serve.attention_data, (len(search_result.space),))[at])
     return ServingLayout(
         data=int(details.replicas[position]),
         tensor=cards if spread == 1 else 1,
-        pipeline=int(exploration.space.nodes[at]) if spread == 1 else 1,
+        pipeline=int(search_result.space.nodes[at]) if spread == 1 else 1,
         expert=spread,
         context=1,
         sharding="none",
@@ -232,18 +232,18 @@ def _layout(exploration: ServingExploration, details: _Details, position: int) -
         replicas_per_node=per_node,
         max_batch=int(details.values["limit"][position]),
         attention_data=spread,
-        slice=card.name.partition("/")[2] if exploration.wish.workload.slice else "",
+        slice=card.name.partition("/")[2] if search_result.wish.workload.slice else "",
     )
 
 
-def _estimate(exploration: ServingExploration, details: _Details, row: Row, position: int) -> dict[str, Figure]:
+def _estimate(search_result: ServingResult, details: _Details, row: Row, position: int) -> dict[str, Figure]:
     """Figures by the contract's names. Latencies without a percentile in their name are at the percentile asked for."""
-    wish, values = exploration.wish, details.values
+    wish, values = search_result.wish, details.values
     doubts = doubts_of(wish)
-    if wish.generates and exploration.fleet.families[int(exploration.space.machine[details.candidate[position]])] == CPU_FAMILY:
+    if wish.generates and search_result.fleet.families[int(search_result.space.machine[details.candidate[position]])] == CPU_FAMILY:
         doubts += 1.0
     metrics = METRICS if wish.generates else {"latency_s": "latency_ms"}
-    modality = "" if wish.generates else exploration.wish.modality
+    modality = "" if wish.generates else search_result.wish.modality
     out = {
         name: service_figure(metric, float(values[f"{name}@{wish.limits.percentile:g}"][position]), doubts=doubts, modality=modality)
         for name, metric in metrics.items()
@@ -258,33 +258,33 @@ def _estimate(exploration: ServingExploration, details: _Details, row: Row, posi
     if wish.output_tokens:
         out["tokens_per_s"] = service_figure("output_tok_per_s_total", most * wish.output_tokens, doubts=doubts, modality=modality)
     if wish.is_batch:
-        out = _batch_estimate(exploration, out, row)
+        out = _batch_estimate(search_result, out, row)
     out["peak_memory_bytes"] = service_figure(
         "peak_mem_gib", float(sum(term[position] for term in details.memory.values())), doubts=doubts, modality=modality
     )
-    machine = int(exploration.space.machine[details.candidate[position]])
-    on_cards = not exploration.fleet.families[machine].startswith(CPU_FAMILY)
+    machine = int(search_result.space.machine[details.candidate[position]])
+    on_cards = not search_result.fleet.families[machine].startswith(CPU_FAMILY)
     kept = kept_of(wish) / max(float(details.servers[position]), 1.0)
-    ram = float(host_need_bytes(wish, exploration.fleet)[machine]) + (kept if wish.extras.kv_tier == "host" else 0.0)
+    ram = float(host_need_bytes(wish, search_result.fleet)[machine]) + (kept if wish.extras.kv_tier == "host" else 0.0)
     out["host_memory_bytes"] = Figure(ram, ram, ram, ram, ram, source="formula") if on_cards else out["peak_memory_bytes"]
-    disk = disk_bytes(wish, exploration.space.stack[details.candidate[position]].format) + (kept if wish.extras.kv_tier == "ssd" else 0.0)
+    disk = disk_bytes(wish, search_result.space.stack[details.candidate[position]].format) + (kept if wish.extras.kv_tier == "ssd" else 0.0)
     out["disk_bytes"] = Figure(disk, disk, disk, disk, disk, source="formula")
     return out
 
 
-def _batch_estimate(exploration: ServingExploration, figures: dict[str, Figure], row: Row) -> dict[str, Figure]:
+def _batch_estimate(search_result: ServingResult, figures: dict[str, Figure], row: Row) -> dict[str, Figure]:
     """Of a batch job: throughput, and the time of the whole job with the interval of the throughput and, on spot, of chance."""
-    rate, risk = figures["requests_per_s"], batch_risk(exploration, row, figures["requests_per_s"])
+    rate, risk = figures["requests_per_s"], batch_risk(search_result, row, figures["requests_per_s"])
     at = (row.offer, row.node)
-    fixed_s = float(_batch_bill(exploration).startup_s[at])
-    time = risk.total if risk else _slower(float(exploration.bill.total_s[at]), rate, fixed_s=fixed_s)
+    fixed_s = float(_batch_bill(search_result).startup_s[at])
+    time = risk.total if risk else _slower(float(search_result.bill.total_s[at]), rate, fixed_s=fixed_s)
     kept = {name: figure for name, figure in figures.items() if name in ("requests_per_s", "tokens_per_s")}
     return {**kept, "total_time_s": with_one_start(time, fixed_s)}
 
 
-def _batch_bill(exploration: ServingExploration) -> Bill:
-    assert isinstance(exploration.bill, Bill)
-    return exploration.bill
+def _batch_bill(search_result: ServingResult) -> Bill:
+    assert isinstance(search_result.bill, Bill)
+    return search_result.bill
 
 
 def _slower(time_s: float, rate: Figure, *, fixed_s: float = 0.0) -> Figure:
@@ -294,51 +294,53 @@ def _slower(time_s: float, rate: Figure, *, fixed_s: float = 0.0) -> Figure:
     return Figure(time_s, **{name: fixed_s + part * rate.mid / value for name, value in opposite.items()}, source=rate.source)
 
 
-def batch_risk(exploration: ServingExploration, row: Row, rate: Figure) -> Risk | None:
+def batch_risk(search_result: ServingResult, row: Row, rate: Figure) -> Risk | None:
     """What interruptions do to a batch job on one row; None where hardly any is expected."""
-    bill, at, offers = _batch_bill(exploration), (row.offer, row.node), exploration.market.offers
+    bill, at, offers = _batch_bill(search_result), (row.offer, row.node), search_result.market.offers
     run = RunOfRow(
         work=_slower(float(bill.run_s[at]), rate),
         startup_s=float(bill.startup_s[at]),
         total_s=float(bill.total_s[at]),
-        nodes=int(exploration.nodes(at)),
+        nodes=int(search_result.nodes(at)),
         accelerators=max(float(offers.servers.num_accelerators[offers.server_index[row.offer]]), 1.0),
         checkpoint_bytes=float(usual()["batch_progress_bytes"]),
     )
-    return risk_of_row(exploration.market.charges, row.offer, run, deadline_s=exploration.wanted.deadline_s)
+    return risk_of_row(search_result.market.charges, row.offer, run, deadline_s=search_result.filters.deadline_s)
 
 
-def requests_per_month(exploration: ServingExploration, rate_per_s: float) -> float:
+def requests_per_month(search_result: ServingResult, rate_per_s: float) -> float:
     """Requests of a month at a steady rate."""
     return rate_per_s * float(usual()["hours_per_month"]) * 3600.0
 
 
-def _cost(exploration: ServingExploration, details: _Details, row: Row, position: int) -> ServingCost:
+def _cost(search_result: ServingResult, details: _Details, row: Row, position: int) -> ServingCost:
     """Money of a month, and what requests and tokens come to at the load."""
-    rate = exploration.wish.rate_per_s or float(details.values["rate_per_s"][position]) * float(details.replicas[position])
-    requests = requests_per_month(exploration, rate)
-    cost = cost_of(exploration.bill, exploration.market, (row.offer, row.node))
-    others = _by_purchase(exploration, row, float(details.servers[position]))
-    return _by_unit(exploration, cost, requests, monthly_usd=cost.total_usd, by_purchase=others)
+    rate = search_result.wish.rate_per_s or float(details.values["rate_per_s"][position]) * float(details.replicas[position])
+    requests = requests_per_month(search_result, rate)
+    cost = cost_of(search_result.bill, search_result.market, (row.offer, row.node))
+    others = _by_purchase(search_result, row, float(details.servers[position]))
+    return _by_unit(search_result, cost, requests, monthly_usd=cost.total_usd, by_purchase=others)
 
 
-def _batch_cost(exploration: ServingExploration, row: Row, time: Figure) -> ServingCost:
+def _batch_cost(search_result: ServingResult, row: Row, time: Figure) -> ServingCost:
     """Money of a whole batch job."""
-    return _by_unit(exploration, cost_of(exploration.bill, exploration.market, (row.offer, row.node), time=time), exploration.wish.requests)
+    return _by_unit(
+        search_result, cost_of(search_result.bill, search_result.market, (row.offer, row.node), time=time), search_result.wish.requests
+    )
 
 
-def _by_unit(exploration: ServingExploration, cost: Cost, requests: float, **fields: Any) -> ServingCost:
+def _by_unit(search_result: ServingResult, cost: Cost, requests: float, **fields: Any) -> ServingCost:
     """A cost with what a thousand requests and a million tokens come to."""
-    tokens = requests * (exploration.wish.input_tokens + exploration.wish.output_tokens)
+    tokens = requests * (search_result.wish.input_tokens + search_result.wish.output_tokens)
     shared = {field.name: getattr(cost, field.name) for field in dataclasses.fields(Cost)}
     per_million = cost.total_usd / tokens * 1e6 if tokens else float("nan")
     each = {"per_million_tokens_usd": per_million, "per_thousand_requests_usd": cost.total_usd / requests * 1e3}
     return ServingCost(**{**shared, **each, **fields})
 
 
-def _by_purchase(exploration: ServingExploration, row: Row, servers: float) -> dict[str, float]:
+def _by_purchase(search_result: ServingResult, row: Row, servers: float) -> dict[str, float]:
     """A month's rent of the same servers in the same region in every way to pay [USD]."""
-    offers = exploration.market.offers
+    offers = search_result.market.offers
     same = (offers.server_index == offers.server_index[row.offer]) & (offers.region_index == offers.region_index[row.offer])
     out: dict[str, float] = {}
     for other in np.flatnonzero(same).tolist():
@@ -348,14 +350,14 @@ def _by_purchase(exploration: ServingExploration, row: Row, servers: float) -> d
     return dict(sorted(out.items(), key=lambda item: item[1]))
 
 
-def _facts(exploration: ServingExploration, details: _Details, row: Row, position: int) -> ServiceFacts:
+def _facts(search_result: ServingResult, details: _Details, row: Row, position: int) -> ServiceFacts:
     """What reasons and explanations need beside the contract's fields."""
-    wish, at = exploration.wish, details.candidate[position]
+    wish, at = search_result.wish, details.candidate[position]
     replicas, servers = float(details.replicas[position]), float(details.servers[position])
     rate = wish.rate_per_s or float(details.values["rate_per_s"][position]) * replicas
-    card = exploration.fleet.accelerators[int(exploration.space.machine[at])]
-    name = exploration.market.offers.servers.accelerator_name[int(exploration.market.offers.server_index[row.offer])]
-    needed, capacity = float(exploration.space.needed_bytes[at]), float(exploration.space.usable_bytes[at])
+    card = search_result.fleet.accelerators[int(search_result.space.machine[at])]
+    name = search_result.market.offers.servers.accelerator_name[int(search_result.market.offers.server_index[row.offer])]
+    needed, capacity = float(search_result.space.needed_bytes[at]), float(search_result.space.usable_bytes[at])
     is_hidden = bool(name) and not wish.workload.slice and facts.accelerators()[name] is not card
     scoring: ScoringFacts = (
         {"library": wish.model.library, "workers": float(card.num_sms), "columns": wish.model.cols} if wish.scores_rows else {}
@@ -368,37 +370,37 @@ def _facts(exploration: ServingExploration, details: _Details, row: Row, positio
         "capacity_bytes": capacity,
         "fit_probability": probability_of(fit_figure(float(details.memory["weights"][position]), needed, wish), capacity),
         "percentile": wish.limits.percentile,
-        "latency_law": "queue" if at in exploration.confirmed.kept else "quick",
-        "n_plus_one_usd": _n_plus_one(exploration, details, row, position),
-        "replica_rate_per_s": float(exploration.capacity.rate_per_s[at]),
-        "servers_per_replica": float(exploration.space.nodes[at]),
-        "family": exploration.fleet.families[int(exploration.space.machine[at])],
-        **spot_facts(exploration, row),
-        "billing_minimum_s": float(exploration.market.charges.minimum_s[row.offer]),
+        "latency_law": "queue" if at in search_result.confirmed.kept else "quick",
+        "n_plus_one_usd": _n_plus_one(search_result, details, row, position),
+        "replica_rate_per_s": float(search_result.capacity.rate_per_s[at]),
+        "servers_per_replica": float(search_result.space.nodes[at]),
+        "family": search_result.fleet.families[int(search_result.space.machine[at])],
+        **spot_facts(search_result, row),
+        "billing_minimum_s": float(search_result.market.charges.minimum_s[row.offer]),
         "vendor": card.vendor,
         "equivalent_to": card.equivalent_to if is_hidden else "",
         "servers": servers,
         "requests": wish.requests,
-        "price": price_facts(exploration, row),
+        "price": price_facts(search_result, row),
         **scoring,
-        **offer_doubts(exploration, row),
+        **offer_doubts(search_result, row),
     }
 
 
-def _batch_facts(exploration: ServingExploration, row: Row, estimate: Mapping[str, Figure]) -> BatchFacts:
+def _batch_facts(search_result: ServingResult, row: Row, estimate: Mapping[str, Figure]) -> BatchFacts:
     """What interruptions do to a batch job."""
-    risk = batch_risk(exploration, row, estimate["requests_per_s"])
+    risk = batch_risk(search_result, row, estimate["requests_per_s"])
     return {
-        "risk": risk_facts(risk, float(exploration.bill.hourly_usd[row.offer, row.node])),
-        "run_s": float(_batch_bill(exploration).run_s[row.offer, row.node]),
+        "risk": risk_facts(risk, float(search_result.bill.hourly_usd[row.offer, row.node])),
+        "run_s": float(_batch_bill(search_result).run_s[row.offer, row.node]),
         "deadline_probability": None,
-        "deadline_s": exploration.wanted.deadline_s,
+        "deadline_s": search_result.filters.deadline_s,
     }
 
 
-def _n_plus_one(exploration: ServingExploration, details: _Details, row: Row, position: int) -> float:
+def _n_plus_one(search_result: ServingResult, details: _Details, row: Row, position: int) -> float:
     """A month's rent [USD] with one server (or group of servers) more, so that one may fail."""
     at = details.candidate[position]
-    bill = exploration.bill
+    bill = search_result.bill
     servers = float(details.servers[position])
-    return float(bill.total_usd[row.offer, row.node]) * (servers + float(exploration.space.nodes[at])) / servers
+    return float(bill.total_usd[row.offer, row.node]) * (servers + float(search_result.space.nodes[at])) / servers

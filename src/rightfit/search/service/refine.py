@@ -17,18 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.serving import serving_rates
-from rightfit.estimate.serving_extras import cache_share, more_prompt_s, token_step_s
+from rightfit.estimation.serving import serving_rates
+from rightfit.estimation.serving_extras import cache_share, more_prompt_s, token_step_s
 from rightfit.physics import decode, prefill, serving_columns, waiting
 from rightfit.physics.columns import Array
 from rightfit.physics.queueing import LoadColumns, ReplicaColumns, steady
 from rightfit.physics.serving_columns import ServeRates
 from rightfit.search.rank import Ranking, rank
-from rightfit.search.service.found import Confirmed, Queued, ServingExploration, Sizing
+from rightfit.search.service.found import Confirmed, Queued, ServingResult, Sizing
 from rightfit.search.service.grid import Kept, distinct_candidates
 from rightfit.search.service.sizing import rejudged, size
 from rightfit.search.service.space import ServingSpace, stretched
-from rightfit.search.service.wish import ServingWish, usual
+from rightfit.search.service.wish import ServingRequest, usual
 
 # ---- Replicas as the queue model and the simulation see them: step times as a table, taken from the serving physics of each candidate.
 
@@ -121,39 +121,39 @@ LEAST_LOAD = 0.02
 _KNOWN: Kept[Queued] = Kept(4_000_000, size_of=lambda _: 2000)
 
 
-def refined(exploration: ServingExploration, *, top: int) -> tuple[ServingExploration, Ranking]:
+def refined(search_result: ServingResult, *, top: int) -> tuple[ServingResult, Ranking]:
     """The search with its first `top` options confirmed, and their order. Loads of users, batch jobs and forward passes are left as they
     are."""
-    ranking = rank(exploration, top=top)
-    wish = exploration.wish
+    ranking = rank(search_result, top=top)
+    wish = search_result.wish
     if not wish.generates or wish.is_batch or not wish.rate_per_s or wish.load is None:
-        return exploration, ranking
-    group = groups_of(exploration)
+        return search_result, ranking
+    group = groups_of(search_result)
     book: dict[int, Queued] = {}
     for _ in range(MOST_ROUNDS):
-        rows = [exploration.candidate(row.offer, row.node) for row in ranking.top]
+        rows = [search_result.candidate(row.offer, row.node) for row in ranking.top]
         asked = list(dict.fromkeys(int(group[row]) for row in rows if int(group[row]) not in book))
         asked = asked[: MOST_CONFIRMED - len(book)]
         if not asked:
             break
         first = [next(row for row in rows if int(group[row]) == code) for code in asked]
-        columns = replica_columns(exploration.space.take(np.array(first, dtype=np.intp)))
+        columns = replica_columns(search_result.space.take(np.array(first, dtype=np.intp)))
         for position, (code, row) in enumerate(zip(asked, first, strict=True)):
-            book[code] = confirm(exploration.wish, columns.take(np.array([position])), replicas=exploration.sizing_of(row))
-        exploration = with_confirmed(exploration, group, book)
-        ranking = rank(exploration, top=top)
-    return exploration, ranking
+            book[code] = confirm(search_result.wish, columns.take(np.array([position])), replicas=search_result.sizing_of(row))
+        search_result = with_confirmed(search_result, group, book)
+        ranking = rank(search_result, top=top)
+    return search_result, ranking
 
 
-def groups_of(exploration: ServingExploration) -> NDArray[np.intp]:
+def groups_of(search_result: ServingResult) -> NDArray[np.intp]:
     """A number for each candidate; those whose times cannot differ share it. Candidates that do not fit have -1."""
-    usable = np.flatnonzero(exploration.space.fits)
-    out = np.full(len(exploration.space), -1, dtype=np.intp)
-    out[usable] = distinct_candidates(exploration.space, usable)[1]
+    usable = np.flatnonzero(search_result.space.fits)
+    out = np.full(len(search_result.space), -1, dtype=np.intp)
+    out[usable] = distinct_candidates(search_result.space, usable)[1]
     return out
 
 
-def confirm(wish: ServingWish, columns: ReplicaColumns, *, replicas: float) -> Queued:
+def confirm(wish: ServingRequest, columns: ReplicaColumns, *, replicas: float) -> Queued:
     """The fewest replicas of one candidate that keep the limits by the queue model, found from those of the quick law; infinite where none
     do."""
     here = queued(wish, columns, replicas=replicas)
@@ -167,7 +167,7 @@ def confirm(wish: ServingWish, columns: ReplicaColumns, *, replicas: float) -> Q
     return here
 
 
-def _more(wish: ServingWish, columns: ReplicaColumns, here: Queued) -> Queued:
+def _more(wish: ServingRequest, columns: ReplicaColumns, here: Queued) -> Queued:
     """More replicas until the limits hold: by one where there are few, by a tenth where there are many; none where a lone request breaks
     them."""
     alone = queued(wish, columns, replicas=wish.rate_per_s / max(LEAST_LOAD * here.capacity_per_s, 1e-12))
@@ -187,7 +187,7 @@ def _more(wish: ServingWish, columns: ReplicaColumns, here: Queued) -> Queued:
     return best
 
 
-def queued(wish: ServingWish, columns: ReplicaColumns, *, replicas: float) -> Queued:
+def queued(wish: ServingRequest, columns: ReplicaColumns, *, replicas: float) -> Queued:
     """Percentiles of one candidate when the load is shared by so many replicas at random; `excess`: the worst figure over its limit."""
     assert wish.load is not None
     load = wish.load.columns(np.array([wish.rate_per_s / replicas]))
@@ -213,27 +213,27 @@ def _queue(columns: ReplicaColumns, load: LoadColumns, shares: Array) -> Queued:
     return Queued(1.0, values, float(means.capacity_per_s[0]), float(means.batch[0]), utilisation, math.inf)
 
 
-def with_confirmed(exploration: ServingExploration, group: NDArray[np.intp], book: Mapping[int, Queued]) -> ServingExploration:
+def with_confirmed(search_result: ServingResult, group: NDArray[np.intp], book: Mapping[int, Queued]) -> ServingResult:
     """The search with the replicas of `book` (by group) in place of the quick law's: sized, priced and judged again."""
     rows = {int(row): book[int(group[row])] for row in np.flatnonzero(np.isin(group, list(book)))}
-    able = exploration.capacity
+    able = search_result.capacity
     changed: dict[str, Array] = {
         name: getattr(able, name).copy() for name in ("rate_per_s", "saturation_per_s", *(f"alone_{name}" for name in METRICS))
     }
     for row, known in rows.items():
         usable = math.isfinite(known.replicas)
-        changed["rate_per_s"][row] = exploration.wish.rate_per_s / known.replicas if usable else 0.0
+        changed["rate_per_s"][row] = search_result.wish.rate_per_s / known.replicas if usable else 0.0
         changed["saturation_per_s"][row] = known.capacity_per_s
         if not usable:
             for name in METRICS:
-                changed[f"alone_{name}"][row] = known.values[f"{name}@{exploration.wish.limits.percentile:g}"]
+                changed[f"alone_{name}"][row] = known.values[f"{name}@{search_result.wish.limits.percentile:g}"]
     able = dataclasses.replace(able, **changed)
-    wish, num_columns = exploration.wish, len(exploration.formats)
-    sizing = size(wish, exploration.fleet, exploration.space, exploration.grid, able, exploration.column, num_columns=num_columns)
+    wish, num_columns = search_result.wish, len(search_result.formats)
+    sizing = size(wish, search_result.fleet, search_result.space, search_result.grid, able, search_result.column, num_columns=num_columns)
     sizing = dataclasses.replace(sizing, latency_s=_queued_latency(sizing, rows, percentile=wish.limits.percentile))
     kept = {row: known for row, known in rows.items() if math.isfinite(known.replicas)}
     dropped = {row: known for row, known in rows.items() if not math.isfinite(known.replicas)}
-    return dataclasses.replace(rejudged(exploration, sizing, able=able), confirmed=Confirmed(kept, dropped))
+    return dataclasses.replace(rejudged(search_result, sizing, able=able), confirmed=Confirmed(kept, dropped))
 
 
 def _queued_latency(sizing: Sizing, rows: Mapping[int, Queued], *, percentile: float) -> Array:
@@ -245,14 +245,14 @@ def _queued_latency(sizing: Sizing, rows: Mapping[int, Queued], *, percentile: f
 
 
 def queue_values(
-    exploration: ServingExploration, candidates: list[int], values: Mapping[str, Array], batch: Array
+    search_result: ServingResult, candidates: list[int], values: Mapping[str, Array], batch: Array
 ) -> tuple[dict[str, Array], Array]:
     """Figures and sequences in flight by the queue model for those candidates that were confirmed; of the rest the quick law's, which are
     given."""
     out = {name: np.array(column, dtype=np.float64) for name, column in values.items()}
     running = np.array(batch, dtype=np.float64)
     for position, row in enumerate(candidates):
-        known = exploration.confirmed.kept.get(row)
+        known = search_result.confirmed.kept.get(row)
         if known is None:
             continue
         running[position] = max(known.batch, 1e-9)

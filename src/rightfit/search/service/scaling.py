@@ -25,7 +25,7 @@ from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.criteria import has_fabric
-from rightfit.search.service.found import ServingExploration
+from rightfit.search.service.found import ServingResult
 from rightfit.search.service.options import ServingCost, ServingLayout
 from rightfit.search.service.refine import queued, replica_columns
 from rightfit.search.service.sizing import weights_gb
@@ -87,49 +87,49 @@ def undominated(usd_per_h: Array, capacity: Array) -> Index:
     return np.sort(order[capacity[order] > best])
 
 
-def kinds_of(exploration: ServingExploration) -> ServerKinds:
+def kinds_of(search_result: ServingResult) -> ServerKinds:
     """Every offer that passes by itself, with the candidate that carries most per server within the latency limits."""
-    space, offers = exploration.space, exploration.market.offers
-    able = exploration.capacity.rate_per_s if exploration.wish.rate_per_s else exploration.capacity.users
-    each = np.maximum(exploration.fleet.gpus_per_node[space.machine] // np.maximum(space.tensor, 1), 1)
+    space, offers = search_result.space, search_result.market.offers
+    able = search_result.capacity.rate_per_s if search_result.wish.rate_per_s else search_result.capacity.users
+    each = np.maximum(search_result.fleet.gpus_per_node[space.machine] // np.maximum(space.tensor, 1), 1)
     unit = np.where(space.nodes > 1, 1, each) * able
     per_server = np.where(space.fits, unit / space.nodes, 0.0)
-    best = np.full(len(exploration.fleet), -1, dtype=np.intp)
+    best = np.full(len(search_result.fleet), -1, dtype=np.intp)
     order = np.argsort(per_server, kind="stable")
     best[space.machine[order]] = order
-    machine = exploration.fleet.machine_index[offers.server_index]
+    machine = search_result.fleet.machine_index[offers.server_index]
     row = np.where(machine >= 0, best[np.maximum(machine, 0)], -1)
     refused = np.zeros(len(offers), dtype=np.bool_)
     for name in OF_A_SERVER:
-        refused |= exploration.failures.fails[name][:, 0] if name in exploration.failures.fails else False
+        refused |= search_result.failures.fails[name][:, 0] if name in search_result.failures.fails else False
     refused |= (space.nodes[np.maximum(row, 0)] > 1) & ~has_fabric(offers) if len(space) else False
-    passes = np.flatnonzero((row >= 0) & ~refused & _holds(exploration) & (per_server[np.maximum(row, 0)] > 0))
+    passes = np.flatnonzero((row >= 0) & ~refused & _holds(search_result) & (per_server[np.maximum(row, 0)] > 0))
     picked = row[passes]
     nodes = space.nodes[picked].astype(np.float64)
-    hourly = nodes * (offers.price_usd_per_h[passes] + _disk_usd_per_h(exploration, passes))
+    hourly = nodes * (offers.price_usd_per_h[passes] + _disk_usd_per_h(search_result, passes))
     return ServerKinds(passes, picked, hourly, unit[picked], nodes)
 
 
-def _holds(exploration: ServingExploration) -> Mask:
+def _holds(search_result: ServingResult) -> Mask:
     """Whether each offer's server has the host memory that it needs in any format."""
-    shape = exploration.failures.shape
-    fails = np.broadcast_to(exploration.failures.fails.get("host_memory", np.zeros((1, 1), dtype=np.bool_)), shape)
+    shape = search_result.failures.shape
+    fails = np.broadcast_to(search_result.failures.fails.get("host_memory", np.zeros((1, 1), dtype=np.bool_)), shape)
     return np.asarray(~fails.all(axis=1))
 
 
-def _disk_usd_per_h(exploration: ServingExploration, passes: Index) -> Array:
+def _disk_usd_per_h(search_result: ServingResult, passes: Index) -> Array:
     """Price of the disk that a server without its own needs [USD/h]."""
-    offers, disk_gb = exploration.market.offers, weights_gb(exploration.wish)
+    offers, disk_gb = search_result.market.offers, weights_gb(search_result.wish)
     nvme = np.nan_to_num(offers.servers.local_nvme_bytes)[offers.server_index[passes]] >= disk_gb * 1e9
-    monthly = disk_gb * exploration.market.charges.storage_usd_per_gb_month[passes]
+    monthly = disk_gb * search_result.market.charges.storage_usd_per_gb_month[passes]
     return np.asarray(np.where(nvme, 0.0, monthly) / usual()["hours_per_month"])
 
 
-def cheapest_fleet(exploration: ServingExploration) -> tuple[ServerKinds, NDArray[np.intp]] | None:
+def cheapest_fleet(search_result: ServingResult) -> tuple[ServerKinds, NDArray[np.intp]] | None:
     """The cheapest fleet of all regions: its kinds and how many of each. Regions are solved in the order of their bound load x least price
     / capacity."""
-    kinds, load = kinds_of(exploration), exploration.wish.rate_per_s or float(exploration.wish.users)
-    offers = exploration.market.offers
+    kinds, load = kinds_of(search_result), search_result.wish.rate_per_s or float(search_result.wish.users)
+    offers = search_result.market.offers
     servers = offers.server_index[kinds.offer]
     providers = {name: code for code, name in enumerate(dict.fromkeys(offers.servers.provider))}
     place = np.array([providers[offers.servers.provider[server]] for server in servers.tolist()], dtype=np.int64) * len(offers.regions)
@@ -150,18 +150,18 @@ def cheapest_fleet(exploration: ServingExploration) -> tuple[ServerKinds, NDArra
     return None if best is None else best[1:]
 
 
-def fleet_section(exploration: ServingExploration, option: Option) -> Section | None:
+def fleet_section(search_result: ServingResult, option: Option) -> Section | None:
     """The mixed fleet with one unit to spare, against the cheapest of one kind with one to spare."""
-    chosen = cheapest_fleet(exploration)
+    chosen = cheapest_fleet(search_result)
     if chosen is None:
         return None
     kinds, counts = chosen
-    load = exploration.wish.rate_per_s or float(exploration.wish.users)
+    load = search_result.wish.rate_per_s or float(search_result.wish.users)
     hours = usual()["hours_per_month"]
-    every = kinds_of(exploration)
+    every = kinds_of(search_result)
     single = float(((np.ceil(load / every.capacity - 1e-9) + 1.0) * every.usd_per_h).min()) * hours
     parts = [
-        _part(exploration, kinds, at, int(counts[at]), carried=float(counts @ kinds.capacity)) for at in np.flatnonzero(counts).tolist()
+        _part(search_result, kinds, at, int(counts[at]), carried=float(counts @ kinds.capacity)) for at in np.flatnonzero(counts).tolist()
     ]
     monthly = float(counts @ kinds.usd_per_h) * hours
     content = {"parts": parts, "monthly_usd": monthly, "single_usd": single, "saving_usd": single - monthly}
@@ -170,9 +170,9 @@ def fleet_section(exploration: ServingExploration, option: Option) -> Section | 
     return Section("fleet", content, (Reason(verdict, content),))
 
 
-def _part(exploration: ServingExploration, kinds: ServerKinds, index: int, count: int, *, carried: float) -> dict[str, Any]:
+def _part(search_result: ServingResult, kinds: ServerKinds, index: int, count: int, *, carried: float) -> dict[str, Any]:
     """One kind of the fleet: what to rent, how it serves, and its share of the load."""
-    where, stack = exploration.market.offers.row(int(kinds.offer[index])), exploration.space.stack[int(kinds.row[index])]
+    where, stack = search_result.market.offers.row(int(kinds.offer[index])), search_result.space.stack[int(kinds.row[index])]
     return {
         **{name: where[name] for name in ("provider", "region", "instance_type", "purchase")},
         "nodes": count * int(kinds.servers[index]),
@@ -193,11 +193,11 @@ OVERLOAD_S = 600.0
 HOURLY_PURCHASES = ("on-demand", "spot")
 
 
-def load_sections(exploration: ServingExploration, options: tuple[Option, ...], candidate: int) -> tuple[Section, ...]:
+def load_sections(search_result: ServingResult, options: tuple[Option, ...], candidate: int) -> tuple[Section, ...]:
     """Saturation and autoscaling of the first option, whose row of the space is `candidate`; nothing for batch jobs."""
-    if not options or exploration.wish.is_batch:
+    if not options or search_result.wish.is_batch:
         return ()
-    return saturation_section(options[0]), autoscaling_section(exploration, options[0], candidate)
+    return saturation_section(options[0]), autoscaling_section(search_result, options[0], candidate)
 
 
 def saturation_section(option: Option) -> Section:
@@ -253,24 +253,24 @@ def cold_start_content(option: Option) -> dict[str, float]:
     }
 
 
-def capacity_at_limits(exploration: ServingExploration, candidate: int, *, replicas: float) -> float:
+def capacity_at_limits(search_result: ServingResult, candidate: int, *, replicas: float) -> float:
     """The rate [1/s] that one replica may get within the limits: by the queue model where it judged the option, else of the quick law."""
-    able = float(exploration.capacity.rate_per_s[candidate])
-    known = exploration.confirmed.kept.get(candidate)
-    if known is None or not exploration.wish.rate_per_s:
+    able = float(search_result.capacity.rate_per_s[candidate])
+    known = search_result.confirmed.kept.get(candidate)
+    if known is None or not search_result.wish.rate_per_s:
         return able
-    columns = replica_columns(exploration.space.take(np.array([candidate], dtype=np.intp)))
-    low, high = exploration.wish.rate_per_s / replicas, float(usual()["most_utilisation"]) * known.capacity_per_s
+    columns = replica_columns(search_result.space.take(np.array([candidate], dtype=np.intp)))
+    low, high = search_result.wish.rate_per_s / replicas, float(usual()["most_utilisation"]) * known.capacity_per_s
     for _ in range(5):
         middle = 0.5 * (low + high)
-        within = queued(exploration.wish, columns, replicas=exploration.wish.rate_per_s / middle).excess <= 1.0
+        within = queued(search_result.wish, columns, replicas=search_result.wish.rate_per_s / middle).excess <= 1.0
         low, high = (middle, high) if within else (low, middle)
     return low
 
 
-def hourly_of(exploration: ServingExploration, option: Option) -> tuple[Array, bool]:
+def hourly_of(search_result: ServingResult, option: Option) -> tuple[Array, bool]:
     """Rates over the day (24,) [1/s], and whether they were given; else the same rate all day."""
-    wish = exploration.wish
+    wish = search_result.wish
     rate = float(option.facts["rate_per_s"])
     if wish.load is not None and wish.load.hourly_per_s is not None:
         return wish.load.hourly_per_s, True
@@ -281,11 +281,11 @@ def hourly_of(exploration: ServingExploration, option: Option) -> tuple[Array, b
     return np.full(24, rate), False
 
 
-def autoscaling_section(exploration: ServingExploration, option: Option, candidate: int) -> Section:
+def autoscaling_section(search_result: ServingResult, option: Option, candidate: int) -> Section:
     """Thresholds of a scaler, the cold start by part, and (with a profile) the fleet that follows the day against the fixed one."""
-    hourly, given = hourly_of(exploration, option)
+    hourly, given = hourly_of(search_result, option)
     replicas = float(option.layout.data)
-    capacity = capacity_at_limits(exploration, candidate, replicas=replicas) if given else float(option.facts["replica_rate_per_s"])
+    capacity = capacity_at_limits(search_result, candidate, replicas=replicas) if given else float(option.facts["replica_rate_per_s"])
     cold = cold_start_content(option)
     known = {row["name"]: float(row["value"]) for row in facts.table("cold_start")}
     found_settings = scaling.autoscale(
@@ -305,7 +305,7 @@ def autoscaling_section(exploration: ServingExploration, option: Option, candida
         "replica_rate_per_s": capacity,
         "headroom": 1.0 - capacity / saturation,
         "target_in_flight": float(found_settings.target_in_flight[0]),
-        "target_waiting": waiting_target(exploration, capacity),
+        "target_waiting": waiting_target(search_result, capacity),
         "cooldown_s": float(found_settings.cooldown_s[0]),
         "polling_s": known["keda_polling"],
         "cold_start": cold,
@@ -320,10 +320,10 @@ def autoscaling_section(exploration: ServingExploration, option: Option, candida
     return Section("autoscaling", content, tuple(_autoscaling_reasons(content, with_day=given)))
 
 
-def waiting_target(exploration: ServingExploration, capacity_per_s: float) -> float:
+def waiting_target(search_result: ServingResult, capacity_per_s: float) -> float:
     """Requests that wait at a replica at which another should come: half of those that it takes up within the limit of the first token (or
     the answer)."""
-    limits = exploration.wish.limits
+    limits = search_result.wish.limits
     limit = next((value for value in (limits.ttft_s, limits.latency_s) if math.isfinite(value)), float(usual()["ttft_s"]))
     return max(float(math.floor(0.5 * capacity_per_s * limit)), 1.0)
 

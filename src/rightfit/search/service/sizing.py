@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.physics.columns import Array
 from rightfit.search.answer import Assumption, Reason
-from rightfit.search.constraints import LATENCIES, OWNED, Failures, Wanted, add_limits, filter_failures, read_wanted
+from rightfit.search.constraints import LATENCIES, OWNED, Failures, Filters, add_limits, filter_failures, read_filters
 from rightfit.search.criteria import Judged, add_fabric, add_host_cpus, add_most_nodes, add_quota
 from rightfit.search.market import address_usd, balancer_usd
 from rightfit.search.offers import Market, known_host_bytes
 from rightfit.search.risk import surety_of_month
-from rightfit.search.service.found import ServingBill, ServingExploration, Sizing
+from rightfit.search.service.found import ServingBill, ServingResult, Sizing
 from rightfit.search.service.grid import Capacity, ReplicaGrid, at_load, capacity
 from rightfit.search.service.space import CPU_FAMILY, ServingFleet, ServingSpace
 from rightfit.search.service.stacks import kept_of, weights_bytes
-from rightfit.search.service.wish import LATENCY_LIMITS, ServingWish, usual
+from rightfit.search.service.wish import LATENCY_LIMITS, ServingRequest, usual
 from rightfit.search.sources import num_parameters
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _OTHER_BITS = 16.0
 _BITS = {"fp32": 32.0}
 
 
-def host_need_bytes(wish: ServingWish, fleet: ServingFleet) -> Array:
+def host_need_bytes(wish: ServingRequest, fleet: ServingFleet) -> Array:
     """Host RAM [bytes] that a server of each machine class needs (classes,): the engine's processes, and weights on their way to the cards.
 
     Engines of language models read one file after another, each process its own; other models are read whole, in the arithmetic that runs,
@@ -50,7 +50,7 @@ def host_need_bytes(wish: ServingWish, fleet: ServingFleet) -> Array:
     return np.asarray(known["host_bytes_per_server"] + cards * known["host_bytes_per_process"] + staged)
 
 
-def least_vcpus(wish: ServingWish, accelerators: Array) -> Array:
+def least_vcpus(wish: ServingRequest, accelerators: Array) -> Array:
     """Hardware threads that the processes of an engine need at least; `accelerators` of one server, 0 of those without, which need none."""
     apart = float(usual()["engine_processes"]) if wish.generates else float(facts.coefficients("planning")["job_processes"])
     return np.where(accelerators > 0, apart + accelerators, 0.0)
@@ -63,9 +63,9 @@ SERVING_PURCHASES = ("on-demand", "subscription-1m")
 MOST_SERVERS = 4096
 
 
-def serving_wanted(workload: Workload, catalog: Catalog) -> Wanted:
+def serving_wanted(workload: Workload, catalog: Catalog) -> Filters:
     """The user's filters; without a wish a service is priced by the hour or by the month."""
-    wanted = read_wanted(workload, catalog)
+    wanted = read_filters(workload, catalog)
     return wanted if workload.purchase or workload.task == "batch" else dataclasses.replace(wanted, purchases=(*SERVING_PURCHASES, OWNED))
 
 
@@ -80,7 +80,7 @@ def format_columns(space: ServingSpace, published: str) -> tuple[tuple[str, ...]
 
 
 def size(
-    wish: ServingWish, fleet: ServingFleet, space: ServingSpace, grid: ReplicaGrid, able: Capacity, column: Index, *, num_columns: int
+    wish: ServingRequest, fleet: ServingFleet, space: ServingSpace, grid: ReplicaGrid, able: Capacity, column: Index, *, num_columns: int
 ) -> Sizing:
     """Replicas and servers of every candidate, and the best candidate of each class and format: fewest servers, then least latency."""
     replicas = replicas_needed(wish, able)
@@ -108,7 +108,7 @@ def size(
     return Sizing(row, of(replicas), of(servers), of(latency))
 
 
-def replicas_needed(wish: ServingWish, able: Capacity) -> Array:
+def replicas_needed(wish: ServingRequest, able: Capacity) -> Array:
     """The least number of replicas for the rate and the users; infinity where one replica can take nothing."""
     with np.errstate(divide="ignore", invalid="ignore"):
         for_rate = np.ceil(wish.rate_per_s / able.rate_per_s - 1e-9) if wish.rate_per_s else np.ones_like(able.rate_per_s)
@@ -117,7 +117,7 @@ def replicas_needed(wish: ServingWish, able: Capacity) -> Array:
     return np.where(usable, np.maximum(np.maximum(for_rate, for_users), 1.0), np.inf)
 
 
-def loaded_latency(wish: ServingWish, grid: ReplicaGrid, replicas: Array) -> Array:
+def loaded_latency(wish: ServingRequest, grid: ReplicaGrid, replicas: Array) -> Array:
     """Latency of a request at the percentile when the load is shared by so many replicas [s]; infinity where there are none."""
     known = np.flatnonzero(np.isfinite(replicas))
     out = np.full(replicas.shape, np.inf)
@@ -128,14 +128,14 @@ def loaded_latency(wish: ServingWish, grid: ReplicaGrid, replicas: Array) -> Arr
     return out
 
 
-def share_of_load(wish: ServingWish, replicas: Array) -> dict[str, Any]:
+def share_of_load(wish: ServingRequest, replicas: Array) -> dict[str, Any]:
     """What one of so many replicas gets: a rate, a number of users, or (a batch job) all that it can take."""
     if wish.is_batch:
         return {"batch": np.full(replicas.shape, np.inf)}
     return {"rate_per_s": wish.rate_per_s / replicas} if wish.rate_per_s else {"batch": wish.users / replicas}
 
 
-def monthly_bill(wish: ServingWish, market: Market, fleet: ServingFleet, space: ServingSpace, sizing: Sizing) -> ServingBill:
+def monthly_bill(wish: ServingRequest, market: Market, fleet: ServingFleet, space: ServingSpace, sizing: Sizing) -> ServingBill:
     """Rent, disks and traffic of a month for every (offer, format)."""
     offers = market.offers
     machine = fleet.machine_index[offers.server_index]
@@ -161,12 +161,12 @@ def monthly_bill(wish: ServingWish, market: Market, fleet: ServingFleet, space: 
     return ServingBill(total, np.where(finite, latency, np.inf), hourly, rent, storage, egress, network)
 
 
-def weights_gb(wish: ServingWish) -> float:
+def weights_gb(wish: ServingRequest) -> float:
     """Disk that a server needs for what is fetched and for its image [GB]."""
     return weights_bytes(wish) / 1e9 + float(usual()["image_gb"])
 
 
-def egress_gb(wish: ServingWish, hours: float) -> float:
+def egress_gb(wish: ServingRequest, hours: float) -> float:
     """Answers sent out in a month [GB]: text of four bytes a token; users count by the rate that they make."""
     requests = wish.rate_per_s * hours * 3600.0
     return requests * wish.output_tokens * float(facts.coefficients("planning")["bytes_per_token"]) / 1e9
@@ -176,8 +176,8 @@ def judge_serving(
     market: Market,
     fleet: ServingFleet,
     space: ServingSpace,
-    filters: Wanted,
-    wish: ServingWish,
+    filters: Filters,
+    wish: ServingRequest,
     able: Capacity,
     sizing: Sizing,
     prices: ServingBill,
@@ -217,22 +217,22 @@ def judge_serving(
 
 
 def rejudged(
-    exploration: ServingExploration, sizing: Sizing, *, able: Capacity | None = None, filters: Wanted | None = None
-) -> ServingExploration:
+    search_result: ServingResult, sizing: Sizing, *, able: Capacity | None = None, filters: Filters | None = None
+) -> ServingResult:
     """The search with another sizing (and other capacities or filters), priced and judged again."""
-    able, filters, wish = able or exploration.capacity, filters or exploration.wanted, exploration.wish
-    market, fleet, space = exploration.market, exploration.fleet, exploration.space
+    able, filters, wish = able or search_result.capacity, filters or search_result.filters, search_result.wish
+    market, fleet, space = search_result.market, search_result.fleet, search_result.space
     bill = monthly_bill(wish, market, fleet, space, sizing)
-    failures = judge_serving(market, fleet, space, filters, wish, able, sizing, bill, exploration.column)
+    failures = judge_serving(market, fleet, space, filters, wish, able, sizing, bill, search_result.column)
     changed: dict[str, Any] = {
         "capacity": able,
-        "wanted": filters,
+        "filters": filters,
         "sizing": sizing,
         "bill": bill,
         "failures": failures,
         "bits": failures.bits(),
     }
-    return dataclasses.replace(exploration, **changed)
+    return dataclasses.replace(search_result, **changed)
 
 
 def together_of(space: ServingSpace, sizing: Sizing) -> Array:
@@ -245,7 +245,7 @@ def together_of(space: ServingSpace, sizing: Sizing) -> Array:
 def add_memory(
     market: Market,
     fleet: ServingFleet,
-    wish: ServingWish,
+    wish: ServingRequest,
     has_layout: Mask,
     fits: Mask,
     needed_bytes: Array,
@@ -269,7 +269,7 @@ def add_memory(
 
 
 def class_facts(
-    fleet: ServingFleet, space: ServingSpace, able: Capacity, wish: ServingWish, column: Index, *, num_columns: int
+    fleet: ServingFleet, space: ServingSpace, able: Capacity, wish: ServingRequest, column: Index, *, num_columns: int
 ) -> dict[str, Array]:
     """Of each (class, format): how many candidates there are and fit, the least memory need with its margin, and the least latencies of a lone request."""
     size = len(fleet) * num_columns
@@ -295,7 +295,7 @@ def class_facts(
 # ---- Usual limits that no server keeps give way: a service never fails on a default that its user did not say.
 
 
-def widened(wish: ServingWish, space: ServingSpace, grid: ReplicaGrid) -> ServingWish:
+def widened(wish: ServingRequest, space: ServingSpace, grid: ReplicaGrid) -> ServingRequest:
     """The wish with each latency limit that was assumed, and that no candidate keeps even for a request alone, at `wide_limit` times the
     time of the fastest."""
     assumed = [
@@ -312,7 +312,7 @@ def widened(wish: ServingWish, space: ServingSpace, grid: ReplicaGrid) -> Servin
     return wish
 
 
-def _with_limit(wish: ServingWish, name: str, *, usual_s: float, limit_s: float) -> ServingWish:
+def _with_limit(wish: ServingRequest, name: str, *, usual_s: float, limit_s: float) -> ServingRequest:
     told = Assumption(name, limit_s, Reason("assumed_serve_latency_wide", {"value": limit_s, "usual_s": usual_s}))
     others = tuple(one for one in wish.assumptions if one.field != name)
     changed: dict[str, float] = {f"{name}_s": limit_s}

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.convert import device_columns, model_columns
-from rightfit.estimate.serving import overhead_bytes
-from rightfit.estimate.serving_extras import ServingExtras, fixed_bytes
-from rightfit.estimate.serving_steps import ServingCase, is_latent, serving_fields
+from rightfit.estimation.convert import device_columns, model_columns
+from rightfit.estimation.serving import overhead_bytes
+from rightfit.estimation.serving_extras import ServingExtras, fixed_bytes
+from rightfit.estimation.serving_steps import ServingCase, is_latent, serving_fields
 from rightfit.facts import devices
 from rightfit.facts.engines import cache_bytes, engine_class, on_device, version_number, weight_formats
 from rightfit.facts.records import Accelerator, TransformerArchitecture
@@ -26,12 +26,12 @@ from rightfit.physics import serving_columns
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Load, ServeColumns
 from rightfit.records import dataclass
-from rightfit.search.service.stacks import ServingStack, StackWish, has_feature, safe_bytes, stacks_of
+from rightfit.search.service.stacks import ServingStack, StackRequest, has_feature, safe_bytes, stacks_of
 from rightfit.search.training.machines import MachineClasses, chips, linked, links_of, part_of_card
 
 if TYPE_CHECKING:
     from rightfit.catalog import ServerTable
-    from rightfit.search.service.wish import ServingWish
+    from rightfit.search.service.wish import ServingRequest
 
 Index = NDArray[np.intp]
 #: Machine class, accelerators in a server, servers, stack, and whether attention is data parallel with experts over all accelerators.
@@ -110,7 +110,7 @@ def family_of(accelerator: Accelerator) -> str:
     return devices.family_of(accelerator)
 
 
-def serving_fleet(servers: ServerTable, wish: StackWish, *, processors: Mapping[int, Accelerator] | None = None) -> ServingFleet:
+def serving_fleet(servers: ServerTable, wish: StackRequest, *, processors: Mapping[int, Accelerator] | None = None) -> ServingFleet:
     """Machine classes of a table of servers, and what runs on each. `processors`: servers without accelerators that may serve too, by
     row."""
     known, cpus = chips(servers), processors or {}
@@ -152,7 +152,7 @@ def degrees_of(model: TransformerArchitecture, num_gpus: int, *, asked: int | No
     return tuple(degree for degree in fixed if degree <= num_gpus and heads % degree == 0)
 
 
-def build_serving_space(servers: ServerTable, fleet: ServingFleet, wish: ServingWish) -> ServingSpace:
+def build_serving_space(servers: ServerTable, fleet: ServingFleet, wish: ServingRequest) -> ServingSpace:
     """All candidates: replicas within one server, and pipelines over servers where those do not hold the model."""
     workload = wish.workload
     asked = 1 if workload.slice else workload.tensor_parallel  # slices have no links to one another
@@ -186,7 +186,7 @@ def build_serving_space(servers: ServerTable, fleet: ServingFleet, wish: Serving
     return joined(inside, _smallest_that_fit(across))
 
 
-def _attention_data(fleet: ServingFleet, wish: ServingWish, *, nodes: Sequence[int]) -> list[Candidate]:
+def _attention_data(fleet: ServingFleet, wish: ServingRequest, *, nodes: Sequence[int]) -> list[Candidate]:
     """Layouts of mixtures of experts in which each accelerator attends to its own requests and experts are spread over all of them.
 
     A latent cache cannot be cut by heads and would stand on each accelerator of a tensor group. Only engines and cards of
@@ -245,7 +245,7 @@ def stretched(columns: Any, rows: int) -> Any:
     return type(columns)(**{field.name: np.broadcast_to(getattr(columns, field.name), (rows,)) for field in dataclasses.fields(columns)})
 
 
-def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingWish, rows: Sequence[Candidate]) -> ServingSpace:
+def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingRequest, rows: Sequence[Candidate]) -> ServingSpace:
     """Candidates as columns, with what fits."""
     machine = np.array([row[0] for row in rows], dtype=np.intp)
     tensor, nodes = (np.array([row[at] for row in rows], dtype=np.intp) for at in (1, 2))

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.catalog.offers import PURCHASE_CODES, OfferTable, ServerTable
 from rightfit.errors import ContradictionError, UnknownNameError
-from rightfit.estimate.convert import model_columns
-from rightfit.estimate.figures import Figure, serving_interval
-from rightfit.estimate.serving_extras import kept_bytes
+from rightfit.estimation.convert import model_columns
+from rightfit.estimation.figures import Figure, serving_interval
+from rightfit.estimation.serving_extras import kept_bytes
 from rightfit.facts.engine_releases import READ, ModelClass, goes_with, has_class, model_class, release_for, starts_on
 from rightfit.facts.engines import published_format, stacks_named
 from rightfit.facts.machines import ProcessorKind, processor_kind, processor_record
@@ -26,8 +26,8 @@ from rightfit.messages import Message
 from rightfit.physics import serving_columns
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
-from rightfit.search.constraints import Wanted, filter_failures
-from rightfit.search.service.wish import ServingWish, usual
+from rightfit.search.constraints import Filters, filter_failures
+from rightfit.search.service.wish import ServingRequest, usual
 from rightfit.search.sources import num_parameters, published_bytes
 from rightfit.workload.vocabulary import nearest_words
 
@@ -52,7 +52,7 @@ class ServingStack:
 
 
 @dataclass(frozen=True, slots=True)
-class StackWish:
+class StackRequest:
     """What the user fixed: engine names of the table, weight formats and those of the cache, whether any weight format will do; and the names by which
     the model's class is known (as asked, that of its record)."""
 
@@ -83,7 +83,7 @@ def format_rows() -> dict[str, dict[str, str]]:
 
 def read_stack_wish(
     *, engine: str, quantization: str, precision: str, model: str = "", kv_cache: str = "", names: tuple[str, ...] = ()
-) -> StackWish:
+) -> StackRequest:
     """The user's words as names of the tables; unknown ones raise with what is allowed. Without a word a model is served as it was
     published."""
     formats, is_free = _formats(quantization, precision)
@@ -91,7 +91,7 @@ def read_stack_wish(
     if published and not precision and not quantization.strip():
         formats = (published, *formats)
     kv = {"fp8": ("fp8",), "any": ("16-bit", "fp8")}.get(kv_cache, ("16-bit",))
-    return StackWish(_engines(engine), formats, is_free, published, kv, names)
+    return StackRequest(_engines(engine), formats, is_free, published, kv, names)
 
 
 def _engines(text: str) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def _engines(text: str) -> tuple[str, ...]:
         names = [row["name"] for row in stack_rows()]
         near = nearest_words(lowered, names, count=2)
         raise UnknownNameError(
-            "serving engine", text, nearest=near, allowed=Message("names.part_allowed_words", names=", ".join(names)), field="framework"
+            "serving engine", text, nearest=near, allowed=Message("names.allowed_words", names=", ".join(names)), field="framework"
         )
     return found
 
@@ -121,7 +121,7 @@ def _formats(quantization: str, precision: str) -> tuple[tuple[str, ...], bool]:
                 "quantization",
                 quantization,
                 nearest=(),
-                allowed=Message("names.part_allowed_words", names=f"none, any, {', '.join(format_rows())}"),
+                allowed=Message("names.allowed_words", names=f"none, any, {', '.join(format_rows())}"),
                 field="quantization",
             )
         return (found if lowered in ("none", "off", "no") else found[:1]), False
@@ -132,7 +132,7 @@ def _formats(quantization: str, precision: str) -> tuple[tuple[str, ...], bool]:
     return SIXTEEN_BIT, False
 
 
-def stacks_of(accelerator: Accelerator, family: str, wish: StackWish) -> tuple[tuple[ServingStack, ...], str]:
+def stacks_of(accelerator: Accelerator, family: str, wish: StackRequest) -> tuple[tuple[ServingStack, ...], str]:
     """The stacks to try on an accelerator, each with the cache formats wanted, or none and what it lacks."""
     found, lacks = _weight_stacks(accelerator, family, wish)
     stacks = tuple(
@@ -151,7 +151,7 @@ def has_feature(feature: str, engine: str, family: str) -> bool:
     return any(engine in row["engines"].split("|") and family in row["families"].split("|") for row in rows)
 
 
-def _weight_stacks(accelerator: Accelerator, family: str, wish: StackWish) -> tuple[tuple[ServingStack, ...], str]:
+def _weight_stacks(accelerator: Accelerator, family: str, wish: StackRequest) -> tuple[tuple[ServingStack, ...], str]:
     """The stacks by weight format, with a cache of 16 bit.
 
     For each format the first engine of the table that runs it there; 16 bit means bf16 where the accelerator has it, else fp16.
@@ -194,12 +194,12 @@ def _weight_stacks(accelerator: Accelerator, family: str, wish: StackWish) -> tu
     return (), next((name for name in wish.formats if name not in formats), "engine") if len(wish.formats) == 1 else "engine"
 
 
-def _is_wanted(row: dict[str, str], wish: StackWish) -> bool:
+def _is_wanted(row: dict[str, str], wish: StackRequest) -> bool:
     """Named by the user; or, where none is named, one that suits a server."""
     return row["name"] in wish.engines if wish.engines else not row["note"].startswith("only when named")
 
 
-def _knows(row: dict[str, str], wish: StackWish, accelerator: Accelerator) -> bool:
+def _knows(row: dict[str, str], wish: StackRequest, accelerator: Accelerator) -> bool:
     """Whether a release of the engine runs on such a card and has the model's class there, where that is known. Cards of other makers than the two whose
     releases were read have engines of their own."""
     known, engine = wish.known, AGES.get(row["engine"], row["engine"])
@@ -219,7 +219,7 @@ def _has_class(row: dict[str, str], known: ModelClass) -> bool:
     return row["classes"] == COMPILED or has_class(AGES.get(row["engine"], row["engine"]), known)
 
 
-def refuse_unknown_class(wish: StackWish, model: str) -> None:
+def refuse_unknown_class(wish: StackRequest, model: str) -> None:
     """Raise before any server is looked at where no released engine that may be taken has the model's class."""
     known = wish.known
     if known is None or any(_has_class(row, known) for row in stack_rows() if _is_wanted(row, wish) and row["classes"] != COMPILED):
@@ -247,7 +247,7 @@ def has_arithmetic(accelerator: Accelerator, name: str) -> bool:
     return not needs or float(getattr(accelerator, needs)) > 0
 
 
-def refuse_wrong_pair(wish: StackWish, cards: tuple[tuple[Accelerator, str], ...]) -> None:
+def refuse_wrong_pair(wish: StackRequest, cards: tuple[tuple[Accelerator, str], ...]) -> None:
     """Raise where the user named cards and none of them runs the engine or the format that was named too."""
     if not cards:
         return
@@ -258,7 +258,7 @@ def refuse_wrong_pair(wish: StackWish, cards: tuple[tuple[Accelerator, str], ...
     raise ContradictionError(pair_problem(name, lacks, wish), field="gpu")
 
 
-def pair_problem(name: str, lacks: str, wish: StackWish) -> Message:
+def pair_problem(name: str, lacks: str, wish: StackRequest) -> Message:
     """One line on why engine, format and card do not go together, and what would."""
     accelerator = facts.accelerators()[name]
     if lacks == "class" and not wish.known:
@@ -285,7 +285,7 @@ Index = NDArray[np.intp]
 _SKIPPED = ("burstable", "gpu")
 
 
-def cheapest_cpu_offers(table: OfferTable, candidates: NDArray[np.bool_], filters: Wanted) -> Index:
+def cheapest_cpu_offers(table: OfferTable, candidates: NDArray[np.bool_], filters: Filters) -> Index:
     """One offer for each CPU server: the cheapest that no filter refuses."""
     purchases = [PURCHASE_CODES[name] for name in filters.purchases]
     rows = np.flatnonzero(candidates & np.isin(table.purchase_index, purchases))
@@ -336,7 +336,7 @@ def _machine(text: str, cores: int, memory_bytes: float) -> PassMachine:
 # enough.
 
 
-def weights_bytes(wish: ServingWish) -> float:
+def weights_bytes(wish: ServingRequest) -> float:
     """Everything that is fetched before the first request [bytes]: the model, a draft, adapters."""
     extras, model = wish.extras, wish.model
     found = published_bytes(model)
@@ -347,14 +347,14 @@ def weights_bytes(wish: ServingWish) -> float:
     return found
 
 
-def kept_of(wish: ServingWish) -> float:
+def kept_of(wish: ServingRequest) -> float:
     """What caches of prompts take that are kept for later requests, on all servers together [bytes]."""
     if not wish.extras.hit_share:
         return 0.0
     return kept_bytes(wish.extras, wish.model, input_tokens=wish.input_tokens, rate_per_s=wish.rate_per_s, users=wish.users)
 
 
-def disk_bytes(wish: ServingWish, run_format: str) -> float:
+def disk_bytes(wish: ServingRequest, run_format: str) -> float:
     """What a server keeps [bytes], with weights in the format that runs where its file is the larger, and a batch job's progress."""
     known = format_rows().get(run_format) if wish.generates else None
     as_run = num_parameters(wish.model) * float(known["bits"]) / 8.0 if known else 0.0
@@ -367,7 +367,7 @@ def disk_bytes(wish: ServingWish, run_format: str) -> float:
 TABLE = "table"
 
 
-def doubts_of(wish: ServingWish) -> float:
+def doubts_of(wish: ServingRequest) -> float:
     """Inputs of a wish that are not known but typical: the model's shape; how often drafts are accepted or prompts found again."""
     guessed = wish.extras.acceptance_low > 0 or (wish.extras.hit_share > 0 and wish.workload.cache_hits is None)
     return float(getattr(wish.model, "certainty", "exact") == "typical") + float(guessed)
@@ -382,7 +382,7 @@ def service_figure(metric: str, value: float, *, doubts: float, modality: str = 
 
 def _table_figure(metric: str, value: float, *, doubts: float) -> Figure:
     """A figure of a service of a classical model: as sure as predictions of such models on machines of other people."""
-    from rightfit.estimate.figures import classical_interval
+    from rightfit.estimation.figures import classical_interval
 
     known = "peak_ram_gib" if metric == "peak_mem_gib" else "predict_time_s"
     return classical_interval(known, np.array([value]), doubts=np.array([doubts]), gpu=False).row(0)
@@ -396,18 +396,18 @@ def _table_figure(metric: str, value: float, *, doubts: float) -> Figure:
 WEIGHT_BYTES = {"fp32": 4.0, "int8": 1.0}
 
 
-def spread_of(wish: ServingWish) -> Figure:
+def spread_of(wish: ServingRequest) -> Figure:
     """The interval of a measured peak, as factors on its middle."""
     return service_figure("peak_mem_gib", 1.0, doubts=doubts_of(wish), modality="" if wish.generates else wish.modality)
 
 
-def safe_bytes(weights: Array, needed: Array, wish: ServingWish) -> Array:
+def safe_bytes(weights: Array, needed: Array, wish: ServingRequest) -> Array:
     """What replicas need at most, with nine in ten: weights and what is beside them at the upper 80 % end [bytes], shapes as given."""
     held = np.minimum(weights, needed)
     return np.asarray(held + (needed - held) * spread_of(wish).high80)
 
 
-def fit_figure(weights: float, needed: float, wish: ServingWish) -> Figure:
+def fit_figure(weights: float, needed: float, wish: ServingRequest) -> Figure:
     """What one replica needs [bytes], with its interval."""
     held, spread = min(weights, needed), spread_of(wish)
     ends = {name: held + (needed - held) * getattr(spread, name) for name in ("low80", "high80", "low95", "high95")}

@@ -9,9 +9,9 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, FileInputError
-from rightfit.estimate.pass_records import ForwardWish
-from rightfit.estimate.serving_extras import ServingExtras
-from rightfit.estimate.serving_steps import length_atoms
+from rightfit.estimation.pass_records import PassInput
+from rightfit.estimation.serving_extras import ServingExtras
+from rightfit.estimation.serving_steps import length_atoms
 from rightfit.facts.classical import classical_model
 from rightfit.facts.config_json import stated_quantization
 from rightfit.facts.image_tokens import has_two_towers
@@ -171,7 +171,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class ServingWish:
+class ServingRequest:
     """What the serving search needs to know of a workload.
 
     `rate_per_s` requests a second (0 where only users were given), `users` with a request in flight at the same time, `requests` of a batch
@@ -192,7 +192,7 @@ class ServingWish:
     assumptions: tuple[Assumption, ...]
     load: ServingLoad | None = None
     modality: str = ""
-    one_input: ForwardWish | None = None
+    one_input: PassInput | None = None
     extras: ServingExtras = dataclasses.field(default_factory=ServingExtras)
 
     @property

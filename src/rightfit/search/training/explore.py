@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.estimate.data_path import DataLoad, DataPath, data_path
-from rightfit.estimate.figures import FigureColumns
-from rightfit.estimate.training import MemoryColumns, StepColumns
+from rightfit.estimation.data_path import DataLoad, DataPath, data_path
+from rightfit.estimation.figures import FigureColumns
+from rightfit.estimation.training import MemoryColumns, StepColumns
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, SetupColumns
 from rightfit.records import dataclass
 from rightfit.search.answer import Layout
-from rightfit.search.constraints import Failures, Feasibility, Wanted, judge
+from rightfit.search.constraints import Failures, Feasibility, Filters, judge
 from rightfit.search.market import Bill, Staged, Volume, bill
 from rightfit.search.offers import Market, hosts_of, known_host_bytes
 from rightfit.search.option_facts import WorkFacts
@@ -25,7 +25,7 @@ from rightfit.search.sources import moved_usd
 from rightfit.search.training.evaluate import Best, Physics, memory_of, search_setups, work_steps
 from rightfit.search.training.machines import Fleet, Machines
 from rightfit.search.training.space import NODE_COUNTS, SetupTable, Sharding, Space, SpaceLimits, build_space
-from rightfit.search.training.wish import TrainingWish
+from rightfit.search.training.wish import TrainingRequest
 
 if TYPE_CHECKING:
     from rightfit.catalog.offers import ServerTable
@@ -91,24 +91,24 @@ class Craft:
     words. unit_cost: the key of Cost that a run is priced by, and how many millions of them it has.
     """
 
-    read: Callable[[Workload], TrainingWish]
+    read: Callable[[Workload], TrainingRequest]
     limits: Callable[[Any, tuple[int, ...]], SpaceLimits]
     fleet: Callable[[ServerTable, Any], Fleet]
     base: Callable[[Any, Machines], SetupColumns]
     engine: Callable[[Any, Machines], TrainingEngine]
     load: Callable[[Any, Volume], DataLoad]
-    evaluate: Callable[[Exploration, Sequence[Row], int | None], Details]
-    layout: Callable[[Exploration, Details, int, Layout], Layout]
+    evaluate: Callable[[TrainingResult, Sequence[Row], int | None], Details]
+    layout: Callable[[TrainingResult, Details, int, Layout], Layout]
     facts: Callable[[Any], WorkFacts]
-    unit_cost: Callable[[TrainingWish], tuple[str, float]]
+    unit_cost: Callable[[TrainingRequest], tuple[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Exploration:
+class TrainingResult:
     """All that one search found. Rows of `bill` and `failures` are offers, columns the node counts of `space`."""
 
-    wish: TrainingWish
-    wanted: Wanted
+    wish: TrainingRequest
+    filters: Filters
     market: Market
     fleet: Fleet
     space: Space
@@ -168,14 +168,14 @@ Index = NDArray[np.intp]
 
 
 def explore(
-    wish: TrainingWish,
+    wish: TrainingRequest,
     market: Market,
-    filters: Wanted,
+    filters: Filters,
     craft: Craft,
     *,
     node_counts: tuple[int, ...] = NODE_COUNTS,
     engine: TrainingEngine | None = None,
-) -> Exploration:
+) -> TrainingResult:
     """Search every setup on every machine, then price and judge every offer."""
     fleet = craft.fleet(market.offers.servers, wish)
     machines = fleet.machines
@@ -197,7 +197,7 @@ def explore(
         is_limited=filters.is_limited,
     )
     failures = judge(market.offers, filters, feasible=feasible, sure=sure, node_counts=counts)
-    return Exploration(
+    return TrainingResult(
         wish, filters, market, fleet, space, base, engine, craft, best, prices, failures, feasible, failures.bits(), volume, path
     )
 
@@ -272,36 +272,41 @@ def by_server(best: Best, fleet: Fleet, host_memory: Array) -> tuple[Array, Feas
 # ---- Where no set-up fits a server: what the one that needs least memory would take, as if it did.
 
 
-def with_least_memory(exploration: Exploration) -> Exploration:
+def with_least_memory(search_result: TrainingResult) -> TrainingResult:
     """Where no setup fits: the search as if the one that needs least memory did, to say how much that is and how long it would take."""
-    space, machines = exploration.space, exploration.fleet.machines
-    need = memory_of(space.setups, exploration.base, machines, exploration.engine)
+    space, machines = search_result.space, search_result.fleet.machines
+    need = memory_of(space.setups, search_result.base, machines, search_result.engine)
     if not space.setups.num_rows:
-        return exploration
+        return search_result
     over = np.maximum(
-        need.safe_bytes[0], exploration.best.capacity_bytes[0]
+        need.safe_bytes[0], search_result.best.capacity_bytes[0]
     )  # what fits the accelerators is equally good: then the host decides
     chosen = int(np.lexsort((np.arange(space.setups.num_rows), need.host_bytes, over))[0])
     setup = space.setups.take(np.array([chosen]))
-    _, step = exploration.engine.details(setup.columns(exploration.base), machines.device.take(np.zeros(1, dtype=np.intp)), machines.links)
-    run_s = step.step_s[:1] * work_steps(setup, tokens=exploration.wish.amount.tokens, seq_len=exploration.wish.seq_len)
+    _, step = search_result.engine.details(
+        setup.columns(search_result.base), machines.device.take(np.zeros(1, dtype=np.intp)), machines.links
+    )
+    run_s = step.step_s[:1] * work_steps(setup, tokens=search_result.wish.amount.tokens, seq_len=search_result.wish.seq_len)
     best = dataclasses.replace(
-        exploration.best,
-        run_s=np.full_like(exploration.best.run_s, run_s[0]),
-        setup=np.full_like(exploration.best.setup, chosen),
+        search_result.best,
+        run_s=np.full_like(search_result.best.run_s, run_s[0]),
+        setup=np.full_like(search_result.best.setup, chosen),
         tiers=np.array([np.inf]),
     )
     best = dataclasses.replace(best, run_s=best.run_s[:, :, :1], setup=best.setup[:, :, :1], tiers=np.zeros(1))
-    times, _ = by_server(best, exploration.fleet, exploration.market.offers.servers.memory_bytes)
+    times, _ = by_server(best, search_result.fleet, search_result.market.offers.servers.memory_bytes)
     node_counts = space.limits.node_counts
     path = path_of(
-        exploration.craft.load(exploration.wish, exploration.volume),
-        exploration.market,
+        search_result.craft.load(search_result.wish, search_result.volume),
+        search_result.market,
         times,
         needed_memory_bytes=np.full((1, 1), np.inf),
         node_counts=node_counts,
     )
-    moved = moved_usd(exploration.wanted.source, exploration.market.offers, exploration.volume)
+    moved = moved_usd(search_result.filters.source, search_result.market.offers, search_result.volume)
     return dataclasses.replace(
-        exploration, best=best, path=path, bill=price(exploration.market, exploration.volume, path, moved=moved, node_counts=node_counts)
+        search_result,
+        best=best,
+        path=path,
+        bill=price(search_result.market, search_result.volume, path, moved=moved, node_counts=node_counts),
     )

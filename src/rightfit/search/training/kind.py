@@ -13,14 +13,14 @@ from rightfit.messages import Message
 from rightfit.search.advice import WORTHWHILE, cheaper_spot, cheapest_of, effect_of, relaxed
 from rightfit.search.answer import Assumption, Counts, Option, Reason, Section
 from rightfit.search.bill import money_parts
-from rightfit.search.constraints import assumed_purchases, read_wanted
+from rightfit.search.constraints import assumed_purchases, read_filters
 from rightfit.search.criteria import listed_stacks
 from rightfit.search.family import Beside, Family, Given
 from rightfit.search.offers import Market, open_market
 from rightfit.search.option_reasons import with_reasons
 from rightfit.search.rank import Row, cheapest_row
 from rightfit.search.refusals import least_changes
-from rightfit.search.training.explore import Craft, Exploration, explore, with_least_memory
+from rightfit.search.training.explore import Craft, TrainingResult, explore, with_least_memory
 from rightfit.search.training.options import build_options, room_sections
 
 if TYPE_CHECKING:
@@ -41,32 +41,32 @@ LIGHTER_METHODS = {
 ONE_NODE = (1,)
 
 
-def advise(exploration: Exploration, options: tuple[Option, ...], more: Iterable[Reason] = ()) -> tuple[Reason, ...]:
+def advise(search_result: TrainingResult, options: tuple[Option, ...], more: Iterable[Reason] = ()) -> tuple[Reason, ...]:
     """Advice for a plan: the least changes first where nothing is feasible; `more`: what only the family knows."""
     best = options[0] if options else None
-    changes = () if best else least_changes(exploration)
+    changes = () if best else least_changes(search_result)
     return (
         *changes,
-        *_other_methods(exploration, best),
+        *_other_methods(search_result, best),
         *more,
-        *relaxed(exploration, best),
-        *cheaper_spot(exploration, best),
-        *_fewest(exploration, best),
+        *relaxed(search_result, best),
+        *cheaper_spot(search_result, best),
+        *_fewest(search_result, best),
     )
 
 
-def _other_methods(exploration: Exploration, best: Option | None) -> Iterable[Reason]:
+def _other_methods(search_result: TrainingResult, best: Option | None) -> Iterable[Reason]:
     """Lighter methods on one server: what the cheapest would cost under the same limits."""
-    workload = exploration.wish.workload
+    workload = search_result.wish.workload
     if workload.task != "finetune":
         return
     method = workload.method or "full"
     for other in LIGHTER_METHODS.get(method, ()):
         try:
-            wish = exploration.craft.read(workload.with_changes(method=other))
+            wish = search_result.craft.read(workload.with_changes(method=other))
         except RightfitError:
             continue  # an option of the user's (a quantisation, an optimizer) does not go with it
-        there = explore(wish, exploration.market, exploration.wanted, exploration.craft, node_counts=ONE_NODE)
+        there = explore(wish, search_result.market, search_result.filters, search_result.craft, node_counts=ONE_NODE)
         at = cheapest_of(there, there.bits == 0)
         if at is None:
             continue
@@ -77,38 +77,38 @@ def _other_methods(exploration: Exploration, best: Option | None) -> Iterable[Re
             yield Reason("method", {"from_method": method, "to_method": other, **effect})
 
 
-def _fewest(exploration: Exploration, best: Option | None) -> Iterable[Reason]:
+def _fewest(search_result: TrainingResult, best: Option | None) -> Iterable[Reason]:
     """The least number of the best option's accelerators that can run the job at all."""
     if best is None:
         return
-    count = least_accelerators(exploration, best.accelerator.name)
+    count = least_accelerators(search_result, best.accelerator.name)
     if count and count < best.num_accelerators:
         yield Reason("least_accelerators", {"accelerator": best.accelerator.name, "count": count})
 
 
-def least_accelerators(exploration: Exploration, accelerator: str) -> int:
+def least_accelerators(search_result: TrainingResult, accelerator: str) -> int:
     """The least number of accelerators of this name, over servers and node counts of the market, that a setup fits on, the host's RAM
     included; 0 where none does."""
-    servers = exploration.market.offers.servers
+    servers = search_result.market.offers.servers
     rows = np.array([name == accelerator for name in servers.accelerator_name], dtype=np.bool_)
-    fits = exploration.feasible.fits_host & rows[:, None]
-    total = servers.num_accelerators[:, None] * exploration.node_counts[None, :]
+    fits = search_result.feasible.fits_host & rows[:, None]
+    total = servers.num_accelerators[:, None] * search_result.node_counts[None, :]
     return int(total[fits].min()) if fits.any() else 0
 
 
-More = Callable[[Exploration, Option | None], Iterable[Reason]]
+More = Callable[[TrainingResult, Option | None], Iterable[Reason]]
 
 
-def training_family(name: str, craft: Craft, *, more: More = lambda *_: ()) -> Family[Exploration]:
+def training_family(name: str, craft: Craft, *, more: More = lambda *_: ()) -> Family[TrainingResult]:
     """The family of a craft; `more`: advice that only it knows."""
 
-    def search(workload: Workload, catalog: Catalog) -> Exploration:
-        return explore(craft.read(workload), open_market(catalog), read_wanted(workload, catalog), craft)
+    def search(workload: Workload, catalog: Catalog) -> TrainingResult:
+        return explore(craft.read(workload), open_market(catalog), read_filters(workload, catalog), craft)
 
-    def beside(exploration: Exploration, options: tuple[Option, ...], _rows: Sequence[Row], _catalog: Catalog) -> Beside:
-        return Beside(advise(exploration, options, more(exploration, options[0] if options else None)))
+    def beside(search_result: TrainingResult, options: tuple[Option, ...], _rows: Sequence[Row], _catalog: Catalog) -> Beside:
+        return Beside(advise(search_result, options, more(search_result, options[0] if options else None)))
 
-    def given(workload: Workload, market: Market, nodes: int, catalog: Catalog) -> Given[Exploration]:
+    def given(workload: Workload, market: Market, nodes: int, catalog: Catalog) -> Given[TrainingResult]:
         return given_servers(craft, workload, market, nodes, catalog)
 
     return Family(
@@ -125,18 +125,18 @@ def training_family(name: str, craft: Craft, *, more: More = lambda *_: ()) -> F
     )
 
 
-def training_money(exploration: Exploration, option: Option, row: Row, catalog: Catalog) -> tuple[Section, ...]:
+def training_money(search_result: TrainingResult, option: Option, row: Row, catalog: Catalog) -> tuple[Section, ...]:
     """How to buy the servers, and every line of the bill."""
-    at, office_h = (row.offer, row.node), exploration.wish.workload.office_hours
-    return money_parts(catalog, exploration.market, exploration.bill, option, at, volume=exploration.volume, office_h=office_h)
+    at, office_h = (row.offer, row.node), search_result.wish.workload.office_hours
+    return money_parts(catalog, search_result.market, search_result.bill, option, at, volume=search_result.volume, office_h=office_h)
 
 
-def given_servers(craft: Craft, workload: Workload, market: Market, nodes: int, catalog: Catalog) -> Given[Exploration]:
+def given_servers(craft: Craft, workload: Workload, market: Market, nodes: int, catalog: Catalog) -> Given[TrainingResult]:
     """The job on so many servers of one type; where no set-up fits, as if the one that needs least memory did."""
     servers = market.offers.servers
     if not servers.accelerator_name[0]:
         raise UnavailableError(Message("search.training_without_card", server=f"{servers.provider[0]}/{servers.instance_type[0]}"))
-    wanted = dataclasses.replace(read_wanted(workload, catalog), any_software=True)
+    wanted = dataclasses.replace(read_filters(workload, catalog), any_software=True)
     found = explore(craft.read(workload), market, wanted, craft, node_counts=(nodes,))
     fits = bool(np.isfinite(found.bill.total_s).any())
     shown = found if fits or found.missing(0) else with_least_memory(found)
@@ -144,28 +144,28 @@ def given_servers(craft: Craft, workload: Workload, market: Market, nodes: int, 
     return Given(found, shown, at, fits, (at.offer, at.node) if at else (0, 0))
 
 
-def assumptions(exploration: Exploration) -> tuple[Assumption, ...]:
+def assumptions(search_result: TrainingResult) -> tuple[Assumption, ...]:
     """Defaults taken while reading the workload, and those of the market."""
-    taken = [*exploration.wish.assumptions, *assumed_purchases(exploration.workload)]
-    if not exploration.wanted.gpus and not exploration.wanted.any_software:
+    taken = [*search_result.wish.assumptions, *assumed_purchases(search_result.workload)]
+    if not search_result.filters.gpus and not search_result.filters.any_software:
         value = listed_stacks()
         taken.append(Assumption("gpu", value, Reason("assumed_software", {"value": value})))
-    if not exploration.wish.workload.precision:
-        value = ", ".join(dict.fromkeys(variant.precision for variant in exploration.fleet.machines.variants))
+    if not search_result.wish.workload.precision:
+        value = ", ".join(dict.fromkeys(variant.precision for variant in search_result.fleet.machines.variants))
         taken.append(Assumption("precision", value, Reason("assumed_precision", {"value": value})))
     return tuple(taken)
 
 
-def counts(exploration: Exploration) -> Counts:
+def counts(search_result: TrainingResult) -> Counts:
     """How much was looked at."""
-    offers, space, machines = exploration.market.offers, exploration.space, exploration.fleet.machines
-    server = exploration.fleet.machine_index[offers.server_index]
+    offers, space, machines = search_result.market.offers, search_result.space, search_result.fleet.machines
+    server = search_result.fleet.machine_index[offers.server_index]
     block = space.block(machines.variant, machines.gpus_per_node)
     per_machine = space.counts[block]
     return Counts(
-        candidates=exploration.best.num_candidates,
-        timed=exploration.best.num_timed,
+        candidates=search_result.best.num_candidates,
+        timed=search_result.best.num_timed,
         offers=len(offers),
-        servers=int((exploration.fleet.machine_index >= 0).sum()),
+        servers=int((search_result.fleet.machine_index >= 0).sum()),
         covered=int(per_machine[server[server >= 0]].sum()),
     )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.convert import device_columns, link_columns
+from rightfit.estimation.convert import device_columns, link_columns
 from rightfit.facts.devices import trains_and_packs
 from rightfit.facts.records import Accelerator
 from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, Method

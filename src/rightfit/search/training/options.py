@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import facts
-from rightfit.estimate.data_path import NEVER, DataLoad, Staging, VolumeStep, object_rate, volume_steps
-from rightfit.estimate.figures import Figure, FigureColumns
+from rightfit.estimation.data_path import NEVER, DataLoad, Staging, VolumeStep, object_rate, volume_steps
+from rightfit.estimation.figures import Figure, FigureColumns
 from rightfit.physics import interruption, loading, money
 from rightfit.physics.columns import Array, AttentionKernel, DeviceColumns, Recompute, SetupColumns
 from rightfit.physics.step import Bottleneck
@@ -27,7 +27,7 @@ from rightfit.search.training.machines import behind, collapse
 from rightfit.search.training.space import OFFLOAD_NAMES, SHARDING_NAMES
 
 if TYPE_CHECKING:
-    from rightfit.search.training.explore import Details, Exploration, TrainingEngine
+    from rightfit.search.training.explore import Details, TrainingEngine, TrainingResult
 
 
 # ---- Room on a card: what the chosen set-up must hold at each moment of a step, and the largest micro-batch that it would hold.
@@ -37,18 +37,18 @@ MOST_SAMPLES = 2**20
 _POINTS = 34
 
 
-def room_sections(exploration: Exploration, option: Option, row: Row) -> tuple[Section, ...]:
+def room_sections(search_result: TrainingResult, option: Option, row: Row) -> tuple[Section, ...]:
     """The section `memory`: phases [bytes on a card], what the card gives, the micro-batch and the largest one that fits the search asks for."""
-    setups = exploration.space.setups.take(np.array([exploration.setup_of(row.offer, row.node)], dtype=np.intp))
-    machine = exploration.fleet.machine_index[exploration.market.offers.server_index[[row.offer]]]
-    columns, device = collapse(setups.columns(exploration.base)), exploration.fleet.machines.device.take(machine)
-    phases = {name: float(np.max(held)) for name, held in exploration.engine.phases(columns).items()}
-    largest = largest_batch(exploration.engine, columns, device)
+    setups = search_result.space.setups.take(np.array([search_result.setup_of(row.offer, row.node)], dtype=np.intp))
+    machine = search_result.fleet.machine_index[search_result.market.offers.server_index[[row.offer]]]
+    columns, device = collapse(setups.columns(search_result.base)), search_result.fleet.machines.device.take(machine)
+    phases = {name: float(np.max(held)) for name, held in search_result.engine.phases(columns).items()}
+    largest = largest_batch(search_result.engine, columns, device)
     if not largest:
         return ()
     each = max(round(float(setups.micro_batch[0]) / option.layout.micro_batch), 1)  # a pair of answers is told as one
     batch = {"micro_batch": option.layout.micro_batch, "largest_micro_batch": largest // each}
-    content = {"phase_bytes": phases, "capacity_bytes": float(exploration.engine.capacity(device)[0]), **batch}
+    content = {"phase_bytes": phases, "capacity_bytes": float(search_result.engine.capacity(device)[0]), **batch}
     return (Section("memory", content, (Reason("largest_batch", batch),)),)
 
 
@@ -72,19 +72,19 @@ def largest_batch(engine: TrainingEngine, columns: SetupColumns, device: DeviceC
 READ, PREPARE = "read", "prepare"
 
 
-def data_part(exploration: Exploration, offer: int, node: int) -> dict[str, Any]:
+def data_part(search_result: TrainingResult, offer: int, node: int) -> dict[str, Any]:
     """Everything about the data of the option in one row of the market: where they are staged and why, what loading needs and what it
     gets."""
-    path, load = exploration.path, exploration.craft.load(exploration.wish, exploration.volume)
-    server = int(exploration.market.offers.server_index[offer])
-    hosts, at = hosts_of(exploration.market.offers.servers), (server, node)
-    nodes = exploration.space.limits.node_counts[node]
+    path, load = search_result.path, search_result.craft.load(search_result.wish, search_result.volume)
+    server = int(search_result.market.offers.server_index[offer])
+    hosts, at = hosts_of(search_result.market.offers.servers), (server, node)
+    nodes = search_result.space.limits.node_counts[node]
     compute_s, first, later = (float(values[at]) for values in (path.compute_s, path.first_s, path.later_s))
     epoch_s = compute_s / load.epochs
-    step = _step(path.step[at], exploration.market.offers.servers.provider[server], load)
+    step = _step(path.step[at], search_result.market.offers.servers.provider[server], load)
     cores = float(path.cores[at])
     core_s = load.samples / nodes * load.core_s / float(hosts.core_speed[server])
-    moved = found_at(moved_usd(exploration.wanted.source, exploration.market.offers, exploration.volume), offer)
+    moved = found_at(moved_usd(search_result.filters.source, search_result.market.offers, search_result.volume), offer)
     return {
         "dataset_bytes": load.dataset_bytes,
         "decode": load.decode,
@@ -111,9 +111,9 @@ def data_part(exploration: Exploration, offer: int, node: int) -> dict[str, Any]
         "first_stall_share": _stall(first, epoch_s),
         "rule_share": facts.coefficients("loading")["least_stall_share"],
         "limit": READ if float(path.read_s[at]) > float(path.prepare_s[at]) else PREPARE,
-        "upload_s": found_at(upload_s(exploration.wanted.source, exploration.market.offers, exploration.volume), offer),
+        "upload_s": found_at(upload_s(search_result.filters.source, search_result.market.offers, search_result.volume), offer),
         "moved_usd": moved,
-        "checkpoint": checkpoint_part(exploration, offer, node),
+        "checkpoint": checkpoint_part(search_result, offer, node),
     }
 
 
@@ -150,21 +150,21 @@ def workers_of(load: DataLoad, *, cores: float, needed: float, accelerators: flo
     return int(min(max(2.0, np.ceil(1.5 * needed / accelerators)), most))
 
 
-def checkpoint_part(exploration: Exploration, offer: int, node: int) -> dict[str, float]:
+def checkpoint_part(search_result: TrainingResult, offer: int, node: int) -> dict[str, float]:
     """Size, interval, number, time and cost of checkpoints of the option."""
     usual = facts.coefficients("planning")
-    offers, bill = exploration.market.offers, exploration.bill
-    server, nodes = int(offers.server_index[offer]), float(exploration.space.limits.node_counts[node])
+    offers, bill = search_result.market.offers, search_result.bill
+    server, nodes = int(offers.server_index[offer]), float(search_result.space.limits.node_counts[node])
     hosts = hosts_of(offers.servers)
-    size, work_s = exploration.volume.checkpoint_bytes, float(bill.run_s[offer, node])
+    size, work_s = search_result.volume.checkpoint_bytes, float(bill.run_s[offer, node])
     rate = failure_rate_per_s(
-        exploration.market.charges.take(np.array([offer])), accelerators=hosts.accelerators[[server]], nodes=np.array([nodes])
+        search_result.market.charges.take(np.array([offer])), accelerators=hosts.accelerators[[server]], nodes=np.array([nodes])
     )
     save_s = size / (usual["checkpoint_bytes_per_s"] * nodes)
     interval = float(interruption.optimal_interval_s(np.array([[save_s]]), mean_time_between=1.0 / rate)[0, 0])
-    disk = float(exploration.path.disk_bytes_per_s[server, node])
+    disk = float(search_result.path.disk_bytes_per_s[server, node])
     kept = usual["checkpoints_kept"] * size
-    price = exploration.market.charges.object_usd_per_gb_month[[offer]]
+    price = search_result.market.charges.object_usd_per_gb_month[[offer]]
     cost = money.storage_usd(np.array([kept]), kept_s=bill.total_s[[offer], [node]], price_usd_per_gb_month=price)
     return {
         "bytes": size,
@@ -178,28 +178,28 @@ def checkpoint_part(exploration: Exploration, offer: int, node: int) -> dict[str
     }
 
 
-def build_options(exploration: Exploration, rows: Sequence[Row], num_full: int | None = None) -> tuple[Option, ...]:
+def build_options(search_result: TrainingResult, rows: Sequence[Row], num_full: int | None = None) -> tuple[Option, ...]:
     """The rows as options, ranked in their order (reasons are added by grounds.py). `num_full`: of how many, from the first, the law of the
     time under
     interruptions is worked out; the rest keep the interval of the undisturbed run."""
     if not rows:
         return ()
-    details = exploration.craft.evaluate(exploration, rows, num_full)
-    return tuple(_option(exploration, details, row, position) for position, row in enumerate(rows))
+    details = search_result.craft.evaluate(search_result, rows, num_full)
+    return tuple(_option(search_result, details, row, position) for position, row in enumerate(rows))
 
 
-def row_risk(exploration: Exploration, row: Row, work: Figure) -> Risk | None:
+def row_risk(search_result: TrainingResult, row: Row, work: Figure) -> Risk | None:
     """What stops do to the run of one row; None where hardly any is expected."""
-    offers, at = exploration.market.offers, (row.offer, row.node)
+    offers, at = search_result.market.offers, (row.offer, row.node)
     run = RunOfRow(
         work=work,
-        startup_s=float(exploration.bill.startup_s[at]),
-        total_s=float(exploration.bill.total_s[at]),
-        nodes=exploration.space.limits.node_counts[row.node],
+        startup_s=float(search_result.bill.startup_s[at]),
+        total_s=float(search_result.bill.total_s[at]),
+        nodes=search_result.space.limits.node_counts[row.node],
         accelerators=float(offers.servers.num_accelerators[offers.server_index[row.offer]]),
-        checkpoint_bytes=exploration.volume.checkpoint_bytes,
+        checkpoint_bytes=search_result.volume.checkpoint_bytes,
     )
-    return risk_of_row(exploration.market.charges, row.offer, run, deadline_s=exploration.wanted.deadline_s)
+    return risk_of_row(search_result.market.charges, row.offer, run, deadline_s=search_result.filters.deadline_s)
 
 
 def with_risks(times: FigureColumns, risks: Sequence[Risk | None]) -> FigureColumns:
@@ -217,25 +217,27 @@ def shifted(figures: FigureColumns, offset: Array) -> FigureColumns:
     return dataclasses.replace(figures, **{name: getattr(figures, name) + offset for name in names})
 
 
-def _option(exploration: Exploration, details: Details, row: Row, position: int) -> Option:
-    server = int(exploration.market.offers.server_index[row.offer])
-    servers = exploration.market.offers.servers
-    machine = int(exploration.fleet.machine_index[server])
+def _option(search_result: TrainingResult, details: Details, row: Row, position: int) -> Option:
+    server = int(search_result.market.offers.server_index[row.offer])
+    servers = search_result.market.offers.servers
+    machine = int(search_result.fleet.machine_index[server])
     estimate = {name: figures.row(position) for name, figures in details.figures.items()}
     if details.uncalibrated[position]:
         estimate = {name: dataclasses.replace(figure, source=_extrapolated(figure.source)) for name, figure in estimate.items()}
     return Option(
-        **offered(exploration, row, position),
+        **offered(search_result, row, position),
         accelerator=OptionAccelerator(
-            servers.accelerator_name[server], int(servers.num_accelerators[server]), float(exploration.fleet.machines.memory_bytes[machine])
+            servers.accelerator_name[server],
+            int(servers.num_accelerators[server]),
+            float(search_result.fleet.machines.memory_bytes[machine]),
         ),
-        layout=layout_of(exploration, details, position),
+        layout=layout_of(search_result, details, position),
         estimate=estimate,
         memory_terms=memory_terms(details, position),
         time_terms=time_terms(details, position),
-        cost=_cost(exploration, row, estimate["total_time_s"]),
-        facts=_facts(exploration, details, row, position),
-        data_path=data_part(exploration, row.offer, row.node),
+        cost=_cost(search_result, row, estimate["total_time_s"]),
+        facts=_facts(search_result, details, row, position),
+        data_path=data_part(search_result, row.offer, row.node),
     )
 
 
@@ -265,7 +267,7 @@ def memory_terms(details: Details, position: int) -> dict[str, float]:
     return {**terms, "slack": max(slack, 0.0)}
 
 
-def layout_of(exploration: Exploration, details: Details, position: int) -> Layout:
+def layout_of(search_result: TrainingResult, details: Details, position: int) -> Layout:
     """The setup of one row in words and degrees."""
     setup, columns = details.setups, details.columns
     number = {name: int(getattr(setup, name)[position]) for name in ("data", "tensor", "pipeline", "expert", "context")}
@@ -278,28 +280,28 @@ def layout_of(exploration: Exploration, details: Details, position: int) -> Layo
         micro_batch=int(setup.micro_batch[position]),
         grad_accum=int(setup.grad_accum[position]),
         recompute=Recompute(int(setup.recompute[position])).name.lower(),
-        precision=exploration.fleet.machines.variants[int(setup.variant[position])].precision,
+        precision=search_result.fleet.machines.variants[int(setup.variant[position])].precision,
         attention=AttentionKernel(int(attention)).name.lower(),
         offload="activations" if np.any(columns.offload_activations) else OFFLOAD_NAMES[sharding],
-        method=exploration.wish.workload.method or "full",
+        method=search_result.wish.workload.method or "full",
         update="",
         rollout="",
     )
-    return exploration.craft.layout(exploration, details, position, layout)
+    return search_result.craft.layout(search_result, details, position, layout)
 
 
-def _cost(exploration: Exploration, row: Row, time: Figure) -> Cost:
+def _cost(search_result: TrainingResult, row: Row, time: Figure) -> Cost:
     """Money of one row, and what a million tokens or samples come to."""
-    cost = cost_of(exploration.bill, exploration.market, (row.offer, row.node), time=time)
-    key, count = exploration.craft.unit_cost(exploration.wish)
+    cost = cost_of(search_result.bill, search_result.market, (row.offer, row.node), time=time)
+    key, count = search_result.craft.unit_cost(search_result.wish)
     changed: dict[str, Any] = {key: cost.total_usd * 1e6 / count}
     return dataclasses.replace(cost, **changed)
 
 
-def _facts(exploration: Exploration, details: Details, row: Row, position: int) -> TrainingFacts:
+def _facts(search_result: TrainingResult, details: Details, row: Row, position: int) -> TrainingFacts:
     """What reasons and explanations need beside the contract's fields."""
-    at, servers = (row.offer, row.node), exploration.market.offers.servers
-    server = int(exploration.market.offers.server_index[row.offer])
+    at, servers = (row.offer, row.node), search_result.market.offers.servers
+    server = int(search_result.market.offers.server_index[row.offer])
     capacity = np.broadcast_to(details.memory.capacity_bytes, details.fit_probability.shape)
     bottleneck = np.broadcast_to(details.step.bottleneck, details.fit_probability.shape)
     setups = details.setups
@@ -308,25 +310,25 @@ def _facts(exploration: Exploration, details: Details, row: Row, position: int) 
     batch = int(setups.data[position]) * int(setups.micro_batch[position]) * int(setups.grad_accum[position])
     return {
         "fit_probability": float(details.fit_probability[position]),
-        "deadline_probability": float(details.deadline_probability[position]) if exploration.wanted.deadline_s else None,
+        "deadline_probability": float(details.deadline_probability[position]) if search_result.filters.deadline_s else None,
         "capacity_bytes": float(capacity[position]),
         "bottleneck": Bottleneck(int(bottleneck[position])).name.lower(),
-        "steps": float(np.ceil(exploration.wish.amount.tokens / (batch * exploration.wish.seq_len) - 1e-9)),
-        **exploration.craft.facts(exploration.wish),
-        "dataset_bytes": exploration.volume.dataset_bytes,
-        "startup_s": float(exploration.bill.startup_s[at]),
-        "run_s": float(exploration.bill.run_s[at]),
-        "save_and_restart_s": float(exploration.bill.save_and_restart_s[at]),
-        "checkpoint_bytes": exploration.volume.checkpoint_bytes,
-        **spot_facts(exploration, row),
+        "steps": float(np.ceil(search_result.wish.amount.tokens / (batch * search_result.wish.seq_len) - 1e-9)),
+        **search_result.craft.facts(search_result.wish),
+        "dataset_bytes": search_result.volume.dataset_bytes,
+        "startup_s": float(search_result.bill.startup_s[at]),
+        "run_s": float(search_result.bill.run_s[at]),
+        "save_and_restart_s": float(search_result.bill.save_and_restart_s[at]),
+        "checkpoint_bytes": search_result.volume.checkpoint_bytes,
+        **spot_facts(search_result, row),
         "without_recompute_bytes": float(details.stored_bytes[position]),
         "vendor": chip.vendor,
         "equivalent_to": chip.equivalent_to if chip is not listed else "",
-        "billing_minimum_s": float(exploration.market.charges.minimum_s[row.offer]),
+        "billing_minimum_s": float(search_result.market.charges.minimum_s[row.offer]),
         "gpu_interconnect": servers.gpu_interconnect[server],
         "rdma": servers.rdma[server],
-        "price_regions": price_regions(exploration, row.offer),
-        "risk": risk_facts(details.risks[position], exploration.bill.hourly_usd[at]),
-        "price": price_facts(exploration, row),
-        **offer_doubts(exploration, row),
+        "price_regions": price_regions(search_result, row.offer),
+        "risk": risk_facts(details.risks[position], search_result.bill.hourly_usd[at]),
+        "price": price_facts(search_result, row),
+        **offer_doubts(search_result, row),
     }

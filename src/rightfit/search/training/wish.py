@@ -52,7 +52,7 @@ class Tuning:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingWish:
+class TrainingRequest:
     """What the search needs to know of a training job. `assumptions`: each default that was taken. `tuning`: where preferences or rewards
     are learned from."""
 
@@ -80,7 +80,7 @@ def read_framework(workload: Workload, notes: Notes) -> None:
             "framework",
             workload.framework or "",
             nearest=nearest,
-            allowed=Message("names.part_for_example", names="transformers, axolotl, nemo"),
+            allowed=Message("names.for_example", names="transformers, axolotl, nemo"),
             field="framework",
         )
     if strange:

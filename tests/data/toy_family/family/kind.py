@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.errors import InputError
-from rightfit.estimate.figures import Figure
+from rightfit.estimation.figures import Figure
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search.advice import cheaper_spot, relaxed
 from rightfit.search.answer import Counts, Layout, Option, Reason, Section
 from rightfit.search.bill import cost_of, money_parts
-from rightfit.search.constraints import Failures, Feasibility, Wanted, assumed_purchases, judge, read_wanted
+from rightfit.search.constraints import Failures, Feasibility, Filters, assumed_purchases, judge, read_filters
 from rightfit.search.family import Beside, Family, Given, accelerator_of, offer_facts, offered
 from rightfit.search.market import Bill, Volume, bill
 from rightfit.search.offers import Market, known_host_bytes, whole_market
@@ -38,7 +38,7 @@ class Sorting:
     """All that one search found. Times [s] and memory [bytes] are by server; one server does the job."""
 
     workload: Workload
-    wanted: Wanted
+    filters: Filters
     market: Market
     compare_s: Array
     spill_s: Array
@@ -69,7 +69,7 @@ class Sorting:
         return ""
 
 
-def search(workload: Workload, market: Market, wanted: Wanted, *, as_if: bool = False) -> Sorting:
+def search(workload: Workload, market: Market, wanted: Filters, *, as_if: bool = False) -> Sorting:
     """Time, money and memory on every offer; `as_if`: also where RAM holds too little for one merge."""
     if workload.data_bytes is None:
         raise InputError("data: how much is sorted? give it in bytes, for example data 1TB", field="data")
@@ -150,7 +150,7 @@ def given(workload: Workload, market: Market, nodes: int, catalog: Catalog) -> G
     """The job on the one server of a market; where it does not fit, as if it did."""
     if nodes > 1:
         raise InputError(f"nodes: one server sorts the data, {nodes} do not share it; leave it out", field="nodes")
-    wanted = dataclasses.replace(read_wanted(workload, catalog), any_software=True)
+    wanted = dataclasses.replace(read_filters(workload, catalog), any_software=True)
     found = search(workload, market, wanted)
     shown = search(workload, market, wanted, as_if=True)
     row = cheapest_row(shown)
@@ -171,7 +171,7 @@ def money(found: Sorting, option: Option, row: Row, catalog: Catalog) -> tuple[S
 
 FAMILY = Family(
     name="sorting",
-    explore=lambda workload, catalog: search(workload, whole_market(catalog), read_wanted(workload, catalog)),
+    explore=lambda workload, catalog: search(workload, whole_market(catalog), read_filters(workload, catalog)),
     options=options,
     reasons=reasons,
     assumptions=lambda found: assumed_purchases(found.workload),

@@ -1,0 +1,1 @@
+"""From columns of facts and settings to figures with intervals."""
