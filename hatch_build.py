@@ -1,4 +1,5 @@
-"""Compiles the catalogs of messages, `locale/<language>/LC_MESSAGES/<room>.po`, into the `.mo` files that the package brings."""
+"""Compiles the catalogs of messages, `locale/<language>/LC_MESSAGES/<room>.po`, into the `.mo`
+files that the package brings."""
 
 from __future__ import annotations
 

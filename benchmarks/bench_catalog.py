@@ -1,9 +1,11 @@
-"""How fast the catalog is: first build, queries over every bundled price, and a refresh that lays 500,000 rows over it.
+"""How fast the catalog is: first build, queries over every bundled price, and a refresh that lays
+500,000 rows over it.
 
     python benchmarks/bench_catalog.py [--rows 500000]
 
-Targets: first build under 3 s; filter, sort and the first 50 under 5 ms warm; the refresh under 30 s and 300 MB. The refresh is the real
-one (gathering rows, judging them, history, new generation, new store with all its checks); only the network is left out.
+Targets: first build under 3 s; filter, sort and the first 50 under 5 ms warm; the refresh under 30
+s and 300 MB. The refresh is the real one (gathering rows, judging them, history, new generation,
+new store with all its checks); only the network is left out.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ def bench_queries() -> None:
 
 
 def write_rows(path: Path, count: int) -> None:
-    """`count` prices of Azure, Google and AWS: each known type in each region by each mode, near its real price."""
+    """`count` prices of Azure, Google and AWS: each known type in each region by each mode,
+    near its real price."""
     from rightfit.catalog import OfferFilter, open_catalog
 
     catalog = open_catalog()

@@ -1,9 +1,9 @@
-"""Whole-process figures: cold plan, first use, import, peak memory; beside a rival where one is installed.
+"""Whole-process figures: cold plan, first use, import, peak memory; beside a rival
+where one is installed.
 
-Usage: python benchmarks/bench_cli.py [--runs N] [--rival PATH_TO_tis]
-The rival is Train-in-Silence (`pip install train-in-silence==0.1.6` in an environment of its own); the two commands run in turn, A B A B
-...,
-and the ratio is taken pair by pair, so that it holds when the machine's speed drifts.
+Usage: python benchmarks/bench_cli.py [--runs N] [--rival PATH_TO_tis] The rival is Train-in-Silence
+(`pip install train-in-silence==0.1.6` in an environment of its own); the two commands run in turn,
+A B A B ..., and the ratio is taken pair by pair, so that it holds when the machine's speed drifts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
-"""Which client of a load test is honest: `python benchmarks/bench_clients.py --tokenizer DIR [--guidellm BIN] [--aiperf BIN] [--vllm BIN]`.
+"""Which client of a load test is honest: `python benchmarks/bench_clients.py --tokenizer DIR
+[--guidellm BIN] [--aiperf BIN] [--vllm BIN]`.
 
-Each client asks the same server, which obeys a known law (40 ms to the first token, 5 ms a token, more slots than streams), so that every figure has a truth:
-first token 40 ms, time per token 5 ms, streams / 0.195 s requests a second. What a client shows beyond that is its own time. Processor time is that of the
-client's whole process tree. Rounds of all clients are interleaved, and the median round counts. BIN are the programs in environments of their own; DIR a local tokenizer.
+Each client asks the same server, which obeys a known law (40 ms to the first token, 5 ms a token,
+more slots than streams), so that every figure has a truth: first token 40 ms, time per token 5 ms,
+streams / 0.195 s requests a second. What a client shows beyond that is its own time. Processor time
+is that of the client's whole process tree. Rounds of all clients are interleaved, and the median
+round counts. BIN are the programs in environments of their own; DIR a local tokenizer.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""What one more row costs: the column-wise predictors at a small and a large number of rows, side by side in one run.
+"""What one more row costs: the column-wise predictors at a small and a large number of rows, side
+by side in one run.
 
     python benchmarks/bench_columns.py [--repeats 5]
 
-Each line gives processor time per row at both sizes and their ratio: where work is done on whole columns, a row of the large table costs a
-small part of a row of the small one, and the ratio falls; where rows are walked one by one, it stays near 1.
+Each line gives processor time per row at both sizes and their ratio: where work is done on whole
+columns, a row of the large table costs a small part of a row of the small one, and the ratio falls;
+where rows are walked one by one, it stays near 1.
 """
 
 from __future__ import annotations

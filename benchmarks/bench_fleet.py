@@ -1,9 +1,11 @@
-"""How fast the optimiser of fleets is, how near its bound, and how much memory it takes, on synthetic offers of fixed seeds.
+"""How fast the optimiser of fleets is, how near its bound, and how much memory it takes, on
+synthetic offers of fixed seeds.
 
     python benchmarks/bench_fleet.py [--quick]
 
-Targets: 1,000 jobs x 300 offers x 3 ways to pay within 10 s; 3,000 jobs within 60 s at a gap of 1 %; 200 services + 800 jobs over a week within 60 s;
-predictions of 1,000 distinct workloads within 120 s on two cores; memory under 2 GB. Each line is also told as a ratio to the first, which a busy
+Targets: 1,000 jobs x 300 offers x 3 ways to pay within 10 s; 3,000 jobs within 60 s at a gap of 1
+%; 200 services + 800 jobs over a week within 60 s; predictions of 1,000 distinct workloads within
+120 s on two cores; memory under 2 GB. Each line is also told as a ratio to the first, which a busy
 machine moves less than the seconds.
 """
 

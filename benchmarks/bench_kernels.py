@@ -1,10 +1,14 @@
-"""Times of single kernels by the physics of serving against measured ones: products, attention, experts, all-reduces.
+"""Times of single kernels by the physics of serving against measured ones: products, attention,
+experts, all-reduces.
 
     python benchmarks/bench_kernels.py            the table on the screen
-    python benchmarks/bench_kernels.py --write    and in docs/accuracy/kernels.md, which is made for the site and not kept
+    python benchmarks/bench_kernels.py --write    and in docs/accuracy/kernels.md, which is made for
+                                                  the site and not kept
 
-Measured rows: validation/kernels (bursts on idle, cool cards). A kernel's own time is compared with the term that stands for it; the time between kernels is a term of its own
-(`layer_s`, `moe_layer_s`) and is added to no single one, so that short kernels come out short here and right in a whole step.
+Measured rows: validation/kernels (bursts on idle, cool cards). A kernel's own time is compared with
+the term that stands for it; the time between kernels is a term of its own (`layer_s`,
+`moe_layer_s`) and is added to no single one, so that short kernels come out short here and right in
+a whole step.
 """
 
 from __future__ import annotations
@@ -39,7 +43,8 @@ FAMILIES = {"A100": "A100", "H100": "Hopper", "H200": "Hopper", "B200": "Blackwe
 
 
 class Kernels(NamedTuple):
-    """Measured kernels of one operation: their cases (device, engine, format), rates, and the numbers of their columns."""
+    """Measured kernels of one operation: their cases (device, engine, format), rates, and the
+    numbers of their columns."""
 
     rows: Sequence[Row]
     cases: ServingCases
@@ -140,7 +145,8 @@ def all_reduce_s(kernels: Kernels) -> Array:
 
 
 class Operation(NamedTuple):
-    """A kind of kernel: its words, the column that ranges are of with their edges and names, and the formula."""
+    """A kind of kernel: its words, the column that ranges are of with their edges and
+    names, and the formula."""
 
     words: str
     size: str
@@ -167,7 +173,8 @@ def family_of(device: str) -> str:
 
 
 class Line(NamedTuple):
-    """Kernels alike: predicted over measured in the middle, 90th percentile of |predicted / measured - 1|, how many."""
+    """Kernels alike: predicted over measured in the middle, 90th percentile of |predicted /
+    measured - 1|, how many."""
 
     operation: str
     family: str

@@ -1,7 +1,9 @@
-"""What `rightfit probe` costs the run that it measures: `python benchmarks/bench_probe.py`. Goal: under 1 % of steps of 10 ms, and under 1 % of a core beside it.
+"""What `rightfit probe` costs the run that it measures: `python benchmarks/bench_probe.py`. Goal:
+under 1 % of steps of 10 ms, and under 1 % of a core beside it.
 
-Processor time, so that a busy machine does not count: of a loop of empty steps with the agent inside less without (the median of pairs), and of the sampler once a
-second. The loop calls PyTorch's two hooked places in a stand-in library, so that nothing but the agent differs.
+Processor time, so that a busy machine does not count: of a loop of empty steps with the agent
+inside less without (the median of pairs), and of the sampler once a second. The loop calls
+PyTorch's two hooked places in a stand-in library, so that nothing but the agent differs.
 """
 
 from __future__ import annotations

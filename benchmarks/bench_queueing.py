@@ -1,8 +1,8 @@
-"""Check the analytic queue model against the simulation on random loads: `python benchmarks/bench_queueing.py [--loads 200] [--requests
-40000]`.
+"""Check the analytic queue model against the simulation on random loads: `python
+benchmarks/bench_queueing.py [--loads 200] [--requests 40000]`.
 
-The reference is the mean of two runs of the simulation with different seeds; how far they are from one another is printed too, since no
-model can be nearer.
+The reference is the mean of two runs of the simulation with different seeds; how far they are from
+one another is printed too, since no model can be nearer.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ COLUMNS = ("load", "tokens", "slots", "waits", *FIGURES, *(f"{name} of the runs"
 
 
 def random_replica(dice: np.random.Generator) -> tuple[ReplicaColumns, Lengths, Lengths]:
-    """An engine and its requests: steps of 5 to 30 ms, prompts of 64 to 4,000 tokens, outputs of 16 to 800, limits on slots, tokens and
-    cache."""
+    """An engine and its requests: steps of 5 to 30 ms, prompts of 64 to 4,000 tokens, outputs of 16
+    to 800, limits on slots, tokens and cache."""
     chunk = float(dice.choice([512, 2048, 8192, 16384]))
     inputs = Lengths(float(np.exp(dice.uniform(np.log(64), np.log(4000)))), float(dice.choice([0.0, 0.5, 1.0, 1.5])), 4, 32_000)
     outputs = Lengths(float(np.exp(dice.uniform(np.log(16), np.log(800)))), float(dice.choice([0.0, 0.5, 1.0])), 1, 8_000)
@@ -53,8 +53,8 @@ def percentiles(replicas: ReplicaColumns, inputs: Lengths, outputs: Lengths, *, 
 
 
 def cases(loads: int, *, requests: int, seed: int) -> Iterator[tuple[float, ...]]:
-    """Relative errors of the model, and of the two runs of the simulation to one another, of `loads` random cases between 5 and 90 % of
-    capacity."""
+    """Relative errors of the model, and of the two runs of the simulation to one another, of
+    `loads` random cases between 5 and 90 % of capacity."""
     dice = np.random.default_rng(seed)
     for number in range(loads):
         replicas, inputs, outputs = random_replica(dice)

@@ -1,6 +1,8 @@
-"""Predictions over a big table: one process, processes and Ray with two workers on one table in one run, and the processor time of whoever hands pieces out.
+"""Predictions over a big table: one process, processes and Ray with two workers on one table in one
+run, and the processor time of whoever hands pieces out.
 
-python benchmarks/bench_ray.py [--rows 50000] [--workers 2]   (needs the extra ray; without it Ray is left out)
+python benchmarks/bench_ray.py [--rows 50000] [--workers 2]   (needs the extra ray; without it Ray
+                                                              is left out)
 """
 
 from __future__ import annotations

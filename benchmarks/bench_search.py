@@ -1,8 +1,10 @@
-"""How fast the search is: a warm plan over the real catalog, candidates per second, the cost curve from 10^4 to 10^7, peak memory.
+"""How fast the search is: a warm plan over the real catalog, candidates per second, the cost curve
+from 10^4 to 10^7, peak memory.
 
     python benchmarks/bench_search.py [--repeats 7] [--largest 1e7]
 
-Every figure is the median of the repeats, wall clock and processor time, on whatever machine runs it.
+Every figure is the median of the repeats, wall clock and processor time, on
+whatever machine runs it.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ def plans(repeats: int) -> None:
 
 
 def curve(largest: float, repeats: int) -> None:
-    """The same evaluation on tables from 10^4 candidates on: the market's machine classes, fewer or several times over."""
+    """The same evaluation on tables from 10^4 candidates on: the market's machine classes, fewer or
+    several times over."""
     market = open_market(open_catalog())
     wish = read_wish(Workload(**dict(WORKLOADS[2][1])))
     machines = fleet_of(market.offers.servers, wish).machines

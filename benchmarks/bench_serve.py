@@ -1,9 +1,10 @@
-"""Load on `rightfit serve`: a mixed set of 50 workloads, first never asked before (cold), then again and again (warm). Needs the extra web
-and locust.
+"""Load on `rightfit serve`: a mixed set of 50 workloads, first never asked before (cold), then
+again and again (warm). Needs the extra web and locust.
 
-Usage: python benchmarks/bench_serve.py [--seconds 30] [--workers 2] [--users 8] [--rate 0] [--new-percent 0]
-`--rate`: plans a second that are asked for, 0: as many as can be had. `--new-percent`: share of questions never asked before.
-Prints JSON: plans/s and percentiles [ms] cold and warm, and memory of all processes of the server [MB] over time.
+Usage: python benchmarks/bench_serve.py [--seconds 30] [--workers 2] [--users 8] [--rate 0]
+[--new-percent 0] `--rate`: plans a second that are asked for, 0: as many as can be had.
+`--new-percent`: share of questions never asked before. Prints JSON: plans/s and percentiles [ms]
+cold and warm, and memory of all processes of the server [MB] over time.
 """
 
 from __future__ import annotations

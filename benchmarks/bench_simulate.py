@@ -1,5 +1,5 @@
-"""How fast the simulation of continuous batching is: `python benchmarks/bench_simulate.py`. Goal: 50 times real time at 1,000
-requests/s."""
+"""How fast the simulation of continuous batching is: `python benchmarks/bench_simulate.py`. Goal:
+50 times real time at 1,000 requests/s."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ GOAL = 50.0
 
 
 def main() -> None:
-    """Simulate 100 s of 1,000 requests/s on 100 replicas with each way of routing; prints JSON lines."""
+    """Simulate 100 s of 1,000 requests/s on 100 replicas with each way of routing;
+    prints JSON lines."""
     replicas = ReplicaColumns.linear(
         overhead_s=0.008, batch_s=2e-5, cache_token_s=4e-8, prompt_token_s=6e-5, max_batch=256, chunk_tokens=2048, cache_tokens=400_000
     )

@@ -1,10 +1,14 @@
-"""Inputs made from sound ones by small damage, given to every door: what is not answered with a result or one of our own errors is a finding.
+"""Inputs made from sound ones by small damage, given to every door: what is not answered with a
+result or one of our own errors is a finding.
 
-Usage: python benchmarks/fuzz.py [--count 100000] [--start 0] [--seconds 600] [--doors wishes,files,...]
+Usage: python benchmarks/fuzz.py [--count 100000] [--start 0] [--seconds 600]
+[--doors wishes,files,...]
 
-Input number N is the same on every machine: a run that ended early goes on with --start, and a finding is tried again with --start N --count 1. A finding is an exception
-that is not ours, more than 10 seconds, or an answer of the API of 500 and above. At the end the number of inputs by door, how they ended, the slowest, and the growth of
-memory; exit code 1 with findings, or where memory grew by more than 1 GB.
+Input number N is the same on every machine: a run that ended early goes on with --start, and a
+finding is tried again with --start N --count 1. A finding is an exception that is not ours, more
+than 10 seconds, or an answer of the API of 500 and above. At the end the number of inputs by door,
+how they ended, the slowest, and the growth of memory; exit code 1 with findings, or where memory
+grew by more than 1 GB.
 """
 
 from __future__ import annotations

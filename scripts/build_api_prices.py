@@ -1,8 +1,10 @@
-"""Write facts/data/api_prices.csv: the rows that stand in it with their own source, and those of a snapshot of published token prices.
+"""Write facts/data/api_prices.csv: the rows that stand in it with their own source, and those of a
+snapshot of published token prices.
 
-Usage: python scripts/build_api_prices.py MODEL_PRICES_JSON AS_OF SOURCE
-MODEL_PRICES_JSON is LiteLLM's table (model_prices_and_context_window.json) or a copy of it; AS_OF its date, SOURCE the words that name it.
-Only open models at providers that name them by hub id are taken, so that no name has to be guessed.
+Usage: python scripts/build_api_prices.py MODEL_PRICES_JSON AS_OF SOURCE MODEL_PRICES_JSON is
+LiteLLM's table (model_prices_and_context_window.json) or a copy of it; AS_OF its date, SOURCE the
+words that name it. Only open models at providers that name them by hub id are taken, so that no
+name has to be guessed.
 """
 
 from __future__ import annotations

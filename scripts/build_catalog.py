@@ -1,16 +1,24 @@
-"""The tables of the market: packed into src/rightfit/catalog/data, unpacked into text, and amended row by row.
+"""The tables of the market: packed into src/rightfit/catalog/data, unpacked into text, and
+amended row by row.
 
-    scripts/build_catalog.py check            judge the amendments: what they name, and the integrity checks over what they change
-    scripts/build_catalog.py unpack FOLDER    write every table as CSV, with the amendments laid over it (--unamended: as packed)
-    scripts/build_catalog.py pack FOLDER      pack such a folder; unpack --unamended and pack again give the same bytes
-    scripts/build_catalog.py fold [TOPIC...]  take the amendments (of some topics) into the packed tables and remove their files
-    scripts/build_catalog.py stamp            after a change of rules.toml: write the fingerprint of the data anew
+    scripts/build_catalog.py check            judge the amendments: what they name, and the
+                                              integrity checks over what they change
+    scripts/build_catalog.py unpack FOLDER    write every table as CSV, with the amendments laid
+                                              over it (--unamended: as packed)
+    scripts/build_catalog.py pack FOLDER      pack such a folder; unpack --unamended and pack again
+                                              give the same bytes
+    scripts/build_catalog.py fold [TOPIC...]  take the amendments (of some topics) into the packed
+                                              tables and remove their files
+    scripts/build_catalog.py stamp            after a change of rules.toml: write the fingerprint of
+                                              the data anew
 
-A row is added, corrected or retired as text, in src/rightfit/catalog/data/amendments/TOPIC/TABLE.csv (docs/concepts/market.md says how);
-nothing
-need be packed for that. A folder to pack holds instances.csv, prices.csv.gz (or prices.csv), storage_prices.csv, egress_prices.csv,
-spot_interruption.csv, discounts.csv, regions.csv, market_gpu_prices.csv and seed_check.csv. Every row and column is kept, text exactly as
-it stands; rows are sorted so that like stands by like. The result is deterministic: the same folder gives the same bytes.
+A row is added, corrected or retired as text, in
+src/rightfit/catalog/data/amendments/TOPIC/TABLE.csv (docs/concepts/market.md says how); nothing
+need be packed for that. A folder to pack holds instances.csv, prices.csv.gz (or prices.csv),
+storage_prices.csv, egress_prices.csv, spot_interruption.csv, discounts.csv, regions.csv,
+market_gpu_prices.csv and seed_check.csv. Every row and column is kept, text exactly as it stands;
+rows are sorted so that like stands by like. The result is deterministic: the same folder gives
+the same bytes.
 """
 
 from __future__ import annotations

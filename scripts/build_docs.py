@@ -1,6 +1,8 @@
-"""Write the reference pages that come from code: commands, Python and physics functions, coefficients, schemas, the REST API.
+"""Write the reference pages that come from code: commands, Python and physics functions,
+coefficients, schemas, the REST API.
 
-Usage: python scripts/build_docs.py [--out FOLDER]     (docs/reference of the checkout, which git ignores, or of FOLDER)
+Usage: python scripts/build_docs.py [--out FOLDER]     (docs/reference of the checkout, which git
+                                                       ignores, or of FOLDER)
 """
 
 from __future__ import annotations
@@ -172,7 +174,8 @@ API_CLASSES = (
 
 
 def python_page() -> dict[str, str]:
-    """The public functions, the classes of their answers, and the exceptions, from signatures and docstrings."""
+    """The public functions, the classes of their answers, and the exceptions, from
+    signatures and docstrings."""
     import rightfit
 
     names = [name for name in rightfit.__all__ if inspect.isfunction(getattr(rightfit, name)) or name == "estimate"]
@@ -340,7 +343,8 @@ def build_pages() -> dict[str, str]:
 
 
 def write(root: Path = ROOT) -> list[Path]:
-    """Write every page below a folder, and take away what is no page of ours any more. Gives the pages."""
+    """Write every page below a folder, and take away what is no page of ours any
+    more. Gives the pages."""
     pages = {root / path: text for path, text in build_pages().items()}
     for path in (root / "docs/reference").rglob("*.md"):
         if path not in pages:

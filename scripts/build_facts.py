@@ -3,11 +3,13 @@
 
     python scripts/build_facts.py SOURCE_FOLDER [--out FOLDER]
 
-Reads accelerators.csv, models_{transformer,vision,diffusion,other}.csv and datasets.csv from SOURCE_FOLDER and writes one CSV per
-record type, whose columns are the fields of the record and whose numbers are base units (bytes, bytes/s, FLOP/s, parameters). Every
-row is kept; a row without a source stops the build. The same input gives the same bytes.
+Reads accelerators.csv, models_{transformer,vision,diffusion,other}.csv and datasets.csv from
+SOURCE_FOLDER and writes one CSV per record type, whose columns are the fields of the record and
+whose numbers are base units (bytes, bytes/s, FLOP/s, parameters). Every row is kept; a row without
+a source stops the build. The same input gives the same bytes.
 
-Hand-kept files (data/*_aliases.csv, data/parameter_exceptions.csv, data/config_keys.toml ...) are not touched.
+Hand-kept files (data/*_aliases.csv, data/parameter_exceptions.csv, data/config_keys.toml
+...) are not touched.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ def number(text: str, factor: float = 1.0) -> str:
 
 
 def first_integer(text: str) -> str:
-    """Leading pixels of an image size such as '800x1333' or '800 (min side)': the shorter side as written first."""
+    """Leading pixels of an image size such as '800x1333' or '800 (min side)': the shorter
+    side as written first."""
     match = re.match(r"\d+", text)
     return match.group(0) if match else ""
 
@@ -58,8 +61,9 @@ def size_in_bytes(text: str) -> str:
 def count_moe_layers(row: Row) -> int:
     """Layers that hold experts.
 
-    Hybrid stacks (Nemotron-3) have attention, state-space and MoE layers in turn, so the MoE layers are what the other two leave.
-    Otherwise the first `first_dense_layers` are dense and then every `moe_layer_freq`-th layer has experts.
+    Hybrid stacks (Nemotron-3) have attention, state-space and MoE layers in turn, so the MoE layers
+    are what the other two leave. Otherwise the first `first_dense_layers` are dense and then every
+    `moe_layer_freq`-th layer has experts.
     """
     if not row["n_experts"]:
         return 0
@@ -72,7 +76,8 @@ def count_moe_layers(row: Row) -> int:
 
 
 def ties_embeddings(row: Row) -> str:
-    """Whether the head shares the input embedding. Blank rows have no head of their own (encoders) or share it (BART, Whisper, CLIP)."""
+    """Whether the head shares the input embedding. Blank rows have no head of their own (encoders)
+    or share it (BART, Whisper, CLIP)."""
     return row["tied_embeddings"] or "1"
 
 
@@ -88,13 +93,15 @@ def count_full_attention_layers(row: Row) -> str:
 
 
 def feed_forward_width(row: Row) -> str:
-    """One width for all layers: the rounded mean where the source lists one for each layer (Gemma 3n)."""
+    """One width for all layers: the rounded mean where the source lists one for
+    each layer (Gemma 3n)."""
     widths = [int(width) for width in re.findall(r"\d+", row["intermediate_size"])]
     return str(round(sum(widths) / len(widths))) if widths else ""
 
 
 def flops_by_output(row: Row) -> str:
-    """'512x512:803.3; 768x768:2148.1' in GFLOP as the same list in FLOP; one size says no more than `forward_flops` and is left out."""
+    """'512x512:803.3; 768x768:2148.1' in GFLOP as the same list in FLOP; one size says no more than
+    `forward_flops` and is left out."""
     parts = [part.strip().partition(":") for part in row["gflops_by_output"].split(";") if part.strip()]
     return "; ".join(f"{size}:{number(gflops, 1e9)}" for size, _, gflops in parts) if len(parts) > 1 else ""
 
@@ -158,7 +165,8 @@ NOT_STORED = frozenset({"aliases", "certainty"})
 
 
 def cell(row: Row, field: str, rule: Rule | None) -> str:
-    """One output cell by its rule: a column to copy, a column and a factor, or a function of the row."""
+    """One output cell by its rule: a column to copy, a column and a factor, or a
+    function of the row."""
     if rule is None:
         return row.get(field, "")
     if isinstance(rule, str):
@@ -183,7 +191,8 @@ def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]])
 
 
 def convert(rows: Sequence[Row], record: type, rules: Mapping[str, Rule]) -> tuple[list[str], list[list[str]]]:
-    """Header and cells in the order of the record's fields; columns that are empty in every row are left out."""
+    """Header and cells in the order of the record's fields; columns that are empty in
+    every row are left out."""
     fields = [field.name for field in dataclasses.fields(record) if field.name not in NOT_STORED]
     table = [[cell(row, field, rules.get(field)) for field in fields] for row in rows]
     filled = [index for index in range(len(fields)) if any(line[index] not in ("", "0") for line in table)]
@@ -212,7 +221,8 @@ def refuse_shared_names(index: Sequence[tuple[str, str, str]]) -> None:
 
 
 def correct(header: Sequence[str], table: Sequence[list[str]]) -> None:
-    """Apply data/corrections.csv: cells that the sources have wrong or leave out, each with its reason."""
+    """Apply data/corrections.csv: cells that the sources have wrong or leave out,
+    each with its reason."""
     by_name = {line[0]: line for line in table}
     for row in read_rows(CORRECTIONS):
         if row["name"] in by_name:
@@ -220,7 +230,8 @@ def correct(header: Sequence[str], table: Sequence[list[str]]) -> None:
 
 
 def build_models(source: Path, out: Path) -> None:
-    """models_<family>.csv for the four families and the index of names and aliases over all of them."""
+    """models_<family>.csv for the four families and the index of names and
+    aliases over all of them."""
     index: list[tuple[str, str, str]] = []
     more = {row["name"]: row["aliases"] for row in read_rows(MORE_ALIASES)}
     for family, (record, rules) in ARCHITECTURES.items():

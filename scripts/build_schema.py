@@ -1,7 +1,8 @@
-"""Write the published JSON Schemas under src/rightfit/schema: plan, workload, fleet, fleet-plan. Usage: python scripts/build_schema.py
-[--check]
+"""Write the published JSON Schemas under src/rightfit/schema: plan, workload, fleet, fleet-plan.
+Usage: python scripts/build_schema.py [--check]
 
-The workload inside a plan follows from its attributes; the workload file follows from the option table.
+The workload inside a plan follows from its attributes; the workload file follows
+from the option table.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ NEEDED = {"type": ["number", "string", "null"]}
 
 
 def structure(description: str, **properties: Any) -> dict[str, Any]:
-    """An object whose named properties are required (a name ending in _ is optional) and which may grow."""
+    """An object whose named properties are required (a name ending in _ is optional)
+    and which may grow."""
     required = [name for name in properties if not name.endswith("_")]
     named = {name.removesuffix("_"): value for name, value in properties.items()}
     return {"type": "object", "description": description, "properties": named, "required": required}

@@ -1,13 +1,16 @@
-"""Build the documentation site: one set of pages in English and in Chinese, with nothing fetched from outside.
+"""Build the documentation site: one set of pages in English and in Chinese, with nothing
+fetched from outside.
 
-Usage: python scripts/build_site.py OUT     (needs the extra `docs`; scripts/site makes an environment with it)
+Usage: python scripts/build_site.py OUT     (needs the extra `docs`; scripts/site makes an
+                                            environment with it)
 
-The reference and the report of accuracy are made first; docs/accuracy.md that is there already is taken as it is.
+The reference and the report of accuracy are made first; docs/accuracy.md that is there already
+is taken as it is.
 
-A page `x.md` is the English one and `x.zh.md` its Chinese twin. Both sites have the same addresses, so that a reader can switch language on
-any page;
-a page without a twin appears in English on the Chinese site and says so. A link that leads nowhere, or any other warning, ends the build
-with an error.
+A page `x.md` is the English one and `x.zh.md` its Chinese twin. Both sites have the same
+addresses, so that a reader can switch language on any page; a page without a twin appears in
+English on the Chinese site and says so. A link that leads nowhere, or any other warning, ends the
+build with an error.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ BESIDE = (
 )
 BESIDE += ("validation/truth/README.md", "benchmarks/history.csv")
 WRAPPED = re.compile(r"([\u4e00-\u9fff，。；：、（）“”？！])\n(?=[\u4e00-\u9fff，。；：、（）“”？！`A-Za-z\[])")
-# Left to right: a block or a piece of code stays as it is, so that a link within one is none; the text of a link may hold code.
+# Left to right: a block or a piece of code stays as it is, so that a link within one is none; the
+# text of a link may hold code.
 LINK = re.compile(r"^```.*?^```$|(\[(?:[^\]`]|`[^`\n]*`)*\])\(((?!https?://|mailto:|#)[^)\s]+)\)|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 FIRST_HEADING = re.compile(r"^# .*$", re.MULTILINE)
@@ -67,7 +71,8 @@ def words() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
 
 
 def make_pages() -> None:
-    """The pages that are made and not kept: the reference, and where it is not there yet (minutes) the report of accuracy with its plots."""
+    """The pages that are made and not kept: the reference, and where it is not there yet (minutes)
+    the report of accuracy with its plots."""
     commands = [("scripts/build_docs.py",), ("benchmarks/bench_kernels.py", "--write")]
     if not (ROOT / "docs/accuracy.md").exists():
         commands.append(("-m", "rightfit", "validate", "--write", "--quiet"))
@@ -77,7 +82,8 @@ def make_pages() -> None:
 
 
 def gather(stage: Path, *, lang: str) -> None:
-    """Copy the pages of one language into `stage`, laid out as in the repository so that their links hold, README as index."""
+    """Copy the pages of one language into `stage`, laid out as in the repository so that their
+    links hold, README as index."""
     shutil.copytree(ROOT / "docs", stage / "docs", ignore=shutil.ignore_patterns("_build", ".ipynb_checkpoints"))
     shutil.copytree(ROOT / "docs/site", stage / "site", dirs_exist_ok=True)
     shutil.rmtree(stage / "docs/site")
@@ -126,7 +132,8 @@ def add_index(folder: Path, *, lang: str) -> None:
 
 
 def merge_changes(folder: Path, *, lang: str) -> None:
-    """The fragments of the next release, one section each kind of change, on the page about fragments."""
+    """The fragments of the next release, one section each kind of change, on the
+    page about fragments."""
     parts = [(folder / "README.md").read_text(encoding="utf-8")]
     for kind in ("added", "changed", "fixed", "removed"):
         fragments = sorted(folder.glob(f"*.{kind}.md"))
@@ -174,7 +181,8 @@ def pages_of(stage: Path) -> list[str]:
 
 
 def contents(pages: Iterable[str], *, lang: str) -> str:
-    """The hidden tables of contents of the first page: known pages first, then the rest of each folder."""
+    """The hidden tables of contents of the first page: known pages first, then the
+    rest of each folder."""
     left = dict.fromkeys(pages)
     groups: dict[str, list[str]] = {name: [] for name in words()["captions"]}
     for group, names in FIRST.items():

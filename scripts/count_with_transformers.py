@@ -1,11 +1,13 @@
 #!/usr/bin/env python
-"""Count parameters with the model classes themselves: the reference for tests/facts/test_config_json.py.
+"""Count parameters with the model classes themselves: the reference for
+tests/facts/test_config_json.py.
 
     pip install transformers torch
     python scripts/count_with_transformers.py > tests/facts/config_counts.json
 
-Each model type's default configuration is built on the meta device (no memory), every tensor counted once. Types whose default
-cannot be built, or has no parameters of its own to compare, are left out and named on standard error. Made with transformers 5.23.0.
+Each model type's default configuration is built on the meta device (no memory), every tensor
+counted once. Types whose default cannot be built, or has no parameters of its own to compare, are
+left out and named on standard error. Made with transformers 5.23.0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A pytest plug-in: coverage keeps which test function ran which lines, all cases of a function together. scripts/test_power.py reads it."""
+"""A pytest plug-in: coverage keeps which test function ran which lines, all cases of a function
+together. scripts/test_power.py reads it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
-"""Take digests of answers over every family of work, so that a change that should move nothing can be shown to move nothing.
+"""Take digests of answers over every family of work, so that a change that should move nothing can
+be shown to move nothing.
 
-Usage: scripts/digests.py take FOLDER [NAME ...]   write each answer (JSON, and its words in both languages) as a file of FOLDER
-       scripts/digests.py compare BEFORE AFTER    name what differs, and how; exits 1 where anything does
+Usage: scripts/digests.py take FOLDER [NAME ...]   write each answer (JSON, and its words in both
+                                                   languages) as a file of FOLDER
+       scripts/digests.py compare BEFORE AFTER    name what differs, and how; exits 1 where anything
+                                                  does
 
 The wishes are those of tests/data/wishes.toml.
 """
@@ -52,7 +55,8 @@ def answers_of(wish: Mapping[str, Any], servers: tuple[str, ...]) -> Answers:
 
 
 def _asked(question: Callable[[], Any]) -> Iterator[Any]:
-    """The answer, or the line in which it was refused; an error that is not ours is an answer too, and a fault to mend."""
+    """The answer, or the line in which it was refused; an error that is not ours is an answer too,
+    and a fault to mend."""
     try:
         yield question()
     except Exception as error:

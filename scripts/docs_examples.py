@@ -1,19 +1,24 @@
 """Run the examples of the hand-written pages, and write what they print into the pages.
 
-Usage: python scripts/docs_examples.py [--check] [PAGE ...]     (--check writes nothing and exits 1 when a page is behind)
+Usage: python scripts/docs_examples.py [--check] [PAGE ...]     (--check writes nothing and exits 1
+                                                                when a page is behind)
 
 What a page may hold:
 
-    ```console                   each line `$ rightfit ...` is run; `# exit 2` behind it says which exit code is right (else 0)
+    ```console                   each line `$ rightfit ...` is run; `# exit 2` behind it says which
+                                 exit code is right (else 0)
     <!-- excerpt: all -->        before such a block: what follows the command is what it prints
-    <!-- excerpt: 1-7; "Refused:" 4 -->     the same, but only these lines: line numbers, or the first line that holds a text and so many
-    lines
+    <!-- excerpt: 1-7; "Refused:" 4 -->     the same, but only these lines: line numbers, or the
+                                            first line that holds a text and so many lines
                                  ("^text": begins with it)
-    <!-- file: cases.csv -->     before any block: its text is put in this file, where the commands of the page run
+    <!-- file: cases.csv -->     before any block: its text is put in this file, where the commands
+                                 of the page run
     ```python                    is run; a ```text block right behind it is what it prints
-    <!-- accuracy -->            up to <!-- end -->: the table of accuracy, from validation: headline.json, blind and first-contact scores
+    <!-- accuracy -->            up to <!-- end -->: the table of accuracy, from validation:
+                                 headline.json, blind and first-contact scores
 
-The commands of a page run one after the other in one empty folder, so a later one finds the files of an earlier one.
+The commands of a page run one after the other in one empty folder, so a later one finds the files
+of an earlier one.
 """
 
 from __future__ import annotations
@@ -62,7 +67,8 @@ ACCURACY_ROWS = (
 )
 
 
-#: Pages that are made whole, and not kept: by scripts/build_docs.py, `rightfit validate --write` and benchmarks/bench_kernels.py.
+#: Pages that are made whole, and not kept: by scripts/build_docs.py, `rightfit validate --write`
+#: and benchmarks/bench_kernels.py.
 MADE = ("docs/reference/", "docs/accuracy.md", "docs/accuracy/")
 
 
@@ -128,7 +134,8 @@ def text_of(printed: io.TextIOWrapper) -> str:
 
 
 def refreshed(text: str, session: Session, *, chinese: bool = False) -> str:
-    """A page with its examples run and what they print filled in. Raises ExampleError where an example fails."""
+    """A page with its examples run and what they print filled in. Raises ExampleError
+    where an example fails."""
     fences = list(FENCE.finditer(text))
     parts, end, before = [], 0, None
     for fence in fences:
@@ -185,7 +192,8 @@ def excerpt(printed: str, selector: str) -> list[str]:
 
 
 def _piece(piece: str, lines: list[str]) -> tuple[int, int]:
-    """First line and the line after the last, from "2-7" or '"text" 5'; without a number up to the next blank line."""
+    """First line and the line after the last, from "2-7" or '"text" 5'; without a number up to
+    the next blank line."""
     found = PIECE.fullmatch(piece)
     if found is None:
         raise ExampleError(f"cannot read the excerpt {piece!r}")
@@ -203,7 +211,8 @@ def _holds(line: str, text: str) -> bool:
 
 
 def accuracy_table(*, chinese: bool = False) -> str:
-    """The accuracy of the README: blind scores first, then first contact, then the last validation with the stack unknown and named."""
+    """The accuracy of the README: blind scores first, then first contact, then the last validation
+    with the stack unknown and named."""
     headline: Mapping[str, float] = json.loads((ROOT / "validation/headline.json").read_text(encoding="utf-8"))
     english_head = "| figure (median / nine in ten) | blind | first contact | own rows, stack unknown | own rows, stack named |"
     chinese_head = "| 量（中位数 / 九成以内） | 盲测 | 首次接触 | 自有数据，软件栈未知 | 自有数据，软件栈已知 |"

@@ -1,8 +1,10 @@
-"""Make a release: fold the fragments into CHANGELOG.md, set the version, build, try the wheel, commit and tag.
+"""Make a release: fold the fragments into CHANGELOG.md, set the version, build, try the
+wheel, commit and tag.
 
 Usage: scripts/release VERSION [--date YYYY-MM-DD] [--dry-run]
 
-Nothing is pushed; the last lines say what to push. With --dry-run all of it happens in a clone that is thrown away.
+Nothing is pushed; the last lines say what to push. With --dry-run all of it happens in a clone
+that is thrown away.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ def check(root: Path, version: str) -> None:
 
 
 def write(root: Path, version: str, date: str) -> None:
-    """The section of the changelog and the version. A section that was written by hand stays as it is, if no fragment is left to go into it."""
+    """The section of the changelog and the version. A section that was written by hand stays as it
+    is, if no fragment is left to go into it."""
     written = f"## {version} (" in (root / "CHANGELOG.md").read_text(encoding="utf-8")
     fragments = [path.name for path in (root / "changelog.d").glob("*.*.md")]
     if written and fragments:
@@ -51,7 +54,8 @@ def write(root: Path, version: str, date: str) -> None:
 
 
 def build(root: Path, version: str) -> list[Path]:
-    """The wheel and the source distribution; the wheel is installed into a fresh environment and must say its version."""
+    """The wheel and the source distribution; the wheel is installed into a fresh environment and
+    must say its version."""
     run(sys.executable, "-m", "build", "--outdir", "dist", at=root)
     files = sorted((root / "dist").glob(f"rightfit-{version}[-.]*"))
     wheel = next(file for file in files if file.suffix == ".whl")

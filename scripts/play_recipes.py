@@ -1,12 +1,14 @@
-"""Play the recipes of CONTRIBUTING.md in a scratch copy of the sources, and show that the suite names what is missing until a recipe is
-whole.
+"""Play the recipes of CONTRIBUTING.md in a scratch copy of the sources, and show that the suite
+names what is missing until a recipe is whole.
 
-Usage: python scripts/play_recipes.py [RECIPE ...]     (all without names; prints what the suite said at each step; exits 1 where a recipe
-is untrue)
+Usage: python scripts/play_recipes.py [RECIPE ...]     (all without names; prints what the suite
+                                                       said at each step; exits 1 where a recipe is
+                                                       untrue)
 
-A recipe is a list of steps. After each step the tests that CONTRIBUTING.md names for it run in the copy: while something is missing each
-failure must be one of the lines that the step foretells, and after the last step all must pass and the product must show the new thing.
-The steps of all recipes are played side by side, so that the suite runs once for each step and not once for each recipe.
+A recipe is a list of steps. After each step the tests that CONTRIBUTING.md names for it run in the
+copy: while something is missing each failure must be one of the lines that the step foretells, and
+after the last step all must pass and the product must show the new thing. The steps of all recipes
+are played side by side, so that the suite runs once for each step and not once for each recipe.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ LONGEST_S = 300
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
-    """What is done to the copy (texts changed, then scripts run), and the lines that the suite must say afterwards (none after the last
-    step)."""
+    """What is done to the copy (texts changed, then scripts run), and the lines that the suite must
+    say afterwards (none after the last step)."""
 
     do: Callable[[Path], None]
     said: tuple[str, ...] = ()
@@ -41,7 +43,8 @@ class Step:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recipe:
-    """One recipe: its steps, the tests that judge them, and what the product shows in the end: a command line and a text in its answer."""
+    """One recipe: its steps, the tests that judge them, and what the product shows in the end: a
+    command line and a text in its answer."""
 
     title: str  # as in CONTRIBUTING.md
     steps: tuple[Step, ...]
@@ -49,11 +52,12 @@ class Recipe:
     shows: tuple[tuple[tuple[str, ...], str], ...]
 
 
-# ---- how a file is changed -------------------------------------------------------------------------------------------------------
+# ---- how a file is changed -----------------------------------------------------------------------
 
 
 def put(folder: Path, name: str, text: str) -> None:
-    """Write a file; the copy shares files with the sources, so that one is never written in place."""
+    """Write a file; the copy shares files with the sources, so that one is
+    never written in place."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
@@ -113,8 +117,8 @@ def like(table: str, row: str, **cells: str) -> Callable[[Path], None]:
 
 
 def toy(source: str, name: str, *without: str) -> Callable[[Path], None]:
-    """Write a file of the toy family of work; `without`: parts that are left out, from where each begins to the next line that begins like
-    it."""
+    """Write a file of the toy family of work; `without`: parts that are left out, from where each
+    begins to the next line that begins like it."""
 
     def do(folder: Path) -> None:
         text = (TOY / source).read_text(encoding="utf-8")
@@ -127,7 +131,7 @@ def toy(source: str, name: str, *without: str) -> Callable[[Path], None]:
     return do
 
 
-# ---- the recipes -----------------------------------------------------------------------------------------------------------------
+# ---- the recipes ---------------------------------------------------------------------------------
 
 FACTS = "src/rightfit/facts/data"
 TOY = ROOT / "tests" / "data" / "toy_family"
@@ -519,11 +523,12 @@ RECIPES: Mapping[str, Recipe] = {
 }
 
 
-# ---- how they are played ---------------------------------------------------------------------------------------------------------
+# ---- how they are played -------------------------------------------------------------------------
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Of a process in the copy: its sources, a catalog of its own, no settings of a suite that plays this."""
+    """Of a process in the copy: its sources, a catalog of its own, no settings of a
+    suite that plays this."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "RIGHTFIT_", "COV_"))}
     own = {"PYTHONPATH": str(folder / "src"), "RIGHTFIT_CACHE_DIR": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
     return {**kept, **own, "COLUMNS": "500", "CI": "true", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}  # with CI pytest cuts no line short
@@ -553,7 +558,8 @@ def link(source: str | Path, target: str | Path) -> None:
 
 
 def failures(folder: Path, recipes: Sequence[Recipe]) -> list[tuple[str, str]]:
-    """Run the tests of the recipes in the copy: test and first line of its message, for each that fails."""
+    """Run the tests of the recipes in the copy: test and first line of its message,
+    for each that fails."""
     tests = list(dict.fromkeys(test for recipe in recipes for test in recipe.tests))
     done = run(folder, ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", *tests))
     found = [(test, line or "") for test, line in FAILED.findall(done.stdout)]
@@ -563,8 +569,8 @@ def failures(folder: Path, recipes: Sequence[Recipe]) -> list[tuple[str, str]]:
 
 
 def play(names: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-    """Play recipes; gives (recipe, what is untrue of it) as it is found, nothing for a recipe that is true, and ("", what happened) for the
-    reader."""
+    """Play recipes; gives (recipe, what is untrue of it) as it is found, nothing for a recipe that
+    is true, and ("", what happened) for the reader."""
     chosen = {name: RECIPES[name] for name in names or RECIPES}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)

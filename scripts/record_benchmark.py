@@ -1,9 +1,11 @@
 """Run benchmarks by name and append what they say to benchmarks/history.csv.
 
-Usage: scripts/bench NAME ... [--dry-run]     (without a name: which there are, from benchmarks/tracked.toml; --dry-run appends nothing)
+Usage: scripts/bench NAME ... [--dry-run]     (without a name: which there are, from
+                                              benchmarks/tracked.toml; --dry-run appends nothing)
 
-A line: date, commit ("+" behind it: with changes that are not committed), cores, load of the machine before the run (processes that want a core, over the
-last minute), name, ratio, figures. Compare ratios where cores are the same and no load exceeds them.
+A line: date, commit ("+" behind it: with changes that are not committed), cores, load of the
+machine before the run (processes that want a core, over the last minute), name, ratio, figures.
+Compare ratios where cores are the same and no load exceeds them.
 """
 
 from __future__ import annotations

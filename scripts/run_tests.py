@@ -1,13 +1,19 @@
 """Run the tests: the quick suite with every change, the deep groups before an issue is closed.
 
-Usage: scripts/test [PYTEST OPTIONS]                    quick: set up, lint, and every test that is not marked deep
-       scripts/test deep [GROUP ...]                    every deep group, or those named; says how long each took
-       scripts/test touched [--commits N] [--minutes M] the deep groups whose rooms the last N commits touched, most touched first, while
-                                                        their usual minutes fit into M; says which were left out
-       scripts/test groups                              the groups of tests/groups.toml, with what they need
+Usage: scripts/test [PYTEST OPTIONS]                    quick: set up, lint, and every test that is
+                                                        not marked deep
+       scripts/test deep [GROUP ...]                    every deep group, or those named; says how
+                                                        long each took
+       scripts/test touched [--commits N] [--minutes M] the deep groups whose rooms the last N
+                                                        commits touched, most touched first, while
+                                                        their usual minutes fit into M; says which
+                                                        were left out
+       scripts/test groups                              the groups of tests/groups.toml, with what
+                                                        they need
 
-Each environment is made from nothing in a temporary folder; RIGHTFIT_TEST_FOLDER names a folder that is kept and used again.
-A group whose packages cannot be had here is skipped loudly. RIGHTFIT_TEST_PROCESSES is the number of test processes (2).
+Each environment is made from nothing in a temporary folder; RIGHTFIT_TEST_FOLDER names a folder
+that is kept and used again. A group whose packages cannot be had here is skipped loudly.
+RIGHTFIT_TEST_PROCESSES is the number of test processes (2).
 """
 
 from __future__ import annotations
@@ -26,13 +32,15 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests" / "groups.toml"
-#: Programs outside the core wait for other programs: a test of theirs that fails is run once more, and its first failure is printed.
+#: Programs outside the core wait for other programs: a test of theirs that fails is run once more,
+#: and its first failure is printed.
 AGAIN = ("--reruns", "1", "-rfER")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Group:
-    """Tests that run together in one environment; `rooms` are the paths whose changes ask for them."""
+    """Tests that run together in one environment; `rooms` are the paths whose
+    changes ask for them."""
 
     name: str
     tests: tuple[str, ...]
@@ -105,7 +113,8 @@ class Runner:
         return home
 
     def environment(self, group: Group) -> Path | None:
-        """A fresh environment with rightfit and the packages of a group; None where they cannot be had. With uv, where there is one and it finds them, else with pip."""
+        """A fresh environment with rightfit and the packages of a group; None where they cannot be
+        had. With uv, where there is one and it finds them, else with pip."""
         home, log = self.folder / group.name, self.folder / f"{group.name}.log"
         if (home / "ready").exists():
             return home
@@ -143,7 +152,8 @@ class Runner:
         return not any(self.call(*step, log=log) for step in steps)
 
     def bring(self, programs: Sequence[str]) -> None:
-        """Install programs of the system where that is allowed; tests that need them skip where they are not."""
+        """Install programs of the system where that is allowed; tests that need them skip
+        where they are not."""
         wanted = [words.split() for program, words in (entry.split("=", 1) for entry in programs) if not _has(program)]
         packages = [package for words in wanted for package in words]
         if not packages:
@@ -217,7 +227,8 @@ def _has(program: str) -> bool:
 
 
 def touched(groups: Sequence[Group], files: Sequence[str], minutes: float) -> tuple[list[Group], list[Group]]:
-    """The groups whose rooms hold changed files, most files first, that fit into the minutes; and those that do not."""
+    """The groups whose rooms hold changed files, most files first, that fit into the minutes; and
+    those that do not."""
     counts = {group.name: sum(file.startswith(group.rooms) for file in files) for group in groups}
     asked = sorted((group for group in groups if counts[group.name]), key=lambda group: -counts[group.name])
     chosen, left, used = [], [], 0.0

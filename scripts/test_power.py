@@ -1,11 +1,15 @@
-"""Show that the quick suite catches what everything catches: fixes that are undone, and seeded mutants over all rooms.
+"""Show that the quick suite catches what everything catches: fixes that are undone, and seeded
+mutants over all rooms.
 
-Usage: scripts/test_power.py COVERAGE OUT.csv [--seed N] [--mutants N] [--undo COMMIT ...] [--limit SECONDS] [--only NAME ...]
+Usage: scripts/test_power.py COVERAGE OUT.csv [--seed N] [--mutants N] [--undo COMMIT ...] [--limit
+SECONDS] [--only NAME ...]
 
-COVERAGE is a coverage database of a run of all core tests with a context a test function (scripts/coverage_contexts.py, see
-docs/decisions/test-suite.md). Each change is made in a scratch copy; the tests that touched the changed lines run there, quick ones first, the nearest
-room first, until one fails. Where no quick test fails the deep ones that touched the lines run, SECONDS at most. A row of OUT.csv says what was changed
-and what caught it: quick, deep (a miss of the quick suite), or nothing. Rows that are there already are not run again.
+COVERAGE is a coverage database of a run of all core tests with a context a test function
+(scripts/coverage_contexts.py, see docs/decisions/test-suite.md). Each change is made in a scratch
+copy; the tests that touched the changed lines run there, quick ones first, the nearest room first,
+until one fails. Where no quick test fails the deep ones that touched the lines run, SECONDS at
+most. A row of OUT.csv says what was changed and what caught it: quick, deep (a miss of the quick
+suite), or nothing. Rows that are there already are not run again.
 """
 
 from __future__ import annotations
@@ -59,7 +63,8 @@ FIELDS = ("name", "kind", "place", "change", "caught_by", "test")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """One change of the source: the lines that it touches by file, and how the scratch copy is brought to it."""
+    """One change of the source: the lines that it touches by file, and how the scratch
+    copy is brought to it."""
 
     name: str
     kind: str
@@ -77,7 +82,8 @@ class Touching:
     database: Path
 
     def tests(self, file: str, lines: Sequence[int]) -> set[str]:
-        """Test functions that ran any of the lines; of a line that runs at import, all tests of the file."""
+        """Test functions that ran any of the lines; of a line that runs at import, all
+        tests of the file."""
         with sqlite3.connect(self.database) as base:
             found = base.execute(
                 "select context.context, line_bits.numbits from line_bits join file on file.id = line_bits.file_id "
@@ -108,7 +114,8 @@ def _numbers(bits: bytes) -> set[int]:
 
 
 def mutants(touching: Touching, seed: int, count: int) -> Iterator[Change]:
-    """Seeded mutants: each room of the package in turn, a random file of it by its size, a random place that tests ran."""
+    """Seeded mutants: each room of the package in turn, a random file of it by its size, a random
+    place that tests ran."""
     draw = random.Random(seed)  # noqa: S311 (a seeded draw)
     package = ROOT / "src" / "rightfit"
     rooms = sorted({path.relative_to(package).parts[0] for path in package.rglob("*.py")} - {"__init__.py", "__main__.py"})

@@ -1,10 +1,13 @@
-"""Write what engines know to src/rightfit/facts/data: engine_support.csv, engine_models.csv and engine_releases.csv.
+"""Write what engines know to src/rightfit/facts/data: engine_support.csv, engine_models.csv and
+engine_releases.csv.
 
 Usage: python scripts/write_engine_facts.py FOLDER DATE
 
-FOLDER holds what was read from the wheels of vLLM, SGLang and transformers (engine_support.csv), from vLLM's recipes (engine_hub_vllm.csv) and from
-the metadata of released packages (stack_pins.csv); DATE is the day on which they were read. The image of a release follows from its version
-(`vllm/vllm-openai:vVERSION`, `lmsysorg/sglang:vVERSION`); those of ROCm stand in ROCM_IMAGES, each with the page that names it.
+FOLDER holds what was read from the wheels of vLLM, SGLang and transformers (engine_support.csv),
+from vLLM's recipes (engine_hub_vllm.csv) and from the metadata of released packages
+(stack_pins.csv); DATE is the day on which they were read. The image of a release follows from its
+version (`vllm/vllm-openai:vVERSION`, `lmsysorg/sglang:vVERSION`); those of ROCm stand in
+ROCM_IMAGES, each with the page that names it.
 """
 
 from __future__ import annotations
@@ -18,10 +21,12 @@ Row = dict[str, str]
 CLASSES = "vllm 0.8.5-0.33.0, sglang 0.5.4-0.5.23, transformers 4.55.0-5.24.0: registries within the wheels"
 PINS = "METADATA of the wheel"
 ENDS = (((0,), (0, 11, 1), "5"), ((0, 19, 1), (0, 24), "5.7"), ((0, 24), (0, 31), "5.18"))
-"""First release, the one behind the last, and the Transformers below which they stay where their metadata leave it open: 5 breaks those before 0.11.1; the
-others end where the newest of their time did, or where the next release that states an end does."""
+"""First release, the one behind the last, and the Transformers below which they stay where their
+metadata leave it open: 5 breaks those before 0.11.1; the others end where the newest of their time
+did, or where the next release that states an end does."""
 VOLTA = ("0.17.0", "0.19.1")
-"""vLLM's wheels of this span, and torch 2.10, hold code for 7.0 (the cubins of 0.19.1 and of torch 2.10.0 were read); those behind it begin at 7.5."""
+"""vLLM's wheels of this span, and torch 2.10, hold code for 7.0 (the cubins of 0.19.1 and of torch
+2.10.0 were read); those behind it begin at 7.5."""
 ROCM_IMAGES = (
     (
         "vllm",
@@ -40,7 +45,8 @@ ROCM_IMAGES = (
     ),
 )
 ROCM_CARDS = {"rocm/": "CDNA3|CDNA4", "vllm/": "CDNA2|CDNA3|CDNA4"}
-"""Owner of the image -> cards that its pages name (vLLM: MI200s, MI300, MI350; AMD: MI300A to MI355X)."""
+"""Owner of the image -> cards that its pages name (vLLM: MI200s, MI300, MI350; AMD:
+MI300A to MI355X)."""
 
 
 def read(folder: Path, name: str) -> list[Row]:
@@ -63,7 +69,8 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def support(folder: Path, date: str) -> list[Row]:
-    """Architecture -> first and last release of each engine that has its class, and the capabilities beside which it runs."""
+    """Architecture -> first and last release of each engine that has its class, and the
+    capabilities beside which it runs."""
     return [
         {
             "architecture": row["architecture"],
@@ -82,7 +89,8 @@ def support(folder: Path, date: str) -> list[Row]:
 
 
 def models(folder: Path) -> list[Row]:
-    """Repository -> the least vLLM that its recipe asks for (the larger one of its variants), and the cards on which it does not run."""
+    """Repository -> the least vLLM that its recipe asks for (the larger one of its variants), and
+    the cards on which it does not run."""
     found: dict[str, Row] = {}
     for row in read(folder, "engine_hub_vllm"):
         if not row["min_vllm"][:1].isdigit():

@@ -1,16 +1,20 @@
 """Write what the pages of export targets show of the targets themselves: docs/exports/TARGET.md.
 
-Usage: python scripts/write_export_pages.py [--check] [TARGET ...]     (--check writes nothing and exits 1 when a page is behind)
+Usage: python scripts/write_export_pages.py [--check] [TARGET ...]     (--check writes nothing and
+    exits 1 when a page is behind)
 
-The prose of a page is written by hand; two kinds of marks in it are filled in from the typical plans (tests/export/typical_plans.py):
+The prose of a page is written by hand; two kinds of marks in it are filled in from the typical
+plans (tests/export/typical_plans.py):
 
-    <!-- plans -->                                 up to <!-- end -->: which typical plans the target takes, and why it refuses the others
-    <!-- example: qlora-8b task.yaml 1-30 -->      up to <!-- end -->: these lines of that file for that plan (or "text" 12: from the line
-    that holds the
-                                                   text; or all), as an excerpt of docs_examples.py
+    <!-- plans -->                                 up to <!-- end -->: which typical plans the
+                                                   target takes, and why it refuses the others
+    <!-- example: qlora-8b task.yaml 1-30 -->      up to <!-- end -->: these lines of that file for
+                                                   that plan (or "text" 12: from the line that holds
+                                                   the text; or all), as an excerpt of
+                                                   docs_examples.py
 
-A target without a page gets one to start from. The page's text before the marks says what the files are, how to start them and what stays
-to do by hand.
+A target without a page gets one to start from. The page's text before the marks says what the files
+are, how to start them and what stays to do by hand.
 """
 
 from __future__ import annotations

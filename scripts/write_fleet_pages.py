@@ -1,4 +1,5 @@
-"""Write what `rightfit fleet` says of docs/examples/fleet.yaml into docs/fleet.md and its Chinese twin, and draw the calendars beside them.
+"""Write what `rightfit fleet` says of docs/examples/fleet.yaml into docs/fleet.md and its Chinese
+twin, and draw the calendars beside them.
 Usage: python scripts/write_fleet_pages.py [--check]
 
 --check compares money, placements and purchases with the pages and writes nothing.
@@ -51,7 +52,8 @@ def main() -> None:
 
 
 def check(found: dict[str, Any]) -> None:
-    """Money and purchases stand in the pages as they come out; equal placements may be told in another order, and a busy machine finds fewer reasons."""
+    """Money and purchases stand in the pages as they come out; equal placements may be told in
+    another order, and a busy machine finds fewer reasons."""
     from rightfit.explain.fleet_text import buy_lines, head_lines
 
     for lang, page in PAGES.items():

@@ -1,8 +1,9 @@
-"""Write docs/questions.md: sixty questions of an engineer who rents servers and forty of a red team, with the first lines of each answer and an
-expert's verdict.
+"""Write docs/questions.md: sixty questions of an engineer who rents servers and forty of a red
+team, with the first lines of each answer and an expert's verdict.
 
-Usage: python scripts/write_questions_page.py [--check] [ID ...]     (--check writes nothing and exits 1 when the page is behind)
-Questions, what is expected of their answers and the verdicts are tests/data/questions/*.toml; tests/test_questions.py holds the program to what is expected.
+Usage: python scripts/write_questions_page.py [--check] [ID ...]     (--check writes nothing and
+    exits 1 when the page is behind) Questions, what is expected of their answers and the verdicts
+    are tests/data/questions/*.toml; tests/test_questions.py holds the program to what is expected.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def questions(name: str) -> list[dict[str, Any]]:
 
 
 def ask(question: dict[str, Any]) -> Asked:
-    """Type a question into the command line of this process, as somebody with an English terminal of a hundred columns."""
+    """Type a question into the command line of this process, as somebody with an English terminal
+    of a hundred columns."""
     plans: list[Plan] = []
     plan = api.plan
 
@@ -87,7 +89,8 @@ def ask(question: dict[str, Any]) -> Asked:
 
 
 def section(asked: Asked) -> str:
-    """A question, what an expert looks at, the first lines, the verdict; of the red team also what was found."""
+    """A question, what an expert looks at, the first lines, the verdict; of the red team
+    also what was found."""
     question = asked.question
     lines = [f"### {question['id']}", "", f"*{question['why']}.*", "", "```text", f"$ rightfit {question['command']}"]
     lines += [asked.first_lines(), "```", "", f"**{question['signed'].capitalize()}.** {question['verdict']}"]

@@ -1,7 +1,9 @@
-"""Write the table of rivals beside rightfit, each on the rows that it answers, into the two pages of comparison.
+"""Write the table of rivals beside rightfit, each on the rows that it answers, into the two
+pages of comparison.
 
 python scripts/write_rivals_paired.py           write
-python scripts/write_rivals_paired.py --check   fail where a page is behind validation/rivals_paired.csv
+python scripts/write_rivals_paired.py --check   fail where a page is behind
+                                                validation/rivals_paired.csv
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Write docs/rules-of-thumb.md: every rule of thumb, tried on its example and on a few usual jobs. Run from the repository root.
+"""Write docs/rules-of-thumb.md: every rule of thumb, tried on its example and on a few usual jobs.
+Run from the repository root.
 
-Usage: python scripts/write_rules_page.py [RULE ...]     (with names only the words of those rules are written anew)
+Usage: python scripts/write_rules_page.py [RULE ...]     (with names only the words of those rules
+                                                         are written anew)
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ def sections_of(text: str) -> dict[str, str]:
 
 
 def table() -> str:
-    """Verdicts of every rule on the usual jobs; a dash where a rule does not speak about the job."""
+    """Verdicts of every rule on the usual jobs; a dash where a rule does not
+    speak about the job."""
     verdicts = {job: {check.rule.id: check.verdict for check in check_rules(plan(Workload(**wish), top=1))} for job, wish in JOBS.items()}
     head = f"| rule | post | {' | '.join(JOBS)} |\n|---|---:|{'---|' * len(JOBS)}"
     rows = [

@@ -1,9 +1,10 @@
-"""Write docs/scenarios.md and its Chinese twin: every recommendation of five blog posts, the servers that they name tried on it, and our
-answer.
+"""Write docs/scenarios.md and its Chinese twin: every recommendation of five blog posts, the
+servers that they name tried on it, and our answer.
 
-Usage: python scripts/write_scenarios_page.py [--check]     (--check writes nothing and exits 1 when a page is behind)
-The recommendations are tests/data/scenarios.toml; what is said of them here is computed, and tests/test_scenarios_of_posts.py holds it to
-what is right.
+Usage: python scripts/write_scenarios_page.py [--check]     (--check writes nothing and exits 1 when
+                                                            a page is behind)
+The recommendations are tests/data/scenarios.toml; what is said of them here is computed, and
+tests/test_scenarios_of_posts.py holds it to what is right.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Write tests/exporters/data/server_options.json: the options of vLLM, SGLang and Text Generation Inference, from their own sources.
+"""Write tests/exporters/data/server_options.json: the options of vLLM, SGLang and Text Generation
+Inference, from their own sources.
 
 Usage: python scripts/write_server_options.py VLLM_PACKAGE SGLANG_PACKAGE [TGI_CHECKOUT]
 
-The first two are the folders of the packages that `pip install --no-deps` makes, at the versions that our targets pin; the last is a
-checkout of
-huggingface/text-generation-inference that has the pinned version as a tag. Only names and allowed values are kept: {program: {version,
-source, options: {name: values or null}}}.
+The first two are the folders of the packages that `pip install --no-deps` makes, at the versions
+that our targets pin; the last is a checkout of huggingface/text-generation-inference that has the
+pinned version as a tag. Only names and allowed values are kept: {program: {version, source,
+options: {name: values or null}}}.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ Options = dict[str, list[str] | None]
 
 
 def declared(path: Path) -> Options:
-    """Options that a Python file adds to a parser, with their values where they are written there."""
+    """Options that a Python file adds to a parser, with their values where they
+    are written there."""
     found: Options = {}
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument":
@@ -55,7 +57,8 @@ def flag(name: str) -> str:
 
 
 def vllm(package: Path) -> Options:
-    """`vllm serve`: engine's options, those of the interface (fields of a class), and the values of four of them."""
+    """`vllm serve`: engine's options, those of the interface (fields of a class), and the
+    values of four of them."""
     interface = next(path for kind in ("common", "openai") if (path := package / "entrypoints" / kind / "cli_args.py").exists())
     found = declared(package / "engine" / "arg_utils.py") | declared(interface)
     found.update({flag(name): None for name in fields_of(interface)})
@@ -66,7 +69,8 @@ def vllm(package: Path) -> Options:
 
 
 def sglang(package: Path) -> Options:
-    """`python -m sglang.launch_server`: the fields of its groups of arguments, with their values where they are written there."""
+    """`python -m sglang.launch_server`: the fields of its groups of arguments, with their values
+    where they are written there."""
     groups = package / "srt" / "arg_groups"
     found: Options = {}
     for path in sorted((groups / "fields").glob("*.py")):

@@ -1,6 +1,8 @@
-"""Write how much is known (servers, prices, clouds, models, accelerators, rules) into the pages that say it.
+"""Write how much is known (servers, prices, clouds, models, accelerators, rules) into the
+pages that say it.
 
-Usage: python scripts/write_sizes.py [--check]     (--check writes nothing and exits 1 where a page is behind, with a line for each figure)
+Usage: python scripts/write_sizes.py [--check]     (--check writes nothing and exits 1 where a page
+                                                   is behind, with a line for each figure)
 """
 
 from __future__ import annotations

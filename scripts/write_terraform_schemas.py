@@ -1,13 +1,14 @@
-"""Write tests/exporters/data/terraform_schemas.jsonl: which attributes and blocks the resources of our Terraform folders have, from the
-providers themselves.
+"""Write tests/exporters/data/terraform_schemas.jsonl: which attributes and blocks the resources of
+our Terraform folders have, from the providers themselves.
 
-Usage: python scripts/write_terraform_schemas.py JSII_GOOGLE JSII_AZURERM ALICLOUD_SOURCE TENCENTCLOUD_SOURCE
+Usage: python scripts/write_terraform_schemas.py JSII_GOOGLE JSII_AZURERM ALICLOUD_SOURCE
+TENCENTCLOUD_SOURCE
 
-The first two are the .jsii.tgz files inside the packages cdktf-cdktf-provider-google and -azurerm of PyPI (made by HashiCorp from the
-providers' own schemas);
-the last two are checkouts of aliyun/terraform-provider-alicloud and tencentcloudstack/terraform-provider-tencentcloud, whose Go files
-declare the schemas.
-Only the names of attributes and whether they are required are kept, of the resources that the folders use.
+The first two are the .jsii.tgz files inside the packages cdktf-cdktf-provider-google and -azurerm
+of PyPI (made by HashiCorp from the providers' own schemas); the last two are checkouts of
+aliyun/terraform-provider-alicloud and tencentcloudstack/terraform-provider-tencentcloud, whose Go
+files declare the schemas. Only the names of attributes and whether they are required are kept, of
+the resources that the folders use.
 """
 
 from __future__ import annotations
@@ -114,7 +115,8 @@ def of_map(text: str, start: int) -> Schema:
 
 
 def closing(text: str, start: int) -> int:
-    """Where the brace that was opened just before `start` closes; strings and comments are skipped."""
+    """Where the brace that was opened just before `start` closes; strings and
+    comments are skipped."""
     depth = 1
     for token in re.finditer(r'"(?:\\.|[^"\\])*"|`[^`]*`|//[^\n]*|/\*.*?\*/|[{}]', text[start:], re.DOTALL):
         depth += {"{": 1, "}": -1}.get(token[0], 0)

@@ -1,4 +1,5 @@
-"""Tasks of classical machine learning by their words, and one task on many servers put together from the parts of estimation/: what tests measure the search by."""
+"""Tasks of classical machine learning by their words, and one task on many servers put together
+from the parts of estimation/: what tests measure the search by."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every test process uses a catalog store of its own, never the user's, and can be interrupted, also when it was started in the
-background."""
+"""Every test process uses a catalog store of its own, never the user's, and can be interrupted,
+also when it was started in the background."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ os.environ.setdefault("RIGHTFIT_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"
 os.environ.setdefault("HF_HUB_OFFLINE", "0")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small arrays: threads of two test processes would only wait for each other
 
-# A shell without job control starts what runs in the background with Ctrl-C ignored, and processes hand that down to those they start:
-# a test that interrupts a process of its own would wait for ever.
+# A shell without job control starts what runs in the background with Ctrl-C ignored, and
+# processes hand that down to those they start: a test that interrupts a process of its own would
+# wait for ever.
 for _number in (signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, signal.default_int_handler if _number is signal.SIGINT else signal.SIG_DFL)
@@ -36,14 +37,16 @@ def catalog() -> Catalog:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A folder for what the processes of this run work out for each other (tests/support/answers.py)."""
+    """A folder for what the processes of this run work out for each other
+    (tests/support/answers.py)."""
     if not hasattr(config, "workerinput") and "RIGHTFIT_TEST_ANSWERS" not in os.environ:
         os.environ["RIGHTFIT_TEST_ANSWERS"] = tempfile.mkdtemp(prefix="rightfit-answers-")
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop("RIGHTFIT_TEST_ANSWERS"), ignore_errors=True))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark as deep what tests/deep.toml leaves out of the quick suite: of each walk that it names all but so many cases, spread evenly."""
+    """Mark as deep what tests/deep.toml leaves out of the quick suite: of each walk that it names
+    all but so many cases, spread evenly."""
     table = tomllib.loads((Path(__file__).parent / "deep.toml").read_text(encoding="utf-8"))
     cases: dict[tuple[str, str], list[pytest.Item]] = {}
     for item in items:

@@ -1,6 +1,6 @@
-"""Every answer to every wish of tests/data/wishes.toml, in every family of work, holds together: none ends in an error that is not ours, a
-near miss
-tells all that it misses, and no sentence contradicts another or has a hole."""
+"""Every answer to every wish of tests/data/wishes.toml, in every family of work, holds together:
+none ends in an error that is not ours, a near miss tells all that it misses, and no sentence
+contradicts another or has a hole."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from rightfit.search.option_reasons import COMPARING
 from rightfit.search.refusals import UNPROMISING
 from rightfit.search.servers import Verdict
 
-#: Servers of which little can be said: no price, no card and no price, another software stack, a slice of a card, full speed for a while
-#: only.
+#: Servers of which little can be said: no price, no card and no price, another software stack, a
+#: slice of a card, full speed for a while only.
 ODD = ("alicloud/ecs.gn8ia.8xlarge", "alicloud/ecs.c7h.xlarge", "gcp/ct5lp-hightpu-1t", "alicloud/ecs.sgn6i-vws-m2.xlarge", "aws/t3.large")
 
 Answers = dict[str, Any]
@@ -35,8 +35,8 @@ Answers = dict[str, Any]
 
 @functools.lru_cache(maxsize=1)
 def answers_to(name: str) -> Answers:
-    """By verb: the plan, the estimate and the verdict of the server that leads, those of the named servers, and of some odd ones in
-    turn."""
+    """By verb: the plan, the estimate and the verdict of the server that leads, those of the named
+    servers, and of some odd ones in turn."""
     wish, answers = wishes()[name], {}
     answers["plan"] = asked(lambda: planned(name))
     best = getattr(answers["plan"], "best", None)
@@ -92,7 +92,8 @@ def is_of_one_server(answer: Any) -> bool:
 
 
 def near_miss_faults(answer: Any) -> Iterator[str]:
-    """A near miss names all that it fails, and what is not known of it; where it fails more, no single change is promised."""
+    """A near miss names all that it fails, and what is not known of it; where it fails more, no
+    single change is promised."""
     failed = {rejection.criterion for rejection in rejections_of(answer)}
     for rejection in rejections_of(answer):
         miss = rejection.nearest
@@ -113,7 +114,8 @@ UNTOLD = ("status", "capability", "throughput")
 
 
 def asked_limits(answer: Any) -> set[str]:
-    """The limits that a row must be held against: those of the workload, and the latencies that were assumed for it."""
+    """The limits that a row must be held against: those of the workload, and the latencies that
+    were assumed for it."""
     workload, assumed = answer.workload, {assumption.field for assumption in answer.assumptions}
     named = {"deadline": workload.deadline_s, "budget": workload.budget_usd}
     return {name for name, value in named.items() if value is not None} | ({"ttft", "tpot", "latency"} & assumed)
@@ -138,8 +140,8 @@ def choice_faults(answers: Answers) -> list[str]:
 
 
 def card_faults(answer: Any, catalog: Catalog) -> Iterator[str]:
-    """Memory of cards is lacking only where there are cards; a given server is refused for more than the filters that it was given in spite
-    of."""
+    """Memory of cards is lacking only where there are cards; a given server is refused for more
+    than the filters that it was given in spite of."""
     servers = catalog.servers()
     for rejection in rejections_of(answer):
         miss = rejection.nearest
@@ -220,7 +222,8 @@ CHECKPOINTS = {"save_every", "no_checkpoints", "no_checkpoints_never"}
 
 
 def sentences_of(answer: Any, lang: Lang) -> Iterator[str]:
-    """Every sentence of an answer: its sheet, and every statement in it as the document of a program tells it."""
+    """Every sentence of an answer: its sheet, and every statement in it as the document of
+    a program tells it."""
     sheet = verdict_sheet(answer, lang, everything=True) if isinstance(answer, Verdict) else plan_or_estimate(answer, lang)
     yield from lines_of(sheet)
     render = voice_of(answer).renderer(lang, currency=answer.workload.currency)
@@ -270,7 +273,8 @@ HOLES = {
     "a code": r"\b[a-z]+(?:_[a-z]+)+\b",
     "one of many": r"(?<![\d.,])(?<!of )\b1 (?:workers|servers|replicas|nodes|cards|offers|cores|times|processes)\b",
 }
-#: What a line may name in code: the fields of assumptions, values that go into a command, and names of models, files and sources.
+#: What a line may name in code: the fields of assumptions, values that go into a command, and names
+#: of models, files and sources.
 NAMED_IN_CODE = r"\(source: .*|（来源.*|Price of .*|价格日期.*|\S+ = \S+|--\S+|\S*[/.@=(]\S*|two_round"
 
 

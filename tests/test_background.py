@@ -1,4 +1,5 @@
-"""The suite can be started in the background, where the shell has Ctrl-C ignored: what a test starts can be interrupted all the same."""
+"""The suite can be started in the background, where the shell has Ctrl-C ignored: what a test
+starts can be interrupted all the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Documentation that cannot rot: generated pages are current, examples do and print what their pages say, links lead somewhere."""
+"""Documentation that cannot rot: generated pages are current, examples do and print what their
+pages say, links lead somewhere."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ def test_pages_that_are_made_are_not_kept() -> None:
 
 
 def test_links_lead_somewhere(made: Path) -> None:
-    """To a page or file of the checkout, to a page that build_docs makes, or to the report of accuracy, which `rightfit validate --write` makes."""
+    """To a page or file of the checkout, to a page that build_docs makes, or to the report of
+    accuracy, which `rightfit validate --write` makes."""
     assert PAGES
     pages = {path.relative_to(made) for path in made.rglob("*")} | {Path("docs/accuracy.md"), Path("docs/accuracy/kernels.md")}
 

@@ -1,5 +1,5 @@
-"""Every command and every option of the command line has its place in the hand-written pages, and nothing is described that does not
-exist."""
+"""Every command and every option of the command line has its place in the hand-written pages, and
+nothing is described that does not exist."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ def read(page: Path) -> str:
 
 @pytest.mark.parametrize("page", [README, CHINESE], ids=lambda page: page.name)
 def test_accuracy_of_the_readme_is_that_of_the_last_validation(page: Path) -> None:
-    """Blind scores first, then first contact, then own rows with the stack unknown and named, each as its file holds it."""
+    """Blind scores first, then first contact, then own rows with the stack unknown and named, each
+    as its file holds it."""
     headline = json.loads(read(ROOT / "validation/headline.json"))
     blind, contact = honest_page.blind_lines(ROOT / "validation"), honest_page.contact_lines(ROOT / "validation")
     table = re.search(r"<!-- accuracy -->\n(.*?)<!-- end -->", read(page), re.DOTALL)
@@ -82,7 +83,8 @@ def test_node_counts() -> None:
 
 
 def test_memory_worked_by_hand() -> None:
-    """The arithmetic of docs/concepts/memory.md, from the bundled record of Llama-3-8B and the data that physics uses."""
+    """The arithmetic of docs/concepts/memory.md, from the bundled record of Llama-3-8B and the data
+    that physics uses."""
     page = read(ROOT / "docs/concepts/memory.md")
     model = facts.model("meta-llama/Meta-Llama-3-8B")
     assert model.params_total == pytest.approx(8.030e9, rel=1e-4)

@@ -1,4 +1,5 @@
-"""The worked example of a fleet stands in the pages as it comes out, in both languages, with its calendar."""
+"""The worked example of a fleet stands in the pages as it comes out, in both languages,
+with its calendar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What visitors type does not stay in memory: many questions that nobody asked before make no store without a bound grow."""
+"""What visitors type does not stay in memory: many questions that nobody asked before make no store
+without a bound grow."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ import pytest
 import rightfit
 
 MANY = 16
-#: A question of each kind of task, with the options that take numbers; {} stands for one that nobody gave before.
+#: A question of each kind of task, with the options that take numbers; {} stands for one that
+#: nobody gave before.
 KINDS: dict[str, dict[str, str]] = {
     "tuning": {"model": "7B", "method": "lora", "data": "{}Mtok", "budget": "9{}usd"},
     "training": {"model": "gpt2", "task": "train", "data": "1{}Mtok", "deadline": "{}d", "epochs": "1.{}"},
@@ -35,7 +37,8 @@ def asked(kind: Mapping[str, str], dice: random.Random) -> dict[str, Any]:
 
 
 def stores() -> Iterator[tuple[str, int]]:
-    """Everything of ours that can grow: results of functions that are kept without a bound, and containers of modules with what is in them."""
+    """Everything of ours that can grow: results of functions that are kept without a bound, and
+    containers of modules with what is in them."""
     for one in gc.get_objects():
         if isinstance(one, functools._lru_cache_wrapper) and one.__module__.startswith("rightfit") and one.cache_info().maxsize is None:
             yield f"{one.__module__}.{one.__qualname__}", one.cache_info().currsize

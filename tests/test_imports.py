@@ -1,4 +1,5 @@
-"""No module needs itself: the graph of imports has no circle, those inside functions and for types counted."""
+"""No module needs itself: the graph of imports has no circle, those inside functions and
+for types counted."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ import rightfit
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
-#: Who imports by name, and what: its own sub-modules (a prefix), a library that may be missing, or the user's code.
+#: Who imports by name, and what: its own sub-modules (a prefix), a library that may be missing,
+#: or the user's code.
 REGISTRIES = {
     "rightfit": "rightfit.",
     "rightfit.catalog.providers": "rightfit.catalog.providers.",
@@ -43,7 +45,8 @@ def modules(root: Path) -> dict[str, Path]:
 
 
 def imported(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Every import: in functions too, and those that only a type checker reads, since who reads the code must follow them as well."""
+    """Every import: in functions too, and those that only a type checker reads, since who reads the
+    code must follow them as well."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
@@ -90,7 +93,8 @@ def test_a_circle_inside_functions_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("room", ["search", "planner", "explain"])
 def test_rooms_of_the_frame_name_no_family(room: str) -> None:
-    """The verbs and the frame reach families through the registry alone; the words may read what a family's answers are made of."""
+    """The verbs and the frame reach families through the registry alone; the words may read what a
+    family's answers are made of."""
     reached = {one for name, found in graph(SOURCE).items() if name.startswith(f"rightfit.{room}") for one in found}
     allowed = {"rightfit.families.registry"} if room != "search" else set()
     families = {one for one in reached if one.startswith("rightfit.families.")} - allowed
@@ -117,7 +121,8 @@ def room_of(module: str) -> str:
 
 
 def heights() -> dict[str, int]:
-    """How high each room stands in the contract of pyproject.toml; the package itself, which only offers names of the others, on top."""
+    """How high each room stands in the contract of pyproject.toml; the package itself, which only
+    offers names of the others, on top."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
     layers = next(one["layers"] for one in contracts if one["type"] == "layers")
     return {"": len(layers)} | {room: -at for at, layer in enumerate(layers) for room in re.split(r"[ |]+", layer)}
@@ -135,7 +140,8 @@ def shares_its_name(module: str) -> bool:
 
 
 def by_name(root: Path) -> list[str]:
-    """Modules that import by name and are no registry, or give a registry's import what is not theirs."""
+    """Modules that import by name and are no registry, or give a registry's import
+    what is not theirs."""
     faults = []
     for name, tree in own(root).items():
         if not names_used(tree) & BY_NAME or shares_its_name(name):
@@ -170,7 +176,8 @@ def test_no_text_names_a_module_of_a_room_above() -> None:
 
 
 def test_a_package_is_a_function_too_only_where_they_share_a_name() -> None:
-    """A class of a module is changed where importing the package would take the place of a public function, and nowhere else."""
+    """A class of a module is changed where importing the package would take the place of a public
+    function, and nowhere else."""
     swapped = {
         name
         for name, tree in own(SOURCE).items()

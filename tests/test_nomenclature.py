@@ -1,4 +1,5 @@
-"""Every public field has its row in docs/nomenclature.md, in both languages, and a unit that agrees with its suffix."""
+"""Every public field has its row in docs/nomenclature.md, in both languages, and a unit that
+agrees with its suffix."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Sixty questions of an engineer who rents servers, and forty of a red team: every answer has the properties that its data file asks for, and those that
-every plan must have without a word there. docs/questions.md says what the program says."""
+"""Sixty questions of an engineer who rents servers, and forty of a red team: every answer has the
+properties that its data file asks for, and those that every plan must have without a word there.
+docs/questions.md says what the program says."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ def test_an_answer_has_the_properties_of_its_question(name: str) -> None:
 
 
 def expected(question: dict[str, Any]) -> dict[str, Any]:
-    """What is expected of an answer: as written beforehand, but for what turned out to be wrong of that."""
+    """What is expected of an answer: as written beforehand, but for what turned out
+    to be wrong of that."""
     return {**question["expect"], **question.get("now", {})}
 
 

@@ -1,4 +1,5 @@
-"""For clients of a server nothing beyond our own data is touched; at a terminal everything is as it was."""
+"""For clients of a server nothing beyond our own data is touched; at a terminal
+everything is as it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The recipes of CONTRIBUTING.md are true: each is played in a scratch copy, half and whole (scripts/play_recipes.py)."""
+"""The recipes of CONTRIBUTING.md are true: each is played in a scratch copy, half and whole
+(scripts/play_recipes.py)."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ SECTIONS = dict(re.findall(r"^### (.+?)\n(.*?)(?=^##|\Z)", (ROOT / "CONTRIBUTING
 
 @pytest.mark.deep
 def test_each_recipe_is_true_when_it_is_played() -> None:
-    """Half done, the suite names what is missing in a line and fails with no other; whole, it passes and the product shows the new
-    thing."""
+    """Half done, the suite names what is missing in a line and fails with no other; whole, it
+    passes and the product shows the new thing."""
     untrue = [f"{name}: {line}" for name, line in script.play() if name]
     assert not untrue, "\n".join(untrue)
 

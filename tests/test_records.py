@@ -1,4 +1,5 @@
-"""Records are what the standard library's frozen dataclasses with slots are: each property is asked of both kinds of the same class."""
+"""Records are what the standard library's frozen dataclasses with slots are: each property is asked
+of both kinds of the same class."""
 
 from __future__ import annotations
 

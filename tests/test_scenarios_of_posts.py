@@ -1,5 +1,5 @@
-"""One scenario for each recommendation of five blog posts: our plan is feasible, cheaper or faster than the post's own pick, and says where
-the post is wrong."""
+"""One scenario for each recommendation of five blog posts: our plan is feasible, cheaper or faster
+than the post's own pick, and says where the post is wrong."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""docs/scenarios.md and its Chinese twin hold every recommendation, and say of some of them today what the program says (scripts/docs
-writes all)."""
+"""docs/scenarios.md and its Chinese twin hold every recommendation, and say of some of them today
+what the program says (scripts/docs writes all)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What scripts/test runs: no test file is left out of the quick suite and of every group, groups name what is there, and what changed chooses its groups."""
+"""What scripts/test runs: no test file is left out of the quick suite and of every group, groups
+name what is there, and what changed chooses its groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A Chinese page has the same headings, blocks and commands as its English twin, so that a reader may switch at any point."""
+"""A Chinese page has the same headings, blocks and commands as its English twin, so that a reader
+may switch at any point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Composition, families and search take typed cases and records of facts: no row of text and no expression that reads words reaches them."""
+"""Composition, families and search take typed cases and records of facts: no row of text and no
+expression that reads words reaches them."""
 
 from __future__ import annotations
 

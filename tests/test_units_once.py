@@ -1,5 +1,5 @@
-"""What a unit is in base units is said once, in `rightfit.units`: no other module defines a constant of the same value under a name of its
-own."""
+"""What a unit is in base units is said once, in `rightfit.units`: no other module defines a
+constant of the same value under a name of its own."""
 
 from __future__ import annotations
 

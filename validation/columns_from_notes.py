@@ -1,12 +1,14 @@
-"""What the notes of the old rows say, moved once into the columns that a case has: `columns_from_notes.csv`, to be reviewed and then kept.
+"""What the notes of the old rows say, moved once into the columns that a case has:
+`columns_from_notes.csv`, to be reviewed and then kept.
 
     python validation/columns_from_notes.py            # write the table anew
     python validation/columns_from_notes.py --check    # is it what the notes say?
 
-Predictors read no notes (`rightfit predict --columns` lists what they read). Rows read before that was so tell some facts in their notes alone: the
-size of a picture, what counted the memory, how requests came. This script reads those words and nothing else does. Each line of its table is one
-value of one column: the words it was taken from, and the rows. `rightfit.proof.tables` puts the values into the rows; a value that begins with ';'
-is appended.
+Predictors read no notes (`rightfit predict --columns` lists what they read). Rows read before that
+was so tell some facts in their notes alone: the size of a picture, what counted the memory, how
+requests came. This script reads those words and nothing else does. Each line of its table is one
+value of one column: the words it was taken from, and the rows. `rightfit.proof.tables` puts the
+values into the rows; a value that begins with ';' is appended.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ def _put(found: Facts, column: str, value: object, words: str) -> None:
         found[column] = (f"{value:g}" if isinstance(value, float) else str(value), words)
 
 
-# language models that serve ------------------------------------------------------------------------------------------------------------
+# language models that serve -----------------------------------------------------------------------
 
 _LINKS = r"nvswitch|nvlink|\befa\b|infiniband|\broce\b|tcpx\w*|erdma|ethernet|\d+(?:\.\d+)? ?(?:x ?\d+ ?)?gb(?:it/s|ps)"
 _DEGREES = r"({degree})[= ](\d+)"
@@ -57,7 +59,8 @@ def _data_set(notes: str, model: str) -> str:
 
 
 def _degrees(row: Row, notes: str, found: Facts) -> None:
-    """Copies of the attention and cards that share the experts. `--tp 8 --ep 8` names the same eight cards twice: 64 multiplied the two."""
+    """Copies of the attention and cards that share the experts. `--tp 8 --ep 8` names the same
+    eight cards twice: 64 multiplied the two."""
     words = {match[1]: (float(match[2]), match[0]) for match in shape("serving", _DEGREES).finditer(notes)}
     attention = words.get("attn_dp") or words.get("attention_dp")
     experts, cut = words.get("moe_ep") or words.get("ep"), words.get("moe_tp")
@@ -98,7 +101,7 @@ def _serving(row: Row) -> Facts:
     return found
 
 
-# everything that is one forward pass ----------------------------------------------------------------------------------------------------
+# everything that is one forward pass --------------------------------------------------------------
 
 _PIXELS = r"(?<![\d.])(\d{2,4})\s?{pixel}|{side_name}[ _]?{size_name}?[ =:]+(\d{2,4})\b(?!\s?x)|imgsz[ =:]*(\d{2,4})\b"
 _SIZES = r"(?<![\w.])(\d{2,4})\s?[x\u00d7]\s?(\d{2,4})(?:\s?[x\u00d7]\s?(\d{1,4}))?(?![\d_])"
@@ -178,7 +181,8 @@ def _forward(row: Row) -> Facts:
     if "mlperf" in notes and "bert" in row["model"].lower():
         _put(found, "input_tokens", _SQUAD_TOKENS, "mlperf")
     if "mlperf" in notes and "closed" in notes and row["weights_dtype"].lower() == "fp32":
-        # Closed submissions through TensorRT are quantised; the field of the result file says otherwise.
+        # Closed submissions through TensorRT are quantised; the field of the result
+        # file says otherwise.
         _put(found, "weights_dtype", "int8", "mlperf closed")
     if "autocast matmult-bf16" in notes:
         _put(found, "compute_dtype", "bf16", "autocast matmult-bf16")
@@ -199,7 +203,8 @@ def _engine(notes: str, found: Facts) -> None:
 
 
 def _hardware(row: Row, found: Facts) -> None:
-    """Cards that a table shortens (L40 to L4), and sockets, which some tables count as cores or memory domains."""
+    """Cards that a table shortens (L40 to L4), and sockets, which some tables count as cores
+    or memory domains."""
     if row["device"] == "L4" and (words := _first(shape("forward", "{l40_system}"), row["notes"])):
         _put(found, "device", "L40", words)
     if match := shape("forward", _SOCKETS, ignore_case=True).search(row["notes"]):
@@ -215,7 +220,7 @@ def of_inference(row: Row) -> Facts:
     return found
 
 
-# training ------------------------------------------------------------------------------------------------------------------------------
+# training -----------------------------------------------------------------------------------------
 
 
 def of_training(row: Row) -> Facts:
@@ -258,7 +263,8 @@ def of_samples(row: Row) -> Facts:
 
 
 def _counter(row: Row, notes: str, found: Facts) -> None:
-    """The first kind of counter that the notes name, unless the flags name one that comes before it."""
+    """The first kind of counter that the notes name, unless the flags name one
+    that comes before it."""
     flags = row["extra_flags"].lower()
     for words, counter in _COUNTERS:
         name = shape("training", "{peak_counted}") if words == "peak" else re.compile(words)
@@ -269,7 +275,7 @@ def _counter(row: Row, notes: str, found: Facts) -> None:
             return
 
 
-# tables and loaders ---------------------------------------------------------------------------------------------------------------------
+# tables and loaders -------------------------------------------------------------------------------
 
 _SPARSE_FOR_ONE = r"xgboost sees one-hot sparse, the others take categoricals"
 _PINNED = (
@@ -321,7 +327,7 @@ READERS: Mapping[str, Callable[[Row], Facts]] = {
 }
 
 
-# the table -----------------------------------------------------------------------------------------------------------------------------
+# the table ----------------------------------------------------------------------------------------
 
 
 def _number_of(name: str) -> tuple[str, int, int]:

@@ -2,7 +2,8 @@
 
     python validation/copy_truth.py FOLDER_WITH_CSV_TABLES
 
-The tables are the published figures that rightfit is scored and calibrated on; `validation/truth/README.md` explains the columns.
+The tables are the published figures that rightfit is scored and calibrated on;
+`validation/truth/README.md` explains the columns.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ TRUTH = Path(__file__).resolve().parent / "truth"
 
 
 def compress(source: Path, target: Path) -> int:
-    """Write `source` gzipped without a time stamp, so that the same table gives the same bytes; the number of bytes written."""
+    """Write `source` gzipped without a time stamp, so that the same table gives the same bytes; the
+    number of bytes written."""
     data = gzip.compress(source.read_bytes(), compresslevel=9, mtime=0)
     target.write_bytes(data)
     return len(data)

@@ -1,14 +1,14 @@
-"""First contact: how the program answers cases from sources that nobody who works on it has looked at, scored once and kept.
+"""First contact: how the program answers cases from sources that nobody who works on it has looked
+at, scored once and kept.
 
     python validation/first_contact.py FOLDER_OF_TABLES --date 2026-11-22
 
-Every usable row is put to `rightfit predict CASES.csv --out PRED.csv` as a user's case is: without what was measured, without remarks,
-source and place, and
-without whatever the reader of the source wrote about the row. The program is the one that Python imports (PYTHONPATH chooses a checkout),
-and its commit
-stands in every line. A date that is there already is refused, and a source that had its first contact in a table is not scored in it again:
-what is
-written here is never edited. `first_contact/README.md` defines the columns.
+Every usable row is put to `rightfit predict CASES.csv --out PRED.csv` as a user's case is: without
+what was measured, without remarks, source and place, and without whatever the reader of the source
+wrote about the row. The program is the one that Python imports (PYTHONPATH chooses a checkout), and
+its commit stands in every line. A date that is there already is refused, and a source that had its
+first contact in a table is not scored in it again: what is written here is never edited.
+`first_contact/README.md` defines the columns.
 """
 
 from __future__ import annotations
@@ -34,14 +34,16 @@ FOLDER = Path(__file__).resolve().parent / "first_contact"
 #: Holds what every file was when it was written, as `sha256sum --check` reads it.
 SEALS = "SHA256SUMS"
 
-#: What the row says about itself and a user's case does not: remarks, where it was read, and the reader's verdicts.
+#: What the row says about itself and a user's case does not: remarks, where it was read, and the
+#: reader's verdicts.
 REMARKS = ("notes", "source", "source_where", "usable", "why_not", "flags", "trust")
 #: What was found out by running the case.
 OUTCOME = ("measured", "is_oom")
 HIDDEN = (*REMARKS, *OUTCOME)
 
 MEMORY_METRIC = "peak_mem_gib_per_gpu"
-#: Statements that name their own outcome; such a case asks for the memory instead, and the verdict beside it is scored.
+#: Statements that name their own outcome; such a case asks for the memory instead, and the verdict
+#: beside it is scored.
 STATEMENTS = ("fits", "does_not_fit")
 _ONE_SERVER_GPUS = 8  # the tables do not state the server
 _FULL_METHODS = ("full", "")
@@ -51,12 +53,13 @@ class ContactError(Exception):
     """Why no table was written, in one line."""
 
 
-# figures -------------------------------------------------------------------------------------------------------------------------------
+# figures ------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure that is scored: the rows of `table` with one of `metrics` (any, where empty) for which `holds`."""
+    """A figure that is scored: the rows of `table` with one of `metrics` (any, where empty)
+    for which `holds`."""
 
     name: str
     table: str
@@ -76,7 +79,8 @@ def _is_one_server(row: Row) -> bool:
     return number(row.get("n_gpus"), otherwise=1.0) <= _ONE_SERVER_GPUS
 
 
-#: Named as in blind/scores.csv; a figure that is not there has a name of the same pattern. The first that holds owns the row.
+#: Named as in blind/scores.csv; a figure that is not there has a name of the same pattern. The
+#: first that holds owns the row.
 FIGURES = (
     Figure("memory, full fine-tuning", "train_memory", holds=_is_full),
     Figure("memory, adapters", "train_memory"),
@@ -104,7 +108,7 @@ def figure_of(table: str, row: Row) -> str:
     return next((figure.name for figure in FIGURES if figure.has(table, row)), f"{table}, {row['metric']}")
 
 
-# asking --------------------------------------------------------------------------------------------------------------------------------
+# asking -------------------------------------------------------------------------------------------
 
 
 def number(text: str | None, otherwise: float = float("nan")) -> float:
@@ -122,7 +126,8 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def case_of(row: Row, name: str) -> Row:
-    """The row as a user would put it: hidden columns are gone, and so is an identifier that may name the source."""
+    """The row as a user would put it: hidden columns are gone, and so is an identifier that
+    may name the source."""
     settings = {"flags"} if "engine" in row else set()  # of a service they are settings, of training rows the reader's remarks
     case = {column: cell for column, cell in row.items() if column not in HIDDEN or column in settings} | {"id": name}
     return case | {"metric": MEMORY_METRIC} if row["metric"] in STATEMENTS else case
@@ -145,7 +150,8 @@ def ask(cases: Sequence[Row]) -> list[Row]:
 
 
 def commit_of_program() -> str:
-    """The commit of the checkout that Python imports rightfit from. Raises ContactError where its files are not as committed."""
+    """The commit of the checkout that Python imports rightfit from. Raises ContactError where its
+    files are not as committed."""
     found = subprocess.run([sys.executable, "-c", "import rightfit; print(rightfit.__file__)"], capture_output=True, text=True, check=False)
     if found.returncode:
         raise ContactError("rightfit cannot be imported: install it or put a checkout's src on PYTHONPATH")
@@ -160,12 +166,13 @@ def commit_of_program() -> str:
     return head.stdout.strip()
 
 
-# scoring -------------------------------------------------------------------------------------------------------------------------------
+# scoring ------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Contact:
-    """One row put to the program: what it is of, what was measured (NaN where the run failed or only a statement exists) and the answer."""
+    """One row put to the program: what it is of, what was measured (NaN where the run failed or
+    only a statement exists) and the answer."""
 
     table: str
     figure: str
@@ -216,7 +223,8 @@ def _p90(values: Array) -> float:
 
 
 def error_cells(contacts: Sequence[Contact]) -> dict[str, float]:
-    """Errors and coverage of the rows that have both a measured value and an answer; nothing where there is none."""
+    """Errors and coverage of the rows that have both a measured value and an answer; nothing
+    where there is none."""
     held = [one for one in contacts if one.measured > 0 and one.predicted > 0]
     if not held:
         return {}
@@ -240,7 +248,8 @@ def error_cells(contacts: Sequence[Contact]) -> dict[str, float]:
 
 
 def verdict_cells(contacts: Sequence[Contact]) -> dict[str, int]:
-    """Runs out of memory and how many the program called fitting; runs that ran with a verdict and how many it refused."""
+    """Runs out of memory and how many the program called fitting; runs that ran with a verdict and
+    how many it refused."""
     failed = [one for one in contacts if one.failed]
     ran = [one for one in contacts if not one.failed and one.verdict]
     cells = {"out_of_memory_rows": len(failed), "called_fits": sum(one.verdict == "1" for one in failed)} if failed else {}
@@ -289,7 +298,7 @@ def source_lines(contacts: Sequence[Contact]) -> list[dict[str, str]]:
     ]
 
 
-# writing -------------------------------------------------------------------------------------------------------------------------------
+# writing ------------------------------------------------------------------------------------------
 
 _WHAT = ("commit", "date", "rows_of", "table", "figure", "metric")
 _SCORES = (
@@ -326,7 +335,8 @@ def new_rows(path: Path, met: set[tuple[str, str]]) -> list[Row]:
 
 
 def make(tables: Path, date: datetime.date, out: Path, *, commit: str = "", rows_of: str = "") -> list[Path]:
-    """Score the tables of a folder and write both files. Raises ContactError where a date or every source is there already."""
+    """Score the tables of a folder and write both files. Raises ContactError where a date or every
+    source is there already."""
     files = [out / f"{date.isoformat()}.csv", out / f"{date.isoformat()}_by_source.csv"]
     if there := [path.name for path in files if path.exists()]:
         raise ContactError(f"{there[0]} is there already, and a first contact is never edited; score new sources under a new date")

@@ -1,12 +1,20 @@
-"""Fit how much a few runs of one's own say of others: the five numbers and the interval factors of each figure (src/rightfit/measure/evidence.py).
+"""Fit how much a few runs of one's own say of others: the five numbers and the interval factors of
+each figure (src/rightfit/measure/evidence.py).
 
-    python validation/fit_calibration.py                    print what 0 to 3 own rows are worth on sources left out
-    python validation/fit_calibration.py --write            and write facts/data/calibration.csv, calibration_widths.csv, validation/own_runs.csv
-    python validation/fit_calibration.py --second FOLDER    keep the residuals of the second set (rows that are not in this repository), as the program predicts now
+    python validation/fit_calibration.py                    print what 0 to 3 own rows are worth on
+                                                            sources left out
+    python validation/fit_calibration.py --write            and write facts/data/calibration.csv,
+                                                            calibration_widths.csv,
+                                                            validation/own_runs.csv
+    python validation/fit_calibration.py --second FOLDER    keep the residuals of the second set
+                                                            (rows that are not in this repository),
+                                                            as the program predicts now
 
-Residuals: validation/truth, each source predicted with the coefficients of its fold, and residuals/second_jobs.csv, sources that no coefficient has seen. The five numbers maximise the
-likelihood of the sources (a source weighs n^-1/2 of its n rows), shrunk towards START; each source is scored with numbers and factors fitted without it: k random rows
-of a job are known, the other rows of that job are predicted.
+Residuals: validation/truth, each source predicted with the coefficients of its fold, and
+residuals/second_jobs.csv, sources that no coefficient has seen. The five numbers maximise the
+likelihood of the sources (a source weighs n^-1/2 of its n rows), shrunk towards START; each source
+is scored with numbers and factors fitted without it: k random rows of a job are known, the other
+rows of that job are predicted.
 """
 
 from __future__ import annotations
@@ -110,7 +118,8 @@ def left_out() -> list[Line]:
 
 
 def keep_second(folder: Path) -> None:
-    """Write the residuals of a folder of tables, with jobs, cards and counts as numbers within a source."""
+    """Write the residuals of a folder of tables, with jobs, cards and counts as
+    numbers within a source."""
     lines: list[Line] = []
     for name in TABLES:
         with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as stream:
@@ -191,7 +200,8 @@ class Tried:
 
 
 def tried(source: Source, law: Law, known: int, seed: int = 1) -> Tried | None:
-    """Known rows drawn at random from a job, the others of it predicted; None where no job has more rows than are known."""
+    """Known rows drawn at random from a job, the others of it predicted; None where no job has more
+    rows than are known."""
     chance = np.random.default_rng(seed)
     jobs = [index for job in np.unique(source.cases.job) if len(index := np.flatnonzero(source.cases.job == job)) > known]
     if not jobs:
@@ -224,7 +234,8 @@ def quantile(values: Sequence[NDArray[np.float64]], level: float) -> float:
 
 
 def factors(trials: Mapping[str, Tried], step: str = "") -> tuple[float, float, int]:
-    """Factors of the standard deviation for 80 % and 95 %, and of how many sources; `step` alone where given."""
+    """Factors of the standard deviation for 80 % and 95 %, and of how many sources; `step`
+    alone where given."""
     scores = [
         np.abs(t.residual - t.mean)[keep] / t.deviation[keep] for t in trials.values() if (keep := (t.step == step) | (not step)).any()
     ]

@@ -1,15 +1,21 @@
 """Score and fit classical machine learning against measured rows, leave-one-source-out.
 
-    python validation/fit_classical.py TRUTH_DIR              error tables with the bundled coefficients
-    python validation/fit_classical.py TRUTH_DIR --loso       also each source under coefficients fitted without it
-    python validation/fit_classical.py TRUTH_DIR --fit        fit on all and write coefficients/classical.toml
+    python validation/fit_classical.py TRUTH_DIR              error tables with the bundled
+                                                              coefficients
+    python validation/fit_classical.py TRUTH_DIR --loso       also each source under coefficients
+                                                              fitted without it
+    python validation/fit_classical.py TRUTH_DIR --fit        fit on all and write
+                                                              coefficients/classical.toml
     python validation/fit_classical.py TRUTH_DIR --folds      write validation/folds/classical.json
-    python validation/fit_classical.py TRUTH_DIR --intervals  write facts/data/classical_intervals.csv from the errors under the folds
+    python validation/fit_classical.py TRUTH_DIR --intervals  write
+                                                              facts/data/classical_intervals.csv
+                                                              from the errors under the folds
 
-TRUTH_DIR holds classical_ml.csv; validation/measured_classical.csv (validation/measure/classical_grid.py) is one more source,
-"rightfit-grid-2026-11".
-Every coefficient is positive and starts from a prior; the fit minimises robust squared log errors, each source weighing the square root of
-its rows, plus the squared log distance from the priors in units of `spread`. A coefficient without data stays at its prior.
+TRUTH_DIR holds classical_ml.csv; validation/measured_classical.csv
+(validation/measure/classical_grid.py) is one more source, "rightfit-grid-2026-11". Every
+coefficient is positive and starts from a prior; the fit minimises robust squared log errors, each
+source weighing the square root of its rows, plus the squared log distance from the priors in units
+of `spread`. A coefficient without data stays at its prior.
 """
 
 from __future__ import annotations
@@ -39,9 +45,11 @@ NOISE = 0.25
 DOUBT = 0.1
 MIN_ROWS = 40
 STEP = 1e-3
-#: Rows of one source are not independent: one of n rows counts n^-0.4 in the intervals, as in those of language models.
+#: Rows of one source are not independent: one of n rows counts n^-0.4 in the intervals, as in those
+#: of language models.
 WEIGHT = 0.4
-#: Time of our grid is the CPU time of one thread: the machine was shared, so wall times of two threads say little.
+#: Time of our grid is the CPU time of one thread: the machine was shared, so wall times of two
+#: threads say little.
 _BASE = {"source": GRID_SOURCE, "date": "2026-11", "hardware": "AMD EPYC Turin (Zen 5), 2 cores"}
 
 
@@ -92,11 +100,11 @@ class Table:
 
 
 def separate_groups(errors_of: Callable[[Array], Array], count: int) -> list[tuple[list[int], np.ndarray]]:
-    """Coefficients in groups of which no two touch one row, each with the coefficient that a row belongs to (-1 = none).
+    """Coefficients in groups of which no two touch one row, each with the coefficient that a row
+    belongs to (-1 = none).
 
-    A row's error depends on the few coefficients of its own library and algorithm. What touches a row is tried at two places, since a
-    maximum
-    can hide a coefficient at one of them.
+    A row's error depends on the few coefficients of its own library and algorithm. What touches a
+    row is tried at two places, since a maximum can hide a coefficient at one of them.
     """
     touched = np.zeros((count, len(errors_of(np.zeros(count)))), dtype=bool)
     for place in (np.zeros(count), np.where(np.arange(count) % 2, 0.7, -0.7)):
@@ -208,7 +216,8 @@ def _quantiles(z: Array, source: np.ndarray) -> Array:
 
 
 def intervals(table: Table) -> dict[str, Array]:
-    """Quantiles by group from the errors under the folds; prints the coverage, also with the row's source left out of the quantiles."""
+    """Quantiles by group from the errors under the folds; prints the coverage, also with the row's
+    source left out of the quantiles."""
     folds = json.loads(FOLDS.read_text(encoding="utf-8"))
     z = np.zeros(len(table.measured))
     for source in set(table.source):

@@ -1,11 +1,13 @@
-"""Fit what a request to a classical model costs, on our own measurements: no published table has such rows.
+"""Fit what a request to a classical model costs, on our own measurements: no published
+table has such rows.
 
     python validation/fit_classical_service.py [--write]
 
-Non-negative least squares of log-weighted seconds in call, tree and operation, for each library and family, on calls of one row (a service
-scores one
-at a time; rows beside others share what a tree costs) and, without trees, of a hundred, brought to a core of speed 1
-(facts/data/classical_cpus.csv). Each case is also predicted with rates fitted without its shape of table.
+Non-negative least squares of log-weighted seconds in call, tree and operation, for each
+library and family, on calls of one row (a service scores one at a time; rows beside others
+share what a tree costs) and, without trees, of a hundred, brought to a core of speed 1
+(facts/data/classical_cpus.csv). Each case is also predicted with rates fitted without its
+shape of table.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ Rates = dict[tuple[str, str], tuple[float, float, float]]
 
 
 def rows() -> list[dict[str, Any]]:
-    """Measured calls of one row, and of a hundred where a row's operations are the same in any company; seconds on a core of speed 1."""
+    """Measured calls of one row, and of a hundred where a row's operations are the same in any
+    company; seconds on a core of speed 1."""
     with MEASURED.open(newline="") as lines:
         read = [row for row in csv.DictReader(lines) if row["rows"] == "1" or (row["rows"] == "100" and row["trees"] == "0")]
     for row in read:
@@ -83,7 +86,8 @@ def web(read: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
 
 
 def node_bytes(read: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
-    """Bytes of a node of a tree as pickled, by family and library: median over the cases, nodes as a full tree has them at most."""
+    """Bytes of a node of a tree as pickled, by family and library: median over the cases, nodes as
+    a full tree has them at most."""
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
     for row in read:
         if float(row["trees"]) and row["key"][0] in ("boosting", "forest"):
@@ -93,7 +97,8 @@ def node_bytes(read: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], float
 
 
 def factors(read: Sequence[Mapping[str, Any]], *, leave_out: bool) -> list[float]:
-    """How many times a call was mistaken, either way; `leave_out`: with rates fitted without tables of its width."""
+    """How many times a call was mistaken, either way; `leave_out`: with rates fitted without
+    tables of its width."""
     out = []
     for row in read:
         if row["library"] == "fastapi":

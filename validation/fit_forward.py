@@ -1,15 +1,19 @@
-"""Score and fit the forward physics (vision, encoders, diffusion, speech) against measured inference rows, leave-one-source-out.
+"""Score and fit the forward physics (vision, encoders, diffusion, speech) against measured
+inference rows, leave-one-source-out.
 
-    python validation/fit_forward.py TRUTH_DIR             error table by source, each source under coefficients fitted without it
-    python validation/fit_forward.py TRUTH_DIR --write     also write the coefficients fitted on all sources to coefficients/forward.toml
+    python validation/fit_forward.py TRUTH_DIR             error table by source, each source under
+                                                           coefficients fitted without it
+    python validation/fit_forward.py TRUTH_DIR --write     also write the coefficients fitted on all
+                                                           sources to coefficients/forward.toml
     python validation/fit_forward.py TRUTH_DIR --no-fit    score the bundled coefficients only
     python validation/fit_forward.py TRUTH_DIR --folds validation/folds/forward.json
-    python validation/fit_forward.py TRUTH_DIR --intervals   intervals from the errors under validation/folds/forward.json (no fit)
+    python validation/fit_forward.py TRUTH_DIR --intervals   intervals from the errors under
+                                                             validation/folds/forward.json (no fit)
 
-Every coefficient is positive and starts from a prior; the fit minimises robust squared log errors, each source weighing the square root of
-its rows, plus the squared log distance from the priors in units of `spread`. Families of coefficients (POOLS) share one more offset, so
-that
-a member without data moves with what the others say of the whole family, and one of no family stays at its prior.
+Every coefficient is positive and starts from a prior; the fit minimises robust squared log errors,
+each source weighing the square root of its rows, plus the squared log distance from the priors in
+units of `spread`. Families of coefficients (POOLS) share one more offset, so that a member without
+data moves with what the others say of the whole family, and one of no family stays at its prior.
 """
 
 from __future__ import annotations
@@ -34,16 +38,17 @@ from rightfit.proof.tables import read_table
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
 FILE = DATA / "coefficients/forward.toml"
 FOLDS = Path(__file__).parent / "folds/forward.json"
-#: Rows that a group needs for quantiles of its own, and the widening by each assumed input, as for language models: rows with one
-#: assumption
-#: err no more than those with none, so the data neither sets nor refutes it.
+#: Rows that a group needs for quantiles of its own, and the widening by each assumed input, as for
+#: language models: rows with one assumption err no more than those with none, so the data neither
+#: sets nor refutes it.
 MIN_ROWS = 100
 FEW_ROWS = 10  # with so many a group takes the wider of its own bounds and those of all rows
 DOUBT = 0.15
 
 
-#: Families whose priors may be off together, with the spread of that common offset (log): what is learned of measured engines, chips and
-#: kinds of layer carries over to those that no source measured.
+#: Families whose priors may be off together, with the spread of that common offset (log): what
+#: is learned of measured engines, chips and kinds of layer carries over to those that no
+#: source measured.
 POOLS = {
     "layer_s": 0.5,
     "launch_s": 0.4,
@@ -155,7 +160,8 @@ def quantiles(z: Array, source: np.ndarray) -> Array:
 
 
 def calibrate(group: np.ndarray, z: Array, source: np.ndarray) -> dict[str, Array]:
-    """Quantiles of the parent (all rows but those of memory) and by group: its own with MIN_ROWS rows, the wider of both with FEW_ROWS."""
+    """Quantiles of the parent (all rows but those of memory) and by group: its own with MIN_ROWS
+    rows, the wider of both with FEW_ROWS."""
     parent = group != MEMORY_KIND
     found = {SERVING_PARENT: quantiles(z[parent], source[parent])}
     for name in sorted(set(group) - {SERVING_PARENT}):
@@ -169,7 +175,8 @@ def calibrate(group: np.ndarray, z: Array, source: np.ndarray) -> dict[str, Arra
 
 
 def intervals(table: Table) -> dict[str, Array]:
-    """Quantiles by group; prints the coverage, also where the quantiles too were taken without the row's source ("nested")."""
+    """Quantiles by group; prints the coverage, also where the quantiles too were taken without the
+    row's source ("nested")."""
     group = np.array([serving_interval_group(m, modality=work.modality) for m, work in zip(table.metric, table.cases.works, strict=True)])
     scale = 1.0 + DOUBT * np.minimum([len(assumed) for assumed in table.read.assumptions], 3.0)
     z = left_out_residuals(table) / scale

@@ -2,8 +2,9 @@
 
     python validation/fit_intervals.py [--truth DIR] [--check]
 
-Deterministic: the same tables, folds and code give the same file. Prints the coverage of every source under intervals that were fitted
-without it. `--check` writes nothing and fails when the file is not current.
+Deterministic: the same tables, folds and code give the same file. Prints the coverage of every
+source under intervals that were fitted without it. `--check` writes nothing and fails when the file
+is not current.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def usable_rows(folder: Path | None) -> list[dict[str, str]]:
 
 
 def without_accelerator_families() -> dict[str, dict[str, float]]:
-    """Coefficients as if no accelerator family had been calibrated: each takes the value of the unknown one."""
+    """Coefficients as if no accelerator family had been calibrated: each takes the value
+    of the unknown one."""
     values = facts.coefficients("compute")
     defaults = {field: values[f"{field}.default"] for field in {key.partition(".")[0] for key in values} if f"{field}.default" in values}
     names = set(architecture_names())
@@ -88,7 +90,8 @@ def residuals_of(rows: list[dict[str, str]], answers: list[dict[str, Any]], *, e
 
 
 def left_out_residuals(folder: Path | None) -> dict[str, Residuals]:
-    """Log errors by family, from predictions that did not see the source; then of copies with cells erased, and of uncalibrated cards."""
+    """Log errors by family, from predictions that did not see the source; then of copies with cells
+    erased, and of uncalibrated cards."""
     rows, folds = usable_rows(folder), read_folds(VALIDATION / "folds")
     parts = [residuals_of(rows, predict_left_out(rows, folds), erased=False)]
     for cells in ERASURES:

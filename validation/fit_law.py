@@ -2,9 +2,11 @@
 
     python validation/fit_law.py [--truth DIR] [--check]
 
-Its sample are sources: those of validation/truth, each left out, and those of the second set at first contact (`residuals.py`). The rounds of one benchmark
-are one source here. A source of the first set, whose rows were read when rules were written, weighs FIRST of one of first contact. Deterministic.
-Prints coverage by source, each under a law fitted without it, and how well the widths rank the errors, before and after.
+Its sample are sources: those of validation/truth, each left out, and those of the second set at
+first contact (`residuals.py`). The rounds of one benchmark are one source here. A source of the
+first set, whose rows were read when rules were written, weighs FIRST of one of first contact.
+Deterministic. Prints coverage by source, each under a law fitted without it, and how well the
+widths rank the errors, before and after.
 `--check` writes nothing and fails when the file is not current.
 """
 
@@ -36,13 +38,17 @@ TARGET = VALIDATION.parent / "src" / "rightfit" / "facts" / "data" / "interval_l
 FIRST = 0.3
 #: Sources that the distribution of the family, and that of all figures, stand for in a group's.
 PRIOR_SOURCES = 2.0
-#: Added to a source's mean score before its log is taken: a source that is nearly right does not draw a middle to nothing.
+#: Added to a source's mean score before its log is taken: a source that is nearly right does not
+#: draw a middle to nothing.
 SMALLEST = 0.02
-#: An error beyond a factor of 20 is a case misread, to be refused or put right: no width is made of it, and in the coverage it counts as missed.
+#: An error beyond a factor of 20 is a case misread, to be refused or put right: no width is made of
+#: it, and in the coverage it counts as missed.
 LARGEST = 3.0
-#: How far a level may move out because the next source adds to their number: this share of what is left to 1.
+#: How far a level may move out because the next source adds to their number: this share of
+#: what is left to 1.
 MOST_CORRECTION = 0.3
-#: Conditions by family that lowered the error of the scale on sources left out, and the least that each may widen: not knowing never narrows.
+#: Conditions by family that lowered the error of the scale on sources left out, and the least that
+#: each may widen: not knowing never narrows.
 USED = {
     "memory": {"eager_stack": 0.0},
     "time": {"eager_stack": 0.0, "fully_sharded": 0.0, "new_device": 0.0},
@@ -87,7 +93,8 @@ def weights(data: Residuals) -> Array:
 
 
 def fit_factors(data: Residuals, family: str) -> dict[str, float]:
-    """Factors of the conditions: the penalised maximum of a Laplace likelihood with a middle for each group."""
+    """Factors of the conditions: the penalised maximum of a Laplace likelihood with a
+    middle for each group."""
     names = list(USED[family])
     design = np.stack([data.value[name] for name in names], axis=1)
     size = np.abs(data.value["log_error"]) / data.value["knowledge"] + 0.02
@@ -110,7 +117,8 @@ def fit_factors(data: Residuals, family: str) -> dict[str, float]:
 
 
 def mean_quantiles(score: Array, weight: Array) -> tuple[float, ...]:
-    """Quantiles at LEVELS of the mean of the sources' distributions, each a little further out as the next source adds to their number."""
+    """Quantiles at LEVELS of the mean of the sources' distributions, each a little further out as
+    the next source adds to their number."""
     order = np.argsort(score)
     total = weight.sum()
     reached = np.cumsum(weight[order]) / total
@@ -130,9 +138,11 @@ def source_scores(data: Residuals, score: Array) -> tuple[NDArray[np.str_], Arra
 
 
 def middles(data: Residuals, score: Array) -> dict[str, float]:
-    """Where the scores of a source lie, by group and family: the geometric mean over sources, drawn to the family's and that of all where sources are few.
+    """Where the scores of a source lie, by group and family: the geometric mean over sources, drawn
+    to the family's and that of all where sources are few.
 
-    Geometric, because sources differ by factors: one that is ten times off would otherwise set the width of all, and its absence that of a narrow one.
+    Geometric, because sources differ by factors: one that is ten times off would otherwise set the
+    width of all, and its absence that of a narrow one.
     """
     group, middle, weight = source_scores(data, score)
     family = np.array([family_of(str(name)) for name in group])
@@ -146,7 +156,8 @@ def middles(data: Residuals, score: Array) -> dict[str, float]:
 
 
 def fit_quantiles(data: Residuals, score: Array) -> dict[str, tuple[float, ...]]:
-    """Q by group, family and of all: distributions of the score over a group's own middle are mixed, then given the middle back."""
+    """Q by group, family and of all: distributions of the score over a group's own middle are
+    mixed, then given the middle back."""
     weight, family = weights(data), np.array([family_of(group) for group in data.text["group"]])
     middle = middles(data, score)
     shape = score / np.array([middle[str(name)] for name in data.text["group"]])
@@ -182,7 +193,8 @@ def folds(data: Residuals) -> Iterator[tuple[str, NDArray[np.intp]]]:
 
 
 def crossed(data: Residuals, devices: dict[str, frozenset[str]], asked: Residuals | None = None) -> dict[str, Array]:
-    """Half the widths of the 80 % and 95 % interval, and the probability of running out of memory, of every line under a law without its publisher.
+    """Half the widths of the 80 % and 95 % interval, and the probability of running out of memory,
+    of every line under a law without its publisher.
 
     `asked`: the lines that are wanted, where they are not those that the laws are fitted on.
     """
@@ -207,7 +219,8 @@ def rates(over: Array, failed: Array, risk: float) -> tuple[float, float]:
 
 
 def choose_risk(over: Array, failed: Array) -> float:
-    """The smallest threshold that refuses no more of what ran than the goal allows; an even chance where none does."""
+    """The smallest threshold that refuses no more of what ran than the goal allows; an even
+    chance where none does."""
     grid = np.round(np.arange(0.02, 0.51, 0.01), 2)
     return float(next((risk for risk in grid if rates(over, failed, float(risk))[1] <= FALSE_REFUSALS), 0.5))
 
@@ -219,8 +232,9 @@ def rank_correlation(first: Array, second: Array) -> float:
 
 
 def verdict_rows(data: Residuals) -> Residuals:
-    """What thresholds are chosen on: verdicts of the program as it is. Own rows left out, and the second set as it is predicted now (NOW): a threshold
-    chosen on first contact would answer for errors of memory that the program no longer makes."""
+    """What thresholds are chosen on: verdicts of the program as it is. Own rows left out, and the
+    second set as it is predicted now (NOW): a threshold chosen on first contact would answer for
+    errors of memory that the program no longer makes."""
     own = data.take(np.flatnonzero(data.value["fitted"] > 0))
     now, _ = fill_devices(as_arrays(read_lines(NOW)))
     names = set(own.value) & set(now.value)
@@ -266,7 +280,8 @@ def coverage_by_source(data: Residuals, inside: Array, here: Array) -> float:
 
 
 def report(data: Residuals, found: dict[str, Array]) -> str:
-    """Before and after, by set and family, as a table: coverage by source, width as a factor, rank correlation of width and error."""
+    """Before and after, by set and family, as a table: coverage by source, width as a factor, rank
+    correlation of width and error."""
     error, size = data.value["log_error"], np.abs(data.value["log_error"])
     before = (error >= data.value["below95"]) & (error <= data.value["above95"])
     half = (data.value["above95"] - data.value["below95"]) / 2.0
@@ -294,7 +309,8 @@ def report(data: Residuals, found: dict[str, Array]) -> str:
 
 
 def verdict_report(data: Residuals, over: Array, risks: dict[str, float]) -> str:
-    """False fits and false refusals: by the middle value, and by the threshold chosen on the other publishers."""
+    """False fits and false refusals: by the middle value, and by the threshold chosen on
+    the other publishers."""
     lines = []
     for family, at in verdict_lines(data, over).items():
         for fitted, title in ((1, "own, left out"), (0, "second set, left out")):

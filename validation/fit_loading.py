@@ -1,11 +1,17 @@
 """Score and fit the rates of loaders against measured rows, leave-one-source-out.
 
-    python validation/fit_loading.py TRUTH_DIR                 errors by source with the bundled coefficients
-    python validation/fit_loading.py TRUTH_DIR --fit           the same with coefficients fitted on all rows; --write keeps them
-    python validation/fit_loading.py TRUTH_DIR --loso          each source under coefficients fitted without it; --folds FILE writes those
-    python validation/fit_loading.py TRUTH_DIR --intervals     quantiles of errors on left-out sources into facts/data/loading_intervals.csv
+    python validation/fit_loading.py TRUTH_DIR                 errors by source with the bundled
+                                                               coefficients
+    python validation/fit_loading.py TRUTH_DIR --fit           the same with coefficients fitted on
+                                                               all rows; --write keeps them
+    python validation/fit_loading.py TRUTH_DIR --loso          each source under coefficients fitted
+                                                               without it; --folds FILE writes those
+    python validation/fit_loading.py TRUTH_DIR --intervals     quantiles of errors on left-out
+                                                               sources into
+                                                               facts/data/loading_intervals.csv
 
-Every coefficient starts from a prior (a measurement here or what is known) and moves as far as data pull it; see validation/fit_forward.py.
+Every coefficient starts from a prior (a measurement here or what is known) and moves as far as data
+pull it; see validation/fit_forward.py.
 """
 
 from __future__ import annotations
@@ -30,8 +36,8 @@ FILE = DATA / "coefficients/loading.toml"
 FOLDS = Path(__file__).parent / "folds/loading.json"
 NOISE = 0.1
 PROBABILITIES = (0.025, 0.1, 0.9, 0.975)
-#: A group has quantiles of its own with this many sources or rows (every error is that of a source left out); others share those of all
-#: rates.
+#: A group has quantiles of its own with this many sources or rows (every error is that of a source
+#: left out); others share those of all rates.
 LEAST_SOURCES, MIN_ROWS = 3, 100
 
 
@@ -117,7 +123,8 @@ def weighted_quantiles(z: Array, source: np.ndarray) -> Array:
 
 
 def intervals(table: Table, predicted: Array) -> None:
-    """Quantiles by group from left-out errors; groups of few sources share those of all. Prints what they cover."""
+    """Quantiles by group from left-out errors; groups of few sources share those of all.
+    Prints what they cover."""
     widen = 1.0 + 0.15 * np.minimum([len(told.assumptions) * flag for told, flag in zip(table.read, table.fitted, strict=True)], 3)
     z = np.log(table.measured / predicted) / widen
     lines, source = [], "validation/fit_loading.py --intervals: quantiles of errors on left-out sources"
@@ -125,7 +132,8 @@ def intervals(table: Table, predicted: Array) -> None:
         here = table.group == group
         own = len(set(table.source[here])) >= LEAST_SOURCES or np.sum(here) >= MIN_ROWS
         pooled = here if own else here | table.fitted
-        # Rates that follow from the definition of a benchmark: a tenth for its rounding and rules (engineering judgement).
+        # Rates that follow from the definition of a benchmark: a tenth for its rounding and rules
+        # (engineering judgement).
         bounds = np.array([-0.2, -0.08, 0.06, 0.12]) if group == "emulated" else weighted_quantiles(z[pooled], table.source[pooled])
         inside = [np.mean((z[here] >= bounds[a]) & (z[here] <= bounds[b])) for a, b in ((1, 2), (0, 3))]
         print(f"{group:10s} {np.sum(here):4d} rows  80 %: {inside[0]:.1%}  95 %: {inside[1]:.1%}  bounds {np.round(np.exp(bounds), 2)}")

@@ -1,13 +1,15 @@
 """Score and fit the memory physics against measured peaks, leave-one-source-out.
 
-    python validation/fit_memory.py TRUTH_DIR             error table by source, with each source's errors under coefficients fitted without
-    it
-    python validation/fit_memory.py TRUTH_DIR --write     also write the coefficients fitted on all sources to
-    facts/data/coefficients/memory.toml
+    python validation/fit_memory.py TRUTH_DIR             error table by source, with each source's
+                                                          errors under coefficients fitted without
+                                                          it
+    python validation/fit_memory.py TRUTH_DIR --write     also write the coefficients fitted on all
+                                                          sources to
+                                                          facts/data/coefficients/memory.toml
     python validation/fit_memory.py TRUTH_DIR --no-fit    score the bundled coefficients only
 
-Rows of one source are not independent: every source weighs the square root of its number of rows. The loss is the weighted mean of
-|log(predicted / measured)|.
+Rows of one source are not independent: every source weighs the square root of its number of rows.
+The loss is the weighted mean of |log(predicted / measured)|.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ class Table:
         self.cases: TrainingCases = training_cases(rows)
         self.rows = [rows[i] for i in self.cases.index]
         self.measured = np.array([float(row["measured"]) for row in self.rows])
-        # A bare "G" is 1e9 or 2**30 bytes: for fitting, not for scoring, the middle of the two is taken.
+        # A bare "G" is 1e9 or 2**30 bytes: for fitting, not for scoring, the middle
+        # of the two is taken.
         unclear = np.array(["GB/GiB ambiguous" in row["flags"] for row in self.rows])
         self.target = np.where(unclear, self.measured * (1e9 / GIB) ** 0.5, self.measured)
         self.source = np.array([row["source"] + (" (driver)" if row["usable"] != "1" else "") for row in self.rows])
@@ -66,7 +69,8 @@ class Table:
 
 
 def load(truth: Path, *, driver: bool) -> list[dict[str, str]]:
-    """Usable rows with a figure; with `driver` also the nvidia-smi figures of runs whose allocated figure is usable."""
+    """Usable rows with a figure; with `driver` also the nvidia-smi figures of runs whose
+    allocated figure is usable."""
     rows = [row for row in read_table(truth, "train_memory") if row["measured"] and row["is_oom"] != "1"]
     twin = [row for row in rows if driver and row["why_not"] == "same run, allocated row kept" and row["mem_kind"] == "nvidia-smi"]
     return [row for row in rows if row["usable"] == "1"] + twin

@@ -1,8 +1,10 @@
-"""Fit the memory coefficients once for every source left out and write them to validation/folds/memory.json.
+"""Fit the memory coefficients once for every source left out and write them to
+validation/folds/memory.json.
 
     python validation/fit_memory_folds.py [TRUTH_DIR]
 
-The fold of the time coefficients is written by `python validation/fit_speed.py TRUTH_DIR --folds validation/folds/speed.json`.
+The fold of the time coefficients is written by `python validation/fit_speed.py TRUTH_DIR --folds
+validation/folds/speed.json`.
 """
 
 from __future__ import annotations

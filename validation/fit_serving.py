@@ -1,13 +1,18 @@
-"""Fit the coefficients of the serving physics to measured inference runs, and say how wrong it is on sources left out.
+"""Fit the coefficients of the serving physics to measured inference runs, and say how wrong it is
+on sources left out.
 
-    python validation/fit_serving.py TRUTH_DIR                    error tables with the coefficients that ship
-    python validation/fit_serving.py TRUTH_DIR --fit              refit and write facts/data/coefficients/serving.toml
-    python validation/fit_serving.py TRUTH_DIR --loso             error tables with each source left out of the fit
-    python validation/fit_serving.py TRUTH_DIR --loso --folds OUT.json --intervals    also write the fold coefficients and the intervals
+    python validation/fit_serving.py TRUTH_DIR                    error tables with the coefficients
+                                                                  that ship
+    python validation/fit_serving.py TRUTH_DIR --fit              refit and write
+                                                                  facts/data/coefficients/serving.toml
+    python validation/fit_serving.py TRUTH_DIR --loso             error tables with each source left
+                                                                  out of the fit
+    python validation/fit_serving.py TRUTH_DIR --loso --folds OUT.json --intervals
+            also write the fold coefficients and the intervals
 
-Deterministic. Every coefficient moves in log space from its `prior` under a penalty that reflects how well physics pins it; the loss is
-Cauchy's
-of log(predicted / measured); a source and kind of metric counts by the square root of its rows.
+Deterministic. Every coefficient moves in log space from its `prior` under a penalty that reflects
+how well physics pins it; the loss is Cauchy's of log(predicted / measured); a source and kind of
+metric counts by the square root of its rows.
 """
 
 from __future__ import annotations
@@ -126,7 +131,8 @@ class Data:
         return np.clip(np.nan_to_num(found, nan=5.0), -5.0, 5.0)
 
     def weights(self) -> Array:
-        """Weight of each row: a source and group of metrics counts by the square root of its rows."""
+        """Weight of each row: a source and group of metrics counts by the
+        square root of its rows."""
         keys = [f"{source}|{group}" for source, group in zip(self.source, self.group, strict=True)]
         names, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
         assert len(names)
@@ -224,7 +230,8 @@ def fit(data: Data, *, iterations: int = 8) -> tuple[dict[str, float], Array, li
 
 
 def leave_one_out(data: Data, values: Mapping[str, float], matrix: Array, keys: Sequence[str]) -> tuple[Array, dict[str, dict[str, float]]]:
-    """Residuals of each source with coefficients refitted without it (chord steps on the full fit's Jacobian), and those coefficients."""
+    """Residuals of each source with coefficients refitted without it (chord steps on the full fit's
+    Jacobian), and those coefficients."""
     priors = {key: float(str(entry["prior"])) for key, entry in entries().items()}
     penalty = np.array([1.0 / sigma(key) ** 2 for key in keys])
     weight, out = data.weights(), np.empty(len(data.rows))
@@ -280,9 +287,11 @@ def write_values(values: Mapping[str, float]) -> None:
 
 
 def interval_weights(data: Data, group: str) -> Array:
-    """Weights of rows in a group's quantiles: its own sources, and all other figures of speed together as one source more.
+    """Weights of rows in a group's quantiles: its own sources, and all other figures of speed
+    together as one source more.
 
-    A figure that one large source dominates says little about the next source; the others' errors do.
+    A figure that one large source dominates says little about the next source; the
+    others' errors do.
     """
     own = data.group == group
     weight = np.where(own, data.weights(), 0.0)
@@ -294,7 +303,8 @@ def interval_weights(data: Data, group: str) -> Array:
 
 
 def write_intervals(data: Data, residual: Array) -> None:
-    """Quantiles of the errors on sources left out, by group; the width per assumed input is set first."""
+    """Quantiles of the errors on sources left out, by group; the width per assumed
+    input is set first."""
     path = DATA / "serving_intervals.csv"
     old = list(csv.DictReader(path.open(encoding="utf-8")))
     fitted = set(data.group)

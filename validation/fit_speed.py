@@ -1,13 +1,16 @@
 """Fit the coefficients of the time physics to measured throughput, and say how wrong it is.
 
-    python validation/fit_speed.py TRUTH_DIR                    error tables with the coefficients that ship
-    python validation/fit_speed.py TRUTH_DIR --fit              refit all coefficients and write facts/data/coefficients/*.toml
-    python validation/fit_speed.py TRUTH_DIR --folds OUT.json   refit once for every source left out and write its coefficients
+    python validation/fit_speed.py TRUTH_DIR                    error tables with the coefficients
+                                                                that ship
+    python validation/fit_speed.py TRUTH_DIR --fit              refit all coefficients and write
+                                                                facts/data/coefficients/*.toml
+    python validation/fit_speed.py TRUTH_DIR --folds OUT.json   refit once for every source left out
+                                                                and write its coefficients
 
-Deterministic. Each coefficient moves in log space from its prior (the `prior` entry of its TOML table) under a penalty that reflects
-how well physics pins it; the loss is Cauchy's of log(predicted / measured), so that a wrong row pulls little; a source counts by the square
-root
-of its rows. Coefficients that no row informs stay at their prior.
+Deterministic. Each coefficient moves in log space from its prior (the `prior` entry of its TOML
+table) under a penalty that reflects how well physics pins it; the loss is Cauchy's of
+log(predicted / measured), so that a wrong row pulls little; a source counts by the square root of
+its rows. Coefficients that no row informs stay at their prior.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ from rightfit.proof.tables import read_table
 FILES = ("compute", "network", "software")
 LOSS_SCALE = 0.16
 PENALTY = 1.0
-# How far a coefficient may drift from its prior: standard deviation of its logarithm, by field; data-sheet-like fields are held tightly.
+# How far a coefficient may drift from its prior: standard deviation of its logarithm, by field;
+# data-sheet-like fields are held tightly.
 SIGMAS = {
     "gemm_fraction": 0.10,
     "vector_fraction": 0.06,
@@ -98,7 +102,8 @@ class Problem:
         self.measured = np.array([float(row["measured"]) for row in self.rows])
         self.source = np.array([row["source"] for row in self.rows])
         sizes = {name: int(np.sum(self.source == name)) for name in np.unique(self.source)}
-        # Rows without a length say little about speed: the mean of instruction data is assumed for them.
+        # Rows without a length say little about speed: the mean of instruction data
+        # is assumed for them.
         known = np.array([1.0 if row["seq_len"] else 0.2 for row in self.rows])
         self.weight = np.array([sizes[name] ** -0.25 for name in self.source]) * known
 
@@ -260,7 +265,8 @@ def linear_moves(problem: Problem, move: np.ndarray, active: np.ndarray) -> tupl
 def refit_without(
     problem: Problem, move: np.ndarray, active: np.ndarray, base: np.ndarray, slopes: np.ndarray, use: np.ndarray
 ) -> np.ndarray:
-    """Moves that minimise the same loss over the rows `use`, predictions taken as linear around `move` (reweighted least squares)."""
+    """Moves that minimise the same loss over the rows `use`, predictions taken as linear around
+    `move` (reweighted least squares)."""
     part = move[active].copy()
     penalty = PENALTY**2 * np.eye(len(active))
     weight = (problem.weight[use] / LOSS_SCALE) ** 2

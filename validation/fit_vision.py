@@ -1,14 +1,21 @@
-"""Score and fit training time and memory of models that are not language models against measured rows, leave-one-source-out.
+"""Score and fit training time and memory of models that are not language models against measured
+rows, leave-one-source-out.
 
-    python validation/fit_vision.py TRUTH_DIR                    error tables of the bundled coefficients
-    python validation/fit_vision.py TRUTH_DIR --fit [--write]    fit on all sources; --write puts them into coefficients/vision.toml
-    python validation/fit_vision.py TRUTH_DIR --loso --folds validation/folds/vision.json     each source left out; coefficients to the file
-    python validation/fit_vision.py TRUTH_DIR --intervals        facts/data/vision_intervals.csv from the errors under
-    validation/folds/vision.json
+    python validation/fit_vision.py TRUTH_DIR                    error tables of the bundled
+                                                                 coefficients
+    python validation/fit_vision.py TRUTH_DIR --fit [--write]    fit on all sources; --write puts
+                                                                 them into coefficients/vision.toml
+    python validation/fit_vision.py TRUTH_DIR --loso --folds validation/folds/vision.json
+            each source left out; coefficients to the file
+    python validation/fit_vision.py TRUTH_DIR --intervals        facts/data/vision_intervals.csv
+                                                                 from the errors under
+                                                                 validation/folds/vision.json
 
-Every coefficient is positive and starts from a prior; the fit minimises robust squared log errors plus the squared log distance from the
-priors in units of `spread`. A source weighs the square root of its rows; the rounds of one benchmark are one publisher and are left out one
-by one as sources, and all together in the line "one publisher" (--publisher). Rows whose note says SUSPECT are not used.
+Every coefficient is positive and starts from a prior; the fit minimises robust squared log errors
+plus the squared log distance from the priors in units of `spread`. A source weighs the square
+root of its rows; the rounds of one benchmark are one publisher and are left out one by one as
+sources, and all together in the line "one publisher" (--publisher). Rows whose note says SUSPECT
+are not used.
 """
 
 from __future__ import annotations
@@ -44,7 +51,8 @@ from rightfit.proof.tables import corrected, read_corrections, read_table
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
 FILE = DATA / "coefficients/vision.toml"
 FOLDS = Path(__file__).parent / "folds/vision.json"
-#: Error (log) that a row has all the same; larger trusts the priors more, which new sources want, and rounds of a known code base less.
+#: Error (log) that a row has all the same; larger trusts the priors more, which new sources want,
+#: and rounds of a known code base less.
 NOISE, MEMORY_NOISE = 0.15, 0.25
 EVALUATIONS = 15
 MIN_ROWS, MIN_SOURCES = 40, 2
@@ -57,9 +65,9 @@ STARVED = re.compile(r"data-?loading bound|loader is the bottleneck|loader=|ffcv
 RUN_NAMES = re.compile(r"run_")
 
 
-#: Members of a family may move together by this much (log): what is learned of measured stacks, chips and kinds of layer carries over to
-#: those that no
-#: other source measured (as in fit_forward.py).
+#: Members of a family may move together by this much (log): what is learned of measured stacks,
+#: chips and kinds of layer carries over to those that no other source measured (as in
+#: fit_forward.py).
 POOLS = {
     "launch_s": 0.4,
     "launch_silicon": 0.2,
@@ -93,7 +101,8 @@ class Table:
         self.group = np.array([sample_interval_group(m, work.modality) for m, work in zip(self.metric, self.cases.works, strict=True)])
         counts = {name: float(np.sum(self.source == name)) for name in set(self.source)}
         self.weight = np.array([counts[name] ** -0.25 for name in self.source])
-        # Rows whose own flags say that the input pipeline set the pace tell nothing about computing: scored, not fitted.
+        # Rows whose own flags say that the input pipeline set the pace tell nothing about
+        # computing: scored, not fitted.
         starved = np.array([bool(STARVED.search(f"{row['extra_flags']} {row['notes']}")) for row in self.kept])
         self.weight[starved] = 0.0
 
@@ -145,7 +154,8 @@ def _fit_part(
 def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]], start: dict[str, float] | None = None) -> dict[str, float]:
     """Coefficients fitted on the rows of `keep`: memory and time apart, then what a whole run adds.
 
-    `start`: coefficients of all rows, which a part that loses no row keeps; every other search begins at the priors.
+    `start`: coefficients of all rows, which a part that loses no row keeps; every other search
+    begins at the priors.
     """
     values = {name: float(str(entry["prior"])) for name, entry in entries.items()}
     free = [name for name, entry in entries.items() if float(str(entry["spread"])) > 0]
@@ -279,7 +289,8 @@ def write_intervals(found: dict[str, Array]) -> None:
 
 
 def table_rows(folder: Path, name: str, *, as_stated: bool = False) -> list[dict[str, str]]:
-    """Rows of a measured table with validation/corrections.csv applied, or as they stand in the table."""
+    """Rows of a measured table with validation/corrections.csv applied, or as they
+    stand in the table."""
     corrections = [] if as_stated else read_corrections(Path(__file__).parent)
     return corrected(name, read_table(folder, name), corrections)
 

@@ -1,7 +1,9 @@
-"""Fit the interval model: a scale of the log error by regime, and quantiles of the standardised error by group.
+"""Fit the interval model: a scale of the log error by regime, and quantiles of the
+standardised error by group.
 
-Rows of one source are not independent, so a row weighs n^-0.4 of its source's n rows, and everything is cross-fitted by source: the z of
-a source comes from a scale that was fitted without it.
+Rows of one source are not independent, so a row weighs n^-0.4 of its source's n rows,
+and everything is cross-fitted by source: the z of a source comes from a scale that was
+fitted without it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from rightfit.estimation.intervals import GROUPS, PROBABILITIES, IntervalModel, 
 
 Array = NDArray[np.float64]
 
-#: What may not be known of a case. Not knowing something never makes a figure more certain, so these factors may only widen.
+#: What may not be known of a case. Not knowing something never makes a figure more certain, so
+#: these factors may only widen.
 KNOWLEDGE = (
     "framework_unknown",
     "counter_unknown",
@@ -31,22 +34,26 @@ KNOWLEDGE = (
     "device_uncalibrated",
 )
 WIDEN_ONLY = (*KNOWLEDGE, "variable_length", "moe")
-#: Penalty on the square of a factor: strong for what a case is, weak for what is not known of it (those have rows of their own).
+#: Penalty on the square of a factor: strong for what a case is, weak for what is not known of it
+#: (those have rows of their own).
 RIDGE = 0.05
 KNOWLEDGE_RIDGE = 0.005
 ERASED_WEIGHT = 0.2
 GROUP_PRIOR_SOURCES = 12.0
-#: A row weighs n^-SOURCE_EXPONENT of its source's n rows: 0 would let one long table decide, 1 would give a table of one row as much say.
+#: A row weighs n^-SOURCE_EXPONENT of its source's n rows: 0 would let one long table decide, 1
+#: would give a table of one row as much say.
 SOURCE_EXPONENT = 0.4
 FEATURES = tuple(field.name for field in dataclasses.fields(RegimeColumns) if field.name != "architecture")
-#: What a case is, as far as it earned its place: every other flag of RegimeColumns was tried and made the nested coverage no better and
-#: the intervals wider, because sources differ from each other more than regimes do.
+#: What a case is, as far as it earned its place: every other flag of RegimeColumns was tried and
+#: made the nested coverage no better and the intervals wider, because sources differ from each
+#: other more than regimes do.
 USED = {"memory": (*KNOWLEDGE, "variable_length", "moe"), "time": (*KNOWLEDGE, "moe")}
 
 
 @dataclasses.dataclass(frozen=True)
 class Residuals:
-    """Log errors log(measured / predicted) of one family (times, not rates) with the regime of each row and its source."""
+    """Log errors log(measured / predicted) of one family (times, not rates) with the regime of each
+    row and its source."""
 
     family: str
     log_error: Array
@@ -56,7 +63,8 @@ class Residuals:
 
     @property
     def original(self) -> NDArray[np.bool_]:
-        """Rows as they were published; the others are copies with some cells erased, to learn what not knowing costs."""
+        """Rows as they were published; the others are copies with some cells erased, to learn what
+        not knowing costs."""
         return np.ones(len(self.log_error), dtype=bool) if self.erased is None else ~self.erased
 
     def take(self, index: NDArray[np.intp]) -> Residuals:
@@ -113,7 +121,8 @@ def weighted_quantiles(values: Array, weights: Array, probabilities: Sequence[fl
 
 
 def group_quantiles(data: Residuals, z: Array) -> dict[str, tuple[float, ...]]:
-    """Quantiles of z: over all rows, and by group, shrunk to those of all by the number of sources in the group."""
+    """Quantiles of z: over all rows, and by group, shrunk to those of all by the number of
+    sources in the group."""
     keep = np.flatnonzero(data.original)
     data, z = data.take(keep), z[keep]
     weights, codes = data.weights(), np.broadcast_to(group_codes(data.family, data.regime), z.shape)
@@ -144,6 +153,7 @@ def fit_model(data: Residuals) -> IntervalModel:
 
 
 def nested_models(data: Residuals) -> Iterator[tuple[NDArray[np.intp], IntervalModel]]:
-    """(rows of a source, the model fitted without that source at all), source by source: for an honest coverage."""
+    """(rows of a source, the model fitted without that source at all), source by source: for
+    an honest coverage."""
     for rest, held in data.folds():
         yield held[data.original[held]], fit_model(data.take(rest))

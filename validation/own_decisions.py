@@ -1,13 +1,18 @@
-"""What a decision is worth: the extra cost of the card that is chosen over the best one, after 0, 1 and 2 tests of one's own.
+"""What a decision is worth: the extra cost of the card that is chosen over the best one, after 0, 1
+and 2 tests of one's own.
 
     python validation/own_decisions.py                  print
     python validation/own_decisions.py --write          and write validation/own_decisions.csv
-    python validation/own_decisions.py --prices         write validation/card_prices.csv from the market as it is now
+    python validation/own_decisions.py --prices         write validation/card_prices.csv from the
+                                                        market as it is now
 
-A choice is a job of one source that was measured on two cards or more, as many of each, at the same batch and length (validation/truth). The cost of a unit of work on a card is its price
-times the time; prices are the lowest on demand per card-hour (validation/card_prices.csv). Predictions are those with the source left out, and so are the five numbers of
-the nested model. The card of the lowest predicted cost is tested first, then the one of the lowest cost after the update, while that is none that was tested; chosen is
-what then costs least. Beside it: a card at random, and the cheapest by the hour. Sources weigh equally.
+A choice is a job of one source that was measured on two cards or more, as many of each, at the same
+batch and length (validation/truth). The cost of a unit of work on a card is its price times the
+time; prices are the lowest on demand per card-hour (validation/card_prices.csv). Predictions are
+those with the source left out, and so are the five numbers of the nested model. The card of the
+lowest predicted cost is tested first, then the one of the lowest cost after the update, while that
+is none that was tested; chosen is what then costs least. Beside it: a card at random, and the
+cheapest by the hour. Sources weigh equally.
 """
 
 from __future__ import annotations
@@ -45,7 +50,8 @@ TESTS = 2
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """Cards that one job was measured on. `cost` measured and `guess` predicted cost of a unit of work, `hourly` price of the server, rows as `lines_of` knows them."""
+    """Cards that one job was measured on. `cost` measured and `guess` predicted cost of a unit of
+    work, `hourly` price of the server, rows as `lines_of` knows them."""
 
     source: str
     figure: str
@@ -56,7 +62,8 @@ class Choice:
 
 
 def card_prices() -> list[dict[str, Any]]:
-    """The lowest on-demand price per card-hour of every accelerator that the market rents by list price."""
+    """The lowest on-demand price per card-hour of every accelerator that the market
+    rents by list price."""
     counts = {(row["provider"], row["instance_type"]): (row["accelerator_name"], row["num_accelerators"]) for row in rightfit.servers()}
     best: dict[str, dict[str, Any]] = {}
     for row in rightfit.prices(purchase="on-demand"):
@@ -100,7 +107,8 @@ def choices(rows: Sequence[Mapping[str, str]], answers: Sequence[Mapping[str, An
 
 
 def _priced(row: Mapping[str, str], predicted: float, prices: Mapping[str, float]) -> tuple[float, float, float] | None:
-    """Measured cost, predicted cost and price of a row's server; None where one of them is not known."""
+    """Measured cost, predicted cost and price of a row's server; None where one of
+    them is not known."""
     name, measured = row.get("metric", ""), number(row.get("measured"))
     try:
         card = facts.accelerator(row.get("gpu") or row.get("device") or "").name
@@ -141,7 +149,8 @@ def _updated(choice: Choice, law: Law, tested: Sequence[int]) -> NDArray[np.floa
 
 
 def scored(found: Sequence[Choice], laws: Mapping[tuple[str, str], Law]) -> list[dict[str, Any]]:
-    """One line a figure, and one of all: extra cost over the best card, mean over the sources' means."""
+    """One line a figure, and one of all: extra cost over the best card, mean over
+    the sources' means."""
     lines = []
     for figure in (*FIGURES, "all"):
         kept = [choice for choice in found if figure in ("all", choice.figure)]

@@ -1,10 +1,11 @@
-"""Refit everything in its order and write the accuracy page: coefficients, folds, intervals, page, headline.
+"""Refit everything in its order and write the accuracy page: coefficients, folds,
+intervals, page, headline.
 
-    python validation/refit.py [--keep-coefficients] [--only training|serving|passes|vision|classical|loading]
+    python validation/refit.py [--keep-coefficients] [--only
+        training|serving|passes|vision|classical|loading]
 
-`--keep-coefficients` leaves the physics coefficients alone and renews only what follows from them. The folds of the forward passes are fits
-of their
-own, so they are renewed with either.
+`--keep-coefficients` leaves the physics coefficients alone and renews only what follows from them.
+The folds of the forward passes are fits of their own, so they are renewed with either.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ TRUTH = str(VALIDATION / "truth")
 FOLDS = VALIDATION / "folds"
 
 Steps = tuple[tuple[str, ...], ...]
-#: By family of figures: the fits, and what follows from them (folds first, then the intervals that are read off the folds' errors).
+#: By family of figures: the fits, and what follows from them (folds first, then the intervals that
+#: are read off the folds' errors).
 COEFFICIENTS: Mapping[str, Steps] = {
     "training": (("fit_memory.py", TRUTH, "--write"), ("fit_speed.py", TRUTH, "--fit")),
     "serving": (("fit_serving.py", TRUTH, "--fit"),),

@@ -1,11 +1,14 @@
-"""Errors on sources that the program had not seen, as the law of intervals is fitted to them: one line a row, by source.
+"""Errors on sources that the program had not seen, as the law of intervals is fitted to them: one
+line a row, by source.
 
     python validation/residuals.py FOLDER_OF_TABLES --out validation/residuals/second.csv
-    python validation/residuals.py FOLDER_OF_TABLES --verdicts --out validation/residuals/second_now.csv
+    python validation/residuals.py FOLDER_OF_TABLES --verdicts --out
+        validation/residuals/second_now.csv
 
-`left_out` gives those of validation/truth, each source predicted with coefficients fitted without it. The file in residuals/ holds those of the second
-set, whose rows are not in this repository: as they were at first contact (validation/first_contact), the program being the one of that day.
-Rows are put as a user's case is: without remarks, source and place.
+`left_out` gives those of validation/truth, each source predicted with coefficients fitted without
+it. The file in residuals/ holds those of the second set, whose rows are not in this repository: as
+they were at first contact (validation/first_contact), the program being the one of that day. Rows
+are put as a user's case is: without remarks, source and place.
 """
 
 from __future__ import annotations
@@ -32,10 +35,12 @@ from rightfit.proof.tables import read_truth
 
 VALIDATION = Path(__file__).resolve().parent
 SECOND = VALIDATION / "residuals" / "second.csv"
-#: The same rows as the program answers them now, of the tables with verdicts: thresholds of fitting are chosen on these.
+#: The same rows as the program answers them now, of the tables with verdicts: thresholds of fitting
+#: are chosen on these.
 NOW = VALIDATION / "residuals" / "second_now.csv"
-#: What a line holds. `log_error` is empty where the run failed, `room` (the log of capacity / required) where no card is named; `below95` and `above95`
-#: are the ends of the interval before the law, in the log; `device` is the accelerator.
+#: What a line holds. `log_error` is empty where the run failed, `room` (the log of capacity /
+#: required) where no card is named; `below95` and `above95` are the ends of the interval before the
+#: law, in the log; `device` is the accelerator.
 COLUMNS = ("group", "source", "device", "log_error", "failed", "room", "fitted", "below95", "above95", "knowledge", *CONDITIONS)
 #: Rounds of one benchmark are of one publisher.
 _PUBLISHER = re.compile(r"mlperf|mlcommons|training_results|inference_results", re.IGNORECASE)
@@ -90,7 +95,8 @@ def lines_of(rows: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
 
 def left_out(folder: Path | None = None) -> list[dict[str, str]]:
     """Lines of validation/truth, each source with the coefficients of its fold."""
-    # As a stranger writes them down: what only the notes of these rows said is unknown, so that the law knows how far off such cases are.
+    # As a stranger writes them down: what only the notes of these rows said is unknown, so that the
+    # law knows how far off such cases are.
     truth, folds = read_truth(folder, from_notes=False), read_folds(VALIDATION / "folds")
     rows = [
         {name: cell or "" for name, cell in row.items() if name} for row, why in zip(truth.rows, truth.excluded, strict=True) if not why

@@ -1,10 +1,14 @@
-"""Run the rivals that are installed on the usable rows of our measured training tables and score them as we score ourselves.
+"""Run the rivals that are installed on the usable rows of our measured training tables and score
+them as we score ourselves.
 
-    python validation/rivals.py            print the scores of every rival that this Python can import
-    python validation/rivals.py --write    and put them into validation/rivals.csv (rivals that are not importable here keep their rows)
+    python validation/rivals.py            print the scores of every rival that this Python can
+                                           import
+    python validation/rivals.py --write    and put them into validation/rivals.csv (rivals that are
+                                           not importable here keep their rows)
 
-Each rival is called through its own functions with the row's configuration and its own table of GPUs; a row that it has no input for is not
-counted for it. Nothing of ours is used to predict. What each answer stands for is said at the function that asks for it.
+Each rival is called through its own functions with the row's configuration and its own table of
+GPUs; a row that it has no input for is not counted for it. Nothing of ours is used to predict. What
+each answer stands for is said at the function that asks for it.
 """
 
 from __future__ import annotations
@@ -64,7 +68,7 @@ def model_parallel(row: Row) -> bool:
     return cell_text(row.get("strategy")) == "naive-mp" or any(whole(row, name) > 1 for name in ("tp", "pp", "cp", "ep"))
 
 
-# Train-in-Silence -------------------------------------------------------------------------------------------------------------------
+# Train-in-Silence ---------------------------------------------------------------------------------
 
 
 def tis_workload(row: Row, tokens: int) -> Any:
@@ -90,7 +94,8 @@ def tis_memory(row: Row) -> Answer:
 
 
 def tis_tflops(gpu: str) -> float:
-    """The GPU's speed in the tool's own list, by the longest part of the name that it knows; NaN without."""
+    """The GPU's speed in the tool's own list, by the longest part of the name that it
+    knows; NaN without."""
     catalog = importlib.import_module("tis.planner.market.catalog").GPUSpecCatalog()
     words = gpu.split("-")
     names = [" ".join(words[:count]) for count in range(len(words), 0, -1)]
@@ -111,8 +116,8 @@ def tis_hours(row: Row, tflops: float, tokens: int) -> float:
 
 
 def tis_time(row: Row, *, preprocessing: bool) -> Answer:
-    """Tokens/s per GPU from the hours of two runs, so that the fixed times drop out; with or without its 50,000 tokens/s of
-    preprocessing."""
+    """Tokens/s per GPU from the hours of two runs, so that the fixed times drop out; with or
+    without its 50,000 tokens/s of preprocessing."""
     tflops = tis_tflops(cell_text(row.get("gpu")))
     if math.isnan(tflops):
         return {}
@@ -123,11 +128,12 @@ def tis_time(row: Row, *, preprocessing: bool) -> Answer:
     return {"predicted": 1.0 / seconds / whole(row, "n_gpus")}
 
 
-# DeepSpeed and accelerate -----------------------------------------------------------------------------------------------------------
+# DeepSpeed and accelerate -------------------------------------------------------------------------
 
 
 def deepspeed_memory(row: Row) -> Answer:
-    """Model states of ZeRO 2 or 3 without offload, full fine-tuning; the largest layer is the embedding or one MLP matrix."""
+    """Model states of ZeRO 2 or 3 without offload, full fine-tuning; the largest layer is the
+    embedding or one MLP matrix."""
     stage, params, num_gpus = whole(row, "zero", 0), whole(row, "params"), whole(row, "n_gpus")
     if stage not in (2, 3) or cell_text(row.get("method")) != "full" or model_parallel(row) or cell_text(row.get("offload")) == "cpu":
         return {}
@@ -140,7 +146,8 @@ def deepspeed_memory(row: Row) -> Answer:
 
 
 def accelerate_memory(row: Row) -> Answer:
-    """Its training figure, the largest of the four stages, of full fine-tuning that is not sharded (it assumes Adam)."""
+    """Its training figure, the largest of the four stages, of full fine-tuning that is not sharded
+    (it assumes Adam)."""
     precision = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "tf32": "float32"}.get(cell_text(row.get("precision")))
     if precision is None or cell_text(row.get("method")) != "full" or model_parallel(row) or whole(row, "zero", 0):
         return {}
@@ -148,7 +155,7 @@ def accelerate_memory(row: Row) -> Answer:
     return memory_answer(row, max(module.estimate_training_usage(4 * whole(row, "params"), precision).values()) / GIB)
 
 
-# llm-analysis -----------------------------------------------------------------------------------------------------------------------
+# llm-analysis -------------------------------------------------------------------------------------
 
 
 def llm_analysis_model(row: Row) -> Any:
@@ -171,7 +178,8 @@ def llm_analysis_model(row: Row) -> Any:
 
 
 def llm_analysis_expresses(row: Row) -> bool:
-    """Full training of a decoder in 16 bits, a stated length, a layout of tensor, pipeline and data parallelism that fills the GPUs."""
+    """Full training of a decoder in 16 bits, a stated length, a layout of tensor, pipeline and data
+    parallelism that fills the GPUs."""
     gpus = importlib.import_module("llm_analysis.config").gpu_configs
     layout = whole(row, "tp") * whole(row, "pp") * whole(row, "dp") == whole(row, "n_gpus") and whole(row, "cp") == 1
     named = cell_text(row.get("gpu")).lower() in gpus and "decoder" in cell_text(row.get("kind"))
@@ -222,7 +230,7 @@ def llm_analysis_time(row: Row, efficiency: float) -> Answer:
     return {"predicted": summary["global_batch_size"] * whole(row, "seq_len") / summary["latency_per_iter"] / whole(row, "n_gpus")}
 
 
-# scores -----------------------------------------------------------------------------------------------------------------------------
+# scores -------------------------------------------------------------------------------------------
 
 #: (name, package, module, memory or throughput, what predicts a row)
 RIVALS: tuple[tuple[str, str, str, str, Callable[[Row], Answer]], ...] = (
@@ -238,7 +246,8 @@ RIVALS: tuple[tuple[str, str, str, str, Callable[[Row], Answer]], ...] = (
 
 
 def usable_rows(figure: str, folder: Path) -> list[Row]:
-    """The rows of the figure that count on the accuracy page; of another folder those that its own table calls usable, and that ran."""
+    """The rows of the figure that count on the accuracy page; of another folder those that its own
+    table calls usable, and that ran."""
     table = "train_memory" if figure == "memory" else "train_throughput"
     if folder != VALIDATION / "truth":
         with (folder / f"{table}.csv").open(encoding="utf-8", newline="") as stream:
@@ -266,8 +275,8 @@ def score_cells(figure: str, rows: Sequence[Row], answers: Sequence[Answer]) -> 
 
 
 def paired_cells(figure: str, rows: Sequence[Row], theirs: Sequence[Answer]) -> dict[str, str]:
-    """Their errors and ours on the rows that they answer: ours as a user's case, without remarks, own rows with coefficients that were fitted without
-    the source."""
+    """Their errors and ours on the rows that they answer: ours as a user's case, without remarks,
+    own rows with coefficients that were fitted without the source."""
     at = [i for i, answer in enumerate(theirs) if answer.get("predicted") and score.number(rows[i].get("measured")) > 0]
     asked = [rows[i] for i in at]
     ours = predict_left_out(asked, read_folds(VALIDATION / "folds"))
@@ -279,7 +288,8 @@ def paired_cells(figure: str, rows: Sequence[Row], theirs: Sequence[Answer]) -> 
 
 
 def answer_of(predict: Callable[[Row], Answer], row: Row) -> Answer:
-    """A rival's answer; none where it refuses the row (a method, a length or a card that it has no word for)."""
+    """A rival's answer; none where it refuses the row (a method, a length or a card that
+    it has no word for)."""
     try:
         return predict(row)
     except (ValueError, KeyError, ZeroDivisionError) as problem:
@@ -310,7 +320,8 @@ def scores(today: str, folder: Path, *, paired: bool = False) -> list[dict[str, 
 
 
 def merge_lines(lines: Sequence[dict[str, str]], path: Path) -> list[dict[str, str]]:
-    """The lines of the file with these in place of their older ones; new ones stand behind those of their figure."""
+    """The lines of the file with these in place of their older ones; new ones stand behind
+    those of their figure."""
     old = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines())) if path.is_file() else []
     found = {(line["figure"], line["tool"]): line for line in (*old, *lines)}
     figures = list(dict.fromkeys(figure for figure, _ in found))

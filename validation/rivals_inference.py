@@ -1,15 +1,22 @@
-"""Run the rivals that are installed on the usable rows of our measured inference table and score them as we score ourselves.
+"""Run the rivals that are installed on the usable rows of our measured inference table and score
+them as we score ourselves.
 
-    python validation/rivals_inference.py                     print the scores of every rival that this Python can import
-    python validation/rivals_inference.py --write             and put them into validation/rivals.csv (the other lines stay)
-    python validation/rivals_inference.py --answers FILE.json keep the rivals' answers there, and take those that it already holds
-    python validation/rivals_inference.py --paired            put rightfit's errors beside theirs, on the rows that each answers, into rivals_paired.csv
-    python validation/rivals_inference.py --truth DIR         the same on another folder of measured tables
+    python validation/rivals_inference.py                     print the scores of every rival that
+                                                              this Python can import
+    python validation/rivals_inference.py --write             and put them into
+                                                              validation/rivals.csv (the other lines
+                                                              stay)
+    python validation/rivals_inference.py --answers FILE.json keep the rivals' answers there, and
+        take those that it already holds
+    python validation/rivals_inference.py --paired            put rightfit's errors beside theirs,
+                                                              on the rows that each answers, into
+                                                              rivals_paired.csv
+    python validation/rivals_inference.py --truth DIR         the same on another folder of measured
+                                                              tables
 
-Each rival is called through its own functions with the row's configuration. The name of a row's model is turned into dimensions by our
-table of
-models, because names are spelled in many ways; nothing else of ours is used to predict. A row that a rival has no input for (another
-engine, a card
+Each rival is called through its own functions with the row's configuration. The name of a row's
+model is turned into dimensions by our table of models, because names are spelled in many ways;
+nothing else of ours is used to predict. A row that a rival has no input for (another engine, a card
 that it has no data of, an open loop) is not counted for it.
 """
 
@@ -55,8 +62,9 @@ DENSE_MLP = ("swiglu", "geglu")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Timing:
-    """What a rival says of one configuration: seconds to the first token and for each further one; of requests that come all at once also the requests
-    a second of its steady state (0 elsewhere), whose first token is not theirs."""
+    """What a rival says of one configuration: seconds to the first token and for each further one;
+    of requests that come all at once also the requests a second of its steady state (0 elsewhere),
+    whose first token is not theirs."""
 
     ttft_s: float
     tpot_s: float
@@ -96,25 +104,28 @@ def record_of(row: Row) -> Any:
 
 
 def is_stated(row: Row) -> bool:
-    """Whether the row states lengths and a number of requests in flight, or of requests that come all at once (no other rate, no 'max')."""
+    """Whether the row states lengths and a number of requests in flight, or of requests that come
+    all at once (no other rate, no 'max')."""
     names = ("input_tokens", "output_tokens", "batch_or_concurrency")
     lengths = all(score.number(row.get(name)) >= 1 for name in names)
     return lengths and cell_text(row.get("request_rate")) in ("", "inf")
 
 
 def is_at_once(row: Row) -> bool:
-    """Whether the row's requests come all at once: no rival has such a load, so it is asked for as many in flight as fit."""
+    """Whether the row's requests come all at once: no rival has such a load, so it is asked for as
+    many in flight as fit."""
     return cell_text(row.get("request_rate")) == "inf"
 
 
-# aiconfigurator ---------------------------------------------------------------------------------------------------------------------
+# aiconfigurator -----------------------------------------------------------------------------------
 
 AIC_SYSTEMS = {
     "H100-SXM-80GB": "h100_sxm", "H200-SXM-141GB": "h200_sxm", "B200-SXM-180GB": "b200_sxm", "B300-SXM": "b300_sxm", "GB200": "gb200",
     "A100-80GB": "a100_sxm", "A100-SXM4-80GB": "a100_sxm", "A100": "a100_sxm", "L40S": "l40s",
 }  # fmt: skip
 AIC_BACKENDS = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "trtllm"}
-#: Models whose configuration the package holds: pattern of the row's name, the name there, and the names of its FP8 and its 4-bit weights.
+#: Models whose configuration the package holds: pattern of the row's name, the name there, and the
+#: names of its FP8 and its 4-bit weights.
 AIC_MODELS = (
     (r"deepseek.*(v3|r1)$", "deepseek-ai/DeepSeek-V3", "deepseek-ai/DeepSeek-V3", "nvidia/DeepSeek-V3.1-NVFP4"),
     (r"qwen3\.5-397b", "Qwen/Qwen3.5-397B-A17B", "Qwen/Qwen3.5-397B-A17B", "nvidia/Qwen3.5-397B-A17B-NVFP4"),
@@ -123,7 +134,8 @@ AIC_MODELS = (
     (r"kimi-k2\.5", "moonshotai/Kimi-K2.5", "moonshotai/Kimi-K2.5", "nvidia/Kimi-K2.5-NVFP4"),
     (r"glm-5$", "zai-org/GLM-5", "zai-org/GLM-5-FP8", "nvidia/GLM-5-NVFP4"),
 )
-#: Of those, the ones whose FP8 weights have no configuration of their own: the modes are named instead.
+#: Of those, the ones whose FP8 weights have no configuration of their own: the modes
+#: are named instead.
 AIC_NAME_FP8 = ("Qwen/Qwen3.5-397B-A17B",)
 AIC_BATCHES = (1024, 512, 256, 128, 64, 32)
 AIC_WEIGHTS = {"fp16": "bfloat16", "bf16": "bfloat16", "fp8": "fp8", "int8-gptq": "int8_wo", "int8": "int8_wo"}
@@ -136,7 +148,8 @@ def aic_folder() -> Path:
 
 
 def aic_model(row: Row) -> str:
-    """The package's name of the row's model, or a folder with a config.json of its dimensions; empty where it cannot be described."""
+    """The package's name of the row's model, or a folder with a config.json of its dimensions;
+    empty where it cannot be described."""
     name, weights = cell_text(row.get("model")).lower(), cell_text(row.get("weights_dtype"))
     for pattern, *names in AIC_MODELS:
         if re.search(pattern, name):
@@ -199,7 +212,8 @@ def aic_modes(model: str, weights: str, *, is_local: bool, is_moe: bool) -> dict
 
 
 def aic_timing(row: Row) -> Timing | None:
-    """Its time to the first token and per token, with the newest database that it has for the engine."""
+    """Its time to the first token and per token, with the newest database that it
+    has for the engine."""
     arguments = aic_arguments(row)
     if arguments is None:
         return None
@@ -219,7 +233,7 @@ def aic_timing(row: Row) -> Timing | None:
     return None
 
 
-# llm-analysis and GenZ: rooflines of a described model on a described card, whatever the engine -----------------------------------------
+# llm-analysis and GenZ: rooflines of a described model on a described card, whatever the engine ---
 
 LLM_ANALYSIS_GPUS = {
     "A100-80GB": "a100-sxm-80gb", "A100-SXM4-80GB": "a100-sxm-80gb", "A100-PCIe-80GB": "a100-pcie-80gb", "A100-SXM4-40GB": "a100-sxm-40gb",
@@ -234,7 +248,8 @@ PLAIN_WEIGHTS = {"fp16": 16, "bf16": 16, "int8": 8, "int8-gptq": 8, "int4-gptq":
 
 
 def plain_record(row: Row, cards: Mapping[str, str]) -> Any:
-    """The dimensions of a dense decoder with stated lengths, on known cards that it is cut over evenly; None for every other row."""
+    """The dimensions of a dense decoder with stated lengths, on known cards that it is cut over
+    evenly; None for every other row."""
     layout = whole(row, "tp") * whole(row, "pp") == whole(row, "n_devices") and not is_at_once(row)
     if not (layout and is_stated(row) and cell_text(row.get("device")) in cards and cell_text(row.get("weights_dtype")) in PLAIN_WEIGHTS):
         return None
@@ -296,7 +311,7 @@ def genz_timing(row: Row) -> Timing | None:
     return Timing(first["Latency"] / 1e3, step["Latency"] / 1e3)
 
 
-# scores -----------------------------------------------------------------------------------------------------------------------------
+# scores -------------------------------------------------------------------------------------------
 
 #: (name, package, module, what it says of a row)
 RIVALS: tuple[tuple[str, str, str, Callable[[Row], Timing | None]], ...] = (
@@ -308,7 +323,8 @@ RIVALS: tuple[tuple[str, str, str, Callable[[Row], Timing | None]], ...] = (
 
 
 def usable_rows(folder: Path) -> list[dict[str, str]]:
-    """The rows of the serving family that count on the accuracy page; of another folder those that its own table calls usable."""
+    """The rows of the serving family that count on the accuracy page; of another folder those that
+    its own table calls usable."""
     if folder != VALIDATION / "truth":
         with (folder / "inference.csv").open(encoding="utf-8", newline="") as stream:
             rows = [row for row in csv.DictReader(stream) if row.get("usable", "1") == "1"]
@@ -320,7 +336,8 @@ def usable_rows(folder: Path) -> list[dict[str, str]]:
 def timings(
     name: str, ask: Callable[[Row], Timing | None], rows: Sequence[Row], kept: dict[str, list[float] | None], keep: Callable[[], None]
 ) -> list[Timing | None]:
-    """A rival's answers row by row; rows of one configuration are asked once, and not again where `kept` has them. `keep` stores them."""
+    """A rival's answers row by row; rows of one configuration are asked once, and not again where
+    `kept` has them. `keep` stores them."""
     ignored = ("id", "metric", "measured", "source_where", "percentile", "date")
     out: list[Timing | None] = []
     for number, row in enumerate(rows):

@@ -1,8 +1,11 @@
-"""Trace small models of many families with PyTorch's MemTracker and write what their forward pass saves for the backward pass.
+"""Trace small models of many families with PyTorch's MemTracker and write what their forward pass
+saves for the backward pass.
 
-Usage: python validation/trace_reference.py [--out validation/traced_reference.csv]      (needs the extra `trace`; a minute, no GPU)
-The table is the oracle of tests/physics/test_memory_traced.py: analytic saved-activation bytes must agree with it. Everything is bf16,
-dropout 0, AdamW, micro-batch and sequence as in the row; the CPU's SDPA kernel saves what FlashAttention saves (q, k, v, output, log-sum-exp).
+Usage: python validation/trace_reference.py [--out validation/traced_reference.csv]
+        (needs the extra `trace`; a minute, no GPU)
+The table is the oracle of tests/physics/test_memory_traced.py: analytic saved-activation bytes must
+agree with it. Everything is bf16, dropout 0, AdamW, micro-batch and sequence as in the row; the
+CPU's SDPA kernel saves what FlashAttention saves (q, k, v, output, log-sum-exp).
 """
 
 from __future__ import annotations

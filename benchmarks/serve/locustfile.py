@@ -1,8 +1,9 @@
-"""Clients that ask for plans, each a workload of workloads.json drawn at random. Run by benchmarks/bench_serve.py.
+"""Clients that ask for plans, each a workload of workloads.json drawn at random. Run by
+benchmarks/bench_serve.py.
 
-RIGHTFIT_LOAD_PER_S: questions a second of one client, which come at random as those of people do (clients that keep time would all ask at the same
-moment, again and again), else one after the other without a pause. RIGHTFIT_LOAD_NEW: share of questions never
-asked before.
+RIGHTFIT_LOAD_PER_S: questions a second of one client, which come at random as those of people do
+(clients that keep time would all ask at the same moment, again and again), else one after the other
+without a pause. RIGHTFIT_LOAD_NEW: share of questions never asked before.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ PER_S, NEW = (float(os.environ.get(f"RIGHTFIT_LOAD_{name}", "0")) for name in ("
 
 
 def question() -> dict[str, object]:
-    """A workload; with luck one that nobody has asked for: another amount of data or another rate, or other hours a month."""
+    """A workload; with luck one that nobody has asked for: another amount of data or another rate,
+    or other hours a month."""
     chosen = dict(random.choice(WORKLOADS))
     if random.random() < NEW:
         name = "rate" if "rate" in chosen else "data"
@@ -43,7 +45,8 @@ class Planner(FastHttpUser):
         time.sleep(self.wait_time())
 
     def wait_time(self) -> float:
-        """Seconds to the next question, which is due at an exponential time after the one before was due; at once where an answer took longer."""
+        """Seconds to the next question, which is due at an exponential time after the one before
+        was due; at once where an answer took longer."""
         if not PER_S:
             return 0.0
         self.due_s += random.expovariate(PER_S)

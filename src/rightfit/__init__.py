@@ -1,4 +1,5 @@
-"""rightfit: from a machine-learning workload to the cloud server to rent, how to set it up, what it costs, and how sure that is."""
+"""rightfit: from a machine-learning workload to the cloud server to rent, how to set it up, what it
+costs, and how sure that is."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A plan and a verdict as their users hold them: the records of the search, and what can be done with them.
+"""A plan and a verdict as their users hold them: the records of the search, and what can
+be done with them.
 
-They stand above the words and the exports, so that neither those nor the search know of them. What works with answers inside
-rightfit takes the records.
+They stand above the words and the exports, so that neither those nor the search know of them. What
+works with answers inside rightfit takes the records.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Plan(answer.Plan):
     def export(
         self, target: str, *, option: int = 1, out: str | Path | None = None, force: bool = False, **settings: Any
     ) -> dict[str, str]:
-        """Files that start an option: {path: text}, also written below `out` when given. `target` and `settings` as in `rightfit export`."""
+        """Files that start an option: {path: text}, also written below `out` when given. `target`
+        and `settings` as in `rightfit export`."""
         from rightfit.export import files_of, write_files
 
         files = dict(files_of(self._job(option, settings), target))
@@ -33,18 +35,22 @@ class Plan(answer.Plan):
         return files
 
     def to_dataframe(self, *, backend: str | None = None, pareto: bool = False) -> Any:
-        """The options as a data frame of pandas or polars (`backend`; by default the one that is installed), one a row, in base units.
+        """The options as a data frame of pandas or polars (`backend`; by default the one that is
+        installed), one a row, in base units.
 
-        `pareto`: instead the points of the Pareto front of cost and time. Raises MissingComponentError where neither library is installed.
+        `pareto`: instead the points of the Pareto front of cost and time. Raises
+        MissingComponentError where neither library is installed.
         """
         from rightfit.explain.voices import data_frame, flat_option, flat_point
 
         return data_frame(map(flat_point, self.pareto) if pareto else map(flat_option, self.options), backend=backend)
 
     def to_html(self, lang: Lang | None = None, *, everything: bool = False, whole: bool = False) -> str:
-        """The whole answer as HTML that needs nothing from outside; `lang` "en" or "zh", by default that of the locale.
+        """The whole answer as HTML that needs nothing from outside; `lang` "en" or "zh", by default
+        that of the locale.
 
-        A fragment for a page or, with `whole`, the text of a file. `everything`: every refusal, the bill, and the rules of thumb too.
+        A fragment for a page or, with `whole`, the text of a file. `everything`: every refusal, the
+        bill, and the rules of thumb too.
         """
         return _html(self, lang, everything=everything, whole=whole)
 
@@ -55,7 +61,8 @@ class Plan(answer.Plan):
     def launch(
         self, tool: str = "skypilot", *, option: int = 1, out: str | Path | None = None, dry_run: bool = False, **settings: Any
     ) -> None:
-        """Start an option through SkyPilot or Terraform, without asking; as `rightfit launch --yes`. A dry run rents nothing."""
+        """Start an option through SkyPilot or Terraform, without asking; as
+        `rightfit launch --yes`. A dry run rents nothing."""
         from rightfit.export import launching
 
         job = self._job(option, settings)
@@ -73,7 +80,8 @@ class Verdict(servers.Verdict):
     __slots__ = ()
 
     def to_html(self, lang: Lang | None = None, *, everything: bool = False, whole: bool = False) -> str:
-        """The verdict as HTML that needs nothing from outside; `lang` "en" or "zh", by default that of the locale.
+        """The verdict as HTML that needs nothing from outside; `lang` "en" or "zh", by default
+        that of the locale.
 
         A fragment for a page or, with `whole`, the text of a file. `everything`: every refusal too.
         """

@@ -1,6 +1,8 @@
-"""The public functions of rightfit: one for each command, typed, returning values and never printing.
+"""The public functions of rightfit: one for each command, typed, returning values
+and never printing.
 
-Every function is thin: it reads the wish, calls the room that does the work, and hands back its result.
+Every function is thin: it reads the wish, calls the room that does the work, and
+hands back its result.
 """
 
 from __future__ import annotations
@@ -41,15 +43,17 @@ def plan(
     runs: str | Path | None = None,
     **wishes: Any,
 ) -> Plan:
-    """Rank servers for a workload; `simulate`: play the options of a service through by simulation as well.
+    """Rank servers for a workload; `simulate`: play the options of a service through by
+    simulation as well.
 
-    Give a `Workload`, a workload file (a `Path`, or text ending in .yaml, .yml or .toml), or a model's name; then the options of `rightfit
-    plan`:
-    `plan("7B", method="qlora", data="50Mtok")` is `plan(model="7B", method="qlora", data="50Mtok")`.
-    The result has `.best`, `.options`, `.pareto`, `.rejected`, `.advice`, `.to_dict()` and `.to_json()`; `.best` is None when nothing is
-    feasible.
+    Give a `Workload`, a workload file (a `Path`, or text ending in .yaml, .yml or .toml), or a
+    model's name; then the options of `rightfit plan`: `plan("7B", method="qlora", data="50Mtok")`
+    is `plan(model="7B", method="qlora", data="50Mtok")`.
+    The result has `.best`, `.options`, `.pareto`, `.rejected`, `.advice`, `.to_dict()` and
+    `.to_json()`; `.best` is None when nothing is feasible.
     `staged`: with the smallest trial that would confirm the choice, in `sections`.
-    `runs`: a folder of run records, a file or a store ("mine" is the user's own): figures are corrected by what these runs missed.
+    `runs`: a folder of run records, a file or a store ("mine" is the user's own): figures are
+    corrected by what these runs missed.
     """
     from rightfit.answers import plan_of
 
@@ -102,7 +106,8 @@ def estimate(
     runs: str | Path | None = None,
     **wishes: Any,
 ) -> Plan:
-    """What a workload does on one given server ("aws/p4d.24xlarge"), without a search over servers; `runs` as in `plan`."""
+    """What a workload does on one given server ("aws/p4d.24xlarge"), without a search over servers;
+    `runs` as in `plan`."""
     from rightfit.answers import plan_of
     from rightfit.planner.given import estimate_one
 
@@ -115,10 +120,12 @@ def estimate(
 
 
 def resize(runs: str | Path | Sequence[Run], /, *, tests: int = 2, catalog: Catalog | None = None, **wishes: Any) -> Advice:
-    """Advice from measured runs of one job: what held it back, what to change for nothing, which servers then, and the test worth its price.
+    """Advice from measured runs of one job: what held it back, what to change for nothing, which
+    servers then, and the test worth its price.
 
-    `runs`: as in `plan`, or records. Wishes say how much work there is (`data`, `rate` or `users`; without it no servers are compared); what they leave open is
-    taken from the runs. `tests`: how many more trials may be spent.
+    `runs`: as in `plan`, or records. Wishes say how much work there is (`data`, `rate` or `users`;
+    without it no servers are compared); what they leave open is taken from the runs. `tests`: how
+    many more trials may be spent.
     """
     from rightfit.errors import InputError
     from rightfit.measure.own_runs import with_runs
@@ -141,7 +148,8 @@ def resize(runs: str | Path | Sequence[Run], /, *, tests: int = 2, catalog: Cata
 
 
 def why(server: str, workload: Workload | str | Path | None = None, /, *, catalog: Catalog | None = None, **wishes: Any) -> Verdict:
-    """Why a server ("aws/g5.xlarge") was or was not chosen, and the least change that would alter it."""
+    """Why a server ("aws/g5.xlarge") was or was not chosen, and the least change
+    that would alter it."""
     from rightfit.answers import verdict_of
     from rightfit.planner.given import why as why_server
 
@@ -164,10 +172,13 @@ def fleet(
 ) -> FleetPlan:
     """One plan for many jobs and services: where and when each runs, how it is paid, what to buy.
 
-    `source`: a fleet file (YAML, JSON, CSV) or the same as a mapping. `seconds`: how long the optimiser may think; `processes`: that search the market
-    (default: one a core). `reasons`: with what limits cost and what a wrong price changes. `last`: the last plan's document (JSON), whose running jobs
-    stay. `runs` as in `plan`: they move the hours of training jobs of their models. `on`, `workers`: where workloads are searched, as in `predict_table`. `futures`: draws of prices,
-    demand and stock by which the purchases are judged. The result has `.to_dict()`, the document. MissingComponentError without the extra `fleet`.
+    `source`: a fleet file (YAML, JSON, CSV) or the same as a mapping. `seconds`: how long the
+    optimiser may think; `processes`: that search the market (default: one a core). `reasons`: with
+    what limits cost and what a wrong price changes. `last`: the last plan's document (JSON), whose
+    running jobs stay. `runs` as in `plan`: they move the hours of training jobs of their models.
+    `on`, `workers`: where workloads are searched, as in `predict_table`. `futures`: draws of
+    prices, demand and stock by which the purchases are judged. The result has `.to_dict()`, the
+    document. MissingComponentError without the extra `fleet`.
     """
     from rightfit.fleets.planning import plan_fleet
 
@@ -194,7 +205,8 @@ def _elsewhere(on: str, workers: int | None, catalog: Catalog | None) -> Search:
 
 
 def read_workload(workload: Workload | str | Path | None, wishes: Mapping[str, Any]) -> Workload:
-    """A Workload from any of the forms that `plan` takes. A model of the user's own is counted here: module:function runs their code."""
+    """A Workload from any of the forms that `plan` takes. A model of the user's own is counted
+    here: module:function runs their code."""
     from rightfit.search.request_checks import settle_own_model
 
     return settle_own_model(_as_workload(workload, wishes))
@@ -211,15 +223,16 @@ def _as_workload(workload: Workload | str | Path | None, wishes: Mapping[str, An
 
 
 def understand(sentence: str) -> Understood:
-    """A wish from plain words, English or Chinese: `plan(**understand("...").wishes)`. Also says what was read from which words, and what
-    could not be used."""
+    """A wish from plain words, English or Chinese: `plan(**understand("...").wishes)`. Also says
+    what was read from which words, and what could not be used."""
     from rightfit.workload.ask import understand as read_sentence
 
     return read_sentence(sentence)
 
 
 def predict(rows: Iterable[Mapping[str, Any]], *, runs: str | Path | None = None) -> list[dict[str, Any]]:
-    """Predict measured quantities row by row (columns as in `rightfit predict`); a row that cannot be predicted says why in `error`. `runs` as in `plan`."""
+    """Predict measured quantities row by row (columns as in `rightfit predict`); a row that cannot
+    be predicted says why in `error`. `runs` as in `plan`."""
     from rightfit.proof.predict import predict as predict_rows
 
     if runs is None:
@@ -239,10 +252,13 @@ def predict_table(
     runs: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Done:
-    """Predict every row of a CSV file into another one, in pieces that are kept until all are there: after an interruption the same call goes on.
+    """Predict every row of a CSV file into another one, in pieces that are kept until all are
+    there: after an interruption the same call goes on.
 
-    `on`: "here", "processes" (of this machine), "ray" (a Ray cluster that is known here, else one that is started) or "ray:HOST:PORT"; the numbers are
-    the same everywhere. `workers`: how many are at work at once. `runs` as in `plan`. `progress(done, all, rows_per_s)` is called after each piece.
+    `on`: "here", "processes" (of this machine), "ray" (a Ray cluster that is known here, else
+    one that is started) or "ray:HOST:PORT"; the numbers are the same everywhere. `workers`: how
+    many are at work at once. `runs` as in `plan`. `progress(done, all, rows_per_s)` is called
+    after each piece.
     """
     from rightfit.spread.pieces import predict_table as predict_pieces
     from rightfit.spread.places import place_of
@@ -261,9 +277,11 @@ def plan_table(
     progress: Progress | None = None,
     **wishes: Any,
 ) -> Done:
-    """Plan every row of a CSV file, whose columns are options of `plan` (and `id`), into another one with the best option of each; `wishes` are of all rows.
+    """Plan every row of a CSV file, whose columns are options of `plan` (and `id`), into another
+    one with the best option of each; `wishes` are of all rows.
 
-    As `predict_table` otherwise. Prices of one's own are read by this process alone: with a price book the place is "here".
+    As `predict_table` otherwise. Prices of one's own are read by this process alone: with a price
+    book the place is "here".
     """
     from rightfit.spread.pieces import plan_table as plan_pieces
     from rightfit.spread.places import place_of
@@ -273,7 +291,8 @@ def plan_table(
 
 
 def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]:
-    """Does this server, accelerator, claim ("g5.xlarge=T4") or rule of thumb ("RAM >= 4x VRAM") hold, and what is right or nearest?"""
+    """Does this server, accelerator, claim ("g5.xlarge=T4") or rule of thumb ("RAM >= 4x VRAM")
+    hold, and what is right or nearest?"""
     from rightfit.catalog.check import check as check_claims
     from rightfit.explain.rule_lookup import rule_lookup
 
@@ -282,16 +301,16 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
 
 
 def models(query: str = "", *, kind: str | None = None) -> list[Model]:
-    """Models whose name or alias fits `query`, best first; all of them without a query. `kind`: a family (transformer, vision, diffusion,
-    other)
-    or a kind within one (decoder, encoder, ...)."""
+    """Models whose name or alias fits `query`, best first; all of them without a query. `kind`: a
+    family (transformer, vision, diffusion, other) or a kind within one (decoder, encoder, ...)."""
     from rightfit import lookup
 
     return lookup.models(query, kind=kind)
 
 
 def accelerators(query: str = "") -> list[Accelerator]:
-    """Accelerators that a loose name covers ("A100"), or whose name, vendor or architecture holds all words of `query`."""
+    """Accelerators that a loose name covers ("A100"), or whose name, vendor or architecture holds
+    all words of `query`."""
     from rightfit import lookup
 
     return lookup.accelerators(query)
@@ -305,7 +324,8 @@ def datasets(query: str = "") -> list[Dataset]:
 
 
 def servers(query: str = "", *, cloud: Names = (), gpu: Names = (), catalog: Catalog | None = None) -> list[dict[str, Any]]:
-    """Server types, as dictionaries, whose provider, name, family or accelerator holds all words of `query`."""
+    """Server types, as dictionaries, whose provider, name, family or accelerator holds
+    all words of `query`."""
     from rightfit import lookup
 
     return lookup.servers(query, cloud=cloud, gpu=gpu, catalog=catalog).rows()
@@ -321,7 +341,8 @@ def prices(
     purchase: Names = (),
     catalog: Catalog | None = None,
 ) -> list[dict[str, Any]]:
-    """Prices, as dictionaries and cheapest first, of the servers that `servers` would find; each with date and source."""
+    """Prices, as dictionaries and cheapest first, of the servers that `servers` would find; each
+    with date and source."""
     from rightfit import lookup
 
     return lookup.prices(query, cloud=cloud, region=region, country=country, gpu=gpu, purchase=purchase, catalog=catalog).rows()

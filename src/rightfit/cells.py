@@ -1,4 +1,5 @@
-"""Cells of a CSV file that is opened as a sheet: text that a spreadsheet would run as a formula is told to be text."""
+"""Cells of a CSV file that is opened as a sheet: text that a spreadsheet would run as a formula
+is told to be text."""
 
 from __future__ import annotations
 
@@ -8,8 +9,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\n")
 
 
 def safe_cell(value: Any) -> Any:
-    """The value, with an apostrophe before text that begins like a formula; numbers written as text stay as they are. A carriage return becomes a line
-    feed: Python's writer leaves it bare, and a reader ends the row there. Source: OWASP, "CSV Injection"."""
+    """The value, with an apostrophe before text that begins like a formula; numbers written as text
+    stay as they are. A carriage return becomes a line feed: Python's writer leaves it bare, and a
+    reader ends the row there. Source: OWASP, "CSV Injection"."""
     if not isinstance(value, str):
         return value
     text = value.replace("\r\n", "\n").replace("\r", "\n") if "\r" in value else value

@@ -13,8 +13,9 @@
         ├── NetworkError            a remote service could not be reached or answered nonsense
         └── CatalogError            the catalog store cannot be built or read
 
-An error is raised with a `Message`, key and fields: what was wrong, what is allowed, the nearest valid thing, in one line. `str()` of it is the English, `text(lang)`
-what it says in a language. A plain text is only for what another program said.
+An error is raised with a `Message`, key and fields: what was wrong, what is allowed, the nearest
+valid thing, in one line. `str()` of it is the English, `text(lang)` what it says in a language. A
+plain text is only for what another program said.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class RightfitError(Exception):
 
     @property
     def key(self) -> str:
-        """Which message it is, whatever it is about, for programs; empty where it is another program's text."""
+        """Which message it is, whatever it is about, for programs; empty where it is
+        another program's text."""
         message = without_places(self.message)
         return message.key if isinstance(message, Message) else ""
 
@@ -51,8 +53,9 @@ class RightfitError(Exception):
 
 
 class InputError(RightfitError):
-    """What the user gave cannot be used. `field` names the option or key it came from, `allowed` says what can be given, `nearest` what comes nearest to it,
-    each when known; `problems` are the single problems where there are several, one line of the message each."""
+    """What the user gave cannot be used. `field` names the option or key it came from, `allowed`
+    says what can be given, `nearest` what comes nearest to it, each when known; `problems` are the
+    single problems where there are several, one line of the message each."""
 
     exit_code = 2
 
@@ -70,7 +73,8 @@ class InputError(RightfitError):
 
 
 class UnknownNameError(InputError):
-    """A name that is not in the knowledge base; `nearest` holds the closest names that are, `allowed` what there is."""
+    """A name that is not in the knowledge base; `nearest` holds the closest names that are,
+    `allowed` what there is."""
 
     def __init__(self, kind: str, name: str, *, nearest: Sequence[str] = (), allowed: Message | str = "", field: str | None = None) -> None:
         shown = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."

@@ -9,7 +9,8 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """RIGHTFIT_CACHE_DIR, else the platform's cache folder of this user; a FileNotFoundError where there is no home."""
+    """RIGHTFIT_CACHE_DIR, else the platform's cache folder of this user; a FileNotFoundError
+    where there is no home."""
     given = os.environ.get("RIGHTFIT_CACHE_DIR")
     if given:
         return Path(given).expanduser()
@@ -25,7 +26,8 @@ def cache_folder() -> Path:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all; its folder is made where there is none. An OSError where it cannot be written."""
+    """Write a file whole or not at all; its folder is made where there is none. An OSError where it
+    cannot be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
     try:

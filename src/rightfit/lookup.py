@@ -20,7 +20,8 @@ MODEL_FAMILIES = ("transformer", "vision", "diffusion", "other")
 
 
 def accelerators(query: str) -> list[Accelerator]:
-    """Accelerators that a loose name covers, or whose name, vendor or architecture holds all words."""
+    """Accelerators that a loose name covers, or whose name, vendor or
+    architecture holds all words."""
     from rightfit import facts
 
     known = facts.accelerators()
@@ -62,7 +63,8 @@ def model_record(record: Any) -> dict[str, Any]:
 
 
 def _model_kind(text: str) -> str:
-    """A family of models or a kind within one, as records write it; an unknown one raises with the nearest."""
+    """A family of models or a kind within one, as records write it; an unknown one
+    raises with the nearest."""
     from rightfit import facts
 
     word = normalize(text).casefold().strip()
@@ -112,7 +114,8 @@ def value(
     purchase: Names = (),
     catalog: Catalog | None = None,
 ) -> list[dict[str, Any]]:
-    """Servers with accelerators, each at its cheapest sound offer, best value first; on demand where no purchase mode is named."""
+    """Servers with accelerators, each at its cheapest sound offer, best value first; on demand
+    where no purchase mode is named."""
     import dataclasses
 
     from rightfit.planner.cards import value_rows
@@ -161,7 +164,8 @@ def prices(
 
 
 def _former_names(table: ServerTable, words: list[str]) -> list[int]:
-    """Rows of the servers of which a word is the whole name, and which their seller lists under another one by now."""
+    """Rows of the servers of which a word is the whole name, and which their seller lists under
+    another one by now."""
     from rightfit.catalog.offers import SUPERSEDED_BY
 
     rows = [row for row, reason in enumerate(table.not_recommended) if reason.startswith(SUPERSEDED_BY)] if words else []
@@ -179,7 +183,8 @@ def price_history(
     purchase: Names = (),
     catalog: Catalog | None = None,
 ) -> list[PricePoint]:
-    """How the prices moved that `prices` gives: every price with the dates at which it was seen, oldest first."""
+    """How the prices moved that `prices` gives: every price with the dates at which it was
+    seen, oldest first."""
     from rightfit.catalog import refresh_rows
 
     market = catalog or _open()
@@ -194,8 +199,8 @@ def _open() -> Catalog:
 
 
 def ways_to_buy(query: str, *, region: Names = (), office_hours: float | None = None, catalog: Catalog | None = None) -> Section:
-    """How to buy one server: every way to pay with its break-evens (see search/purchase.py), in the region given or where it is cheapest on
-    demand."""
+    """How to buy one server: every way to pay with its break-evens (see search/purchase.py), in the
+    region given or where it is cheapest on demand."""
     import numpy as np
 
     from rightfit.catalog import open_catalog
@@ -244,16 +249,17 @@ def read_names(option: str, value: Names) -> tuple[str, ...]:
 
 
 def _gpus(names: Sequence[str]) -> tuple[str, ...]:
-    """The accelerators that loose names cover; a name that covers none is left for the catalog to refuse."""
+    """The accelerators that loose names cover; a name that covers none is left for the
+    catalog to refuse."""
     from rightfit import facts
 
     return tuple(dict.fromkeys(found for name in names for found in facts.match_accelerators(name) or (name,)))
 
 
 def _server_fits(table: ServerTable, words: list[str]) -> list[bool]:
-    """Whether each server meets all words. A word that names accelerators means those (or a server type whose name begins so: "p4" is a
-    card and p4d a type), a word that is a whole
-    server name that server only, any other word a part of a name."""
+    """Whether each server meets all words. A word that names accelerators means those (or a server
+    type whose name begins so: "p4" is a card and p4d a type), a word that is a whole server name
+    that server only, any other word a part of a name."""
     from rightfit import facts
 
     names = list(zip(table.provider, table.instance_type, table.family, table.accelerator_name, strict=True))

@@ -1,7 +1,9 @@
-"""What a wish may reach beyond rightfit's own data: everything for a person at their own terminal, nothing for the client of a server.
+"""What a wish may reach beyond rightfit's own data: everything for a person at their own terminal,
+nothing for the client of a server.
 
-A wish can name a file (a config.json, a trace, a load profile), code (module:function) or a hub id. Whoever answers for others does so
-within `closed()`: then no file of this machine is opened, no code is run and no address is asked because a client named it.
+A wish can name a file (a config.json, a trace, a load profile), code (module:function) or a hub id.
+Whoever answers for others does so within `closed()`: then no file of this machine is opened, no
+code is run and no address is asked because a client named it.
 """
 
 from __future__ import annotations

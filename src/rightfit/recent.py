@@ -1,4 +1,5 @@
-"""What was used last, kept in memory within a number of bytes, and keys that stand for all that an answer was made of."""
+"""What was used last, kept in memory within a number of bytes, and keys that stand for all that an
+answer was made of."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ Value = TypeVar("Value")
 
 
 class Recent(Generic[Key, Value]):
-    """Values by key, the most recently used. `size_of`: what a value costs [bytes]. Safe between threads."""
+    """Values by key, the most recently used. `size_of`: what a value costs [bytes].
+    Safe between threads."""
 
     def __init__(self, most_bytes: int, *, size_of: Callable[[Value], int]) -> None:
         self.most_bytes, self._size_of, self._lock = most_bytes, size_of, threading.Lock()
@@ -72,9 +74,11 @@ _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, datetime.
 
 
 def exact_key(*parts: Any) -> bytes:
-    """What stands for parts, their classes, and every value inside them, arrays to the last byte [16 bytes]. Equal mappings have equal keys.
+    """What stands for parts, their classes, and every value inside them, arrays to the last byte
+    [16 bytes]. Equal mappings have equal keys.
 
-    TypeError for an object that does not say what it holds: a key that leaves something out answers one question with another's answer.
+    TypeError for an object that does not say what it holds: a key that leaves something out answers
+    one question with another's answer.
     """
     said: list[Any] = []
     _say(parts, said.append)

@@ -1,9 +1,12 @@
-"""Frozen records: `dataclass(frozen=True, slots=True)` of the standard library at a third of its cost.
+"""Frozen records: `dataclass(frozen=True, slots=True)` of the standard library at a
+third of its cost.
 
-The standard decorator writes six methods of each class as text and compiles each alone. A plan from the command line defines 155 to 190 records, and that was three tenths of
-its processor time (docs/decisions/cold-start.md). Here the standard decorator finds the fields and gives the slots, `__init__` alone is compiled for each class, and
-the other methods are the same functions for all classes. Fields, `replace`, `asdict`, pickling, equality, hashes and patterns are those of the standard library; type checkers see its
-decorator.
+The standard decorator writes six methods of each class as text and compiles each alone. A plan from
+the command line defines 155 to 190 records, and that was three tenths of its processor time
+(docs/decisions/cold-start.md). Here the standard decorator finds the fields and gives the slots,
+`__init__` alone is compiled for each class, and the other methods are the same functions for all
+classes. Fields, `replace`, `asdict`, pickling, equality, hashes and patterns are those of the
+standard library; type checkers see its decorator.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(*, frozen: bool, slots: bool = True, eq: bool = True) -> Any:
-        """A decorator that makes a frozen record with slots of a class with annotated fields; with eq=False its equality is that of the object."""
+        """A decorator that makes a frozen record with slots of a class with annotated fields; with
+        eq=False its equality is that of the object."""
         if not (frozen and slots):
             raise TypeError("records are frozen and have slots; other classes take the standard library's dataclass")
         return lambda written: _record(written, eq=eq)

@@ -1,7 +1,9 @@
-"""Quantities as people write them, to and from plain numbers in base units (bytes, seconds, tokens, requests per second).
+"""Quantities as people write them, to and from plain numbers in base units (bytes, seconds, tokens,
+requests per second).
 
-Everything inside rightfit is a plain number; this module is the only place that reads or writes units. It accepts English and Chinese
-forms and full-width characters ("50M tokens", "10万条", "￥500", "1h30m", "1小时30分钟"), and refuses what is ambiguous, with a proposal.
+Everything inside rightfit is a plain number; this module is the only place that reads or writes
+units. It accepts English and Chinese forms and full-width characters ("50M tokens", "10万条",
+"￥500", "1h30m", "1小时30分钟"), and refuses what is ambiguous, with a proposal.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from rightfit.errors import QuantityError
 from rightfit.messages import Message, either
 from rightfit.records import dataclass
 
-# What a unit is in base units (bytes, seconds, FLOP, USD), each said once; a test keeps other modules from saying it again.
+# What a unit is in base units (bytes, seconds, FLOP, USD), each said once; a test keeps other
+# modules from saying it again.
 MB, GB, TB = 1e6, 1e9, 1e12
 MIB, GIB = 2.0**20, 2.0**30
 GBPS = GB / 8  # networks are sold by bits: bytes/s of one Gbit/s
@@ -69,7 +72,8 @@ class Money:
 
 @dataclass(frozen=True, slots=True)
 class DataSize:
-    """How much data: one of tokens, samples or bytes is set; `unit` is the word for it (tokens, images, rows, bytes ...)."""
+    """How much data: one of tokens, samples or bytes is set; `unit` is the word for it (tokens,
+    images, rows, bytes ...)."""
 
     unit: str
     tokens: float | None = None
@@ -86,7 +90,8 @@ def normalize(text: str) -> str:
 
 
 def split_number(text: str, *, example: Message | str) -> tuple[float, str]:
-    """The leading number of `text` and the rest, e.g. "1,280 images" -> (1280.0, "images"). `example` shows what is wanted."""
+    """The leading number of `text` and the rest, e.g. "1,280 images" -> (1280.0, "images").
+    `example` shows what is wanted."""
     plain = normalize(text)
     if not plain:
         raise QuantityError(Message("units.empty_value", example=example))
@@ -130,7 +135,8 @@ def parse_duration(text: str) -> float:
 
 
 def parse_bytes(text: str) -> float:
-    """Bytes of "10GB" (1e9 each), "10GiB" (2**30 each), "500 MB", "1TB"; a bare number is refused."""
+    """Bytes of "10GB" (1e9 each), "10GiB" (2**30 each), "500 MB", "1TB"; a bare
+    number is refused."""
     number, unit = split_number(text, example="10GB")
     factor = _bytes_of(unit)
     if factor is None:
@@ -142,7 +148,8 @@ def parse_bytes(text: str) -> float:
 
 
 def parse_money(text: str) -> Money:
-    """An amount: "200usd", "$200", "¥500", "500元", "1.5万元", "1500cny/month", "每月500元"; a bare number is refused."""
+    """An amount: "200usd", "$200", "¥500", "500元", "1.5万元", "1500cny/month", "每月500元"; a bare
+    number is refused."""
     plain, per_month = _strip_month(normalize(text))
     prefix, body = _currency_prefix(plain)
     number, rest = split_number(body, example=either(("200usd", "1500cny/month")))
@@ -158,7 +165,8 @@ def parse_money(text: str) -> Money:
 
 
 def parse_data(text: str) -> DataSize:
-    """An amount of data: "50Mtok", "1.28Mimages", "100k samples", "10GB", "10万条", "2亿 tokens". A dataset's name is for the caller."""
+    """An amount of data: "50Mtok", "1.28Mimages", "100k samples", "10GB", "10万条", "2亿 tokens". A
+    dataset's name is for the caller."""
     number, rest = split_number(text, example=either(("50Mtok", "100ksamples", "1.28Mimages", "10GB")))
     factor = _bytes_of(rest)
     if factor is not None:
@@ -175,7 +183,8 @@ def parse_data(text: str) -> DataSize:
 
 
 def parse_rate(text: str) -> float:
-    """Requests per second of "10/s", "600/min", "10 qps", "1M requests/day", "10次/秒", "每天100万次"; a bare number is refused."""
+    """Requests per second of "10/s", "600/min", "10 qps", "1M requests/day", "10次/秒",
+    "每天100万次"; a bare number is refused."""
     plain = normalize(text)
     for word, seconds in _PERIODS.items():
         if word.startswith("每") and plain.startswith(word):
@@ -230,7 +239,8 @@ def currency_sign(currency: str) -> str:
 
 
 def currency_code(text: str) -> str:
-    """The code that a word or sign of a currency stands for ("€" -> "eur"); the folded text itself where it is none we know."""
+    """The code that a word or sign of a currency stands for ("€" -> "eur"); the folded text itself
+    where it is none we know."""
     folded = normalize(text).casefold()
     return _CURRENCIES.get(folded, folded)
 
@@ -252,7 +262,8 @@ def format_count(number: float) -> str:
 
 
 def exact_duration(seconds: float) -> str:
-    """A duration that parse_duration reads back to the same number, for files: "24h", "300ms", "12.5s"."""
+    """A duration that parse_duration reads back to the same number, for files:
+    "24h", "300ms", "12.5s"."""
     for unit, factor in (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3)):
         number = seconds / factor
         if number == int(number) and number >= 1 and (unit != "d" or number >= 3) and parse_duration(f"{number:.0f}{unit}") == seconds:
@@ -276,7 +287,8 @@ def _shown(text: str) -> str:
 
 
 def _split_chinese_number(plain: str, *, text: str, example: Message | str) -> tuple[float, str]:
-    """ "十万条" -> (100000, "条"), "半天" -> (0.5, "天"): one digit and one multiplier, as spoken in a wish."""
+    """ "十万条" -> (100000, "条"), "半天" -> (0.5, "天"): one digit and one multiplier,
+    as spoken in a wish."""
     if plain.startswith("半"):
         return 0.5, plain[1:].removeprefix("个").strip()
     match = re.match(r"[零一二三四五六七八九两〇]?十?[零一二三四五六七八九]?", plain)
@@ -311,7 +323,8 @@ def _seconds_of(unit: str, *, number: float, text: str) -> float:
 
 
 def _bytes_of(unit: str) -> float | None:
-    """Bytes of one `unit`; None when it is not a unit of bytes. "Mb" and "Gbit" are bits, which nobody means here."""
+    """Bytes of one `unit`; None when it is not a unit of bytes. "Mb" and "Gbit" are bits, which
+    nobody means here."""
     if re.fullmatch(r"[kKMGTP]b|[kmgtp]bits?", unit) and unit != unit.casefold():
         raise QuantityError(Message("units.bits", unit=_shown(unit), example=f"{unit[0].upper()}B"))
     return _BYTES.get(unit.casefold()) if unit.casefold() != "b" or unit == "B" else None

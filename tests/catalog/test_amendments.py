@@ -1,5 +1,5 @@
-"""Rows that people add, correct or retire as text: laid over the packed tables, refused by file and line, unpacked and packed without
-loss."""
+"""Rows that people add, correct or retire as text: laid over the packed tables, refused by file and
+line, unpacked and packed without loss."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def sold(catalog: Catalog, **wanted: str) -> list[dict[str, Any]]:
     return [one for one in catalog.prices(chosen, limit=None).rows() if wanted.items() <= one.items()]
 
 
-# ---- what is bundled -------------------------------------------------------------------------------------------------------------
+# ---- what is bundled -----------------------------------------------------------------------------
 
 
 def test_the_bundled_amendments_are_sound(catalog: Catalog) -> None:
@@ -106,7 +106,7 @@ def test_without_amendments_nothing_changes(write: Write) -> None:
     assert amendments.amended("prices", packed) is packed
 
 
-# ---- what a row does -------------------------------------------------------------------------------------------------------------
+# ---- what a row does -----------------------------------------------------------------------------
 
 
 def test_a_server_and_its_price_are_offered(write: Write, market: Callable[[], Catalog]) -> None:
@@ -167,7 +167,8 @@ def test_a_star_means_every_row(write: Write, market: Callable[[], Catalog]) -> 
 
 
 def test_each_table_takes_a_row(write: Write, market: Callable[[], Catalog]) -> None:
-    """The class: every table that can be amended, with every column filled by what the table holds already under another key."""
+    """The class: every table that can be amended, with every column filled by what the table holds
+    already under another key."""
     for name, rule in amendments.TABLES.items():
         cells = {**row_to_copy(name), "action": "add", "source": "a page", "as_of": "2026-10-01"}
         cells = {column: text for column, text in cells.items() if column in (*rule.columns, "action", "as_of")}
@@ -187,7 +188,7 @@ def row_to_copy(name: str) -> dict[str, str]:
     return {column: values.texts()[0] for column, values in columns.items()}
 
 
-# ---- what is refused -------------------------------------------------------------------------------------------------------------
+# ---- what is refused -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ def test_a_price_that_cannot_be_right_is_named_with_its_place(write: Write, mark
     assert line.startswith("catalog/data/amendments/topic/prices.csv:2: check_price_positive: ")
 
 
-# ---- unpacked and packed ---------------------------------------------------------------------------------------------------------
+# ---- unpacked and packed -------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -271,8 +272,8 @@ def test_unpacked_and_packed_again_is_the_same_to_the_byte(write: Write, script:
 
 @pytest.mark.deep
 def test_the_bundled_tables_come_back_cell_by_cell(script: ModuleType, tmp_path: Path) -> None:
-    """What is packed again is the same to the byte where every cell and the order of rows are (squeezing all of them takes half a
-    minute)."""
+    """What is packed again is the same to the byte where every cell and the order of rows are
+    (squeezing all of them takes half a minute)."""
     script.unpack(tmp_path / "text", amended=False)
     for name, (file, order) in script.SOURCES.items():
         columns, rows = script.read_rows(tmp_path / "text" / file)

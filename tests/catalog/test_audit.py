@@ -1,7 +1,8 @@
-"""The catalog against independent sources: tests/data/audit_prices.csv and audit_servers.csv hold what they said; of what was found wrong
-there nothing is left.
+"""The catalog against independent sources: tests/data/audit_prices.csv and audit_servers.csv hold
+what they said; of what was found wrong there nothing is left.
 
-The tables were made from an older catalog (`bundled`). Here each row is judged again, from the catalog of today.
+The tables were made from an older catalog (`bundled`). Here each row is judged again, from
+the catalog of today.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from rightfit.catalog import PURCHASE_CODES, Catalog
 
 DATA = Path(__file__).parents[1] / "data"
 TOLERANCE = 0.05  # the auditor's own line between "minor" and "WRONG"
-# Two rows say that a server has no local disk where the audit itself says of their siblings that it counts no local SSD.
+# Two rows say that a server has no local disk where the audit itself says of their siblings that it
+# counts no local SSD.
 NOT_COUNTED = "nvme"
 
 

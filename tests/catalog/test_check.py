@@ -1,4 +1,5 @@
-"""`check` against the 28 server names of the blog posts, and against names and claims of every kind."""
+"""`check` against the 28 server names of the blog posts, and against names and
+claims of every kind."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from rightfit.errors import InputError
 GIB = 2.0**30
 with (Path(__file__).parent / "data" / "seed_check.csv").open(encoding="utf-8", newline="") as stream:
     SEEDS = list(csv.DictReader(stream))
-# What the rows call a verdict, in the contract's words; half wrong is wrong, and the facts say which half.
+# What the rows call a verdict, in the contract's words; half wrong is wrong, and the
+# facts say which half.
 VERDICTS = {
     "right": "right",
     "wrong": "wrong",

@@ -1,4 +1,5 @@
-"""Named checks on poisoned rows of the real market: what is wrong is found under its name, what is right is left alone."""
+"""Named checks on poisoned rows of the real market: what is wrong is found under its name, what is
+right is left alone."""
 
 from __future__ import annotations
 
@@ -54,8 +55,8 @@ def honest(market: CheckedMarket) -> list[Finding]:
 
 
 def test_the_bundled_rows_are_sound_but_for_those_known(honest: list[Finding]) -> None:
-    """Each of these was looked at: Azure's Fams_v6 in New Zealand cost a tenth of everywhere else, START1 sizes less than a dollar a
-    month, and Crusoe lists its former names anew."""
+    """Each of these was looked at: Azure's Fams_v6 in New Zealand cost a tenth of everywhere else,
+    START1 sizes less than a dollar a month, and Crusoe lists its former names anew."""
     errors = Counter(finding.check for finding in honest if finding.severity == "error")
     known = {"check_price_jump": 7, "check_price_outlier_per_vcpu": 2, "check_accelerator_memory_matches": 3}
     assert errors == {**known, "check_price_superseded": 8}

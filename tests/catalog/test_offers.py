@@ -169,7 +169,7 @@ def test_dates_that_name_only_a_year_are_taken_in_its_middle() -> None:
     ]
 
 
-# ---- how a price is known --------------------------------------------------------------------------------------------------------
+# ---- how a price is known ------------------------------------------------------------------------
 
 
 def test_every_price_has_a_kind_and_a_whole_date(catalog: Catalog) -> None:

@@ -47,7 +47,8 @@ def test_line_breaks_are_refused_in_long_text_columns() -> None:
         encode_table({"v": [f"{i}\n" for i in range(300)]})
 
 
-# What was collected at first: more only, since rows that people add stand beside the packed tables until they are folded in.
+# What was collected at first: more only, since rows that people add stand beside the packed tables
+# until they are folded in.
 @pytest.mark.parametrize(
     ("name", "rows"),
     [
@@ -89,7 +90,8 @@ def test_a_damaged_package_is_said_to_be(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_rules_belong_to_the_fingerprint() -> None:
-    """A rule changed by hand without `scripts/build_catalog.py stamp` would leave old stores in use."""
+    """A rule changed by hand without `scripts/build_catalog.py stamp` would leave
+    old stores in use."""
     digest = hashlib.sha256()
     for name in packed_tables.manifest()["tables"]:
         digest.update(hashlib.sha256(packed_tables.data_bytes(f"{name}.pack")).hexdigest().encode())

@@ -1,4 +1,5 @@
-"""Reading a price book: both forms say the same, and every mistake is one line with file, line and field."""
+"""Reading a price book: both forms say the same, and every mistake is one line with
+file, line and field."""
 
 from __future__ import annotations
 

@@ -163,7 +163,8 @@ def test_what_would_silently_do_nothing_is_refused(catalog: Catalog, tmp_path: P
 
 
 def test_a_fixed_price_of_a_former_name_brings_it_back(catalog: Catalog, tmp_path: Path) -> None:
-    """Crusoe lists l40s-48gb.1x as 1x_L40S by now; who has a price for the older name is sold it."""
+    """Crusoe lists l40s-48gb.1x as 1x_L40S by now; who has a price for the
+    older name is sold it."""
     wanted = OfferFilter(providers=("crusoe",), gpus=("L40S",))
     assert "l40s-48gb.1x" not in {row["instance_type"] for row in catalog.prices(wanted, limit=None).rows()}
     mine = priced(catalog, tmp_path, '[[discount]]\nprovider = "crusoe"\ntype = "l40s-48gb.1x"\nprice = 0.9\n')

@@ -1,4 +1,5 @@
-"""Every source of prices against its fake over real HTTP: what rows it gives, and what it says when something is wrong."""
+"""Every source of prices against its fake over real HTTP: what rows it gives, and what it says when
+something is wrong."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def prices(rows: list[Row]) -> dict[tuple[str, str, str], tuple[float, str]]:
     }
 
 
-# ---- Azure, and everything that can go wrong with HTTP ---------------------------------------------------------------------------
+# ---- Azure, and everything that can go wrong with HTTP -------------------------------------------
 
 T4 = {
     (f"Standard_NC{n}as_T4_v3", "eastus", mode): n * 0.1 * (0.3 if mode == "spot" else 1)
@@ -144,7 +145,7 @@ def test_a_clock_that_is_days_off_is_refused_before_prices_get_wrong_dates(fake:
         ask("azure", "eastus")
 
 
-# ---- sources with a key -----------------------------------------------------------------------------------------------------------
+# ---- sources with a key --------------------------------------------------------------------------
 
 
 def test_lambda(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +183,7 @@ def test_verda(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "wrong-secret" not in str(caught.value)
 
 
-# ---- public lists -----------------------------------------------------------------------------------------------------------------
+# ---- public lists --------------------------------------------------------------------------------
 
 
 def test_runpod_gives_prices_for_the_counts_that_the_catalog_knows(fake: Fake) -> None:
@@ -320,7 +321,7 @@ def test_crusoe_through_gpuhunt(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> 
         ask("crusoe", world=world)
 
 
-# ---- the SDKs ---------------------------------------------------------------------------------------------------------------------
+# ---- the SDKs ------------------------------------------------------------------------------------
 
 
 def test_aws_price_list(fake: Fake) -> None:
@@ -549,7 +550,7 @@ def test_tencent_errors(fake: Fake, code: str, said: str) -> None:
     assert not any(secret in str(caught.value) for secret in SECRETS)
 
 
-# ---- names ------------------------------------------------------------------------------------------------------------------------
+# ---- names ---------------------------------------------------------------------------------------
 
 
 ROOT = Path(__file__).parents[2]

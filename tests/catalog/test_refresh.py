@@ -1,4 +1,5 @@
-"""A refresh from end to end over real HTTP: what comes in, what is refused, what stays when it fails, and what is remembered."""
+"""A refresh from end to end over real HTTP: what comes in, what is refused, what stays when it
+fails, and what is remembered."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def state() -> tuple[str, float, int]:
     return packed_tables.current(), float(table.price_usd_per_h.sum()), len(table)
 
 
-# ---- what comes in ----------------------------------------------------------------------------------------------------------------
+# ---- what comes in -------------------------------------------------------------------------------
 
 
 def test_refreshed_prices_lie_over_the_bundled_ones_with_source_and_date(fake: Fake) -> None:
@@ -143,7 +144,7 @@ def test_what_cannot_be_asked_is_skipped_unless_named(monkeypatch: pytest.Monkey
         run("nosuch")
 
 
-# ---- what is refused --------------------------------------------------------------------------------------------------------------
+# ---- what is refused -----------------------------------------------------------------------------
 
 
 def refused_or_failed(fake: Fake, said: str, *, status: str) -> refresh.Outcome:
@@ -228,7 +229,7 @@ def test_a_clock_before_the_newest_price_is_refused(fake: Fake, monkeypatch: pyt
         run("verda")
 
 
-# ---- what is remembered -----------------------------------------------------------------------------------------------------------
+# ---- what is remembered --------------------------------------------------------------------------
 
 
 def points(name: str, purchase: str) -> list[refresh_rows.PricePoint]:
@@ -257,7 +258,7 @@ def test_unchanged_prices_add_nothing_to_the_history(fake: Fake) -> None:
     assert build.num_rows(build.load(packed_tables.current())[build.HISTORY]) == rows
 
 
-# ---- interruptions and rivals -----------------------------------------------------------------------------------------------------
+# ---- interruptions and rivals --------------------------------------------------------------------
 
 
 def test_an_interrupted_refresh_goes_on_where_it_stopped(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,7 +396,7 @@ def test_a_hundred_kills_at_random_moments_never_break_the_catalog(fake: Fake, t
     assert answer["current"]
 
 
-# ---- the command line ---------------------------------------------------------------------------------------------------------------
+# ---- the command line ----------------------------------------------------------------------------
 
 
 @pytest.fixture

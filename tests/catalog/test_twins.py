@@ -1,8 +1,11 @@
-"""One server under two names of a seller: the newer price holds, the older one is found and never recommended; sizes of their own stay.
+"""One server under two names of a seller: the newer price holds, the older one is found and never
+recommended; sizes of their own stay.
 
-tests/data/stale_twins.csv holds what a review of the market of 2026-11-26 said of 83 old prices: it compared the catalog of that day with price pages and
-lists read since (each correction names its own in catalog/data/amendments). `superseded`: a former name. `corrected`: read anew. `unknown`: nobody
-states it any more. `kept`: a size of its own, or a price that nothing newer speaks against; `why` says so.
+tests/data/stale_twins.csv holds what a review of the market of 2026-11-26 said of 83 old prices: it
+compared the catalog of that day with price pages and lists read since (each correction names its
+own in catalog/data/amendments). `superseded`: a former name. `corrected`: read anew. `unknown`:
+nobody states it any more. `kept`: a size of its own, or a price that nothing newer speaks against;
+`why` says so.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ def listed(catalog: Catalog, row: dict[str, str]) -> dict[str, Any] | None:
     return next((one for one in found if (one["region"], one["purchase"]) == (row["region"], row["purchase"])), None)
 
 
-# ---- what the review said --------------------------------------------------------------------------------------------------------
+# ---- what the review said ------------------------------------------------------------------------
 
 
 def test_former_names_are_superseded(catalog: Catalog) -> None:
@@ -87,12 +90,13 @@ def test_sizes_of_their_own_stay(catalog: Catalog) -> None:
         assert catalog.servers().not_recommended[catalog.server_rows[row["provider"], row["instance_type"]]] == "", row
 
 
-# ---- the whole catalog -----------------------------------------------------------------------------------------------------------
+# ---- the whole catalog ---------------------------------------------------------------------------
 
 
 def old_pairs(catalog: Catalog) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Pairs of prices that may be recommended of one seller, card, count and way to pay under two names, of which one has no host, in one place, and over
-    the limit apart: as the rule has it, told by hand."""
+    """Pairs of prices that may be recommended of one seller, card, count and way to pay under two
+    names, of which one has no host, in one place, and over the limit apart: as the rule has it,
+    told by hand."""
     offers = catalog.offers()
     servers, groups = offers.servers, {}
     hostless = np.isnan(servers.vcpus) & np.isnan(servers.memory_bytes)
@@ -135,7 +139,7 @@ def test_the_checks_say_the_same_of_the_store_as_at_its_build(catalog: Catalog) 
     assert one.limit == "1x_L40S at 1.5 USD/h of 2026-09-20"
 
 
-# ---- the rule --------------------------------------------------------------------------------------------------------------------
+# ---- the rule ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -256,7 +260,7 @@ def test_the_rule_runs_with_the_other_checks() -> None:
     assert RULE["severity"] == "error"
 
 
-# ---- what people see -------------------------------------------------------------------------------------------------------------
+# ---- what people see -----------------------------------------------------------------------------
 
 
 def test_a_former_name_is_found_by_its_name_alone(catalog: Catalog) -> None:

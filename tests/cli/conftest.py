@@ -1,4 +1,5 @@
-"""Running the command line: in this process (fast), and as a real process (exit codes, streams, signals)."""
+"""Running the command line: in this process (fast), and as a real process (exit codes,
+streams, signals)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Plain words on the command line: what is shown, what wins, and the questions when nothing was said."""
+"""Plain words on the command line: what is shown, what wins, and the questions
+when nothing was said."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Bad input: exit code 2, one line on standard error with the nearest valid thing, nothing on standard output, never a traceback."""
+"""Bad input: exit code 2, one line on standard error with the nearest valid thing, nothing on
+standard output, never a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The command: what it prints fits a screen in both languages, what it says as JSON follows its schema, and exit codes."""
+"""The command: what it prints fits a screen in both languages, what it says as JSON follows its
+schema, and exit codes."""
 
 from __future__ import annotations
 

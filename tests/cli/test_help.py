@@ -132,7 +132,8 @@ ALONE = pytest.mark.parametrize("name", [name for name in app.COMMANDS if " " no
 @ALONE
 @pytest.mark.parametrize("words", [["--help"], ["--no-such-option"], ["--"]])
 def test_a_command_that_is_built_alone_is_the_same(name: str, words: list[str]) -> None:
-    """A plan does not wait for the options of other commands; what is built for it alone says what the whole command line says."""
+    """A plan does not wait for the options of other commands; what is built for it alone says what
+    the whole command line says."""
     whole, alone = WHOLE.commands[name], build([name, *words]).commands
     assert list(alone) == [name]
     assert list(told(alone[name]).items()) == list(told(whole).items())

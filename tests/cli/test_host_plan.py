@@ -1,4 +1,5 @@
-"""`rightfit plan` for classical machine learning and data preparation as a process: output, JSON, exit codes."""
+"""`rightfit plan` for classical machine learning and data preparation as a process:
+output, JSON, exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`rightfit plan` on the whole catalog: choice, formats, languages, exit codes, the published schema."""
+"""`rightfit plan` on the whole catalog: choice, formats, languages, exit codes,
+the published schema."""
 
 from __future__ import annotations
 

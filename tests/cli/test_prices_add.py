@@ -1,4 +1,5 @@
-"""`rightfit prices add`: a quote goes into the price book and plans use it; what is wrong is one line, and the book stays as it was."""
+"""`rightfit prices add`: a quote goes into the price book and plans use it; what is wrong is one
+line, and the book stays as it was."""
 
 from __future__ import annotations
 

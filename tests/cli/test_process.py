@@ -97,7 +97,8 @@ def test_starting_loads_nothing_heavy(process: Any, environment: dict[str, str])
 
 
 def test_no_plan_loads_what_it_does_not_need(environment: dict[str, str]) -> None:
-    """Every kind of work, in one process: numpy.ma would take longer to load than the calls of numpy that bring it."""
+    """Every kind of work, in one process: numpy.ma would take longer to load than the calls of
+    numpy that bring it."""
     code = (
         "import sys, tomllib, pathlib, rightfit\n"
         "from rightfit.explain import plan_document\n"

@@ -1,4 +1,5 @@
-"""Random command lines: whatever is asked, the answer is one of the contract's exit codes and bad input is one line."""
+"""Random command lines: whatever is asked, the answer is one of the contract's exit codes and bad
+input is one line."""
 
 from __future__ import annotations
 

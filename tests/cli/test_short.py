@@ -1,4 +1,5 @@
-"""Fifteen lines by default, in every family and both languages; the choice alone with --quiet, everything with --verbose."""
+"""Fifteen lines by default, in every family and both languages; the choice alone with --quiet,
+everything with --verbose."""
 
 from __future__ import annotations
 

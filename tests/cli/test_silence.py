@@ -1,4 +1,5 @@
-"""A wish is never shortened in silence: what no option holds stops the answer, unknown words are refused with the nearest."""
+"""A wish is never shortened in silence: what no option holds stops the answer, unknown words are
+refused with the nearest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`rightfit estimate --engine`: what can be said without PyTorch. The engine itself is tested in tests/oracle."""
+"""`rightfit estimate --engine`: what can be said without PyTorch. The engine itself is
+tested in tests/oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""No model named: typical models for the kind of data, each planned, and the question that would narrow it."""
+"""No model named: typical models for the kind of data, each planned, and the question
+that would narrow it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Words that are none of an option's own are refused, with what comes nearest; nothing is dropped in silence."""
+"""Words that are none of an option's own are refused, with what comes nearest; nothing is
+dropped in silence."""
 
 from __future__ import annotations
 

@@ -51,7 +51,8 @@ def test_more_cores_are_faster_and_intervals_hold_the_middle() -> None:
         assert (figure.low95 <= figure.low80).all()
         assert (figure.low80 <= figure.high80).all()
         assert (figure.high80 <= figure.high95).all()
-    # 1e7 x 50 float32 cells are 2 GB and a byte each for the bins: more than 2.5 GB, less than three copies.
+    # 1e7 x 50 float32 cells are 2 GB and a byte each for the bins: more than 2.5 GB, less
+    # than three copies.
     assert (found.peak_ram_bytes.mid > 2.5e9).all()
     assert (found.peak_ram_bytes.mid < 8e9).all()
 

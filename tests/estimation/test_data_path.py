@@ -1,4 +1,5 @@
-"""The data path of servers: volumes bought as slowly as will do, page cache, streaming, starved cores; hand-computed."""
+"""The data path of servers: volumes bought as slowly as will do, page cache, streaming, starved
+cores; hand-computed."""
 
 from __future__ import annotations
 
@@ -51,8 +52,8 @@ def path(load: DataLoad = IMAGENET, *, run_s: float = 36_000.0, nodes: float = 1
 
 
 def test_preparing_by_hand() -> None:
-    """34 vCPUs less the two of the training process are 16 cores and 16 siblings at the sibling's share; 20 ms x GHz each picture at
-    3.1."""
+    """34 vCPUs less the two of the training process are 16 cores and 16 siblings at the sibling's
+    share; 20 ms x GHz each picture at 3.1."""
     cores = 16 * (1 + facts.coefficients("loading")["sibling_share"])
     found = path()
     assert found["cores"] == pytest.approx(cores)
@@ -60,15 +61,16 @@ def test_preparing_by_hand() -> None:
 
 
 def test_page_cache_takes_its_share_of_the_reading() -> None:
-    """50 GB are left, four fifths cache: 40 of 140 GB; the rest is read from the volume that will do."""
+    """50 GB are left, four fifths cache: 40 of 140 GB; the rest is read from the
+    volume that will do."""
     found = path()
     assert found["cached"] == pytest.approx(40 / 140)
     assert found["read_s"] == pytest.approx(100e9 / found["disk_bytes_per_s"])
 
 
 def test_the_cheapest_volume_that_will_do() -> None:
-    """100 GB an epoch of 3,600 s want 28 MB/s: the free 125 of gp3 do. In 200 s, preparing slower: 1.28e6 x 0.02 / 3.1 / 18.3 s = 450 s and
-    so 177 MB/s."""
+    """100 GB an epoch of 3,600 s want 28 MB/s: the free 125 of gp3 do. In 200 s, preparing slower:
+    1.28e6 x 0.02 / 3.1 / 18.3 s = 450 s and so 177 MB/s."""
     assert path()["disk_bytes_per_s"] == pytest.approx(125e6)
     fast = path(run_s=2000.0)
     assert fast["disk_bytes_per_s"] == pytest.approx(250e6)
@@ -97,7 +99,8 @@ def test_small_data_live_in_memory() -> None:
 
 
 def test_streaming_saves_the_copy_of_large_data() -> None:
-    """20 TB in one pass of ten days on 8 servers: copying everything to each takes longer than a hundredth of the run."""
+    """20 TB in one pass of ten days on 8 servers: copying everything to each takes longer than a
+    hundredth of the run."""
     large = dataclasses.replace(IMAGENET, dataset_bytes=2e13, epochs=1.0, core_s=0.0)
     found = path(large, run_s=864_000.0, nodes=8.0)
     assert found["staging"] == Staging.STREAM
@@ -158,7 +161,8 @@ def test_processors_by_their_names(words: str, name: str) -> None:
     "volume", [(p, v) for p, kinds in volumes().items() for v in kinds if v.price_key], ids=lambda pair: f"{pair[0]}-{pair[1].name}"
 )
 def test_prices_of_volumes_are_those_of_the_catalog(volume: tuple[str, Any]) -> None:
-    """The table's prices compare volumes with each other; the catalog's price of the default one in the region is what is billed."""
+    """The table's prices compare volumes with each other; the catalog's price of the default one in
+    the region is what is billed."""
     provider, kind = volume
     home = names_data()["home_regions"].get(provider, "global")
     prices = [open_catalog().storage_price(provider, home, kind=word, product=kind.price_key) for word in ("block", "file")]

@@ -70,7 +70,8 @@ def test_diffusion_has_denoiser_decoder_and_text_encoder() -> None:
 
 
 def test_diffusion_at_768_as_counted_by_a_flop_counter() -> None:
-    """torch's counter gives 2148.1 GFLOP a call at 768x768: linear work by pixels, attention scores by their square."""
+    """torch's counter gives 2148.1 GFLOP a call at 768x768: linear work by pixels, attention
+    scores by their square."""
     stage = main_stage("stable-diffusion-v1-5", height=768, width=768)
     assert 2 * (stage.macs + stage.score_macs) == pytest.approx(2148.1e9, rel=1e-6)
     assert stage.score_macs / (stage.macs + stage.score_macs) == pytest.approx(0.285, abs=0.005)  # 2.25 x the share of 15 % at 512
@@ -91,7 +92,8 @@ def test_counted_sizes_are_met_exactly(model: str, size: tuple[float, float, flo
 
 
 def test_joined_inputs_of_densenet_count() -> None:
-    """9.1 M normalised elements beside the 6.9 M that the convolutions write, summed over the blocks by hand."""
+    """9.1 M normalised elements beside the 6.9 M that the convolutions write, summed over
+    the blocks by hand."""
     joined = sum(
         pixels * sum(start + 32 * layer for layer in range(layers))
         for pixels, start, layers in ((3136, 64, 6), (784, 128, 12), (196, 256, 24), (49, 512, 16))

@@ -1,4 +1,5 @@
-"""The law of intervals: symmetric in the log, wider where less is known, probabilities that agree with its intervals."""
+"""The law of intervals: symmetric in the log, wider where less is known, probabilities that agree
+with its intervals."""
 
 from __future__ import annotations
 

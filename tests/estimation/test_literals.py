@@ -1,8 +1,9 @@
-"""Bare figures in composition: each module may hold as many as it holds today and no more; a new figure is a line of data with a source.
+"""Bare figures in composition: each module may hold as many as it holds today and no more; a new
+figure is a line of data with a source.
 
-What counts is a number in the code that is not plain. Plain are numbers that say nothing about the world (see PLAIN), positions (indices,
-slices) and
-sizes of caches. What remains is counted in tests/data/literals.toml with the reason why it stays; the counts may only fall.
+What counts is a number in the code that is not plain. Plain are numbers that say nothing about the
+world (see PLAIN), positions (indices, slices) and sizes of caches. What remains is counted in
+tests/data/literals.toml with the reason why it stays; the counts may only fall.
 """
 
 from __future__ import annotations

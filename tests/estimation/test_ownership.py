@@ -45,8 +45,8 @@ def test_a_sum_of_terms_is_the_year() -> None:
 
 
 def test_the_literature_s_range_of_an_h100_hour() -> None:
-    """Published analyses put an owned H100 at about 1.2 to 2.5 USD an hour at high utilisation and a node at 450,000-650,000 USD over three
-    years."""
+    """Published analyses put an owned H100 at about 1.2 to 2.5 USD an hour at high utilisation and
+    a node at 450,000-650,000 USD over three years."""
     server = own_server("H100-SXM-80GB", 8, {"utilisation": 0.9, "years": 3.0})
     assert 1.2 < server.usd_per_busy_h / 8 < 2.8
     assert 380_000 < 3 * sum(server.yearly_terms().values()) < 650_000

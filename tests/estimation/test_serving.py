@@ -1,4 +1,5 @@
-"""Latency, throughput and memory of served models: properties that must hold whatever the coefficients."""
+"""Latency, throughput and memory of served models: properties that must hold
+whatever the coefficients."""
 
 from __future__ import annotations
 
@@ -141,7 +142,8 @@ def test_rows_do_not_depend_on_their_neighbours() -> None:
 
 
 def test_rates_measured_on_single_kernels_are_held_to_them() -> None:
-    # validation/kernels/curves.csv: products of 8 bit over those of 16, fused experts over dense products, on Hopper.
+    # validation/kernels/curves.csv: products of 8 bit over those of 16, fused experts over dense
+    # products, on Hopper.
     found = coefficients("serving")
     assert found["format_gemm.fp8"] == pytest.approx(0.5908 / 0.8227, rel=0.1)
     for engine in ("generic", "graph", "vendor"):

@@ -1,4 +1,5 @@
-"""Engines, formats and families of devices as fields of ServeColumns: what a plan says and what a row says of the same stack is one thing."""
+"""Engines, formats and families of devices as fields of ServeColumns: what a plan says and what a
+row says of the same stack is one thing."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def test_a_plan_and_a_row_of_one_stack_are_one(engine: str, version: str, weight
     }
     (read,) = [serving_cases([row]).serve]
     differ = {name for name, value in typed.items() if float(getattr(read, name)[0]) != value}
-    # The load decides what room is kept; some defaults are those of the card, which a space of cards does not know yet.
+    # The load decides what room is kept; some defaults are those of the card, which a space of
+    # cards does not know yet.
     assert differ <= {"max_batch", "chunk_tokens", "kv_reserve"}
 
 

@@ -63,7 +63,8 @@ def test_bytes_of_full_training_by_stack(words: dict[str, str], expected: float)
 
 @pytest.mark.parametrize(("method", "kept"), [("full", 2.0), ("qlora", 4.0)])
 def test_a_capped_head_keeps_its_tanh_in_the_width_of_the_logits(method: str, kept: float) -> None:
-    """Gemma 2 divides, squashes and multiplies its logits; with what is not quantised widened to fp32 they are fp32 from the start."""
+    """Gemma 2 divides, squashes and multiplies its logits; with what is not quantised widened to
+    fp32 they are fp32 from the start."""
     capped, plain = (
         fields_of(decoder(name), method=method, framework="transformers+peft")["logit_bytes"]
         for name in ("google/gemma-2-9b", "google/gemma-7b")

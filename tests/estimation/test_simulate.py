@@ -1,4 +1,5 @@
-"""The simulation of continuous batching against a plain step-by-step one, by hand, and its properties."""
+"""The simulation of continuous batching against a plain step-by-step one, by hand,
+and its properties."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ LINEAR = linear_replicas(overhead_s=0.01, batch_s=1e-4, cache_token_s=1e-7, prom
 
 
 def step_by_step(replicas: ReplicaColumns, requests: Requests) -> tuple[np.ndarray, np.ndarray]:
-    """The same rules, one step at a time, written without regard to speed; the cache never fills (reserve 1)."""
+    """The same rules, one step at a time, written without regard to speed; the cache never
+    fills (reserve 1)."""
     overhead, batch_s = replicas.table_s[0, 0], replicas.table_s[0, 1] - replicas.table_s[0, 0]
     waiting = list(range(len(requests)))
     prompts: list[list[int]] = []

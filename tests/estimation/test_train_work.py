@@ -32,7 +32,8 @@ def test_a_detector_by_its_parts() -> None:
 
 
 def test_a_head_on_a_quarter_of_the_channels_has_a_sixteenth_of_the_weights() -> None:
-    # DeepLabv3 of mmsegmentation: 512 channels on the 2048 of ResNet-50, 128 on the 512 of ResNet-18 (11.2 M without its classifier)
+    # DeepLabv3 of mmsegmentation: 512 channels on the 2048 of ResNet-50, 128 on the 512 of
+    # ResNet-18 (11.2 M without its classifier)
     wide, narrow = (
         train_work(NetworkInput(f"deeplabv3_{name}-d8_512x1024_80k_cityscapes", task="segmentation", height=512, width=1024))
         for name in ("r50", "r18")

@@ -33,7 +33,8 @@ def test_activations_of_resnet50() -> None:
 def test_dilation_multiplies_late_stages() -> None:
     plain, dilated = residual(ResidualLayout(50)), residual(ResidualLayout(50, stride=8))
     assert dilated.params == plain.params
-    # by hand from 0.12, 0.67, 1.04, 1.47, 0.81 GMAC of stem and stages: stage 3 four and stage 4 sixteen times, less their first layers
+    # by hand from 0.12, 0.67, 1.04, 1.47, 0.81 GMAC of stem and stages: stage 3 four and stage 4
+    # sixteen times, less their first layers
     assert dilated.macs / plain.macs == pytest.approx((0.12 + 0.67 + 1.04 + 4 * 1.47 + 16 * 0.81) / 4.11, rel=0.1)
     assert dilated.activations > 2 * plain.activations
 

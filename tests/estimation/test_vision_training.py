@@ -126,7 +126,8 @@ def test_ten_thousand_candidates_are_one_call() -> None:
 
 
 def test_detectors_gain_little_from_half_precision() -> None:
-    """Mask R-CNN in NVIDIA's examples: 37 to 43 ms an image on A100 in TF32, 38 to 42 under autocast."""
+    """Mask R-CNN in NVIDIA's examples: 37 to 43 ms an image on A100 in TF32, 38 to
+    42 under autocast."""
     precisions = [PRECISIONS.index(name) for name in ("tf32", "amp")]
     found = columns("maskrcnn-r50-fpn", "instance_segmentation", side=800, batch=12, precision=precisions, software=STACKS.index("ngc"))
     assert 0.7 < found.step_s[0] / found.step_s[1] < 1.4

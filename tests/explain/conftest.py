@@ -1,4 +1,5 @@
-"""A hand-made option: QLoRA of an 8B model on one L4, with round figures. Real dataclasses of search, no catalog needed."""
+"""A hand-made option: QLoRA of an 8B model on one L4, with round figures. Real dataclasses of
+search, no catalog needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Options as data frames: what needs neither library. tests/faces/test_frames.py has the rest, with pandas and polars."""
+"""Options as data frames: what needs neither library. tests/faces/test_frames.py has the rest, with
+pandas and polars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A sheet as HTML: complete, well formed, escaped, in both languages, and without anything from outside."""
+"""A sheet as HTML: complete, well formed, escaped, in both languages, and without
+anything from outside."""
 
 from __future__ import annotations
 

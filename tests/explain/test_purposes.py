@@ -1,4 +1,5 @@
-"""What an option is for is said in Chinese under --lang zh, for every option that some family refuses."""
+"""What an option is for is said in Chinese under --lang zh, for every option that
+some family refuses."""
 
 from __future__ import annotations
 

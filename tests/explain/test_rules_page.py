@@ -1,4 +1,5 @@
-"""docs/rules-of-thumb.md holds every rule, in both languages (its figures are written by scripts/write_rules_page.py)."""
+"""docs/rules-of-thumb.md holds every rule, in both languages (its figures are written by
+scripts/write_rules_page.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The five posts' statements about cost: the figures follow from the catalog's rows, and the verdict from the figures."""
+"""The five posts' statements about cost: the figures follow from the catalog's rows, and the
+verdict from the figures."""
 
 from __future__ import annotations
 

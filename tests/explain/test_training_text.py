@@ -1,4 +1,5 @@
-"""Plans for training on samples in words: both languages, no codes left, singular and plural, and the published schema."""
+"""Plans for training on samples in words: both languages, no codes left, singular and plural, and
+the published schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What one copy of a job needs: the job's alone, whatever was wished beside it, and worked out once for a catalog."""
+"""What one copy of a job needs: the job's alone, whatever was wished beside it, and worked out
+once for a catalog."""
 
 from __future__ import annotations
 

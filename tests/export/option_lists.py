@@ -1,5 +1,5 @@
-"""Parsers rebuilt from the option lists of programs that cannot be installed here (options/*.json: names, types and choices, each file with
-its source)."""
+"""Parsers rebuilt from the option lists of programs that cannot be installed here (options/*.json:
+names, types and choices, each file with its source)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ SECRETS = ("VLLM_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
 def put_on_the_path(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """`sky` and `terraform` that run `script`, with the secrets and the bucket that launches ask for; gives the file that notes their calls (CALLS)."""
+    """`sky` and `terraform` that run `script`, with the secrets and the bucket that launches ask
+    for; gives the file that notes their calls (CALLS)."""
     programs, calls = folder / "bin", folder / "calls"
     programs.mkdir()
     for program in ("sky", "terraform"):

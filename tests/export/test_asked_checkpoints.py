@@ -1,4 +1,5 @@
-"""The checkpoint that was asked for is the one that files fetch: over every name of the index that borrows another record's shape, and every target."""
+"""The checkpoint that was asked for is the one that files fetch: over every name of the index that
+borrows another record's shape, and every target."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ REPOSITORY = re.compile(r"[\w.-]+/(?!\d+$)[\w.-]+")
 Lent = tuple[str, str]
 LENT: tuple[Lent, ...] = tuple((entry.name, name) for entry in bundled.index() for name in entry.aliases if REPOSITORY.fullmatch(name))
 
-# Plans whose files are looked at, by what the model is. Each target is looked at in the first that it takes.
+# Plans whose files are looked at, by what the model is. Each target is looked at in the
+# first that it takes.
 TRAINED = ("lora-8b-aws", "full-8b-gcp", "pretrain-8b-megatron", "pretrain-1b-alicloud", "lora-8b-runpod", "bert-azure", "tokenize-aws")
 ENGINES = ("sglang", "tensorrt-llm", "tgi", "llama.cpp", "two servers")
 PLANS: dict[str, tuple[str, ...]] = {
@@ -43,7 +45,8 @@ PLANS: dict[str, tuple[str, ...]] = {
     "diffusion": ("sdxl-aws", "sdxl-service-aws"),
     "vision": ("resnet-gcp",),
 }
-#: A model of each kind that is its own record, and named in files as others are: not those that programs have under short names.
+#: A model of each kind that is its own record, and named in files as others are: not those that
+#: programs have under short names.
 OWN = {
     "decoder": "meta-llama/Meta-Llama-3-8B",
     "encoder": "google-bert/bert-base-uncased",
@@ -78,7 +81,8 @@ def kind_of(record: str) -> str:
 
 @functools.cache
 def planned(name: str) -> Job:
-    """The job of a typical plan; behind a colon, the same made for another engine, or for a replica that spans two servers."""
+    """The job of a typical plan; behind a colon, the same made for another engine, or for a replica
+    that spans two servers."""
     plan, _, other = name.partition(":")
     job = job_of(plan_document(plan_values(plan)))
     if not other:
@@ -89,7 +93,8 @@ def planned(name: str) -> Job:
 
 
 def asking(job: Job, model: str) -> Job:
-    """The job of a plan that asks for another model, as `job_of` reads it from the plan's workload."""
+    """The job of a plan that asks for another model, as `job_of` reads it from
+    the plan's workload."""
     return dataclasses.replace(job, model=model, workload={**job.workload, "model": model})
 
 
@@ -105,7 +110,8 @@ def homes(kind: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def named(text: str, name: str) -> int:
-    """How often a whole name stands in a text; in a text within JSON a new line is a backslash and an n."""
+    """How often a whole name stands in a text; in a text within JSON a new line is a
+    backslash and an n."""
     places = [place.start() for place in re.finditer(re.escape(name), text)]
     return sum(_BEFORE.search(text[max(0, at - 2) : at]) is None and not _BEHIND.match(text, at + len(name)) for at in places)
 
@@ -142,14 +148,16 @@ def leaves(value: Any) -> Iterator[str]:
 
 @pytest.fixture
 def plain_documents(monkeypatch: pytest.MonkeyPatch) -> None:
-    """YAML as the lines of its leaves, JSON without indents: what stands in a document is looked at here, and laying out thousands takes a minute."""
+    """YAML as the lines of its leaves, JSON without indents: what stands in a document is looked at
+    here, and laying out thousands takes a minute."""
     monkeypatch.setattr("rightfit.export.quoting.yaml.dump_all", lambda documents, **_: "\n".join(leaves(documents)) + "\n")
     compact = types.SimpleNamespace(dumps=lambda value, **_: json.dumps(value, ensure_ascii=False))
     monkeypatch.setattr("rightfit.export.quoting.json", compact)
 
 
 def faults_of(record: str, repository: str, texts: dict[str, str], usual: dict[str, int]) -> list[str]:
-    """Targets that name the lender, or the asked repository less often than another plan's files name their model."""
+    """Targets that name the lender, or the asked repository less often than another plan's
+    files name their model."""
     lenders = {record, record.removeprefix("timm/")}
     faults = [f"{name} fetches {lender}" for name, text in texts.items() for lender in lenders if named(text, lender)]
     return faults + [f"{name} lacks {repository}" for name, text in texts.items() if named(text, repository) < usual.get(name, 0)]

@@ -1,5 +1,5 @@
-"""What comes from outside is doubted: plans of other versions, hand-edited and torn plans, hostile names; every answer is one line or safe
-files."""
+"""What comes from outside is doubted: plans of other versions, hand-edited and torn plans, hostile
+names; every answer is one line or safe files."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def named(name: str, text: str) -> Any:
 @given(text=NAMES)
 @EXAMPLES
 def test_no_name_breaks_out_of_its_file(plan: str, text: str) -> None:
-    """Every format is still whole: YAML and JSON read back with the same shape as with a plain name, shell has the same number of
-    commands."""
+    """Every format is still whole: YAML and JSON read back with the same shape as with a plain
+    name, shell has the same number of commands."""
     plain, odd = files_of(named(plan, "plain"), "all"), files_of(named(plan, text), "all")
     assert set(plain) == set(odd)
     for path, content in odd.items():

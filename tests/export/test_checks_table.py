@@ -1,5 +1,6 @@
-"""The table "target, checked by" of docs/commands/export.md is what the tests do: every program that a row names is started, imported or read by a
-test of that target, its version is the one that tests/groups.toml installs, and the target itself and its page say nothing else."""
+"""The table "target, checked by" of docs/commands/export.md is what the tests do: every program
+that a row names is started, imported or read by a test of that target, its version is the one that
+tests/groups.toml installs, and the target itself and its page say nothing else."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ PROGRAMS = {
     r"strict schemas?|definition's schema": r"^crds$",
     r"cloud-init's own schema|schema of cloud-init": r"^cloudinit|schema-cloud-config|cloud_init",
 }
-"""Words of a row -> what stands in a test that uses the program: an import, a command's word, a name of code."""
+"""Words of a row -> what stands in a test that uses the program: an import, a command's
+word, a name of code."""
 
 
 @functools.cache

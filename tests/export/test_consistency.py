@@ -1,4 +1,5 @@
-"""Files of one plan agree with each other and with the plan, over all typical plans and all targets."""
+"""Files of one plan agree with each other and with the plan, over all typical
+plans and all targets."""
 
 from __future__ import annotations
 
@@ -98,7 +99,8 @@ def test_the_readme_names_what_the_bundle_has_and_says_all_that_it_needs(name: s
 
 @pytest.mark.parametrize("name", PLANS)
 def test_secrets_of_the_files_are_those_of_the_readme(name: str) -> None:
-    """What a launcher's files ask for is what its recipe puts there: HF_TOKEN, the key of a service, the keys of the bucket."""
+    """What a launcher's files ask for is what its recipe puts there: HF_TOKEN, the key of a
+    service, the keys of the bucket."""
     if stack_problem(job(name)):
         return
     written = {path.split("/")[0] for path in bundle(name) if "/" in path}
@@ -115,9 +117,10 @@ def test_secrets_of_the_files_are_those_of_the_readme(name: str) -> None:
 
 
 def mount_problems(task: dict[str, Any]) -> list[str]:
-    """What SkyPilot 0.14 refuses, or silently drops, of the buckets that a task mounts (tests/exporters/test_skypilot.py asks SkyPilot itself): it mounts whole buckets
-    that are there, by their address. By `name` without `source` it takes none but what it made itself; a folder behind the bucket it refuses, and of Azure it
-    mounts the container all the same."""
+    """What SkyPilot 0.14 refuses, or silently drops, of the buckets that a task mounts
+    (tests/exporters/test_skypilot.py asks SkyPilot itself): it mounts whole buckets that are there,
+    by their address. By `name` without `source` it takes none but what it made itself; a folder
+    behind the bucket it refuses, and of Azure it mounts the container all the same."""
     found = []
     for path, store in task.get("file_mounts", {}).items():
         if store.get("mode") not in ("MOUNT", "MOUNT_CACHED"):
@@ -147,7 +150,8 @@ def test_the_rule_of_mounts_finds_what_skypilot_refuses() -> None:
 
 @pytest.mark.parametrize("name", PLANS)
 def test_every_skypilot_task_mounts_its_bucket_as_skypilot_does(name: str) -> None:
-    """No bucket, one of each cloud's, alone and with a folder: what is mounted is the bucket, where the README copies to is the plan's folder in it."""
+    """No bucket, one of each cloud's, alone and with a folder: what is mounted is the bucket, where
+    the README copies to is the plan's folder in it."""
     target = find_target("skypilot")
     for bucket in ("", "s3://mine", "gs://mine/runs", "https://mine.blob.core.windows.net/box/runs/of/us"):
         found = job(name, bucket=bucket)
@@ -171,7 +175,8 @@ def test_every_skypilot_task_mounts_its_bucket_as_skypilot_does(name: str) -> No
 
 @pytest.mark.parametrize("provider", sorted(skypilot_words.CLOUDS))
 def test_skypilot_is_installed_with_every_cloud_that_a_job_needs(provider: str) -> None:
-    """The server's, that of the bucket which it mounts, and one that can have the controller of services and managed jobs; the README and the task say so."""
+    """The server's, that of the bucket which it mounts, and one that can have the controller of
+    services and managed jobs; the README and the task say so."""
     cloud = skypilot_words.CLOUDS[provider]
     for name, purchase in (("lora-8b-aws", "on-demand"), ("lora-8b-aws", "spot"), ("chat-8b-aws", "on-demand")):
         found = moved(name, provider=provider, purchase=purchase)
@@ -269,7 +274,8 @@ def test_names_used_in_objects_are_made_in_them(name: str) -> None:
 
 
 def test_the_network_of_the_plan_is_turned_on() -> None:
-    """A plan whose speed on several servers counts on a fast network asks for it wherever several servers are started."""
+    """A plan whose speed on several servers counts on a fast network asks for it wherever several
+    servers are started."""
     found = job("full-70b")
     assert (found.num_nodes > 1, found.option.facts["rdma"]) == (True, "efa")
     task = yaml.safe_load(find_target("skypilot").files(found)["task.yaml"])
@@ -362,7 +368,8 @@ def test_services_that_everyone_can_reach_ask_for_a_key_and_for_one_only(name: s
 
 @pytest.mark.parametrize("name", PLANS)
 def test_data_lie_where_the_job_reads_them(name: str) -> None:
-    """No launcher leaves the job with a data set that nobody brings: what the settings of the trainer name is what the recipe fills."""
+    """No launcher leaves the job with a data set that nobody brings: what the settings of the
+    trainer name is what the recipe fills."""
     found = job(name)
     if found.is_service or stack_problem(found):
         return
@@ -389,7 +396,8 @@ IMAGES_WITH_PIP = ("pytorch/pytorch:", "rocm/pytorch:", "python:", "nvcr.io/nvid
 
 @pytest.mark.parametrize("name", PLANS)
 def test_what_is_asked_of_an_image_is_in_it(name: str) -> None:
-    """Packages are added by pip where the image has one; the health of a service is asked with curl in the one image that has no Python."""
+    """Packages are added by pip where the image has one; the health of a service is asked with curl
+    in the one image that has no Python."""
     if stack_problem(job(name)):
         return
     stack, files = stack_of(job(name)), bundle(name)
@@ -430,7 +438,8 @@ def test_a_server_of_google_starts_what_is_signed() -> None:
         assert re.search(r"shielded_instance_config \{\s+enable_vtpm\s+= true\s+enable_integrity_monitoring = true", text), text[:400]
 
 
-#: Cards of each kind that DCGM does, or does not, count the engines of, as NVIDIA says (dcgm-exporter issues 395 and 404, DCGM issue 234).
+#: Cards of each kind that DCGM does, or does not, count the engines of, as NVIDIA says
+#: (dcgm-exporter issues 395 and 404, DCGM issue 234).
 COUNTED = ("V100-SXM-16GB", "T4", "A100-SXM-80GB", "L4", "H100-SXM-80GB", "B200-SXM-180GB", "RTX-5090")
 NOT_COUNTED = ("P100-PCIe-16GB", "M60", "K80", "RTX-3090", "RTX-4090", "RTX-2080-Ti")
 

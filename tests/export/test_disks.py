@@ -1,5 +1,5 @@
-"""Disks that are written are large enough for what the plan keeps, in every family of work and every target; and exporters read only what
-plans carry."""
+"""Disks that are written are large enough for what the plan keeps, in every family of work and
+every target; and exporters read only what plans carry."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from rightfit.export import Job, all_targets, find_target, job_of, plan_document
 
 PLANS = (*WISHES, *FURTHER, *OTHER_KINDS)
 MARKED_BYTES = 98_765e9
-"""More than any plan keeps: where the size of its disk comes up in a target's files, a disk's size is written."""
+"""More than any plan keeps: where the size of its disk comes up in a target's files, a
+disk's size is written."""
 RENTERS = {
     "cloudformation",
     "dstack",
@@ -51,7 +52,8 @@ def with_disk(found: Job, kept_bytes: float) -> Job:
 
 
 def sizes_written(found: Job, target: str) -> list[int]:
-    """Sizes of disks in the files of a target: the numbers that stand where a marked one does when the plan keeps that much."""
+    """Sizes of disks in the files of a target: the numbers that stand where a marked one does when
+    the plan keeps that much."""
     files = find_target(target).files(found)
     other = with_disk(found, MARKED_BYTES)
     marked, mark = find_target(target).files(other), str(other.disk_gib)
@@ -69,7 +71,8 @@ def sizes_written(found: Job, target: str) -> list[int]:
 
 
 def weights_of(name: str) -> float:
-    """Weight files of the plan's model [bytes] from its record alone; 0 for classical models, which are small, and for data preparation."""
+    """Weight files of the plan's model [bytes] from its record alone; 0 for classical models, which
+    are small, and for data preparation."""
     model = (WISHES | FURTHER | OTHER_KINDS)[name].get("model", "")
     if model in ("", "xgboost"):
         return 0.0
@@ -80,7 +83,8 @@ def weights_of(name: str) -> float:
 
 
 def kept_beside(option: dict[str, Any]) -> float:
-    """Data and two checkpoints of a training plan, by its data path; the rows of a classical one [bytes]."""
+    """Data and two checkpoints of a training plan, by its data path; the rows of a
+    classical one [bytes]."""
     path, known = option["data_path"], option["facts"]
     if path:
         return float(path["dataset_bytes"] + path["checkpoint"]["kept"] * path["checkpoint"]["bytes"])
@@ -88,8 +92,8 @@ def kept_beside(option: dict[str, Any]) -> float:
 
 
 def copied_to(name: str, option: dict[str, Any]) -> float:
-    """Data of a preparation or a batch [bytes], which the exported job copies to its disk from the bucket where the plan has them, and of a preparation what it
-    writes."""
+    """Data of a preparation or a batch [bytes], which the exported job copies to its disk from the
+    bucket where the plan has them, and of a preparation what it writes."""
     wish = (WISHES | FURTHER | OTHER_KINDS)[name]
     if wish.get("task") == "prepare":
         return 2.0 * float(option["facts"]["data_bytes"]) if wish.get("storage") != "local" else float(option["facts"]["data_bytes"])

@@ -1,5 +1,5 @@
-"""The first boot of every cloud is run, with stand-ins for its programs: however the job ends, what it made is kept and the server is given
-back."""
+"""The first boot of every cloud is run, with stand-ins for its programs: however the job ends, what
+it made is kept and the server is given back."""
 
 from __future__ import annotations
 

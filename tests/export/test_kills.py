@@ -1,5 +1,5 @@
-"""Export and launch, killed (SIGKILL) before each of their steps in turn, and on a disk without room: nothing half-written passes for whole, and a second try
-works."""
+"""Export and launch, killed (SIGKILL) before each of their steps in turn, and on a disk without
+room: nothing half-written passes for whole, and a second try works."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from rightfit.cli import main
 from rightfit.export import files_of, job_of, plan_document, write_files
 from rightfit.export.launching import BEGUN, DRAFTS, MARK
 
-# `rightfit` with every call counted that changes the disk or starts a program; before the call of the number it kills itself. Its last line tells how many there were.
+# `rightfit` with every call counted that changes the disk or starts a program; before the call of
+# the number it kills itself. Its last line tells how many there were.
 KILLED = """
 import os, pathlib, shutil, signal, subprocess, sys
 from rightfit.cli import main

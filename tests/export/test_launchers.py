@@ -1,4 +1,5 @@
-"""The sellers that a plan takes by default are those that a launch target rents at: catalog/data/launchers.csv against the targets."""
+"""The sellers that a plan takes by default are those that a launch target rents at:
+catalog/data/launchers.csv against the targets."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Launching: the cost is shown, the question asked, the right program run on the right files; stand-ins for the programs note how they are
-called."""
+"""Launching: the cost is shown, the question asked, the right program run on the right files;
+stand-ins for the programs note how they are called."""
 
 from __future__ import annotations
 
@@ -121,7 +121,8 @@ def test_secrets_go_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_bucket_is_told_without_its_folder_beside_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SkyPilot mounts whole buckets; it is given by name what the user set, and by value what is cut from it."""
+    """SkyPilot mounts whole buckets; it is given by name what the user set, and by value
+    what is cut from it."""
     address = "https://mine.blob.core.windows.net/box"
     monkeypatch.setenv("RIGHTFIT_BUCKET", f"{address}/runs/of us/")
     words = launch_of(job("bert-azure")).commands[-1]

@@ -1,4 +1,5 @@
-"""Every target has its page, whose example is what the target writes, and its row in the table of checks."""
+"""Every target has its page, whose example is what the target writes, and its row in
+the table of checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""No text breaks out of its place: hostile strings through each writer and back through a parser that is not ours."""
+"""No text breaks out of its place: hostile strings through each writer and back through a
+parser that is not ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Targets: found by being there, refused by name, bundled in order; settings and folders that are safe."""
+"""Targets: found by being there, refused by name, bundled in order; settings and
+folders that are safe."""
 
 from __future__ import annotations
 

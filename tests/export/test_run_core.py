@@ -1,4 +1,5 @@
-"""The core that exported programs share: which checkpoints count as whole, what a data set must hold, where figures are told."""
+"""The core that exported programs share: which checkpoints count as whole, what a data set must
+hold, where figures are told."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ SCRIPTED = [name for name, target in all_targets().items() if target.group == "t
 @pytest.mark.parametrize("target", SCRIPTED)
 @pytest.mark.parametrize("name", ["qlora-8b", "bert-azure", "pretrain-1b-alicloud", "full-8b-gcp", "whisper-train-aws", "segformer-train"])
 def test_every_script_of_ours_stands_on_the_core(target: str, name: str) -> None:
-    """Settings say what a row must hold; every module that a script imports lies beside it; the packages read the bucket that the data lie in."""
+    """Settings say what a row must hold; every module that a script imports lies beside it; the
+    packages read the bucket that the data lie in."""
     found = find_target(target)
     if found.problem(job(name)):
         return

@@ -1,4 +1,5 @@
-"""What fetches pinned scripts runs the right one alone, hands on its arguments, and goes on from the newest checkpoint."""
+"""What fetches pinned scripts runs the right one alone, hands on its arguments, and goes on from
+the newest checkpoint."""
 
 from __future__ import annotations
 

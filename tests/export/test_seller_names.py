@@ -30,7 +30,8 @@ def rented() -> list[str]:
 
 
 def test_cards_of_the_seller_are_named_or_refused() -> None:
-    """Of the cards that the catalog has there, most have the launchers' names, and none is passed on under ours."""
+    """Of the cards that the catalog has there, most have the launchers' names, and none is
+    passed on under ours."""
     assert len(set(rented()) & set(CARDS)) >= 15
 
 

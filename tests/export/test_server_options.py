@@ -1,5 +1,6 @@
-"""Command lines of vLLM, SGLang and Text Generation Inference against the options that their own sources have at the pinned version
-(tests/exporters/data/server_options.json, see scripts/write_server_options.py)."""
+"""Command lines of vLLM, SGLang and Text Generation Inference against the options that their own
+sources have at the pinned version (tests/exporters/data/server_options.json, see
+scripts/write_server_options.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How long a service may take until it answers, and what asks it: whatever the size of its weights and whether it has a template of chats."""
+"""How long a service may take until it answers, and what asks it: whatever the size of its weights
+and whether it has a template of chats."""
 
 from __future__ import annotations
 

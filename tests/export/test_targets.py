@@ -1,4 +1,5 @@
-"""What targets write is the plan's: figures followed from the plan into the files, target by target."""
+"""What targets write is the plan's: figures followed from the plan into the
+files, target by target."""
 
 from __future__ import annotations
 

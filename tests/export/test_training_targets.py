@@ -1,4 +1,5 @@
-"""Training targets: each of the plan's figures under its program's name, options that the program has, and builds that run on the card."""
+"""Training targets: each of the plan's figures under its program's name, options that the program
+has, and builds that run on the card."""
 
 from __future__ import annotations
 
@@ -257,8 +258,8 @@ def test_what_a_target_cannot_express_is_named(target: str, changed: dict[str, A
 
 @pytest.mark.parametrize("target", TRAINING)
 def test_hostile_names_stay_in_their_place(target: str) -> None:
-    """A model and a data set with quotes, newlines and commands in their names come back whole from JSON, YAML and the shell's own
-    words."""
+    """A model and a data set with quotes, newlines and commands in their names come back whole from
+    JSON, YAML and the shell's own words."""
     for name in taken(target):
         changed = job(name, data_path=HOSTILE) if name in FURTHER else job(name, model=HOSTILE, data_path=HOSTILE, facts={"seq_len": 512})
         if find_target(target).refuses(changed):

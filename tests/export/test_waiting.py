@@ -1,5 +1,6 @@
-"""Every wait.sh is run, with stand-ins that answer as the programs were recorded (tests/exporters/data/programs_on_nothing.json): the run that was begun is
-waited for, and no other; a server that is gone is rented again or said to be lost; nothing waits for ever."""
+"""Every wait.sh is run, with stand-ins that answer as the programs were recorded
+(tests/exporters/data/programs_on_nothing.json): the run that was begun is waited for, and no other;
+a server that is gone is rented again or said to be lost; nothing waits for ever."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ WAYS = [
 ]
 CLUSTERS = ("kubernetes", "kubeflow-trainjob", "jobset", "ray")
 RENTS_AGAIN = ("terraform-", "provider-cli", "cloudformation")
-"""Ways whose wait.sh rents another server where one on spot was taken; dstack and clusters do so by themselves."""
+"""Ways whose wait.sh rents another server where one on spot was taken; dstack and clusters
+do so by themselves."""
 
 PROGRAM = r"""#!/bin/bash
 # A seller and its store: $BOX/ended is what lies at the run's place, $BOX/servers the ids of what runs, $BOX/offline a network that is away.
@@ -166,7 +168,8 @@ def box(tmp_path: Path) -> Callable[..., Box]:
 
 
 def test_every_way_that_starts_a_run_and_returns_waits_by_this_script() -> None:
-    """SkyPilot's `sky jobs logs` and `sky logs`, and `sbatch --wait`, stay until the run ends; every other line that waits is this script."""
+    """SkyPilot's `sky jobs logs` and `sky logs`, and `sbatch --wait`, stay until the run ends;
+    every other line that waits is this script."""
     known = {target for target, _ in WAYS}
     for cloud in (*CLOUDS, "runpod"):
         found = job(cloud, bucket="s3://mine") if cloud == "aws" else job(cloud)

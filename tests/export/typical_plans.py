@@ -1,4 +1,5 @@
-"""Eleven typical plans, made by the search itself, as dictionaries: what every exporter is tested on."""
+"""Eleven typical plans, made by the search itself, as dictionaries: what every
+exporter is tested on."""
 
 from __future__ import annotations
 
@@ -97,7 +98,8 @@ FURTHER: dict[str, dict[str, Any]] = {
         "max_nodes": 4,
     },
 }
-"""Plans for what no typical plan chooses by itself: server programs that are asked for by name, images, and a model split among accelerators."""
+"""Plans for what no typical plan chooses by itself: server programs that are asked for by name,
+images, and a model split among accelerators."""
 
 OTHER_KINDS: dict[str, dict[str, Any]] = {
     "chat-8b-day": {**CHAT, "rate": "60/s", "profile": "office"},
@@ -133,7 +135,8 @@ OTHER_KINDS: dict[str, dict[str, Any]] = {
     "tokenize-aws": {"task": "prepare", "operation": "tokenize", "data": "500GB", "cloud": "aws"},
     "parquet-aws": {"task": "prepare", "operation": "to-parquet", "data": "500GB", "storage": "local", "cloud": "aws"},
 }
-"""Families of work that few exporters write files for yet, and services with more beside the model."""
+"""Families of work that few exporters write files for yet, and services with
+more beside the model."""
 
 
 @functools.cache

@@ -1,4 +1,5 @@
-"""A bundle of a typical plan in a folder of its own, whose README is run with stand-ins for clouds and launchers (stand_ins.py)."""
+"""A bundle of a typical plan in a folder of its own, whose README is run with stand-ins for clouds
+and launchers (stand_ins.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Programs that judge files by rules of good practice, and what they find in a folder of exports: FOLDER/TARGET/PLAN/FILE."""
+"""Programs that judge files by rules of good practice, and what they find in a folder of exports:
+FOLDER/TARGET/PLAN/FILE."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ OF_THE_API = (
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """What a checker says of a file. `target`: the first folder, which is the target that wrote it."""
+    """What a checker says of a file. `target`: the first folder, which is the
+    target that wrote it."""
 
     checker: str
     rule: str
@@ -49,7 +51,8 @@ def program(name: str) -> str | None:
 
 
 def texts(folder: Path, *, ends: Sequence[str] = (), script: bool = False) -> list[Path]:
-    """Files by the end of their names, or by their first line where they are scripts of a shell; each text once for a target."""
+    """Files by the end of their names, or by their first line where they are scripts of a shell;
+    each text once for a target."""
     found: dict[tuple[str, str, str], Path] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         text = path.read_text(encoding="utf-8")

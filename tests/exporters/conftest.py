@@ -1,4 +1,5 @@
-"""Exported files before the programs that will read them. Runs in an environment of its own: python -m pytest tests/exporters."""
+"""Exported files before the programs that will read them. Runs in an environment of its own: python
+-m pytest tests/exporters."""
 
 from __future__ import annotations
 

@@ -1,16 +1,25 @@
-"""Objects of operators against the schemas of their definitions, made strict. The definitions are the operators' own files, in a folder
-that RIGHTFIT_CRDS names:
+"""Objects of operators against the schemas of their definitions, made strict. The definitions are
+the operators' own files, in a folder that RIGHTFIT_CRDS names:
 
-ray.io_rayjobs.yaml, ray.io_rayservices.yaml            ray-project/kuberay@feeaf72fa, ray-operator/config/crd/bases
-karpenter.sh_nodepools.yaml                             kubernetes-sigs/karpenter@226646810, pkg/apis/crds
-karpenter.k8s.aws_ec2nodeclasses.yaml                   aws/karpenter-provider-aws@1d927085d, pkg/apis/crds
-karpenter.azure.com_aksnodeclasses.yaml                 Azure/karpenter-provider-azure, pkg/apis/crds
+ray.io_rayjobs.yaml, ray.io_rayservices.yaml            ray-project/kuberay@feeaf72fa,
+                                                        ray-operator/config/crd/bases
+karpenter.sh_nodepools.yaml                             kubernetes-sigs/karpenter@226646810,
+                                                        pkg/apis/crds
+karpenter.k8s.aws_ec2nodeclasses.yaml                   aws/karpenter-provider-aws@1d927085d,
+                                                        pkg/apis/crds
+karpenter.azure.com_aksnodeclasses.yaml                 Azure/karpenter-provider-azure,
+                                                        pkg/apis/crds
 serving.kserve.io_inferenceservices.yaml                kserve/kserve@aaac4e294, config/crd/full
-trainer.kubeflow.org_{trainjobs,trainingruntimes}.yaml  kubeflow/trainer@8c0f5059b, manifests/base/crds
-leaderworkerset.x-k8s.io_leaderworkersets.yaml          kubernetes-sigs/lws@060ab4d, config/crd/bases
-jobset.x-k8s.io_jobsets.yaml                            kubernetes-sigs/jobset@08dfbdfd, config/components/crd/bases
-scheduling.volcano.sh_podgroups.yaml                    volcano-sh/volcano@ed72c7c81, config/crd/volcano/bases
-kueue.x-k8s.io_{resourceflavors,clusterqueues,localqueues,cohorts}.yaml  kubernetes-sigs/kueue@ff69552e7, config/components/crd/bases
+trainer.kubeflow.org_{trainjobs,trainingruntimes}.yaml  kubeflow/trainer@8c0f5059b,
+                                                        manifests/base/crds
+leaderworkerset.x-k8s.io_leaderworkersets.yaml          kubernetes-sigs/lws@060ab4d,
+                                                        config/crd/bases
+jobset.x-k8s.io_jobsets.yaml                            kubernetes-sigs/jobset@08dfbdfd,
+                                                        config/components/crd/bases
+scheduling.volcano.sh_podgroups.yaml                    volcano-sh/volcano@ed72c7c81,
+                                                        config/crd/volcano/bases
+kueue.x-k8s.io_{resourceflavors,clusterqueues,localqueues,cohorts}.yaml
+        kubernetes-sigs/kueue@ff69552e7, config/components/crd/bases
 keda.sh_scaledobjects.yaml                              kedacore/keda@8b4f083ca, config/crd/bases
 """
 
@@ -56,7 +65,8 @@ def strict(schema: Any) -> Any:
 
 
 def check(value: dict[str, Any]) -> None:
-    """ValidationError where the object is not of its kind; KeyError where the kind is not in the folder."""
+    """ValidationError where the object is not of its kind; KeyError where the kind is
+    not in the folder."""
     import jsonschema
 
     jsonschema.Draft202012Validator(definitions()[value["apiVersion"], value["kind"]]).validate(value)

@@ -24,8 +24,8 @@ def files(target: str, name: str, **settings: object) -> Files:
 
 
 def hostile(target: str, name: str) -> Files:
-    """The files of a plan whose model has a name that tries to break out of wherever it is put; the data set's name does where a target
-    must know the model."""
+    """The files of a plan whose model has a name that tries to break out of wherever it is put; the
+    data set's name does where a target must know the model."""
     values = plan_values(name)
     found = job_of(plan_document({**values, "workload": {**values["workload"], "model": HOSTILE}}))
     return find_target(target).files(job(name, data_path=HOSTILE) if find_target(target).refuses(found) else found)

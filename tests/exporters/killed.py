@@ -1,4 +1,5 @@
-"""A training script that is killed on its way (SIGKILL, as a lost server) and started again, beside one that nobody disturbs."""
+"""A training script that is killed on its way (SIGKILL, as a lost server) and started again, beside
+one that nobody disturbs."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def kill_at(folder: Path, step: int, command: Sequence[str] = COMMAND, *, how: i
 
 
 def half_copy(output: Path, prefix: str, step: int) -> Path:
-    """A checkpoint as a copy leaves it that was cut off: with its mark, one file short by a byte."""
+    """A checkpoint as a copy leaves it that was cut off: with its mark, one
+    file short by a byte."""
     whole = max(output.glob(f"{prefix}*"), key=lambda folder: int(folder.name.removeprefix(prefix)))
     cut = output / f"{prefix}{step}"
     shutil.copytree(whole, cut)

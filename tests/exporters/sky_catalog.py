@@ -123,7 +123,8 @@ def write(home: Path) -> None:
         (folder / cloud).mkdir(parents=True, exist_ok=True)
         found = rows(provider)
         with (folder / cloud / "vms.csv").open("w", newline="") as file:
-            # Clouds without zones have no such column: an empty one would be taken as zones that nothing is in.
+            # Clouds without zones have no such column: an empty one would be taken as zones
+            # that nothing is in.
             columns = [name for name in COLUMNS if name != "AvailabilityZone" or provider in ZONED]
             writer = csv.DictWriter(file, columns, extrasaction="ignore")
             writer.writeheader()

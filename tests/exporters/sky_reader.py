@@ -1,7 +1,8 @@
-"""SkyPilot itself on local prices: run in a process of its own, because SkyPilot looks at its folder when it is imported. Reads a request
-(JSON) from the
-standard input, {"tasks": {name: task}}, and writes {name: {"chosen": [cloud, region, instance_type, use_spot, hourly], "service": ...,
-"recovery": ..., "stored": ...}}. What a task has null among its variables is given with it, as at a launch."""
+"""SkyPilot itself on local prices: run in a process of its own, because SkyPilot looks at its
+folder when it is imported. Reads a request (JSON) from the standard input, {"tasks":
+{name: task}}, and writes {name: {"chosen": [cloud, region, instance_type, use_spot, hourly],
+"service": ..., "recovery": ..., "stored": ...}}. What a task has null among its variables is given
+with it, as at a launch."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from sky_stores import Stores
 
 CLOUDS = ["aws", "azure", "gcp", "verda", "cudo", "nebius", "lambda", "runpod"]
 ASKS_ITS_CLOUD = ("gcp", "azure")
-"""Clouds whose dry run asks the cloud itself (zones, quotas, images): SkyPilot's choice is all that is looked at there."""
+"""Clouds whose dry run asks the cloud itself (zones, quotas, images): SkyPilot's choice is all that
+is looked at there."""
 ASKED: list[str] = []
 
 
@@ -49,7 +51,8 @@ def whole(source: str) -> str:
 
 
 def stored(values: dict[str, Any], stores: Stores) -> dict[str, str]:
-    """What SkyPilot says to the task's buckets where they are ours, a stranger's, and not there: the folders and what is mounted there, or the error."""
+    """What SkyPilot says to the task's buckets where they are ours, a stranger's, and not there:
+    the folders and what is mounted there, or the error."""
     found = {}
     for state, owner in (("ours", False), ("strange", True), ("missing", None)):
         task = parsed(values)
@@ -67,7 +70,8 @@ def stored(values: dict[str, Any], stores: Stores) -> dict[str, str]:
 
 
 def refused(address: str) -> bool:
-    """Whether SkyPilot's own checks of an address refuse it for a mount, before any cloud is asked."""
+    """Whether SkyPilot's own checks of an address refuse it for a mount, before
+    any cloud is asked."""
     from sky import exceptions
     from sky.data import data_utils, storage
 

@@ -1,5 +1,6 @@
-"""Stores before which SkyPilot's own code is run: S3 by moto, and in the place of Google's and Azure's clients, whose packages are not installed here, the few
-calls of them that SkyPilot makes. Who owns a bucket decides what it answers."""
+"""Stores before which SkyPilot's own code is run: S3 by moto, and in the place of Google's and
+Azure's clients, whose packages are not installed here, the few calls of them that SkyPilot makes.
+Who owns a bucket decides what it answers."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ class Stores:
         del self.owners[address]
 
     def _put_amazon(self, account: dict[str, str]) -> None:
-        """An account for S3 alone: of one for all SkyPilot would ask zones and images, which its own tables hold."""
+        """An account for S3 alone: of one for all SkyPilot would ask zones and images, which
+        its own tables hold."""
         from sky import clouds
         from sky.adaptors import aws
 

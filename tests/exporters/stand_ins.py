@@ -1,10 +1,13 @@
-"""Stand-ins for launchers and clouds: they do on this machine what those do on theirs. Called as `stand_ins.py PROGRAM ARGUMENT ...` by small scripts of
-the programs' names; RIGHTFIT_BOX is the folder in which everything happens.
+"""Stand-ins for launchers and clouds: they do on this machine what those do on theirs. Called as
+`stand_ins.py PROGRAM ARGUMENT ...` by small scripts of the programs' names; RIGHTFIT_BOX is the
+folder in which everything happens.
 
-What is real: SkyPilot's and dstack's own readers of their files, where those are installed; the awscli before a simulated S3, where the test gives it
-one; the shell, and every line of the README and of the files. A server is a folder: what a file calls /checkpoints is a folder in it. The job's own program
-is the exported one where RIGHTFIT_REAL names a file of small settings for it, else one that does as it does: it reads its settings and data, goes on from
-its checkpoint, leaves one, and writes a result.
+What is real: SkyPilot's and dstack's own readers of their files, where those are installed; the
+awscli before a simulated S3, where the test gives it one; the shell, and every line of the README
+and of the files. A server is a folder: what a file calls /checkpoints is a folder in it. The job's
+own program is the exported one where RIGHTFIT_REAL names a file of small settings for it, else one
+that does as it does: it reads its settings and data, goes on from its checkpoint, leaves one, and
+writes a result.
 """
 
 from __future__ import annotations
@@ -65,12 +68,14 @@ def stored(source: str, to: str) -> int:
     return copy(source, to)
 
 
-# ------------------------------------------------------------------------------------------------ the server and the job's program
+# ------------------------------------------------------------------------------------------------
+# the server and the job's program
 
 
 def serve_job(files: Path, command: str, environment: dict[str, str], *, mounts: Mapping[str, str] | None = None) -> int:
-    """Run a job on a server: `files` in its folder, `command` in a shell. `mounts`: folder of the server -> address of the whole bucket that lies there; the job
-    itself leads /checkpoints to it. Without any there is a folder /checkpoints."""
+    """Run a job on a server: `files` in its folder, `command` in a shell. `mounts`: folder of the
+    server -> address of the whole bucket that lies there; the job itself leads /checkpoints to it.
+    Without any there is a folder /checkpoints."""
     server = BOX / "server"
     shutil.rmtree(server, ignore_errors=True)
     server.mkdir()
@@ -135,15 +140,16 @@ def free_port() -> str:
 
 
 def real(name: str, words: list[str]) -> int:
-    """The plan's own program by the Python of the tests, with the settings that RIGHTFIT_REAL makes small. JOB_KILLED: killed as a lost server is, when
-    it has told of its third step."""
+    """The plan's own program by the Python of the tests, with the settings that RIGHTFIT_REAL makes
+    small. JOB_KILLED: killed as a lost server is, when it has told of its third step."""
     settings = Path(next(word for word in words if word in ("train.json", "run.json")))
     plan, small = json.loads(settings.read_text()), json.loads(Path(os.environ["RIGHTFIT_REAL"]).read_text())
     if unknown := set(small) - set(plan):
         raise SystemExit(f"the settings have no {unknown}")
     settings.write_text(json.dumps({**plan, **small}))
     killed = bool(os.environ.get("JOB_KILLED"))
-    # Processes of torchrun outlive it when it is killed; one that is its own launcher is the whole job.
+    # Processes of torchrun outlive it when it is killed; one that is its own
+    # launcher is the whole job.
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "1"] if name == "torchrun" and not killed else []
     command = [sys.executable, *launcher, *(words[-2:] if name == "torchrun" else words)]
     alone = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()} if killed else {}
@@ -170,7 +176,8 @@ def real(name: str, words: list[str]) -> int:
     return job.wait() % 256
 
 
-# ------------------------------------------------------------------------------------------------ launchers
+# ------------------------------------------------------------------------------------------------
+# launchers
 
 
 def given(words: list[str], flag: str) -> dict[str, str]:
@@ -186,7 +193,8 @@ def given(words: list[str], flag: str) -> dict[str, str]:
 
 
 def mounted(store: dict[str, str], envs: dict[str, Any]) -> str:
-    """The bucket that SkyPilot 0.14.1 mounts, in a dry run too; what it refuses in its own words (test_skypilot.py asks SkyPilot itself)."""
+    """The bucket that SkyPilot 0.14.1 mounts, in a dry run too; what it refuses in its own words
+    (test_skypilot.py asks SkyPilot itself)."""
     source = re.sub(r"\$\{(\w+)\}", lambda found: str(envs[found[1]]), store.get("source", ""))
     if not source:
         raise SystemExit(
@@ -271,7 +279,8 @@ def terraform(words: list[str]) -> int:
 
 
 def first_boot(text: str, *, bucket: str = "") -> int:
-    """A server of a cloud at its first boot: paths are those of the box already (the test puts them in)."""
+    """A server of a cloud at its first boot: paths are those of the box already (the
+    test puts them in)."""
     note("server begun")
     script = BOX / "first-boot.sh"
     script.write_text(text)
@@ -359,11 +368,13 @@ def srun(words: list[str]) -> int:
     return subprocess.run(words[1:], check=False).returncode
 
 
-# ------------------------------------------------------------------------------------------------ clouds' own programs
+# ------------------------------------------------------------------------------------------------
+# clouds' own programs
 
 
 def cloud(name: str, words: list[str]) -> int:
-    """Copies and lists are made in the box's store; secrets are noted by their names; everything else is noted."""
+    """Copies and lists are made in the box's store; secrets are noted by their names;
+    everything else is noted."""
     note(f"{name} {shlex.join(words)}")
     plain = [word for word in words if not word.startswith("-")]
     if {"sync", "rsync"} & set(plain[:3]):

@@ -14,8 +14,8 @@ _PATH = re.compile(r'\bpath\s*=\s*"([^"]+)"')
 
 
 def mirror() -> Path | None:
-    """The folder that RIGHTFIT_TERRAFORM_MIRROR or Terraform's own settings name, one that it looks in, or a mirror beside it; None where
-    there is none."""
+    """The folder that RIGHTFIT_TERRAFORM_MIRROR or Terraform's own settings name, one that it looks
+    in, or a mirror beside it; None where there is none."""
     named = os.environ.get("RIGHTFIT_TERRAFORM_MIRROR")
     settings = Path(os.environ.get("TF_CLI_CONFIG_FILE", Path.home() / ".terraformrc"))
     told = _PATH.findall(settings.read_text(encoding="utf-8")) if settings.is_file() else []

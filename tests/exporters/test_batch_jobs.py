@@ -1,5 +1,6 @@
-"""Batches run to their end: an encoder of texts, a Whisper, and a language model behind a stand-in for vLLM. Killed, they do only what is missing,
-and what they leave is what an undisturbed run leaves."""
+"""Batches run to their end: an encoder of texts, a Whisper, and a language model behind a
+stand-in for vLLM. Killed, they do only what is missing, and what they leave is what an
+undisturbed run leaves."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def answers(folder: Path) -> list[dict[str, Any]]:
 
 
 def killed_and_gone_on(folder: Path, further: dict[str, str], *, parts: int) -> list[dict[str, Any]]:
-    """Answers of an undisturbed run, after the test has seen that a killed one ends with the same."""
+    """Answers of an undisturbed run, after the test has seen that a killed one
+    ends with the same."""
     run(COMMAND, folder, further=further)
     whole = answers(folder)
     assert [answer["row"] for answer in whole] == list(range(len(whole)))
@@ -121,7 +123,8 @@ def test_texts_become_vectors(tmp_path: Path) -> None:
 
 
 def make_fast_whisper(folder: Path) -> Path:
-    """A Whisper of a few thousand parameters in the format of CTranslate2, with the words that Whisper's programs ask for."""
+    """A Whisper of a few thousand parameters in the format of CTranslate2, with the words that
+    Whisper's programs ask for."""
     from ctranslate2.converters import TransformersConverter
     from tiny import make_tokenizer
     from tokenizers import AddedToken

@@ -1,4 +1,5 @@
-"""BentoML itself: its build file is parsed, and the exported service runs on the processor with a small model and answers in batches."""
+"""BentoML itself: its build file is parsed, and the exported service runs on the processor with a
+small model and answers in batches."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def test_the_build_file_is_bentoml_s(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The exported program under `bentoml serve`, with a model that doubles a vector of three numbers. Gives its address."""
+    """The exported program under `bentoml serve`, with a model that doubles a vector of three
+    numbers. Gives its address."""
     import onnx
     from onnx import TensorProto, helper
 

@@ -1,5 +1,6 @@
-"""Every export of plans of all kinds by checkers of good practice. What they find is mended where it is written; what stays is an exception
-with its reason in data/checker_exceptions.toml, and none of these is out of use."""
+"""Every export of plans of all kinds by checkers of good practice. What they find is mended where
+it is written; what stays is an exception with its reason in data/checker_exceptions.toml, and none
+of these is out of use."""
 
 from __future__ import annotations
 
@@ -21,12 +22,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "full-8b-gcp": {"bucket": "gs://mine/runs", "queue": "kueue/team-a"},
     "full-70b": {"bucket": "s3://mine/runs", "queue": "volcano/team-a"},
 }
-"""Plans with what their users may add: a bucket and an address of their own, a queue of their cluster."""
+"""Plans with what their users may add: a bucket and an address of their own, a
+queue of their cluster."""
 
 
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """TARGET/PLAN/FILE of every plan, with what stands around the targets under "bundle", and the fleets'."""
+    """TARGET/PLAN/FILE of every plan, with what stands around the targets under
+    "bundle", and the fleets'."""
     folder = tmp_path_factory.mktemp("exports")
     plans = [(name, name, {}) for name in (*WISHES, *FURTHER, *OTHER_KINDS)]
     for name, plan, settings in [*plans, *((f"{plan}-more", plan, settings) for plan, settings in VARIANTS.items())]:

@@ -1,6 +1,6 @@
-"""CloudFormation templates by cfn-lint (which knows every property and the server types of each region), and made in a simulated AWS (moto;
-its deletion
-of stacks does not know the order of parts)."""
+"""CloudFormation templates by cfn-lint (which knows every property and the server types of
+each region), and made in a simulated AWS (moto; its deletion of stacks does not know the
+order of parts)."""
 
 from __future__ import annotations
 

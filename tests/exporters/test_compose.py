@@ -1,4 +1,5 @@
-"""Docker Compose's file against the schema of its specification; its parts meet: names, ports, secrets, and metrics that are not open."""
+"""Docker Compose's file against the schema of its specification; its parts meet: names, ports,
+secrets, and metrics that are not open."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is written for operators (KEDA, Trainer, KServe, Karpenter, Ray) against the schemas of their own definitions, unknown fields
-refused."""
+"""What is written for operators (KEDA, Trainer, KServe, Karpenter, Ray) against the schemas of
+their own definitions, unknown fields refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The files of a fleet for Ray: its own validator takes the clusters, and the script runs the jobs as gangs on nodes of this machine."""
+"""The files of a fleet for Ray: its own validator takes the clusters, and the script runs the jobs
+as gangs on nodes of this machine."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The jobs of a fleet before Slurm itself: its controller reads nodes and partitions, and its sbatch takes every job of the script. Needs Slurm on the
-PATH, or its packages unpacked in a folder that RIGHTFIT_SLURM names."""
+"""The jobs of a fleet before Slurm itself: its controller reads nodes and partitions, and its
+sbatch takes every job of the script. Needs Slurm on the PATH, or its packages unpacked in a folder
+that RIGHTFIT_SLURM names."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ real = pytest.mark.skipif(CONTROLLER is None or SBATCH is None, reason="no Slurm
 
 
 def chained() -> dict[str, Any]:
-    """The fleet with a job that waits for two others, one of which stands on some cards of a host."""
+    """The fleet with a job that waits for two others, one of which stands on
+    some cards of a host."""
     found = copy.deepcopy(FLEET)
     rows = [row for row in found["placements"] if row["kind"] == "job"]
     rows[0] |= {
@@ -171,7 +173,8 @@ def test_the_controller_reads_nodes_and_partitions_and_sbatch_takes_every_job(cl
     assert {line.split()[0] for line in told.splitlines()} == wanted
     wrapper = folder / "bin" / "sbatch"
     wrapper.parent.mkdir()
-    # times are moved to the future of this machine; there are no accounts without a database, and no cards that a node has not reported
+    # times are moved to the future of this machine; there are no accounts without a database, and
+    # no cards that a node has not reported
     wrapper.write_text(
         f'#!/bin/bash\nwords=()\nfor word in "$@"; do case $word in --account=*|--qos=*|--deadline=*|--gpus-per-node=*) ;; --begin=*) words+=(--begin=now+1hour) ;; *) words+=("$word") ;; esac; done\nexec {SBATCH} "${{words[@]}}"\n'
     )

@@ -1,4 +1,5 @@
-"""Reservations of a fleet before Terraform's own validation and plan with the AWS provider, and the schemas of the providers of Google Cloud and Azure."""
+"""Reservations of a fleet before Terraform's own validation and plan with the AWS provider, and the
+schemas of the providers of Google Cloud and Azure."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The files of a fleet before the programs that read them: SkyPilot's parser and optimizer-free task model, dstack's models, the schemas of Kueue and
-Karpenter, and for finance the sums."""
+"""The files of a fleet before the programs that read them: SkyPilot's parser and optimizer-free
+task model, dstack's models, the schemas of Kueue and Karpenter, and for finance the sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The dashboard through Grafana's own builder library: what it reads and writes again is what we wrote."""
+"""The dashboard through Grafana's own builder library: what it reads and writes
+again is what we wrote."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ dashboards = pytest.importorskip(
 
 
 def lost(ours: Any, theirs: Any, place: str = "") -> list[str]:
-    """Places of our dashboard that the library did not keep: unknown keys and values of a wrong kind."""
+    """Places of our dashboard that the library did not keep: unknown keys and
+    values of a wrong kind."""
     if isinstance(ours, dict):
         kept = theirs if isinstance(theirs, dict) else {}
         return [

@@ -1,5 +1,5 @@
-"""Work on several servers at once: replicas that span servers (LeaderWorkerSet, SkyPilot, Ray), sets of jobs, and queues. Ray itself joins two nodes
-by the exported script."""
+"""Work on several servers at once: replicas that span servers (LeaderWorkerSet, SkyPilot, Ray),
+sets of jobs, and queues. Ray itself joins two nodes by the exported script."""
 
 from __future__ import annotations
 
@@ -112,7 +112,8 @@ def test_a_queue_holds_what_starts_the_pods(target: str) -> None:
 
 
 def test_ray_joins_the_servers_before_the_server_starts(tmp_path: Path) -> None:
-    """Two nodes on this machine, by the script itself: the command starts when both are there; a rank that comes first waits for the head."""
+    """Two nodes on this machine, by the script itself: the command starts when both are there; a
+    rank that comes first waits for the head."""
     pytest.importorskip("ray")
     psutil = pytest.importorskip("psutil")
     (tmp_path / "serve_group.sh").write_text(stack_of(job(PLAN)).files["serve_group.sh"], encoding="utf-8")

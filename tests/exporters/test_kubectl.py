@@ -1,4 +1,5 @@
-"""The real kubectl creates every exported object on a fake API server, reads it back as it was written, and is refused a second time."""
+"""The real kubectl creates every exported object on a fake API server, reads it back as it was
+written, and is refused a second time."""
 
 from __future__ import annotations
 

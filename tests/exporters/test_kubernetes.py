@@ -1,4 +1,5 @@
-"""Kubernetes objects against the API's own schemas, with unknown fields refused; KEDA's against the schema of its definition."""
+"""Kubernetes objects against the API's own schemas, with unknown fields refused; KEDA's against the
+schema of its definition."""
 
 from __future__ import annotations
 

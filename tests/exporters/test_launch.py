@@ -1,4 +1,5 @@
-"""`rightfit launch --dry-run` with the real programs: Terraform plans against a simulated AWS, SkyPilot reads command and task."""
+"""`rightfit launch --dry-run` with the real programs: Terraform plans against a simulated AWS,
+SkyPilot reads command and task."""
 
 from __future__ import annotations
 
@@ -67,8 +68,8 @@ def test_terraform_plans_what_would_be_made(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("sky") is None, reason="skypilot is not installed (pip install skypilot==0.14.1)")
 def test_skypilot_reads_the_command_and_the_task(tmp_path: Path) -> None:
-    """Without prices and clouds it stops where it would choose a server; that choice and the dry run behind it are made in
-    test_skypilot.py."""
+    """Without prices and clouds it stops where it would choose a server; that choice and the dry
+    run behind it are made in test_skypilot.py."""
     environment = {"HOME": str(tmp_path / "home"), "SKYPILOT_DISABLE_USAGE_COLLECTION": "1", "NO_PROXY": "*"}
     (tmp_path / "home").mkdir()
     try:

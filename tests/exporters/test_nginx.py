@@ -1,4 +1,5 @@
-"""NGINX itself tests the file, then runs it: requests are spread over two servers, streamed, and turned away over the plan's rate."""
+"""NGINX itself tests the file, then runs it: requests are spread over two servers, streamed, and
+turned away over the plan's rate."""
 
 from __future__ import annotations
 

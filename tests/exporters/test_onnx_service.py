@@ -1,4 +1,5 @@
-"""The exported service answers: a small model on the processor, many requests at once, wrong ones refused, the key asked for."""
+"""The exported service answers: a small model on the processor, many requests at once, wrong ones
+refused, the key asked for."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ for needed in ("onnx", "onnxruntime", "fastapi", "uvicorn", "httpx"):
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The exported program under uvicorn, with a model that doubles a vector of three numbers. Gives its address."""
+    """The exported program under uvicorn, with a model that doubles a vector of three numbers.
+    Gives its address."""
     import onnx
     from onnx import TensorProto, helper
 

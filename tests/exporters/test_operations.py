@@ -1,5 +1,5 @@
-"""Scripts of operations, run: checkpoints against a simulated S3, spot notices from a local server, stops and budgets with what stands in
-for the clouds."""
+"""Scripts of operations, run: checkpoints against a simulated S3, spot notices from a local server,
+stops and budgets with what stands in for the clouds."""
 
 from __future__ import annotations
 
@@ -116,7 +116,8 @@ def test_checkpoints_go_to_the_bucket_and_come_back(simulated_aws: dict[str, str
 
 @simulated
 def test_the_bucket_of_a_plan_is_made_once_and_a_stranger_s_is_not_taken(simulated_aws: dict[str, str]) -> None:
-    """The line before SkyPilot, where nobody named a bucket: beside the server, once; one of that name in another account ends it, even where it may be read."""
+    """The line before SkyPilot, where nobody named a bucket: beside the server, once; one of that
+    name in another account ends it, even where it may be read."""
     plain = job("lora-8b-aws")
     found, other = (dataclasses.replace(plain, settings=dataclasses.replace(plain.settings, name=name)) for name in ("ours", "theirs"))
     [line] = bucket_made(found)
@@ -190,7 +191,8 @@ def test_every_cloud_s_program_is_asked_to_copy(name: str, bucket: str, program:
 
 @pytest.mark.parametrize("moment", ["settling", "copying", "resting"])
 def test_a_watch_that_is_ended_keeps_the_last_checkpoint(moment: str, tmp_path: Path) -> None:
-    """The first checkpoint is kept and a nap is over; the signal then comes while the second one settles, is copied, or is yet to be seen."""
+    """The first checkpoint is kept and a nap is over; the signal then comes while the second one
+    settles, is copied, or is yet to be seen."""
     calls, run = tmp_path / "store.calls", tmp_path / "run"
     stand_in(tmp_path / "bin", "aws", COPY.replace("STORE", str(tmp_path / "store")).replace("from=", "sleep 0.5\nfrom=", 1))
     put(tmp_path, files("checkpoint-sync", "lora-8b-aws", bucket="s3://kept"))
@@ -369,7 +371,8 @@ def test_a_budget_is_made_on_a_simulated_aws(name: str, simulated_aws: dict[str,
 
 @pytest.mark.skipif(GCLOUD is None, reason="gcloud is not installed")
 def test_gcloud_knows_every_word_of_its_budget(tmp_path: Path) -> None:
-    """Without an account it stops after it has read the command line: a word that it does not know is its first complaint."""
+    """Without an account it stops after it has read the command line: a word that it does not know
+    is its first complaint."""
     put(tmp_path, files("budget-alarm", "full-8b-gcp"))
     environment = {
         "PATH": os.environ["PATH"],
@@ -396,7 +399,8 @@ def test_the_template_of_azure_has_what_its_reference_requires(name: str) -> Non
     template = json.loads(files("budget-alarm", name)["budget.json"])
     [budget] = template["resources"]
     assert set(budget) == {"type", "apiVersion", "name", "properties"}
-    # https://learn.microsoft.com/azure/templates/microsoft.consumption/budgets: amount, category, timeGrain and timePeriod are required
+    # https://learn.microsoft.com/azure/templates/microsoft.consumption/budgets: amount, category,
+    # timeGrain and timePeriod are required
     assert set(budget["properties"]) == {"amount", "category", "timeGrain", "timePeriod", "filter", "notifications"}
     for notice in budget["properties"]["notifications"].values():
         assert set(notice) == {"enabled", "operator", "threshold", "thresholdType", "contactEmails"}

@@ -1,5 +1,5 @@
-"""promtool reads the exported settings and rules; a real Prometheus on a stand-in for the cards' exporter fires its alerts and draws the
-dashboard's curves."""
+"""promtool reads the exported settings and rules; a real Prometheus on a stand-in for the cards'
+exporter fires its alerts and draws the dashboard's curves."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def series(name: str, metric: str, values: str, cards: int = 1) -> list[dict[str
 
 
 def finding(name: str, code: str) -> list[dict[str, str]]:
-    """A finding of `rightfit watch` that begins to hold half-way, beside one that holds all the time."""
+    """A finding of `rightfit watch` that begins to hold half-way, beside one that
+    holds all the time."""
     other = f'rightfit_finding{{code="rule_input", rightfit_plan="{job(name).plan_id}"}}'
     return [{"series": other.replace("rule_input", code), "values": "0x60 1x60"}, {"series": other, "values": "1x120"}]
 
@@ -120,7 +121,8 @@ def test_each_rule_fires_on_what_it_is_meant_for_and_not_before(tmp_path: Path) 
 
 
 class Exporter(http.server.BaseHTTPRequestHandler):
-    """Two cards of a plan: one within its figures, one too hot and too full; and a server program with requests in flight."""
+    """Two cards of a plan: one within its figures, one too hot and too full; and a server program
+    with requests in flight."""
 
     text = ""
 
@@ -168,7 +170,8 @@ def ask(port: int, path: str, **words: str) -> Any:
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """A Prometheus with the exported settings; only addresses and times are those of the test. Gives its port."""
+    """A Prometheus with the exported settings; only addresses and times are those of the
+    test. Gives its port."""
     if PROMETHEUS is None:
         pytest.skip("prometheus is not installed")
     folder = tmp_path_factory.mktemp("prometheus")
@@ -239,7 +242,8 @@ def test_every_curve_of_the_dashboard_is_drawn(watched: int) -> None:
 
 
 def test_plan_and_real_of_a_run_are_drawn_side_by_side(watched: int) -> None:
-    """The dashboard of a training run on what `rightfit watch` shows, the plan's figures as lines."""
+    """The dashboard of a training run on what `rightfit watch` shows, the
+    plan's figures as lines."""
     name = "full-8b-gcp"
     panels = {panel["title"]: panel for panel in json.loads(files("grafana", name)["dashboard.json"])["panels"]}
     for title, wanted in (("Step time", 10.0), ("Time left", 8000.0), ("Cost at completion", 101.0), ("Findings", 1.0)):

@@ -1,6 +1,6 @@
-"""The provider's command, run by the shell: AWS's own program really runs it against a simulated AWS; Azure's and Tencent Cloud's own
-programs read it (and then
-lack an account); Alibaba Cloud's words are compared with the fields of its SDK, Google's with the options of gcloud, which reads one
+"""The provider's command, run by the shell: AWS's own program really runs it against a simulated
+AWS; Azure's and Tencent Cloud's own programs read it (and then lack an account); Alibaba Cloud's
+words are compared with the fields of its SDK, Google's with the options of gcloud, which reads one
 command itself where it is there."""
 
 from __future__ import annotations
@@ -150,8 +150,8 @@ def test_gcloud_has_these_options(purchase: str, name: str, tmp_path: Path) -> N
 
 @pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
 def test_gcloud_reads_the_command(tmp_path: Path) -> None:
-    """Without an account gcloud stops after it has read all words; it is slow to start, so one run stands for all, whose options are
-    compared above."""
+    """Without an account gcloud stops after it has read all words; it is slow to start, so one run
+    stands for all, whose options are compared above."""
     found, settings = moved("gcp", "spot", "lora-8b-aws"), {"CLOUDSDK_CONFIG": str(tmp_path / "config")}
     done = run(found, tmp_path, "gcp", programs=str(Path(str(shutil.which("gcloud"))).parent), **settings)
     assert "active account" in done.stderr

@@ -1,4 +1,5 @@
-"""Ray itself: it runs the exported program on two nodes of a cluster, and reads the settings of the service."""
+"""Ray itself: it runs the exported program on two nodes of a cluster, and reads the
+settings of the service."""
 
 from __future__ import annotations
 

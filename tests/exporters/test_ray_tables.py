@@ -1,4 +1,5 @@
-"""Tables on Ray itself: two workers on two nodes give the text of one process, a worker that dies costs nothing but time, a strange program is refused."""
+"""Tables on Ray itself: two workers on two nodes give the text of one process, a worker that dies
+costs nothing but time, a strange program is refused."""
 
 from __future__ import annotations
 

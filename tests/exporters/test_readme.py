@@ -1,5 +1,6 @@
-"""The README of a bundle is done from top to bottom, with stand-ins for clouds and launchers (stand_ins.py): in the end the result is at home, and the
-server is given back, also when the job fails; a job that is killed goes on."""
+"""The README of a bundle is done from top to bottom, with stand-ins for clouds and launchers
+(stand_ins.py): in the end the result is at home, and the server is given back, also when the job
+fails; a job that is killed goes on."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ KINDS = {
     "chat-8b": "skypilot",
     "bert-service-azure": "skypilot",
 }
-"""Plans of many kinds and the launcher that their README goes through: adapters and whole models, encoders, images, sound, tables, a model split among cards, batches, preparation of data, services;
+"""Plans of many kinds and the launcher that their README goes through: adapters and whole models,
+encoders, images, sound, tables, a model split among cards, batches, preparation of data, services;
 one server and several; spot and not; a bucket that is mounted, made, copied to."""
 RUNS = [name for name in KINDS if plan_values(name)["workload"].get("task") != "serve"]
 OTHERS = ("dstack", "cloudformation", "provider-cli", "kubernetes", "slurm", "terraform-aws")
@@ -64,7 +66,8 @@ def test_the_readme_leads_to_the_result(name: str, tmp_path: Path, monkeypatch: 
 def test_data_and_result_lie_in_the_bucket_s_folder_where_the_job_works(
     name: str, bucket: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SkyPilot mounts the bucket; the folder behind it is the job's and the README's affair, and they mean the same one."""
+    """SkyPilot mounts the bucket; the folder behind it is the job's and the README's affair, and
+    they mean the same one."""
     bundle = Bundle(name, tmp_path, monkeypatch, **({"bucket": bucket} if told == "exported" else {}))
     place = bundle.box / "store" / bucket.partition("://")[2].strip("/")
     (bundle.box / "store" / whole(bucket_of(bucket)).partition("://")[2]).mkdir(parents=True)  # the folder in it is not there yet

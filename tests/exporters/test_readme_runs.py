@@ -1,6 +1,7 @@
-"""The README of a bundle is done from top to bottom with the plan's own program: what the server runs is what was exported, on a model of a few thousand
-parameters. The first server is lost after three steps; the second goes on, and what it makes is at home in the end. A job that cannot read its data gives
-its server back."""
+"""The README of a bundle is done from top to bottom with the plan's own program: what the server
+runs is what was exported, on a model of a few thousand parameters. The first server is lost after
+three steps; the second goes on, and what it makes is at home in the end. A job that cannot read its
+data gives its server back."""
 
 from __future__ import annotations
 
@@ -123,11 +124,13 @@ CASES: dict[str, tuple[tuple[str, ...], Callable[[Path], Path] | None, Callable[
     ),
     "tokenize-aws": (("ray", "tokenizers"), tokenizer, many_texts, {"threads": 1}, "results/complete.json"),
 }
-"""Plan: (what its program needs, its model, its data, its settings made small, what lies in result/ in the end)."""
+"""Plan: (what its program needs, its model, its data, its settings made small, what lies in
+result/ in the end)."""
 
 
 def bundle_of(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Bundle:
-    """The bundle with data, and with the settings and model that its program gets in the place of the plan's."""
+    """The bundle with data, and with the settings and model that its program gets in the
+    place of the plan's."""
     needed, model, data, small, _ = CASES[name]
     for package in ("torch", *needed) if model and model is not tokenizer else needed:
         if not importlib.util.find_spec(package):

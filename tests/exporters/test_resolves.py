@@ -1,5 +1,7 @@
-"""Every set-up line that exports write resolves on the package index, for the Python and the machine that it is for; and the wheel of the engine that the
-ten commonest plans start has the class of their model. Wheels of engines are large: the second test fetches those that are chosen, one after the other."""
+"""Every set-up line that exports write resolves on the package index, for the Python and the
+machine that it is for; and the wheel of the engine that the ten commonest plans start has the class
+of their model. Wheels of engines are large: the second test fetches those that are chosen, one
+after the other."""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ PLATFORMS = {"x86_64": "x86_64-manylinux_2_39", "aarch64": "aarch64-manylinux_2_
 PYTHON = "3.12"
 OLDER_PYTHON = {"2.3.1": "3.11", "2.5.1": "3.11"}  # of the images of old builds of PyTorch
 ELSEWHERE = re.compile(r"--(?:extra-)?index-url \S+|\+(?:cu|rocm)[\d.]+|\+cpu")
-"""PyTorch's builds for a CUDA lie on its own index: they are looked for under their plain version, which the same packages go with."""
+"""PyTorch's builds for a CUDA lie on its own index: they are looked for under their plain version,
+which the same packages go with."""
 COMMON = (
     "qlora-8b",
     "lora-8b-aws",
@@ -51,7 +54,8 @@ def planned(name: str, **changed: Any) -> Job:
 
 
 def jobs() -> list[Job]:
-    """The typical plans, and those of language models with a model of 2026 in the place of theirs."""
+    """The typical plans, and those of language models with a model of 2026 in
+    the place of theirs."""
     plans = [planned(name) for name in (*WISHES, *FURTHER, *OTHER_KINDS)]
     return [
         *plans,

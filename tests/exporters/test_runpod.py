@@ -1,4 +1,5 @@
-"""RunPod's pod: every option is one of its command line's, and the boot keeps what the job made and takes the pod down however the job ends."""
+"""RunPod's pod: every option is one of its command line's, and the boot keeps what the job made and
+takes the pod down however the job ends."""
 
 from __future__ import annotations
 
@@ -95,7 +96,8 @@ def test_a_secret_that_is_missing_is_asked_for(tmp_path: Path) -> None:
 
 
 class Seller(http.server.BaseHTTPRequestHandler):
-    """Stands in for the interface by which a pod is taken down: the first call fails, as networks do."""
+    """Stands in for the interface by which a pod is taken down: the first call
+    fails, as networks do."""
 
     calls: list[tuple[str, Any]] = []  # noqa: RUF012
 
@@ -111,7 +113,8 @@ class Seller(http.server.BaseHTTPRequestHandler):
 
 @pytest.mark.parametrize("code", [0, 3])
 def test_the_pod_is_taken_down_and_what_was_made_is_kept(code: int, tmp_path: Path) -> None:
-    """Stand-ins: pip and sleep do nothing, aws copies to a folder, torchrun makes a checkpoint and ends as told."""
+    """Stand-ins: pip and sleep do nothing, aws copies to a folder, torchrun makes a
+    checkpoint and ends as told."""
     (tmp_path / "bin").mkdir()
     bucket = tmp_path / "bucket"
     tool(tmp_path / "bin", "pip", "exit 0")

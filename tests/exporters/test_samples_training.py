@@ -1,5 +1,5 @@
-"""The scripts for speech and segmentation train tiny models to the end; killed, they go on from the last whole checkpoint, with the losses of a
-run that nobody disturbed."""
+"""The scripts for speech and segmentation train tiny models to the end; killed, they go on from the
+last whole checkpoint, with the losses of a run that nobody disturbed."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ def make_whisper(folder: Path) -> Path:
 
 
 def make_wav2vec(folder: Path) -> Path:
-    """A wav2vec 2.0 of a few thousand parameters, without a tokenizer, as the trained encoders have none. Dropout stays on."""
+    """A wav2vec 2.0 of a few thousand parameters, without a tokenizer, as the trained encoders have
+    none. Dropout stays on."""
     from transformers import Wav2Vec2Config, Wav2Vec2FeatureExtractor, Wav2Vec2Model
 
     folder.mkdir(exist_ok=True)

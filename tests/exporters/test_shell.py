@@ -1,4 +1,5 @@
-"""Every script by shellcheck; Slurm's by a run with stand-ins for its two commands; hostile names do nothing."""
+"""Every script by shellcheck; Slurm's by a run with stand-ins for its two commands;
+hostile names do nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def test_scripts_are_clean(target: str, name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", taken("slurm"))
 def test_a_batch_script_starts_the_command(name: str, tmp_path: Path) -> None:
-    """srun and scontrol are stand-ins that show what they are asked to do; the script itself is run by the real shell."""
+    """srun and scontrol are stand-ins that show what they are asked to do; the script itself is run
+    by the real shell."""
     tools = tmp_path / "bin"
     tools.mkdir()
     (tools / "scontrol").write_text('#!/bin/sh\nprintf "node1\\nnode2\\n"\n')
@@ -79,7 +81,8 @@ def test_a_batch_script_starts_the_command(name: str, tmp_path: Path) -> None:
     ],  # two servers: test_groups
 )
 def test_a_hostile_name_stays_one_word(target: str, name: str, tmp_path: Path) -> None:
-    """The script is run with stand-ins for its program, which must get the name as one argument, and nothing else may have run."""
+    """The script is run with stand-ins for its program, which must get the name as one argument,
+    and nothing else may have run."""
     tools = tmp_path / "bin"
     tools.mkdir()
     for program in ("vllm", "torchrun", "uvicorn", "llama-server", "docker", "reboot", "id"):

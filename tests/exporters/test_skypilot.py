@@ -1,5 +1,6 @@
-"""SkyPilot itself reads every exported task: parser, optimizer on our own prices, the dry run of a launch with its bucket, and what it says to buckets that are
-ours, a stranger's or not there. One process for all (sky_reader.py)."""
+"""SkyPilot itself reads every exported task: parser, optimizer on our own prices, the dry run of a
+launch with its bucket, and what it says to buckets that are ours, a stranger's or not there. One
+process for all (sky_reader.py)."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ from rightfit.facts.tables import table
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("sky") is None, reason="skypilot is not installed (pip install skypilot==0.14.1)")
 RANKED = (("L40S", "L40S", 1), ("H100-SXM-80GB", "H100", 1), ("A100-SXM-80GB", "A100-80GB", 1), ("L4", "L4", 1))
-"""Accelerator, SkyPilot's name of it, and how many of one server: the two rankings of providers are compared."""
+"""Accelerator, SkyPilot's name of it, and how many of one server: the two rankings of
+providers are compared."""
 RANKED_CLOUDS = ("aws", "gcp", "lambda", "nebius", "runpod")
 
 
@@ -74,7 +76,8 @@ def of_lambda() -> Job:
 
 
 def launched(task: dict[str, Any], found: Job, bucket: str) -> dict[str, Any]:
-    """The task with the variables that `rightfit launch` gives it where RIGHTFIT_BUCKET says `bucket`."""
+    """The task with the variables that `rightfit launch` gives it where
+    RIGHTFIT_BUCKET says `bucket`."""
     environment = {BUCKET: bucket, **dict.fromkeys(skypilot_words.secrets(found), "x")}
     words = sky_commands(found, dry_run=False, environment=environment)[-1]
     named = [words[number + 1] for number, word in enumerate(words) if word == "--env"]
@@ -83,13 +86,15 @@ def launched(task: dict[str, Any], found: Job, bucket: str) -> dict[str, Any]:
 
 
 def bucket_for(found: Job, number: int = 0) -> str:
-    """One of the user's buckets in the words of the plan's cloud, or of S3 where the job itself copies."""
+    """One of the user's buckets in the words of the plan's cloud, or of S3 where the
+    job itself copies."""
     known = BUCKETS["s3" if skypilot_words.copies(found) else SCHEMES.get(found.option.provider, "s3")]
     return known[number % len(known)]
 
 
 def tasks() -> dict[str, dict[str, Any]]:
-    """What SkyPilot is asked: the exports, those with hostile names, and the cheapest server of each provider for fixed accelerators."""
+    """What SkyPilot is asked: the exports, those with hostile names, and the cheapest server of
+    each provider for fixed accelerators."""
     found = {}
     for name in taken("skypilot"):
         for maker in (files, hostile):
@@ -106,8 +111,9 @@ def tasks() -> dict[str, dict[str, Any]]:
 
 @functools.cache
 def mounting() -> dict[str, tuple[dict[str, Any], str]]:
-    """Every run of all the plans for which SkyPilot mounts a bucket, as it is launched: named by nobody, at the launch, and at the export, with and without a
-    folder -> the task, and where the job keeps what it makes."""
+    """Every run of all the plans for which SkyPilot mounts a bucket, as it is launched: named by
+    nobody, at the launch, and at the export, with and without a folder -> the task, and where the
+    job keeps what it makes."""
     found: dict[str, tuple[dict[str, Any], str]] = {}
     plans = {name: job(name) for name in (*WISHES, *FURTHER, *OTHER_KINDS)} | {"lora-8b-lambda": of_lambda()}
     target = find_target("skypilot")
@@ -164,7 +170,8 @@ def asked() -> str:
 
 @pytest.mark.parametrize("name", taken("skypilot"))
 def test_tasks_are_parsed_chosen_and_launched_dry(name: str) -> None:
-    """SkyPilot chooses the plan's server, by its own optimizer; the dry run went through, or there would be no answer."""
+    """SkyPilot chooses the plan's server, by its own optimizer; the dry run went through, or there
+    would be no answer."""
     planned = job(name)
     for maker in ("files", "hostile"):
         found = answers()[f"{maker} {name}"]
@@ -180,7 +187,8 @@ def test_tasks_are_parsed_chosen_and_launched_dry(name: str) -> None:
 
 @pytest.mark.parametrize(("accelerator", "card", "count"), RANKED)
 def test_the_ranking_of_providers_is_ours(accelerator: str, card: str, count: int) -> None:
-    """For fixed accelerators SkyPilot's optimizer, on the same prices, puts the providers in the order of our plan."""
+    """For fixed accelerators SkyPilot's optimizer, on the same prices, puts the providers in the
+    order of our plan."""
     theirs = {cloud: answers()[f"rank {card} {count} {cloud}"]["chosen"] for cloud in RANKED_CLOUDS}
     prices = {cloud: float(found[4]) for cloud, found in theirs.items() if found}
     ours: dict[str, float] = {}
@@ -204,8 +212,10 @@ def test_the_ranking_of_providers_is_ours(accelerator: str, card: str, count: in
 
 
 def test_every_run_mounts_the_bucket_that_is_ours_and_works_in_its_own_folder() -> None:
-    """SkyPilot's own Task.sync_storage_mounts, and its own command of the mount: a bucket that was made before it, by the user or by the exported line, is
-    mounted whole; the job's set-up leads /checkpoints to the plan's folder in it, which is where the README brings the data and looks for the result."""
+    """SkyPilot's own Task.sync_storage_mounts, and its own command of the mount: a bucket that was
+    made before it, by the user or by the exported line, is mounted whole; the job's set-up leads
+    /checkpoints to the plan's folder in it, which is where the README brings the data and looks
+    for the result."""
     faults = []
     for name, (task, kept) in mounting().items():
         address = whole(bucket_of(kept))
@@ -230,7 +240,8 @@ def test_a_bucket_that_is_a_stranger_s_or_not_there_ends_before_a_server_is_rent
 
 
 def test_the_reader_would_find_a_bucket_that_skypilot_refuses() -> None:
-    """Both forms that it refuses are among its own answers: a name for a bucket that it did not make, and a folder behind the bucket."""
+    """Both forms that it refuses are among its own answers: a name for a bucket that it did not
+    make, and a folder behind the bucket."""
     theirs = answers()["addresses"]
     assert theirs["s3://mine-s3alias"]
     assert not theirs["s3://abc"]

@@ -1,5 +1,5 @@
-"""Training on tables, scoring them, and preparing data run to their end on the processor; killed, they do what is missing, and what they leave is
-what an undisturbed run leaves."""
+"""Training on tables, scoring them, and preparing data run to their end on the processor; killed,
+they do what is missing, and what they leave is what an undisturbed run leaves."""
 
 from __future__ import annotations
 
@@ -122,7 +122,8 @@ def test_estimators_are_fitted(name: str, tmp_path: Path) -> None:
 
 
 def test_every_algorithm_is_where_the_table_says() -> None:
-    """Of scikit-learn each is looked up; what a plan of the family may name is written for or refused in words."""
+    """Of scikit-learn each is looked up; what a plan of the family may name is written for
+    or refused in words."""
     import importlib
 
     for row in table("classical_estimators"):

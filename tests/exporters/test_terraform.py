@@ -1,4 +1,5 @@
-"""Terraform's own validation of the exported folder. Needs the program and the AWS provider in a local mirror of plug-ins."""
+"""Terraform's own validation of the exported folder. Needs the program and the AWS provider in a
+local mirror of plug-ins."""
 
 from __future__ import annotations
 

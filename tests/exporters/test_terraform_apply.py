@@ -1,5 +1,5 @@
-"""Terraform really makes and unmakes what the AWS folder says, against a simulated AWS (moto's server); what is there in between is looked
-at by boto3."""
+"""Terraform really makes and unmakes what the AWS folder says, against a simulated AWS (moto's
+server); what is there in between is looked at by boto3."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def client(name: str, address: str, region: str) -> Any:
 
 
 def test_they_are_made_and_unmade(tmp_path: Path, address: str) -> None:
-    """A spot run and a service, side by side: nearly all of the time is waiting between looks of the provider."""
+    """A spot run and a service, side by side: nearly all of the time is waiting between
+    looks of the provider."""
     with concurrent.futures.ThreadPoolExecutor() as pool:
         found = [pool.submit(made_and_unmade, name, workdir(tmp_path / name, address), address) for name in ("lora-8b-aws", "chat-8b-aws")]
         for future in found:
@@ -106,7 +107,8 @@ def servers(ec2: Any) -> list[dict[str, Any]]:
 
 
 def looked_at(name: str, address: str, region: str) -> None:
-    """The server is the plan's, bought as planned, labelled; only SSH from one range and the port from the balancer come in."""
+    """The server is the plan's, bought as planned, labelled; only SSH from one range and the port
+    from the balancer come in."""
     ec2, planned = client("ec2", address, region), named(name)
     found = servers(ec2)
     assert [server["InstanceType"] for server in found] == [planned.option.instance_type] * planned.num_nodes

@@ -1,6 +1,6 @@
-"""Terraform folders of clouds whose provider cannot be had: the text by Terraform's own parser and formatter and by hcl2, and each
-attribute and block by the
-provider's schema (data/terraform_schemas.jsonl, see scripts/write_terraform_schemas.py)."""
+"""Terraform folders of clouds whose provider cannot be had: the text by Terraform's own parser and
+formatter and by hcl2, and each attribute and block by the provider's schema
+(data/terraform_schemas.jsonl, see scripts/write_terraform_schemas.py)."""
 
 from __future__ import annotations
 

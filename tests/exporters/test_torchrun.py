@@ -1,5 +1,5 @@
-"""The plain PyTorch script trains: two processes by gloo on the processor, copied (DDP) and sharded (FSDP2); stopped, it goes on from its
-checkpoint."""
+"""The plain PyTorch script trains: two processes by gloo on the processor, copied (DDP) and sharded
+(FSDP2); stopped, it goes on from its checkpoint."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ COMMAND = [*torchrun(2), "train.py", "train.json"]
 
 @pytest.mark.parametrize("from_scratch", [True, False])
 def test_copied_and_sharded_training_are_the_same(from_scratch: bool, llama: Path, tmp_path: Path) -> None:
-    """From the same weights and data, DDP and FSDP2 must have the same losses; training must lower them."""
+    """From the same weights and data, DDP and FSDP2 must have the same losses;
+    training must lower them."""
     found = {}
     ways = {
         "ddp": {"parallel": "ddp"},
@@ -81,7 +82,8 @@ WIDE = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 6, 
 
 
 def peaks_at_start(folder: Path) -> list[float]:
-    """The most host memory that each of the two processes had [bytes] until the first step began."""
+    """The most host memory that each of the two processes had [bytes] until
+    the first step began."""
     started = subprocess.Popen(COMMAND, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment(folder))
     assert started.stdout is not None
     next(line for line in started.stdout if '"start"' in line)
@@ -93,8 +95,9 @@ def peaks_at_start(folder: Path) -> list[float]:
 
 
 def test_a_sharded_model_is_read_by_one_process_and_given_out(llama: Path, tmp_path: Path) -> None:
-    """70B in fp32 eight times over is more than any server's memory: each process may hold its shards and one whole tensor beside them; the first one
-    the checkpoint as it was published too."""
+    """70B in fp32 eight times over is more than any server's memory: each process may hold
+    its shards and one whole tensor beside them; the first one the checkpoint as it was
+    published too."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -119,7 +122,8 @@ def test_a_sharded_model_is_read_by_one_process_and_given_out(llama: Path, tmp_p
 
 
 def test_a_run_that_is_told_to_stop_goes_on(llama: Path, tmp_path: Path) -> None:
-    """SIGTERM to the launcher, as clouds and Slurm send it: a whole checkpoint is left, and the next start begins behind it."""
+    """SIGTERM to the launcher, as clouds and Slurm send it: a whole checkpoint is left, and the
+    next start begins behind it."""
     put(tmp_path, llama, target="torchrun", plan="pretrain-1b-alicloud", parallel="fsdp2", steps=100_000, epochs=1e6, save_every_s=1e6)
     started = subprocess.Popen(COMMAND, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(tmp_path))
     assert started.stdout is not None
@@ -142,8 +146,9 @@ def test_a_run_that_is_told_to_stop_goes_on(llama: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("plan", ["pretrain-1b-alicloud", "bert-azure"])
 def test_killed_it_goes_on_as_if_nothing_had_happened(plan: str, llama: Path, tmp_path: Path) -> None:
-    """SIGKILL, as of a server that is lost: with dropout too (BERT), the losses are those of a run that nobody disturbed; a checkpoint whose
-    copy was cut off is passed over. More than one epoch."""
+    """SIGKILL, as of a server that is lost: with dropout too (BERT), the losses are those of
+    a run that nobody disturbed; a checkpoint whose copy was cut off is passed over. More
+    than one epoch."""
     bert = plan == "bert-azure"
     model = make_bert(tmp_path / "model") if bert else llama
     steps = 20 if bert else 8

@@ -1,5 +1,5 @@
-"""Settings of training programs before those programs' own readers; where a reader takes keys that it does not know, its list of fields is
-asked as well."""
+"""Settings of training programs before those programs' own readers; where a reader takes keys that
+it does not know, its list of fields is asked as well."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ COMMIT = "8c22764a7e3675c50d4c7c9a4edb474456022b16"
 
 
 def both(target: str, name: str) -> list[dict[str, str]]:
-    """The files of a plan, with the commit of its model where a program can be told one, and those of the same plan with a hostile name."""
+    """The files of a plan, with the commit of its model where a program can be told one, and those
+    of the same plan with a hostile name."""
     told = "" if find_target(target).problem(job(name, revision=COMMIT)) else COMMIT
     return [dict(files(target, name, revision=told)), dict(hostile(target, name))]
 
@@ -41,7 +42,8 @@ def test_deepspeed_reads_its_settings(name: str, monkeypatch: pytest.MonkeyPatch
     from deepspeed.runtime.config import DeepSpeedConfig
     from deepspeed.runtime.zero.config import DeepSpeedZeroConfig
 
-    # Of a cluster that is not there the reader asks the rank and, through the grid, the number of processes.
+    # Of a cluster that is not there the reader asks the rank and, through the grid, the
+    # number of processes.
     monkeypatch.setattr(config.dist, "get_rank", lambda: 0)
 
     class Grid:
@@ -102,7 +104,8 @@ def test_accelerate_reads_its_settings(name: str, tmp_path: Path) -> None:
 
 
 def test_accelerate_trains(tmp_path: Path) -> None:
-    """The exported script under the exported settings, on one processor: what is changed is the model, the sizes and the device."""
+    """The exported script under the exported settings, on one processor: what is changed is the
+    model, the sizes and the device."""
     pytest.importorskip("trl")
     (tmp_path / "model").mkdir()
     for name, text in files("accelerate", "lora-8b-aws").items():
@@ -227,8 +230,8 @@ REQUIREMENTS = {
 @pytest.mark.skipif(not (TOOLS / "uv").exists(), reason="uv is not installed (pip install uv)")
 @pytest.mark.parametrize("target", list(REQUIREMENTS))
 def test_the_pinned_packages_go_together(target: str) -> None:
-    """Solved for the exported Python and Linux, without installing. PyTorch's own index may be out of reach: the same release of PyPI
-    stands for its build."""
+    """Solved for the exported Python and Linux, without installing. PyTorch's own index may be out
+    of reach: the same release of PyPI stands for its build."""
     text = REQUIREMENTS[target]
     python = "3.11" if "torch==2.5" in text else "3.12"
     plain = re.sub(r"\+(cu\d+|cpu|rocm[\d.]+)", "", "\n".join(line for line in text.splitlines() if not line.startswith("-")))

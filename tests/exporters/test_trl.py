@@ -1,4 +1,5 @@
-"""The exported training script trains: a tiny model with random weights, two processes on the processor, and again from its checkpoint."""
+"""The exported training script trains: a tiny model with random weights, two processes on the
+processor, and again from its checkpoint."""
 
 from __future__ import annotations
 
@@ -74,8 +75,8 @@ def test_it_trains_and_one_process_goes_on_from_its_checkpoint(method: str, proc
 
 
 def test_a_run_that_is_told_to_stop_keeps_what_it_has(model: Path, tmp_path: Path) -> None:
-    """SIGTERM to the program: a whole checkpoint and no model; a checkpoint that was cut off is passed over, and the losses are those of a
-    run that nobody stopped."""
+    """SIGTERM to the program: a whole checkpoint and no model; a checkpoint that was cut off is
+    passed over, and the losses are those of a run that nobody stopped."""
     settings, whole = {"steps": 8, "optimizer": "sgd"}, tmp_path / "whole"
     whole.mkdir()
     assert train(whole, model, processes=1, method="full", **settings)
@@ -114,7 +115,8 @@ CONVERSATION = [{"role": "user", "content": "What follows 1?"}, {"role": "assist
     ],
 )
 def test_data_of_a_folder_or_a_store_in_any_form(form: str, row: dict[str, object], model: Path, tmp_path: Path) -> None:
-    """Each form of file with each form of row, fetched by its address; a base model has no chat template, and gets one."""
+    """Each form of file with each form of row, fetched by its address; a base model has no chat
+    template, and gets one."""
     import datasets
 
     (tmp_path / "rows").mkdir()
@@ -137,7 +139,8 @@ def logged(out: Path, step: int) -> list[float]:
 
 
 def test_trained_weights_stay_in_32_bit(model: Path, tmp_path: Path) -> None:
-    """Full fine-tuning computes in bf16 and keeps fp32, as the plan counts it: small updates would round away."""
+    """Full fine-tuning computes in bf16 and keeps fp32, as the plan counts it: small
+    updates would round away."""
     import torch
     from safetensors.torch import load_file
 

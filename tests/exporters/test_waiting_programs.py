@@ -1,5 +1,6 @@
-"""What wait.sh, bucket.sh and end.sh ask, before the programs themselves: aws before moto, azcopy before azurite where both are there, dstack's own models, JMESPath.
-What they answer of nothing is what was recorded (data/programs_on_nothing.json)."""
+"""What wait.sh, bucket.sh and end.sh ask, before the programs themselves: aws before moto, azcopy
+before azurite where both are there, dstack's own models, JMESPath. What they answer of nothing is
+what was recorded (data/programs_on_nothing.json)."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def sh(folder: Path, *words: str, **environment: str) -> subprocess.CompletedPro
     return subprocess.run(["sh", *words], cwd=folder, env=every, capture_output=True, text=True, check=False, timeout=200)
 
 
-# ------------------------------------------------------------------------------------------------ AWS
+# ------------------------------------------------------------------------------------------------
+# AWS
 
 
 @pytest.fixture
@@ -123,7 +125,8 @@ def test_the_bucket_is_the_account_s_own_or_none(amazon: dict[str, str], tmp_pat
     digits = hashlib.sha256(b"123456789012").hexdigest()[:8]
     assert re.fullmatch(rf"s3://rightfit-job-\w{{12}}-{digits}\n", first.stdout), first.stderr
     assert (again.returncode, again.stdout) == (0, first.stdout)
-    # The simulation looks at no owner; the program is told whose it must be, and a refusal ends in no address.
+    # The simulation looks at no owner; the program is told whose it must be, and a refusal
+    # ends in no address.
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "aws").write_text(
         f'#!/bin/sh\ncase "$*" in *head-bucket*) echo "$*" >> asked; exit 254 ;; esac\nexec {BIN}/aws "$@"\n'
@@ -134,12 +137,14 @@ def test_the_bucket_is_the_account_s_own_or_none(amazon: dict[str, str], tmp_pat
     assert "--expected-bucket-owner 123456789012" in (tmp_path / "asked").read_text()
 
 
-# ------------------------------------------------------------------------------------------------ Azure
+# ------------------------------------------------------------------------------------------------
+# Azure
 
 
 @pytest.fixture
 def azure(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """azurite's store and azcopy, from npm (azurite, @azure-tools/azcopy-linux): RIGHTFIT_NPM names the folder in which they were installed."""
+    """azurite's store and azcopy, from npm (azurite, @azure-tools/azcopy-linux): RIGHTFIT_NPM names
+    the folder in which they were installed."""
     modules = Path(os.environ.get("RIGHTFIT_NPM", "node_modules"))
     azcopy, azurite = modules / "@azure-tools/azcopy-linux/dist/bin/azcopy_linux_amd64", modules / "azurite/dist/src/blob/main.js"
     if not (azcopy.exists() and azurite.exists() and shutil.which("node")):
@@ -224,7 +229,8 @@ def test_queries_of_azure_find_what_carries_the_label() -> None:
     assert jmespath.search(query, parts) == ["/a"]
 
 
-# ------------------------------------------------------------------------------------------------ dstack
+# ------------------------------------------------------------------------------------------------
+# dstack
 
 
 def test_the_list_of_dstack_is_read_as_its_own_model_writes_it() -> None:

@@ -20,7 +20,8 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), "")
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
-#: What no server may ever say: a handler whose coroutine was dropped, or one that writes on what is no longer there.
+#: What no server may ever say: a handler whose coroutine was dropped, or one that writes on what
+#: is no longer there.
 DROPPED = ("was never awaited", "has been deleted but is still being used")
 
 

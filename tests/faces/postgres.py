@@ -1,4 +1,5 @@
-"""A real PostgreSQL in a folder of its own, which the tests may stop and start. Skips loudly where none can be had."""
+"""A real PostgreSQL in a folder of its own, which the tests may stop and start. Skips loudly
+where none can be had."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A client that openapi-python-client makes of the API's own description: it is made without a warning that matters, and it talks to a running server."""
+"""A client that openapi-python-client makes of the API's own description: it is made without a
+warning that matters, and it talks to a running server."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from tests.faces.conftest import serving
 
 pytest.importorskip("openapi_python_client", reason="openapi-python-client makes the client")
 
-#: What the generator says it leaves out: bodies that are no JSON. The operation is there with its JSON body.
+#: What the generator says it leaves out: bodies that are no JSON. The operation is there
+#: with its JSON body.
 LEFT_OUT = {"Unsupported content type application/x-ndjson", "Unsupported content type text/csv"}
 #: Beginnings of lines that are no warning of their own.
 FRAME = (

@@ -1,7 +1,8 @@
-"""Every field of every form of the page, found on the page itself: what is typed or chosen reaches the address and the answer.
+"""Every field of every form of the page, found on the page itself: what is typed or chosen reaches
+the address and the answer.
 
-What must come out is what a fresh visitor of the same address sees, so a field may leave the answer as it was only where its value says
-nothing new.
+What must come out is what a fresh visitor of the same address sees, so a field may leave the answer
+as it was only where its value says nothing new.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ PLACES = {
     "claim": ".panel .sentence-row",
 }
 CONTROLS = "main :is(input, textarea, select, [role=slider])"
-#: Said by the library of charts when a chart is taken away before it is drawn; nothing of it is seen.
+#: Said by the library of charts when a chart is taken away before it is drawn;
+#: nothing of it is seen.
 HASTE = "reading 'dispose'"
 
 
@@ -57,8 +59,8 @@ class Form:
         return "\n".join((page or self.page).locator(self.answer_place).all_inner_texts())
 
     def does(self, name: str, act: Any) -> bool:
-        """Something is done: the address changes, and the answer is that of the new address. True where it is another answer than
-        before."""
+        """Something is done: the address changes, and the answer is that of the new address. True
+        where it is another answer than before."""
         address, before = self.page.url, self.answer()
         act()
         self.page.wait_for_function("before => location.href !== before && !document.querySelector('.stale')", arg=address)
@@ -127,7 +129,8 @@ def chooses(page: Any, place: str, label: str) -> Any:
 
 
 def walk(form: Form, place: str, labels: list[str]) -> set[str]:
-    """Each line of a form is typed into in three ways and put back; the labels whose nonsense and example change nothing."""
+    """Each line of a form is typed into in three ways and put back; the labels whose nonsense and
+    example change nothing."""
     page, mute = form.page, set()
     for label in labels:
         field = line(page, place, label)
@@ -168,8 +171,8 @@ def test_every_choice_of_the_plan_is_answered(watched: Any) -> None:
 
 @pytest.mark.parametrize("way", ["Enter", "button"])
 def test_a_sentence_and_the_fields_after_it_both_hold(watched: Any, way: str) -> None:
-    """What was said last holds: fields after the sentence, a new sentence after the fields, a field that is changed while a sentence stands
-    unread."""
+    """What was said last holds: fields after the sentence, a new sentence after the fields, a field
+    that is changed while a sentence stands unread."""
     form = Form(watched(), "/?ask=fine-tune+Llama-3-8B+with+LoRA+on+5M+tokens", answer=".cards")
     data, sentence = line(form.page, ".ask .fields", "Data"), line(form.page, ".ask .sentence", "In one sentence")
 

@@ -1,5 +1,5 @@
-"""schemathesis against a running server: thousands of requests made from the description, sound and unsound ones, with all of its
-checks."""
+"""schemathesis against a running server: thousands of requests made from the description, sound and
+unsound ones, with all of its checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if importlib.util.find_spec("schemathesis") is None:
     pytest.skip("schemathesis is not installed", allow_module_level=True)
 
 HERE = Path(__file__).parent
-# A text can be sound by its description and yet name no model: that is 422, and a plan that nobody saved is 404.
+# A text can be sound by its description and yet name no model: that is 422, and a plan that
+# nobody saved is 404.
 CONFIGURATION = """
 [checks]
 positive_data_acceptance.expected-statuses = ["2xx", "404", "422"]

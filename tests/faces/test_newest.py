@@ -1,7 +1,8 @@
-"""Nothing but the answer on standard output, with the newest releases that pyproject.toml allows: what a user's `pip install` brings.
+"""Nothing but the answer on standard output, with the newest releases that pyproject.toml allows:
+what a user's `pip install` brings.
 
-`scripts/test` runs this in an environment of its own, without constraints.txt. Each command is a process whose whole output, that of C
-libraries included, must be one JSON document.
+`scripts/test` runs this in an environment of its own, without constraints.txt. Each command is a
+process whose whole output, that of C libraries included, must be one JSON document.
 """
 
 from __future__ import annotations

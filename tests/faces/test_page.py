@@ -1,4 +1,5 @@
-"""The page in a real browser against a real server: the whole flow in both languages, nothing from other hosts, no serious finding of axe.
+"""The page in a real browser against a real server: the whole flow in both languages, nothing from
+other hosts, no serious finding of axe.
 
 Screenshots go to the folder RIGHTFIT_ARTIFACTS (default: a temporary one).
 """
@@ -221,7 +222,8 @@ def test_the_report_prints_without_the_surroundings(watched: Any, tmp_path: Path
 
 
 def test_pages_that_are_never_opened_take_no_memory(serve: Any) -> None:
-    """Plain readers of the HTML: what three hundred of them leave behind is that of thirty, and nothing of it after a while."""
+    """Plain readers of the HTML: what three hundred of them leave behind is that of thirty, and
+    nothing of it after a while."""
     psutil = pytest.importorskip("psutil")
     with serve() as (address, process):
         server = psutil.Process(process.pid)

@@ -1,4 +1,5 @@
-"""Saved plans in a real PostgreSQL: as in SQLite, and none lost when it is cut off and started again under load."""
+"""Saved plans in a real PostgreSQL: as in SQLite, and none lost when it is cut off and
+started again under load."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The page from two processes on one PostgreSQL behind nginx, as docs/commands/serve.md writes it: visitors stay with their process, and go on with another when it
-ends."""
+"""The page from two processes on one PostgreSQL behind nginx, as docs/commands/serve.md writes it:
+visitors stay with their process, and go on with another when it ends."""
 
 from __future__ import annotations
 
@@ -125,7 +125,8 @@ def test_two_processes_serve_the_page_and_share_what_is_saved(browser: Any, tmp_
             field.fill("31Mtok")
             field.press("Enter")
             visit.page.wait_for_url("**data=31Mtok**")
-        # one process ends: its visitor goes on with the other from the address, the other notices nothing
+        # one process ends: its visitor goes on with the other from the address, the
+        # other notices nothing
         servers[0][1].send_signal(signal.SIGTERM)
         assert servers[0][1].wait(30) == 0
         moved = visits[0]

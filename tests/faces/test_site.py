@@ -1,4 +1,5 @@
-"""The documentation site: builds in both languages without a warning (so every link leads somewhere), and asks nothing of other hosts."""
+"""The documentation site: builds in both languages without a warning (so every link leads
+somewhere), and asks nothing of other hosts."""
 
 from __future__ import annotations
 

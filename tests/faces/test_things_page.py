@@ -1,4 +1,5 @@
-"""Servers, cards and one's own cards in a real browser: from the catalog to a server, to its card, to the models that fit it; columns sorted by hand."""
+"""Servers, cards and one's own cards in a real browser: from the catalog to a server, to its card,
+to the models that fit it; columns sorted by hand."""
 
 from __future__ import annotations
 

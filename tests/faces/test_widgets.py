@@ -1,4 +1,5 @@
-"""The form and the charts in a notebook: the very state that Jupyter shows, after a run in a real kernel, and the charts as Chromium draws them."""
+"""The form and the charts in a notebook: the very state that Jupyter shows, after a run in a real
+kernel, and the charts as Chromium draws them."""
 
 from __future__ import annotations
 

@@ -46,7 +46,8 @@ def test_a_name_with_a_comma_is_found() -> None:
 
 @pytest.mark.parametrize("family", bundled.FAMILIES)
 def test_every_row_of_a_family_has_its_line_in_the_index(family: str) -> None:
-    """A model is found through the index: without its line there the row is there and nobody sees it."""
+    """A model is found through the index: without its line there the row is there
+    and nobody sees it."""
     rows = [row["name"] for row in tables.table(f"models_{family}")]
     lines = [entry.name for entry in bundled.index() if entry.family == family]
     unseen = [f"models_index.csv lacks '{family},{name},' for the row of models_{family}.csv" for name in rows if name not in set(lines)]

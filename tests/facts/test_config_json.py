@@ -55,15 +55,17 @@ DIMENSIONS = [
     "params_embedding",
 ]
 WINDOW = {"attention_kind", "num_full_attention_layers", "num_sliding_layers", "sliding_window"}
-# Where file and bundled row differ, and why: the rows leave out windows that the files state; falcon-40b's row has a bias that its file
-# switches off; T5 has no limit of positions, though its file states 512.
+# Where file and bundled row differ, and why: the rows leave out windows that the files state;
+# falcon-40b's row has a bias that its file switches off; T5 has no limit of positions, though its
+# file states 512.
 DIFFERENT: dict[str, set[str]] = {
     "microsoft/Phi-3-mini-4k-instruct": WINDOW,
     "bigcode/starcoder2-7b": WINDOW,
     "tiiuae/falcon-40b": {"mlp_bias"},
     "google-t5/t5-base": {"max_position"},
 }
-# Classes whose default configuration contradicts itself or the checkpoints, and what we say instead.
+# Classes whose default configuration contradicts itself or the checkpoints, and
+# what we say instead.
 REFUSED = {
     "glm4_moe": "hidden_size 4096 is not divisible by num_attention_heads 96",
     "idefics2": "perceiver resampler",

@@ -16,7 +16,8 @@ STEADY = settings(deadline=None, derandomize=True, max_examples=60)
 
 
 def complaint(call: Callable[[str], object], text: str) -> str:
-    """What our error says about `text`; '' when the call answers. Any other error passes through and fails the test."""
+    """What our error says about `text`; '' when the call answers. Any other error passes through
+    and fails the test."""
     try:
         call(text)
     except RightfitError as error:
@@ -127,7 +128,8 @@ def test_any_text_gives_names_or_our_error(text: str) -> None:
     assert "\n" not in complaint(facts.accelerator, text)
 
 
-# Cards whose makers say nothing of what is inside: the clouds rent them under names of their own. Their figures stay unknown.
+# Cards whose makers say nothing of what is inside: the clouds rent them under names of their own.
+# Their figures stay unknown.
 UNDISCLOSED = frozenset({"undisclosed"})
 
 
@@ -148,5 +150,6 @@ def test_every_accelerator_says_what_a_prediction_needs(name: str) -> None:
     )
 
 
-# Rates that the maker does not publish, and a card that runs no training or serving program of ours.
+# Rates that the maker does not publish, and a card that runs no training or
+# serving program of ours.
 UNPUBLISHED, OWN_SOFTWARE = frozenset({"MI308X"}), frozenset({"Qualcomm-AI100"})

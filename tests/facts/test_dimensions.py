@@ -19,7 +19,8 @@ STEADY = settings(deadline=None, derandomize=True, max_examples=60)
 
 
 def complaint(call: Callable[[str], object], text: str) -> str:
-    """What our error says about `text`; '' when the call answers. Any other error passes through and fails the test."""
+    """What our error says about `text`; '' when the call answers. Any other error passes through
+    and fails the test."""
     try:
         call(text)
     except RightfitError as error:
@@ -125,7 +126,8 @@ def test_seven_billion_looks_like_a_seven_billion_model() -> None:
 
 
 def test_typical_shape_is_as_far_off_as_its_docstring_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave each decoder out: median and 80th percentile of hidden size 0 and 14 %, of layers 12 and 27 %."""
+    """Leave each decoder out: median and 80th percentile of hidden size 0 and 14 %, of
+    layers 12 and 27 %."""
     every = dimensions._dense_decoders()
     assert len(every) == 124
     hidden, layers = [], []

@@ -1,4 +1,5 @@
-"""Which release of an engine starts which model on which card: every bundled model and alias, on a card of each generation, beside x86 and Arm."""
+"""Which release of an engine starts which model on which card: every bundled model and alias, on a
+card of each generation, beside x86 and Arm."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ WITHOUT = (
     "nvidia/nemotron-3-8b",
     "upstage/Solar-Open",
 )
-"""Shapes of papers and of trainers, whose weights nobody has in the form of Transformers, and a model whose class was not read."""
+"""Shapes of papers and of trainers, whose weights nobody has in the form of Transformers, and a
+model whose class was not read."""
 GENERATING = ("decoder", "moe-decoder", "vlm")
 
 

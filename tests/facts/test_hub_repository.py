@@ -1,4 +1,5 @@
-"""Which repository on the hub a model's name means: the one that was asked for, whoever lends it its shape."""
+"""Which repository on the hub a model's name means: the one that was asked for, whoever
+lends it its shape."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def test_a_record_that_is_a_repository_is_itself() -> None:
 
 
 def test_the_bare_name_of_a_repository_means_it_unless_the_record_has_that_name() -> None:
-    """Owners of images' networks hold the weights that timm has: there the record stands for both."""
+    """Owners of images' networks hold the weights that timm has: there the
+    record stands for both."""
     wrong = []
     for entry, name in LENT:
         same = [other for other in (entry.name, *entry.aliases) if is_repository(other) and bare(other) == bare(name)]

@@ -1,4 +1,5 @@
-"""Images as tokens: every bundled model that sees has a rule, and the rules give the counts that their processors give."""
+"""Images as tokens: every bundled model that sees has a rule, and the rules give the counts that
+their processors give."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from rightfit.facts.records import TransformerArchitecture
 
 SEEING = [arch for arch in rightfit.models() if isinstance(arch, TransformerArchitecture) and (arch.kind == "vlm" or arch.vision_layers)]
 
-#: Model, height, width, tokens: worked out by hand from the processors named in facts/data/image_tokens.csv, start and end tokens included.
+#: Model, height, width, tokens: worked out by hand from the processors named in
+#: facts/data/image_tokens.csv, start and end tokens included.
 COUNTS = [
     ("Qwen/Qwen2.5-VL-7B-Instruct", 1024, 1024, 37 * 37 + 2),
     ("Qwen/Qwen2-VL-7B-Instruct", 28, 28, 4 + 2),  # enlarged to 3,136 pixels

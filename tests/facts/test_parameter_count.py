@@ -75,7 +75,8 @@ def test_plain_decoders_need_no_exception_but_four() -> None:
 
 
 def test_published_counts_that_were_read_agree_or_are_explained() -> None:
-    """Where a figure was read that names the model, the record's count is within 0.5 % or the table says why."""
+    """Where a figure was read that names the model, the record's count is within 0.5 % or
+    the table says why."""
     explained = {row["name"]: row["reason"] for row in facts.table("published_differences")}
     for record in transformers():
         if record.params_published_basis != "read" or not record.params_published:

@@ -27,7 +27,8 @@ PATTERN_TABLES = {
 
 @pytest.mark.parametrize(("table", "whole"), sorted(PATTERN_TABLES.items()))
 def test_first_letters_pass_over_no_row_that_matches(table: str, whole: bool) -> None:
-    """The patterns themselves, and every name of a bundled model, find the row that trying each pattern in turn finds."""
+    """The patterns themselves, and every name of a bundled model, find the row that trying each
+    pattern in turn finds."""
     rows = facts.table(table)
     names = [
         *(record.name for record in facts.search_models()),

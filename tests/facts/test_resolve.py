@@ -18,7 +18,8 @@ STEADY = settings(deadline=None, derandomize=True, max_examples=60)
 
 
 def complaint(call: Callable[[str], object], text: str) -> str:
-    """What our error says about `text`; '' when the call answers. Any other error passes through and fails the test."""
+    """What our error says about `text`; '' when the call answers. Any other error passes through
+    and fails the test."""
     try:
         call(text)
     except RightfitError as error:

@@ -1,4 +1,5 @@
-"""What training software does, found by name: habits, optimizers, formats, matrices that take an adapter."""
+"""What training software does, found by name: habits, optimizers, formats, matrices
+that take an adapter."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def test_every_rule_names_its_source() -> None:
         assert all(row["source"].strip() for row in facts.table(table)), table
 
 
-# Settings of frameworks.csv that have no usual value in its first row: absent means that nothing is known or that it is not so.
+# Settings of frameworks.csv that have no usual value in its first row: absent means that nothing is
+# known or that it is not so.
 OPTIONAL_SETTINGS = frozenset({"weights", "nf4", "loss", "compiled"})
 METHOD_WORDS = frozenset({"full", "lora", "qlora", "dora", "ptuning", "prefix", "freeze"})
 
@@ -86,7 +88,8 @@ def test_every_habit_of_a_framework_is_one_that_is_read(row: dict[str, str]) -> 
 
 
 def test_a_plan_is_not_moved_by_rules_that_only_a_measured_run_can_meet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flags, layouts, stored weights and dates are words of rows: whatever their patterns match, the habits of a named stack stay."""
+    """Flags, layouts, stored weights and dates are words of rows: whatever their patterns match,
+    the habits of a named stack stay."""
     stacks = ("", "transformers", "megatron-lm", "torchtitan", "axolotl")
     before = [stack_settings(framework=name, method=method) for name in stacks for method in ("full", "qlora")]
     rules = stack_rules()

@@ -101,8 +101,8 @@ _PLAIN = re.compile(r"\\[a-zA-Z]|\{\w+\}|\(\?P<\w+>|\[[^\]]*\]")
 
 
 def alternations(text: str) -> Iterator[str]:
-    """Pieces of a text between brackets in which two or more plain words (two letters or more) stand beside one another, divided by
-    bars."""
+    """Pieces of a text between brackets in which two or more plain words (two letters or more)
+    stand beside one another, divided by bars."""
     for piece in re.split(r"[()]", _PLAIN.sub("0", text)):
         parts = piece.removeprefix("?:").split("|")
         if sum(bool(re.fullmatch(r"[^*+\d/]*[A-Za-z\u4e00-\u9fff]{2,}[^*+\d/]*", part)) for part in parts) >= 2:
@@ -140,7 +140,8 @@ def test_an_alternation_of_words_is_seen() -> None:
 
 @pytest.mark.parametrize(("table", "column"), [("speed_kernels", "words"), ("speed_quantizations", "words"), ("dtypes", "match")])
 def test_plain_words_of_tables_occur_where_the_expression_does(table: str, column: str) -> None:
-    """Words without signs of expressions are looked for without compiling one: on every row's words, and texts made of them, both say the same."""
+    """Words without signs of expressions are looked for without compiling one: on every row's
+    words, and texts made of them, both say the same."""
     cells = [row[column] for row in facts.table(table)]
     patterns = [part for cell in cells for part in ([cell] if "(" in cell else (cell, *cell.split("|"))) if part]
     texts = [

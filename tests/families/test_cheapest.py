@@ -42,6 +42,7 @@ def test_cheapest_is_said_only_of_what_is(family: str, market: dict[str, str]) -
 
 
 def test_the_walk_meets_a_cheaper_option_below() -> None:
-    """So that the test above cannot pass by never meeting one: an old price of a Chinese cloud stands below a fresh one."""
+    """So that the test above cannot pass by never meeting one: an old price of a Chinese cloud
+    stands below a fresh one."""
     keys = {_plan(family, {"cloud": "alicloud"}).best.why[0].key for family in registry.names()}
     assert "cheapest_below" in keys

@@ -1,4 +1,5 @@
-"""Deadlines and budgets hold at the probability asked for, in every family of jobs; certainty has a price that is told."""
+"""Deadlines and budgets hold at the probability asked for, in every family of jobs; certainty has a
+price that is told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Defaults fit the wish: no service fails on lengths or limits that its user did not say, and saying one limit leaves the other."""
+"""Defaults fit the wish: no service fails on lengths or limits that its user did not say, and
+saying one limit leaves the other."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Every bundled model is served and trained on default wishes: none fails on its own defaults, none breaks a property of a sound answer.
+"""Every bundled model is served and trained on default wishes: none fails on its own defaults, none
+breaks a property of a sound answer.
 
-The market is a small one of some thirty servers (one of each usual accelerator and number of them, some without), so that a walk over all
-models takes minutes; a model that finds nothing there is asked of the whole market.
+The market is a small one of some thirty servers (one of each usual accelerator and number of them,
+some without), so that a walk over all models takes minutes; a model that finds nothing there is
+asked of the whole market.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ CARDS = {
     *(("H100-SXM-80GB", 1), ("H100-SXM-80GB", 8), ("H200-SXM-141GB", 8), ("B200-SXM-180GB", 8), ("B300-SXM-288GB", 8), ("MI300X", 8)),
 }
 WITHOUT = {"m7i.large", "c7i.2xlarge", "m7i.2xlarge", "r7i.4xlarge", "c7i.8xlarge", "r7i.16xlarge"}
-#: What no plan can be made of without a word of the user's, or at all: (task, part of the name) -> part of the reason that is given.
+#: What no plan can be made of without a word of the user's, or at all: (task, part of the name) ->
+#: part of the reason that is given.
 REFUSED = {
     ("serve", "hf-seamless-m4t"): "is not known",
     ("serve", "elmo"): "is not known",
@@ -51,13 +54,15 @@ REFUSED = {
     ("finetune", "lightgbm"): "trained from the start",
     ("finetune", "random-forest"): "trained from the start",
 }
-#: Fine-tuning with LoRA that no server of the catalog holds; a group of servers would fetch every expert for every micro-step.
+#: Fine-tuning with LoRA that no server of the catalog holds; a group of servers would fetch every
+#: expert for every micro-step.
 TOO_LARGE = {"moonshotai/Kimi-K3", "deepseek-ai/DeepSeek-V4-Pro"}
 
 
 @functools.cache
 def small_market() -> Market:
-    """The cheapest on-demand offer of each kind of CARDS with RDMA and without, in a place, and those of WITHOUT."""
+    """The cheapest on-demand offer of each kind of CARDS with RDMA and without, in a place,
+    and those of WITHOUT."""
     table = default_catalog().all_offers()
     servers, kept, seen = table.servers, [], set()
     sound = ~table.is_quarantined & np.isfinite(table.price_usd_per_h) & (table.purchase_index == PURCHASE_CODES["on-demand"])

@@ -1,4 +1,5 @@
-"""Host memory and processors of every option of every family hold what the job needs, on cards and without."""
+"""Host memory and processors of every option of every family hold what the job needs, on
+cards and without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Judgement of an engineer: offloading last, no servers for seconds, samples of a usual length, methods that no plan knows refused."""
+"""Judgement of an engineer: offloading last, no servers for seconds, samples of a usual length,
+methods that no plan knows refused."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ OFFLOADING = (Sharding.OFFLOAD_OPTIMIZER, Sharding.OFFLOAD_ALL)
     ],
 )
 def test_offloading_is_taken_only_where_nothing_else_fits(wish: dict[str, str]) -> None:
-    """Over every machine class and number of servers: where a set-up was chosen that offloads, all that fit do."""
+    """Over every machine class and number of servers: where a set-up was chosen that
+    offloads, all that fit do."""
     family, workload = settled(Workload(**wish))
     found = family.explore(workload, default_catalog())
     free = family.explore(workload.settled(offload="none"), default_catalog())
@@ -114,7 +116,8 @@ def test_experts_are_never_fetched_from_other_servers_for_adapters(model: str) -
     ids=lambda wish: wish["model"],
 )
 def test_a_last_resort_leads_only_where_it_halves_the_price(wish: dict[str, str]) -> None:
-    """Offloading, and replicas over servers without RDMA, against every feasible row of the table."""
+    """Offloading, and replicas over servers without RDMA, against every
+    feasible row of the table."""
     family, workload = settled(Workload(**wish))
     found = family.explore(workload, default_catalog())
     offer, column = np.nonzero(found.bits == 0)

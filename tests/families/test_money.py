@@ -1,5 +1,5 @@
-"""Money over every family of work: the terms of a cost are its total, which lies inside its own interval; how to buy, and every line of the
-bill."""
+"""Money over every family of work: the terms of a cost are its total, which lies inside its own
+interval; how to buy, and every line of the bill."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def test_every_family_says_how_to_buy_and_what_the_bill_is_made_of(name: str, ca
 
 
 def check_modes(modes: list[dict[str, Any]], best: Option, catalog: Catalog) -> None:
-    """Every way to pay that the catalog has for the server where the option is, with a figure for the job where it is one."""
+    """Every way to pay that the catalog has for the server where the option is, with a figure for
+    the job where it is one."""
     quoted = {mode["purchase"] for mode in modes if mode["region"] == best.region and mode["basis"] != "rule"}
     assert quoted >= ways_to_pay(catalog, best)
     assert all((mode["job_usd"] is not None) == ("total_time_s" in best.estimate) for mode in modes)
@@ -96,7 +97,8 @@ def ways_to_pay(catalog: Catalog, best: Option) -> set[str]:
 
 
 def check_lines(lines: list[dict[str, Any]], best: Option) -> None:
-    """The lines add up to the total, each is its quantity at its price, and each says where its price is from."""
+    """The lines add up to the total, each is its quantity at its price, and each says where
+    its price is from."""
     spent = sum(line["usd"] for line in lines if not line["beside"])
     # Steps of billing that are worth less than half a per cent of an hour are not told.
     assert spent == pytest.approx(best.cost.total_usd, rel=ROUNDING, abs=0.005 * best.cost.hourly_usd)
@@ -106,7 +108,8 @@ def check_lines(lines: list[dict[str, Any]], best: Option) -> None:
 
 
 def check_words(parts: Iterable[Any], lang: Lang) -> None:
-    """A table of the ways to pay, one of the bill, and sentences about both, with nothing left unworded."""
+    """A table of the ways to pay, one of the bill, and sentences about both, with
+    nothing left unworded."""
     shown = list(parts)
     tables = {part.title: part for part in shown if isinstance(part, Table)}
     assert label("section", "buy", lang) in tables

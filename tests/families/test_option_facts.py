@@ -1,4 +1,5 @@
-"""Options say beside their figures exactly what search/option_facts.py names for their kind of work."""
+"""Options say beside their figures exactly what search/option_facts.py names for
+their kind of work."""
 
 from __future__ import annotations
 

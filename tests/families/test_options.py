@@ -1,5 +1,5 @@
-"""Every option of a wish for every family of work: it moves the answer or it is refused, in every verb with the same words. The table is
-options.toml."""
+"""Every option of a wish for every family of work: it moves the answer or it is refused, in every
+verb with the same words. The table is options.toml."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ from rightfit.workload.options import OPTIONS
 
 TABLE: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parents[1] / "data" / "options.toml").read_text(encoding="utf-8"))
 KINDS = TABLE["kinds"]
-#: What an answer repeats of the wish, and what it says of what was left open: no answer to an option.
+#: What an answer repeats of the wish, and what it says of what was left open: no
+#: answer to an option.
 REPEATED = ("workload", "assumptions")
 TRACE = "time,input_tokens,output_tokens\n" + "\n".join(f"{at * 0.1:.1f},{100 + at % 50},{20 + at % 9}" for at in range(600))
 
 
 def rows_of(part: str, kind: str) -> dict[str, Any]:
-    """The rows of a part of the table that hold for a kind: those of all, of its family, of its own."""
+    """The rows of a part of the table that hold for a kind: those of all, of its
+    family, of its own."""
     return {name: value for key in ("all", kind.split("/")[0], kind) for name, value in TABLE[part].get(key, {}).items()}
 
 
@@ -65,7 +67,8 @@ def is_about(error: InputError, *options: str) -> bool:
 
 
 def is_taken(wish: Mapping[str, Any], option: str) -> bool:
-    """Whether the family of a wish says that it takes an option; what the workload itself refuses belongs to no family."""
+    """Whether the family of a wish says that it takes an option; what the workload itself refuses
+    belongs to no family."""
     try:
         return option in registry.honours_of(Workload(**wish)).taken()
     except InputError:

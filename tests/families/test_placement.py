@@ -1,5 +1,5 @@
-"""Servers that work as one stand where somebody states what joins them, in every family; one server goes before several that cost little
-less."""
+"""Servers that work as one stand where somebody states what joins them, in every family; one server
+goes before several that cost little less."""
 
 from __future__ import annotations
 

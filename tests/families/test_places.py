@@ -1,4 +1,5 @@
-"""Every offer that any family ranks is one that can be started: it has a price and a place, whatever kind of work asks."""
+"""Every offer that any family ranks is one that can be started: it has a price and a place,
+whatever kind of work asks."""
 
 from __future__ import annotations
 

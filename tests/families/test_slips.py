@@ -1,5 +1,5 @@
-"""Every option that takes free words, for every kind of work: a slip of the pen is refused in one line, is read as what was meant, or the
-answer says that it read nothing."""
+"""Every option that takes free words, for every kind of work: a slip of the pen is refused in one
+line, is read as what was meant, or the answer says that it read nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from test_options import KINDS, TABLE, answer_to, is_taken, refusal_of, rows_of
 import rightfit
 from rightfit.workload.options import OPTIONS
 
-#: Kinds of options whose values are words of no closed list in the code; a model and a trace are files or names with tests of their own.
+#: Kinds of options whose values are words of no closed list in the code; a model and a trace are
+#: files or names with tests of their own.
 FREE = tuple(
     name for name, option in OPTIONS.items() if option.kind in ("text", "names", "words", "slice") and name not in ("model", "trace")
 )
@@ -24,7 +25,8 @@ def slips(value: str) -> tuple[str, ...]:
 
 
 def wishes() -> list[tuple[str, str, str]]:
-    """(option, slip, kind): each value that the table of options has, with each slip, for the first kind that takes it."""
+    """(option, slip, kind): each value that the table of options has, with each slip, for the first
+    kind that takes it."""
     found: dict[tuple[str, str], str] = {}
     for kind in KINDS:
         values = {**TABLE["options"], **rows_of("values", kind)}

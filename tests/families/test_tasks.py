@@ -1,4 +1,5 @@
-"""Which task is taken where none was given: training from the start where that is meant, fine-tuning elsewhere, and it is said."""
+"""Which task is taken where none was given: training from the start where that is meant,
+fine-tuning elsewhere, and it is said."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every family of work is whole: its folder, its words in both languages and its page. What is missing is told in one line, with the file
-to add it to."""
+"""Every family of work is whole: its folder, its words in both languages and its page. What is
+missing is told in one line, with the file to add it to."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def test_it_has_a_page(family: str) -> None:
 
 
 def lacks_of_page(page: str) -> Iterator[str]:
-    """What is missing of a page below docs/: itself, its Chinese twin where its siblings have one, and a link to each."""
+    """What is missing of a page below docs/: itself, its Chinese twin where its siblings have one,
+    and a link to each."""
     siblings = [path for path in (DOCS / page).parent.glob("*.md") if not path.name.endswith(".zh.md") and path != DOCS / page]
     twins = [page.replace(".md", ".zh.md")] if all(path.with_suffix(".zh.md").exists() for path in siblings) else []
     for name, index in ((page, "index.md"), *((twin, "index.zh.md") for twin in twins)):

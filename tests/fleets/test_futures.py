@@ -1,4 +1,5 @@
-"""What is bought, judged by futures: what is drawn stays within its doubts, money adds up, and hindsight is never dearer."""
+"""What is bought, judged by futures: what is drawn stays within its doubts, money adds up, and
+hindsight is never dearer."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Parts of cards: layouts by the vendor's placement table, services that share cards for less money, jobs on some cards of a host, and a checker that
-sees what is wrong."""
+"""Parts of cards: layouts by the vendor's placement table, services that share cards for less
+money, jobs on some cards of a host, and a checker that sees what is wrong."""
 
 from __future__ import annotations
 
@@ -183,13 +183,14 @@ def test_the_checker_sees_what_is_wrong() -> None:
     assert any("fractions" in one for one in broken(slice="1/4", start=0, size=1, places=4, memory_share=0.25))
 
 
-# -- cards of a host -----------------------------------------------------------------------------------------------------------------------
+# -- cards of a host -------------------------------------------------------------------------------
 
 HOST = Owned("own", "", "", (A100,), 8, 1, "", 0.0, 0.0, 168.0, "8xA100")
 
 
 def test_jobs_share_the_cards_of_one_host() -> None:
-    """Eight jobs of one card and two of four: a host of eight carries them in two turns, where whole servers would take ten."""
+    """Eight jobs of one card and two of four: a host of eight carries them in two turns, where
+    whole servers would take ten."""
     jobs = [Job("small", {}, 8, 0.0, 24.0, 5, True, None), Job("large", {}, 2, 0.0, 24.0, 5, True, None)]
     ways = {
         "small": Ways((way(hours=10.0, servers_usd=40.0, levels=()),)),

@@ -1,4 +1,5 @@
-"""The optimiser: sound by a checker that knows no solver, equal to brute force, never worse than list scheduling, monotone in what is allowed."""
+"""The optimiser: sound by a checker that knows no solver, equal to brute force, never worse than
+list scheduling, monotone in what is allowed."""
 
 from __future__ import annotations
 
@@ -101,7 +102,8 @@ def brute_force(made: Instance) -> tuple[float, float]:
 @pytest.mark.deep
 @pytest.mark.parametrize("block", range(5))
 def test_jobs_that_wait_for_others_equal_brute_force(block: int) -> None:
-    """Chains and forks of up to four jobs, two of each: the same money as trying everything, and nothing starts too early."""
+    """Chains and forks of up to four jobs, two of each: the same money as trying everything, and
+    nothing starts too early."""
     for seed in range(block * 40, block * 40 + 40):
         two = {"jobs": 2, "count": 2} if seed % 2 else {"jobs": 4, "count": 1}
         made = synthetic.instance(seed, offers=2, modes=1, periods=5, limits=1, purchases=seed % 3 == 0, waits=0.6, tight=0.6, **two)
@@ -126,7 +128,8 @@ def test_small_fleets_equal_brute_force(block: int) -> None:
 
 @pytest.mark.parametrize("seed", [143, 279, 318])
 def test_a_start_never_makes_a_plan_dearer(seed: int) -> None:
-    """HiGHS 1.16.0 gave these starts back as the optimum, at a value that their placements do not have."""
+    """HiGHS 1.16.0 gave these starts back as the optimum, at a value that their
+    placements do not have."""
     made = synthetic.instance(seed, jobs=3, offers=2, modes=1, periods=4, limits=1, purchases=seed % 2, count=1, tight=0.4)
     found = solve(made, gap=1e-9)
     missing, usd = brute_force(made)

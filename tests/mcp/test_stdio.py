@@ -1,4 +1,5 @@
-"""The server as an assistant starts it: over standard input and output, with the protocol's own client."""
+"""The server as an assistant starts it: over standard input and output, with the
+protocol's own client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the tests of measuring share: a training loop over a library that has the places of PyTorch which the agent hooks."""
+"""What the tests of measuring share: a training loop over a library that has the places of PyTorch
+which the agent hooks."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-#: A library with the two places of PyTorch that the agent hooks, so that the core tests need no PyTorch.
+#: A library with the two places of PyTorch that the agent hooks, so that the core
+#: tests need no PyTorch.
 TORCH = {
     "torch/__init__.py": "__version__ = '0.0'\n",
     "torch/optim/__init__.py": "",

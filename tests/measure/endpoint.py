@@ -1,4 +1,5 @@
-"""A server that speaks OpenAI's API over real HTTP and obeys a known law: k slots, first come first served, a time to the first token and a time per token.
+"""A server that speaks OpenAI's API over real HTTP and obeys a known law: k slots, first come first
+served, a time to the first token and a time per token.
 
 Run as a process of its own: `python endpoint.py '{"slots": 4, ...}'`; it prints its port.
 """

@@ -102,7 +102,7 @@ def test_a_bound_moves_one_way_only_and_only_where_it_says_something() -> None:
     assert move(-0.3, "<=") < -0.1
 
 
-# ---- what published sources say ---------------------------------------------------------------------------------------------------
+# ---- what published sources say ------------------------------------------------------------------
 
 
 def table() -> dict[tuple[str, int], dict[str, float]]:
@@ -139,7 +139,7 @@ def test_every_figure_has_positive_numbers_and_factors_that_grow_with_the_level(
             assert 0 < narrow < wide
 
 
-# ---- runs as evidence -------------------------------------------------------------------------------------------------------------
+# ---- runs as evidence ----------------------------------------------------------------------------
 
 
 def a_run(value: float, metric: str = "step_time_s", **setup: str) -> Run:

@@ -1,4 +1,5 @@
-"""Predictions beside what was measured; what was planned, seen and said, together; what would explain a run that left its interval."""
+"""Predictions beside what was measured; what was planned, seen and said, together; what would
+explain a run that left its interval."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ def test_a_run_that_was_set_up_otherwise_is_explained(name: str, columns: dict[s
     assert own_runs.explanations(run, own_runs.Beside(run.measured[0], narrow, "inside", "plan"), predict) == []
 
 
-# ---- planned, seen, said -------------------------------------------------------------------------------------------------------------
+# ---- planned, seen, said -------------------------------------------------------------------------
 
 
 PLANNED = Planned(
@@ -175,7 +176,7 @@ def test_a_log_gives_the_steps_that_could_not_be_counted(tmp_path: Path) -> None
     assert "no progress" in with_log(silent, log).warnings[-1]
 
 
-# ---- Keras, the profiler --------------------------------------------------------------------------------------------------------------
+# ---- Keras, the profiler -------------------------------------------------------------------------
 
 KERAS = {
     "keras/__init__.py": "",
@@ -229,11 +230,12 @@ def test_every_kind_of_operator_has_a_name(lang: Any) -> None:
     assert profile_lines(Run(source=Source(kind="probe"), profile=profile), lang)[0].count("%") == len(kinds)
 
 
-# ---- AMD, DCGM, MIG ------------------------------------------------------------------------------------------------------------------
+# ---- AMD, DCGM, MIG ------------------------------------------------------------------------------
 
 
 class Rocm:
-    """amdsmi of two cards, the second of which answers in the ways in which amdsmi says "not supported"."""
+    """amdsmi of two cards, the second of which answers in the ways in which amdsmi
+    says "not supported"."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         answers: dict[str, Any] = {
@@ -325,7 +327,7 @@ def test_parts_of_a_card_tell_memory_and_no_use(monkeypatch: pytest.MonkeyPatch)
     assert [(one.key, one.is_part) for one in vendor.read()] == [("MIG-1234", True)]
 
 
-# ---- the command ---------------------------------------------------------------------------------------------------------------------
+# ---- the command ---------------------------------------------------------------------------------
 
 
 def test_the_command_shows_the_plan_beside_the_run(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -400,7 +402,8 @@ def test_a_full_disk_costs_the_record_and_not_the_run(project: Path) -> None:
 
 
 def test_a_disk_that_is_really_full_ends_in_one_line(project: Path, tmp_path: Path) -> None:
-    """A file system of 128 KiB, filled: the record and everything temporary have no room; the command runs to its end."""
+    """A file system of 128 KiB, filled: the record and everything temporary have no room; the
+    command runs to its end."""
     place = tmp_path / "full"
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(place)]

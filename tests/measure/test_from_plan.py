@@ -1,4 +1,5 @@
-"""A figure that somebody measured of a planned option becomes evidence: its record predicts, and later plans read it."""
+"""A figure that somebody measured of a planned option becomes evidence: its record predicts, and
+later plans read it."""
 
 from __future__ import annotations
 

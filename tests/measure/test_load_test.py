@@ -1,4 +1,5 @@
-"""rightfit probe --url: what is measured of a server with a known law, over real HTTP, and what is refused."""
+"""rightfit probe --url: what is measured of a server with a known law, over real HTTP,
+and what is refused."""
 
 from __future__ import annotations
 
@@ -69,11 +70,12 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
     return run
 
 
-# ---- against the law -------------------------------------------------------------------------------------------------------------------
+# ---- against the law -----------------------------------------------------------------------------
 
 
 def waiting(rate: float, share: float) -> float:
-    """That quantile of the wait [s] of Poisson arrivals at `rate` for the slots, first come first served, each for SERVICE_S."""
+    """That quantile of the wait [s] of Poisson arrivals at `rate` for the slots, first come first
+    served, each for SERVICE_S."""
     dice = random.Random(1)
     free, now, waits = [0.0] * SLOTS, 0.0, []
     for _ in range(40_000):
@@ -183,7 +185,7 @@ def test_the_record_is_one_that_every_consumer_reads(measured: tuple[Place, Tria
     assert "requests/s" in call("runs", "show", "run.json")[1]
 
 
-# ---- what can be wrong -------------------------------------------------------------------------------------------------------------------
+# ---- what can be wrong ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -331,7 +333,7 @@ def test_a_client_that_is_the_limit_measures_nothing(start: Start) -> None:
         asyncio.run(both())
 
 
-# ---- parts -------------------------------------------------------------------------------------------------------------------------------
+# ---- parts ---------------------------------------------------------------------------------------
 
 
 def level_of(ttft: list[float], **more: Any) -> Level:

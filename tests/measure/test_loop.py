@@ -1,4 +1,5 @@
-"""Staged plans close the loop: the plan names the trial, the trial is measured, and its record says rent, change or stop."""
+"""Staged plans close the loop: the plan names the trial, the trial is measured, and its record says
+rent, change or stop."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 
 def trial(project: Path, card: str, *loop: object) -> None:
-    """The trial of a loop that stands for the job, on a card that the user names, since there is none here."""
+    """The trial of a loop that stands for the job, on a card that the user names, since
+    there is none here."""
     command = ["--", sys.executable, "train.py", *map(str, loop)]
     assert run_cli(["probe", "--plan", "plan.json", "--set", f"gpu={card}", "--set", "n_gpus=1", "--out", "run.json", "-q", *command]) == 0
 

@@ -115,7 +115,8 @@ def test_without_runs_nothing_is_said() -> None:
     ],
 )
 def test_runs_that_move_nothing_are_said_to(wish: dict[str, str], run: Run, key: str, lang: Lang, tmp_path: Path) -> None:
-    """By a plan and by an advice: no figure counts as the runs' own, and the reason stands in both."""
+    """By a plan and by an advice: no figure counts as the runs' own, and the
+    reason stands in both."""
     (tmp_path / "run.json").write_text(written([run]))
     before, after = rightfit.plan(**wish, top=2), rightfit.plan(**wish, top=2, runs=tmp_path)  # type: ignore[arg-type]
     assert after.best is not None

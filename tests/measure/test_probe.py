@@ -1,4 +1,5 @@
-"""rightfit probe: a command runs as it would without us, and what it did is counted from inside and outside."""
+"""rightfit probe: a command runs as it would without us, and what it did is counted from
+inside and outside."""
 
 from __future__ import annotations
 
@@ -164,11 +165,12 @@ def test_a_folder_that_cannot_be_written_costs_the_count_only(project: Path) -> 
     assert probe([sys.executable, "-c", code]).exit_code == 0
 
 
-# ---- cards, as a driver shows them ----------------------------------------------------------------------------------------------------
+# ---- cards, as a driver shows them ---------------------------------------------------------------
 
 
 class Driver:
-    """NVML of two cards: the first holds a neighbour's memory, the second lacks what MIG parts lack."""
+    """NVML of two cards: the first holds a neighbour's memory, the second lacks
+    what MIG parts lack."""
 
     def __init__(self) -> None:
         self.used = {0: 10 * 2**30, 1: 0}
@@ -215,7 +217,8 @@ def test_cards_are_told_by_device_and_memory_of_others_is_not_ours(monkeypatch: 
     [(0x4, 400_000, 0.0), (0x4, 300_000, 1.0), (0x8, 400_000, 1.0), (0x20, 400_000, 1.0), (0x80, 400_000, 1.0), (0x1, 300_000, 0.0)],
 )
 def test_a_card_at_its_own_power_limit_is_not_throttled(monkeypatch: pytest.MonkeyPatch, reasons: int, limit: int, share: float) -> None:
-    """An H100 that trains runs at its power limit all the time (measured): only a limit that somebody lowered, or heat, is a fault."""
+    """An H100 that trains runs at its power limit all the time (measured): only a limit that
+    somebody lowered, or heat, is a fault."""
     driver = Driver()
     driver.reasons, driver.limit = {0: reasons, 1: reasons}, limit
     monkeypatch.setattr(cards, "optional", lambda name: driver if name == "pynvml" else None)
@@ -238,7 +241,8 @@ def test_means_are_of_the_steps_where_there_are_some() -> None:
 
 
 def test_loading_before_the_steps_does_not_make_a_busy_process_idle(project: Path) -> None:
-    """Six seconds of sleep, then work: over the whole run half a core, over the steps a whole one."""
+    """Six seconds of sleep, then work: over the whole run half a core, over the
+    steps a whole one."""
     pytest.importorskip("psutil")
     (project / "late.py").write_text(
         "import time\nfrom torch.optim.optimizer import Optimizer\nfrom torch.utils.data.dataloader import _BaseDataLoaderIter\n"
@@ -254,7 +258,8 @@ def test_loading_before_the_steps_does_not_make_a_busy_process_idle(project: Pat
 
 
 def test_a_batch_that_is_fetched_ahead_belongs_to_no_step(project: Path) -> None:
-    """Trainers look one batch ahead, and a run may be ended within a step: neither changes how many batches a step has."""
+    """Trainers look one batch ahead, and a run may be ended within a step: neither changes how many
+    batches a step has."""
     (project / "ahead.py").write_text(
         "from torch.optim.optimizer import Optimizer\nfrom torch.utils.data.dataloader import _BaseDataLoaderIter\n"
         "one, batches = Optimizer(), _BaseDataLoaderIter(1000, 0.0001)\nnext(batches)\n"

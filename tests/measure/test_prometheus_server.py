@@ -1,4 +1,5 @@
-"""A real Prometheus with an hour of made history: figures are those of the law that made it, in the window that is asked for."""
+"""A real Prometheus with an hour of made history: figures are those of the law that made it, in the
+window that is asked for."""
 
 from __future__ import annotations
 
@@ -25,14 +26,16 @@ pytestmark = pytest.mark.skipif(PROMTOOL is None or PROMETHEUS is None, reason="
 ENDED = 1_750_000_000  # the history is of then, so that nothing depends on the clock
 EVERY_S, SPAN_S = 15, 3600
 CARDS = ("GPU-a", "GPU-b")
-#: Gauges by time in the hour [s]: the card is idle for ten minutes, then busy; memory peaks for one scrape alone; one value means "not supported".
+#: Gauges by time in the hour [s]: the card is idle for ten minutes, then busy; memory peaks for one
+#: scrape alone; one value means "not supported".
 BUSY = lambda at: 0 if at < 600 else 90  # noqa: E731
 USED_MIB = lambda at: 61_440 if at == 1800 else 40_960  # noqa: E731
 TOKENS_PER_S, REQUESTS_PER_S, FIRST_S = 400.0, 2.0, 0.12
 
 
 def history() -> str:
-    """The hour as OpenMetrics. The server of the model starts anew after half an hour: its counters begin at zero again."""
+    """The hour as OpenMetrics. The server of the model starts anew after half an hour: its counters
+    begin at zero again."""
     moments = range(0, SPAN_S + 1, EVERY_S)
     lines: list[str] = []
 

@@ -1,4 +1,5 @@
-"""Every kind of result is detected, read in the definitions of our metrics, and refused where it is ambiguous or holds nothing."""
+"""Every kind of result is detected, read in the definitions of our metrics, and refused where it is
+ambiguous or holds nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""rightfit probe --url against real servers: transformers serve and vLLM on a CPU with a tiny random model made here, and guidellm's mock server.
+"""rightfit probe --url against real servers: transformers serve and vLLM on a CPU with a tiny
+random model made here, and guidellm's mock server.
 
-Each needs its program beside this Python (group `endpoints` of scripts/test has transformers serve and guidellm), or where RIGHTFIT_TRANSFORMERS, RIGHTFIT_VLLM
-or RIGHTFIT_GUIDELLM say. Nothing is read from a network.
+Each needs its program beside this Python (group `endpoints` of scripts/test has transformers serve
+and guidellm), or where RIGHTFIT_TRANSFORMERS, RIGHTFIT_VLLM or RIGHTFIT_GUIDELLM say. Nothing is
+read from a network.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from rightfit.measure.record import Run, read_runs
 
 INPUT, OUTPUT = 200, 16
 START_S, TRIES = 180.0, 3
-#: Makes a random model with a tokenizer of bytes and a few words, so that many a token of its answers is a part of a character, without text.
+#: Makes a random model with a tokenizer of bytes and a few words, so that many a token of its
+#: answers is a part of a character, without text.
 MODEL = """
 import sys, torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -45,7 +48,8 @@ LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(sys.argv[1])
 
 
 def program(name: str) -> Path:
-    """The program, of the variable RIGHTFIT_NAME or beside this Python; skips the test where it is not installed."""
+    """The program, of the variable RIGHTFIT_NAME or beside this Python; skips the test where
+    it is not installed."""
     beside = Path(sys.executable).with_name(name)
     found = Path(os.environ.get(f"RIGHTFIT_{name.upper()}") or beside)
     if not found.exists():
@@ -54,7 +58,8 @@ def program(name: str) -> Path:
 
 
 def model_of(path: Path, near: Path) -> Path:
-    """A tiny random model in `path`, made by the Python beside the program; skips where that lacks PyTorch."""
+    """A tiny random model in `path`, made by the Python beside the program; skips where
+    that lacks PyTorch."""
     done = subprocess.run(["nice", "-n", "15", near.with_name("python"), "-c", MODEL, path], capture_output=True, text=True)
     if "No module named" in done.stderr:
         pytest.skip(f"{near.name}: {done.stderr.splitlines()[-1]}")
@@ -64,12 +69,14 @@ def model_of(path: Path, near: Path) -> Path:
 
 @contextlib.contextmanager
 def running(words: list[str | Path], port: int, folder: Path, **variables: str) -> Iterator[str]:
-    """The address of a server that this command starts, once it listens; its children end with it. A process group, no session: where the kernel groups
-    processes by session, niceness counts inside one only."""
+    """The address of a server that this command starts, once it listens; its children end with it.
+    A process group, no session: where the kernel groups processes by session, niceness counts
+    inside one only."""
     cache = folder / "cache"
     cache.mkdir()
     offline = {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(cache), "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
-    # One thread and less of a right to the processor than the client, which else measures itself on a machine of two cores.
+    # One thread and less of a right to the processor than the client, which else measures itself on
+    # a machine of two cores.
     offline["OMP_NUM_THREADS"] = "1"
     log = folder / "server.log"
     with log.open("w") as out:
@@ -94,7 +101,8 @@ def running(words: list[str | Path], port: int, folder: Path, **variables: str) 
 
 
 def listens(port: int) -> bool:
-    """Whether something at the port speaks HTTP; the address is asked for no page that a server may lack."""
+    """Whether something at the port speaks HTTP; the address is asked for no page that
+    a server may lack."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", "/health")
@@ -127,7 +135,8 @@ def probed(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> Run:
 
 
 def is_sound(run: Run) -> dict[tuple[str, str], float]:
-    """What is true of every load test: tokens by the server's count, times positive and in order, a capacity. Its figures by name and statistic."""
+    """What is true of every load test: tokens by the server's count, times positive and in order, a
+    capacity. Its figures by name and statistic."""
     assert abs(int(run.setup["input_tokens"]) - INPUT) <= 0.05 * INPUT
     assert int(run.setup["output_tokens"]) == OUTPUT
     figures: dict[tuple[str, str], float] = {(item.metric, item.statistic): item.value for item in run.measured}
@@ -193,7 +202,8 @@ def test_vllm_on_a_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         run = probed(capsys, tmp_path, "--url", url)
     figures = is_sound(run)
     assert run.setup["engine"] == "vllm"
-    # Its page of metrics: eight at a time at the most, a share of the cache, tokens as many as the answers (is_sound), first tokens sooner than their text.
+    # Its page of metrics: eight at a time at the most, a share of the cache, tokens as many as the
+    # answers (is_sound), first tokens sooner than their text.
     assert 0 < figures["running", "mean"] <= 8
     assert 0 <= figures["kv_cache_used_share", "max"] < 1
     assert figures["preemptions_per_s", "mean"] == 0

@@ -1,4 +1,5 @@
-"""rightfit probe around real programs: PyTorch loops, torchrun, the Trainer of transformers, XGBoost, scikit-learn. Each needs its library (group `measured` of scripts/test)."""
+"""rightfit probe around real programs: PyTorch loops, torchrun, the Trainer of transformers,
+XGBoost, scikit-learn. Each needs its library (group `measured` of scripts/test)."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ RandomForestRegressor(n_estimators=30).fit(x, x[:, 0])
 
 
 def needs(*names: str) -> None:
-    """Skip where a library is not installed; it is not imported here, since the command imports it."""
+    """Skip where a library is not installed; it is not imported here, since the
+    command imports it."""
     for name in names:
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"needs {name}")
@@ -122,7 +124,8 @@ def test_a_fit_of_scikit_learn(tmp_path: Path) -> None:
 
 
 def test_the_agent_costs_less_than_one_per_cent_of_a_step(tmp_path: Path) -> None:
-    """Of a step of a millisecond: what the hooks of one step and one batch take, measured in the process."""
+    """Of a step of a millisecond: what the hooks of one step and one batch take,
+    measured in the process."""
     needs("torch")
     code = """
 import sys, time
@@ -162,7 +165,8 @@ int nvmlDeviceGetMemoryInfo(void *d, memory *m) { m->total = 80ULL << 30; m->use
 
 
 def test_the_real_binding_of_nvml_over_a_driver_that_lacks_functions(tmp_path: Path) -> None:
-    """A library of the driver with one card and few functions; what it lacks is unknown and nothing breaks."""
+    """A library of the driver with one card and few functions; what it lacks is unknown
+    and nothing breaks."""
     needs("pynvml")
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:

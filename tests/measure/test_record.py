@@ -1,4 +1,5 @@
-"""Run records: one JSON a run, with known definitions, without secrets; kept once, merged only where they agree."""
+"""Run records: one JSON a run, with known definitions, without secrets; kept once, merged
+only where they agree."""
 
 from __future__ import annotations
 

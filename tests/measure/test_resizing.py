@@ -1,4 +1,5 @@
-"""From a run to advice: every rule fires on its evidence and on nothing else; a test is proposed only where it is worth its price."""
+"""From a run to advice: every rule fires on its evidence and on nothing else; a test is proposed
+only where it is worth its price."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A run that is followed: how far, until when, for how much, and what is wrong; from processes, exporters, trackers and logs."""
+"""A run that is followed: how far, until when, for how much, and what is wrong; from processes,
+exporters, trackers and logs."""
 
 from __future__ import annotations
 
@@ -146,7 +147,7 @@ def test_a_clock_that_is_set_makes_no_stall(monkeypatch: pytest.MonkeyPatch) -> 
     assert LastStep().since(5, 10.0, known_s=-50.0) == 0.0
 
 
-# ---- words, metrics, page ------------------------------------------------------------------------------------------------------------
+# ---- words, metrics, page ------------------------------------------------------------------------
 
 
 def every_finding() -> list[Finding]:
@@ -227,7 +228,7 @@ def test_the_page_its_data_and_the_metrics() -> None:
             WatchServer("127.0.0.1", int(server.place.rpartition(":")[2]), "other", "en")
 
 
-# ---- what a plan says ----------------------------------------------------------------------------------------------------------------
+# ---- what a plan says ----------------------------------------------------------------------------
 
 
 def test_a_plan_s_option_and_one_that_it_lacks() -> None:
@@ -249,7 +250,7 @@ def test_a_plan_s_option_and_one_that_it_lacks() -> None:
         expected_of({"options": [option]}, 2)
 
 
-# ---- where looks come from -----------------------------------------------------------------------------------------------------------
+# ---- where looks come from -----------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""The catalogs and the source say the same: every key that is used is there with the fields that it is given, in both languages, and nobody raises plain text.
+"""The catalogs and the source say the same: every key that is used is there with the fields that it
+is given, in both languages, and nobody raises plain text.
 
 Each test walks everything once and lists all that is wrong."""
 
@@ -194,7 +195,8 @@ def test_chinese_is_chinese() -> None:
 
 
 def test_the_files_are_valid() -> None:
-    """As tools for translators read them: no entry twice, none empty, none in doubt or left over."""
+    """As tools for translators read them: no entry twice, none empty, none in
+    doubt or left over."""
     faults, count = [], 0
     for path in sorted(LOCALE.rglob("*.po")):
         text = path.read_bytes()

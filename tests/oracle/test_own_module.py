@@ -1,4 +1,5 @@
-"""module:function against published counts, against ONNX exports of the same module, and with code that goes wrong. Needs PyTorch."""
+"""module:function against published counts, against ONNX exports of the same module, and with code
+that goes wrong. Needs PyTorch."""
 
 from __future__ import annotations
 

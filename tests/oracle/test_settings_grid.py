@@ -1,4 +1,5 @@
-"""One record of settings, two engines: what the formulas keep against what PyTorch keeps, by model, width and recomputation. Needs PyTorch."""
+"""One record of settings, two engines: what the formulas keep against what PyTorch keeps, by model,
+width and recomputation. Needs PyTorch."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The traced engine against itself and the committed reference. Needs PyTorch: `scripts/test` runs this folder in an environment of its
-own."""
+"""The traced engine against itself and the committed reference. Needs PyTorch: `scripts/test` runs
+this folder in an environment of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What one token multiplies with is what the model says is active: over every bundled language model."""
+"""What one token multiplies with is what the model says is active: over every
+bundled language model."""
 
 from __future__ import annotations
 
@@ -17,9 +18,11 @@ from rightfit.physics.operators import RateColumns
 
 #: Layers that share their weights multiply with them again and again.
 SHARED = ("albert/",)
-#: Tables that are looked up lie beside the word embedding (per-layer embeddings, positions of long encoders, relative attention): fewer products.
+#: Tables that are looked up lie beside the word embedding (per-layer embeddings, positions of long
+#: encoders, relative attention): fewer products.
 LOOKED_UP = ("google/gemma-3n", "google/gemma-4-E", "allenai/led-")
-#: Two attention blocks a layer and experts that compute nothing: the published mean of active parameters follows the routing.
+#: Two attention blocks a layer and experts that compute nothing: the published mean of active
+#: parameters follows the routing.
 BY_ROUTING = ("meituan-longcat/LongCat-Flash",)
 #: Products per active parameter: how far dimensions and published counts may differ.
 LEAST, MOST = 0.85, 1.1

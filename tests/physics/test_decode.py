@@ -59,7 +59,8 @@ def step(model: ModelColumns, *, batch: float = 1.0, context: float = 1.0, rates
 
 
 def test_one_stream_is_weights_over_bandwidth() -> None:
-    """Llama-3-8B in 16 bit on an A100: 7.5 billion parameters read (all but the embedding), 15.0 GB / 2.039 TB/s = 7.36 ms."""
+    """Llama-3-8B in 16 bit on an A100: 7.5 billion parameters read (all but the embedding), 15.0
+    GB / 2.039 TB/s = 7.36 ms."""
     assert step(LLAMA) == pytest.approx(2 * (8030261248 - 128256 * 4096) / 2.039e12, rel=0.002)
 
 
@@ -70,7 +71,8 @@ def test_the_cache_is_read_once_a_step() -> None:
 
 
 def test_large_batches_are_bound_by_arithmetic() -> None:
-    """At 4,096 rows two operations a weight and row take over: 2 x 7.5e9 x 4,096 / 312 TFLOP/s = 197 ms."""
+    """At 4,096 rows two operations a weight and row take over: 2 x 7.5e9 x 4,096 /
+    312 TFLOP/s = 197 ms."""
     assert step(LLAMA, batch=4096) == pytest.approx(2 * 7.505e9 * 4096 / 312e12, rel=0.02)
 
 
@@ -126,7 +128,8 @@ def test_a_larger_batch_never_takes_less_time(first: float, second: float, conte
 
 
 def test_few_rows_waste_as_much_again() -> None:
-    """One weight matrix of 1e9 parameters, ramp 64: eight rows count 8 + 64 x 8 / 72 = 15.1, 4,096 rows 4,096 + 63.0."""
+    """One weight matrix of 1e9 parameters, ramp 64: eight rows count 8 + 64 x 8 / 72 = 15.1, 4,096
+    rows 4,096 + 63.0."""
     serve, rates = ServeColumns.of(), RATES.replace(gemm_ramp=np.array([64.0]))
     for rows, counted in ((8.0, 8 + 64 * 8 / 72), (4096.0, 4096 + 64 * 4096 / 4160)):
         found = product_s(
@@ -143,7 +146,8 @@ def test_few_rows_waste_as_much_again() -> None:
 
 
 def test_rows_spread_over_experts_waste_their_last_tiles() -> None:
-    """All 8 experts of which each token takes 2: four groups, 16 rows wasted in each, at half of the rate."""
+    """All 8 experts of which each token takes 2: four groups, 16 rows wasted in each,
+    at half of the rate."""
     rates = RATES.replace(expert_ramp=np.array([16.0]))
     share = touched_experts(MIXTRAL, np.array([1e6]), np.ones(1))
     assert expert_groups(MIXTRAL, share)[0] == pytest.approx(4.0)
@@ -195,7 +199,8 @@ def test_the_indexer_of_sparse_attention_adds_its_kernels() -> None:
 
 
 def test_attention_data_ranks_exchange_tokens_with_experts() -> None:
-    """Mixtral over four ranks, 400 tokens: each sends 100 x 2 x 3/4 copies of 4,096 elements, one byte there and two back, in 32 layers."""
+    """Mixtral over four ranks, 400 tokens: each sends 100 x 2 x 3/4 copies of 4,096 elements, one
+    byte there and two back, in 32 layers."""
     rates = RATES.replace(link_fraction=np.ones(1), all_reduce_s=np.zeros(1))
     found = layers_collective_s(MIXTRAL, ServeColumns.of(attention_data=4), SWITCH, rates, rows=np.array([400.0]))
     assert found[0] == pytest.approx(32 * 100 * 1.5 * 4096 * 3 / 300e9, rel=1e-6)

@@ -1,8 +1,10 @@
-"""Every public function of the physics says the unit of each argument and of its result, and where its equation comes from.
+"""Every public function of the physics says the unit of each argument and of its result, and where
+its equation comes from.
 
-The rule, as `rightfit.physics` states it: a plain argument stands in the docstring as `argument` [unit] or `one`, `other` [unit], the
-result as -> [unit]; a shape may follow the unit after a comma. Arguments and results that are structs of ours carry the units of their
-fields. A source is the line "Source:" of the function or of its module.
+The rule, as `rightfit.physics` states it: a plain argument stands in the docstring as `argument`
+[unit] or `one`, `other` [unit], the result as -> [unit]; a shape may follow the unit after a comma.
+Arguments and results that are structs of ours carry the units of their fields. A source is the line
+"Source:" of the function or of its module.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ MODULES = tuple(
     importlib.import_module(f"rightfit.physics.{information.name}") for information in pkgutil.iter_modules(rightfit.physics.__path__)
 )
 
-#: What may be counted or measured; a unit is one of these, or a quotient of them. Anything else is a slip of the pen.
+#: What may be counted or measured; a unit is one of these, or a quotient of them. Anything else is
+#: a slip of the pen.
 WORDS = frozenset(
     re.findall(
         r"\S+",
@@ -39,7 +42,8 @@ WORDS = frozenset(
         """,
     )
 )
-#: The beginnings of a source that is no paper, and what a paper looks like: a year, or the documentation of a vendor.
+#: The beginnings of a source that is no paper, and what a paper looks like: a year, or the
+#: documentation of a vendor.
 OWN_SOURCE = re.compile(r"(accounting|definition|documentation|measured|docs/decisions/[\w-]+\.md)\b")
 YEAR = re.compile(r"\b(1[89]|20)\d\d\b|User's Guide")
 PATH = re.compile(r"\b(?:docs|validation|src|benchmarks)/[\w./-]+\w")
@@ -111,7 +115,8 @@ def _needs_unit(annotation: str) -> bool:
 
 
 def is_unit(text: str) -> bool:
-    """Words of the list, divided and raised to whole powers; what follows a comma is a shape or the name of an enumeration."""
+    """Words of the list, divided and raised to whole powers; what follows a comma is a shape or the
+    name of an enumeration."""
     unit = text.partition(",")[0]
     return all(re.sub(r"\^\d$", "", word) in WORDS for word in unit.split("/"))
 

@@ -53,7 +53,8 @@ MIXTRAL = ModelColumns.of(
 
 
 def test_megatron_formula_of_gpt3() -> None:
-    """72 B s L h^2 (1 + s / 6h + V / 12 L h), Narayanan et al. 2021, without their recomputed forward pass."""
+    """72 B s L h^2 (1 + s / 6h + V / 12 L h), Narayanan et al. 2021, without their
+    recomputed forward pass."""
     layers, hidden, vocab, seq = 96.0, 12288.0, 51200.0, 2048.0
     step = transformer.step_model_flops(gpt(), SetupColumns.of(micro_batch=4, seq_len=seq))
     expected = 72 * 4 * seq * layers * hidden**2 * (1 + seq / (6 * hidden) + vocab / (12 * layers * hidden))
@@ -61,7 +62,8 @@ def test_megatron_formula_of_gpt3() -> None:
 
 
 def test_palm_formula_per_token() -> None:
-    """6 N + 12 L H Q T per token (Chowdhery et al. 2022, appendix B), N the weights that multiply."""
+    """6 N + 12 L H Q T per token (Chowdhery et al. 2022, appendix B), N the
+    weights that multiply."""
     model = LLAMA3_8B
     seq = 8192.0
     per_token = transformer.step_model_flops(model, SetupColumns.of(seq_len=seq))[0] / seq

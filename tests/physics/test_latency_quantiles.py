@@ -39,6 +39,7 @@ def test_waits_in_a_random_queue_are_exponential() -> None:
 
 
 def test_after_the_first_wave_most_users_wait_for_nobody() -> None:
-    # A tenth of the requests are of the first wave: half of that, a twentieth, is the mean share of the others' prompts.
+    # A tenth of the requests are of the first wave: half of that, a twentieth, is the mean share of
+    # the others' prompts.
     found = quantiles.of_first_wave(np.full(2, 10.0), np.full(2, 0.05), np.array([0.5, 0.95]))
     assert found == pytest.approx([0.0, 5.0])

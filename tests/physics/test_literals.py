@@ -1,7 +1,8 @@
-"""Numbers in the physics: each comes as an argument from data with a source, or stands in a short list with the reason why it may stay.
+"""Numbers in the physics: each comes as an argument from data with a source, or stands in a short
+list with the reason why it may stay.
 
-Not counted are 0, 1, 2 and -1; exponents, indices, axes and shapes; members of enumerations; and guards of a millionth and less, which keep
-a division from meeting zero.
+Not counted are 0, 1, 2 and -1; exponents, indices, axes and shapes; members of enumerations; and
+guards of a millionth and less, which keep a division from meeting zero.
 """
 
 from __future__ import annotations
@@ -118,7 +119,8 @@ ALLOWED: dict[str, tuple[tuple[float, ...], str]] = {
 
 
 def literals(text: str, module: str) -> dict[str, tuple[float, ...]]:
-    """Counted numbers of a module by where they stand: a constant, a function, a method or a class."""
+    """Counted numbers of a module by where they stand: a constant, a function, a
+    method or a class."""
     tree = ast.parse(text)
     plain = {id(node) for part in _structural(tree) for node in ast.walk(part)}
     found: dict[str, list[float]] = defaultdict(list)

@@ -35,13 +35,15 @@ def test_unknown_vcpus_give_every_worker_a_core() -> None:
 
 
 def test_stages_together_are_slower_than_the_slowest() -> None:
-    """Two equal stages of 100/s with exponent 2: 100 / sqrt(2); a stage without limit changes nothing."""
+    """Two equal stages of 100/s with exponent 2: 100 / sqrt(2); a stage without
+    limit changes nothing."""
     assert loading.slowest(a(100), a(100), a(np.inf), sharpness=2.0) == pytest.approx([70.7107], rel=1e-5)
     assert loading.slowest(a(100), a(1e6), sharpness=8.0) == pytest.approx([100.0])
 
 
 def test_volumes_grow_with_size_up_to_their_most_and_the_link() -> None:
-    """120 MB/s and 0.5 MB/s per GB, 350 at most: 170 at 100 GB, 350 at 1 TB; a link of 300 MB/s holds it there."""
+    """120 MB/s and 0.5 MB/s per GB, 350 at most: 170 at 100 GB, 350 at 1 TB; a link of 300
+    MB/s holds it there."""
     found = loading.volume_bytes_per_s(a(1e11, 1e12, 1e12), base=a(1.2e8), per_byte=a(5e-4), most=a(3.5e8), link=a(np.inf, np.inf, 3e8))
     assert found == pytest.approx([1.7e8, 3.5e8, 3e8])
 

@@ -31,7 +31,8 @@ def run_of(
 
 
 def simulated_s(lengths: Array, slots: int) -> float:
-    """Decoding of these answers step by step, each one that ends replaced by the next that waits."""
+    """Decoding of these answers step by step, each one that ends replaced by
+    the next that waits."""
     waiting, running, seconds = list(lengths), np.zeros(0), 0.0
     while waiting or running.size:
         while waiting and running.size < slots:

@@ -30,7 +30,8 @@ def test_gpt_layer_as_korthikanti_et_al(hidden: int, heads: int, length: int) ->
 
 
 def test_tensor_parallel_layer_as_korthikanti_et_al() -> None:
-    """Equations 2 and 4: s b h (10 + 24 / t + 5 a s / (h t)), and all of it divided by t with sequence parallelism."""
+    """Equations 2 and 4: s b h (10 + 24 / t + 5 a s / (h t)), and all of it divided by t with
+    sequence parallelism."""
     model, t = gpt(6144, 64), 8
     plain = activations.layer_activations(model, megatron(tensor=t)).total[0]
     assert plain == pytest.approx(6144 * (10 + 24 / t + 5 * 64 * 2048 / (6144 * t)), abs=1.0)
@@ -53,7 +54,8 @@ LLAMA = ModelColumns.of(
 
 
 def test_llama_layer_by_hand() -> None:
-    """Full training in bf16 with FlashAttention and the operators of transformers, bytes a token."""
+    """Full training in bf16 with FlashAttention and the operators of
+    transformers, bytes a token."""
     parts = activations.layer_activations(LLAMA, SetupColumns.of(attention=AttentionKernel.FLASH))
     assert parts.norms[0] == 2 * (4 + 2) * 4096  # fp32 input and normalised bf16 tensor of both RMSNorms
     assert parts.attention[0] == 2 * 4096 + 2 * (4096 + 2 * 1024 + 4096) + 4 * 32  # input, Q, K and V, output, log-sum-exp

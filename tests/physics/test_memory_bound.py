@@ -24,7 +24,8 @@ MODEL = ModelColumns.of(
 
 
 def test_adamw_update_moves_by_hand() -> None:
-    """bf16 weights and gradients, fp32 states and master: 2x2 + 2x8 + 2x4 + 2x2 bytes a parameter at 1 TB/s."""
+    """bf16 weights and gradients, fp32 states and master: 2x2 + 2x8 + 2x4 + 2x2 bytes a
+    parameter at 1 TB/s."""
     setup = SetupColumns.of(gradient_bytes=2, optimizer_bytes=8, master_bytes=4, other_weight_bytes=2)
     assert operators.update_s(setup, DEVICE, RATES, trained_params=np.array([1e9]))[0] == pytest.approx(32e9 / 1e12)
 

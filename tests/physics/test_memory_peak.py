@@ -26,7 +26,8 @@ def peak(setup: SetupColumns, model: ModelColumns = MISTRAL) -> PeakColumns:
 
 
 def test_full_training_in_pure_bf16_peaks_in_the_step() -> None:
-    """Measured by fms-acceleration: 67.46 GiB allocated, independent of the batch: weights, gradients, two moments and one temporary."""
+    """Measured by fms-acceleration: 67.46 GiB allocated, independent of the batch: weights,
+    gradients, two moments and one temporary."""
     setup = SetupColumns.of(micro_batch=4, seq_len=4096, recompute=Recompute.FULL, **PURE, **ALLOCATED)
     answer = peak(setup)
     assert answer.phase[0] == Phase.STEP

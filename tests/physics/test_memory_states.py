@@ -30,7 +30,8 @@ def test_mixed_precision_adamw_is_16_bytes_a_parameter() -> None:
 
 @pytest.mark.parametrize(("stage", "bytes_each"), [(0, 16.0), (1, 4 + 12 / 64), (2, 2 + 14 / 64), (3, 16 / 64)])
 def test_zero_stages_as_in_the_paper(stage: int, bytes_each: float) -> None:
-    """Rajbhandari et al. 2020, figure 1: 7.5 B parameters on 64 GPUs need 120, 31.4, 16.6 and 1.9 GB."""
+    """Rajbhandari et al. 2020, figure 1: 7.5 B parameters on 64 GPUs need 120,
+    31.4, 16.6 and 1.9 GB."""
     model = LLAMA_8B.replace(params_total=7.5e9)
     setup = SetupColumns.of(data=64, shard_degree=64, shard_stage=stage, **MIXED)
     assert all_states(model, setup)[0] == pytest.approx(bytes_each * 7.5e9)

@@ -1,7 +1,8 @@
-"""Saved activations by our operator accounting against what PyTorch's MemTracker counts on the real modules of transformers.
+"""Saved activations by our operator accounting against what PyTorch's MemTracker counts on the real
+modules of transformers.
 
-The table is validation/traced_reference.csv (see validation/trace_reference.py): two and four layers of each family, so that the difference
-is two layers.
+The table is validation/traced_reference.csv (see validation/trace_reference.py): two and four
+layers of each family, so that the difference is two layers.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ def test_uneven_layers_wait_for_the_slowest_stage() -> None:
 
 
 def test_a_remainder_makes_room_for_the_head() -> None:
-    """31 layers on 4 stages leave 7 for the last one: a head as long as one layer costs no waiting beyond the bubble."""
+    """31 layers on 4 stages leave 7 for the last one: a head as long as one layer costs no waiting
+    beyond the bubble."""
     busy, idle = parts(body=31.0, layers=31, head=1.0)
     assert busy == pytest.approx(8 * 8.0)
     assert idle == pytest.approx(3 * 8.0)

@@ -75,7 +75,8 @@ def test_twice_the_prompt_takes_at_least_twice_the_time() -> None:
 
 
 def test_a_prompt_keeps_to_its_tensor_group_under_attention_data_parallelism() -> None:
-    """Four ranks that attend apart treat one prompt no faster than one device does, and four prompts in little more than that."""
+    """Four ranks that attend apart treat one prompt no faster than one device does, and four
+    prompts in little more than that."""
     alone, four = seconds(4096.0, attention_data=4.0), seconds(4096.0, attention_data=4.0, sequences=4.0)
     assert alone >= seconds(4096.0)
     assert four == pytest.approx(alone, rel=0.35)  # their exchange is four times as large

@@ -161,7 +161,8 @@ def test_percentiles_against_the_simulation() -> None:
 
 
 def test_short_answers_behind_long_prompts() -> None:
-    """Prompts that came while a request's own held up the replica are done beside its answer: TPOT is far above the mean step."""
+    """Prompts that came while a request's own held up the replica are done beside its answer: TPOT
+    is far above the mean step."""
     replicas = linear_replicas(overhead_s=0.012, batch_s=1e-4, prompt_token_s=8e-5, max_batch=128)
     inputs, outputs = Lengths(4000), Lengths(60)
     rate = 0.6 * float(queueing.capacity_per_s(replicas, load_columns(1.0, inputs=inputs, outputs=outputs))[0])
@@ -173,7 +174,8 @@ def test_short_answers_behind_long_prompts() -> None:
 
 
 def test_sequences_follow_the_backlog_of_prompts() -> None:
-    """A step of 512 tokens that the prompts fill: while they wait, more sequences than the mean decode beside them."""
+    """A step of 512 tokens that the prompts fill: while they wait, more sequences than the mean
+    decode beside them."""
     replicas = linear_replicas(overhead_s=0.01, batch_s=1e-4, prompt_token_s=3e-5, chunk_tokens=512, max_batch=256)
     inputs, outputs = Lengths(1000, 0.5), Lengths(150, 0.5)
     rate = 0.8 * float(queueing.capacity_per_s(replicas, load_columns(1.0, inputs=inputs, outputs=outputs))[0])

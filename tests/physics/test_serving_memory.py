@@ -48,7 +48,8 @@ A100 = DeviceColumns.of(memory_bytes=80 * 2**30, memory_bandwidth=2.039e12)
 
 
 def test_cache_per_token_by_hand() -> None:
-    """Llama-3-8B: 2 x 32 layers x 8 heads x 128 x 2 bytes; DeepSeek-V3: 61 layers x (512 + 64) x 2 bytes."""
+    """Llama-3-8B: 2 x 32 layers x 8 heads x 128 x 2 bytes; DeepSeek-V3: 61 layers x
+    (512 + 64) x 2 bytes."""
     two = np.full(1, 2.0)
     assert 32 * kv_bytes_per_token_layer(LLAMA, two)[0] == 131072
     assert 61 * kv_bytes_per_token_layer(DEEPSEEK, two)[0] == 70272
@@ -80,7 +81,8 @@ def test_weights_in_sixteen_bit_are_two_bytes_each() -> None:
 
 
 def test_four_bit_leaves_head_and_embedding_wide() -> None:
-    """6.98 billion linear parameters at 0.52 bytes and 1.05 billion at two: 5.7 GB (AutoAWQ lists 5.7 GB of files)."""
+    """6.98 billion linear parameters at 0.52 bytes and 1.05 billion at two: 5.7 GB (AutoAWQ
+    lists 5.7 GB of files)."""
     serve = ServeColumns.of(linear_bytes=0.52, attention_bytes=0.52, expert_bytes=0.52, other_bytes=2)
     assert weights_bytes(LLAMA, serve)[0] == pytest.approx(0.52 * 6.979e9 + 2 * 1.051e9, rel=0.005)
 
@@ -119,7 +121,8 @@ def test_more_memory_never_fits_less() -> None:
 
 
 def test_a_share_of_the_card_or_of_what_is_free_on_it() -> None:
-    """100 GB, 60 GB of weights: 0.9 of the card leaves 30 GB for the cache, 0.9 of what is free 36 GB."""
+    """100 GB, 60 GB of weights: 0.9 of the card leaves 30 GB for the cache, 0.9 of
+    what is free 36 GB."""
     model = ModelColumns.of(num_layers=1, hidden_size=0, num_heads=1, num_kv_heads=1, head_dim=1, vocab_size=1, params_total=30e9)
     device, none = DeviceColumns.of(memory_bytes=100e9), np.zeros(1)
     serve = ServeColumns.of(memory_fraction=0.9, chunk_tokens=1, max_batch=1)

@@ -85,7 +85,8 @@ def test_lora_saves_the_weight_gradient() -> None:
 
 
 def test_second_node_over_ten_gigabit_is_slower_than_one() -> None:
-    """The same global batch on 8 GPUs of one node and on 16 of two: over 10 Gb/s the second node hurts, over InfiniBand it helps."""
+    """The same global batch on 8 GPUs of one node and on 16 of two: over 10 Gb/s the second node
+    hurts, over InfiniBand it helps."""
     one = base(data=8, shard_stage=3, shard_degree=8, grad_accum=4)
     two = base(data=16, shard_stage=3, shard_degree=16, grad_accum=2)
     assert run(two, links=VPC).step_s[0] > 2 * run(one, links=VPC).step_s[0]

@@ -97,7 +97,8 @@ def test_terms_add_up_and_the_backward_pass_hides_gradients() -> None:
     layout = StepLayout.of(batch=100, num_gpus=[1, 8], gpus_per_node=8)
     terms = terms_of(work, layout, StepRates.of(least_exposed=0.05, gradient_bytes=4, overlap=0.7))
     assert terms["communication"][0] == 0.0
-    # 2 x 7/8 x 25e6 x 4 bytes over 1e11 bytes/s = 1.75 ms hides behind 16 ms of backward pass but for a twentieth
+    # 2 x 7/8 x 25e6 x 4 bytes over 1e11 bytes/s = 1.75 ms hides behind 16 ms of backward pass
+    # but for a twentieth
     assert terms["communication"][1] == pytest.approx(0.05 * 1.75e-3, rel=1e-6)
 
 

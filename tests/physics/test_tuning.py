@@ -1,4 +1,5 @@
-"""Models beside the trained one: bytes by hand, a forward pass as part of a step, the engine's share of a server."""
+"""Models beside the trained one: bytes by hand, a forward pass as part of a step, the engine's
+share of a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rates of a usual GPU and stack for tests of formulas: round numbers, and the shapes of operators as they are in the data."""
+"""Rates of a usual GPU and stack for tests of formulas: round numbers, and the shapes of operators
+as they are in the data."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ def shapes_of(kind: type[Columns]) -> dict[str, float]:
 
 
 def linear_replicas(**fields: Any) -> ReplicaColumns:
-    """Replicas whose step is a straight line, of at most 256 sequences and 8,192 tokens unless the test says otherwise."""
+    """Replicas whose step is a straight line, of at most 256 sequences and 8,192 tokens unless the
+    test says otherwise."""
     return ReplicaColumns.linear(**({"max_batch": 256.0, "chunk_tokens": 8192.0} | fields))
 
 

@@ -1,4 +1,5 @@
-"""The points of a chart of cost against time: every feasible offer at its best, told again row by row."""
+"""The points of a chart of cost against time: every feasible offer at its best,
+told again row by row."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def test_no_point_beats_the_front_and_the_front_is_marked_fully(named_field: tup
 def test_the_cheapest_point_is_the_plan_s_best(catalog: Catalog) -> None:
     field, best = market_field(LORA, catalog=catalog), plan(LORA, catalog=catalog, top=3).best
     assert best is not None
-    # Estimated prices count as more in the ranking than in the bill, so the plan's best may stand a little above the cheapest point.
+    # Estimated prices count as more in the ranking than in the bill, so the plan's best may stand a
+    # little above the cheapest point.
     same = [
         row
         for row in range(len(field))

@@ -27,8 +27,8 @@ def _plan(**options: Any) -> Plan:
 
 
 def counted_usd(option: Option) -> float:
-    """What an option counts as in the order: old prices at their upper end, several servers and offloading dearer than they are, estimates
-    last."""
+    """What an option counts as in the order: old prices at their upper end, several servers and
+    offloading dearer than they are, estimates last."""
     usual = facts.coefficients("planning")
     several = usual["one_server_worth"] if option.nodes > 1 else 1.0
     held = usual["last_resort_worth"] if option.layout.offload != "none" else 1.0

@@ -1,4 +1,5 @@
-"""The smallest trial that would confirm a plan, in every family: less than the job, on the chosen server, with what to expect and decide."""
+"""The smallest trial that would confirm a plan, in every family: less than the job, on the chosen
+server, with what to expect and decide."""
 
 from __future__ import annotations
 

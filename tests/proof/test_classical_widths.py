@@ -1,4 +1,5 @@
-"""Sparse tables cost and weigh by what they store; exact trees, sketches and cards are told by what they do."""
+"""Sparse tables cost and weigh by what they store; exact trees, sketches and cards are
+told by what they do."""
 
 from __future__ import annotations
 

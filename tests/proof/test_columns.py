@@ -1,4 +1,5 @@
-"""A case is what its columns say: no engine reads remarks, and every column that one reads is documented."""
+"""A case is what its columns say: no engine reads remarks, and every column that one
+reads is documented."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def test_hidden_columns_are_not_among_those_that_are_read() -> None:
 
 
 def test_every_column_that_an_engine_asks_for_is_documented() -> None:
-    """Each `row.get("x")`, `word(row, "x")`, `number_of(row, "x")` of the readers of cases names a documented column."""
+    """Each `row.get("x")`, `word(row, "x")`, `number_of(row, "x")` of the readers of cases names a
+    documented column."""
     documented = {one.column for one in case_columns()}
     package = Path(rightfit.__file__).parent
     readers = [

@@ -141,7 +141,8 @@ def test_directions() -> None:
 
 
 def test_a_script_that_feeds_images_is_slower_than_its_passes() -> None:
-    """The same network with larger pictures over the same host: TensorFlow scripts lose time by pixel, TensorRT does not."""
+    """The same network with larger pictures over the same host: TensorFlow scripts lose time by
+    pixel, TensorRT does not."""
     values = coefficients()
     assert values["pixel_s.tensorflow"] * 224**2 > 5e-5
     cells = {"batch_or_concurrency": "256", "engine": "TensorFlow 2"}
@@ -150,7 +151,8 @@ def test_a_script_that_feeds_images_is_slower_than_its_passes() -> None:
 
 
 def test_idle_cores_leave_their_bandwidth() -> None:
-    """Real-time rows of the first Inferentia run on one of four cores, which has the memory to itself."""
+    """Real-time rows of the first Inferentia run on one of four cores, which has
+    the memory to itself."""
     cells = {"model": "bert-base", "device": "Inferentia1", "weights_dtype": "fp32", "engine": "PyTorch 1.13"}
     alone = forward_rows([row("sequences_per_s", **cells, flags="real time")]).columns.case
     batch = forward_rows([row("sequences_per_s", **cells, flags="")]).columns.case

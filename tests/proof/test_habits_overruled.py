@@ -1,4 +1,5 @@
-"""Every setting that is taken of a training stack is named, and the flags of the case overrule it."""
+"""Every setting that is taken of a training stack is named, and the flags of
+the case overrule it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Columns of latencies and limits that batch prediction computes: percentile, prefix_share, slo_ttft_ms, slo_tpot_ms."""
+"""Columns of latencies and limits that batch prediction computes: percentile, prefix_share,
+slo_ttft_ms, slo_tpot_ms."""
 
 from __future__ import annotations
 
@@ -106,7 +107,8 @@ def test_an_open_load_whose_latency_was_measured_is_kept_up_with(rate: str) -> N
 
 
 def test_the_first_token_of_an_open_load_knows_that_others_are_answered() -> None:
-    # Who asks for the first token of a service under load need not say how long answers are for them to take its time.
+    # Who asks for the first token of a service under load need not say how long answers are for
+    # them to take its time.
     short = {name: cell for name, cell in CASE.items() if name != "output_tokens"}
     (unsaid,) = predict([short | {"metric": "ttft_ms", "request_rate": "20"}])
     (one,) = predict([CASE | {"metric": "ttft_ms", "request_rate": "20", "output_tokens": "1"}])

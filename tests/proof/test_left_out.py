@@ -1,4 +1,5 @@
-"""Left out means unknown: the name of the software, the publisher, the class of device; and the page leads with what a stranger gets."""
+"""Left out means unknown: the name of the software, the publisher, the class of device; and the
+page leads with what a stranger gets."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def test_what_stands_in_for_what_is_left_out() -> None:
 
 
 def test_priors_are_before_any_fit() -> None:
-    """No prior of a fitted coefficient is its fitted value everywhere: that would be a fit in disguise."""
+    """No prior of a fitted coefficient is its fitted value everywhere: that would be
+    a fit in disguise."""
     for name, values in left_out.priors().items():
         fitted = tables.coefficients(name)
         assert any(fitted[key] != value for key, value in values.items()) or name in ("network", "training"), name

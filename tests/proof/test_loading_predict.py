@@ -59,7 +59,8 @@ def test_rates_saturate_with_workers() -> None:
 
 
 def test_a_disk_limits_raw_pictures() -> None:
-    """Raw pictures of 256 x 256 are 196,608 bytes: from a bought-up gp3 volume of 1,000 MB/s at most 5,086 a second."""
+    """Raw pictures of 256 x 256 are 196,608 bytes: from a bought-up gp3 volume of 1,000 MB/s at
+    most 5,086 a second."""
     answer = one(
         what="loading, data in EBS", loader="FFCV", hardware="p3dn.24xlarge 96 vCPU, EBS", cpu_cores="48", sample_kind="256x256 RAW"
     )
@@ -143,7 +144,8 @@ def test_bundled_coefficients_predict_the_bundled_rows() -> None:
 
 
 def test_the_load_of_pictures_by_hand() -> None:
-    """A million pictures of 110 kB and 0.2 megapixels by Pillow: a quarter over libjpeg-turbo, and the recipe."""
+    """A million pictures of 110 kB and 0.2 megapixels by Pillow: a quarter over
+    libjpeg-turbo, and the recipe."""
     usual = facts.coefficients("loading")
     load = sample_load("vision", samples=1e6, dataset_bytes=1.1e11, epochs=3, pixels=2e5)
     jpeg = 2e5 * usual["jpeg_s_per_pixel"] + 1.1e5 * usual["jpeg_s_per_byte"]

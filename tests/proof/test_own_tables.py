@@ -1,4 +1,5 @@
-"""What own runs are worth: the tables of the accuracy page, and the bars that every release keeps."""
+"""What own runs are worth: the tables of the accuracy page, and the bars that
+every release keeps."""
 
 from __future__ import annotations
 

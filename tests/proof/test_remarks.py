@@ -1,4 +1,5 @@
-"""Nothing is dropped in silence: every default and every word that was not understood is said, and words count only where they stand for themselves."""
+"""Nothing is dropped in silence: every default and every word that was not understood is said, and
+words count only where they stand for themselves."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def one(**cells: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("table", MEASURED_TABLES)
 def test_every_predicted_case_says_what_was_assumed_of_an_empty_column(table: str) -> None:
-    """Each cell of a case that is emptied changes nothing in silence: a figure that moves has more assumptions than before."""
+    """Each cell of a case that is emptied changes nothing in silence: a figure that moves has more
+    assumptions than before."""
     chance = random.Random(table)
     rows = [visible(row, next(kind for kind, names in TABLES.items() if table in names)) for row in read_table(VALIDATION / "truth", table)]
     rows = chance.sample(rows, min(60, len(rows)))

@@ -134,6 +134,7 @@ def test_intervals_of_forward_passes_hold_the_shared_rows(rows: list[dict[str, s
     chosen = [row for row in rows if not is_generation(row)]
     pairs = [(answer, float(row["measured"])) for row, answer in zip(chosen, predict(chosen), strict=True) if answer["predicted"]]
     assert len(pairs) > 2000
-    # More than on the average source: most of these rows are of sources that the coefficients were fitted on.
+    # More than on the average source: most of these rows are of sources that the
+    # coefficients were fitted on.
     assert np.mean([answer["low80"] <= measured <= answer["high80"] for answer, measured in pairs]) > 0.8
     assert np.mean([answer["low95"] <= measured <= answer["high95"] for answer, measured in pairs]) > 0.95

@@ -87,7 +87,8 @@ def test_what_counts_as_worse() -> None:
 
 @pytest.fixture
 def inference(tmp_path: Path) -> Path:
-    """A checkout with measured rows of inference alone, thinned out, and the folds of the real one."""
+    """A checkout with measured rows of inference alone, thinned out, and the
+    folds of the real one."""
     folder = tmp_path / "validation" / "truth"
     folder.mkdir(parents=True)
     rows = read_cases(TRUTH / "inference.csv.gz")[::29]

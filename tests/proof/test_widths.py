@@ -1,4 +1,5 @@
-"""Batch prediction under the law of intervals: unknown names widen as empty cells do, and the verdict follows the probability."""
+"""Batch prediction under the law of intervals: unknown names widen as empty cells do, and the
+verdict follows the probability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One application for the whole folder, with saved plans in a file of its own; and real servers as processes."""
+"""One application for the whole folder, with saved plans in a file of its own; and real
+servers as processes."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def running(folder: Path, *arguments: str, **variables: str) -> Iterator[Server]:
-    """`rightfit serve` as a process, ready to answer; killed at the end if it has not ended by itself."""
+    """`rightfit serve` as a process, ready to answer; killed at the end if it has
+    not ended by itself."""
     port = free_port()
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RIGHTFIT_TOKEN")}
     environment = {**kept, "PYTHONPATH": str(SOURCE), "LANG": "C.UTF-8", "RIGHTFIT_DATA_DIR": str(folder), **variables}

@@ -1,5 +1,5 @@
-"""Everything a client can send that makes no sense: a clear sentence, a status of 4xx, never a 500, never a trace, and the server goes
-on."""
+"""Everything a client can send that makes no sense: a clear sentence, a status of 4xx, never a 500,
+never a trace, and the server goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The description is sound, every route has an example that holds, and the words are there in both languages."""
+"""The description is sound, every route has an example that holds, and the words are there
+in both languages."""
 
 from __future__ import annotations
 

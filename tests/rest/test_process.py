@@ -1,4 +1,5 @@
-"""`rightfit serve` as a process: what it refuses to start, how it ends, and clients that are slow, many or speak no HTTP."""
+"""`rightfit serve` as a process: what it refuses to start, how it ends, and clients that are slow,
+many or speak no HTTP."""
 
 from __future__ import annotations
 
@@ -126,7 +127,8 @@ def test_several_processes_answer_and_count_together(serve: Serve) -> None:
 
 
 def test_only_a_named_proxy_says_who_asks(serve: Serve, tmp_path: Path) -> None:
-    """A client that writes the header itself stays who it is; one behind the proxy has turns of its own."""
+    """A client that writes the header itself stays who it is; one behind the proxy
+    has turns of its own."""
     asks = [{"X-Forwarded-For": f"198.51.100.{number}"} for number in (1, 1, 1, 2, 2, 3)]
     for words, statuses in (((), [200, 200, 429, 429, 429, 429]), (("--proxy", "127.0.0.1"), [200, 200, 429, 200, 200, 200])):
         with serve("--no-page", "--rate", "1", *words) as server:

@@ -1,4 +1,5 @@
-"""Every route answers, with the field names of the plan's JSON; the library is asked, nothing is worked out here."""
+"""Every route answers, with the field names of the plan's JSON; the library is asked, nothing
+is worked out here."""
 
 from __future__ import annotations
 

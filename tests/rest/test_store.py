@@ -1,4 +1,5 @@
-"""Saved plans: nothing is lost, nothing is written twice, and what is of another version is refused."""
+"""Saved plans: nothing is lost, nothing is written twice, and what is of another
+version is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Processes that listen at one address leave a new connection to the one that has the least to do."""
+"""Processes that listen at one address leave a new connection to the one that
+has the least to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Answers are worked out one at a time, the same question once, within their time, and kept within a number of bytes."""
+"""Answers are worked out one at a time, the same question once, within their time, and kept within
+a number of bytes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Prices that are not quotes: drawn towards what such estimates turned out to be, held under the on-demand price, ranked at their upper
-end."""
+"""Prices that are not quotes: drawn towards what such estimates turned out to be, held under the
+on-demand price, ranked at their upper end."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def test_quotes_are_sure_and_old_spot_quotes_are_not() -> None:
     assert priced.price_usd_per_h.tolist() == [10.0, 4.0, 4.0]
     assert doubt.factors[:2].tolist() == [[1.0] * 4] * 2
     assert doubt.factors[2, 0] < 1.0 < doubt.factors[2, 1]
-    # an old quote is ranked by an upper end of what it may be now: the 95 % one in mainland China, where prices rose
+    # an old quote is ranked by an upper end of what it may be now: the 95 % one in mainland
+    # China, where prices rose
     assert doubt.rank_factor.tolist() == [1.0, 1.0, doubt.factors[2, 3 if rises(table)[2] else 1]]
 
 
@@ -101,7 +102,8 @@ def test_ranking_takes_estimates_at_their_upper_end() -> None:
 
 
 def test_the_spot_feed_is_taken_as_it_stands() -> None:
-    """What AWS's own feed says of the places that an older source named too: quotes, at their own figure."""
+    """What AWS's own feed says of the places that an older source named too: quotes,
+    at their own figure."""
     table = open_market(open_catalog()).offers
     fed = {("p5.48xlarge", "us-east-2"), ("g5.xlarge", "us-east-1"), ("g5.48xlarge", "us-east-1")}
     found = set()

@@ -1,4 +1,5 @@
-"""Energy and CO2 of a plan: formulas by hand, sources of the data, and a section in every kind of plan."""
+"""Energy and CO2 of a plan: formulas by hand, sources of the data, and a section in
+every kind of plan."""
 
 from __future__ import annotations
 

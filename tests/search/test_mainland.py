@@ -1,4 +1,5 @@
-"""Yuan, or a cloud of mainland China, mean its regions; what has no public price is said by name."""
+"""Yuan, or a cloud of mainland China, mean its regions; what has no public
+price is said by name."""
 
 from __future__ import annotations
 

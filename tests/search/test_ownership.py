@@ -1,4 +1,5 @@
-"""Buy or rent against the catalog: rents that compare, break-evens that follow, and the section of a plan."""
+"""Buy or rent against the catalog: rents that compare, break-evens that follow, and the
+section of a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Providers side by side, regions by law and distance, performance for money: against the catalog's own rows."""
+"""Providers side by side, regions by law and distance, performance for money: against the
+catalog's own rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Ways to buy a server: break-evens by hand, ladders, terms, and every pair of cloud and way to pay within reach of `plan`."""
+"""Ways to buy a server: break-evens by hand, ladders, terms, and every pair of cloud and way to pay
+within reach of `plan`."""
 
 from __future__ import annotations
 
@@ -152,6 +153,7 @@ def test_every_cloud_and_way_to_pay_is_within_reach_of_plan(cloud: str, purchase
     criteria = {rejection.criterion for rejection in found.rejected}
     assert criteria
     assert found.blame
-    # What is sold so has no card that the usual software runs on: the plan says so, or names the card to ask for.
+    # What is sold so has no card that the usual software runs on: the plan says so, or names
+    # the card to ask for.
     own = [row for row in found.rejected if row.nearest is not None and row.nearest.provider == cloud]
     assert own or found.advice or criteria & {"software", "capability", "gpu_memory", "status"}

@@ -1,4 +1,5 @@
-"""What interruptions do to a run: against simulated runs whose speed and interruption rate are drawn, and in the limits."""
+"""What interruptions do to a run: against simulated runs whose speed and interruption rate are
+drawn, and in the limits."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ SPEEDS = likely_values(RUN, 500)
 
 
 def simulated(rng: np.random.Generator, hazard: Hazard, interval: float) -> float:
-    """One run with one of 500 likely speeds and a rate of the hazard's three, walked from stop to stop."""
+    """One run with one of 500 likely speeds and a rate of the hazard's three, walked
+    from stop to stop."""
     work = float(rng.choice(SPEEDS))
     between = 1.0 / float(rng.choice(hazard.rates_per_s()))
     clock, done, stop = 0.0, 0.0, rng.exponential(between)

@@ -1,4 +1,5 @@
-"""Standard output is the answer's: the solver prints nothing, whoever asks it, and no room below the faces prints."""
+"""Standard output is the answer's: the solver prints nothing, whoever asks it, and no room
+below the faces prints."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from rightfit.search.solver import quiet_highs
 SOURCE = Path(rightfit.__file__).parent
 BANNER = b"Running HiGHS 1.16.0\n"
 ROOT = Path(__file__).parents[2]
-#: Everybody who asks the solver, as a program: HiGHS greets once a process, so that each has one of its own.
+#: Everybody who asks the solver, as a program: HiGHS greets once a process, so that each
+#: has one of its own.
 USERS = {
     "the solver itself": "from rightfit.search.solver import quiet_highs; quiet_highs()",
     "a mixed fleet of servers": """
@@ -45,7 +47,8 @@ def test_a_release_that_greets_when_callbacks_are_set_up_is_silenced(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     class Greeting:
-        """As highspy 1.16 is made: options first, then callbacks, which print the banner unless the switch is off."""
+        """As highspy 1.16 is made: options first, then callbacks, which print the banner unless
+        the switch is off."""
 
         def __init__(self) -> None:
             self.options: dict[str, object] = {"output_flag": True}

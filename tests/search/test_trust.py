@@ -1,4 +1,5 @@
-"""Whom one rents from: tiers of sellers, believable amounts, ends of types, and prices that may not lead."""
+"""Whom one rents from: tiers of sellers, believable amounts, ends of types, and prices
+that may not lead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tables in pieces: the text of one call, wherever the work is done; what is done stays done; a changed question begins anew."""
+"""Tables in pieces: the text of one call, wherever the work is done; what is done stays done; a
+changed question begins anew."""
 
 from __future__ import annotations
 

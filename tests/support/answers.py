@@ -1,6 +1,8 @@
-"""The answers to the wishes of tests/data/wishes.toml, each worked out once in a run of the suite, whatever the number of its processes.
+"""The answers to the wishes of tests/data/wishes.toml, each worked out once in a run of the suite,
+whatever the number of its processes.
 
-What one test process has worked out lies in the folder that RIGHTFIT_TEST_ANSWERS names; tests/conftest.py makes it for a run and removes it after.
+What one test process has worked out lies in the folder that RIGHTFIT_TEST_ANSWERS names;
+tests/conftest.py makes it for a run and removes it after.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ def wishes() -> dict[str, dict[str, Any]]:
 
 
 def stored(key: str, ask: Callable[[], Any]) -> Any:
-    """What `ask` answers; from the folder where a process of this run has asked the same before. Other processes wait while one works it out."""
+    """What `ask` answers; from the folder where a process of this run has asked the same before.
+    Other processes wait while one works it out."""
     folder = os.environ.get(FOLDER)
     if not folder:
         return ask()
@@ -69,7 +72,8 @@ def on_server(name: str, server: str, nodes: int = 1) -> Plan:
 
 @functools.cache
 def estimated(name: str) -> Plan | None:
-    """The estimate of the server that leads the plan of a wish; None where nothing leads or the wish is refused."""
+    """The estimate of the server that leads the plan of a wish; None where nothing leads or
+    the wish is refused."""
     best = planned(name).best
     if best is None:
         return None
@@ -78,7 +82,8 @@ def estimated(name: str) -> Plan | None:
 
 
 def options_of(name: str) -> list[tuple[str, Option]]:
-    """Every option that the plan and the estimate of a wish show, with what it is called in a failing test."""
+    """Every option that the plan and the estimate of a wish show, with what it is called
+    in a failing test."""
     shown = []
     for verb, plan in (("plan", planned(name)), ("estimate", estimated(name))):
         if plan is not None:

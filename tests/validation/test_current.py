@@ -1,4 +1,5 @@
-"""The gate of CI: intervals and tables of accuracy are current, and no headline error rose by more than 5 %."""
+"""The gate of CI: intervals and tables of accuracy are current, and no headline error
+rose by more than 5 %."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def test_tables_are_current_headline_no_worse_and_the_page_whole() -> None:
 
 
 def leads_with_blind_scores(page: str) -> None:
-    """Blind scores stand above own rows, and a goal that is missed stands with its floor and its reason."""
+    """Blind scores stand above own rows, and a goal that is missed stands with its
+    floor and its reason."""
     words = ("| blind | first contact | left out: stack unknown |", "## Own rows, coefficients fitted without the source")
     places = [page.index(part) for part in words]
     assert places == sorted(places)

@@ -1,5 +1,5 @@
-"""First contact: hidden columns stay hidden, a date and a source are scored once, the figures are what their README says, and the files are
-as written."""
+"""First contact: hidden columns stay hidden, a date and a source are scored once, the figures are
+what their README says, and the files are as written."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def write_tables(folder: Path, tables: dict[str, list[Row]]) -> Path:
 
 
 def poisoned(row: Row) -> Row:
-    """The row with lies in everything that is said about it, its name and place included; only how the score adds up is left alone."""
+    """The row with lies in everything that is said about it, its name and place included; only how
+    the score adds up is left alone."""
     return {name: POISON if name in ("id", "notes", "source_where", "why_not", "flags", "trust") else cell for name, cell in row.items()}
 
 
@@ -113,7 +114,8 @@ def test_figures_are_what_the_readme_says(tmp_path: Path, monkeypatch: pytest.Mo
     rows += [{**TRAINING, "measured": "", "is_oom": "1"}, {**TRAINING, "measured": "999", "usable": "0"}]
     scores, by_source = make(write_tables(tmp_path / "tables", {"train_memory": rows}), DAY, tmp_path / "out", commit="abc")
     (line,) = read_rows(scores)
-    # |10/10-1|, |10/20-1|, |10/40-1| of a and |10/8-1| of b; inside 5..20 lie three of four: two thirds of a, all of b.
+    # |10/10-1|, |10/20-1|, |10/40-1| of a and |10/8-1| of b; inside 5..20 lie three of four: two
+    # thirds of a, all of b.
     expected = {
         "rows": 4, "sources": 2, "rows_answered": 4, "rows_refused": 0, "answered": 1, "median_ape": 0.375, "p90_ape": 0.675,
         "median_by_source": (0.5 + 0.25) / 2, "p90_by_source": (0.7 + 0.25) / 2, "in_80": 0.5, "in_80_by_source": (1 / 3 + 1) / 2, "in_95": 0.75,

@@ -1,4 +1,5 @@
-"""The script that measures forward passes, training on samples and generation, on a machine without a GPU."""
+"""The script that measures forward passes, training on samples and generation, on a
+machine without a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The order in which everything is fitted again: scripts that exist, with the options that they know."""
+"""The order in which everything is fitted again: scripts that exist, with the
+options that they know."""
 
 from __future__ import annotations
 

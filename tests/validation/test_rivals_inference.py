@@ -1,4 +1,5 @@
-"""How rows are put to the rivals, and how their two times become a row's metric. The rivals themselves are not needed."""
+"""How rows are put to the rivals, and how their two times become a row's metric. The rivals
+themselves are not needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Answers are worked out once for all who ask the same, kept for a while, and forgotten when prices change."""
+"""Answers are worked out once for all who ask the same, kept for a while, and forgotten
+when prices change."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ def test_who_waits_too_long_is_told_and_a_full_queue_too() -> None:
 
 
 def test_the_limit_counts_from_the_start_of_the_work_and_not_in_the_queue() -> None:
-    """One thread, four answers of 0.15 s with a limit of 0.3 s each: the last waits longer than its limit, and is answered."""
+    """One thread, four answers of 0.15 s with a limit of 0.3 s each: the last waits longer than its
+    limit, and is answered."""
     slow = [(str(number), lambda number=number: time.sleep(0.15) or number) for number in range(4)]
     assert _ask(Answers(threads=1, answer_s=0.3), *slow) == [0, 1, 2, 3]
 

@@ -1,4 +1,5 @@
-"""What a visitor may type or send: one clear line in their language, nothing read, nothing run, no trace."""
+"""What a visitor may type or send: one clear line in their language, nothing read,
+nothing run, no trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A visitor who turns to another tab, or goes, while something is worked out: what comes too late is thrown away and writes on nothing."""
+"""A visitor who turns to another tab, or goes, while something is worked out: what comes too late
+is thrown away and writes on nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The map of a server's prices: a point a place, where it is, with its least price, and the same in the table."""
+"""The map of a server's prices: a point a place, where it is, with its least price, and the
+same in the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Plain words: two hundred sentences, half of them Chinese, with what must be read from each; and what no sentence may do."""
+"""Plain words: two hundred sentences, half of them Chinese, with what must be read from each; and
+what no sentence may do."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def wanted(text: str) -> tuple[dict[str, str], list[str]]:
 
 
 def attributes(option: str, value: str) -> dict[str, object]:
-    """What an option sets, without the words it was written in; a model counts without its spelling."""
+    """What an option sets, without the words it was written in; a model counts
+    without its spelling."""
     if option == "model":
         return {"model": "".join(character for character in value.casefold() if character.isalnum() or character in "./")}
     found = read_wish(option, value.casefold() if option == "gpu" else value)

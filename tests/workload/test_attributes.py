@@ -1,4 +1,5 @@
-"""Every attribute of a workload holds what it is declared to hold, whichever way it was given; pydantic's strict reading is the judge."""
+"""Every attribute of a workload holds what it is declared to hold, whichever way it was given;
+pydantic's strict reading is the judge."""
 
 from __future__ import annotations
 

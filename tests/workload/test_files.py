@@ -1,4 +1,5 @@
-"""Workload files: read with the line and key of each problem, written so that they read back the same."""
+"""Workload files: read with the line and key of each problem, written so that they
+read back the same."""
 
 from __future__ import annotations
 

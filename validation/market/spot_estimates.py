@@ -1,12 +1,13 @@
-"""How far estimated AWS spot prices of the bundled catalog were from quotes of AWS, and which doubt follows.
+"""How far estimated AWS spot prices of the bundled catalog were from quotes of AWS, and
+which doubt follows.
 
     python validation/market/spot_estimates.py
 
-For each (server, region) the quotes of its zones are compared with the estimate; the median zone stands for the region, because whoever
-rents takes
-what has capacity, not the cheapest zone. Prints quantiles of quote / estimate over all, by family, and by how low the estimate is against
-the
-on-demand price; the coefficients spot_price_* of facts/data/coefficients/planning.toml are read off these.
+For each (server, region) the quotes of its zones are compared with the estimate; the median zone
+stands for the region, because whoever rents takes what has capacity, not the cheapest zone.
+Prints quantiles of quote / estimate over all, by family, and by how low the estimate is against
+the on-demand price; the coefficients spot_price_* of facts/data/coefficients/planning.toml are
+read off these.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""Measure classical machine learning and data preparation with the real libraries: time, CPU time and peak resident memory.
+"""Measure classical machine learning and data preparation with the real libraries: time, CPU time
+and peak resident memory.
 
     python classical_grid.py measured_classical.csv [--only WORD] [--repeats 2] [--timeout 90]
 
-Run it with a Python that has scikit-learn, xgboost, lightgbm, catboost, umap-learn, pandas, polars, duckdb, pyarrow, tokenizers, Pillow and
-OpenCV; rightfit itself is not needed. Each case runs in a fresh process, `repeats` times, and the least wall time, CPU time and peak of
-them is kept:
-on a machine that others use too the least is the closest to the truth, and with one thread the CPU time is closer still.
-Data are standard normal float32 (trees then never run out of splits), labels a noisy linear rule. The peak is that of the resident set
-during
-the call, data and imported libraries included (the kernel's high-water mark, reset just before). `before_mib` is the resident set before
-the call.
+Run it with a Python that has scikit-learn, xgboost, lightgbm, catboost, umap-learn, pandas, polars,
+duckdb, pyarrow, tokenizers, Pillow and OpenCV; rightfit itself is not needed. Each case runs in a
+fresh process, `repeats` times, and the least wall time, CPU time and peak of them is kept: on a
+machine that others use too the least is the closest to the truth, and with one thread the CPU time
+is closer still.
+Data are standard normal float32 (trees then never run out of splits), labels a noisy linear rule.
+The peak is that of the resident set during the call, data and imported libraries included (the
+kernel's high-water mark, reset just before). `before_mib` is the resident set before the call.
 Lines already in the output are not measured again.
 """
 
@@ -230,7 +231,8 @@ _LEVELS = (12, 31, 7, 22, 300, 300)  # of the categorical columns of flight reco
 
 
 def _categorical(case: dict[str, Any]) -> tuple[Callable[[], Any], int]:
-    """Two numbers and six categories: one-hot sparse for XGBoost and scikit-learn, native for LightGBM and CatBoost."""
+    """Two numbers and six categories: one-hot sparse for XGBoost and scikit-learn, native for
+    LightGBM and CatBoost."""
     import numpy as np
     import pandas as pd
 
@@ -289,7 +291,8 @@ def _learning(case: dict[str, Any]) -> tuple[Callable[[], Any], int]:
 
 
 def _table(rows: int) -> Any:
-    """Twelve columns as in event logs: keys, categories, short text, measurements. About 110 bytes a row as CSV."""
+    """Twelve columns as in event logs: keys, categories, short text, measurements. About 110
+    bytes a row as CSV."""
     import numpy as np
     import pandas as pd
 
@@ -314,7 +317,8 @@ def _tabular(case: dict[str, Any], folder: Path) -> tuple[Callable[[], Any], int
 
 
 def _held_bytes(rows: int) -> int:
-    """Bytes of the table in memory: ten numbers of 8 bytes and two texts of 12 with offsets of 8."""
+    """Bytes of the table in memory: ten numbers of 8 bytes and two texts of 12
+    with offsets of 8."""
     return rows * (10 * 8 + 2 * (12 + 8))
 
 
@@ -416,7 +420,8 @@ def _pyarrow(operation: str, text: Path, packed: Path, out: Path, threads: int) 
 
 
 def _corpus(size: int) -> list[str]:
-    """English-like text of `size` bytes from the documentation strings of installed packages, in documents of about 2 kB."""
+    """English-like text of `size` bytes from the documentation strings of installed packages, in
+    documents of about 2 kB."""
     import sysconfig
 
     parts, total = [], 0

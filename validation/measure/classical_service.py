@@ -1,16 +1,15 @@
-"""Measure what one request to a classical model costs: CPU time of a call with one row and with many, memory of the model, and the web
-server around it.
+"""Measure what one request to a classical model costs: CPU time of a call with one row and with
+many, memory of the model, and the web server around it.
 
     python classical_service.py measured_classical_service.csv [--only WORD]
 
-Run it with a Python that has scikit-learn, xgboost, lightgbm, catboost, fastapi, uvicorn, httpx and psutil; rightfit itself is not needed.
-Every case
-runs in a fresh process with one thread. CPU time, not wall time, is kept, and the least of several rounds: others use the machine too.
-`rows` are those
-of one call; `work` counts elementary operations of a row as estimate/classical_service.py does (trees x depth x outputs, columns x outputs,
-...).
-The line of the library `fastapi` is a request of `cols` numbers to a service that only sums them: JSON, validation and HTTP, CPU time of
-the server.
+Run it with a Python that has scikit-learn, xgboost, lightgbm, catboost, fastapi, uvicorn, httpx
+and psutil; rightfit itself is not needed. Every case runs in a fresh process with one thread. CPU
+time, not wall time, is kept, and the least of several rounds: others use the machine too. `rows`
+are those of one call; `work` counts elementary operations of a row as
+estimate/classical_service.py does (trees x depth x outputs, columns x outputs, ...). The line of
+the library `fastapi` is a request of `cols` numbers to a service that only sums them: JSON,
+validation and HTTP, CPU time of the server.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Measure JPEG decoding on one core of this machine: two photographs of scikit-learn at several sizes and qualities, by decoder.
+"""Measure JPEG decoding on one core of this machine: two photographs of scikit-learn at several
+sizes and qualities, by decoder.
 
-    python validation/measure/decode_rates.py OUT.csv     needs scikit-learn, Pillow, opencv-python-headless, simplejpeg, imagecodecs
+    python validation/measure/decode_rates.py OUT.csv     needs scikit-learn, Pillow,
+                                                          opencv-python-headless, simplejpeg,
+                                                          imagecodecs
 
-Each row: decoder, output pixels, bytes of the file, seconds of one decode (best of several, one thread), and where asked the crop and
-resize to
-224 x 224 of the training recipes.
+Each row: decoder, output pixels, bytes of the file, seconds of one decode (best of several, one
+thread), and where asked the crop and resize to 224 x 224 of the training recipes.
 """
 
 from __future__ import annotations

@@ -1,13 +1,17 @@
-"""Time forward passes, training on samples and generation on the CUDA device of this machine and write them as rows of truth tables.
+"""Time forward passes, training on samples and generation on the CUDA device of this machine and
+write them as rows of truth tables.
 
-    python validation/measure/passes.py --out rows          # writes rows/inference.csv and rows/vision_train.csv
-    python validation/measure/passes.py --dry-run           # lists the cases, needs neither torch nor a GPU
+    # writes rows/inference.csv and rows/vision_train.csv
+    python validation/measure/passes.py --out rows
+    # lists the cases, needs neither torch nor a GPU
+    python validation/measure/passes.py --dry-run
     python validation/measure/passes.py --only pass --seconds 0.5
 
-Plain eager PyTorch: no compiler, no CUDA graphs, weights at random, inputs that lie on the card, so that neither loaders nor disks are in
-the figures.
-Needs torch with CUDA, torchvision and transformers. One GPU, one process. A case that runs out of memory is said and has no row.
-The columns are those of `rightfit predict --columns`; score the tables with `rightfit validate --truth FOLDER`.
+Plain eager PyTorch: no compiler, no CUDA graphs, weights at random, inputs that lie on the card, so
+that neither loaders nor disks are in the figures. Needs torch with CUDA, torchvision and
+transformers. One GPU, one process. A case that runs out of memory is said and has no row. The
+columns are those of `rightfit predict --columns`; score the tables with
+`rightfit validate --truth FOLDER`.
 """
 
 from __future__ import annotations
@@ -72,7 +76,8 @@ OBJECTS_OF_A_PICTURE = 7
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One thing to measure: `kind` is pass, train or generate; `size` the side of a picture, else the tokens of an input."""
+    """One thing to measure: `kind` is pass, train or generate; `size` the side of a picture, else
+    the tokens of an input."""
 
     kind: str
     model: str
@@ -155,7 +160,8 @@ def prepared_loss(torch: Any, case: Case, model: Any) -> Callable[[], Any]:
 
 
 def prepared_step(torch: Any, case: Case) -> Callable[[], Any]:
-    """One training step of a case: forward, backward, SGD with momentum; `amp` is autocast to fp16 with a gradient scaler."""
+    """One training step of a case: forward, backward, SGD with momentum; `amp` is autocast to fp16
+    with a gradient scaler."""
     with torch.device("cuda"):
         model = torchvision_model(TRAINED[case.model][0]).train()
         loss_of = prepared_loss(torch, case, model)
@@ -174,7 +180,8 @@ def prepared_step(torch: Any, case: Case) -> Callable[[], Any]:
 
 
 def seconds_of(torch: Any, call: Callable[[], Any], *, least_s: float) -> float:
-    """Mean seconds of a call after three of warm-up: as many calls as fill `least_s`, two at least, the card waited for once at the end."""
+    """Mean seconds of a call after three of warm-up: as many calls as fill `least_s`, two at least,
+    the card waited for once at the end."""
     call()
     torch.cuda.reset_peak_memory_stats()  # a model in 16 bits was made in 32: that is not the memory of its pass
     for _ in range(2):
@@ -184,7 +191,8 @@ def seconds_of(torch: Any, call: Callable[[], Any], *, least_s: float) -> float:
 
 
 def generation(torch: Any, case: Case, *, answer: int) -> tuple[float, float]:
-    """Seconds to the first token and seconds a token after it of `generate` of transformers, its cache as it comes."""
+    """Seconds to the first token and seconds a token after it of `generate` of transformers, its
+    cache as it comes."""
     from transformers import AutoModelForCausalLM, GenerationConfig
 
     with torch.device("cuda"):
@@ -288,7 +296,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def measured(bench: Bench, todo: list[Case]) -> Iterator[tuple[Case, Rows]]:
-    """The cases one after the other; one that fails is said and left out, so that it costs no other."""
+    """The cases one after the other; one that fails is said and left out, so that
+    it costs no other."""
     for case in todo:
         try:
             said, rows = bench.rows_of(case)

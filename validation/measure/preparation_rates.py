@@ -1,11 +1,12 @@
-"""Turn the measured grid into rates of preparing data: bytes a second and core, peak memory per byte held.
+"""Turn the measured grid into rates of preparing data: bytes a second and core, peak
+memory per byte held.
 
-    python validation/measure/preparation_rates.py validation/measured_classical.csv src/rightfit/facts/data/preparation_rates.csv
+    python validation/measure/preparation_rates.py validation/measured_classical.csv
+        src/rightfit/facts/data/preparation_rates.csv
 
-Rates are those of one thread by CPU time, divided by the speed of the measuring core against a Skylake core at 3 GHz, so that they carry
-over
-to other processors as the time of classical machine learning does. Lines whose source starts with "memory" or "published" are kept as they
-are.
+Rates are those of one thread by CPU time, divided by the speed of the measuring core against a
+Skylake core at 3 GHz, so that they carry over to other processors as the time of classical machine
+learning does. Lines whose source starts with "memory" or "published" are kept as they are.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def speed_of(hardware: str) -> float:
 
 
 def image_rows(rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Chains of image steps: JPEG bytes a second through decode, crop, resize, encode of a 400 x 500 picture."""
+    """Chains of image steps: JPEG bytes a second through decode, crop, resize, encode of a
+    400 x 500 picture."""
     found = []
     for library in ("pillow", "opencv"):
         small = {

@@ -1,13 +1,17 @@
 """Run real training steps on the CUDA device of this machine and write them as truth rows.
 
-    python validation/measure/train_steps.py --out truth_rows            # writes truth_rows/train_memory.csv and train_throughput.csv
-    python validation/measure/train_steps.py --dry-run                   # lists the cases, needs neither torch nor a GPU
-    python validation/measure/train_steps.py --models Qwen/Qwen2.5-0.5B --methods lora,qlora --seq-lens 1024,4096
+    # writes truth_rows/train_memory.csv and train_throughput.csv
+    python validation/measure/train_steps.py --out truth_rows
+    # lists the cases, needs neither torch nor a GPU
+    python validation/measure/train_steps.py --dry-run
+    python validation/measure/train_steps.py --models Qwen/Qwen2.5-0.5B --methods lora,qlora
+        --seq-lens 1024,4096
 
-Models are built from their configuration with random weights, so nothing is downloaded. Needs torch with CUDA and transformers; LoRA needs
-peft,
-4-bit needs bitsandbytes: cases whose package is missing are skipped by name. One GPU, one process. A case that runs out of memory becomes
-an out-of-memory row. Copy the tables into a folder and score them with `rightfit validate --truth FOLDER`.
+Models are built from their configuration with random weights, so nothing is downloaded. Needs torch
+with CUDA and transformers; LoRA needs peft, 4-bit needs bitsandbytes: cases whose package is
+missing are skipped by name. One GPU, one process. A case that runs out of memory becomes an
+out-of-memory row. Copy the tables into a folder and score them with
+`rightfit validate --truth FOLDER`.
 """
 
 from __future__ import annotations
@@ -63,7 +67,8 @@ class Case:
 
 @dataclasses.dataclass
 class Outcome:
-    """What came out: bytes by counter, tokens a second; `out_of_memory` instead when the case did not fit."""
+    """What came out: bytes by counter, tokens a second; `out_of_memory` instead when
+    the case did not fit."""
 
     allocated_bytes: float = 0.0
     reserved_bytes: float = 0.0
@@ -158,7 +163,8 @@ def architecture(name: str) -> Any:
 
 
 def build_config(arch: Any, *, seq_len: int) -> Any:
-    """A transformers config of the Llama kind (Qwen2 where query, key and value have biases) with the dimensions of `arch`."""
+    """A transformers config of the Llama kind (Qwen2 where query, key and value have biases) with
+    the dimensions of `arch`."""
     from transformers import LlamaConfig, Qwen2Config
 
     kind = Qwen2Config if arch.qkv_bias else LlamaConfig
@@ -181,7 +187,8 @@ def build_model(torch: Any, case: Case, *, rank: int, device: str = "cuda") -> A
     from transformers import AutoModelForCausalLM
 
     config = build_config(architecture(case.model), seq_len=case.seq_len)
-    # Random numbers are drawn on the card, a hundred times faster, except where the weights are packed on their way to it.
+    # Random numbers are drawn on the card, a hundred times faster, except where the weights are
+    # packed on their way to it.
     with torch.device("cpu" if case.method == "qlora" else device):
         model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16, attn_implementation="sdpa")
     if case.method == "qlora":
@@ -200,7 +207,8 @@ def build_model(torch: Any, case: Case, *, rank: int, device: str = "cuda") -> A
 
 
 def quantize(torch: Any, model: Any) -> None:
-    """Replace every linear layer but the head by a 4-bit NF4 one; the weights are packed when the model moves to the GPU."""
+    """Replace every linear layer but the head by a 4-bit NF4 one; the weights are packed when the
+    model moves to the GPU."""
     import bitsandbytes as bnb
 
     for parent in list(model.modules()):
@@ -216,7 +224,8 @@ def quantize(torch: Any, model: Any) -> None:
 
 
 def seconds_each(torch: Any, call: Callable[[], Any], *, times: int) -> float:
-    """Mean seconds of so many calls one after the other; the card is waited for before the first and after the last."""
+    """Mean seconds of so many calls one after the other; the card is waited for before the first
+    and after the last."""
     torch.cuda.synchronize()
     start = time.perf_counter()
     for _ in range(times):
@@ -255,7 +264,8 @@ def run_case(torch: Any, case: Case, options: argparse.Namespace) -> Outcome:
 
 
 def timed(torch: Any, case: Case, options: argparse.Namespace) -> Outcome:
-    """Steps of a case with the clock and the counters read; models and tensors die with this frame."""
+    """Steps of a case with the clock and the counters read; models and tensors
+    die with this frame."""
     torch.manual_seed(0)
     model = build_model(torch, case, rank=options.lora_rank)
     trained = [p for p in model.parameters() if p.requires_grad]
@@ -332,7 +342,8 @@ def write_table(path: Path, columns: Sequence[str], rows: list[dict[str, Any]], 
 
 
 def measure(options: argparse.Namespace, todo: list[Case]) -> None:
-    """Run the cases one after the other; the tables are rewritten after each, so that a crash loses one case only."""
+    """Run the cases one after the other; the tables are rewritten after each, so that a crash
+    loses one case only."""
     torch = require_cuda()
     import transformers
 

@@ -1,11 +1,13 @@
-"""Rows that people add to the packed tables, correct or retire: text that can be reviewed line by line.
+"""Rows that people add to the packed tables, correct or retire: text that can be
+reviewed line by line.
 
-Each topic has a folder of its own, so that two people never write to one file: data/amendments/TOPIC/TABLE.csv. A row says what it does
-(`action`: add, correct, retire), which row it means (the key columns of the table), where that was read (`source`) and when (`as_of`, a
-whole date; of a
-retirement: the day from which the row no longer holds). A file names only the columns that it fills. `correct` changes the cells that
-are not empty; "-" says that a cell is known to be empty (the provider does not publish it); `*` in a key column of `correct` or `retire`
-stands for anything. `correct` and `retire` say in `note` why.
+Each topic has a folder of its own, so that two people never write to one file:
+data/amendments/TOPIC/TABLE.csv. A row says what it does (`action`: add, correct, retire), which row
+it means (the key columns of the table), where that was read (`source`) and when (`as_of`, a whole
+date; of a retirement: the day from which the row no longer holds). A file names only the columns
+that it fills. `correct` changes the cells that are not empty; "-" says that a cell is known to be
+empty (the provider does not publish it); `*` in a key column of `correct` or `retire` stands for
+anything. `correct` and `retire` say in `note` why.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ OWN_COLUMNS = ("action", "source", "as_of", "note")
 
 @dataclass(frozen=True, slots=True)
 class TableRule:
-    """What the rows of one table are: `key` names a row, `needed` must be filled by a new one, `usual` is what an empty cell of a new one
-    means."""
+    """What the rows of one table are: `key` names a row, `needed` must be filled by a new one,
+    `usual` is what an empty cell of a new one means."""
 
     columns: tuple[str, ...]
     key: tuple[str, ...]
@@ -190,7 +192,8 @@ def _written_twice(amendments: Sequence[Amendment]) -> Iterator[str]:
 
 
 def _filled(amendment: Amendment) -> Amendment:
-    """The row with what follows from its cells: usual values of a new row, dollars from the original price or the other way round."""
+    """The row with what follows from its cells: usual values of a new row, dollars from the
+    original price or the other way round."""
     rule, cells = TABLES[amendment.table], dict(amendment.cells)
     if amendment.action == "add":
         cells = {**rule.usual, **{name: "" if cell == EMPTY else cell for name, cell in cells.items()}}
@@ -206,7 +209,8 @@ def _filled(amendment: Amendment) -> Amendment:
 
 
 def _priced(cells: Mapping[str, str], *, price: str) -> dict[str, str]:
-    """Dollars, original price and its currency: whichever are missing follow from those that are there."""
+    """Dollars, original price and its currency: whichever are missing follow from
+    those that are there."""
     currency = cells.get("currency_original", "USD")
     per_usd = _units_per_usd().get(currency, float("nan"))
     original = cells.get("price_original") or f"{_number(cells.get(price, '')) * per_usd:.10g}"
@@ -243,14 +247,16 @@ def _nearest(name: str, names: Mapping[str, object]) -> str:
     return f"; did you mean {', '.join(near)}?" if near else ""
 
 
-# ---- Laying amendments over the packed tables: cells are replaced, rows come and go, all other rows stay as they are.
+# ---- Laying amendments over the packed tables: cells are replaced, rows come and go, all other
+# rows stay as they are.
 
 Places = Sequence[Indices]
 Changes = Mapping[int, Mapping[str, str]]
 
 
 def amended(name: str, base: dict[str, PackedColumn]) -> dict[str, PackedColumn]:
-    """The table with its amendments; CatalogError, naming file and line, where one of them cannot be laid over it."""
+    """The table with its amendments; CatalogError, naming file and line, where one of them
+    cannot be laid over it."""
     if name not in TABLES:
         return base
     found, problems = read()
@@ -265,7 +271,8 @@ def amended(name: str, base: dict[str, PackedColumn]) -> dict[str, PackedColumn]
 
 
 def problems() -> list[str]:
-    """Everything that is wrong with the amendments by themselves and against the packed tables, one line each."""
+    """Everything that is wrong with the amendments by themselves and against the packed
+    tables, one line each."""
     found, lines = read()
     if lines:
         return list(lines)
@@ -301,7 +308,8 @@ def _places(base: PackedTable, own: Sequence[Amendment]) -> list[Indices]:
 
 
 def _exact_places(base: PackedTable, key: Sequence[str], keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], Indices]:
-    """Rows by key; only rows whose every cell is one of the wanted ones are looked at one by one."""
+    """Rows by key; only rows whose every cell is one of the wanted ones are
+    looked at one by one."""
     near = np.ones(len(base[key[0]]), dtype=np.bool_)
     for name, cells in zip(key, zip(*keys, strict=True), strict=False):
         among = set(cells)
@@ -323,7 +331,8 @@ def _pattern_places(base: PackedTable, key: Sequence[str], names: Sequence[str])
 
 
 def _place_problems(base: PackedTable, own: Sequence[Amendment], places: Places) -> Iterator[str]:
-    """Rows that are added although they are there, or changed although they are not, or changed into what they are."""
+    """Rows that are added although they are there, or changed although they are not, or changed
+    into what they are."""
     for amendment, rows in zip(own, places, strict=True):
         name = "/".join(cell or "(empty)" for cell in amendment.key)
         if amendment.action == "add" and len(rows):
@@ -360,11 +369,11 @@ def _laid_over(base: PackedTable, own: Sequence[Amendment], places: Places) -> d
 
 
 def _changed(amendment: Amendment, before: Mapping[str, str]) -> dict[str, str]:
-    """What a correction or a retirement does to a row: a server that is gone stays in the list as retired, so that asking for it is
-    answered.
+    """What a correction or a retirement does to a row: a server that is gone stays in the list as
+    retired, so that asking for it is answered.
 
-    A dated row was read anew, so that source, date and note are those of the amendment. A row without date keeps what it said: the
-    amendment's source and note join it.
+    A dated row was read anew, so that source, date and note are those of the amendment. A row
+    without date keeps what it said: the amendment's source and note join it.
     """
     cells = amendment.cells
     new = {"status": "retired"} if amendment.action == "retire" else _new_cells(amendment)
@@ -380,7 +389,8 @@ def _joined(before: str, text: str) -> str:
 
 
 def _column(column: PackedColumn, name: str, *, changes: Changes, kept: Indices, added: Sequence[Mapping[str, str]]) -> PackedColumn:
-    """One column of the amended table, without labels that no row uses any more (the newest date is sought among labels)."""
+    """One column of the amended table, without labels that no row uses any more (the newest date is
+    sought among labels)."""
     places: dict[str, int] = {}
     labels = list(column.labels)
     for code, label in enumerate(labels):

@@ -1,4 +1,5 @@
-"""Fills a fresh SQLite store from the packed tables of the wheel. Runs once for each version of the data."""
+"""Fills a fresh SQLite store from the packed tables of the wheel. Runs once for each
+version of the data."""
 
 from __future__ import annotations
 
@@ -39,13 +40,16 @@ from rightfit.catalog.packed_tables import (
 from rightfit.errors import CatalogError
 from rightfit.messages import Message
 
-# ---- Prices fetched on this machine: kept beside the bundled ones, laid over them when the store is built.
+# ---- Prices fetched on this machine: kept beside the bundled ones, laid over them when
+# the store is built.
 #
-# Folder `refreshed` of the data folder holds one generation a sub-folder and `current.json`, which names the one that counts. A
-# generation is written whole, its store is built and checked, and only then the pointer is replaced, so whoever reads sees the old state
-# or the new one. Generations are packed tables (pack.py) of the same columns as the bundled ones, plus the history of prices.
+# Folder `refreshed` of the data folder holds one generation a sub-folder and `current.json`, which
+# names the one that counts. A generation is written whole, its store is built and checked, and only
+# then the pointer is replaced, so whoever reads sees the old state or the new one. Generations are
+# packed tables (pack.py) of the same columns as the bundled ones, plus the history of prices.
 
-# Overlaid table -> the columns that name a row. Of servers the bundled description wins (it knows more), of the others the fetched row.
+# Overlaid table -> the columns that name a row. Of servers the bundled description wins (it knows
+# more), of the others the fetched row.
 KEYS: Mapping[str, tuple[str, ...]] = {
     "servers": ("provider", "instance_type"),
     "prices": ("provider", "instance_type", "region", "purchase"),
@@ -75,7 +79,8 @@ def _checked(path: Path, sha256: str) -> bytes:
 
 
 def facts(generation: str) -> dict[str, Any]:
-    """What is written beside a generation: which source was read when, and how many rows it gave."""
+    """What is written beside a generation: which source was read when, and how
+    many rows it gave."""
     try:
         answer: dict[str, Any] = json.loads((folder() / generation / "manifest.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -84,7 +89,8 @@ def facts(generation: str) -> dict[str, Any]:
 
 
 def write_generation(tables: Mapping[str, PackedTable], *, sources: Mapping[str, Mapping[str, Any]]) -> str:
-    """Write the tables as a new generation, synced to disk, and return its fingerprint. It does not count yet."""
+    """Write the tables as a new generation, synced to disk, and return its fingerprint. It
+    does not count yet."""
     packed = {name: encode_packed(table) for name, table in tables.items() if num_rows(table)}
     sums = {name: {"sha256": hashlib.sha256(data).hexdigest(), "rows": num_rows(tables[name])} for name, data in packed.items()}
     manifest = json.dumps({"tables": sums, "sources": sources}, indent=1, sort_keys=True).encode()
@@ -129,7 +135,8 @@ def remove(generation: str) -> None:
 
 
 def remove_old() -> list[str]:
-    """Remove generations but the current and the one before it (which a reader may have just looked up), and what killed refreshes left."""
+    """Remove generations but the current and the one before it (which a reader may have just looked
+    up), and what killed refreshes left."""
     counts, removed = current(), []
     found = [path for path in folder().iterdir() if path.name != "work"] if folder().is_dir() else []
     generations = sorted((path for path in found if path.is_dir() and path.suffix != ".tmp"), key=lambda path: path.stat().st_mtime)
@@ -176,7 +183,8 @@ def empty_like(table: PackedTable) -> dict[str, PackedColumn]:
 
 
 def numeric(table: PackedTable) -> dict[str, PackedColumn]:
-    """The table with its prices as numbers: half a million different prices as texts would take a hundred megabytes."""
+    """The table with its prices as numbers: half a million different prices as texts would take a
+    hundred megabytes."""
     none = np.zeros(0, dtype=np.int32)
     return {name: PackedColumn((), none, column.numbers()) if name in PRICE_COLUMNS else column for name, column in table.items()}
 
@@ -224,7 +232,8 @@ def row_keys(tables: Sequence[PackedTable], key: Sequence[str]) -> list[Indices]
 
 
 def lay_over(base: PackedTable, over: PackedTable, *, key: Sequence[str], base_wins: bool = False) -> dict[str, PackedColumn]:
-    """The rows of both; of two rows of one key that of `over` stays (or of `base`). Within `over` the last of one key stays."""
+    """The rows of both; of two rows of one key that of `over` stays (or of `base`). Within `over`
+    the last of one key stays."""
     if not num_rows(over):
         return dict(base)
     over = take({name: over[name] for name in base}, last_of_each(row_keys([over], key)[0]))
@@ -257,7 +266,8 @@ _NUMERIC_COLUMNS = frozenset(name for packed, _ in _PLAIN_TABLES.values() for na
 
 
 def fill_store(connection: sqlite3.Connection, *, generation: str = "") -> None:
-    """Create and fill every table of the store in one transaction; refreshed prices of a generation lie over the bundled ones."""
+    """Create and fill every table of the store in one transaction; refreshed prices of a generation
+    lie over the bundled ones."""
     fetched = load(generation) if generation else {}
 
     def packed(name: str) -> PackedTable:
@@ -321,7 +331,8 @@ def accelerator_memory() -> dict[str, float]:
 
 
 def market_levels(packed: PackedTable) -> dict[tuple[str, str], list[float]]:
-    """Median USD per accelerator-hour of each marketplace, by (accelerator, on-demand | spot | committed)."""
+    """Median USD per accelerator-hour of each marketplace, by (accelerator, on-demand |
+    spot | committed)."""
     by_provider: dict[tuple[str, str], dict[str, list[float]]] = {}
     columns = (packed[name].texts() for name in ("gpu_name", "purchase", "provider", "price_median_usd_gpu_hour"))
     for name, purchase, provider, price in zip(*columns, strict=True):
@@ -343,7 +354,8 @@ def _is_priced(packed_servers: PackedTable, packed_prices: PackedTable) -> Flags
 
 
 def _write_market(connection: sqlite3.Connection, servers: ServerTable, prices: tables.PriceColumns, findings: list[Finding]) -> None:
-    """Servers and prices as columns, in two parts: with an accelerator (small, read by every plan) and without."""
+    """Servers and prices as columns, in two parts: with an accelerator (small, read by every
+    plan) and without."""
     num_accelerated = int(np.count_nonzero(servers.num_accelerators > 0))
     bad_servers, bad_prices = quarantined_rows(findings, num_servers=len(servers), num_prices=len(prices))
     reasons = tuple(
@@ -389,7 +401,8 @@ def _write_plain(connection: sqlite3.Connection, name: str, *, packed: PackedTab
 
 
 def _write_places(connection: sqlite3.Connection, regions: tables.RegionTable) -> None:
-    """Storage and data transfer of every region as columns, so that a plan need not ask place by place."""
+    """Storage and data transfer of every region as columns, so that a plan need not
+    ask place by place."""
     columns = [getattr(regions, field.name) for field in dataclasses.fields(Region)]
     places = place_prices(connection, [Region(*row) for row in zip(*columns, strict=True)])
     for field in dataclasses.fields(places):

@@ -1,4 +1,5 @@
-"""What is charged beside the server: storage, data transfer; and what is known about interruptions, discounts and marketplaces."""
+"""What is charged beside the server: storage, data transfer; and what is known about interruptions,
+discounts and marketplaces."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ EGRESS_DESTINATIONS = ("internet", "other_region", "other_region_same_continent"
 class StoragePrice:
     """USD per GB-month of one storage product.
 
-    `basis`: exact (this region), provider (its median elsewhere), substitute (the provider sells only another kind of disk), market
-    (median of providers, because this one's price is unknown).
+    `basis`: exact (this region), provider (its median elsewhere), substitute (the provider sells
+    only another kind of disk), market (median of providers, because this one's price is unknown).
     """
 
     price_usd_per_gb_month: float
@@ -48,7 +49,8 @@ class EgressTier:
 
 @dataclass(frozen=True, slots=True)
 class EgressPrice:
-    """Tiered price of data leaving a region; the first `free_gb` of a month cost nothing. `basis` as in StoragePrice."""
+    """Tiered price of data leaving a region; the first `free_gb` of a month cost nothing. `basis`
+    as in StoragePrice."""
 
     tiers: tuple[EgressTier, ...]
     free_gb: float
@@ -58,7 +60,8 @@ class EgressPrice:
     basis: str
 
     def cost_usd(self, num_gb: float) -> float:
-        """The bill for `num_gb` [GB] within one month: sum over tiers of price x the part of the billable amount inside the tier."""
+        """The bill for `num_gb` [GB] within one month: sum over tiers of price x the part of the
+        billable amount inside the tier."""
         billable = max(0.0, num_gb - self.free_gb)
         ends = [tier.from_gb for tier in self.tiers[1:]] + [float("inf")]
         parts = (max(0.0, min(billable, end) - tier.from_gb) * tier.price_usd_per_gb for tier, end in zip(self.tiers, ends, strict=True))
@@ -68,7 +71,8 @@ class EgressPrice:
 def storage_price(
     connection: sqlite3.Connection, provider: str, *, region: str, kind: str, product: str | None = None
 ) -> StoragePrice | None:
-    """The price of a product (by default what a training machine usually mounts) where the server stands; None if nobody's is known."""
+    """The price of a product (by default what a training machine usually mounts) where the server
+    stands; None if nobody's is known."""
     if kind not in STORAGE_KINDS:
         raise UnknownNameError("storage kind", kind, allowed=Message("names.allowed_words", names=", ".join(STORAGE_KINDS)))
     return pick_storage(storage_rows(connection, product=product), provider, region=region, kind=kind)
@@ -85,7 +89,8 @@ def storage_rows(connection: sqlite3.Connection, *, product: str | None = None) 
 
 
 def pick_storage(rows: Mapping[str, Sequence[Any]], provider: str, *, region: str, kind: str) -> StoragePrice | None:
-    """The provider's own price here, its own elsewhere, its other kind of disk, else the median of all providers."""
+    """The provider's own price here, its own elsewhere, its other kind of disk, else the
+    median of all providers."""
     if own := _usual_product([row for row in rows[kind] if row[0] == provider], kind=kind):
         exact = [row for row in own if row[1] == region]
         return _storage(exact or own, basis="exact" if exact or own[0][1] == "global" else "provider")
@@ -100,7 +105,8 @@ def pick_storage(rows: Mapping[str, Sequence[Any]], provider: str, *, region: st
 
 
 def _usual_product(rows: Sequence[Any], *, kind: str) -> list[Any]:
-    """Rows of the provider's default product; of the first one listed where the data names no default."""
+    """Rows of the provider's default product; of the first one listed where the
+    data names no default."""
     if not rows:
         return []
     wanted = names_data()["storage"][kind].get(rows[0][0], rows[0][2])
@@ -119,8 +125,8 @@ def _storage(rows: Sequence[Any], *, basis: str) -> StoragePrice:
 
 
 def egress_price(connection: sqlite3.Connection, region: Region, *, destination: str = "internet") -> EgressPrice | None:
-    """The tiers that hold for a region: its own row, its price area's, the provider's everywhere row, else the market's median flat
-    price."""
+    """The tiers that hold for a region: its own row, its price area's, the provider's everywhere
+    row, else the market's median flat price."""
     if destination not in EGRESS_DESTINATIONS:
         raise UnknownNameError(
             "egress destination", destination, allowed=Message("names.allowed_words", names=", ".join(EGRESS_DESTINATIONS))
@@ -138,7 +144,8 @@ def egress_rows(connection: sqlite3.Connection, *, destination: str) -> list[Any
 
 
 def pick_egress(rows: Sequence[Any], region: Region) -> EgressPrice | None:
-    """The region's own tiers, its price area's, the provider's everywhere tiers, its median region's, else the market's median."""
+    """The region's own tiers, its price area's, the provider's everywhere tiers, its median
+    region's, else the market's median."""
     own = [row for row in rows if row[0] == region.provider]
     for place in (region.region, _area(region), "any", "global"):
         if exact := [row for row in own if row[1] == place]:
@@ -150,8 +157,8 @@ def pick_egress(rows: Sequence[Any], region: Region) -> EgressPrice | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacePrices:
-    """Charges of every region, row by row like `OfferTable.regions`; NaN where nobody's price is known. `basis` columns are codes into
-    BASES."""
+    """Charges of every region, row by row like `OfferTable.regions`; NaN where nobody's price is
+    known. `basis` columns are codes into BASES."""
 
     block_usd_per_gb_month: Floats
     block_basis: Indices
@@ -208,14 +215,16 @@ def _egress(rows: Sequence[Any], *, basis: str) -> EgressPrice:
 
 
 def interruption(connection: sqlite3.Connection, provider: str, *, region: str, instance_type: str) -> tuple[float, float] | None:
-    """Share of spot servers of this type reclaimed within a month (low, high), as fractions; None where nobody publishes it."""
+    """Share of spot servers of this type reclaimed within a month (low, high), as fractions; None
+    where nobody publishes it."""
     query = "SELECT interruption_pct_low, interruption_pct_high FROM interruption WHERE provider = ? AND instance_type = ? AND region = ?"
     row = connection.execute(query, (provider, instance_type, region)).fetchone()
     return (row[0] / 100, row[1] / 100) if row else None
 
 
 def table_rows(connection: sqlite3.Connection, table: str, **equal: str | None) -> list[dict[str, Any]]:
-    """Rows of a small table as dicts, restricted to the given column values (None: no restriction)."""
+    """Rows of a small table as dicts, restricted to the given column values
+    (None: no restriction)."""
     wanted = {name: value for name, value in equal.items() if value is not None}
     where = " AND ".join(f"{name} = ?" for name in wanted)
     cursor = connection.execute(f"SELECT * FROM {table}" + (f" WHERE {where}" if where else ""), tuple(wanted.values()))  # noqa: S608

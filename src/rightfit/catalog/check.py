@@ -1,4 +1,5 @@
-"""Does this server, accelerator, cloud, model or claim hold, and what is the right name? Every answer is derived from the catalog."""
+"""Does this server, accelerator, cloud, model or claim hold, and what is the right name? Every
+answer is derived from the catalog."""
 
 from __future__ import annotations
 
@@ -43,12 +44,13 @@ from rightfit.errors import InputError, UnknownNameError
 from rightfit.messages import Message
 from rightfit.units import GIB
 
-# ---- `rightfit check` for servers and series: what a name is, what is wrong about a claim, which servers are meant instead.
+# ---- `rightfit check` for servers and series: what a name is, what is wrong about a claim, which
+# servers are meant instead.
 
 
 def exact_server(catalog: Catalog, query: str, name: str, claim_text: str) -> CheckResult | None:
-    """The name itself, or the full name that stands in brackets behind a nickname. A card's name means the card, though a cloud calls a
-    server so."""
+    """The name itself, or the full name that stands in brackets behind a nickname. A card's name
+    means the card, though a cloud calls a server so."""
     for text in (name, *BRACKETS.findall(name), BRACKETS.sub("", name)):
         if facts.match_accelerators(text):
             continue
@@ -141,8 +143,9 @@ def _withdrawn(catalog: Catalog, row: int) -> tuple[list[Text], list[int]]:
 
 
 def successors(catalog: Catalog, row: int, *, count: int = 3) -> list[int]:
-    """Servers of the same provider that can take over: as many accelerators of the same maker on the same kind of host, at least the
-    memory and half the speed and bandwidth of the old one; cheapest first, one a family."""
+    """Servers of the same provider that can take over: as many accelerators of the same maker on
+    the same kind of host, at least the memory and half the speed and bandwidth of the old one;
+    cheapest first, one a family."""
     servers = catalog.servers()
     if servers.num_accelerators[row] <= 0:
         return []
@@ -218,7 +221,8 @@ def _family_texts(catalog: Catalog, parts: server_names.NameParts) -> list[Text]
 
 
 def series(catalog: Catalog, query: str, name: str, claim_text: str) -> CheckResult | None:
-    """ "A2" is a Google series and an NVIDIA card: a claim that names another card, or a word such as "instance", means the series."""
+    """ "A2" is a Google series and an NVIDIA card: a claim that names another card, or a word such
+    as "instance", means the series."""
     rows = server_names.series_members(catalog, name)
     if not rows:
         return None
@@ -247,7 +251,8 @@ def _about_series(catalog: Catalog, query: str, name: str, *, rows: Sequence[int
 
 
 def _one_provider(catalog: Catalog, rows: Sequence[int], claims: Sequence[Claim]) -> tuple[int, ...]:
-    """Of providers that share a family name, the one where the claim fits, else the one with accelerators, else the first."""
+    """Of providers that share a family name, the one where the claim fits, else the one with
+    accelerators, else the first."""
     servers = catalog.servers()
     by_provider: dict[str, list[int]] = {}
     for row in rows:
@@ -262,7 +267,8 @@ def _one_provider(catalog: Catalog, rows: Sequence[int], claims: Sequence[Claim]
 
 
 def _right_of_series(catalog: Catalog, provider: str, verdicts: Iterable[ClaimVerdict]) -> list[int]:
-    """For a wrong claim about a series: the provider's servers with that accelerator, whole machines first."""
+    """For a wrong claim about a series: the provider's servers with that accelerator,
+    whole machines first."""
     servers, found = catalog.servers(), {}
     for verdict in verdicts:
         if verdict.word == "wrong":
@@ -383,7 +389,8 @@ RuleLookup = Callable[[str], CheckResult | None]
 
 
 def check(queries: Iterable[str], *, catalog: Catalog | None = None, rule: RuleLookup | None = None) -> list[CheckResult]:
-    """Answer each NAME or NAME=CLAIM. `rule(query)` may answer first, for the rules of thumb of a higher room."""
+    """Answer each NAME or NAME=CLAIM. `rule(query)` may answer first, for the rules of
+    thumb of a higher room."""
     market = catalog or open_catalog()
     return [check_one(query, catalog=market, rule=rule) for query in queries]
 

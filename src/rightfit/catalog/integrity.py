@@ -1,8 +1,10 @@
-"""Named checks over servers and prices. What fails an `error` check is quarantined: listed, never recommended.
+"""Named checks over servers and prices. What fails an `error` check is quarantined: listed,
+never recommended.
 
-Every check takes a `Market` and its limits (rules.toml, each with a reason) and gives `Failures`: which rows, what they had, what the limit
-was. Checks are vectorised over all rows; `run_checks` names, orders and gathers them. Checks that compare prices look only at rows that
-passed those before them, so one bad figure does not condemn its neighbours.
+Every check takes a `Market` and its limits (rules.toml, each with a reason) and gives `Failures`:
+which rows, what they had, what the limit was. Checks are vectorised over all rows; `run_checks`
+names, orders and gathers them. Checks that compare prices look only at rows that passed those
+before them, so one bad figure does not condemn its neighbours.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ Limits = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One row that failed one check. `price_row` or `server_row` is -1 where the finding is not about one."""
+    """One row that failed one check. `price_row` or `server_row` is -1 where the
+    finding is not about one."""
 
     check: str
     severity: str  # error: quarantined; warning: shown only
@@ -41,8 +44,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckedMarket:
-    """What the checks look at. `accelerator_memory_bytes` by name; `market_levels` are USD per accelerator-hour seen elsewhere, by (name,
-    mode)."""
+    """What the checks look at. `accelerator_memory_bytes` by name; `market_levels` are USD per
+    accelerator-hour seen elsewhere, by (name, mode)."""
 
     servers: ServerTable
     prices: PriceColumns
@@ -91,7 +94,7 @@ def _usd(value: float) -> str:
     return f"{value:.6g} USD/h"
 
 
-# ---- servers -------------------------------------------------------------------------------------------------------------------
+# ---- servers -------------------------------------------------------------------------------------
 
 
 def check_unknown_accelerator(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
@@ -105,7 +108,8 @@ def check_unknown_accelerator(market: CheckedMarket, limits: Limits, sound: Flag
 
 
 def check_accelerator_memory_matches(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
-    """Memory of one accelerator (or slice) as the provider states it, against the accelerator's own."""
+    """Memory of one accelerator (or slice) as the provider states it, against the
+    accelerator's own."""
     servers = market.servers
     own = np.array([market.accelerator_memory_bytes.get(name, np.nan) for name in servers.accelerator_name])
     own = np.where(own > 0, own, np.nan)  # a hidden chip of undisclosed memory cannot be compared
@@ -130,7 +134,7 @@ def check_server_shape(market: CheckedMarket, limits: Limits, sound: Flags) -> C
     )
 
 
-# ---- one price -----------------------------------------------------------------------------------------------------------------
+# ---- one price -----------------------------------------------------------------------------------
 
 
 def check_price_positive(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
@@ -166,7 +170,8 @@ def check_duplicate_offer(market: CheckedMarket, limits: Limits, sound: Flags) -
 
 
 def check_price_conversion(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
-    """The price in dollars an hour must follow from the original price, its currency and its term."""
+    """The price in dollars an hour must follow from the original price, its
+    currency and its term."""
     prices = market.prices
     per_usd = np.array([limits["units_per_usd"].get(name, np.nan) for name in prices.currencies])[prices.currency_index]
     hours = np.array([limits["hours_in_term"].get(name, 1.0) for name in PURCHASES])[np.maximum(prices.purchase_index, 0)]
@@ -194,14 +199,15 @@ def check_price_superseded(market: CheckedMarket, limits: Limits, sound: Flags) 
     return failures(bad, had=quoted, limit=lambda i: f"{servers.instance_type[prices.server_index[newer[i]]]} at {quoted(newer[i])}")
 
 
-# ---- one price against others of its kind ----------------------------------------------------------------------------------------
+# ---- one price against others of its kind --------------------------------------------------------
 
 
 def reference_levels(market: CheckedMarket, sound: Flags) -> Floats:
     """USD per accelerator-hour that is usual for each row's accelerator and purchase kind.
 
-    The median over providers of each provider's median, so that a cloud with sixty regions counts once; levels seen on marketplaces
-    count as further providers. NaN without an accelerator, or with fewer than three providers.
+    The median over providers of each provider's median, so that a cloud with sixty regions counts
+    once; levels seen on marketplaces count as further providers. NaN without an accelerator, or
+    with fewer than three providers.
     """
     servers, prices = market.servers, market.prices
     per_accelerator = prices.price_usd_per_h / market.of_server(servers.num_accelerators)
@@ -227,7 +233,8 @@ def _purchase_kinds() -> list[str]:
 
 
 def check_price_outlier_per_gpu(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
-    """Price per accelerator far from what providers usually take for it, after room for a large host."""
+    """Price per accelerator far from what providers usually take for it, after
+    room for a large host."""
     price, count = market.prices.price_usd_per_h, market.of_server(market.servers.num_accelerators)
     level = reference_levels(market, sound) * count
     host = np.nan_to_num(market.of_server(market.servers.vcpus)) * limits["host_usd_per_vcpu_h"]
@@ -251,7 +258,8 @@ def _reviewed(market: CheckedMarket, limits: Limits) -> Flags:
 
 
 def check_price_outlier_per_vcpu(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
-    """Price of a server without accelerator far from what the same provider takes for its cores and memory."""
+    """Price of a server without accelerator far from what the same provider takes for
+    its cores and memory."""
     servers, prices = market.servers, market.prices
     usual = servers.vcpus * limits["usd_per_vcpu_h"] + servers.memory_bytes / GIB * limits["usd_per_gib_h"]
     judged = (
@@ -293,7 +301,8 @@ def check_price_jump(market: CheckedMarket, limits: Limits, sound: Flags) -> Che
 
 
 def on_demand_beside(market: CheckedMarket, sound: Flags) -> tuple[Floats, Indices]:
-    """For every row the sound on-demand price of the same server in the same region (NaN without), and its row."""
+    """For every row the sound on-demand price of the same server in the same region (NaN
+    without), and its row."""
     prices = market.prices
     key = prices.server_index * (len(market.regions.region) + 1) + prices.region_index
     rows = np.flatnonzero(sound & (prices.purchase_index == PURCHASE_CODES["on-demand"]))
@@ -306,7 +315,8 @@ def on_demand_beside(market: CheckedMarket, sound: Flags) -> tuple[Floats, Indic
 
 
 def check_price_jump_between_purchases(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
-    """A spot or committed price many times off the on-demand price beside it: one of the two is wrong, so both are held back."""
+    """A spot or committed price many times off the on-demand price beside it: one of the two is
+    wrong, so both are held back."""
     prices = market.prices
     beside, beside_row = on_demand_beside(market, sound)
     off = sound & ((prices.price_usd_per_h < beside / limits["factor"]) | (prices.price_usd_per_h > beside * limits["factor_above"]))
@@ -361,7 +371,8 @@ PRICE_CHECKS: tuple[Check, ...] = (
 
 
 def run_checks(market: CheckedMarket, *, rule: Mapping[str, Any]) -> list[Finding]:
-    """Every check over every row, in order. `rule` is the rules file: `checks` holds limits, severity and texts by name."""
+    """Every check over every row, in order. `rule` is the rules file: `checks` holds limits,
+    severity and texts by name."""
     checks = rule["checks"]
     found: list[Finding] = []
     sound = np.ones(len(market.prices), dtype=np.bool_)
@@ -398,7 +409,8 @@ def _price_findings(market: CheckedMarket, check: str, *, result: CheckFailures,
 
 
 def price_identity(servers: ServerTable, regions: RegionTable, prices: PriceColumns, row: int) -> tuple[str, str, str, str]:
-    """Provider, region, server and purchase mode of a price, from the source's own words where the row is an orphan."""
+    """Provider, region, server and purchase mode of a price, from the source's own words where
+    the row is an orphan."""
     if row in prices.orphans:
         return prices.orphans[row]
     server, region, purchase = int(prices.server_index[row]), int(prices.region_index[row]), int(prices.purchase_index[row])
@@ -406,7 +418,8 @@ def price_identity(servers: ServerTable, regions: RegionTable, prices: PriceColu
 
 
 def stale_findings(market: CheckedMarket, *, rule: Limits, max_age_days: float) -> list[Finding]:
-    """One line for each provider and date of old prices (they are flagged in every answer, not quarantined)."""
+    """One line for each provider and date of old prices (they are flagged in every
+    answer, not quarantined)."""
     prices = market.prices
     rows = np.flatnonzero(prices.is_stale & (prices.server_index >= 0))
     keys: dict[tuple[str, str], int] = {}

@@ -103,10 +103,11 @@ class Catalog:
             self._blocks[prefix] = self.read(lambda connection: read_blocks(connection, prefix))
         return self._blocks[prefix]
 
-    # ---- servers and offers --------------------------------------------------------------------------------------------------
+    # ---- servers and offers ----------------------------------------------------------------------
 
     def servers(self, *, has_accelerator: bool | None = None) -> ServerTable:
-        """Every server type (True: only those with an accelerator, which come first, so rows keep their index)."""
+        """Every server type (True: only those with an accelerator, which come first, so rows
+        keep their index)."""
         parts = _PARTS[True if has_accelerator else None]
         if parts not in self._servers:
             self._servers[parts] = ServerTable(**join_columns([self.blocks(f"server_{part}") for part in parts]))
@@ -135,7 +136,8 @@ class Catalog:
         return table.take(offer_mask(table, choice))
 
     def _settled(self, offer_filter: OfferFilter) -> OfferFilter:
-        """The filter with every name checked: other spellings resolved, unknown ones refused with the nearest."""
+        """The filter with every name checked: other spellings resolved, unknown ones
+        refused with the nearest."""
         if not (offer_filter.providers or offer_filter.regions or offer_filter.countries or offer_filter.purchases or offer_filter.gpus):
             return offer_filter
         from rightfit.catalog import names
@@ -169,7 +171,8 @@ class Catalog:
         limit: int | None = 50,
         descending: bool = False,
     ) -> PriceList:
-        """Offers that pass the filter and whose server name holds `name` (or matches it, with * and ?), sorted, the first `limit`."""
+        """Offers that pass the filter and whose server name holds `name` (or matches it, with * and
+        ?), sorted, the first `limit`."""
         choice = self._settled(offer_filter or OfferFilter(has_accelerator=None))
         table = self.all_offers(has_accelerator=choice.has_accelerator)
         keep = offer_mask(table, choice)
@@ -212,7 +215,7 @@ class Catalog:
         rows: Indices = np.arange(first, last)
         return table.take(rows)
 
-    # ---- regions -------------------------------------------------------------------------------------------------------------
+    # ---- regions ---------------------------------------------------------------------------------
 
     def regions(self) -> tuple[Region, ...]:
         """Every region of every provider, pseudo regions included."""
@@ -225,7 +228,8 @@ class Catalog:
         return self._regions
 
     def find_regions(self, text: str, *, providers: Iterable[str] = ()) -> tuple[Region, ...]:
-        """Regions by code, city or display name in English or Chinese; UnknownNameError with the nearest codes."""
+        """Regions by code, city or display name in English or Chinese; UnknownNameError with
+        the nearest codes."""
         from rightfit.catalog.names import resolve_regions
 
         chosen = frozenset(providers)
@@ -237,7 +241,7 @@ class Catalog:
 
         return self.find_regions(code, providers=[resolve_provider(provider)])[0]
 
-    # ---- charges beside the server -------------------------------------------------------------------------------------------
+    # ---- charges beside the server ---------------------------------------------------------------
 
     def storage_price(self, provider: str, region: str, *, kind: str = "block", product: str | None = None) -> StoragePrice | None:
         """USD per GB-month with product, date, source and how near it is to the place asked for."""
@@ -260,13 +264,15 @@ class Catalog:
         return self.read(lambda connection: egress_price(connection, place, destination=destination))
 
     def place_prices(self) -> PlacePrices:
-        """Storage and data transfer of every region as columns, row by row like `OfferTable.regions`."""
+        """Storage and data transfer of every region as columns, row by row like
+        `OfferTable.regions`."""
         from rightfit.catalog.charges import PlacePrices
 
         return PlacePrices(**self.blocks("place"))
 
     def interruption(self, provider: str, region: str, instance_type: str) -> tuple[float, float] | None:
-        """Monthly share of spot servers reclaimed (low, high) as fractions, or None where nobody publishes it."""
+        """Monthly share of spot servers reclaimed (low, high) as fractions, or None where
+        nobody publishes it."""
         from rightfit.catalog.charges import interruption
 
         return self.read(lambda connection: interruption(connection, provider, region=region, instance_type=instance_type))
@@ -280,10 +286,11 @@ class Catalog:
 
         return self.read(lambda connection: table_rows(connection, table, **equal))
 
-    # ---- trust ---------------------------------------------------------------------------------------------------------------
+    # ---- trust -----------------------------------------------------------------------------------
 
     def status(self) -> Status:
-        """Rows, dates and sources by provider; where the store lies and how old its newest price is."""
+        """Rows, dates and sources by provider; where the store lies and how old
+        its newest price is."""
         from rightfit.catalog.report import status
 
         return status(self)
@@ -302,7 +309,8 @@ class Catalog:
 
 
 def open_catalog(path: str | Path | None = None) -> Catalog:
-    """Open the market, building its store on first use. `path` names the store file; by default it lies in the user's cache folder."""
+    """Open the market, building its store on first use. `path` names the store file; by default it
+    lies in the user's cache folder."""
     given = Path(path) if path is not None else None
     connection, location = store.open_store(given)
     return Catalog(connection, location=location, path=given)

@@ -1,4 +1,5 @@
-"""Providers, regions and countries by the names people use, with the nearest valid name when none fits."""
+"""Providers, regions and countries by the names people use, with the nearest valid
+name when none fits."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from rightfit.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """One region of one provider; `country` is empty for a pseudo region ("any", "global", "eu", "cheapest-listed")."""
+    """One region of one provider; `country` is empty for a pseudo region ("any", "global", "eu",
+    "cheapest-listed")."""
 
     provider: str
     region: str
@@ -85,13 +87,15 @@ def resolve_provider(text: str, *, field: str = "cloud") -> str:
 
 
 def partitions() -> Mapping[str, Mapping[str, Any]]:
-    """Clouds of their own under the name of another: their code -> whose (`of`) and the countries that mean them (`countries`)."""
+    """Clouds of their own under the name of another: their code -> whose (`of`) and the countries
+    that mean them (`countries`)."""
     found: Mapping[str, Mapping[str, Any]] = names_data()["partitions"]
     return found
 
 
 def find_regions(text: str, regions: Iterable[Region]) -> tuple[Region, ...]:
-    """Regions whose code, city or display name (English or Chinese) is `text`; a code beats a name."""
+    """Regions whose code, city or display name (English or Chinese) is `text`; a
+    code beats a name."""
     records = tuple(regions)
     code = text.strip().casefold()
     exact = tuple(record for record in records if record.region.casefold() == code)
@@ -103,7 +107,8 @@ def find_regions(text: str, regions: Iterable[Region]) -> tuple[Region, ...]:
 
 @functools.cache
 def _region_names(record: Region) -> frozenset[str]:
-    """Display names carry the country outside and the city inside brackets: both the whole and the city count."""
+    """Display names carry the country outside and the city inside brackets: both the whole
+    and the city count."""
     names = {record.city, record.display_en, record.display_zh}
     for display in (record.display_en, record.display_zh.replace("（", "(").replace("）", ")")):
         if "(" in display:
@@ -154,13 +159,14 @@ def resolve_purchases(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(modes)
 
 
-# ---- Where regions lie: latitude and longitude of their cities, for maps. To a tenth of a degree, which is a dozen kilometres; clouds tell no more than the city.
+# ---- Where regions lie: latitude and longitude of their cities, for maps. To a tenth of a degree,
+# which is a dozen kilometres; clouds tell no more than the city.
 
 
 @functools.cache
 def places() -> Mapping[tuple[str, str], tuple[float, float]]:
-    """(country, city) of the regions -> latitude and longitude [degrees]. A state or a country alone lies at its main place of data centers or its capital, which the
-    table names."""
+    """(country, city) of the regions -> latitude and longitude [degrees]. A state or a country
+    alone lies at its main place of data centers or its capital, which the table names."""
     lines = csv.DictReader(io.StringIO(data_bytes("places.csv").decode()))
     return {(line["country"], line["city"]): (float(line["latitude"]), float(line["longitude"])) for line in lines}
 

@@ -1,6 +1,8 @@
-"""What can be rented: servers, and offers (server x region x purchase mode x price), as structs of arrays.
+"""What can be rented: servers, and offers (server x region x purchase mode x price), as
+structs of arrays.
 
-A price is always US dollars an hour for the whole server, host included, Linux, without tax. NaN means unknown, never zero.
+A price is always US dollars an hour for the whole server, host included, Linux, without tax. NaN
+means unknown, never zero.
 """
 
 from __future__ import annotations
@@ -27,10 +29,12 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
-# Purchase modes in the user's form; the position is the code in `OfferTable.purchase_index`. Append only.
+# Purchase modes in the user's form; the position is the code in
+# `OfferTable.purchase_index`. Append only.
 #: Why a server type without any public price is never recommended.
 NO_PRICE = "no price"
-#: How the reason begins for a former name, all of whose prices are old: the name under which its seller lists it now follows.
+#: How the reason begins for a former name, all of whose prices are old: the name under which its
+#: seller lists it now follows.
 SUPERSEDED_BY = "superseded by "
 PURCHASES: tuple[str, ...] = (
     "on-demand",
@@ -48,8 +52,9 @@ PURCHASES: tuple[str, ...] = (
     "on-demand-community",  # hosts of third parties, not interruptible by price
 )
 PURCHASE_CODES: dict[str, int] = {name: code for code, name in enumerate(PURCHASES)}
-# How a price is known: a provider's list, an offer that was made that day (spot feeds, marketplaces, one's own book), worked out from other
-# figures, by a rule of the seller's, or the least that is asked ("from"). Append only.
+# How a price is known: a provider's list, an offer that was made that day (spot feeds,
+# marketplaces, one's own book), worked out from other figures, by a rule of the seller's, or the
+# least that is asked ("from"). Append only.
 PRICE_KINDS: tuple[str, ...] = ("list", "quote", "estimate", "formula", "floor")
 DERIVED_KINDS = frozenset({"estimate", "formula", "floor"})
 # Words that stand for several modes.
@@ -64,7 +69,8 @@ INTERRUPTION_BANDS: tuple[tuple[float, float], ...] = ((0.0, 0.05), (0.05, 0.10)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ServerTable:
-    """Server types; row i of every column is one (provider, instance_type). Servers with an accelerator come first."""
+    """Server types; row i of every column is one (provider, instance_type). Servers with an
+    accelerator come first."""
 
     provider: tuple[str, ...]
     instance_type: tuple[str, ...]
@@ -119,9 +125,11 @@ class ServerTable:
 class OfferTable:
     """Offers: row i of every array is one price. Labels are looked up by the matching index column.
 
-    `kind_index`: how the price is known, a row of PRICE_KINDS. `is_estimate`: the figure was derived, not quoted (DERIVED_KINDS). `is_stale`: older than the age rule. `is_pseudo_region`: the price holds "any",
-    "global" or "eu" wide, so the exact region must be confirmed with the provider. `quarantine` is empty for a sound row, else the
-    names of the failed checks (such rows appear only when asked for).
+    `kind_index`: how the price is known, a row of PRICE_KINDS. `is_estimate`: the figure was
+    derived, not quoted (DERIVED_KINDS). `is_stale`: older than the age rule. `is_pseudo_region`:
+    the price holds "any", "global" or "eu" wide, so the exact region must be confirmed with the
+    provider. `quarantine` is empty for a sound row, else the names of the failed checks (such rows
+    appear only when asked for).
     """
 
     servers: ServerTable
@@ -189,7 +197,8 @@ class OfferTable:
 
     @property
     def interruption_range(self) -> tuple[Floats, Floats]:
-        """Low and high monthly share of spot servers reclaimed, as fractions; NaN where nobody publishes it."""
+        """Low and high monthly share of spot servers reclaimed, as fractions; NaN where
+        nobody publishes it."""
         bands = np.array(INTERRUPTION_BANDS)
         return bands[self.interruption_band, 0], bands[self.interruption_band, 1]
 
@@ -198,9 +207,10 @@ class OfferTable:
 class OfferFilter:
     """Which offers are wanted; an empty tuple means no restriction.
 
-    Regions are exact codes. A region asked for never matches a pseudo region ("cheapest-listed", "any", ...) unless that is the code
-    asked for. Countries are ISO 3166 alpha-2 codes; an offer of a provider with one price everywhere (no real region in the list) is
-    kept under a country filter and carries `is_pseudo_region`, because the list cannot say where the provider would place it.
+    Regions are exact codes. A region asked for never matches a pseudo region ("cheapest-listed",
+    "any", ...) unless that is the code asked for. Countries are ISO 3166 alpha-2 codes; an offer of
+    a provider with one price everywhere (no real region in the list) is kept under a country filter
+    and carries `is_pseudo_region`, because the list cannot say where the provider would place it.
     """
 
     providers: tuple[str, ...] = ()
@@ -224,7 +234,8 @@ def provider_codes(servers: ServerTable) -> tuple[tuple[str, ...], NDArray[np.in
 
 @functools.lru_cache(maxsize=4)
 def card_codes(servers: ServerTable) -> tuple[tuple[tuple[str, str], ...], NDArray[np.intp]]:
-    """The pairs of provider and accelerator of a table, each once, and which of them each server is of (S,)."""
+    """The pairs of provider and accelerator of a table, each once, and which of them each
+    server is of (S,)."""
     pairs = tuple(zip(servers.provider, servers.accelerator_name, strict=True))
     kinds = tuple(dict.fromkeys(pairs))
     return kinds, codes_of(pairs)
@@ -236,7 +247,8 @@ def codes_of(labels: Sequence[object]) -> NDArray[np.intp]:
     return np.array([code[label] for label in labels], dtype=np.intp)
 
 
-# ---- Looking around: which servers and prices fit, sorted, the first so many. Every condition is a mask over columns.
+# ---- Looking around: which servers and prices fit, sorted, the first so many. Every condition is a
+# mask over columns.
 
 PRICE_SORTS = ("price", "price_per_gpu", "price_per_vcpu", "date", "name")
 SERVER_SORTS = ("name", "gpus", "vcpus", "memory", "gpu_memory")
@@ -290,7 +302,8 @@ def one_price_everywhere(table: OfferTable) -> Flags:
 
 
 def offer_mask(table: OfferTable, offer_filter: OfferFilter) -> Flags:
-    """Offers that pass. Conditions on servers and regions are tested on labels, then spread over the rows."""
+    """Offers that pass. Conditions on servers and regions are tested on labels, then
+    spread over the rows."""
     keep = server_mask(table.servers, offer_filter)[table.server_index] & region_mask(table, offer_filter)[table.region_index]
     if offer_filter.purchases:
         is_wanted = np.zeros(len(PURCHASE_CODES), dtype=np.bool_)
@@ -342,14 +355,16 @@ def first_servers(servers: ServerTable, rows: Indices, *, sort: str, limit: int 
     return rows[np.lexsort((rows, np.where(np.isnan(signed), np.inf, signed)))][:limit]
 
 
-# ---- When types end: dates that providers announced (data/lifecycle.csv), refused from the day, told before.
+# ---- When types end: dates that providers announced (data/lifecycle.csv), refused from
+# the day, told before.
 
 RETIRED = "retired"
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happens to a family on a day (ISO date): `kind` is "retired" (no longer to be had) or "restricted" (not for new accounts)."""
+    """What happens to a family on a day (ISO date): `kind` is "retired" (no longer to be had) or
+    "restricted" (not for new accounts)."""
 
     kind: str
     family: str

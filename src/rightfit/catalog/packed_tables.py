@@ -1,9 +1,13 @@
-"""The compressed tables that travel in the wheel: columns of text, dictionary-encoded where values repeat, squeezed by xz.
+"""The compressed tables that travel in the wheel: columns of text, dictionary-encoded where values
+repeat, squeezed by xz.
 
-A packed table is xz over: 4 bytes little-endian header length, a JSON header, then one section a column in header order.
-A `dictionary` section is `codes` (little-endian unsigned integers of `width` bytes), its values stand in the header.
-A `text` section is UTF-8 lines. A `number` section is little-endian doubles (prices fetched on this machine). Reading back gives exactly
-the strings that were written, so no figure is rounded on the way.
+A packed table is xz over: 4 bytes little-endian header length, a JSON header, then one section a
+column in header order.
+A `dictionary` section is `codes` (little-endian unsigned integers of `width` bytes), its values
+stand in the header.
+A `text` section is UTF-8 lines. A `number` section is little-endian doubles (prices fetched on
+this machine). Reading back gives exactly the strings that were written, so no figure is
+rounded on the way.
 """
 
 from __future__ import annotations
@@ -26,13 +30,15 @@ from rightfit.errors import CatalogError
 from rightfit.messages import Message, cause
 from rightfit.records import dataclass
 
-# A dictionary pays while values repeat; above this share of distinct values plain lines compress better.
+# A dictionary pays while values repeat; above this share of distinct values plain
+# lines compress better.
 _DISTINCT_SHARE_FOR_DICTIONARY = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class PackedColumn:
-    """One column: `labels[codes[row]]` is the text of the row. A column of numbers may hold `values` instead, and then has no labels."""
+    """One column: `labels[codes[row]]` is the text of the row. A column of numbers may hold
+    `values` instead, and then has no labels."""
 
     labels: tuple[str, ...]
     codes: NDArray[np.signedinteger[Any]]
@@ -131,7 +137,8 @@ def write_block(connection: sqlite3.Connection, name: str, *, values: NDArray[An
 
 
 def read_blocks(connection: sqlite3.Connection, prefix: str) -> dict[str, Any]:
-    """Every column under `prefix/`: arrays (indices as intp) or tuples of text. A bad checksum is a DatabaseError, like other damage."""
+    """Every column under `prefix/`: arrays (indices as intp) or tuples of text. A bad checksum is a
+    DatabaseError, like other damage."""
     rows = connection.execute("SELECT name, dtype, crc, data FROM block WHERE name >= ? AND name < ?", (prefix + "/", prefix + "0"))
     columns = {name[len(prefix) + 1 :]: _decode(name, dtype, crc, data) for name, dtype, crc, data in rows}
     if not columns:
@@ -162,7 +169,8 @@ def join_columns(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def data_folder() -> Path:
-    """Where fetched prices live: RIGHTFIT_DATA_DIR, else RIGHTFIT_CACHE_DIR, else the platform's folder for this user's data."""
+    """Where fetched prices live: RIGHTFIT_DATA_DIR, else RIGHTFIT_CACHE_DIR, else the platform's
+    folder for this user's data."""
     for name in ("RIGHTFIT_DATA_DIR", "RIGHTFIT_CACHE_DIR"):
         if os.environ.get(name):
             return Path(os.environ[name]).expanduser()
@@ -191,7 +199,8 @@ def current() -> str:
 
 # ---- The layout of the store: what a reader checks before it trusts a file.
 
-# Raised whenever the layout changes; an older store is then simply not found and a new one is built.
+# Raised whenever the layout changes; an older store is then simply not found and
+# a new one is built.
 SCHEMA_VERSION = 5
 APPLICATION_ID = 0x52464954  # "RFIT" in the SQLite header
 TABLE_NAMES = ("block", "meta", "region", "storage_price", "egress_price", "interruption", "discount", "market_gpu_price", "finding")
@@ -220,7 +229,8 @@ def manifest() -> dict[str, Any]:
 
 
 def rules() -> dict[str, Any]:
-    """The market's rules: ages, note patterns, thresholds of the integrity checks; each with its reason."""
+    """The market's rules: ages, note patterns, thresholds of the integrity checks;
+    each with its reason."""
     return tomllib.loads(data_bytes("rules.toml").decode())
 
 
@@ -235,7 +245,8 @@ def load_unamended(name: str) -> dict[str, PackedColumn]:
 
 
 def amendment_files() -> dict[str, str]:
-    """The text of every table of amendments by "topic/table.csv", sorted; empty where nothing was ever amended."""
+    """The text of every table of amendments by "topic/table.csv", sorted; empty where
+    nothing was ever amended."""
     folder = _FOLDER / "amendments"
     try:
         return {f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in sorted(folder.glob("*/*.csv"))}
@@ -244,7 +255,8 @@ def amendment_files() -> dict[str, str]:
 
 
 def fingerprint() -> str:
-    """What the bundled catalog is known by: a row that is amended makes another one, and with it a new store."""
+    """What the bundled catalog is known by: a row that is amended makes another one, and
+    with it a new store."""
     packed: str = manifest()["fingerprint"]
     files = amendment_files()
     if not files:

@@ -1,5 +1,5 @@
-"""Your own prices: a TOML or CSV file of discounts, private and owned servers, credits, taxes, quotas and exchange rates, each entry
-checked.
+"""Your own prices: a TOML or CSV file of discounts, private and owned servers, credits, taxes,
+quotas and exchange rates, each entry checked.
 
 Every mistake is one line with file, line and field; nothing in the file is skipped.
 """
@@ -69,7 +69,8 @@ class Entry(BaseModel):
 
 
 class Discount(Entry):
-    """A negotiated price: so many percent off, or the price of the whole server an hour, for the offers that fit all conditions."""
+    """A negotiated price: so many percent off, or the price of the whole server an hour, for the
+    offers that fit all conditions."""
 
     provider: Names = ()
     region: Names = ()
@@ -170,7 +171,8 @@ _TOP = ("currency", "as_of", "rates", "ownership", *(name for name in _KINDS if 
 
 @dataclass(frozen=True, slots=True)
 class PriceBook:
-    """The entries of one file, in its order. `usd(amount)` turns an amount of the book into US dollars."""
+    """The entries of one file, in its order. `usd(amount)` turns an amount of the
+    book into US dollars."""
 
     path: str
     as_of: str
@@ -212,7 +214,8 @@ def read_price_book(path: str | Path) -> PriceBook:
 
 
 def parse_price_book(text: str, path: str, *, is_csv: bool, usual_date: str) -> PriceBook:
-    """The text of a price book; `path` stands in its problems, `usual_date` (ISO) holds where the text has none. Raises FileInputError."""
+    """The text of a price book; `path` stands in its problems, `usual_date` (ISO) holds where the
+    text has none. Raises FileInputError."""
     raw, top = (_from_csv if is_csv else _from_toml)(text, path)
     problems: list[Message] = []
     entries = [entry for kind, line, values, lines in raw if (entry := _entry(kind, line, values, lines, path, problems)) is not None]

@@ -1,6 +1,8 @@
-"""The catalog with your own prices laid over it: discounts and taxes applied, private and owned servers added, quotas and credits kept.
+"""The catalog with your own prices laid over it: discounts and taxes applied, private and owned
+servers added, quotas and credits kept.
 
-Everything that reads a `Catalog` reads a `PricedCatalog` in the same way; the store on disk is never touched.
+Everything that reads a `Catalog` reads a `PricedCatalog` in the same way; the store on
+disk is never touched.
 """
 
 from __future__ import annotations
@@ -26,10 +28,12 @@ from rightfit.units import GBPS
 
 
 class PricedCatalog(Catalog):
-    """A catalog and a price book. `own_usd_per_h`: what an hour costs on owned servers that have no price of their own, by name."""
+    """A catalog and a price book. `own_usd_per_h`: what an hour costs on owned servers that have no
+    price of their own, by name."""
 
     def __init__(self, base: Catalog, book: PriceBook, *, own_usd_per_h: Mapping[str, float] | None = None) -> None:
-        # What the base has worked out from its own rows (cached properties) is not true of more rows.
+        # What the base has worked out from its own rows (cached properties) is not
+        # true of more rows.
         kept = {
             name: value for name, value in vars(base).items() if not isinstance(getattr(type(base), name, None), functools.cached_property)
         }
@@ -42,7 +46,8 @@ class PricedCatalog(Catalog):
         self._check()
 
     def _check(self) -> None:
-        """Refuse what would silently do nothing: a discount that fits no price, a quota that names nothing, a name given twice."""
+        """Refuse what would silently do nothing: a discount that fits no price, a quota that names
+        nothing, a name given twice."""
         taken = set(zip(self._base.servers().provider, self._base.servers().instance_type, strict=True)) - self._unpriced
         for entry in self._added:
             key = (names.resolve_provider(entry.provider), entry.name)
@@ -59,7 +64,8 @@ class PricedCatalog(Catalog):
 
     @functools.cached_property
     def _unpriced(self) -> frozenset[tuple[str, str]]:
-        """Server types of the catalog that have no public price: a book may give the quote that was asked for."""
+        """Server types of the catalog that have no public price: a book may give the quote
+        that was asked for."""
         table = self._base.servers()
         rows = zip(table.provider, table.instance_type, table.not_recommended, strict=True)
         return frozenset((provider, name) for provider, name, why in rows if why == NO_PRICE)
@@ -68,7 +74,7 @@ class PricedCatalog(Catalog):
         """Whether an entry is the price of a server type that the catalog knows without one."""
         return (names.resolve_provider(entry.provider), entry.name) in self._unpriced
 
-    # ---- servers and offers --------------------------------------------------------------------------------------------------
+    # ---- servers and offers ----------------------------------------------------------------------
 
     def servers(self, *, has_accelerator: bool | None = None) -> ServerTable:
         """As of the base, with the added servers behind their kind."""
@@ -87,7 +93,8 @@ class PricedCatalog(Catalog):
         return table
 
     def _sold_to_us(self, table: ServerTable) -> ServerTable:
-        """The servers without a reason against those that the book has a price of: a type without a public price, a former name."""
+        """The servers without a reason against those that the book has a price of: a type without a
+        public price, a former name."""
         quoted = {(names.resolve_provider(entry.provider), entry.name) for entry in self._added if self._is_quoted(entry)}
         fixed = [entry for entry in self.book.of(Discount) if entry.price is not None]
         if not quoted and not fixed:
@@ -171,7 +178,7 @@ class PricedCatalog(Catalog):
             return self._own_usd_per_h[entry.name]
         raise self.book.error(entry, "price", Message("catalog.book_missing" if type(entry) is Server else "catalog.book_not_reckoned"))
 
-    # ---- discounts and taxes -------------------------------------------------------------------------------------------------
+    # ---- discounts and taxes ---------------------------------------------------------------------
 
     def _fits(self, rule: Discount | Tax, table: OfferTable) -> Flags:
         """Offers that meet every condition of a discount or tax."""
@@ -193,7 +200,8 @@ class PricedCatalog(Catalog):
         return keep
 
     def _discounted(self, table: OfferTable) -> OfferTable:
-        """Of several entries that fit an offer the last one holds; percentages are off the list price."""
+        """Of several entries that fit an offer the last one holds; percentages are
+        off the list price."""
         listed = table.price_usd_per_h
         for entry in self.book.of(Discount):
             fits = self._fits(entry, table)
@@ -217,14 +225,15 @@ class PricedCatalog(Catalog):
             factor = np.where(self._fits(entry, table), factor * (1.0 + entry.percent / 100.0), factor)
         return dataclasses.replace(table, price_usd_per_h=table.price_usd_per_h * factor)
 
-    # ---- places, quotas, credits ---------------------------------------------------------------------------------------------
+    # ---- places, quotas, credits -----------------------------------------------------------------
 
     def regions(self) -> tuple[Region, ...]:
         """As of the base, and the sites of added servers."""
         return (*self._base.regions(), *self._sites())
 
     def place_prices(self) -> PlacePrices:
-        """As of the base with taxes; at your own sites disks and data transfer are part of the server's price."""
+        """As of the base with taxes; at your own sites disks and data transfer are part of
+        the server's price."""
         base, sites = self._base.place_prices(), self._sites()
         regions = self.regions()
         factor = np.ones(len(regions))
@@ -355,7 +364,8 @@ def _server_row(entry: Server) -> dict[str, Any]:
 
 
 def card_of(entry: Server) -> str:
-    """The one accelerator that the entry's loose name means: by exact name, else the module of most memory, as most servers carry."""
+    """The one accelerator that the entry's loose name means: by exact name, else the module of most
+    memory, as most servers carry."""
     if not entry.gpu:
         return ""
     found = facts.match_accelerators(entry.gpu)
@@ -385,7 +395,8 @@ def _labels(table: OfferTable, *, dates: list[str], sources: list[str]) -> tuple
 
 
 def _noted(table: OfferTable, rows: Flags, *, source: str, date: str) -> OfferTable:
-    """The rows with the book named as their source, after where the list price is from; `date` where the price is the book's own."""
+    """The rows with the book named as their source, after where the list price is from; `date`
+    where the price is the book's own."""
     texts = tuple(
         dict.fromkeys(f"{source}; {table.sources[code]}" if not date else source for code in np.unique(table.source_index[rows]).tolist())
     )

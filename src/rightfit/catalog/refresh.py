@@ -1,8 +1,10 @@
-"""Current prices from the providers themselves: fetched part by part, judged, laid over the bundled ones, published all at once.
+"""Current prices from the providers themselves: fetched part by part, judged, laid over the bundled
+ones, published all at once.
 
-A provider's prices come in whole or not at all. The new store is built beside the old one and passes the integrity checks before it
-counts; whatever stops a refresh (a fault, a kill, a refusal) leaves the old catalog as it was, and parts that were fetched are kept so
-that the next refresh goes on from there.
+A provider's prices come in whole or not at all. The new store is built beside the old one and
+passes the integrity checks before it counts; whatever stops a refresh (a fault, a kill, a refusal)
+leaves the old catalog as it was, and parts that were fetched are kept so that the next refresh goes
+on from there.
 """
 
 from __future__ import annotations
@@ -64,10 +66,11 @@ class _Job:
 def refresh(
     names: Sequence[str] = (), *, every_type: bool = False, pace: Pace | None = None, progress: Progress = lambda *_: None
 ) -> list[RefreshOutcome]:
-    """Fetch the prices of the named sources (all that can be asked without names) and let those that pass count from now on.
+    """Fetch the prices of the named sources (all that can be asked without names) and let those
+    that pass count from now on.
 
-    Raises UnknownNameError for a name that is none, CatalogError when another refresh runs or the clock is wrong. What happens to one
-    source is in its Outcome and does not touch the others.
+    Raises UnknownNameError for a name that is none, CatalogError when another refresh runs or the
+    clock is wrong. What happens to one source is in its Outcome and does not touch the others.
     """
     wanted = [providers.provider(name) for name in (names or providers.NAMES)]
     with _only_refresh():
@@ -106,7 +109,7 @@ def _with_name(name: str, message: str) -> str:
     return message if message.startswith(name) else f"{name}: {message}"
 
 
-# ---- before -----------------------------------------------------------------------------------------------------------------------
+# ---- before --------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -180,7 +183,7 @@ def _unready(provider: Provider) -> str:
     return ""
 
 
-# ---- one provider -----------------------------------------------------------------------------------------------------------------
+# ---- one provider --------------------------------------------------------------------------------
 
 
 def _judged(provider: Provider, job: _Job) -> Gathered:
@@ -220,7 +223,8 @@ def _rows(provider: Provider, job: _Job) -> Iterator[Row]:
 
 
 def _part_rows(provider: Provider, part: str, *, client: Client, job: _Job) -> Iterator[Row]:
-    """The rows of a part: from the disk when an earlier refresh got them a short while ago, else fetched and put there."""
+    """The rows of a part: from the disk when an earlier refresh got them a short while ago, else
+    fetched and put there."""
     path = _work(provider.name) / (re.sub(r"[^A-Za-z0-9.-]+", "_", part) + ".jsonl")
     if not _is_fresh(path, max_age_h=job.limits["resume"]["max_age_h"]):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -262,11 +266,12 @@ def _work(name: str) -> Path:
     return packed_tables.folder() / "work" / name
 
 
-# ---- all at once ------------------------------------------------------------------------------------------------------------------
+# ---- all at once ---------------------------------------------------------------------------------
 
 
 def _publish(gathered: dict[str, Gathered], job: _Job) -> dict[str, RefreshOutcome]:
-    """Build the new store beside the old one; what fails its checks is refused and the rest built again; then the new one counts."""
+    """Build the new store beside the old one; what fails its checks is refused and the rest built
+    again; then the new one counts."""
     outcomes: dict[str, RefreshOutcome] = {}
     while gathered:
         generation, path, changed = _built(gathered, job)
@@ -288,7 +293,8 @@ def _publish(gathered: dict[str, Gathered], job: _Job) -> dict[str, RefreshOutco
 
 
 def _built(gathered: Mapping[str, Gathered], job: _Job) -> tuple[str, Path, Mapping[str, int]]:
-    """A new generation from the current one and the gathered rows, and its store; the changed prices by provider of the catalog."""
+    """A new generation from the current one and the gathered rows, and its store; the changed
+    prices by provider of the catalog."""
     try:
         generation, changed = _new_generation(gathered, job)  # its tables are let go before the store is built
         path = store.store_path(generation=generation)
@@ -385,6 +391,7 @@ def _refreshed(
 
 
 def _clear_up(generation: str) -> None:
-    """Old generations and their stores go; one before the last stays for readers that have just looked it up."""
+    """Old generations and their stores go; one before the last stays for readers that have
+    just looked it up."""
     for name in build.remove_old():
         store.store_path(generation=name).unlink(missing_ok=True)

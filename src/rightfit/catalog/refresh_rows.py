@@ -1,4 +1,5 @@
-"""What a refresh gathered, as packed tables of the catalog's own columns, and the first judgement of its rows."""
+"""What a refresh gathered, as packed tables of the catalog's own columns, and the first
+judgement of its rows."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from rightfit.records import dataclass
 
 
 class ColumnWriter:
-    """Rows gathered as coded columns, prices as numbers: 500,000 prices take a few tens of megabytes."""
+    """Rows gathered as coded columns, prices as numbers: 500,000 prices take a few
+    tens of megabytes."""
 
     def __init__(self, columns: Sequence[str], *, numbers: Sequence[str] = ()) -> None:
         self._places: dict[str, dict[str, int]] = {name: {} for name in columns if name not in numbers}
@@ -31,7 +33,8 @@ class ColumnWriter:
         self._columns = tuple(columns)
 
     def add(self, texts: Mapping[str, str], *numbers: float) -> None:
-        """One row: texts by column (those that it lacks are empty), and the numbers in their order."""
+        """One row: texts by column (those that it lacks are empty), and the
+        numbers in their order."""
         for values, number in zip(self._values.values(), numbers, strict=True):
             values.append(number)
         for name, places in self._places.items():
@@ -47,7 +50,8 @@ class ColumnWriter:
 
 @dataclasses.dataclass(slots=True)
 class Gathered:
-    """The rows of one source. `rejected` and `left_out` count rows by reason, with one example each."""
+    """The rows of one source. `rejected` and `left_out` count rows by reason,
+    with one example each."""
 
     tables: dict[str, PackedTable] = dataclasses.field(default_factory=dict)
     rejected: Counter[str] = dataclasses.field(default_factory=Counter)
@@ -62,14 +66,16 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """Dollars from other currencies, hours in a prepaid term: the store's own rules, so that its check of conversions agrees."""
+    """Dollars from other currencies, hours in a prepaid term: the store's own rules, so that its
+    check of conversions agrees."""
 
     units_per_usd: Mapping[str, float]
     hours_in_term: Mapping[str, float]
 
 
 def gather(rows: Iterable[Row], *, base: Mapping[str, PackedTable], source: str, today: str, conversion: Conversion) -> Gathered:
-    """Columns of all rows. Prices that are no prices, or in an unknown currency, are rejected and counted."""
+    """Columns of all rows. Prices that are no prices, or in an unknown currency, are
+    rejected and counted."""
     found = Gathered()
     writers = {name: ColumnWriter(tuple(table), numbers=PRICE_COLUMNS if name == "prices" else ()) for name, table in base.items()}
     stamp = {"as_of": today, "source": source}
@@ -104,7 +110,8 @@ def _number(value: float) -> str:
 
 
 def _price_numbers(row: PriceRow, conversion: Conversion) -> tuple[float, float]:
-    """USD an hour, and the original price: prepaid terms keep the price of the term, everything else is stated by the hour."""
+    """USD an hour, and the original price: prepaid terms keep the price of the term, everything
+    else is stated by the hour."""
     hourly = row.price / row.hours
     original = row.price if row.hours == conversion.hours_in_term.get(row.purchase) else hourly
     return float(_number(hourly / conversion.units_per_usd[row.currency])), float(_number(original))
@@ -170,7 +177,8 @@ def _market_texts(row: MarketRow) -> dict[str, str]:
 
 
 def sort_out(gathered: Gathered, *, base: Mapping[str, PackedTable], accelerators: Iterable[str]) -> None:
-    """Leave out what the catalog cannot place: types nobody described, regions it does not know, accelerators without a record."""
+    """Leave out what the catalog cannot place: types nobody described, regions it does not know,
+    accelerators without a record."""
     servers, prices = gathered.tables["servers"], gathered.tables["prices"]
     allowed = frozenset(accelerators) | {""}
     usable = np.array([label in allowed for label in servers["gpu_name"].labels], dtype=np.bool_)[servers["gpu_name"].codes]
@@ -195,7 +203,8 @@ def _places(table: PackedTable, name: str) -> dict[tuple[str, str], int]:
 
 
 def level_problem(before: PackedTable, new: PackedTable, *, limits: Mapping[str, Any], rule: Mapping[str, Any]) -> str:
-    """One line when the prices of a purchase mode as a whole are far from the old ones; a currency, a unit or a term taken wrongly."""
+    """One line when the prices of a purchase mode as a whole are far from the old ones; a currency,
+    a unit or a term taken wrongly."""
     old_keys, new_keys = row_keys([before, new], ("provider", "instance_type", "region", "purchase"))
     quoted = ~np.isin(price_kinds(before, rule=rule), [PRICE_KINDS.index(name) for name in DERIVED_KINDS])
     old_rows = np.flatnonzero(quoted & np.isin(old_keys, new_keys))
@@ -214,11 +223,11 @@ def level_problem(before: PackedTable, new: PackedTable, *, limits: Mapping[str,
     return ""
 
 
-# ---- How prices moved: one row for the last sight of an old price and one for the first sight of the new, whenever a refresh found a change or
-# an amendment put a bundled price right.
+# ---- How prices moved: one row for the last sight of an old price and one for the first sight of
+# the new, whenever a refresh found a change or an amendment put a bundled price right.
 #
-# Nothing is written while a price stays, so the table grows with changes, not with refreshes. The price that holds now stands in the
-# catalog with the date it was last seen.
+# Nothing is written while a price stays, so the table grows with changes, not with refreshes. The
+# price that holds now stands in the catalog with the date it was last seen.
 
 COLUMNS = (
     "provider",
@@ -237,7 +246,8 @@ _SAME_PRICE = 1e-6  # relative; prices are written with ten digits
 
 @dataclass(frozen=True, slots=True)
 class PricePoint:
-    """A price of a server in a region and purchase mode as of a date. `change` is relative to the point before it, NaN for the first."""
+    """A price of a server in a region and purchase mode as of a date. `change` is relative to the
+    point before it, NaN for the first."""
 
     provider: str
     instance_type: str
@@ -250,7 +260,8 @@ class PricePoint:
 
 
 def changes(before: PackedTable, new: PackedTable) -> PackedTable:
-    """Rows for the history: of every key whose price differs, the row as it was and the row as it is now."""
+    """Rows for the history: of every key whose price differs, the row as it was and
+    the row as it is now."""
     old_keys, new_keys = row_keys([before, new], KEYS["prices"])
     order = np.argsort(old_keys, kind="stable")
     place = np.minimum(np.searchsorted(old_keys[order], new_keys, side="right") - 1, max(len(order) - 1, 0))
@@ -274,8 +285,8 @@ def extended(history: PackedTable | None, table: PackedTable) -> PackedTable:
 
 
 def price_history(now: Sequence[Mapping[str, Any]]) -> list[PricePoint]:
-    """Every price of the given offers (rows of a `PriceList`) with its dates, oldest first: what the history holds, and the price of
-    now."""
+    """Every price of the given offers (rows of a `PriceList`) with its dates, oldest first: what
+    the history holds, and the price of now."""
     points: dict[tuple[str, str, str, str], dict[tuple[str, float], str]] = {}
     for row in now:
         points[row["provider"], row["instance_type"], row["region"], row["purchase"]] = {}
@@ -290,7 +301,8 @@ def price_history(now: Sequence[Mapping[str, Any]]) -> list[PricePoint]:
 
 
 def _past() -> Iterable[tuple[tuple[str, str, str, str], str, float, str]]:
-    """What was asked before: prices that amendments of the bundled tables put right, then what refreshes found to have moved."""
+    """What was asked before: prices that amendments of the bundled tables put right, then what
+    refreshes found to have moved."""
     generation = current()
     fetched = load(generation).get(HISTORY) if generation else None
     for table in (_corrected(), *(() if fetched is None else (fetched,))):
@@ -298,7 +310,8 @@ def _past() -> Iterable[tuple[tuple[str, str, str, str], str, float, str]]:
 
 
 def _corrected() -> PackedTable:
-    """Rows of the packed prices that an amendment corrects to another price, as they were and as they are."""
+    """Rows of the packed prices that an amendment corrects to another price, as they
+    were and as they are."""
     packed = load_unamended("prices")
     return changes(packed, amended("prices", packed))
 

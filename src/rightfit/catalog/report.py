@@ -27,7 +27,8 @@ Answered = TypeVar("Answered")
 
 @dataclass(frozen=True, slots=True)
 class ProviderStatus:
-    """What the catalog holds of one provider; `oldest` and `newest` are dates of its prices, empty without any."""
+    """What the catalog holds of one provider; `oldest` and `newest` are dates of its prices,
+    empty without any."""
 
     provider: str
     servers: int
@@ -123,7 +124,8 @@ def _provider_status(table: OfferTable, provider: str, *, provider_of: Any) -> P
 
 
 def verify(catalog: Stored) -> list[Finding]:
-    """The store's own soundness, the package's files, and every named check over every row; orphans are those found at the build."""
+    """The store's own soundness, the package's files, and every named check over every row; orphans
+    are those found at the build."""
     from rightfit.catalog import build
 
     rule = rules()
@@ -153,7 +155,8 @@ def amendment_findings(findings: Iterable[Finding]) -> list[str]:
 
 
 def _market_prices(catalog: Stored) -> PackedTable:
-    """Marketplace prices as the store has them: refreshed ones only where it was built with them."""
+    """Marketplace prices as the store has them: refreshed ones only where it
+    was built with them."""
     from rightfit.catalog import build, packed_tables, tables
 
     generation = packed_tables.current()

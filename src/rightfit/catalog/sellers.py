@@ -1,7 +1,9 @@
-"""Whom to rent from: sellers by tier of trust, and how much of a kind one of them can be believed to have at once.
+"""Whom to rent from: sellers by tier of trust, and how much of a kind one of them can be
+believed to have at once.
 
-Tiers follow from public facts (data/sellers.csv, each with its source): 1 hyperscalers with own regions and an SLA, 2 established GPU and
-European clouds, 3 small or single-region operators, 4 marketplaces and resellers. Servers of a price book are the user's own: tier 0.
+Tiers follow from public facts (data/sellers.csv, each with its source): 1 hyperscalers with own
+regions and an SLA, 2 established GPU and European clouds, 3 small or single-region operators, 4
+marketplaces and resellers. Servers of a price book are the user's own: tier 0.
 """
 
 from __future__ import annotations
@@ -29,10 +31,12 @@ if TYPE_CHECKING:
     from rightfit.catalog.names import Region
 
 
-# ---- Which servers a program can rent: a seller that none of the launchers knows must be rented by hand, in its console.
+# ---- Which servers a program can rent: a seller that none of the launchers knows must be rented by
+# hand, in its console.
 #
-# data/launchers.csv has one row for each seller that an export target of the group `launch` rents at by itself, with what that target can do
-# there; a test holds the rows to the targets. cloud-init is no launcher: it is what a server that was rented by hand is told.
+# data/launchers.csv has one row for each seller that an export target of the group `launch` rents
+# at by itself, with what that target can do there; a test holds the rows to the targets. cloud-init
+# is no launcher: it is what a server that was rented by hand is told.
 
 _OWNED, _SPOT, _SUBSCRIPTION = "owned", "spot", "subscription"
 
@@ -84,8 +88,9 @@ class Sellers:
 
 
 def read_sellers(words: Sequence[str], *, clouds: Sequence[str] = ()) -> Sellers:
-    """The user's words: a group (GROUPS), names of sellers, or both; without any the groups' default and the `clouds` of the wish, which are
-    trusted where they are named. Names alone mean these only."""
+    """The user's words: a group (GROUPS), names of sellers, or both; without any the groups'
+    default and the `clouds` of the wish, which are trusted where they are named. Names alone
+    mean these only."""
     if not words:
         return Sellers(DEFAULT_TIER, tuple(clouds))
     groups = [GROUPS[names.fold(word)] for word in words if names.fold(word) in GROUPS]
@@ -113,7 +118,8 @@ def tier_of(provider: str, purchase: str = "") -> int:
 
 
 def is_major(provider: str) -> bool:
-    """Whether most companies already have a contract with a seller: a hyperscaler, and no partition that takes an account of its own."""
+    """Whether most companies already have a contract with a seller: a hyperscaler, and no partition
+    that takes an account of its own."""
     return tier_of(provider) == 1 and provider not in names.partitions()
 
 
@@ -125,8 +131,10 @@ def offer_tiers(offers: OfferTable) -> Floats:
 
 
 def untrusted(offers: OfferTable, sellers: Sellers, *, places: Iterable[str] = ()) -> Flags:
-    """Offers that are not taken (O,): of sellers of another tier, and of those that no launcher rents at, unless all sellers are asked for.
-    `places`: regions and countries that the user named: a partition (AWS China, GovCloud) is taken where it is named or one of its places is."""
+    """Offers that are not taken (O,): of sellers of another tier, and of those that no launcher
+    rents at, unless all sellers are asked for.
+    `places`: regions and countries that the user named: a partition (AWS China, GovCloud) is taken
+    where it is named or one of its places is."""
     wanted = set(places)
     named = _is_of(offers, set(sellers.named))
     barred = (offer_tiers(offers) > sellers.highest_tier) | (by_hand(offers) & (sellers.highest_tier < UNKNOWN))
@@ -144,8 +152,9 @@ def _regions_of(offers: OfferTable, provider: str) -> set[str]:
 
 
 def believable(offers: OfferTable, *, at_notice: bool = False) -> tuple[Floats, Floats]:
-    """For each offer (O,): the most accelerators (or servers, where it has none) that its seller can be believed to rent out at once this way,
-    and how many of them one server is. Infinite for servers of one's own. `at_notice`: what is found free on the day, nothing reserved."""
+    """For each offer (O,): the most accelerators (or servers, where it has none) that its seller
+    can be believed to rent out at once this way, and how many of them one server is. Infinite for
+    servers of one's own. `at_notice`: what is found free on the day, nothing reserved."""
     servers = offers.servers
     kinds, row = card_codes(servers)
     ways = {name: name if name in (*ON_DEMAND, "spot") else _COMMITTED for name in PURCHASES}  # commitments are alike
@@ -161,8 +170,9 @@ def believable(offers: OfferTable, *, at_notice: bool = False) -> tuple[Floats, 
 
 @functools.cache
 def most_at_once(provider: str, accelerator: str, purchase: str, *, at_notice: bool = False) -> float:
-    """What one seller can be believed to rent out at once: accelerators, or servers where `accelerator` is empty. By tier and way to pay, less
-    where a row says so of the seller or the card. `at_notice`: found free on the day."""
+    """What one seller can be believed to rent out at once: accelerators, or servers where
+    `accelerator` is empty. By tier and way to pay, less where a row says so of the seller or the
+    card. `at_notice`: found free on the day."""
     if at_notice and purchase in (*ON_DEMAND, "spot"):
         return min(most_at_once(provider, accelerator, purchase), most_at_once(provider, accelerator, AT_NOTICE))
     kind = "on-demand" if purchase in ON_DEMAND else purchase if purchase in ("spot", AT_NOTICE) else "committed"
@@ -176,7 +186,8 @@ def most_at_once(provider: str, accelerator: str, purchase: str, *, at_notice: b
 
 @functools.cache
 def _special_rows(provider: str, kind: str) -> tuple[tuple[str, float], ...]:
-    """What is said of single cards of a seller that are paid for this way: (pattern of cards, most)."""
+    """What is said of single cards of a seller that are paid for this way:
+    (pattern of cards, most)."""
     _, special = _stock_rows()
     rows = [row for row in special if row["seller"] in ("*", provider) and row["purchase"] in ("*", kind)]
     return tuple((row["gpu"], float(row["most"])) for row in rows)
@@ -184,16 +195,18 @@ def _special_rows(provider: str, kind: str) -> tuple[tuple[str, float], ...]:
 
 @functools.cache
 def _stock_rows() -> tuple[Mapping[tuple[int, str, bool], float], tuple[dict[str, str], ...]]:
-    """What tiers have, by (tier, way to pay, with accelerators), and the rows on single sellers and cards."""
+    """What tiers have, by (tier, way to pay, with accelerators), and the rows on single
+    sellers and cards."""
     rows = _rows("availability")
     usual = {(int(row["tier"]), row["purchase"], row["gpu"] != "none"): float(row["most"]) for row in rows if row["tier"] != "*"}
     return usual, tuple(row for row in rows if row["tier"] == "*")
 
 
-# ---- How long a price holds: spot prices for weeks, those of GPU clouds for two months (rules.toml, `freshness`), list prices of hyperscalers
-# for long.
+# ---- How long a price holds: spot prices for weeks, those of GPU clouds for two months
+# (rules.toml, `freshness`), list prices of hyperscalers for long.
 #
-# Ages are counted from the newest price of the catalog, so that one catalog gives one answer on every day; a refresh makes that date today.
+# Ages are counted from the newest price of the catalog, so that one catalog gives one answer on
+# every day; a refresh makes that date today.
 
 SPOT = PURCHASES.index("spot")
 
@@ -206,7 +219,8 @@ def limits() -> Mapping[str, float]:
 
 
 def ages_days(offers: OfferTable) -> Floats:
-    """Age of each price (O,) in days, against the newest of the catalog; infinite without a date."""
+    """Age of each price (O,) in days, against the newest of the catalog;
+    infinite without a date."""
     dates = np.array([text or "NaT" for text in offers.as_of_dates], dtype="datetime64[D]")
     known = ~np.isnat(dates)
     if not known.any():
@@ -216,7 +230,8 @@ def ages_days(offers: OfferTable) -> Floats:
 
 
 def old_prices(offers: OfferTable) -> Flags:
-    """Prices that may have moved since (O,): spot, and what a seller that is no hyperscaler asks."""
+    """Prices that may have moved since (O,): spot, and what a seller that is
+    no hyperscaler asks."""
     age, is_spot = ages_days(offers), offers.purchase_index == SPOT
     return np.asarray(np.where(is_spot, age > limits()["spot_days"], (offer_tiers(offers) > 1) & (age > limits()["gpu_cloud_days"])))
 
@@ -276,7 +291,8 @@ class Quota:
 
 
 def worst_excess(quotas: Iterable[Quota], offers: OfferTable, num_servers: Floats) -> tuple[Floats, Floats, Flags]:
-    """Of the quota that each row breaks by the largest factor: its limit and what the row takes; and whether it is broken.
+    """Of the quota that each row breaks by the largest factor: its limit and what the row takes;
+    and whether it is broken.
 
     num_servers: shape (offers, columns) or (1, columns), infinite or NaN where nothing fits anyway.
     """
@@ -291,15 +307,16 @@ def worst_excess(quotas: Iterable[Quota], offers: OfferTable, num_servers: Float
 
 
 def _over(limit: Any) -> Any:
-    """A limit to multiply with: finite and over zero, so that none and no limit at all compare with the others."""
+    """A limit to multiply with: finite and over zero, so that none and no limit at all
+    compare with the others."""
     return np.clip(limit, 1e-9, 1e15)
 
 
 def read_quota(
     text: str, regions: Iterable[Region], *, types: Iterable[str] = (), countries: Mapping[str, str] | None = None, field: str = "quota"
 ) -> Quota:
-    """A limit in words; QuantityError in one line for what cannot be read. `types`: known server types; `countries`: names of countries ->
-    codes."""
+    """A limit in words; QuantityError in one line for what cannot be read. `types`: known server
+    types; `countries`: names of countries -> codes."""
     from rightfit import facts
 
     words = _words(text)

@@ -1,7 +1,8 @@
-"""The grammar of server names: family, specification and size; series as people write them ("NDv4", "A2", "p4d"); and the nearest real
-ones.
+"""The grammar of server names: family, specification and size; series as people write them ("NDv4",
+"A2", "p4d"); and the nearest real ones.
 
-alicloud  ecs.<family>-<spec>.<size>      ecs.gn7i-c8g1.2xlarge   c8g1: 8 cores a GPU, 2xlarge: 8 vCPU
+alicloud  ecs.<family>-<spec>.<size>      ecs.gn7i-c8g1.2xlarge   c8g1: 8 cores a GPU, 2xlarge: 8
+                                                                  vCPU
 aws       <family>.<size>                 p4d.24xlarge
 tencent   <FAMILY>.<SIZE><RAM GiB>        GN10Xp.2XLARGE40
 azure     Standard_<FAMILY><vCPU><features>[_<accelerator>]_v<n>
@@ -24,9 +25,11 @@ from rightfit.catalog.packed_tables import data_bytes
 from rightfit.facts import match_accelerators, tables
 from rightfit.records import dataclass
 
-# ---- What people say about a server: "8 x A100 80GB", "T4", "32 cores 256GB", "general CPU server", "3200 Gbps EFA".
+# ---- What people say about a server: "8 x A100 80GB", "T4", "32 cores 256GB", "general CPU
+# server", "3200 Gbps EFA".
 #
-# A claim may hold several statements ("A10 (post a) / T4 (post b)", "post 0: A10G; post 1: 1 x T4", "H100 or A100"); each is judged alone.
+# A claim may hold several statements ("A10 (post a) / T4 (post b)", "post 0: A10G; post 1: 1 x T4",
+# "H100 or A100"); each is judged alone.
 
 _STATEMENTS = re.compile(r"\s*(?:[;；、]|/(?!\s*(?:h|hr|hour|s)\b)|\bor\b|或)\s*", re.IGNORECASE)
 _LABEL = re.compile(r"^\s*(?:post|text|文)\s*\w{1,3}\s*[:：]\s*|\(\s*(?:post|text)\s*\w{1,3}\s*\)", re.IGNORECASE)
@@ -46,7 +49,8 @@ _UNIT = {"t": 1e12, "g": 1e9, "m": 1e6}
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One statement. Empty or zero where it says nothing; memory that follows an accelerator is the accelerator's."""
+    """One statement. Empty or zero where it says nothing; memory that follows an accelerator is
+    the accelerator's."""
 
     text: str
     accelerators: tuple[str, ...] = ()
@@ -71,7 +75,8 @@ class Claim:
 
 
 def parse_claims(text: str, *, subject: str = "") -> tuple[Claim, ...]:
-    """The statements of a claim, in order. `subject` is what they are about: its own name in them says nothing ("A2 offers H100")."""
+    """The statements of a claim, in order. `subject` is what they are about: its own name in them
+    says nothing ("A2 offers H100")."""
     said = text.replace("（", "(").replace("）", ")").replace("，", ",")
     if subject:
         said = re.sub(rf"(?<![\w.-]){re.escape(subject)}(?![\w.-])", " ", said, flags=re.IGNORECASE)
@@ -80,7 +85,8 @@ def parse_claims(text: str, *, subject: str = "") -> tuple[Claim, ...]:
 
 
 def parse_claim(text: str) -> Claim:
-    """One statement, read piece by piece; what was understood is cut out before the accelerator's name is looked for."""
+    """One statement, read piece by piece; what was understood is cut out before the accelerator's
+    name is looked for."""
     said = _LABEL.sub(" ", text)
     fields: dict[str, float | int | str | bool] = {"up_to": bool(re.search(r"\bup to\b|最多|最高", said, re.IGNORECASE))}
     said = re.sub(r"\bup to\b|最多|最高|\bper (?:vm|server|node|instance)\b|每台", " ", said, flags=re.IGNORECASE)
@@ -115,7 +121,8 @@ def _cut(pattern: re.Pattern[str], text: str) -> tuple[re.Match[str] | None, str
 
 
 def _accelerators(text: str) -> tuple[tuple[str, ...], str]:
-    """The accelerators a phrase names: the longest run of words that is one ("A100 PCIe" before "A100")."""
+    """The accelerators a phrase names: the longest run of words that is one ("A100
+    PCIe" before "A100")."""
     words = re.findall(r"[\w.+-]+", text)
     for length in range(min(4, len(words)), 0, -1):
         for start in range(len(words) - length + 1):
@@ -126,7 +133,8 @@ def _accelerators(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def _match(phrase: str) -> tuple[str, ...]:
-    """Accelerators of the phrase without its memory: the memory is judged by itself, so that "A10 32GB" is an A10 with a wrong size."""
+    """Accelerators of the phrase without its memory: the memory is judged by itself, so that "A10
+    32GB" is an A10 with a wrong size."""
     bare = _without_memory(phrase)
     return match_accelerators(bare) if any(character.isdigit() for character in bare) else ()
 
@@ -141,7 +149,8 @@ _ALI_SPEC = re.compile(r"^c(?P<cores>\d+)(?:g(?P<gpus>\d+)|m\d+)$|^(?P<count>\d+
 _NOISE = re.compile(
     r"\b(?:instances?|series|famil(?:y|ies)|servers?|vms?|machines?|types?|nodes?)\b|实例|系列|服务器|机型|规格族?", re.IGNORECASE
 )
-# Clouds whose family names are names of their own; elsewhere a "family" is only a piece of the server's name.
+# Clouds whose family names are names of their own; elsewhere a "family" is only a piece of
+# the server's name.
 _NAMED_FAMILIES = frozenset(["aws", "azure", "gcp", "alicloud", "tencent", "oci"])
 
 
@@ -173,7 +182,8 @@ def _exact_rows(servers: ServerTable) -> dict[str, tuple[int, ...]]:
 
 
 def exact_servers(catalog: Catalog, text: str) -> tuple[int, ...]:
-    """Rows of the servers called exactly so, with or without the provider's prefix; a full name beats one that lacks its prefix."""
+    """Rows of the servers called exactly so, with or without the provider's prefix; a full name
+    beats one that lacks its prefix."""
     servers = catalog.servers()
     said, slash, rest = text.strip().partition("/")
     if slash and (provider := find_provider(said)):  # "datacrunch/1A100.22V": a cloud by its old or another name
@@ -189,7 +199,8 @@ def bare_name(text: str) -> str:
 
 
 def series_members(catalog: Catalog, text: str) -> tuple[int, ...]:
-    """Rows of all servers of a series such as "A2", "p4d", "gn7i", "NDv4", "NDm A100 v4"; () when it names none."""
+    """Rows of all servers of a series such as "A2", "p4d", "gn7i", "NDv4", "NDm A100 v4"; ()
+    when it names none."""
     word = bare_name(text).casefold()
     servers = catalog.servers()
     by_family = [
@@ -208,7 +219,8 @@ def _is_family(word: str, provider: str, family: str) -> bool:
 
 
 def _azure_series(servers: ServerTable, word: str) -> tuple[int, ...]:
-    """Sizes of an Azure series: family letters, version and accelerator agree, and the size has the features the series names."""
+    """Sizes of an Azure series: family letters, version and accelerator agree, and the size has the
+    features the series names."""
     wanted = _azure_parts(word)
     if wanted is None or wanted["vcpus"]:
         return ()
@@ -221,14 +233,16 @@ def _azure_series(servers: ServerTable, word: str) -> tuple[int, ...]:
 
 
 def _in_series(parts: dict[str, str], words: dict[str, str]) -> bool:
-    """A feature letter or accelerator that the series does not name sets another series apart ("NDm A100 v4" is not "NDv4")."""
+    """A feature letter or accelerator that the series does not name sets another series apart ("NDm
+    A100 v4" is not "NDv4")."""
     same = all(parts[key] == words[key] for key in ("family", "version", "accelerator"))
     return same and set(words["features"]) <= set(parts["features"]) and ("m" in parts["features"]) == ("m" in words["features"])
 
 
 @functools.cache
 def _azure_parts(name: str) -> dict[str, str] | None:
-    """Family letters are capitals in a size's name; in a series' name ("NDm A100 v4") the shortest reading counts."""
+    """Family letters are capitals in a size's name; in a series' name ("NDm A100 v4") the
+    shortest reading counts."""
     folded = name.casefold().replace("standard_", "")
     found = re.match(r"^(nc|nd|nv|hb|hc|hx|[a-z])(\d*)(?:-\d+)?([a-z]*)(?:[_ ]([a-z]+\d+[a-z]*))?[_ ]?v(\d+)$", folded)
     if not found:
@@ -296,7 +310,8 @@ def _former_families() -> dict[str, dict[str, dict[str, str]]]:
 
 
 def successor(parts: NameParts) -> str:
-    """The family that took the place of one that the cloud no longer sells; empty where the family is not known as such."""
+    """The family that took the place of one that the cloud no longer sells; empty where the family
+    is not known as such."""
     return _former_families().get(parts.provider, {}).get(parts.family.casefold(), {}).get("successor", "")
 
 
@@ -305,8 +320,9 @@ def nearest_servers(
 ) -> tuple[int, ...]:
     """Rows of the servers nearest to a name that does not exist.
 
-    Same family and specification first, then same family and size, then what carries the claimed accelerator at the same provider,
-    then the rest of the family by size; without a known family, by spelling.
+    Same family and specification first, then same family and size, then what carries the claimed
+    accelerator at the same provider, then the rest of the family by size; without a known family,
+    by spelling.
     """
     stated = tuple(claims)
     found: dict[int, None] = {}
@@ -347,7 +363,8 @@ def same_size(catalog: Catalog, row: int, parts: NameParts) -> bool:
 
 
 def _by_distance(catalog: Catalog, rows: Iterable[int], parts: NameParts) -> list[int]:
-    """Rows by how far their cores and accelerators are from what the name implies; whole, priced, current servers first."""
+    """Rows by how far their cores and accelerators are from what the name implies; whole, priced,
+    current servers first."""
     servers = catalog.servers()
 
     def distance(row: int) -> tuple[bool, bool, float, float, str]:
@@ -375,7 +392,8 @@ def _implied_gpus(parts: NameParts) -> float:
 def servers_for_claim(
     catalog: Catalog, claim: Claim, *, provider: str, parts: NameParts | None = None, family: tuple[int, ...] = ()
 ) -> list[int]:
-    """Rows of the provider's servers that carry what is claimed: accelerator, its count and memory; nearest in size first."""
+    """Rows of the provider's servers that carry what is claimed: accelerator, its count and memory;
+    nearest in size first."""
     servers = catalog.servers()
     if not claim.accelerators:
         return []

@@ -1,8 +1,9 @@
-"""Where the catalog lives on disk: an SQLite file built on first use, one for each version of data and schema, replaced whole or not at
-all.
+"""Where the catalog lives on disk: an SQLite file built on first use, one for each version of data
+and schema, replaced whole or not at all.
 
-The file is only ever written under a temporary name, synced, and renamed, so a reader sees a complete store or none. It is opened
-`immutable`: nothing changes it in place, so no lock of another program can stop a reader.
+The file is only ever written under a temporary name, synced, and renamed, so a reader sees a
+complete store or none. It is opened `immutable`: nothing changes it in place, so no lock of another
+program can stop a reader.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _UNREAD_AFTER_S = 90 * 86400.0
 
 
 def store_path(folder: Path | None = None, *, generation: str | None = None) -> Path:
-    """The store file for this version of data and schema and these refreshed prices ("": none; by default those that count now)."""
+    """The store file for this version of data and schema and these refreshed prices ("": none; by
+    default those that count now)."""
     refreshed = packed_tables.current() if generation is None else generation
     name = f"catalog-{SCHEMA_VERSION}-{fingerprint()[:16]}{'-' * bool(refreshed)}{refreshed}.sqlite"
     return (folder or kept.cache_folder()) / name
@@ -38,9 +40,10 @@ def open_store(path: Path | None = None, *, damaged: str = "") -> tuple[sqlite3.
     """A read-only connection to a sound store, and where it is. Builds it when missing or damaged.
 
     `damaged` names a store that looked sound but was not; it is built anew.
-    Without an explicit `path`, a cache folder that cannot be written (read-only, full disk) costs one warning and the store is built in
-    memory for this process. With an explicit `path` the same is a CatalogError that names it, and the store holds the bundled prices
-    only. Refreshed prices that turn out damaged cost one warning, and the bundled ones are used.
+    Without an explicit `path`, a cache folder that cannot be written (read-only, full disk) costs
+    one warning and the store is built in memory for this process. With an explicit `path` the same
+    is a CatalogError that names it, and the store holds the bundled prices only. Refreshed prices
+    that turn out damaged cost one warning, and the bundled ones are used.
     """
     generation = "" if path is not None else packed_tables.current()
     try:
@@ -71,14 +74,16 @@ def _open(path: Path | None, *, generation: str, damaged: str) -> tuple[sqlite3.
 
 
 def _warn(message: str, *parts: object) -> None:
-    """A warning to whoever listens (standard error, where nobody does); loading this for every plan would take 4 ms."""
+    """A warning to whoever listens (standard error, where nobody does); loading this for every
+    plan would take 4 ms."""
     import logging
 
     logging.getLogger("rightfit.catalog").warning(message, *parts)
 
 
 def _is_foreign(path: Path) -> bool:
-    """Whether a path that the user gave holds a sound SQLite file of somebody else, which must not be overwritten."""
+    """Whether a path that the user gave holds a sound SQLite file of somebody else, which must
+    not be overwritten."""
     try:
         if not path.is_file() or path.stat().st_size == 0:
             return False
@@ -91,12 +96,14 @@ def _is_foreign(path: Path) -> bool:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open read-only; whatever locks other programs hold do not matter because the file never changes in place."""
+    """Open read-only; whatever locks other programs hold do not matter because the file
+    never changes in place."""
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False)
 
 
 def is_sound(path: Path) -> bool:
-    """Cheap test of a store: header, version, size on disk and the list of tables. Columns are checked by CRC when they are read."""
+    """Cheap test of a store: header, version, size on disk and the list of tables. Columns are
+    checked by CRC when they are read."""
     try:
         with path.open("rb") as stream:
             header = stream.read(_HEADER_BYTES)
@@ -121,7 +128,8 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
 
 
 def build_store(path: Path, *, even_if_sound: bool = False, generation: str = "") -> None:
-    """Build the store at `path`, once even when several processes ask at the same time; `generation` names refreshed prices to lay over."""
+    """Build the store at `path`, once even when several processes ask at the same time;
+    `generation` names refreshed prices to lay over."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _only_one(path.with_suffix(".lock")):
         if even_if_sound or not is_sound(path):
@@ -148,7 +156,8 @@ def _build_atomically(path: Path, *, generation: str) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename durable where the platform can (not on Windows, not on every network file system)."""
+    """Make the rename durable where the platform can (not on Windows, not on every
+    network file system)."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -158,7 +167,8 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Temporary files left by a killed build, and stores of other versions that nobody has read for long."""
+    """Temporary files left by a killed build, and stores of other versions that nobody
+    has read for long."""
     for pattern, age_s in (
         ("catalog-*.tmp", _ABANDONED_AFTER_S),
         ("catalog-*.sqlite", _UNREAD_AFTER_S),
@@ -173,8 +183,8 @@ def _remove_abandoned(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _only_one(lock: Path) -> Iterator[None]:
-    """Hold the build lock. It is advisory and dies with its process; without it (or after a long wait) building is only wasteful, never
-    unsafe."""
+    """Hold the build lock. It is advisory and dies with its process; without it (or after a long
+    wait) building is only wasteful, never unsafe."""
     with lock.open("a+b") as stream:
         deadline = time.monotonic() + _WAIT_FOR_OTHER_BUILD_S
         while not try_lock(stream.fileno()) and time.monotonic() < deadline:

@@ -1,4 +1,5 @@
-"""From the packed text tables to typed columns: units, labels and flags. This runs once, when the store is built."""
+"""From the packed text tables to typed columns: units, labels and flags. This runs once, when
+the store is built."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ from rightfit.units import GB, GBPS, GIB
 
 @dataclass(frozen=True, slots=True)
 class PriceColumns:
-    """Every price row, sorted by server, region and purchase mode; flags are filled by the rules, `quarantine` by the integrity checks."""
+    """Every price row, sorted by server, region and purchase mode; flags are filled by the rules,
+    `quarantine` by the integrity checks."""
 
     server_index: Indices
     region_index: Indices
@@ -76,7 +78,8 @@ def load_packed(name: str) -> dict[str, PackedColumn]:
 
 
 def server_table(packed: PackedTable, *, rule: Mapping[str, Any], is_priced: Flags | None = None) -> ServerTable:
-    """Servers in base units, accelerated ones first, then by provider and name. `is_priced` is in the packed table's row order."""
+    """Servers in base units, accelerated ones first, then by provider and name. `is_priced` is in
+    the packed table's row order."""
     count = packed["gpu_count"].numbers(empty=0.0)
     names = packed["instance_type"].texts()
     providers = packed["provider"].texts()
@@ -139,7 +142,8 @@ def region_table(packed: PackedTable) -> RegionTable:
 
 
 def join_index(left: Sequence[PackedColumn], right: Mapping[Any, int]) -> Indices:
-    """The position in `right` of each row's key, -1 where there is none. Looks up distinct keys only."""
+    """The position in `right` of each row's key, -1 where there is none. Looks up
+    distinct keys only."""
     combined = np.zeros(len(left[0].codes), dtype=np.int64)
     for column in left:
         combined = combined * len(column.labels) + column.codes
@@ -155,7 +159,8 @@ def join_index(left: Sequence[PackedColumn], right: Mapping[Any, int]) -> Indice
 def price_columns(
     packed: PackedTable, *, servers: ServerTable, regions: RegionTable, rule: Mapping[str, Any], interruptions: PackedTable | None = None
 ) -> PriceColumns:
-    """Prices joined to servers and regions, with flags by rule. Rows whose server or region is unknown keep index -1 and come first."""
+    """Prices joined to servers and regions, with flags by rule. Rows whose server or region is
+    unknown keep index -1 and come first."""
     server_rows = {key: i for i, key in enumerate(zip(servers.provider, servers.instance_type, strict=True))}
     region_rows = {key: i for i, key in enumerate(zip(regions.provider, regions.region, strict=True))}
     server_index = join_index([packed["provider"], packed["instance_type"]], server_rows)
@@ -192,7 +197,8 @@ def price_columns(
 
 
 def price_kinds(packed: PackedTable, *, rule: Mapping[str, Any]) -> Indices:
-    """How each price is known (a row of PRICE_KINDS), by the rules of `price_kind`: of several that fit a row the last one counts."""
+    """How each price is known (a row of PRICE_KINDS), by the rules of `price_kind`: of several that
+    fit a row the last one counts."""
     kinds = np.zeros(len(packed["note"].codes), dtype=np.intp)
     for entry in rule["price_kind"]["rules"]:
         fits = np.ones(len(kinds), dtype=np.bool_)
@@ -229,7 +235,8 @@ def _orphans(packed: PackedTable, *, order: Indices, is_known: Flags) -> dict[in
 
 
 def parse_date(text: str) -> datetime.date:
-    """A source's date; one that names only a year or a month is its first day: the oldest that it may be."""
+    """A source's date; one that names only a year or a month is its first day: the
+    oldest that it may be."""
     year, month, day = (*(int(part) for part in text.split("-")), 1, 1)[:3]
     return datetime.date(year, month, day)
 
@@ -241,7 +248,8 @@ def newest_date(dates: Iterable[str]) -> datetime.date:
 
 
 def stale_dates(dates: Sequence[str], *, max_age_days: float) -> Flags:
-    """Which dates are older than the rule, measured from the newest date of the list. An empty date is stale."""
+    """Which dates are older than the rule, measured from the newest date of the list. An
+    empty date is stale."""
     newest = newest_date(dates)
     return np.array([not text or (newest - parse_date(text)).days > max_age_days for text in dates], dtype=np.bool_)
 
@@ -252,18 +260,21 @@ def matches_any(texts: Sequence[str], *, patterns: Iterable[str]) -> Flags:
     return np.array([bool(compiled.search(text)) for text in texts], dtype=np.bool_)
 
 
-# ---- One server under two names: a seller's cards that were read from two lists, of different days. The newer price holds.
+# ---- One server under two names: a seller's cards that were read from two lists, of different
+# days. The newer price holds.
 #
-# Whether two names are one server cannot be told where both state a host: AWS's p4d and p4de, OVH's t2-45 and t2-le-45 and Azure's H100 sizes with and
-# without InfiniBand are servers of their own, some of them with the same cores and memory. It can be told where one of them states no host: such a row
-# is what the seller asks for so many cards, whatever stands around them.
+# Whether two names are one server cannot be told where both state a host: AWS's p4d and p4de, OVH's
+# t2-45 and t2-le-45 and Azure's H100 sizes with and without InfiniBand are servers of their own,
+# some of them with the same cores and memory. It can be told where one of them states no host: such
+# a row is what the seller asks for so many cards, whatever stands around them.
 
 
 def superseded(
     servers: ServerTable, prices: PriceColumns, regions: RegionTable, *, sound: Flags, rule: Mapping[str, Any]
 ) -> dict[int, int]:
-    """The newer price of each price row that is superseded: of the same seller, card, count, way to pay and place under another name, over
-    `apart_days` younger, one of the two without a host. Only `sound` rows count; of several the youngest is taken."""
+    """The newer price of each price row that is superseded: of the same seller, card, count, way to
+    pay and place under another name, over `apart_days` younger, one of the two without a host. Only
+    `sound` rows count; of several the youngest is taken."""
     days, hostless = _days(prices), states_no_host(servers)
     found: dict[int, int] = {}
     for rows in _groups(servers, prices, usable=sound & _usable(servers, prices)):
@@ -287,7 +298,8 @@ def states_no_host(servers: ServerTable) -> Flags:
 
 
 def _groups(servers: ServerTable, prices: PriceColumns, *, usable: Flags) -> Iterable[list[int]]:
-    """Usable rows by seller, card, count and way to pay; only those of which one may be without a host."""
+    """Usable rows by seller, card, count and way to pay; only those of which one may
+    be without a host."""
     keys = list(zip(servers.provider, servers.accelerator_name, servers.num_accelerators.tolist(), strict=True))
     open_keys = {key for key, is_hostless in zip(keys, states_no_host(servers).tolist(), strict=True) if is_hostless and key[1]}
     is_open = np.array([key in open_keys for key in keys], dtype=np.bool_)
@@ -298,14 +310,16 @@ def _groups(servers: ServerTable, prices: PriceColumns, *, usable: Flags) -> Ite
 
 
 def _usable(servers: ServerTable, prices: PriceColumns) -> Flags:
-    """Rows (O,) of which either may stand for the other: asked, neither worked out nor a floor, for a server that is sold in a known place."""
+    """Rows (O,) of which either may stand for the other: asked, neither worked out nor a floor, for
+    a server that is sold in a known place."""
     known = (prices.server_index >= 0) & (prices.region_index >= 0) & (prices.purchase_index >= 0)
     is_sold = np.array([not reason or reason.startswith(SUPERSEDED_BY) for reason in servers.not_recommended], dtype=np.bool_)
     return known & ~prices.is_estimate & is_sold[np.maximum(prices.server_index, 0)]
 
 
 def marked(servers: ServerTable, prices: PriceColumns, newer: Mapping[int, int], *, sound: Flags) -> ServerTable:
-    """The servers with those marked of which no sound price is left but what is superseded: such a name is a former one."""
+    """The servers with those marked of which no sound price is left but what is superseded: such a
+    name is a former one."""
     has_others = np.zeros(len(servers), dtype=np.bool_)
     others = sound & (prices.server_index >= 0)
     others[list(newer)] = False
@@ -319,7 +333,8 @@ def marked(servers: ServerTable, prices: PriceColumns, newer: Mapping[int, int],
 
 
 def _meet(regions: RegionTable, pair: Sequence[int], rule: Mapping[str, Any]) -> bool:
-    """Whether two prices of a seller may be of one place: the same region, or one of them holds where the other is."""
+    """Whether two prices of a seller may be of one place: the same region, or one of them holds
+    where the other is."""
     first, second = pair
     return first == second or _holds_in(regions, first, second, rule) or _holds_in(regions, second, first, rule)
 
@@ -331,6 +346,7 @@ def _holds_in(regions: RegionTable, wide: int, place: int, rule: Mapping[str, An
 
 
 def _days(prices: PriceColumns) -> Floats:
-    """The date of each row (O,) as a day's number; NaN without a date, which is neither older nor younger than any."""
+    """The date of each row (O,) as a day's number; NaN without a date, which is neither older
+    nor younger than any."""
     numbers = [float(parse_date(text).toordinal()) if text else np.nan for text in prices.as_of_dates]
     return np.array(numbers)[prices.as_of_index]

@@ -1,4 +1,5 @@
-"""Is a claim about a server right? Each part of it is held against the catalog; what is wrong is a reason in both languages."""
+"""Is a claim about a server right? Each part of it is held against the catalog; what is wrong is a
+reason in both languages."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ def cards(servers: ServerTable, row: int) -> str:
 
 
 def judge_series(catalog: Catalog, claim: Claim, *, rows: Sequence[int]) -> ClaimVerdict:
-    """A claim about a series holds when one of its sizes fits; "up to n" when no size has more. Else the reasons of the closest size."""
+    """A claim about a series holds when one of its sizes fits; "up to n" when no size has more.
+    Else the reasons of the closest size."""
     servers = catalog.servers()
     verdicts = [judge_server(catalog, claim, row=row) for row in rows]
     best = min(verdicts, key=lambda verdict: (_COUNT_WORDS[verdict.word], len(verdict.reasons)))
@@ -169,7 +171,8 @@ def _price(catalog: Catalog, claim: Claim, servers: ServerTable, row: int) -> tu
 
 
 def on_demand_example(catalog: Catalog, row: int, *, home_region: str) -> dict[str, Any] | None:
-    """One on-demand price of a server: in the provider's home region, else the cheapest real region, else any."""
+    """One on-demand price of a server: in the provider's home region, else the cheapest
+    real region, else any."""
     offers: OfferTable = catalog.offers_of(row)
     rows = np.flatnonzero((offers.purchase_index == PURCHASE_CODES["on-demand"]) & ~offers.is_quarantined)
     if not len(rows):
@@ -193,8 +196,8 @@ COUNT_NEAREST = 5
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The answer to one NAME[=CLAIM]. `kind` is server, accelerator, provider, model or rule; `claim` is right, wrong, unknown, or None
-    without a claim."""
+    """The answer to one NAME[=CLAIM]. `kind` is server, accelerator, provider, model or rule;
+    `claim` is right, wrong, unknown, or None without a claim."""
 
     query: str
     kind: str

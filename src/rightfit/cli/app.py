@@ -16,7 +16,8 @@ from rightfit.kept import write_whole
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
-# ---- Completion of words in shells: the script that click writes for each, printed, or put where the shell finds it.
+# ---- Completion of words in shells: the script that click writes for each, printed, or put where
+# the shell finds it.
 
 #: The variable by which a shell asks for completions.
 VARIABLE = "_RIGHTFIT_COMPLETE"
@@ -193,7 +194,8 @@ def _version(context: click.Context, _parameter: click.Parameter, is_asked: bool
 
 
 def call(arguments: Sequence[str]) -> Any:
-    """Run the command line and give what the command returns; what stops it is raised (click's own `main` writes on Ctrl-C)."""
+    """Run the command line and give what the command returns; what stops it is raised (click's own
+    `main` writes on Ctrl-C)."""
     root = build(arguments)
     if VARIABLE in os.environ:
         return root.main(args=list(arguments), prog_name="rightfit", standalone_mode=False, complete_var=VARIABLE)

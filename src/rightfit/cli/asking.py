@@ -47,8 +47,8 @@ def in_words_of(sentence: str | None, view: View) -> View:
 
 
 def wishes_of(sentence: str, given: Mapping[str, Any], view: View) -> dict[str, Any]:
-    """The wishes of a sentence, overruled by options that were given beside it. Says on standard error what was understood and what was not
-    used."""
+    """The wishes of a sentence, overruled by options that were given beside it. Says on standard
+    error what was understood and what was not used."""
     from rightfit.workload.ask import grammar, understand
 
     found = understand(sentence)
@@ -101,7 +101,8 @@ def command_line(wishes: Mapping[str, Any]) -> str:
 
 
 def interview(view: View, *, ask: Callable[[str], str]) -> dict[str, Any]:
-    """The wishes of somebody who said nothing yet: a sentence, or one answer a question; an empty answer leaves the option open."""
+    """The wishes of somebody who said nothing yet: a sentence, or one answer a question; an empty
+    answer leaves the option open."""
     sentence = ask(label("question", "sentence", view.lang)).strip()
     if sentence:
         return wishes_of(sentence, {}, view)
@@ -132,11 +133,13 @@ def _answer(wishes: dict[str, Any], name: str, lang: Lang, *, ask: Callable[[str
         return
 
 
-# ---- No model named: two or three typical models for the kind of data that was told, each planned, and the question that would narrow it.
+# ---- No model named: two or three typical models for the kind of data that was told, each planned,
+# and the question that would narrow it.
 
 
 def typical_answer(rows: Sequence[Mapping[str, str]], wishes: Mapping[str, Any], view: View, *, catalog: Any) -> Answer | None:
-    """A plan for each typical model, one paragraph each; None where there is no such model or none can be planned."""
+    """A plan for each typical model, one paragraph each; None where there is no such model or
+    none can be planned."""
     from rightfit import api
     from rightfit.cli.plan_view import screen_parts
 
@@ -166,7 +169,8 @@ def typical_answer(rows: Sequence[Mapping[str, str]], wishes: Mapping[str, Any],
 
 
 def volume_lines(size: float, options: Sequence[Option], catalog: Any, lang: Lang) -> list[str]:
-    """The decision by the volume of the data, drawn: every tier, the one that holds, the rate, and what a month of it costs."""
+    """The decision by the volume of the data, drawn: every tier, the one that holds, the rate, and
+    what a month of it costs."""
     from rightfit.explain.listings import volume_text
     from rightfit.planner.typical import decide
 

@@ -1,4 +1,5 @@
-"""What the commands over big tables share: where the work is done, how far it is, and what came of it."""
+"""What the commands over big tables share: where the work is done, how far it is,
+and what came of it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """How a command declares its parameters, and the parameters of click that are made of them.
 
-A command is a function whose annotations say all: `top: Annotated[int | None, option("--top", help="how many", metavar="N", min=0)] = None`.
+A command is a function whose annotations say all: `top: Annotated[int | None, option("--top",
+help="how many", metavar="N", min=0)] = None`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _DATA = Path(__file__).with_name("data")
 
 @functools.cache
 def help_lang() -> Lang:
-    """The language of --help, which is needed before options are read: `--lang` on the command line, else the locale."""
+    """The language of --help, which is needed before options are read: `--lang` on the command
+    line, else the locale."""
     return lang_of(sys.argv[1:])
 
 
@@ -79,7 +81,8 @@ class UnusableValueError(click.BadParameter):
 
 
 def usage_problem(error: Any) -> Message | None:
-    """A wrong call, with the nearest valid option or command; None where the call was empty, and help is due."""
+    """A wrong call, with the nearest valid option or command; None where the call was
+    empty, and help is due."""
     if isinstance(error, _NO_ARGUMENTS):
         return None
     context = getattr(error, "ctx", None)
@@ -109,7 +112,8 @@ def _param_hint(error: click.BadParameter) -> str:
     return hint if isinstance(hint, str) else " / ".join(f"'{one}'" for one in hint)
 
 
-# ---- The classes of click that the command line is made of: plain ones, and those that draw their help in panels, which take a tenth of a second to load.
+# ---- The classes of click that the command line is made of: plain ones, and those that draw their
+# help in panels, which take a tenth of a second to load.
 
 
 class _InOrder(click.Group):
@@ -189,7 +193,8 @@ Completion = Callable[[str], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """One parameter: how it is written (an argument has no flags), what help says of it, what it may be, and what a shell completes."""
+    """One parameter: how it is written (an argument has no flags), what help says of it, what it
+    may be, and what a shell completes."""
 
     flags: tuple[str, ...]
     help: str = ""

@@ -30,7 +30,8 @@ _OUTPUT, _ERRORS = 1, 2  # file descriptors
 
 @contextlib.contextmanager
 def printing_aside() -> Iterator[None]:
-    """What is printed within goes to standard error, whether Python prints it or C does past `sys.stdout`."""
+    """What is printed within goes to standard error, whether Python prints it or C does
+    past `sys.stdout`."""
     with contextlib.redirect_stdout(sys.stderr), contextlib.ExitStack() as after:
         with contextlib.suppress(OSError):  # a stream that the shell has closed (`>&-`) needs no protection
             answer = os.dup(_OUTPUT)
@@ -42,7 +43,8 @@ def printing_aside() -> Iterator[None]:
 
 
 def _flush() -> None:
-    """Write out what waits in buffers while it still goes aside: Python's own stream of the process, and those of C."""
+    """Write out what waits in buffers while it still goes aside: Python's own stream of the
+    process, and those of C."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.__stdout__.flush()  # type: ignore[union-attr]  # None without a console
     import ctypes
@@ -51,7 +53,8 @@ def _flush() -> None:
         ctypes.CDLL(None).fflush(None)
 
 
-# ---- Tables of plain text that fit the width they get, with Chinese characters counted as two columns; Markdown of the same.
+# ---- Tables of plain text that fit the width they get, with Chinese characters counted as two
+# columns; Markdown of the same.
 
 PIPED_WIDTH = 120
 _GAP = "  "
@@ -77,7 +80,8 @@ def text_width(text: str) -> int:
 
 
 def render(table: Table, *, lang: Lang, width: int, styled: bool = False) -> str:
-    """The table as lines of at most `width` columns (as long as the columns that must stay allow it)."""
+    """The table as lines of at most `width` columns (as long as the columns that
+    must stay allow it)."""
     columns, cells = _fit(table, lang=lang, width=width)
     widths = [max(text_width(row[index]) for row in cells) for index in range(len(columns))]
     lines = [_line(row, widths, columns) for row in cells]
@@ -97,7 +101,8 @@ def markdown(table: Table, *, lang: Lang) -> str:
 
 
 def wrap(line: str, *, width: int) -> str:
-    """Break one line of prose at blanks, or between Chinese characters; what follows keeps the indent, and hangs under a "- "."""
+    """Break one line of prose at blanks, or between Chinese characters; what follows keeps the
+    indent, and hangs under a "- "."""
     body = line.lstrip(" ")
     indent = " " * (len(line) - len(body) + (2 if body.startswith("- ") else 0))
     lines, current = [], line[: len(line) - len(body)]
@@ -111,7 +116,8 @@ def wrap(line: str, *, width: int) -> str:
 
 
 def _words(text: str) -> Iterable[str]:
-    """Pieces that may stand at the end of a line: words with their blank, single Chinese characters with their punctuation."""
+    """Pieces that may stand at the end of a line: words with their blank, single Chinese characters
+    with their punctuation."""
     piece = ""
     for char, following in zip(text, f"{text} "[1:], strict=True):
         piece += char
@@ -201,7 +207,8 @@ class View:
         return self.format in (Format.json, Format.yaml, Format.csv)
 
     def limit(self, *, default: int) -> int | None:
-        """How many records to give: what --top says, else all to programs and `default` to people."""
+        """How many records to give: what --top says, else all to programs and
+        `default` to people."""
         if self.top is not None:
             return self.top or None
         return None if self.is_machine else default
@@ -209,8 +216,8 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command found: `data` for json and yaml, `records` for csv, `parts` (prose and tables; of html any part of a sheet) for
-    people.
+    """What a command found: `data` for json and yaml, `records` for csv, `parts` (prose and tables;
+    of html any part of a sheet) for people.
 
     `figures`: HTML of gauges and charts that follows the choice.
     """
@@ -249,7 +256,8 @@ def note(text: str, view: View) -> None:
 
 
 def listing(records: Sequence[Mapping[str, Any]], table: Table, view: View, *, total: int | None = None) -> None:
-    """A list of records: people see the first ones and are told of the rest; programs get all unless --top says otherwise."""
+    """A list of records: people see the first ones and are told of the rest; programs get all
+    unless --top says otherwise."""
     shown = list(records[: view.limit(default=20)])
     count = len(records) if total is None else total
     emit(Answer(shown, shown, [dataclasses.replace(table, records=shown)] if shown else []), view)
@@ -260,7 +268,8 @@ def listing(records: Sequence[Mapping[str, Any]], table: Table, view: View, *, t
 
 
 def plain(value: Any) -> Any:
-    """Only what JSON can hold: NaN and infinity become null, NumPy numbers and enumerations plain ones."""
+    """Only what JSON can hold: NaN and infinity become null, NumPy numbers and
+    enumerations plain ones."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -341,7 +350,8 @@ def text_of(parts: Sequence[str | Table], view: View) -> str:
 
 
 def open_market(view: View) -> Catalog:
-    """The catalog, with the price book that was given; its store is built on first use, which takes seconds and is announced."""
+    """The catalog, with the price book that was given; its store is built on first use, which takes
+    seconds and is announced."""
     from rightfit.catalog import store
     from rightfit.search.offers import open_priced
 

@@ -1,4 +1,5 @@
-"""Parameters of commands, made from the option table of workloads so that the command line cannot drift from the library."""
+"""Parameters of commands, made from the option table of workloads so that the command line cannot
+drift from the library."""
 
 from __future__ import annotations
 
@@ -119,7 +120,8 @@ def common_parameters() -> list[inspect.Parameter]:
 
 
 def workload_parameters() -> list[inspect.Parameter]:
-    """The options of a workload, those that matter most first; the model is an argument of its own."""
+    """The options of a workload, those that matter most first; the model is an
+    argument of its own."""
     names = (*FIRST_OPTIONS, *(name for name in OPTIONS if name not in (*FIRST_OPTIONS, "model")))
     return [_workload_parameter(OPTIONS[name]) for name in names]
 
@@ -129,7 +131,8 @@ def _flag(name: str) -> str:
 
 
 def _behind(parameter: inspect.Parameter) -> inspect.Parameter:
-    """An option of a command itself, in a panel behind those that matter most; arguments stay where they are."""
+    """An option of a command itself, in a panel behind those that matter most; arguments
+    stay where they are."""
     declared = get_args(parameter.annotation)[1]
     if not declared.flags:
         return parameter
@@ -147,7 +150,8 @@ def _declared(parameter: inspect.Parameter, **changes: Any) -> inspect.Parameter
 def command(
     function: Callable[..., Any], *, workload: bool = False, looks: Looks = PLAIN
 ) -> tuple[Callable[..., Any], list[click.Parameter], str]:
-    """What runs `function(..., view=, wishes=)`, its parameters with the common ones and, if asked for, those of a workload, and its help."""
+    """What runs `function(..., view=, wishes=)`, its parameters with the common ones and, if asked
+    for, those of a workload, and its help."""
     signature = inspect.signature(function, eval_str=True)
     all_own = [value for name, value in signature.parameters.items() if name not in ("view", "wishes")]
     own = [_translated(value, command=function.__name__) for value in all_own]
@@ -188,13 +192,14 @@ def _run(function: Callable[..., Any], arguments: Mapping[str, Any], view: View)
 
 
 def is_added(query: Any) -> bool:
-    """Whether the words after `prices` add one: the price book that they name may be new, and its rates are not needed."""
+    """Whether the words after `prices` add one: the price book that they name may be new, and its
+    rates are not needed."""
     return isinstance(query, list) and query[:1] == ["add"]
 
 
 def _translated(parameter: inspect.Parameter, *, command: str = "") -> inspect.Parameter:
-    """The parameter with its help in the language of --help; `command_name` is looked for before `name`, which may be a workload's option
-    too."""
+    """The parameter with its help in the language of --help; `command_name` is looked for before
+    `name`, which may be a workload's option too."""
     told = get_args(parameter.annotation)[1].help
     return _declared(parameter, help=help_text("parameter", f"{command}_{parameter.name}", help_text("parameter", parameter.name, told)))
 

@@ -1,4 +1,5 @@
-"""A plan on the screen: the sheet that explain lays out, as lines and tables of text; for programs the contract's JSON."""
+"""A plan on the screen: the sheet that explain lays out, as lines and tables of text; for programs
+the contract's JSON."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ def plan_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> An
 
 
 def short_parts(plan: Plan, view: View) -> list[str | Table]:
-    """A plan in at most fifteen lines: as much of it as they hold; the choice alone with --quiet."""
+    """A plan in at most fifteen lines: as much of it as they hold; the choice
+    alone with --quiet."""
     if view.quiet:
         return screen_parts(quiet_sheet(plan, view.lang), view)
     shown: list[str | Table] = []
@@ -85,7 +87,8 @@ def short_parts(plan: Plan, view: View) -> list[str | Table]:
 
 
 def num_staged(plan: Plan) -> int:
-    """Lines that a trial takes beside, where one was asked for: each statement up to two, and the heading."""
+    """Lines that a trial takes beside, where one was asked for: each statement up to
+    two, and the heading."""
     return sum(2 * len(section.reasons) + 1 for section in plan.sections if section.name == "staged")
 
 
@@ -140,7 +143,8 @@ def _list_line(line: str) -> str:
 
 
 def terms_table(heading: str, terms: Sequence[Term], lang: Lang, *, show: Callable[[Any], str], most: int | None) -> Table:
-    """The parts of a sum, largest first, each with its share as a bar; the small ones are folded into one line."""
+    """The parts of a sum, largest first, each with its share as a bar; the small ones are
+    folded into one line."""
     large = tuple(term for term in terms if abs(term.share) >= _SMALLEST_SHARE)
     kept = large[:most] if most is not None and len(large) > most + 1 else large
     shown: list[dict[str, Any]] = [{"term": term.label, "value": term.value, "share": term.share} for term in kept]
@@ -163,7 +167,8 @@ def bar(share: float) -> str:
     return block * max(1, round(share * _BAR_WIDTH)) if share > 0 else ""
 
 
-# ---- `rightfit estimate --engine traced`: from options to the traced engine, and its answer on the screen.
+# ---- `rightfit estimate --engine traced`: from options to the traced engine, and its
+# answer on the screen.
 
 #: What one step of training reads; the rest of a plan's options is not looked at, and so refused.
 READ = Honours(

@@ -35,9 +35,11 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _prepare_streams() -> None:
-    """A terminal that cannot show a character gets a replacement, not a crash; what goes to a closed stream (`>&-`) is dropped.
+    """A terminal that cannot show a character gets a replacement, not a crash; what goes to a
+    closed stream (`>&-`) is dropped.
 
-    Warnings of lower rooms go to standard error as they are: so does `logging` where nobody has set it up, and loading it takes 4 ms.
+    Warnings of lower rooms go to standard error as they are: so does `logging` where nobody has set
+    it up, and loading it takes 4 ms.
     """
     sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (lives as long as the process)
     sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (lives as long as the process)
@@ -82,7 +84,8 @@ def _told(error: RightfitError, arguments: Sequence[str]) -> str:
 
 
 def _finish(code: int) -> int:
-    """Write out what is buffered here, so that a closed pipe or a full disk is noticed while we can still answer for it."""
+    """Write out what is buffered here, so that a closed pipe or a full disk is noticed while we can
+    still answer for it."""
     sys.stdout.flush()
     return code
 
@@ -103,7 +106,8 @@ def _line(message: Message, arguments: Sequence[str]) -> str:
 
 
 def _unusable(error: OSError, arguments: Sequence[str]) -> int:
-    """A file that was named and cannot be used is the user's to put right; else it is the answer that cannot be written."""
+    """A file that was named and cannot be used is the user's to put right; else it is the answer
+    that cannot be written."""
     from rightfit.messages import Message, system_problem
 
     if isinstance(error.filename, str):

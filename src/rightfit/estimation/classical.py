@@ -1,4 +1,5 @@
-"""Classical machine learning: a typed case, the task that it is with every default filled in, and many tasks as columns of time and memory."""
+"""Classical machine learning: a typed case, the task that it is with every default filled in, and
+many tasks as columns of time and memory."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.units import SECONDS_PER_HOUR, TB
 
-#: Categories of a column that nobody counted. Flight records, the most used benchmark, have 112 on average; most tables fewer.
+#: Categories of a column that nobody counted. Flight records, the most used benchmark, have 112 on
+#: average; most tables fewer.
 USUAL_LEVELS = constants("classical_usual")["usual_levels"]
 #: Two sums of 8 bytes in every bin of a histogram.
 HISTOGRAM_BYTES = constants("classical_usual")["histogram_bytes"]
@@ -56,8 +58,9 @@ _USUAL_LAYERS = (100.0,)
 
 @dataclass(frozen=True, slots=True)
 class TableCase:
-    """A job on a table as it is told: the algorithm in its library, rows and columns, and what is said of its settings. `filled`: share of cells that hold
-    something, 0 where the table is not sparse; `predicts`: a trained model scores the table."""
+    """A job on a table as it is told: the algorithm in its library, rows and columns, and what is
+    said of its settings. `filled`: share of cells that hold something, 0 where the table is not
+    sparse; `predicts`: a trained model scores the table."""
 
     algorithm: Algorithm
     library: str
@@ -70,7 +73,8 @@ class TableCase:
 
 @dataclass(frozen=True, slots=True)
 class ClassicalTask:
-    """One job with every default filled in. `cols` as the algorithm sees them; see JobColumns for the meaning of the numbers."""
+    """One job with every default filled in. `cols` as the algorithm sees them; see JobColumns for
+    the meaning of the numbers."""
 
     algorithm: Algorithm
     library: str
@@ -103,7 +107,8 @@ class ClassicalTask:
 
 
 def classical_task(case: TableCase) -> ClassicalTask:
-    """The job of a case; defaults of the library where nothing is said, each named in `assumptions`."""
+    """The job of a case; defaults of the library where nothing is said, each
+    named in `assumptions`."""
     for name, value in (("rows", case.rows), ("columns", case.cols)):
         if not (math.isfinite(value) and value >= 1):
             raise InputError(Message("estimate.not_a_count", option=name, value=f"{value:g}"))
@@ -117,8 +122,9 @@ def classical_task(case: TableCase) -> ClassicalTask:
 
 
 def _is_sketched(case: TableCase) -> bool:
-    """Whether principal components come from a randomised sketch: as the solver that is said, else as scikit-learn's "auto" chooses since version 1.5 (a
-    covariance matrix where there are ten rows a column and at most 1,000 columns, a sketch for few components of tables larger than 500)."""
+    """Whether principal components come from a randomised sketch: as the solver that is said, else
+    as scikit-learn's "auto" chooses since version 1.5 (a covariance matrix where there are ten rows
+    a column and at most 1,000 columns, a sketch for few components of tables larger than 500)."""
     if case.settings.solver:
         return case.settings.solver == "sketch"
     rows, cols = case.rows, case.cols
@@ -128,7 +134,8 @@ def _is_sketched(case: TableCase) -> bool:
 
 
 def _width(kind: Algorithm, library: str, cols: float, words: AlgorithmSettings) -> tuple[float, float, float, float]:
-    """Columns as the algorithm sees them, stored cells a row, sparse flag, categorical columns left as they are."""
+    """Columns as the algorithm sees them, stored cells a row, sparse flag, categorical
+    columns left as they are."""
     if words.one_hot == "sparse" and not words.columns and not words.categorical and cols >= 2.0 * USUAL_LEVELS:
         return cols, cols / USUAL_LEVELS + _FIGURES["numeric_beside_coded"], 1.0, 0.0  # so many columns are the coded ones
     categorical = min(words.categorical, cols)
@@ -178,7 +185,8 @@ def _layer_weights(cols: float, outputs: float, layers: Sequence[float]) -> floa
 
 
 def _iterations(kind: Algorithm, rows: float, words: AlgorithmSettings, noted: list[str]) -> float:
-    """Iterations as stated or as usual; naming the assumption where they are not fixed by the algorithm."""
+    """Iterations as stated or as usual; naming the assumption where they are not
+    fixed by the algorithm."""
     if words.iterations or kind.name not in _USUAL_ITERATIONS:
         return words.iterations
     usual = _FIGURES["lasso_iterations"] if words.is_lasso else _USUAL_ITERATIONS[kind.name]
@@ -245,7 +253,8 @@ def job_columns(tasks: Sequence[ClassicalTask]) -> JobColumns:
 
 
 def visited(job: JobColumns, kinds: ClassicalKinds, values: Coefficients) -> JobColumns:
-    """The job with categories counted as the work that they make: CatBoost tries several statistics of each, others one cell."""
+    """The job with categories counted as the work that they make: CatBoost tries several statistics
+    of each, others one cell."""
     extra = rate_column("category_cells", kinds, values) - 1.0
     return dataclasses.replace(job, nonzeros=job.nonzeros + job.categorical * extra)
 
@@ -277,7 +286,8 @@ _CUML_WAY = {
 
 
 def gpu_support(task: ClassicalTask) -> ClassicalTask | None:
-    """The task as a GPU library would run it (cuML for what scikit-learn does), or None where no library does."""
+    """The task as a GPU library would run it (cuML for what scikit-learn does), or None
+    where no library does."""
     if task.library in _GPU_LIBRARIES:
         return task
     kind = _CUML_WAY.get(task.algorithm, task.algorithm)
@@ -298,9 +308,11 @@ def time_terms(
     on_gpu: Array | None = None,
     age_years: Array | float = 0.0,
 ) -> dict[str, Array]:
-    """Seconds of every part, shape (N,) each; rows of `on_gpu` take the GPU's time. `gpu` must have N rows then (any figures where unused).
+    """Seconds of every part, shape (N,) each; rows of `on_gpu` take the GPU's time. `gpu` must have
+    N rows then (any figures where unused).
 
-    `age_years` how much older than the libraries of today the library is: young libraries grew faster every year.
+    `age_years` how much older than the libraries of today the library is: young libraries grew
+    faster every year.
     """
     terms = _current_terms(job, kinds, cpu, values, gpu=gpu, on_gpu=on_gpu)
     rate = rate_column("age_rate", kinds, values)
@@ -334,9 +346,9 @@ def _current_terms(
 
 
 def _jobs(rounds: Array, job: JobColumns, kinds: ClassicalKinds, values: Coefficients) -> Array:
-    """Steps that come one after the other, shape (N,). Spark starts a job for every level: boosting has trees x levels of them, a forest
-    levels alone,
-    since all of its trees grow side by side (Meng et al. 2016, MLlib; Abuzaid et al. 2016, Yggdrasil)."""
+    """Steps that come one after the other, shape (N,). Spark starts a job for every level: boosting
+    has trees x levels of them, a forest levels alone, since all of its trees grow side by side
+    (Meng et al. 2016, MLlib; Abuzaid et al. 2016, Yggdrasil)."""
     levels = grown_levels(job, counts())
     by_level = np.select([job.algorithm == Algorithm.BOOST_HIST, job.algorithm == Algorithm.FOREST_HIST], [rounds * levels, levels], rounds)
     return np.where(rate_column("job_levels", kinds, values) > 0.5, by_level, rounds)
@@ -351,9 +363,9 @@ def _gpu_terms(
     gpu: GpuColumns,
     values: Coefficients,
 ) -> dict[str, Array]:
-    """Seconds of every part on GPUs; what a library leaves to processors takes their time (`gpu_host_tree` 1: only histograms are made on
-    the GPU,
-    so processors move the rows and look through the histograms, which come back over the host link)."""
+    """Seconds of every part on GPUs; what a library leaves to processors takes their time
+    (`gpu_host_tree` 1: only histograms are made on the GPU, so processors move the rows and look
+    through the histograms, which come back over the host link)."""
     on_host = rate_column("gpu_host_tree", kinds, values)
     rates, links = classical_rates(kinds, values), gpu_rates(kinds, values)
     moves = work.row_operations * rates.row_s / cpu.speed / speedup(cpu, rates)
@@ -394,7 +406,8 @@ def total(terms: Mapping[str, Array]) -> Array:
     return np.asarray(sum(terms.values()), dtype=np.float64)
 
 
-# ---- What to do when a job of classical machine learning does not fit or takes too long: codes with the reason of each.
+# ---- What to do when a job of classical machine learning does not fit or takes too long: codes
+# with the reason of each.
 
 _MANY_ROWS_SQUARED = _FIGURES["many_rows_squared"]
 _LARGEST_SERVER_BYTES = _FIGURES["largest_server_bytes"]
@@ -429,7 +442,8 @@ def _too_large(task: ClassicalTask, ram_bytes: float) -> list[str]:
 def advice_codes(
     task: ClassicalTask, *, ram_bytes: float, memory_bytes: float, gpu_fits: bool = True, time_s: float = 0.0
 ) -> tuple[str, ...]:
-    """Codes of what to do (explain words them) for a task whose peak is `ram_bytes` on a machine of `memory_bytes` [bytes], that takes `time_s` [s] there."""
+    """Codes of what to do (explain words them) for a task whose peak is `ram_bytes` on a machine of
+    `memory_bytes` [bytes], that takes `time_s` [s] there."""
     from rightfit.estimation.classical_rates import most_threads
 
     found: list[str] = []

@@ -1,8 +1,9 @@
-"""Rates of libraries: coefficients/classical.toml as columns for the physics of classical machine learning.
+"""Rates of libraries: coefficients/classical.toml as columns for the physics of
+classical machine learning.
 
-A coefficient is looked up from the special to the general: `operation_ns.boost_hist.xgboost`, `operation_ns.boost_hist`,
-`operation_ns.xgboost`,
-`operation_ns`. What the file does not know falls to the general value.
+A coefficient is looked up from the special to the general: `operation_ns.boost_hist.xgboost`,
+`operation_ns.boost_hist`, `operation_ns.xgboost`, `operation_ns`. What the file does not know falls
+to the general value.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def key_of(name: str, library: str, algorithm: Algorithm) -> str:
 
 
 class ClassicalKinds(tuple[ClassicalKind, ...]):
-    """Kinds of N rows, compared by identity, so that what belongs to them can be remembered while a fit changes the coefficients."""
+    """Kinds of N rows, compared by identity, so that what belongs to them can be remembered while a
+    fit changes the coefficients."""
 
     __slots__ = ()
 
@@ -84,7 +86,8 @@ def rate_column(name: str, kinds: ClassicalKinds, values: Coefficients) -> Array
     return np.array([values[key] for key in unique], dtype=np.float64)[place]
 
 
-#: Threads that some solvers use however many there are: scikit-learn's coordinate descent, LIBSVM, naive Bayes, exact boosting, R.
+#: Threads that some solvers use however many there are: scikit-learn's coordinate descent, LIBSVM,
+#: naive Bayes, exact boosting, R.
 _ONE_THREAD = {Algorithm.LINEAR_COORDINATE, Algorithm.KERNEL_SVM, Algorithm.ONE_PASS}
 _ONE_THREAD_LIBRARIES = {"r", "vw", "libsvm"}
 
@@ -156,7 +159,8 @@ def memory_rates(kinds: ClassicalKinds, values: Coefficients) -> ClassicalMemory
     )
 
 
-# ---- Processors and GPUs as classical machine learning sees them, from columns of rentable servers and the records of cards.
+# ---- Processors and GPUs as classical machine learning sees them, from columns of rentable servers
+# and the records of cards.
 
 #: A Skylake core at this clock is the unit of `CpuColumns.speed`.
 UNIT_CLOCK_GHZ = 3.0
@@ -215,16 +219,16 @@ def cpu_columns(processors: Sequence[HostProcessor], *, vcpus: Array, memory_byt
 
 
 def _fp32_per_sm(architecture: str, capability: float) -> float:
-    """fp32 operations of one multiprocessor and cycle: 2 x its fp32 units. The chips for computing of two generations have half of those of
-    the others."""
+    """fp32 operations of one multiprocessor and cycle: 2 x its fp32 units. The chips for computing
+    of two generations have half of those of the others."""
     computing = {("Ampere", 8.0): "Ampere A100", ("Pascal", 6.0): "Pascal P100"}.get((architecture, capability), architecture)
     return constant_group("classical_usual", "fp32_per_sm").get(computing, constants("classical_usual")["fp32_per_sm_other"])
 
 
 @dataclass(frozen=True, slots=True)
 class GpuFigures:
-    """multiprocessors x clock [Hz], fp32 rate [FLOP/s], bandwidth [bytes/s], memory [bytes] of one card, and how many there are. The clock is what the published
-    fp32 peak implies."""
+    """multiprocessors x clock [Hz], fp32 rate [FLOP/s], bandwidth [bytes/s], memory [bytes] of one
+    card, and how many there are. The clock is what the published fp32 peak implies."""
 
     lanes: float
     flops: float

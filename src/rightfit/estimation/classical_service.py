@@ -1,10 +1,10 @@
-"""Requests to classical models (one row each) on processors: time and memory from the algorithm, its size and its library.
+"""Requests to classical models (one row each) on processors: time and memory from the algorithm,
+its size and its library.
 
-Rates are of validation/measured_classical_service.csv, taken with CPU time on one core and carried to other processors by the speed of a
-core
-(facts/data/classical_cpus.csv), as in estimate/classical.py. No published rows measure such services: nothing could be left out to test
-them, so
-their intervals are those of predictions of classical models on other people's machines.
+Rates are of validation/measured_classical_service.csv, taken with CPU time on one core and carried
+to other processors by the speed of a core (facts/data/classical_cpus.csv), as in
+estimate/classical.py. No published rows measure such services: nothing could be left out to test
+them, so their intervals are those of predictions of classical models on other people's machines.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _READ_WHOLE = ("kernel", "neighbours")
 
 @dataclass(frozen=True, slots=True)
 class ClassicalService:
-    """A fitted model behind a web server. `cols` of a request, `operations` of a row, `model_bytes` of one copy; `family` names its
-    rates."""
+    """A fitted model behind a web server. `cols` of a request, `operations` of a row, `model_bytes`
+    of one copy; `family` names its rates."""
 
     name: str
     library: str
@@ -67,7 +67,8 @@ class ClassicalService:
 
 
 def classical_service(name: str, task: ClassicalTask) -> ClassicalService:
-    """The service of a model that was trained by a task; raises for algorithms that score no single rows."""
+    """The service of a model that was trained by a task; raises for algorithms that
+    score no single rows."""
     family = FAMILIES.get(task.algorithm)
     if family is None:
         raise UnavailableError(Message("estimate.scores_no_rows", algorithm=name))
@@ -113,7 +114,8 @@ def _rate(name: str, service: ClassicalService) -> float:
 
 
 def rate(name: str, library: str, family: str) -> float:
-    """One rate in base units, from the special to the general: of the family in this library, of the family."""
+    """One rate in base units, from the special to the general: of the family in this
+    library, of the family."""
     known = coefficients()
     special = f"{name}.{family}.{library}"
     return known[special if special in known else f"{name}.{family}"] * _UNITS[name]
@@ -138,7 +140,8 @@ def core_seconds(service: ClassicalService, cpu: CpuColumns) -> Array:
 
 
 def core_shares(service: ClassicalService) -> dict[str, float]:
-    """Shares of a request's core seconds: the web server, the library's own call, the model's operations."""
+    """Shares of a request's core seconds: the web server, the library's own call, the
+    model's operations."""
     known = coefficients()
     parts = {
         "web": (known["web_us"] + known["cell_us"] * service.cols) * 1e-6,
@@ -150,7 +153,8 @@ def core_shares(service: ClassicalService) -> dict[str, float]:
 
 
 def service_passes(service: ClassicalService, cpu: CpuColumns, batches: Array) -> tuple[Array, Array]:
-    """Seconds until so many waiting requests are answered, and memory of the workers [bytes], both (N, B); one worker a core."""
+    """Seconds until so many waiting requests are answered, and memory of the workers [bytes], both
+    (N, B); one worker a core."""
     workers = np.maximum(np.floor(cpu.cores), 1.0)[:, None]
     seconds = pass_s(core_seconds(service, cpu)[:, None], waiting=batches[None, :], workers=workers)
     runtime = one(coefficients()["runtime_mib"] * 2.0**20)

@@ -17,9 +17,11 @@ from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.facts.tables import meaning, says, shape
 from rightfit.physics.columns import Array, AttentionKind, Columns, DeviceColumns, IntraKind, Kind, LinkColumns, Mlp, ModelColumns, Norm
 
-# ---- From names to numbers: what connects the GPUs of a server, and which coefficient family an accelerator belongs to.
+# ---- From names to numbers: what connects the GPUs of a server, and which coefficient family an
+# accelerator belongs to.
 #
-# Bandwidths written here are those of the data sheets; what collectives achieve of them is a coefficient of `physics.collectives`.
+# Bandwidths written here are those of the data sheets; what collectives achieve of them is a
+# coefficient of `physics.collectives`.
 
 
 class InterKind(IntEnum):
@@ -65,13 +67,15 @@ def link_facts() -> dict[str, float]:
 
 
 def pcie_bandwidth(accelerator: Accelerator) -> float:
-    """Host link of one accelerator [bytes/s, one direction], x16 of its PCIe generation (4 where unknown)."""
+    """Host link of one accelerator [bytes/s, one direction], x16 of its PCIe generation
+    (4 where unknown)."""
     generation = int(min(max(accelerator.pcie_generation or 4, 3), 5))
     return link_facts()[f"pcie{generation}_x16"]
 
 
 def has_peer_copies(accelerator: Accelerator) -> bool:
-    """GeForce cards cannot copy from card to card over PCIe; their traffic is staged in host memory."""
+    """GeForce cards cannot copy from card to card over PCIe; their traffic is
+    staged in host memory."""
     return not says("setup", "geforce", accelerator.name)
 
 
@@ -91,7 +95,8 @@ def _intra(accelerator: Accelerator, num: int, word: str) -> tuple[float, int]:
 
 @functools.cache
 def linked_devices(name: str) -> float:
-    """Devices that fast links join, whatever server they stand in: 72 of a GB200 or GB300 rack, a slice of TPUs, else those of a usual server."""
+    """Devices that fast links join, whatever server they stand in: 72 of a GB200 or GB300 rack, a
+    slice of TPUs, else those of a usual server."""
     return float(meaning("serving", "node_size", name) or USUAL_SERVER)
 
 
@@ -109,13 +114,15 @@ def link_columns(
 ) -> LinkColumns:
     """Links of servers, one row each, from the catalog's fields.
 
-    `gpu_interconnect` and `rdma` are the words of the catalog; `network_bytes_per_s` is per server, 0 or NaN where unknown (10 Gb/s is
-    then taken). Accelerators that the facts do not know get PCIe 4.
+    `gpu_interconnect` and `rdma` are the words of the catalog; `network_bytes_per_s` is per
+    server, 0 or NaN where unknown (10 Gb/s is then taken). Accelerators that the facts do not
+    know get PCIe 4.
     """
     number = np.asarray(num_accelerators, dtype=np.float64)
     network = np.nan_to_num(np.asarray(network_bytes_per_s, dtype=np.float64))
     network = np.where(network > 0, network, link_facts()["unknown_network"])
-    # Servers whose devices are linked to those of their neighbours reach them at the rate of those links.
+    # Servers whose devices are linked to those of their neighbours reach them at the
+    # rate of those links.
     network = np.maximum(network, [_outside_links(name, int(count)) for name, count in zip(accelerator_names, number, strict=True)])
     rows = [_server_link(name, int(count), word) for name, count, word in zip(accelerator_names, number, gpu_interconnect, strict=True)]
     inter = [RDMA_WORDS.get(word, InterKind.ETHERNET) for word in rdma]
@@ -133,7 +140,8 @@ def link_columns(
 
 @functools.cache
 def _outside_links(name: str, count: int) -> float:
-    """Bandwidth of a server's own links to other servers of its rack or slice [bytes/s, one direction]; 0 where they end at the server."""
+    """Bandwidth of a server's own links to other servers of its rack or slice [bytes/s, one
+    direction]; 0 where they end at the server."""
     accelerator = facts.accelerators().get(name)
     if accelerator is None or not 0 < count < linked_devices(name) or not meaning("serving", "node_size", name):
         return 0.0
@@ -185,9 +193,11 @@ def default_inter(accelerator: Accelerator, notes: str) -> tuple[float, int]:
 def default_links(
     gpu_names: Sequence[str], *, num_gpus: ArrayLike, gpus_per_node: ArrayLike, notes: Sequence[str] | None = None
 ) -> LinkColumns:
-    """Links where only the GPU and the number of GPUs are known: the usual server of that GPU (DGX class for modules, PCIe for cards).
+    """Links where only the GPU and the number of GPUs are known: the usual server of that GPU (DGX
+    class for modules, PCIe for cards).
 
-    `notes` may name an interconnect (nvlink, nvswitch, pcie), a network (EFA, InfiniBand, RoCE, TCPX, Ethernet) or a rate ("10 Gbps").
+    `notes` may name an interconnect (nvlink, nvswitch, pcie), a network (EFA, InfiniBand, RoCE,
+    TCPX, Ethernet) or a rate ("10 Gbps").
     """
     total, per_node = np.broadcast_arrays(np.asarray(num_gpus, dtype=np.float64), np.asarray(gpus_per_node, dtype=np.float64))
     inside = np.minimum(np.broadcast_to(total, len(gpu_names)), np.broadcast_to(per_node, len(gpu_names)))
@@ -246,7 +256,8 @@ _NORMS = {"rmsnorm": Norm.RMSNORM, "layernorm": Norm.LAYERNORM}
 
 
 def _same(record: type[Any], columns: type[Columns], *, apart: tuple[str, ...]) -> tuple[str, ...]:
-    """Numbers that a record of facts and the columns of physics have by the same name, but for those that are converted."""
+    """Numbers that a record of facts and the columns of physics have by the same name, but for
+    those that are converted."""
     held = {field.name for field in dataclasses.fields(record)}
     return tuple(field.name for field in dataclasses.fields(columns) if field.name in held and field.name not in apart)
 
@@ -299,5 +310,6 @@ def _code(names: tuple[str, ...], name: str) -> float:
 
 
 def is_consumer(name: str) -> bool:
-    """GeForce and Titan cards: tensor cores at half rate when they accumulate in fp32, no ECC, no NVLink in recent generations."""
+    """GeForce and Titan cards: tensor cores at half rate when they accumulate in fp32, no ECC, no
+    NVLink in recent generations."""
     return shape("setup", "{consumer}", ignore_case=True).match(name) is not None

@@ -1,10 +1,10 @@
-"""The data path of a training run on every server at once: where the data lie, how fast they come, and how long accelerators wait for them.
+"""The data path of a training run on every server at once: where the data lie, how fast they come,
+and how long accelerators wait for them.
 
-Data are copied to the server first (to its memory, its local disks or a network volume) or streamed from the object store while the run
-goes on.
-After that an epoch takes the longer of computing and loading, and loading is the slower of reading and preparing. Every result grows with
-the
-compute time of the run, so the fastest setup of a server stays the one to take.
+Data are copied to the server first (to its memory, its local disks or a network volume) or streamed
+from the object store while the run goes on. After that an epoch takes the longer of computing and
+loading, and loading is the slower of reading and preparing. Every result grows with the compute
+time of the run, so the fastest setup of a server stays the one to take.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ LEVELS_MB_PER_S = (250.0, 500.0, 750.0, 1000.0, 1200.0, 2000.0, 2400.0, 4000.0)
 
 @dataclass(frozen=True, slots=True)
 class DiskVolume:
-    """A kind of disk as facts/data/volumes.csv describes it; rates in byte/s and 1/s, prices in USD a month."""
+    """A kind of disk as facts/data/volumes.csv describes it; rates in byte/s and 1/s,
+    prices in USD a month."""
 
     name: str
     kind: str
@@ -51,8 +52,8 @@ class DiskVolume:
 
 @functools.cache
 def volumes() -> dict[str, tuple[DiskVolume, ...]]:
-    """Volumes by provider, the one that is mounted by default first; "*" holds what every server has and the volume of clouds not
-    described."""
+    """Volumes by provider, the one that is mounted by default first; "*" holds what every server
+    has and the volume of clouds not described."""
     found: dict[str, list[DiskVolume]] = {}
     for row in facts.table("volumes"):
         found.setdefault(row["provider"], []).append(_volume(row))
@@ -96,7 +97,8 @@ def volume_names() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class VolumeStep:
-    """One way to buy a volume of a given size: what it reads, and its price over that of the provider's default volume of the same size."""
+    """One way to buy a volume of a given size: what it reads, and its price over that of the
+    provider's default volume of the same size."""
 
     volume: DiskVolume
     bytes_per_s: float
@@ -107,7 +109,8 @@ class VolumeStep:
 
 @functools.lru_cache(maxsize=256)
 def volume_steps(provider: str, size_bytes: float, name: str = "") -> tuple[VolumeStep, ...]:
-    """Ways to buy a volume of `size_bytes`, cheapest first, each faster than the one before; only `name` where the provider has it."""
+    """Ways to buy a volume of `size_bytes`, cheapest first, each faster than the one before; only
+    `name` where the provider has it."""
     kinds = network_volumes(provider)
     named = tuple(volume for volume in kinds if volume.name == name)
     usual = size_bytes / GB * kinds[0].usd_per_gb_month
@@ -134,8 +137,8 @@ def _steps_of(volume: DiskVolume, size_bytes: float, usual_usd: float) -> list[V
 
 @dataclass(frozen=True, slots=True)
 class HostColumns:
-    """Servers, one row each: NaN where unknown. `provider_code` points into `providers`; `vcpus`: usual ones of so many accelerators where
-    the seller states none."""
+    """Servers, one row each: NaN where unknown. `provider_code` points into `providers`; `vcpus`:
+    usual ones of so many accelerators where the seller states none."""
 
     providers: tuple[str, ...]
     provider_code: NDArray[np.intp]
@@ -152,7 +155,8 @@ class HostColumns:
 
 
 def usual_vcpus(accelerators: Array) -> Array:
-    """vCPUs taken for a server whose seller states none, by its number of accelerators: few rather than many, so that silence never wins."""
+    """vCPUs taken for a server whose seller states none, by its number of accelerators: few rather
+    than many, so that silence never wins."""
     return np.asarray(facts.coefficients("loading")["usual_vcpus_per_accelerator"] * accelerators)
 
 
@@ -168,7 +172,8 @@ def host_columns(
     network_bytes_per_s: Array,
     accelerators: Array,
 ) -> HostColumns:
-    """Servers as the catalog lists them; the processor follows from its name, else from the server type's, else it is a usual one."""
+    """Servers as the catalog lists them; the processor follows from its name, else from the server
+    type's, else it is a usual one."""
     providers = tuple(dict.fromkeys(provider))
     code = {name: number for number, name in enumerate(providers)}
     words = zip(cpu_model, instance_type, arch, strict=True)
@@ -205,9 +210,11 @@ class Staging(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DataLoad:
-    """What has to be loaded. Bytes and samples are of one epoch; `core_s` [s x GHz] prepares one sample on one core of speed 1.
+    """What has to be loaded. Bytes and samples are of one epoch; `core_s` [s x GHz] prepares one
+    sample on one core of speed 1.
 
-    `reads_per_sample`: requests to storage for one sample. `storage`: volume asked for ("stream", "local", "memory" or a volume's name;
+    `reads_per_sample`: requests to storage for one sample. `storage`: volume asked for ("stream",
+    "local", "memory" or a volume's name;
     empty: chosen).
     `workers`: loader processes for each accelerator (0: as many as there are cores).
     """
@@ -232,11 +239,11 @@ class DataLoad:
 class DataPath:
     """The data path by (server, node count), shape (S, J).
 
-    `run_s`: compute and waiting together; `staging_s`: before the first step. `staging`: a Staging code. `step`: position in volume_steps
-    of the
-    provider, -1 where no network volume is read. `stored_bytes`: on volumes of all nodes; `price_factor`: of the volume over the default
-    one.
-    `first_s`, `later_s`: seconds to load one epoch. `read_s`, `prepare_s`: what a later epoch spends reading and preparing.
+    `run_s`: compute and waiting together; `staging_s`: before the first step. `staging`: a Staging
+    code. `step`: position in volume_steps of the provider, -1 where no network volume is read.
+    `stored_bytes`: on volumes of all nodes; `price_factor`: of the volume over the default one.
+    `first_s`, `later_s`: seconds to load one epoch. `read_s`, `prepare_s`: what a later epoch
+    spends reading and preparing.
     """
 
     run_s: Array
@@ -263,7 +270,8 @@ def object_rate(hosts: HostColumns) -> Array:
 
 
 def loader_cores(load: DataLoad, hosts: HostColumns) -> Array:
-    """Cores that prepare data on each server, shape (S, 1): what its training processes leave, or what the wanted workers keep busy."""
+    """Cores that prepare data on each server, shape (S, 1): what its training processes leave, or
+    what the wanted workers keep busy."""
     usual = facts.coefficients("loading")
     taken = usual["host_cores_per_accelerator"] * hosts.accelerators
     free = np.maximum(hosts.vcpus - taken * hosts.threads_per_core, np.minimum(1.0, hosts.vcpus))
@@ -272,14 +280,15 @@ def loader_cores(load: DataLoad, hosts: HostColumns) -> Array:
 
 
 def free_memory(hosts: HostColumns, needed_bytes: Array) -> Array:
-    """Memory that may hold data [byte], shape (S, J): a part of what the job leaves; none where the server's memory is unknown."""
+    """Memory that may hold data [byte], shape (S, J): a part of what the job leaves; none where the
+    server's memory is unknown."""
     left = np.nan_to_num(hosts.memory_bytes)[:, None] - np.where(np.isfinite(needed_bytes), needed_bytes, 0.0)
     return np.asarray(np.maximum(left, 0.0) * facts.coefficients("loading")["free_memory_share"])
 
 
 def choose_volumes(load: DataLoad, hosts: HostColumns, needed_bytes_per_s: Array) -> tuple[Index, Array, Array, Array]:
-    """For every (server, node count) the cheapest volume that reads as fast as needed, else the fastest: its step, bytes/s, requests/s,
-    price factor."""
+    """For every (server, node count) the cheapest volume that reads as fast as needed, else the
+    fastest: its step, bytes/s, requests/s, price factor."""
     shape = needed_bytes_per_s.shape
     chosen = np.zeros(shape, dtype=np.intp)
     rate, requests, factor = np.empty(shape), np.empty(shape), np.empty(shape)
@@ -299,8 +308,8 @@ def _of(steps: tuple[VolumeStep, ...], name: str) -> Array:
 
 
 def data_path(load: DataLoad, hosts: HostColumns, *, run_s: Array, nodes: Array, needed_memory_bytes: Array) -> DataPath:
-    """The data path of a run of `run_s` seconds of pure computing, shape (S, J), on `nodes` servers (J,), that needs `needed_memory_bytes`
-    (S, J or 1)."""
+    """The data path of a run of `run_s` seconds of pure computing, shape (S, J), on `nodes` servers
+    (J,), that needs `needed_memory_bytes` (S, J or 1)."""
     usual = facts.coefficients("loading")
     runs = np.isfinite(run_s)
     compute = np.where(runs, run_s, 0.0)

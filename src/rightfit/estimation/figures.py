@@ -23,7 +23,8 @@ _FARTHEST = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One predicted number in base units with an 80 % and a 95 % interval. `source`: formula, calibrated, measured or published."""
+    """One predicted number in base units with an 80 % and a 95 % interval. `source`: formula,
+    calibrated, measured or published."""
 
     mid: float
     low80: float
@@ -66,7 +67,8 @@ class FigureColumns:
         )
 
     def widened(self, deviation: float) -> FigureColumns:
-        """The same with a further doubt: `deviation` of the logarithm [1], independent of the one that is told already."""
+        """The same with a further doubt: `deviation` of the logarithm [1], independent of the one
+        that is told already."""
         ends = {}
         for name, score in zip(("low95", "low80", "mid", "high80", "high95"), SCORES, strict=True):
             width = np.log(np.divide(getattr(self, name), self.mid, out=np.ones_like(self.mid), where=self.mid > 0))
@@ -80,7 +82,8 @@ def exact(values: Array) -> FigureColumns:
 
 
 def normal_score(probability: float) -> float:
-    """Quantile of the standard normal law (rational approximation 26.2.23 of Abramowitz and Stegun, error below 4.5e-4)."""
+    """Quantile of the standard normal law (rational approximation 26.2.23 of Abramowitz and Stegun,
+    error below 4.5e-4)."""
     if probability == 0.5:
         return 0.0
     tail = min(probability, 1.0 - probability)
@@ -90,13 +93,15 @@ def normal_score(probability: float) -> float:
 
 
 def probability_within(figures: FigureColumns, limit: Array) -> Array:
-    """Probability that each figure is at most `limit`, from its intervals: between their ends by the normal law of the logarithm."""
+    """Probability that each figure is at most `limit`, from its intervals: between their ends by
+    the normal law of the logarithm."""
     rows = range(figures.mid.shape[0])
     return np.array([probability_of(figures.row(row), float(limit[row])) for row in rows])
 
 
 def probability_of(figure: Figure, limit: float) -> float:
-    """Probability that one figure is at most `limit`; a figure without an interval holds wholly or not at all."""
+    """Probability that one figure is at most `limit`; a figure without an interval holds
+    wholly or not at all."""
     if not (figure.mid > 0 and limit > 0):
         return float(figure.mid <= limit)
     if figure.low95 == figure.high95:
@@ -107,7 +112,8 @@ def probability_of(figure: Figure, limit: float) -> float:
 
 
 def _score_at(logs: Array, target: float) -> float:
-    """Normal score of a value among the logarithms of the five ends; beyond them as steep as between the last two."""
+    """Normal score of a value among the logarithms of the five ends; beyond them as steep as
+    between the last two."""
     if target > logs[-1]:
         return float(min(SCORES[-1] + (target - logs[-1]) * (SCORES[-1] - SCORES[-2]) / (logs[-1] - logs[-2]), _FARTHEST))
     if target < logs[0]:
@@ -116,7 +122,8 @@ def _score_at(logs: Array, target: float) -> float:
 
 
 def value_at(figure: Figure, probability: float) -> float:
-    """The value that a figure stays under with this probability: straight in the logarithm over the normal score."""
+    """The value that a figure stays under with this probability: straight in the logarithm
+    over the normal score."""
     ends = (figure.low95, figure.low80, figure.mid, figure.high80, figure.high95)
     if min(ends) <= 0 or not all(map(math.isfinite, ends)):
         return figure.mid
@@ -127,11 +134,12 @@ def value_at(figure: Figure, probability: float) -> float:
     return float(np.exp(logs[at] + (score - SCORES[at]) * (logs[at] - logs[beside]) / (SCORES[at] - SCORES[beside])))
 
 
-# ---- Intervals of figures of classical machine learning and data preparation: quantiles of log(measured / predicted) on left-out sources.
+# ---- Intervals of figures of classical machine learning and data preparation: quantiles of
+# log(measured / predicted) on left-out sources.
 #
-# For r = log(measured / predicted) the interval at coverage 1 - a is [mid exp(s Q(a/2)), mid exp(s Q(1 - a/2))]; s = 1 + w x (inputs that
-# were assumed).
-# facts/data/classical_intervals.csv holds Q and w by group; `validation/fit_classical.py --intervals` writes it.
+# For r = log(measured / predicted) the interval at coverage 1 - a is [mid exp(s Q(a/2)), mid exp(s
+# Q(1 - a/2))]; s = 1 + w x (inputs that were assumed). facts/data/classical_intervals.csv holds Q
+# and w by group; `validation/fit_classical.py --intervals` writes it.
 
 PROBABILITIES = (0.025, 0.1, 0.9, 0.975)
 CLASSICAL_PARENT = "time"
@@ -143,7 +151,8 @@ HEAPS = frozenset({"h2o", "h2o_xgboost", "spark", "r", "xgboost_old", "dask"})
 
 
 def classical_interval_group(metric: str, *, gpu: bool, library: str = "") -> str:
-    """Group of figures whose errors are alike: time on processors, on GPUs, of predictions; memory of native code, of collected heaps."""
+    """Group of figures whose errors are alike: time on processors, on GPUs, of predictions; memory
+    of native code, of collected heaps."""
     if metric == "peak_ram_gib":
         return "memory-heap" if library in HEAPS else "memory"
     if metric == "predict_time_s":
@@ -160,7 +169,8 @@ def _classical_models() -> Mapping[str, Mapping[str, float]]:
 
 
 def group_interval(group: str, mid: Array, *, doubts: Array) -> FigureColumns:
-    """Figures of one group with their 80 % and 95 % intervals. mid, doubts: (N,); groups without a line take PARENT's."""
+    """Figures of one group with their 80 % and 95 % intervals. mid, doubts: (N,); groups without a
+    line take PARENT's."""
     model = _classical_models()[group if group in _classical_models() else CLASSICAL_PARENT]
     scale = 1.0 + model["doubt"] * np.minimum(doubts, _MOST_DOUBTS)
     low95, low80, high80, high95 = (np.asarray(mid * np.exp(scale * model[f"{p:g}"])) for p in PROBABILITIES)
@@ -172,13 +182,15 @@ def classical_interval(metric: str, mid: Array, *, doubts: Array, gpu: bool, lib
     return group_interval(classical_interval_group(metric, gpu=gpu, library=library), mid, doubts=doubts)
 
 
-# ---- Intervals of serving figures: conformal, by metric, from the errors on sources that the estimate was not fitted on.
+# ---- Intervals of serving figures: conformal, by metric, from the errors on sources that the
+# estimate was not fitted on.
 #
-# For r = log(measured / predicted) the interval at coverage 1 - a is [mid exp(s Q(a/2)), mid exp(s Q(1 - a/2))]; Q are quantiles of r / s
-# over
-# sources that were left out, s = 1 + w x (inputs that were assumed). facts/data/serving_intervals.csv holds Q and w by group of
-# metrics; `validation/fit_serving.py --intervals` writes those of language models, `validation/fit_forward.py --intervals` those of one
-# forward pass, by kind of model. Known error: coverage holds on average over sources like those measured.
+# For r = log(measured / predicted) the interval at coverage 1 - a is [mid exp(s Q(a/2)), mid exp(s
+# Q(1 - a/2))]; Q are quantiles of r / s over sources that were left out, s = 1 + w x (inputs that
+# were assumed). facts/data/serving_intervals.csv holds Q and w by group of metrics;
+# `validation/fit_serving.py --intervals` writes those of language models,
+# `validation/fit_forward.py --intervals` those of one forward pass, by kind of model. Known error:
+# coverage holds on average over sources like those measured.
 
 #: Group of metrics whose errors are alike.
 GROUPS = {
@@ -195,7 +207,8 @@ GROUPS = {
     "sequences_per_s": "forward",
     "denoise_steps_per_s": "forward",
 }
-#: Group of models of one forward pass by the modality of their work; those without a line in the table take PARENT.
+#: Group of models of one forward pass by the modality of their work; those without a line in the
+#: table take PARENT.
 SERVING_PARENT = "forward"
 KINDS = {
     "vision": "forward-vision",
@@ -216,7 +229,8 @@ def _serving_models() -> Mapping[str, Mapping[str, float]]:
 
 
 def serving_interval_group(metric: str, *, modality: str = "") -> str:
-    """The group of a metric; `modality` is that of a model of one forward pass, empty where text is generated."""
+    """The group of a metric; `modality` is that of a model of one forward pass, empty where
+    text is generated."""
     group = GROUPS.get(metric, "latency")
     if not modality:
         return group
@@ -224,9 +238,11 @@ def serving_interval_group(metric: str, *, modality: str = "") -> str:
 
 
 def serving_interval(metric: str, mid: Array, *, doubts: Array, modality: str = "") -> FigureColumns:
-    """Figures with their 80 % and 95 % intervals. mid, doubts: (N,); `doubts` counts the inputs that were assumed.
+    """Figures with their 80 % and 95 % intervals. mid, doubts: (N,); `doubts` counts the inputs
+    that were assumed.
 
-    Kinds with too few measured rows for quantiles of their own have no line in the table and take those of all forward passes.
+    Kinds with too few measured rows for quantiles of their own have no line in the table and take
+    those of all forward passes.
     """
     group = serving_interval_group(metric, modality=modality)
     model = _serving_models()[group if group in _serving_models() else SERVING_PARENT]

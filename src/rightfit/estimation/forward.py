@@ -1,4 +1,5 @@
-"""Time and memory of models without token-by-token generation: cases and coefficients through the forward physics."""
+"""Time and memory of models without token-by-token generation: cases and coefficients through
+the forward physics."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class Arithmetic(StrEnum):
 
 
 class Scenario(StrEnum):
-    """How inputs come: batches one after the other, a pile to work off, requests at a rate under limits of latency, one at a time."""
+    """How inputs come: batches one after the other, a pile to work off, requests at a rate under
+    limits of latency, one at a time."""
 
     BATCH = "batch"
     OFFLINE = "offline"
@@ -66,7 +68,8 @@ class Scenario(StrEnum):
 
 
 class Flow(StrEnum):
-    """How the cores of a chip with several share the inputs: each for throughput, one alone for latency, or each a part of the model."""
+    """How the cores of a chip with several share the inputs: each for throughput, one alone for
+    latency, or each a part of the model."""
 
     THROUGHPUT = "throughput"
     REAL_TIME = "real time"
@@ -78,11 +81,14 @@ ENGINES, DTYPES, SCENARIOS = tuple(Engine), tuple(Arithmetic), tuple(Scenario)
 
 @dataclass(frozen=True, slots=True)
 class ForwardCase:
-    """One job: the work of an input, on `num_devices` of a device (of processors: sockets), in an engine and its arithmetic (None: the usual one).
+    """One job: the work of an input, on `num_devices` of a device (of processors: sockets), in an
+    engine and its arithmetic (None: the usual one).
 
-    `batch` inputs run together (0: the engine chooses). `shares_input`: what counts is the time of one input, so that devices share a picture or video that is
-    made. `tensor`: devices that share each layer of a text or speech model (0: not split). `tokens_in`, `tokens_out` of an input where rates are told in
-    tokens. `is_stored_wide`: weights are cast at each pass. `tensors_only`: the counter of memory sees tensors alone.
+    `batch` inputs run together (0: the engine chooses). `shares_input`: what counts is the time of
+    one input, so that devices share a picture or video that is made. `tensor`: devices that share
+    each layer of a text or speech model (0: not split). `tokens_in`, `tokens_out` of an input where
+    rates are told in tokens. `is_stored_wide`: weights are cast at each pass. `tensors_only`: the
+    counter of memory sees tensors alone.
     """
 
     work: ForwardWork
@@ -137,9 +143,10 @@ CASE_COLUMNS = (
 class CaseColumns:
     """Stages one under the other (`stage_row` = the case that each belongs to) and one line a case.
 
-    Per stage: macs, score_macs, activations, weights, layers, repeats, items (inputs of one pass on one device), loose, pointwise, host, kind.
-    Per case: batch, devices that share the load, devices that share one input, in_flight passes, codes of engine, dtype, silicon, scenario,
-    device rates, and the work itself.
+    Per stage: macs, score_macs, activations, weights, layers, repeats, items (inputs of one pass on
+    one device), loose, pointwise, host, kind. Per case: batch, devices that share the load, devices
+    that share one input, in_flight passes, codes of engine, dtype, silicon, scenario, device rates,
+    and the work itself.
     """
 
     stage_row: NDArray[np.intp]
@@ -165,7 +172,8 @@ def case_columns(cases: Sequence[ForwardCase]) -> CaseColumns:
 
 
 def usual_batch(work: ForwardWork) -> float:
-    """Batch that an engine chooses to fill a device: large for small models, small for large ones."""
+    """Batch that an engine chooses to fill a device: large for small models,
+    small for large ones."""
     main = work.stages[0]
     if main.kind == "recurrent":
         return 2048.0  # steps that wait for each other cost the same for one input and for thousands
@@ -175,10 +183,12 @@ def usual_batch(work: ForwardWork) -> float:
 
 
 def _workers(case: ForwardCase) -> tuple[float, float]:
-    """Cores of a chip that run passes of their own, and passes in flight per such core: two when it runs for throughput.
+    """Cores of a chip that run passes of their own, and passes in flight per such core: two when it
+    runs for throughput.
 
-    The published tables of AWS show it: throughput x latency / batch is twice the cores in their batch rows of images, the cores themselves
-    in those of text, and one in real-time rows but for text.
+    The published tables of AWS show it: throughput x latency / batch is twice the cores in
+    their batch rows of images, the cores themselves in those of text, and one in real-time rows
+    but for text.
     """
     device, work = case.device, case.work
     if device.silicon != "neuron":
@@ -215,7 +225,8 @@ def _usual_arithmetic(case: ForwardCase) -> Arithmetic:
 
 
 def _arithmetic(case: ForwardCase) -> Arithmetic:
-    """Arithmetic that runs: fp32 convolutions use TF32 where the card has it (cuDNN's default), and so do TensorRT and TensorFlow."""
+    """Arithmetic that runs: fp32 convolutions use TF32 where the card has it (cuDNN's default), and
+    so do TensorRT and TensorFlow."""
     dtype, device = case.arithmetic or _usual_arithmetic(case), case.device
     default_tf32 = case.engine in _TF32_ENGINES or case.work.stages[0].kind in CONVOLUTIONAL
     if dtype == Arithmetic.FP32 and device.tf32 > device.fp32 and device.silicon != "cpu" and default_tf32:
@@ -228,7 +239,8 @@ def _arithmetic(case: ForwardCase) -> Arithmetic:
 
 
 def _engine(case: ForwardCase, dtype: Arithmetic) -> Engine:
-    """The engine that runs: PyTorch's int8 on processors goes through the same graph library (oneDNN) as OpenVINO."""
+    """The engine that runs: PyTorch's int8 on processors goes through the same graph library
+    (oneDNN) as OpenVINO."""
     plain = case.engine in (Engine.EAGER, Engine.COMPILED)
     return Engine.OPENVINO if case.device.silicon == "cpu" and dtype == Arithmetic.INT8 and plain else case.engine
 
@@ -356,7 +368,8 @@ def stage_rates(cases: CaseColumns, values: Coefficients) -> ForwardRates:
 
 
 def stage_work(cases: CaseColumns, values: Coefficients) -> ForwardColumns:
-    """Work of one pass of every stage: one input of speech is cut into windows that batch together."""
+    """Work of one pass of every stage: one input of speech is cut into windows
+    that batch together."""
     case = {name: column[cases.stage_row] for name, column in cases.case.items()}
     stage = cases.stage
     shared = 1.0 + (case["shared"] - 1.0) * values["shared_fraction"]
@@ -371,7 +384,8 @@ def stage_work(cases: CaseColumns, values: Coefficients) -> ForwardColumns:
 
 
 def batch_s(cases: CaseColumns, values: Coefficients | None = None) -> Array:
-    """Seconds of one batch on one device (or one core of a chip), all stages with their repeats [s], one value a case."""
+    """Seconds of one batch on one device (or one core of a chip), all stages with their repeats
+    [s], one value a case."""
     values = values or coefficients()
     if not len(cases):
         return np.zeros(0)
@@ -420,7 +434,8 @@ _HELD_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "amp": 2.0, "bf16": 2.0, "
 
 
 def peak_bytes(cases: CaseColumns, values: Coefficients) -> Array:
-    """Memory of one device [bytes]: weights, the activations that live at a time, and what the runtime itself takes, where the counter sees it."""
+    """Memory of one device [bytes]: weights, the activations that live at a time, and what the
+    runtime itself takes, where the counter sees it."""
     case = cases.case
     stored, held = _by_dtype(_STORED_BYTES, case["dtype"]), _by_dtype(_HELD_BYTES, case["dtype"])
     per_layer = cases.stage["activations"] / np.maximum(cases.stage["layers"], 1.0) * cases.stage["items"]

@@ -35,7 +35,8 @@ _AUDIO_POSITIONS, _SPEECH_TOKENS_PER_S, _DEFAULT_TOKENS = (
 
 
 def linear_macs(arch: TransformerArchitecture, *, cross: bool = False) -> float:
-    """Multiply-adds of one block per token: projections of attention and the feed-forward matrices."""
+    """Multiply-adds of one block per token: projections of attention and the
+    feed-forward matrices."""
     head = arch.head_dim or arch.hidden_size // max(arch.num_heads, 1)
     attention = 2 * arch.hidden_size * head * (arch.num_heads + (arch.num_kv_heads or arch.num_heads))
     matrices = 3 if arch.mlp_kind in ("swiglu", "geglu") else 2
@@ -58,7 +59,8 @@ def encoder_stage(arch: TransformerArchitecture, tokens: float, blocks: float, *
     activations = blocks * tokens * (block_activations(arch) + (relative - 1.0) * arch.num_heads * tokens)
     weights = max(float(arch.params_total - arch.params_embedding), 1e6)
     layers = blocks * _LAYERS_PER_BLOCK * (_FIGURES["deberta_layers"] if relative > 1 else 1.0)
-    # Disentangled attention gathers, shifts and re-buckets positions in many small kernels, which only a compiler joins.
+    # Disentangled attention gathers, shifts and re-buckets positions in many small kernels, which
+    # only a compiler joins.
     return Stage("transformer", macs, activations, weights, layers, scores, loose=_FIGURES["deberta_loose"] if relative > 1 else 1.0)
 
 
@@ -105,7 +107,8 @@ def _sequence_to_sequence(wish: PassInput, arch: TransformerArchitecture) -> For
     first = Stage(encode.kind, encode.macs, encode.activations, body * share, encode.layers, encode.score_macs, repeats=windows)
     macs = decoder * cross + arch.hidden_size * arch.vocab_size
     weights = body * (1 - share) + arch.hidden_size * arch.vocab_size
-    # Each step also reads the keys and values of the encoder's positions: counted as weights of the step.
+    # Each step also reads the keys and values of the encoder's positions: counted as
+    # weights of the step.
     state = 2.0 * decoder * tokens * arch.hidden_size
     weights += state
     step = Stage(
@@ -192,7 +195,8 @@ def _listed(wish: PassInput, listed: ListedNetwork) -> ForwardWork:
 
 
 def _held_params(wish: PassInput) -> float:
-    """Parameters that lie in memory where the table gives arithmetic only: embedding tables are held whole and read a row at a time."""
+    """Parameters that lie in memory where the table gives arithmetic only: embedding tables are
+    held whole and read a row at a time."""
     record = record_of(wish.model)
     return float(record.params_total) if isinstance(record, OtherModel) else 0.0
 
@@ -283,14 +287,16 @@ def _diffusion(wish: PassInput, record: DiffusionModel) -> ForwardWork | None:
 
 
 def _scaled_macs(record: DiffusionModel, target: float, ratio: float, share: float) -> tuple[float, float]:
-    """Multiply-adds at a size where one size was counted: products grow with the pixels, attention scores (`share`) with their square."""
+    """Multiply-adds at a size where one size was counted: products grow with the pixels, attention
+    scores (`share`) with their square."""
     counted = record.forward_flops / 2
     total = counted or _denoiser_macs(record, target / ratio)
     return total * (1 - share) * ratio, total * share * ratio**2
 
 
 def _counted_macs(record: DiffusionModel, target: float) -> tuple[float, float] | None:
-    """Multiply-adds and those of attention scores at `target` pixels, from two counted sizes: a n + b n^2 goes through both."""
+    """Multiply-adds and those of attention scores at `target` pixels, from two counted sizes: a n +
+    b n^2 goes through both."""
     sizes = counted_sizes(record.flops_by_output)
     if len(sizes) < 2:
         return None
@@ -331,7 +337,8 @@ def _other(wish: PassInput, record: OtherModel) -> ForwardWork | None:
 
 
 def _transformer_xl(wish: PassInput, *, large: bool) -> ForwardWork:
-    """Transformer-XL of NVIDIA's examples: one segment attends to itself and a memory; relative positions double the score products."""
+    """Transformer-XL of NVIDIA's examples: one segment attends to itself and a memory; relative
+    positions double the score products."""
     size = constant_group("forward_work", "xl_large" if large else "xl_base")
     layers, hidden, inner, params = (size[name] for name in ("layers", "hidden", "inner", "params"))
     length, context = wish.tokens or size["tokens"], wish.memory_tokens or size["memory"]

@@ -1,15 +1,19 @@
-"""Intervals around an estimate: conformal, by regime, from the errors on sources that the estimate was not fitted on.
+"""Intervals around an estimate: conformal, by regime, from the errors on sources that the estimate
+was not fitted on.
 
-For the log error r = log(measured / predicted) of a case with regime x, the scale is sigma(x) = exp(b0 + sum b_f x_f) and z = r / sigma(x)
-has quantiles Q by group. An interval at coverage 1 - a is [mid exp(sigma Q(a/2)), mid exp(sigma Q(1 - a/2))].
+For the log error r = log(measured / predicted) of a case with regime x, the scale is sigma(x) =
+exp(b0 + sum b_f x_f) and z = r / sigma(x) has quantiles Q by group. An interval at coverage 1 - a
+is [mid exp(sigma Q(a/2)), mid exp(sigma Q(1 - a/2))].
 
-The factors b and the quantiles are in facts/data/intervals.csv, written by `validation/fit_intervals.py` from leave-one-source-out
-errors, shrunk towards the parent group where rows are few. Where nothing was calibrated (an accelerator, a kind of method) the
-factor is wider than one and `source` says "extrapolated".
+The factors b and the quantiles are in facts/data/intervals.csv, written by
+`validation/fit_intervals.py` from leave-one-source-out errors, shrunk towards the parent group
+where rows are few. Where nothing was calibrated (an accelerator, a kind of method) the factor is
+wider than one and `source` says "extrapolated".
 
-Reference: Vovk et al., Algorithmic Learning in a Random World (2005), chapter 4; Lei et al., Distribution-Free Predictive Inference for
-Regression, JASA 113 (2018), section 5.2 (locally weighted conformal). Known error: coverage holds on average over sources like those
-measured; a stack unlike all of them can miss more often (docs/accuracy.md has the coverage by source).
+Reference: Vovk et al., Algorithmic Learning in a Random World (2005), chapter 4; Lei et al.,
+Distribution-Free Predictive Inference for Regression, JASA 113 (2018), section 5.2 (locally
+weighted conformal). Known error: coverage holds on average over sources like those measured; a
+stack unlike all of them can miss more often (docs/accuracy.md has the coverage by source).
 """
 
 from __future__ import annotations
@@ -43,8 +47,9 @@ from rightfit.records import dataclass
 
 # ---- How well a case is known: the features that decide how wide its interval must be.
 #
-# A regime is a handful of flags (is it an adapter run, over many nodes, on an accelerator that nothing was calibrated on ...) computed
-# from the same columns as the estimate itself, so that one case, a table and a search of a million candidates get their intervals alike.
+# A regime is a handful of flags (is it an adapter run, over many nodes, on an accelerator that
+# nothing was calibrated on ...) computed from the same columns as the estimate itself, so that one
+# case, a table and a search of a million candidates get their intervals alike.
 
 #: Methods whose frozen weights are stored in the model's own precision.
 ADAPTER_METHODS = (Method.LORA, Method.DORA, Method.PTUNING, Method.PREFIX)
@@ -57,10 +62,11 @@ def _zero() -> Array:
 
 @dataclass(frozen=True, slots=True)
 class RegimeColumns(Columns):
-    """Flags (0 or 1) unless named otherwise; each widens or narrows the interval by a factor from the residuals.
+    """Flags (0 or 1) unless named otherwise; each widens or narrows the interval by a factor
+    from the residuals.
 
-    `details_unknown` is log2(1 + number of further inputs for which a default was taken); `architecture` is the device's code, by which
-    the interval model sets `device_uncalibrated`.
+    `details_unknown` is log2(1 + number of further inputs for which a default was taken);
+    `architecture` is the device's code, by which the interval model sets `device_uncalibrated`.
     """
 
     adapter: Array = dataclasses.field(default_factory=_zero)
@@ -182,8 +188,9 @@ def assumption_flags(assumptions: Sequence[Sequence[str]]) -> dict[str, Array]:
 def regime_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, **knowledge: Any) -> RegimeColumns:
     """The regime of every row.
 
-    `knowledge` may hold flags of RegimeColumns that the columns do not show (`framework_unknown`, `shape_typical`, `batch_unknown` ...)
-    and `num_details`, a count; each a scalar or one value a row, zero where not given.
+    `knowledge` may hold flags of RegimeColumns that the columns do not show (`framework_unknown`,
+    `shape_typical`, `batch_unknown` ...) and `num_details`, a count; each a scalar or one value a
+    row, zero where not given.
     """
     details = np.log2(1.0 + np.atleast_1d(np.asarray(knowledge.pop("num_details", 0.0), dtype=np.float64)))
     flags = {**method_flags(setup), **software_flags(setup), **layout_flags(setup), **model_flags(model)}
@@ -195,7 +202,8 @@ MEMORY, TIME = "memory", "time"
 #: Probabilities at which the quantiles of z are stored.
 PROBABILITIES = (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995)
 
-#: Metrics and what they are made of: "time" figures are the inverse of a rate, so their errors change sign.
+#: Metrics and what they are made of: "time" figures are the inverse of a rate, so their
+#: errors change sign.
 METRIC_FAMILY = {
     "peak_mem_gib_per_gpu": (MEMORY, 1.0),
     "peak_memory_bytes": (MEMORY, 1.0),
@@ -215,9 +223,11 @@ METRIC_FAMILY = {
 
 @dataclass(frozen=True, slots=True)
 class IntervalModel:
-    """The fitted interval of one family: `scale` by feature ('base' is b0), `quantiles` of z by group at PROBABILITIES.
+    """The fitted interval of one family: `scale` by feature ('base' is b0), `quantiles` of z by
+    group at PROBABILITIES.
 
-    `architectures` are the names (as in facts/data/architectures.csv) of accelerator families that the errors were seen on.
+    `architectures` are the names (as in facts/data/architectures.csv) of accelerator families that
+    the errors were seen on.
     """
 
     family: str
@@ -290,8 +300,9 @@ def interval_columns(
 ) -> FigureColumns:
     """Figures with their 80 % and 95 % intervals.
 
-    `metric` is a key of METRIC_FAMILY; `mid` (N,) the estimate in any unit; `regime` broadcasts with it. Rates and times share their
-    errors with the sign turned. A mid that is not positive and finite keeps an interval of its own value.
+    `metric` is a key of METRIC_FAMILY; `mid` (N,) the estimate in any unit; `regime` broadcasts
+    with it. Rates and times share their errors with the sign turned. A mid that is not positive and
+    finite keeps an interval of its own value.
     """
     family, sign = METRIC_FAMILY[metric]
     model = (models or interval_models())[family]
@@ -313,10 +324,12 @@ def probability_over(
     *,
     models: Mapping[str, IntervalModel] | None = None,
 ) -> Array:
-    """Probability (0 to 1) that the true figure exceeds `limit`, for example that a job does not fit or misses its deadline.
+    """Probability (0 to 1) that the true figure exceeds `limit`, for example that a job does not
+    fit or misses its deadline.
 
-    `mid` (N,) and `limit` (N,) or (1,) in one unit. Between the stored quantiles the distribution of z is linear; beyond the outermost
-    ones its tail is exponential, with the slope of the last interval.
+    `mid` (N,) and `limit` (N,) or (1,) in one unit. Between the stored quantiles the
+    distribution of z is linear; beyond the outermost ones its tail is exponential, with the
+    slope of the last interval.
     """
     family, sign = METRIC_FAMILY[metric]
     model = (models or interval_models())[family]
@@ -331,7 +344,8 @@ def probability_over(
 
 
 def cumulative(z: Array, quantiles: Array) -> Array:
-    """Cumulative probability of z for a distribution given by its quantiles at PROBABILITIES, with exponential tails."""
+    """Cumulative probability of z for a distribution given by its quantiles at PROBABILITIES, with
+    exponential tails."""
     probabilities = np.array(PROBABILITIES)
     inside = np.interp(z, quantiles, probabilities)
     low_rate = np.log(probabilities[1] / probabilities[0]) / max(quantiles[1] - quantiles[0], 1e-9)
@@ -342,23 +356,29 @@ def cumulative(z: Array, quantiles: Array) -> Array:
     return result
 
 
-# ---- Intervals that hold for a source that nobody has seen: two-layer conformal, by group of figures.
+# ---- Intervals that hold for a source that nobody has seen: two-layer conformal,
+# by group of figures.
 #
-# For r = log(measured / predicted) the score of a row is |r| / s(x), s(x) = k(x) exp(sum b_f x_f) with what is not known of the case (k, from
-# intervals.csv, for training of language models) and the conditions x that were found to carry information. The rows of one source share an
-# offset, so the sources are the sample: the quantile Q of a group is that of the mean of the distributions of its sources, each source
-# weighing the same however many rows it has, with the distributions of the family of figures and of all figures mixed in where sources are few. The
-# interval at coverage c is [mid exp(-s Q(c)), mid exp(s Q(c))], symmetric in the log.
+# For r = log(measured / predicted) the score of a row is |r| / s(x), s(x) = k(x) exp(sum b_f x_f)
+# with what is not known of the case (k, from intervals.csv, for training of language models) and
+# the conditions x that were found to carry information. The rows of one source share an offset, so
+# the sources are the sample: the quantile Q of a group is that of the mean of the distributions of
+# its sources, each source weighing the same however many rows it has, with the distributions of the
+# family of figures and of all figures mixed in where sources are few. The interval at coverage c is
+# [mid exp(-s Q(c)), mid exp(s Q(c))], symmetric in the log.
 #
-# facts/data/interval_law.csv holds Q by group and b by family; `validation/fit_law.py` writes it from sources left out and from first contact.
+# facts/data/interval_law.csv holds Q by group and b by family; `validation/fit_law.py` writes it
+# from sources left out and from first contact.
 #
-# Reference: Dunn, Wasserman, Ramdas, Distribution-free prediction sets for two-layer hierarchical models, JASA 118 (2023), section 3 (pooling the
-# distributions of groups). Known error: the coverage is of sources like those measured, on average over sources.
+# Reference: Dunn, Wasserman, Ramdas, Distribution-free prediction sets for two-layer hierarchical
+# models, JASA 118 (2023), section 3 (pooling the distributions of groups). Known error: the
+# coverage is of sources like those measured, on average over sources.
 
 #: Coverages at which Q is stored.
 LEVELS = (0.1, 0.25, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99)
 ALL = "all"
-#: Beginnings of the names of groups and the family that they are of; the first that fits. What is not here is a family by itself.
+#: Beginnings of the names of groups and the family that they are of; the first that fits. What is
+#: not here is a family by itself.
 FAMILIES = (
     "memory",
     "time",
@@ -382,8 +402,9 @@ def family_of(group: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IntervalLaw:
-    """`quantiles` of the score at LEVELS by group, family and ALL; `factors` of the conditions by family; `devices` that the coefficients of a
-    family were fitted on; `risks` the largest probability of running out of memory at which a case is said to fit."""
+    """`quantiles` of the score at LEVELS by group, family and ALL; `factors` of the conditions by
+    family; `devices` that the coefficients of a family were fitted on; `risks` the largest
+    probability of running out of memory at which a case is said to fit."""
 
     quantiles: Mapping[str, tuple[float, ...]]
     factors: Mapping[str, Mapping[str, float]]
@@ -391,7 +412,8 @@ class IntervalLaw:
     risks: Mapping[str, float]
 
     def most_risk(self, group: str) -> float:
-        """The largest probability of running out of memory at which a case is said to fit: an even chance where no run tells."""
+        """The largest probability of running out of memory at which a case is said to fit: an even
+        chance where no run tells."""
         return self.risks.get(family_of(group), 0.5)
 
     def quantiles_of(self, group: str) -> tuple[float, ...]:
@@ -420,7 +442,8 @@ class IntervalLaw:
         return FigureColumns(mid, mid / narrow, mid * narrow, mid / wide, mid * wide)
 
     def probability_over(self, groups: Sequence[str], scale: Array, log_limit: Array) -> Array:
-        """Probability (0 to 1) that r exceeds `log_limit` = log(limit / predicted): both sides of the middle hold a half."""
+        """Probability (0 to 1) that r exceeds `log_limit` = log(limit / predicted): both sides of
+        the middle hold a half."""
         outside = np.array(
             [tail(abs(float(x)) / float(s), self.quantiles_of(group)) for group, s, x in zip(groups, scale, log_limit, strict=True)]
         )
@@ -428,7 +451,8 @@ class IntervalLaw:
 
 
 def tail(score: float, quantiles: Sequence[float]) -> float:
-    """Share of the scores beyond `score`: linear between the stored quantiles, exponential beyond the last with the slope of the last piece."""
+    """Share of the scores beyond `score`: linear between the stored quantiles, exponential beyond
+    the last with the slope of the last piece."""
     if score <= quantiles[-1]:
         return float(1.0 - np.interp(score, (0.0, *quantiles), (0.0, *LEVELS)))
     rate = np.log((1 - LEVELS[-2]) / (1 - LEVELS[-1])) / max(quantiles[-1] - quantiles[-2], 1e-9)
@@ -436,7 +460,8 @@ def tail(score: float, quantiles: Sequence[float]) -> float:
 
 
 class LawLine(NamedTuple):
-    """A line of interval_law.csv: part of the law, group of figures, name of a quantile, condition or device, and a value where it has one."""
+    """A line of interval_law.csv: part of the law, group of figures, name of a quantile, condition
+    or device, and a value where it has one."""
 
     part: str
     group: str

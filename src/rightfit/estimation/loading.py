@@ -1,5 +1,5 @@
-"""Rates of loaders: what a core prepares, what a pipeline of cores, hand-over and storage delivers. Composes physics.loading with the
-facts."""
+"""Rates of loaders: what a core prepares, what a pipeline of cores, hand-over and storage delivers.
+Composes physics.loading with the facts."""
 
 from __future__ import annotations
 
@@ -62,9 +62,11 @@ _READ_FROM = (Place.BLOCK, Place.LOCAL, Place.HARD_DISK, Place.OBJECT)
 
 @dataclass(frozen=True, slots=True)
 class LoadingCase:
-    """One loader at work. `decode_factor` over libjpeg-turbo; `hands_over`: batches come from worker processes. `pixels`, `file_bytes` of a stored sample,
-    `out_pixels` handed on; `workers` busy at a time of `vcpus` (0: unknown), `in_process` where the training process itself decodes; `core_speed`,
-    `threads_per_core` of the processor; `in_shards`: samples are read many at a time."""
+    """One loader at work. `decode_factor` over libjpeg-turbo; `hands_over`: batches come from
+    worker processes. `pixels`, `file_bytes` of a stored sample, `out_pixels` handed on;
+    `workers` busy at a time of `vcpus` (0: unknown), `in_process` where the training process
+    itself decodes; `core_speed`, `threads_per_core` of the processor; `in_shards`: samples are
+    read many at a time."""
 
     work: Work
     decode_factor: float
@@ -94,8 +96,8 @@ def loader_coefficients() -> LoaderCoefficients:
 
 
 def image_core_s(decode: str, *, pixels: float, file_bytes: float, values: LoaderCoefficients | None = None) -> float:
-    """Seconds x GHz that one core takes to prepare a training picture, by the decoder's word (workload/vocabulary.py DECODES); 0 where
-    accelerators decode."""
+    """Seconds x GHz that one core takes to prepare a training picture, by the decoder's word
+    (workload/vocabulary.py DECODES); 0 where accelerators decode."""
     used = values or loader_coefficients()
     jpeg = pixels * used["jpeg_s_per_pixel"] + file_bytes * used["jpeg_s_per_byte"]
     if decode == "dali":
@@ -139,8 +141,8 @@ def core_s(case: Mapping[str, Array], values: LoaderCoefficients) -> Array:
 
 
 def storage_rate(case: Mapping[str, Array], values: LoaderCoefficients) -> Array:
-    """Samples a second that storage delivers; infinite from memory. A volume whose kind is not named gives what can be bought for the usual
-    one."""
+    """Samples a second that storage delivers; infinite from memory. A volume whose kind is not
+    named gives what can be bought for the usual one."""
     usual = volumes()["aws"][0]
     object_rate = values["object_bytes_per_s_per_connection"] * values["object_connections"]
     rate = np.select(
@@ -185,11 +187,12 @@ def sample_load(
     storage: str = "",
     workers: int = 0,
 ) -> DataLoad:
-    """What has to be loaded for a training run that is not one of a language model (those: search/loads.py).
+    """What has to be loaded for a training run that is not one of a language model
+    (those: search/loads.py).
 
-    `domain`: vision (a sample is a picture of `pixels`, 0: what its bytes say), speech (a recording of `seconds`), video (a clip of
-    `seconds` at 30
-    frames/s), tabular, graph or recommender (rows that are read as they are). `samples`, `dataset_bytes`: of one epoch.
+    `domain`: vision (a sample is a picture of `pixels`, 0: what its bytes say), speech (a recording
+    of `seconds`), video (a clip of `seconds` at 30 frames/s), tabular, graph or recommender (rows
+    that are read as they are). `samples`, `dataset_bytes`: of one epoch.
     """
     each = dataset_bytes / samples if samples else 0.0
     word = decode or {"vision": "pillow", "vision-language": "pillow"}.get(domain, "raw")

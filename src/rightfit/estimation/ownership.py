@@ -1,4 +1,5 @@
-"""A server of one's own: its price, power and upkeep from the facts (each overridable), and what an hour of work on it costs."""
+"""A server of one's own: its price, power and upkeep from the facts (each overridable), and what an
+hour of work on it costs."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from rightfit.records import dataclass
 from rightfit.units import HOURS_PER_YEAR
 
 MODULES_PER_SERVER = 8
-# What a user may set, besides the habits in facts/data/ownership.csv: the price of the whole server.
+# What a user may set, besides the habits in facts/data/ownership.csv: the price
+# of the whole server.
 PRICE = "capex_usd"
 
 
@@ -39,9 +41,9 @@ class Default:
 
 @dataclass(frozen=True, slots=True)
 class OwnServer:
-    """A server that can be bought. `values`: every assumption by name; `given`: those that the user set; `is_part`: cards that are only
-    sold on
-    boards of eight, of which fewer are wanted, so that the figures are the share of a whole server."""
+    """A server that can be bought. `values`: every assumption by name; `given`: those that the user
+    set; `is_part`: cards that are only sold on boards of eight, of which fewer are wanted, so that
+    the figures are the share of a whole server."""
 
     accelerator: str
     num_cards: int
@@ -74,7 +76,8 @@ class OwnServer:
         return float(money.usd_per_busy_h(self.cost(), utilisation=np.array([self.utilisation]))[0])
 
     def break_even(self, rent_usd_per_h: float) -> tuple[float, float, float]:
-        """Share of all hours from which it is cheaper than renting, for the middle, the low and the high price of the server."""
+        """Share of all hours from which it is cheaper than renting, for the middle, the low and the
+        high price of the server."""
         rent = np.array([rent_usd_per_h])
         prices = (None, self.capex_low_usd, self.capex_high_usd)
         mid, low, high = (float(money.break_even_utilisation(self.cost(capex_usd=price), rent_usd_per_h=rent)[0]) for price in prices)
@@ -120,8 +123,8 @@ def habits_of(place: str) -> Mapping[str, Default]:
 
 
 def own_server(accelerator: str, num_cards: int, given: Mapping[str, Any] | None = None, *, place: str = "") -> OwnServer:
-    """A server with so many cards; `given` overrides defaults by name, or `capex_usd` the price of the whole server. `place`: of PLACES, or
-    a server room.
+    """A server with so many cards; `given` overrides defaults by name, or `capex_usd` the price of
+    the whole server. `place`: of PLACES, or a server room.
 
     Raises InputError where nobody sells the card, or no price of it is known and none is given.
     """
@@ -158,7 +161,8 @@ class _Price:
 
 
 def _price(name: str, equivalent: str, num_cards: int, values: Mapping[str, float], *, own_price: float | None) -> _Price:
-    """Price of a server: given by the user, a known server with eight modules in proportion, or cards in a host of their own."""
+    """Price of a server: given by the user, a known server with eight modules in proportion, or
+    cards in a host of their own."""
     for known in (name, equivalent):
         if own_price is None and ("server", known) in _rows():
             row, share = _rows()["server", known], num_cards / MODULES_PER_SERVER

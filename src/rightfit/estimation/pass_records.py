@@ -13,11 +13,14 @@ from rightfit.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One part of a model that runs `repeats` times per input. Counts are per input and pass (see physics/passes.py).
+    """One part of a model that runs `repeats` times per input. Counts are per input and pass (see
+    physics/passes.py).
 
-    `items` inputs that one request puts into a pass (2 with classifier-free guidance); `loose` how many times the usual number of small
-    kernels a layer has where the engine fuses nothing; `pointwise` how many times the element-wise crossings usual for the kind an
-    activation has there; `host` how many times the usual work of its kind the host does after each input (suppressing boxes).
+    `items` inputs that one request puts into a pass (2 with classifier-free guidance); `loose` how
+    many times the usual number of small kernels a layer has where the engine fuses nothing;
+    `pointwise` how many times the element-wise crossings usual for the kind an activation has
+    there; `host` how many times the usual work of its kind the host does after each input
+    (suppressing boxes).
     """
 
     kind: str
@@ -37,8 +40,9 @@ class Stage:
 class ForwardWork:
     """Stages of one input, the first of them the main one, and what was assumed.
 
-    `output_bytes` per input are copied to the host when large; `state_elements` per input stay in memory from one stage to the next;
-    `pixels` of an image that the host hands over. `is_guessed`: only parameters are known, and the arithmetic is that of the family.
+    `output_bytes` per input are copied to the host when large; `state_elements` per input stay in
+    memory from one stage to the next; `pixels` of an image that the host hands over. `is_guessed`:
+    only parameters are known, and the arithmetic is that of the family.
     """
 
     stages: tuple[Stage, ...]
@@ -53,7 +57,8 @@ class ForwardWork:
 
 @dataclass(frozen=True, slots=True)
 class PassInput:
-    """What a row says about the input: `image` (height, width, frames; 0 = not said), tokens, steps, stated GMACs and activations."""
+    """What a row says about the input: `image` (height, width, frames; 0 = not said), tokens,
+    steps, stated GMACs and activations."""
 
     model: str
     params: float = 0.0
@@ -72,15 +77,16 @@ class PassInput:
     denoise_only: bool = False
 
 
-# ---- Devices as the forward physics sees them: GPUs and accelerators from the facts, processors from a small table.
+# ---- Devices as the forward physics sees them: GPUs and accelerators from the facts, processors
+# from a small table.
 
 SILICON = ("volta", "turing", "ampere", "ampere_small", "ada", "hopper", "blackwell", "blackwell_small", "cpu", "neuron", "old", "other")
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardDevice:
-    """Peaks in FLOP/s by dtype (0 = it lacks it), memory rate [bytes/s], power [W] (0 = no limit), parallel units and cores that share a
-    chip."""
+    """Peaks in FLOP/s by dtype (0 = it lacks it), memory rate [bytes/s], power [W] (0 = no limit),
+    parallel units and cores that share a chip."""
 
     name: str
     silicon: str
@@ -99,7 +105,8 @@ class ForwardDevice:
     client: bool = False
 
     def peak(self, dtype: str) -> float:
-        """Peak of the dtype [FLOP/s]; the nearest wider one that the device has where it lacks it."""
+        """Peak of the dtype [FLOP/s]; the nearest wider one that the device has
+        where it lacks it."""
         order = {
             "fp32": (self.fp32, self.bf16, self.fp16),
             "tf32": (self.tf32, self.fp32, self.bf16, self.fp16),
@@ -186,7 +193,8 @@ def unrented_device(card: UnrentedCard) -> ForwardDevice:
 
 
 def processor_device(kind: ProcessorKind, *, cores: float = 0.0, name: str = "", is_client: bool = False) -> ForwardDevice:
-    """So many cores of a processor (0: one socket); a few of them can already draw half of its memory rate."""
+    """So many cores of a processor (0: one socket); a few of them can already draw half
+    of its memory rate."""
     cores = cores or kind.cores
     rate = cores * kind.clock_hz
     fp32 = rate * kind.fp32_per_cycle
@@ -212,13 +220,15 @@ def processor_device(kind: ProcessorKind, *, cores: float = 0.0, name: str = "",
 
 @dataclass(frozen=True, slots=True)
 class ModelWork:
-    """Work and memory of one training sample; counts as in physics.train_step.StepWork and physics.train_memory.MemoryWork.
+    """Work and memory of one training sample; counts as in physics.train_step.StepWork and
+    physics.train_memory.MemoryWork.
 
-    `modality` is the kind of task, `kind` the kind of layers (forward_models.KINDS or graph). `epoch_samples` and `epochs` describe the
-    usual run of this
-    model, 0 where none is usual; `units` what published rates count per sample (mel frames of an utterance). `side_macs` is what frozen
-    encoders cost per sample unless their outputs are cached, `side_elements` what those hold at a time; `adapter_params_per_rank` what an
-    adapter of rank 1 learns. `pointwise` multiplies the element-wise crossings usual for the kind.
+    `modality` is the kind of task, `kind` the kind of layers (forward_models.KINDS or graph).
+    `epoch_samples` and `epochs` describe the usual run of this model, 0 where none is usual;
+    `units` what published rates count per sample (mel frames of an utterance). `side_macs` is what
+    frozen encoders cost per sample unless their outputs are cached, `side_elements` what those hold
+    at a time; `adapter_params_per_rank` what an adapter of rank 1 learns. `pointwise` multiplies
+    the element-wise crossings usual for the kind.
     """
 
     name: str
@@ -253,10 +263,11 @@ class ModelWork:
 
 @dataclass(frozen=True, slots=True)
 class NetworkInput:
-    """What is known of the model and its input. Sizes in pixels, 0 = not said; `peak_pixels` of the largest image where sizes vary.
+    """What is known of the model and its input. Sizes in pixels, 0 = not said; `peak_pixels` of the
+    largest image where sizes vary.
 
-    `library` is the detection library (detectron2, mmdetection, mmsegmentation) whose layouts differ; `classes` of a segmenter (0 = by data
-    set).
+    `library` is the detection library (detectron2, mmdetection, mmsegmentation) whose layouts
+    differ; `classes` of a segmenter (0 = by data set).
     """
 
     model: str
@@ -272,9 +283,9 @@ class NetworkInput:
     views: tuple[tuple[float, float], ...] = ()
 
 
-#: Tensors kept for the backward pass per element that a weighted layer writes: its output for the normalisation, that for the activation
-#: and the next
-#: layer; SiLU keeps its input too; transformers keep normalised copies, the two halves of the feed-forward part, and attention's inputs.
+#: Tensors kept for the backward pass per element that a weighted layer writes: its output for the
+#: normalisation, that for the activation and the next layer; SiLU keeps its input too; transformers
+#: keep normalised copies, the two halves of the feed-forward part, and attention's inputs.
 KEPT = constant_group("training_work", "kept")
 
 
@@ -294,9 +305,11 @@ def usual_optimizer_bytes(work: ModelWork, model: str) -> float:
     return 0.0 if work.modality == "recommendation" else figures["momentum_bytes"]
 
 
-# ---- Work of a model of the user's own (facts.own), for one forward pass and for one training sample, in the counts that named models have.
+# ---- Work of a model of the user's own (facts.own), for one forward pass and for one training
+# sample, in the counts that named models have.
 
-#: What bundled records of vision models count as one: products and outputs of attention among those of layers.
+#: What bundled records of vision models count as one: products and outputs of attention
+#: among those of layers.
 _PICTURES = ("vision", "video")
 _ATTENDING = ("transformer", "window")
 _FP32_BYTES = 4.0
@@ -337,15 +350,17 @@ def traced_training(record: TracedModel) -> ModelWork | None:
 
 
 def _learning_share(record: TracedModel) -> float:
-    """Share of the arithmetic whose weights learn: two passes backward for one forward, less where a part is frozen."""
+    """Share of the arithmetic whose weights learn: two passes backward for one forward, less
+    where a part is frozen."""
     if not record.backward_macs or record.params_trainable > constants("training_work")["traced_trainable"] * record.params_total:
         return 1.0
     return min(1.0, record.backward_macs / (2.0 * record.macs))
 
 
 def _kept(record: TracedModel, written: float) -> float:
-    """Elements that stay for the backward pass. With attention at least as many as for named models: autocast keeps norms and residual sums
-    in fp32, which a trace in one precision cannot show."""
+    """Elements that stay for the backward pass. With attention at least as many as for named
+    models: autocast keeps norms and residual sums in fp32, which a trace in one precision
+    cannot show."""
     usual = KEPT.get(record.kind, 2.0) * written
     traced = record.kept_bytes / _FP32_BYTES
     return max(traced, usual) if record.kind in _ATTENDING or not traced else traced

@@ -1,8 +1,10 @@
-"""Data preparation: one operation over so many bytes, as people word it, to what the physics counts of it, and advice.
+"""Data preparation: one operation over so many bytes, as people word it, to what the physics counts
+of it, and advice.
 
-`preparation_task` reads the operation as people write it ("tokenize", "csv to parquet", "resize images", "dedup") and the library (polars,
-pandas, duckdb, pyarrow, spark, pillow, opencv; the usual one where none is named), and raises a one-line error for what it does not know.
-`data_bytes` are as stored.
+`preparation_task` reads the operation as people write it ("tokenize", "csv to parquet", "resize
+images", "dedup") and the library (polars, pandas, duckdb, pyarrow, spark, pillow, opencv; the
+usual one where none is named), and raises a one-line error for what it does not know. `data_bytes`
+are as stored.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ _ALIASES = {
 
 @dataclass(frozen=True, slots=True)
 class PreparationTask:
-    """One operation with its rates. `worked_bytes` are what the rate counts, `held_bytes` what must be in memory together."""
+    """One operation with its rates. `worked_bytes` are what the rate counts, `held_bytes` what must
+    be in memory together."""
 
     operation: str
     library: str
@@ -66,8 +69,8 @@ def _operation(text: str) -> Operation:
 
 
 def preparation_task(operation: str, *, data_bytes: float, library: str = "", stored: str = "") -> PreparationTask:
-    """The operation over `data_bytes` of stored data. `stored`: csv, parquet, jsonl or memory for tables (parquet where nothing is
-    said)."""
+    """The operation over `data_bytes` of stored data. `stored`: csv, parquet, jsonl or memory for
+    tables (parquet where nothing is said)."""
     if not (math.isfinite(data_bytes) and data_bytes > 0):
         raise InputError(Message("estimate.no_size_of_data", value=f"{data_bytes:g}"))
     asked = _operation(operation)

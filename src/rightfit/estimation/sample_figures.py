@@ -1,4 +1,5 @@
-"""Figures of training that is not of language models: rates, step times, durations, memory, fits or not, with their intervals."""
+"""Figures of training that is not of language models: rates, step times, durations, memory, fits or
+not, with their intervals."""
 
 from __future__ import annotations
 
@@ -32,11 +33,11 @@ FIT_METRICS = ("fits", "does_not_fit")
 VISION_METRICS = (*RATE_METRICS, STEP_METRIC, DURATION_METRIC, SAMPLE_MEMORY_METRIC, *FIT_METRICS)
 
 PROBABILITIES = (0.025, 0.1, 0.9, 0.975)
-#: Groups of figures whose errors are alike, by metric and modality; those without a line in facts/data/vision_intervals.csv take the
-#: parent.
+#: Groups of figures whose errors are alike, by metric and modality; those without a line in
+#: facts/data/vision_intervals.csv take the parent.
 TIME_PARENT, MEMORY_PARENT = "time", "memory"
-#: Memory of image networks is one kind of error: what autograd keeps of convolutions and attention, counted layer by layer, whatever the
-#: task.
+#: Memory of image networks is one kind of error: what autograd keeps of convolutions and attention,
+#: counted layer by layer, whatever the task.
 MEMORY_IMAGES = "memory-images"
 _IMAGE_TASKS = ("vision", "detection", "segmentation")
 _FAMILIES = {
@@ -56,9 +57,11 @@ _FAMILIES = {
 
 @dataclass(frozen=True, slots=True)
 class SamplesCases:
-    """Training jobs as columns, one row each: `works` and how they are trained; `samples` of the whole run (NaN = not told), `benchmark` 1 for a tuned
-    benchmark run, `has_device` where the card is known, else `stated_bytes` is its size, 0 where that is not known either. `doubts`: inputs that were assumed,
-    `memory_doubts`: those that memory depends on, `unsure_counter` 1 where what counted it is a guess."""
+    """Training jobs as columns, one row each: `works` and how they are trained; `samples` of the
+    whole run (NaN = not told), `benchmark` 1 for a tuned benchmark run, `has_device` where the card
+    is known, else `stated_bytes` is its size, 0 where that is not known either. `doubts`: inputs
+    that were assumed, `memory_doubts`: those that memory depends on, `unsure_counter` 1 where what
+    counted it is a guess."""
 
     works: tuple[ModelWork, ...]
     work: WorkColumns
@@ -78,7 +81,8 @@ class SamplesCases:
 
 
 def sample_metric_values(cases: SamplesCases, values: Coefficients | None = None) -> tuple[dict[str, Array], TrainingColumns]:
-    """Every metric of every case by name, in the unit of the table, and the columns that they come from."""
+    """Every metric of every case by name, in the unit of the table, and the columns
+    that they come from."""
     values = values or coefficients()
     found = training_columns(cases.work, cases.setup, cases.device, cases.links, values=values)
     minutes = (
@@ -110,8 +114,8 @@ def parent_of(group: str) -> str:
 
 
 def row_doubts(cases: SamplesCases, metric: str) -> tuple[Array, Array]:
-    """Assumed inputs that bear on `metric`, and 1 where the counter of memory is a guess, for every case. Which card runs a job does not
-    bear on its memory."""
+    """Assumed inputs that bear on `metric`, and 1 where the counter of memory is a guess, for every
+    case. Which card runs a job does not bear on its memory."""
     if metric == SAMPLE_MEMORY_METRIC or metric in FIT_METRICS:
         return cases.memory_doubts, cases.unsure_counter
     return cases.doubts, np.zeros(len(cases))
@@ -126,19 +130,20 @@ def _quantiles() -> Mapping[str, tuple[float, ...]]:
 
 
 def interval_scale(doubts: Array, unsure_counter: Array | float, *, doubt: Array | float, counter: Array | float) -> Array:
-    """How many times as wide as the group's an interval is (in logs): wider by `doubt` for each of up to three assumed inputs, and by
-    `counter`
-    where nobody says what counted the memory (the allocator, the driver, or an author who rounds up to a card)."""
+    """How many times as wide as the group's an interval is (in logs): wider by `doubt` for each of
+    up to three assumed inputs, and by `counter` where nobody says what counted the memory (the
+    allocator, the driver, or an author who rounds up to a card)."""
     return np.asarray(1.0 + doubt * np.minimum(doubts, 3.0) + counter * np.asarray(unsure_counter), dtype=np.float64)
 
 
 def vision_interval(
     metric: str, mid: Array, *, modality: Sequence[str] | str, doubts: Array, unsure_counter: Array | float = 0.0
 ) -> FigureColumns:
-    """Figures with their 80 % and 95 % intervals. mid, doubts: (N,); `doubts` counts the inputs that were assumed; see `interval_scale`.
+    """Figures with their 80 % and 95 % intervals. mid, doubts: (N,); `doubts` counts the inputs
+    that were assumed; see `interval_scale`.
 
-    Conformal: quantiles of log(measured / predicted) on sources that the coefficients were not fitted on, by group
-    (validation/fit_vision.py).
+    Conformal: quantiles of log(measured / predicted) on sources that the coefficients were not
+    fitted on, by group (validation/fit_vision.py).
     """
     names = [modality] * len(mid) if isinstance(modality, str) else list(modality)
     table = _quantiles()

@@ -1,18 +1,25 @@
-"""Training of models that are not language models (vision, detection, diffusion, speech, recommenders, graphs): time and memory of a step,
-as columns.
+"""Training of models that are not language models (vision, detection, diffusion, speech,
+recommenders, graphs): time and memory of a step, as columns.
 
 For a search over servers, everything broadcasts (fields of length 1 or N)::
 
-    work = train_work(NetworkInput("resnet50", task="classification", height=224))      # estimate.{model_work,train_work}; UnknownNameError
-    for a stranger
-    setup = TrainSetup.of(batch=[256, 512, ...], num_gpus=[8, ...], gpus_per_node=[8, ...], precision=PRECISIONS.index("amp"))
-    devices = train_devices(["A100-SXM4-80GB", ...])                                  # names of facts.accelerators(), one row each
-    found = training_columns(work_columns([work]), setup, devices, links)             # links: hardware.link_columns or default_links
-    found.step_s, found.samples_per_s                                                 # (N,) one optimizer step; whole job
-    found.time_terms["compute"], found.memory_terms["activations"]                    # add up to step_s and peak_bytes
-    found.peak_bytes, found.required_bytes, found.capacity_bytes, found.fits          # as asked by setup.counter; what the card must hold
+    # estimate.{model_work,train_work}; UnknownNameError for a stranger
+    work = train_work(NetworkInput("resnet50", task="classification", height=224))
+    setup = TrainSetup.of(batch=[256, 512, ...], num_gpus=[8, ...], gpus_per_node=[8, ...],
+        precision=PRECISIONS.index("amp"))
+    # names of facts.accelerators(), one row each
+    devices = train_devices(["A100-SXM4-80GB", ...])
+    # links: hardware.link_columns or default_links
+    found = training_columns(work_columns([work]), setup, devices, links)
+    # (N,) one optimizer step; whole job
+    found.step_s, found.samples_per_s
+    # add up to step_s and peak_bytes
+    found.time_terms["compute"], found.memory_terms["activations"]
+    # as asked by setup.counter; what the card must hold
+    found.peak_bytes, found.required_bytes, found.capacity_bytes, found.fits
 
-Intervals: `vision_interval` of estimate.vision_predict. Coefficients: facts/data/coefficients/vision.toml.
+Intervals: `vision_interval` of estimate.vision_predict. Coefficients:
+facts/data/coefficients/vision.toml.
 """
 
 from __future__ import annotations
@@ -53,12 +60,14 @@ STACKS = ("eager", "ngc", "tuned", "tensorflow", "xla", "mxnet", "paddle", "comp
 PRECISIONS = ("fp32", "tf32", "amp", "fp16", "bf16")
 #: Stacks that leave the layout of images to the user.
 _CHANNELS_FIRST = tuple(STACKS.index(name) for name in ("eager", "ngc", "library", "tuner", "compiled"))
-#: Stacks whose operators run one by one, as a framework brings them: nobody fused or narrowed what follows the convolutions.
+#: Stacks whose operators run one by one, as a framework brings them: nobody fused or narrowed what
+#: follows the convolutions.
 _PLAIN = tuple(STACKS.index(name) for name in ("eager", "ngc", "tensorflow", "library", "tuner", "paddle"))
 #: How the weights of a frozen network are stored.
 STORED = ("fp32", "half", "int8", "fp8", "fp8wo", "nf4", "int2")
 STORED_BYTES = tuple(constant_group("training_work", "stored")[name] for name in STORED)
-#: Arithmetic: activations as the kernels move them, gradients on the wire, and how weights are held while they learn.
+#: Arithmetic: activations as the kernels move them, gradients on the wire, and how weights are
+#: held while they learn.
 _MOVED_BYTES = (4.0, 4.0, 2.0, 2.0, 2.0)
 _GRADIENT_BYTES = (4.0, 4.0, 4.0, 2.0, 2.0)
 
@@ -95,17 +104,16 @@ class WorkColumns(Columns):
 class TrainSetup(Columns):
     """How a model is trained.
 
-    `batch` samples per device and pass, `grad_accum`, `num_gpus`, `gpus_per_node`; `precision` a position in PRECISIONS, `software` in
-    STACKS, `stored` in
-    STORED; `channels_last` 1 or 0; `recompute` 0-1; `adapter_rank` > 0 where only adapters learn (LoRA), `trainable` parameters that learn
-    where a number is known (textual inversion, a frozen backbone; 0 = all); `cached` 1 where latents and text embeddings are computed
-    beforehand;
-    `beside_on_card` 1 where frozen encoders stay on the device; `offload` 0-1 share of weights kept in host memory; `optimizer_bytes` of
-    states per trained
-    parameter (4 SGD with momentum, 8 Adam, 2 with 8 bits), `pure` 1 where weights that learn are held in half precision; `ema` 1;
-    `tables_split` devices over which embedding tables are spread; `counter` a MemoryCounter code; `loader` 1 where the input pipeline is
-    inside the
-    measured step, `image` 1 where samples are decoded images.
+    `batch` samples per device and pass, `grad_accum`, `num_gpus`, `gpus_per_node`; `precision` a
+    position in PRECISIONS, `software` in STACKS, `stored` in STORED; `channels_last` 1 or 0;
+    `recompute` 0-1; `adapter_rank` > 0 where only adapters learn (LoRA), `trainable` parameters
+    that learn where a number is known (textual inversion, a frozen backbone; 0 = all); `cached` 1
+    where latents and text embeddings are computed beforehand; `beside_on_card` 1 where frozen
+    encoders stay on the device; `offload` 0-1 share of weights kept in host memory;
+    `optimizer_bytes` of states per trained parameter (4 SGD with momentum, 8 Adam, 2 with 8 bits),
+    `pure` 1 where weights that learn are held in half precision; `ema` 1; `tables_split` devices
+    over which embedding tables are spread; `counter` a MemoryCounter code; `loader` 1 where the
+    input pipeline is inside the measured step, `image` 1 where samples are decoded images.
     """
 
     batch: Array = column(1)
@@ -132,8 +140,8 @@ class TrainSetup(Columns):
 
 @dataclass(frozen=True, slots=True)
 class TrainDevices(Columns):
-    """Devices: class of chip (position in SILICON), peaks [FLOP/s], memory rate [bytes/s] and size [bytes], power [W], units, cache
-    [bytes]."""
+    """Devices: class of chip (position in SILICON), peaks [FLOP/s], memory rate [bytes/s] and size
+    [bytes], power [W], units, cache [bytes]."""
 
     silicon: Array = column(0)
     fp32: Array = column(0)
@@ -149,8 +157,8 @@ class TrainDevices(Columns):
 
 @dataclass(frozen=True, slots=True)
 class TrainingColumns:
-    """Time [s] and memory [bytes] of every row. `time_terms` add up to `step_s`, `memory_terms` to `peak_bytes` as the asked counter sees
-    it."""
+    """Time [s] and memory [bytes] of every row. `time_terms` add up to `step_s`, `memory_terms` to
+    `peak_bytes` as the asked counter sees it."""
 
     step_s: Array
     samples_per_s: Array
@@ -239,13 +247,14 @@ def pass_rates(work: WorkColumns, setup: TrainSetup, device: TrainDevices, value
     stored = _look(values, "stored_rate", STORED, setup.stored)
     unfused = _look(values, "unfused_stack", STACKS, setup.software)
     passes = _look(values, "passes_kind", KINDS, work.kind) + unfused * work.pointwise * _look(values, "pointwise_kind", KINDS, work.kind)
-    # Tensor cores want the channels last; cuDNN transposes the other layout in and out of every convolution (TF32 as well as half
-    # precision).
+    # Tensor cores want the channels last; cuDNN transposes the other layout in and out of every
+    # convolution (TF32 as well as half precision).
     tensor_cores = half | (setup.precision == PRECISIONS.index("tf32")) & (device.tf32 > device.fp32)
     transposes = tensor_cores & convolution & (setup.channels_last == 0) & np.isin(setup.software, _CHANNELS_FIRST)
     passes = passes + np.where(transposes, values["passes_transpose"], 0.0)
     moved = _pick(_MOVED_BYTES, setup.precision) * np.where(setup.precision == PRECISIONS.index("amp"), values["amp_traffic"], 1.0)
-    # Boxes, masks and losses of detectors stay wide under autocast: regions are pooled, normalised by frozen constants and matched in fp32.
+    # Boxes, masks and losses of detectors stay wide under autocast: regions are pooled, normalised
+    # by frozen constants and matched in fp32.
     detects = half & (work.kind == KINDS.index("detection")) & np.isin(setup.software, _PLAIN)
     moved = moved * np.where(detects, values["wide_detection"], 1.0)
     scale = _look(values, "layers_kind", KINDS, work.kind)
@@ -333,7 +342,8 @@ def _layout(setup: TrainSetup) -> StepLayout:
 
 
 def training_passes(work: WorkColumns, setup: TrainSetup, device: TrainDevices, *, values: Coefficients | None = None) -> PassTimes:
-    """Times of one pass and of the update, which do not depend on the number of devices, shape (N,)."""
+    """Times of one pass and of the update, which do not depend on the number of
+    devices, shape (N,)."""
     values = values or coefficients()
     rates = pass_rates(work, setup, device, values)
     return pass_times(_step_work(work, setup, values), _layout(setup), rates, _step_rates(work, setup, values))
@@ -348,8 +358,8 @@ def training_time(
     values: Coefficients | None = None,
     passes: PassTimes | None = None,
 ) -> dict[str, Array]:
-    """Seconds of one optimizer step by what takes them, shape (N,); they add up to the step. `passes`: those of `training_passes`, if
-    known."""
+    """Seconds of one optimizer step by what takes them, shape (N,); they add up to the step.
+    `passes`: those of `training_passes`, if known."""
     values = values or coefficients()
     passes = passes or training_passes(work, setup, device, values=values)
     return joined_terms(
@@ -360,7 +370,8 @@ def training_time(
 def training_memory(
     work: WorkColumns, setup: TrainSetup, device: TrainDevices, *, values: Coefficients | None = None
 ) -> tuple[dict[str, Array], Array]:
-    """Bytes at the peak by what holds them as `setup.counter` sees it, and what the card must hold (the driver's view), shape (N,)."""
+    """Bytes at the peak by what holds them as `setup.counter` sees it, and what the card must hold
+    (the driver's view), shape (N,)."""
     values = values or coefficients()
     adapters = (setup.adapter_rank > 0) | (setup.trainable > 0)
     trained = _trained(work, setup)
@@ -421,19 +432,20 @@ def training_columns(
     return TrainingColumns(step, samples / step, times, memory, peak, required, capacity)
 
 
-# ---- State of a model that is not a language model, split over devices or held in host memory: what that saves on a card and costs in time.
+# ---- State of a model that is not a language model, split over devices or held in host memory:
+# what that saves on a card and costs in time.
 #
-# Splitting is FSDP's: weights, gradients and optimizer states of a network are cut over `degree` devices; each pass gathers the weights of
-# two blocks at a
-# time, once forward and once backward (Zhao et al. 2023, arXiv 2304.11277). Embedding tables are cut by rows or columns and exchange what
-# they look up
-# (physics.train_step). Held in host memory, frozen weights come over PCIe block by block, once forward and once backward. Known error: how
-# much of
-# either the computation hides is taken, not measured.
+# Splitting is FSDP's: weights, gradients and optimizer states of a network are cut over `degree`
+# devices; each pass gathers the weights of two blocks at a time, once forward and once backward
+# (Zhao et al. 2023, arXiv 2304.11277). Embedding tables are cut by rows or columns and exchange
+# what they look up (physics.train_step). Held in host memory, frozen weights come over PCIe block
+# by block, once forward and once backward. Known error: how much of either the computation hides is
+# taken, not measured.
 
 
 def split_work(work: WorkColumns, degree: Array) -> WorkColumns:
-    """The work as one device of `degree` holds it, shape (N,): its part of the states and two gathered blocks beside."""
+    """The work as one device of `degree` holds it, shape (N,): its part of the states and two
+    gathered blocks beside."""
     usual = facts.coefficients("training")
     blocks = np.maximum(work.layers / usual["units_of_layers"], 2.0)
     gathered = np.where(degree > 1, 2.0 * work.params / blocks * usual["gathered_bytes"], 0.0)
@@ -441,7 +453,8 @@ def split_work(work: WorkColumns, degree: Array) -> WorkColumns:
 
 
 def gathering_s(work: WorkColumns, setup: TrainSetup, links: LinkColumns, *, degree: Array, compute: Array) -> Array:
-    """Seconds of a step that gathering split weights adds [s], shape (N,): two gathers each pass, less what `compute` [s] hides."""
+    """Seconds of a step that gathering split weights adds [s], shape (N,): two gathers each pass,
+    less what `compute` [s] hides."""
     usual = facts.coefficients("training")
     ranks = collectives.group(setup.num_gpus, stride=np.ones(1), gpus_per_node=setup.gpus_per_node)
     whole = setup.grad_accum * collectives.all_reduce_s(work.params * usual["gathered_bytes"], ranks, links, communication_rates())
@@ -449,7 +462,8 @@ def gathering_s(work: WorkColumns, setup: TrainSetup, links: LinkColumns, *, deg
 
 
 def swapping_s(work: WorkColumns, setup: TrainSetup, links: LinkColumns, *, compute: Array) -> Array:
-    """Seconds of a step that weights in host memory add [s], shape (N,): there and back each pass, less what `compute` [s] hides."""
+    """Seconds of a step that weights in host memory add [s], shape (N,): there and back each pass,
+    less what `compute` [s] hides."""
     moved = 2.0 * setup.grad_accum * host_weights_bytes(work, setup)
     return np.where(setup.offload > 0, _exposed(moved / np.maximum(links.host_bandwidth, 1e9), compute), 0.0)
 

@@ -1,4 +1,5 @@
-"""Work of denoisers, and of detectors and segmenters put together from the parts that their names spell out."""
+"""Work of denoisers, and of detectors and segmenters put together from the parts that
+their names spell out."""
 
 from __future__ import annotations
 
@@ -38,9 +39,9 @@ from rightfit.messages import Message
 from rightfit.units import FP32_BYTES
 
 _FIGURES = constants("training_work")
-#: Elements that one block of a diffusion transformer keeps per token, in units of its width: two normalised and modulated copies, queries,
-#: keys,
-#: values (normalised and rotated), attention output, gates, both halves of a fourfold feed-forward part with its activation.
+#: Elements that one block of a diffusion transformer keeps per token, in units of its width: two
+#: normalised and modulated copies, queries, keys, values (normalised and rotated), attention
+#: output, gates, both halves of a fourfold feed-forward part with its activation.
 _DIT_KEPT = _FIGURES["dit_kept"]
 _CLASSES = constant_group("training_work", "classes")
 
@@ -82,9 +83,11 @@ def denoiser_work(wish: NetworkInput) -> ModelWork | None:
 
 
 def _token_params(layout: TrainedDenoiser, record: object, score_width: float) -> float:
-    """Parameters that multiply one token of the picture: from the record's counted pass where there is one, else the layout's share of all.
+    """Parameters that multiply one token of the picture: from the record's counted pass where there
+    is one, else the layout's share of all.
 
-    Models with two streams use half of their weights on the picture, and modulation multiplies one vector per sample.
+    Models with two streams use half of their weights on the picture, and modulation multiplies one
+    vector per sample.
     """
     params = layout.params
     usual = (layout.token_share or _FIGURES["text_share"]) * params
@@ -132,9 +135,9 @@ def recorded_denoiser(wish: NetworkInput, record: DiffusionModel) -> ModelWork |
     )  # fmt: skip
 
 
-#: Masks of 1203 classes in place of 80 for up to 128 regions of 28x28, with their gradient and one copy; and 64 more regions through the
-#: mask head,
-#: as images of LVIS have objects enough to fill the sample (layouts of Mask R-CNN, by hand).
+#: Masks of 1203 classes in place of 80 for up to 128 regions of 28x28, with their gradient and one
+#: copy; and 64 more regions through the mask head, as images of LVIS have objects enough to fill
+#: the sample (layouts of Mask R-CNN, by hand).
 _LVIS_MASKS = 3.0 * 128.0 * (1203.0 - 80.0) * 784.0 + 64.0 * 0.65e6
 _DETECTION_TASKS = ("detection", "instance_segmentation", "panoptic", "keypoint")
 
@@ -192,7 +195,8 @@ def _assemble(wish: NetworkInput, words: str, part: VisionPart, head: VisionHead
         + per_image
         + _FIGURES["rpn_rois_kept"] * rois
     )
-    # A head on fewer channels is as much narrower inside: its weights and arithmetic shrink with the square.
+    # A head on fewer channels is as much narrower inside: its weights and arithmetic
+    # shrink with the square.
     params = part.params + scale_of_weights * head.params
     detector = not segmenter
     macs = part.macs * mean + scale_of_weights * head.macs_per_pixel * mean + head.macs_per_image + rois * _FIGURES["rois_macs"]
@@ -213,16 +217,18 @@ def _assemble(wish: NetworkInput, words: str, part: VisionPart, head: VisionHead
     )  # fmt: skip
 
 
-# ---- From the name of a model that is not a language model to the work and the memory of training it on one sample.
+# ---- From the name of a model that is not a language model to the work and the memory of
+# training it on one sample.
 #
-# Four ways to know a model, tried in this order: a table of models whose arithmetic no record states (train_models.csv, train_graphs.csv), a
-# table of denoisers (train_denoisers.csv), the parts that a detector's or segmenter's name spells out (vision_parts, train_heads.csv), and
-# the
-# bundled records (through `forward_models`, as for inference).
+# Four ways to know a model, tried in this order: a table of models whose arithmetic no record
+# states (train_models.csv, train_graphs.csv), a table of denoisers (train_denoisers.csv), the parts
+# that a detector's or segmenter's name spells out (vision_parts, train_heads.csv), and the bundled
+# records (through `forward_models`, as for inference).
 
 
 def train_work(wish: NetworkInput) -> ModelWork:
-    """Work of one sample of `wish`; UnknownNameError when nothing is known that it could be told from."""
+    """Work of one sample of `wish`; UnknownNameError when nothing is known that it
+    could be told from."""
     work = _own(wish) if facts.own_reference(wish.model) else _cached(wish)
     if work is None:
         raise UnknownNameError("model", wish.model, allowed=Message("names.bundled"))
@@ -281,14 +287,14 @@ def _listed(wish: NetworkInput) -> ModelWork | None:
 
 
 def _clip_frames(wish: NetworkInput, usual: float) -> float:
-    """Frames of a sample: stated, or as video libraries write them into a name (frames x interval x clips), else those that the row is
-    for."""
+    """Frames of a sample: stated, or as video libraries write them into a name (frames x interval x
+    clips), else those that the row is for."""
     if frames := clip_frames(wish.model):
         return frames * _FIGURES["slow_fast_frames"] if "slowfast" in wish.model.lower() else frames
     return wish.frames or usual
 
 
-# records, neighbours, parameter counts -------------------------------------------------------------------------------------------------
+# records, neighbours, parameter counts ------------------------------------------------------------
 
 
 def recorded_work(wish: NetworkInput) -> ModelWork | None:
@@ -372,8 +378,8 @@ def _modality(record: object, forward: str) -> str:
 
 
 def neighbour_work(wish: NetworkInput) -> ModelWork | None:
-    """A classifier that no record has, like the record whose name is nearest: its arithmetic per parameter, scaled to the stated
-    parameters."""
+    """A classifier that no record has, like the record whose name is nearest: its arithmetic per
+    parameter, scaled to the stated parameters."""
     import difflib
 
     if wish.task not in ("classification", "") or not wish.model:
@@ -410,9 +416,11 @@ def _classifiers() -> tuple[str, ...]:
 
 
 def _generative(wish: NetworkInput, generation: str) -> ModelWork | None:
-    """StyleGAN: one image costs a generator and a discriminator step; regularisation comes every few steps (lazy).
+    """StyleGAN: one image costs a generator and a discriminator step; regularisation comes
+    every few steps (lazy).
 
-    A step of three passes each: generator 1 1/3 and discriminator 3 times its forward pass, a fifth more for regularisation.
+    A step of three passes each: generator 1 1/3 and discriminator 3 times its forward pass, a fifth
+    more for regularisation.
     """
     side = wish.height or 1024.0
     at = 1024.0 if side > _FIGURES["style_large_from"] else 512.0 if side > _FIGURES["style_middle_from"] else 256.0

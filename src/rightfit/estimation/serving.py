@@ -1,4 +1,5 @@
-"""How fast and how large a served model is: latency, throughput and memory of each row from the physics and its coefficients."""
+"""How fast and how large a served model is: latency, throughput and memory of each row from the
+physics and its coefficients."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ _HALVINGS = 18
 
 LINKS = ("none", "pcie", "nvlink", "switch")
 
-#: Which columns of a row choose each coefficient; the values of several are multiplied, `default` stands in for a missing one.
+#: Which columns of a row choose each coefficient; the values of several are multiplied, `default`
+#: stands in for a missing one.
 BY_FAMILY = (
     "stream_fraction",
     "stream_ramp_bytes",
@@ -62,7 +64,8 @@ BY_ENGINE = tuple(field.name for field in dataclasses.fields(ServeRates) if fiel
 
 @dataclass(frozen=True, slots=True)
 class ServingTimes:
-    """Seconds and rates of each row. `batch` is the number of sequences that decode together; `tpot_s` includes prompts of others."""
+    """Seconds and rates of each row. `batch` is the number of sequences that decode together;
+    `tpot_s` includes prompts of others."""
 
     batch: Array
     step_s: Array
@@ -113,7 +116,8 @@ def _own_tables() -> Mapping[str, Array]:
 
 
 def _tables(source: Mapping[str, float]) -> Mapping[str, Array]:
-    """Coefficients by name: of each family, engine class or link, and those of pairs with the engine class second."""
+    """Coefficients by name: of each family, engine class or link, and those of pairs with the
+    engine class second."""
     one = {
         **dict.fromkeys(BY_FAMILY, family_names()),
         **dict.fromkeys((*BY_ENGINE, *_QUALITIES), engine_classes()),
@@ -139,7 +143,8 @@ def _ancestors(key: str) -> tuple[str, ...]:
 
 
 def _pairs(source: Mapping[str, float], name: str, rows: tuple[str, ...], *, absent: float = 1.0) -> Array:
-    """Coefficient by row key and engine class: the pair's own value, that of a parent class, else the row's, else `absent`."""
+    """Coefficient by row key and engine class: the pair's own value, that of a parent class, else
+    the row's, else `absent`."""
     named = {key.split(".")[1] for key in source if key.startswith(f"{name}.")}
     engines = engine_classes()
     others = [absent] * len(engines)  # most rows have no value of their own
@@ -160,7 +165,8 @@ def served_columns(
     *,
     values: Mapping[str, float] | None = None,
 ) -> ServingTimes:
-    """Latency and throughput of each row under its load. Rates follow from mean latencies, whatever quantile of latencies is asked for."""
+    """Latency and throughput of each row under its load. Rates follow from mean latencies, whatever
+    quantile of latencies is asked for."""
     if not np.any(serve.quantile):
         return _serving_times(model, serve, device, links, values)
     means = _serving_times(model, serve.replace(quantile=np.zeros(1)), device, links, values)
@@ -209,9 +215,11 @@ def _serving_times(
 
 
 def _finite(physics: ServingPhysics, batch: Array, limit: Array, endless: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Time to first token, per token and of a request, and requests per second: those of a finite run where all requests come at once.
+    """Time to first token, per token and of a request, and requests per second: those of a finite
+    run where all requests come at once.
 
-    A request that finds a slot waits for half of the prompts before it; one that does not waits for its turn in the full batch as well.
+    A request that finds a slot waits for half of the prompts before it; one that does not waits for
+    its turn in the full batch as well.
     """
     serve = physics.serve
     finite = (serve.load == Load.OFFLINE) & (serve.requests > 0)
@@ -237,7 +245,8 @@ def _finite(physics: ServingPhysics, batch: Array, limit: Array, endless: tuple[
     )
     queued = held / requests * run.prompts_s / 2.0 + (1.0 - held / requests) * (run.prompts_s + run.full_s) / 2.0
     ttft = part.rates.request_s + of_queue(queued, part.serve.quantile)
-    # In the first wave steps are full of prompts; afterwards each answer that ends lets one prompt in.
+    # In the first wave steps are full of prompts; afterwards each answer that ends
+    # lets one prompt in.
     first, later = run.stalled * np.minimum(room, held) * prompt_s, held / np.maximum(part.serve.output_tokens, 1.0) * prompt_s
     share = held / requests
     tpot = run.mean_step_s + share * first + (1.0 - share) * later
@@ -252,7 +261,8 @@ def _finite(physics: ServingPhysics, batch: Array, limit: Array, endless: tuple[
 
 
 def _requests_per_s(physics: ServingPhysics, batch: Array, saturated: NDArray[np.bool_], *, latency: Array, decoding: Array) -> Array:
-    """Completed requests per second of one replica: Little's law, over the whole run where the number of requests is known."""
+    """Completed requests per second of one replica: Little's law, over the whole run where the
+    number of requests is known."""
     serve, rates = physics.serve, physics.rates
     steady = batch / (rates.request_s + physics.shared_prompt_s(batch) + decoding)
     steady = np.minimum(steady, _first_token_rate(physics, batch))
@@ -270,7 +280,8 @@ def _requests_per_s(physics: ServingPhysics, batch: Array, saturated: NDArray[np
 
 
 def _first_token_rate(physics: ServingPhysics, batch: Array) -> Array:
-    """Requests a second at which the mean first token keeps its limit: prompts queue as in M/D/1, u P / (2 (1 - u)) <= limit - what no load adds."""
+    """Requests a second at which the mean first token keeps its limit: prompts queue as in M/D/1, u
+    P / (2 (1 - u)) <= limit - what no load adds."""
     serve = physics.serve
     if not np.any(serve.first_limit_s):
         return np.full(1, np.inf)
@@ -280,8 +291,9 @@ def _first_token_rate(physics: ServingPhysics, batch: Array) -> Array:
 
 
 def kept_up(physics: ServingPhysics, limit: Array) -> tuple[ServingPhysics, NDArray[np.bool_]]:
-    """The same with the rate of an endless open load held to what the service can keep up with, and where it is not: whoever measured latencies
-    without end had no queue without end, so that a rate above our capacity says that our capacity is too low."""
+    """The same with the rate of an endless open load held to what the service can keep up with, and
+    where it is not: whoever measured latencies without end had no queue without end, so that a rate
+    above our capacity says that our capacity is too low."""
     serve = physics.serve
     endless = (serve.load == Load.OPEN) & (serve.requests <= 0)
     if not np.any(endless):
@@ -295,7 +307,8 @@ def kept_up(physics: ServingPhysics, limit: Array) -> tuple[ServingPhysics, NDAr
 
 
 def _batch(physics: ServingPhysics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Sequences in flight: what the row states, what fits, or (open load) what Little's law asks for; and whether the load exceeds that."""
+    """Sequences in flight: what the row states, what fits, or (open load) what Little's law asks
+    for; and whether the load exceeds that."""
     serve = physics.serve
     stated = np.where(serve.batch > 0, serve.batch, limit) / serve.data
     capped = np.where(serve.continuous > 0, np.minimum(stated, limit), stated)
@@ -312,7 +325,8 @@ def _batch(physics: ServingPhysics, limit: Array) -> tuple[Array, NDArray[np.boo
 
 
 def _within_limits(physics: ServingPhysics, limit: Array) -> Array:
-    """The most sequences whose time per token keeps its limit, by bisection; `limit` where none is asked for."""
+    """The most sequences whose time per token keeps its limit, by bisection; `limit` where
+    none is asked for."""
     asked = physics.serve.token_limit_s
     if not np.any(asked):
         return limit
@@ -325,7 +339,8 @@ def _within_limits(physics: ServingPhysics, limit: Array) -> Array:
 
 
 def _little(physics: ServingPhysics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Solve batch = N x T / (N / rate + T) by bisection in the logarithm: Little's law for N requests, rate x T for endless ones.
+    """Solve batch = N x T / (N / rate + T) by bisection in the logarithm: Little's law for N
+    requests, rate x T for endless ones.
 
     T is the time of a request with that batch. Beyond `limit` the system saturates.
     """
@@ -348,7 +363,8 @@ def _little(physics: ServingPhysics, limit: Array) -> tuple[Array, NDArray[np.bo
 
 
 def overhead_bytes(serve: ServeColumns, values: Mapping[str, float] | None = None) -> Array:
-    """What an engine holds beside tensors [bytes per device]: context, libraries, CUDA graphs, communication buffers."""
+    """What an engine holds beside tensors [bytes per device]: context, libraries, CUDA graphs,
+    communication buffers."""
     source = facts.coefficients("serving") if values is None else values
     engine = serve.engine.astype(np.intp)
     alone = _table(source, "context_bytes", engine_classes())[engine]

@@ -1,6 +1,8 @@
-"""What a service has beside the model itself: a prefix that all prompts share, LoRA adapters, a draft for speculative decoding.
+"""What a service has beside the model itself: a prefix that all prompts share, LoRA adapters, a
+draft for speculative decoding.
 
-Each changes step, prompt and memory of the serving physics by a few terms; with none of them nothing is changed.
+Each changes step, prompt and memory of the serving physics by a few terms; with none of them
+nothing is changed.
 """
 
 from __future__ import annotations
@@ -26,11 +28,13 @@ DRAFT_FORMAT = "bf16"
 
 @dataclass(frozen=True, slots=True)
 class ServingExtras:
-    """`shared_tokens` at the start of every prompt that are in the cache already; `adapters` of rank `adapter_rank`; `draft_tokens` drafted
-    in a step (0: no
-    drafts), each accepted with probability `acceptance`, by `draft` or, where that is None, by n-grams at no cost; `images` of a request, each of
-    `image_patches` in the vision tower; `hit_share` of each prompt is found in a cache in host memory or on a disk (`kv_tier`), where it is
-    kept for `kept_s` [s]. `draft_as_model`: the draft is a part of the checkpoint, in its format. `acceptance_low`, `acceptance_high`: ends of an acceptance that nobody measured (0: it was given)."""
+    """`shared_tokens` at the start of every prompt that are in the cache already; `adapters` of
+    rank `adapter_rank`; `draft_tokens` drafted in a step (0: no drafts), each accepted with
+    probability `acceptance`, by `draft` or, where that is None, by n-grams at no cost; `images` of
+    a request, each of `image_patches` in the vision tower; `hit_share` of each prompt is found in a
+    cache in host memory or on a disk (`kv_tier`), where it is kept for `kept_s` [s].
+    `draft_as_model`: the draft is a part of the checkpoint, in its format. `acceptance_low`,
+    `acceptance_high`: ends of an acceptance that nobody measured (0: it was given)."""
 
     shared_tokens: float = 0.0
     adapters: float = 0.0
@@ -52,7 +56,8 @@ class ServingExtras:
 
 
 def fixed_bytes(extras: ServingExtras, model: ModelColumns, serve: ServeColumns) -> Array:
-    """What one device holds for them whatever the load [bytes]: adapters, the draft's weights, the shared prefix."""
+    """What one device holds for them whatever the load [bytes]: adapters, the draft's weights,
+    the shared prefix."""
     held = np.zeros(1)
     if extras.adapters:
         held = held + extras.adapters * serving_columns.adapter_bytes(model, rank=np.full(1, extras.adapter_rank)) / (
@@ -91,11 +96,12 @@ def token_step_s(
     batch: Array,
     context: Array,
 ) -> Array:
-    """Seconds per token of a sequence when `batch` of them run, (N,); context: (N,) tokens of each beside the shared ones.
+    """Seconds per token of a sequence when `batch` of them run, (N,); context: (N,) tokens of each
+    beside the shared ones.
 
-    Without drafts the step itself with the shared prefix read and the adapters applied; with drafts a step over draft_tokens + 1 tokens of
-    each sequence and
-    the draft's own steps, over the tokens that are kept. Each sequence reads the prefix for itself (no cascade attention).
+    Without drafts the step itself with the shared prefix read and the adapters applied; with drafts
+    a step over draft_tokens + 1 tokens of each sequence and the draft's own steps, over the tokens
+    that are kept. Each sequence reads the prefix for itself (no cascade attention).
     """
     seen = context + extras.shared_tokens
     narrow = decode.decode_times(model, serve, device, links, rates, batch=batch, context=seen)
@@ -123,8 +129,8 @@ def more_prompt_s(
     *,
     prompt: Array,
 ) -> Array:
-    """What they add to a pass over `prompt` (N,) tokens of one sequence [s]: attention to the shared ones, the adapters' products, the
-    draft's own pass."""
+    """What they add to a pass over `prompt` (N,) tokens of one sequence [s]: attention to the
+    shared ones, the adapters' products, the draft's own pass."""
     more = np.zeros(prompt.shape)
     if extras.shared_tokens:
         times = prefill.prefill_times(model, serve, device, links, rates, prompt=prompt, sequences=np.ones(1))
@@ -153,8 +159,9 @@ def _found_s(
     *,
     prompt: Array,
 ) -> Array:
-    """What fetching the found part of a prompt changes against computing it [s]: the pass over the rest, its attention to the found part,
-    and the found part's cache on its way to the card (below 0: it saves time)."""
+    """What fetching the found part of a prompt changes against computing it [s]: the pass over the
+    rest, its attention to the found part, and the found part's cache on its way to the card (below
+    0: it saves time)."""
     one = np.ones(1)
     whole = prefill.prefill_times(model, serve, device, links, rates, prompt=prompt, sequences=one)
     rest = np.maximum(prompt * (1.0 - extras.hit_share), 1.0)
@@ -165,8 +172,8 @@ def _found_s(
 
 
 def fetch_s(extras: ServingExtras, model: ModelColumns, serve: ServeColumns, device: DeviceColumns, *, prompt: Array) -> Array:
-    """Seconds in which the found part of the cache of `prompt` (N,) tokens comes to the cards: each card fetches its part over its own
-    link; the cards of a replica share its disk."""
+    """Seconds in which the found part of the cache of `prompt` (N,) tokens comes to the cards: each
+    card fetches its part over its own link; the cards of a replica share its disk."""
     usual = facts.coefficients("serving_planning")
     part = serving_columns.kv_bytes_per_device(model, serve, tokens=np.maximum(prompt * extras.hit_share, 1.0))
     reached = device.host_bandwidth * usual["kv_host_share"]
@@ -176,8 +183,8 @@ def fetch_s(extras: ServingExtras, model: ModelColumns, serve: ServeColumns, dev
 
 
 def kept_bytes(extras: ServingExtras, model: TransformerArchitecture, *, input_tokens: float, rate_per_s: float, users: float) -> float:
-    """What the tier holds in all [bytes], with a cache of 16 bit: the prompts of `kept_s` seconds at a rate, or the last one of each
-    user."""
+    """What the tier holds in all [bytes], with a cache of 16 bit: the prompts of `kept_s` seconds
+    at a rate, or the last one of each user."""
     if not extras.hit_share:
         return 0.0
     serve = ServeColumns().replace(kv_bytes=np.full(1, 2.0))
@@ -186,7 +193,8 @@ def kept_bytes(extras: ServingExtras, model: TransformerArchitecture, *, input_t
 
 
 def tower_s(extras: ServingExtras, model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates) -> Array:
-    """Seconds that the images of one request take in the vision tower, in 16 bit, split over the devices of a tensor group."""
+    """Seconds that the images of one request take in the vision tower, in 16 bit, split over the
+    devices of a tensor group."""
     sixteen = np.full(1, float(Dtype.BF16))
     reached = decode.peak_ops(device, sixteen, rates) * rates.gemm_fraction * rates.gemm_quality * serve.tensor
     patches, images = np.full(1, extras.image_patches), np.full(1, extras.images)
@@ -196,8 +204,8 @@ def tower_s(extras: ServingExtras, model: ModelColumns, serve: ServeColumns, dev
 def effect_of(
     extras: ServingExtras, model: ModelColumns, serve: ServeColumns, device: DeviceColumns, links: LinkColumns, *, batch: Array
 ) -> dict[str, float]:
-    """Figures of one row for the answer: memory of each part on one device, tokens a step, and time per token at `batch` with them and
-    without."""
+    """Figures of one row for the answer: memory of each part on one device, tokens a step, and time
+    per token at `batch` with them and without."""
     rates = serving_rates(serve, links)
     context = np.maximum(serve.input_tokens + serve.output_tokens / 2.0, 1.0)
     known = {"batch": batch, "context": context}
@@ -265,19 +273,22 @@ def _draft_step_s(
     return decode.step_s(terms, model, own, rates)
 
 
-# ---- Rollouts of reinforcement tuning: how long an engine takes to answer the prompts of one iteration, by the physics of serving.
+# ---- Rollouts of reinforcement tuning: how long an engine takes to answer the prompts of one
+# iteration, by the physics of serving.
 #
-# The engine is vLLM with 16-bit weights, as TRL, verl and OpenRLHF use it: either inside the trainer, in the memory that its states leave, or
-# on accelerators of its own.
+# The engine is vLLM with 16-bit weights, as TRL, verl and OpenRLHF use it: either inside the
+# trainer, in the memory that its states leave, or on accelerators of its own.
 
 ENGINE = "vllm"
-#: Steps in which the share of memory is told apart: finer ones would only make more rows of the same.
+#: Steps in which the share of memory is told apart: finer ones would only make
+#: more rows of the same.
 SHARE_STEPS = 64.0
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """The answers of one iteration on one engine: `gpus` of it, `answers` that it gives, `share` of the card's memory that it may take."""
+    """The answers of one iteration on one engine: `gpus` of it, `answers` that it gives, `share` of
+    the card's memory that it may take."""
 
     gpus: Array
     answers: Array
@@ -300,8 +311,9 @@ def rollout_s(
     *,
     gpus_per_node: Array,
 ) -> Array:
-    """Seconds until the last answer of an iteration is there: answers over what the engine gives a second, all prompts coming at once and
-    answers differing in length. Rows that differ in nothing that matters are timed once."""
+    """Seconds until the last answer of an iteration is there: answers over what the engine gives a
+    second, all prompts coming at once and answers differing in length. Rows that differ in nothing
+    that matters are timed once."""
     keys = np.broadcast_arrays(
         device.architecture, device.memory_bytes, device.memory_bandwidth, device.bf16_flops, device.fp16_flops, device.tdp_w,
         links.intra_bandwidth, links.intra_kind, gpus_per_node, rollout.gpus, np.ceil(rollout.answers),

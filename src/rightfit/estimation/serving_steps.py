@@ -1,4 +1,5 @@
-"""From an engine with the weights that it runs on a family of devices to the fields of ServeColumns that they set."""
+"""From an engine with the weights that it runs on a family of devices to the fields of
+ServeColumns that they set."""
 
 from __future__ import annotations
 
@@ -34,15 +35,18 @@ _MATH = {
 }
 #: vLLM before 0.6 captured graphs for contexts up to 8,192 tokens only (max_seq_len_to_capture).
 _GRAPH_LIMIT, _GRAPH_LIMIT_UNTIL = _FIGURES["graph_limit"], _FIGURES["graph_limit_until"]
-#: vLLM runs AWQ checkpoints on Marlin's kernels since 0.5.3, and on those of AWQ's own project before.
+#: vLLM runs AWQ checkpoints on Marlin's kernels since 0.5.3, and on those of AWQ's
+#: own project before.
 _MARLIN_FROM, _MARLIN_SINCE = _FIGURES["marlin_from"], "2024-07"
 
 
 @dataclass(frozen=True, slots=True)
 class ServingCase:
-    """An engine of one `version` (0: not known, then its `date`) with the weights that it runs on a family of devices. `max_batch` and `chunk_tokens` as it is configured
-    (0: by default), `bits` of a weight where they are told (0: the format's), `kv_bytes` of an element of the cache (None: what goes with the weights), `kernels` of AWQ weights
-    that are named ("gemv", "marlin"). Of the model it matters whether its cache is latent and whether it is a mixture of experts."""
+    """An engine of one `version` (0: not known, then its `date`) with the weights that it runs on a
+    family of devices. `max_batch` and `chunk_tokens` as it is configured (0: by default), `bits` of
+    a weight where they are told (0: the format's), `kv_bytes` of an element of the cache (None:
+    what goes with the weights), `kernels` of AWQ weights that are named ("gemv", "marlin"). Of the
+    model it matters whether its cache is latent and whether it is a mixture of experts."""
 
     engine: EngineClass
     family: str
@@ -105,7 +109,8 @@ def as_run(case: ServingCase) -> ServingCase:
 
 
 def _own_awq_kernels(case: ServingCase) -> bool:
-    """Whether AWQ weights are multiplied by the kernels of their own project: AutoAWQ, Transformers, and vLLM before it took Marlin's."""
+    """Whether AWQ weights are multiplied by the kernels of their own project: AutoAWQ,
+    Transformers, and vLLM before it took Marlin's."""
     if case.engine.name in ("eager", "fused"):
         return True
     early = case.version < _MARLIN_FROM if case.version else bool(case.date) and case.date < _MARLIN_SINCE
@@ -156,7 +161,8 @@ def load_columns(rate_per_s: object, *, inputs: Lengths, outputs: Lengths) -> Lo
     return LoadColumns.of(rate_per_s, input_tokens=length_atoms(inputs), output_tokens=length_atoms(outputs))
 
 
-# ---- The physics of one set of served rows, callable for any number of sequences: a step, a pass of prompts, a request.
+# ---- The physics of one set of served rows, callable for any number of sequences: a step, a pass
+# of prompts, a request.
 
 _MOST_KNOWN = 16
 _ONE = np.ones(1)
@@ -170,7 +176,8 @@ class ServingPhysics:
         self._known: dict[tuple[str, int], tuple[Array, Any]] = {}
 
     def _once(self, name: str, argument: Array, work: Callable[[Array], Any]) -> Any:
-        """A result of an array that was asked for before: batches stay the same through the parts of one answer."""
+        """A result of an array that was asked for before: batches stay the same through the
+        parts of one answer."""
         key = (name, id(argument))
         known = self._known.get(key)
         if known is None:
@@ -223,7 +230,8 @@ class ServingPhysics:
         return prefill.prefill_s(times, self.model, self.serve, self.rates) + fixed
 
     def shared_prompt_s(self, batch: Array) -> Array:
-        """Device time of one prompt where as many are treated together as arrive in a step, up to the piece that the engine takes."""
+        """Device time of one prompt where as many are treated together as arrive in a step, up to
+        the piece that the engine takes."""
         return cast("Array", self._once("shared_prompt_s", batch, self._shared_prompt_s))
 
     def room(self) -> Array:
@@ -241,10 +249,12 @@ class ServingPhysics:
         return np.asarray(self.prompt_s(together) / together)
 
     def request_s(self, batch: Array) -> tuple[Array, Array, Array]:
-        """Time to first token without queue, time per token and time of a whole request when `batch` sequences are in flight."""
+        """Time to first token without queue, time per token and time of a whole request when
+        `batch` sequences are in flight."""
         step, prompt = self.step_s(batch), self.prompt_s(_ONE)
         serve = self.serve
-        # Requests that all come at once have half of the others' prompts behind them when they begin to decode.
+        # Requests that all come at once have half of the others' prompts behind them when
+        # they begin to decode.
         burst = (serve.load == Load.OFFLINE) & (serve.requests > 0) & (serve.requests / serve.data <= batch)
         share = self.rates.interference * np.where(burst, 0.5, 1.0)
         others = share * np.maximum(batch - 1.0, 0.0) * self.shared_prompt_s(batch) / np.maximum(serve.output_tokens, 1.0)
@@ -253,7 +263,8 @@ class ServingPhysics:
         return ttft, tpot, ttft + np.maximum(serve.output_tokens - 1.0, 0.0) * tpot
 
 
-# ---- How long a request waits before its prompt starts, on average or at a quantile, by how requests come.
+# ---- How long a request waits before its prompt starts, on average or at a quantile, by
+# how requests come.
 #
 # Source: docs/decisions/serving-load.md; docs/decisions/kernels-and-loads.md for quantiles.
 
@@ -261,8 +272,9 @@ class ServingPhysics:
 def waiting_s(physics: ServingPhysics, batch: Array, latency: Array) -> Array:
     """Wait before a prompt starts: the mean, or the quantile that is asked for.
 
-    Closed load: the step under way and the part of the other users' prompts that arrive together (`burst`). All at once: half of all prompts, and the
-    rounds of requests that found no room. Open load: the step under way and the prompts that join the request's own (`_mixed_wait_s`).
+    Closed load: the step under way and the part of the other users' prompts that arrive together
+    (`burst`). All at once: half of all prompts, and the rounds of requests that found no room. Open
+    load: the step under way and the prompts that join the request's own (`_mixed_wait_s`).
     """
     serve, rates = physics.serve, physics.rates
     prompt, step = physics.shared_prompt_s(batch), physics.step_s(batch)
@@ -280,11 +292,12 @@ def waiting_s(physics: ServingPhysics, batch: Array, latency: Array) -> Array:
 
 
 def _mixed_wait_s(physics: ServingPhysics, batch: Array, *, prompt: Array, step: Array) -> Array:
-    """Mean wait of a request that comes at a random moment where steps decode and treat prompts together.
+    """Mean wait of a request that comes at a random moment where steps decode and
+    treat prompts together.
 
-    A step lasts T = step / (1 - load) on average, load = rate x prompt. A request waits for the rest of the step under way, E[T^2] / 2 E[T]
-    (renewal theory),
-    and its own step carries the prompts that came meanwhile, load x T, and reads the cache of those that decode.
+    A step lasts T = step / (1 - load) on average, load = rate x prompt. A request waits for the
+    rest of the step under way, E[T^2] / 2 E[T] (renewal theory), and its own step carries the
+    prompts that came meanwhile, load x T, and reads the cache of those that decode.
     """
     rate = physics.serve.rate / physics.serve.data
     load = np.clip(rate * prompt, 0.0, 0.98)
@@ -296,7 +309,8 @@ def _mixed_wait_s(physics: ServingPhysics, batch: Array, *, prompt: Array, step:
 
 
 def token_s(physics: ServingPhysics, batch: Array, tpot: Array) -> Array:
-    """Time per token: the mean, or the quantile of requests where prompts of others interrupt the answers."""
+    """Time per token: the mean, or the quantile of requests where prompts of others
+    interrupt the answers."""
     several = (physics.serve.load == Load.CLOSED) | (physics.serve.load == Load.OPEN)
     own = quantiles.of_interruptions(tpot, physics.step_s(batch), batch, physics.serve.quantile)
     return np.where(several, own, tpot)

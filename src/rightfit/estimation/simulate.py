@@ -1,10 +1,11 @@
-"""Discrete-event simulation of continuous batching: what the analytic queue model is checked against, and `--simulate` in an answer.
+"""Discrete-event simulation of continuous batching: what the analytic queue model is checked
+against, and `--simulate` in an answer.
 
-One replica follows the rules of vLLM's scheduler (V1): running sequences first, one token each; then prompts that were begun; then waiting
-requests
-in order of arrival while the step has tokens left, a slot is free and the cache has room; a request that finds the cache full while it
-decodes evicts the youngest, which starts again later. Steps in which nothing but decoding happens are passed in one jump with their exact
-summed time, so the cost is per event, not per step.
+One replica follows the rules of vLLM's scheduler (V1): running sequences first, one token each;
+then prompts that were begun; then waiting requests in order of arrival while the step has tokens
+left, a slot is free and the cache has room; a request that finds the cache full while it decodes
+evicts the youngest, which starts again later. Steps in which nothing but decoding happens are
+passed in one jump with their exact summed time, so the cost is per event, not per step.
 """
 
 from __future__ import annotations
@@ -46,10 +47,12 @@ class Percentiles:
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What a simulated run shows. Latencies in seconds, rates per second over the time in which requests came.
+    """What a simulated run shows. Latencies in seconds, rates per second over the time in
+    which requests came.
 
-    `busy` is the share of that time in which a replica worked; `mean_batch` sequences per step; `saturated` true when requests came faster
-    than they were finished in the second half of the run, so that latencies grow with the length of the run and mean nothing.
+    `busy` is the share of that time in which a replica worked; `mean_batch` sequences per step;
+    `saturated` true when requests came faster than they were finished in the second half of the
+    run, so that latencies grow with the length of the run and mean nothing.
     """
 
     ttft: Percentiles
@@ -173,7 +176,8 @@ class _Replica:
                 batch_s += spent * batch
                 clock, steps, cached, position, committed = self.clock, self.steps, self.cached, self.next, self.committed
                 continue
-            # nothing but decoding: jump to the next completion, the next arrival that can be admitted, or the full cache
+            # nothing but decoding: jump to the next completion, the next arrival that can be
+            # admitted, or the full cache
             step = table[batch] + cache_s * cached
             growth = cache_s * batch
             count = running[0][0] - steps
@@ -216,7 +220,8 @@ class _Replica:
             self.add(clock + (self.think_s[request] if self.think_s else 0.0), request)
 
     def _admit(self, budget: int) -> None:
-        """Move requests into `prefilling` while the step has tokens left, a slot is free and the cache has room."""
+        """Move requests into `prefilling` while the step has tokens left, a slot is free and
+        the cache has room."""
         limits, arrivals = self.limits, self.arrivals
         taken = len(self.running) + len(self.prefilling)
         budget -= sum(entry[2] - entry[1] for entry in self.prefilling)
@@ -279,7 +284,8 @@ class _Replica:
             self._end(heappop(running)[2])
 
     def _start(self, entry: list[int]) -> None:
-        """A prompt is done: its step also gave the first token (or the next one, after an eviction)."""
+        """A prompt is done: its step also gave the first token (or the next one,
+        after an eviction)."""
         request, _, length, left = entry
         if math.isnan(self.first[request]):
             self.first[request] = self.clock
@@ -298,7 +304,8 @@ class _Replica:
             self._send_next(self.clock)
 
     def _evict(self) -> None:
-        """The youngest sequence gives up its cache and computes it anew later, with what it generated as part of its prompt."""
+        """The youngest sequence gives up its cache and computes it anew later, with what it
+        generated as part of its prompt."""
         youngest = max(self.running, key=lambda item: item[1])
         if len(self.running) == 1:
             raise QuantityError(
@@ -327,9 +334,9 @@ def simulate(
 ) -> Simulated:
     """Latencies of `requests` on `num_replicas` copies of replica `row`.
 
-    `routing`: round-robin, random, or two-choices (the less loaded of two at random, as Envoy's LEAST_REQUEST). The first `warm_up` share
-    of
-    the requests fills the replicas and is not counted. Deterministic for a seed.
+    `routing`: round-robin, random, or two-choices (the less loaded of two at random, as Envoy's
+    LEAST_REQUEST). The first `warm_up` share of the requests fills the replicas and is not counted.
+    Deterministic for a seed.
     """
     _check_fleet(requests, replicas, row=row, num_replicas=num_replicas)
     fleet, first, finish = _fleet(replicas, requests, row=row, num_replicas=num_replicas)
@@ -353,8 +360,8 @@ def simulate_closed(
     think_s: Array | None = None,
     warm_up: float = 0.1,
 ) -> Simulated:
-    """`users` who each send the next of `requests` when their last is answered, after thinking `think_s` (one per request). Arrival times
-    are ignored."""
+    """`users` who each send the next of `requests` when their last is answered, after thinking
+    `think_s` (one per request). Arrival times are ignored."""
     _check_fleet(requests, replicas, row=row, num_replicas=num_replicas)
     if users < 1:
         raise QuantityError(Message("estimate.no_users", count=users), field="users")
@@ -458,7 +465,8 @@ FEWEST_TO_JUDGE = 200
 
 
 def _grows(arrival_s: Array, finish_s: Array) -> bool:
-    """True when under 95 % of what came in the second half of the run was finished in that time. Runs under 200 requests are not judged."""
+    """True when under 95 % of what came in the second half of the run was finished in that time.
+    Runs under 200 requests are not judged."""
     middle, end = np.quantile(arrival_s, [0.5, 1.0])
     came = int(((arrival_s > middle) & (arrival_s <= end)).sum())
     went = int(((finish_s > middle) & (finish_s <= end)).sum())

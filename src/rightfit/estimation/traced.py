@@ -1,13 +1,14 @@
-"""The traced engine: run one training step of the real PyTorch module on fake tensors and read the bytes.
+"""The traced engine: run one training step of the real PyTorch module on fake tensors
+and read the bytes.
 
-No GPU and almost no memory are needed: PyTorch's FakeTensorMode propagates shapes only, and its MemTracker follows every storage through
-forward,
-backward and optimizer step. What comes out are live tensor bytes; the CUDA context, cuBLAS workspaces, the allocator's rounding and
-fragmentation come on
-top (see `physics/memory_peak.py`). On a CPU build of PyTorch, autocast and dropout follow the CPU's rules, and the fake device must be
-the CPU.
+No GPU and almost no memory are needed: PyTorch's FakeTensorMode propagates shapes only, and its
+MemTracker follows every storage through forward, backward and optimizer step. What comes out are
+live tensor bytes; the CUDA context, cuBLAS workspaces, the allocator's rounding and fragmentation
+come on top (see `physics/memory_peak.py`). On a CPU build of PyTorch, autocast and dropout follow
+the CPU's rules, and the fake device must be the CPU.
 
-Needs the extra `trace` (PyTorch, transformers). Source of the method: torch.distributed._tools.mem_tracker of PyTorch 2.13.
+Needs the extra `trace` (PyTorch, transformers). Source of the method:
+torch.distributed._tools.mem_tracker of PyTorch 2.13.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ INSTALL_HINT = Message("estimate.no_torch")
 
 @dataclass(frozen=True, slots=True)
 class TracedMemory:
-    """Bytes of live tensors per GPU. `saved_activations_bytes` is what the forward pass leaves for the backward pass, logits and loss
-    included."""
+    """Bytes of live tensors per GPU. `saved_activations_bytes` is what the forward pass leaves for
+    the backward pass, logits and loss included."""
 
     parameters_bytes: float
     gradients_bytes: float
@@ -64,10 +65,12 @@ def trace_config(
     shard_degree: int = 1,
     dropout: bool = True,
 ) -> TracedMemory:
-    """Trace a Hugging Face config (a dict, a config.json or a folder with one): full training with AdamW.
+    """Trace a Hugging Face config (a dict, a config.json or a folder with one): full
+    training with AdamW.
 
-    `shard_degree` > 1 shards every block with FSDP2 over as many pretended ranks. Without `dropout` all dropouts of the config are 0: on a CPU
-    build, attention with dropout runs without fusion and keeps scores that the kernels of a GPU do not.
+    `shard_degree` > 1 shards every block with FSDP2 over as many pretended ranks. Without `dropout`
+    all dropouts of the config are 0: on a CPU build, attention with dropout runs without fusion and
+    keeps scores that the kernels of a GPU do not.
     """
     require_trace_extra()
     values = config if isinstance(config, dict) else read_config(config)
@@ -83,8 +86,8 @@ def trace_config(
 
 
 def trace_function(target: str, *, micro_batch: int, seq_len: int, dtype: str = "bf16", shard_degree: int = 1) -> TracedMemory:
-    """Trace a user's `module:function`, which returns a torch module whose call `module(input_ids=..., labels=...)` gives an object with
-    `.loss`, or a loss."""
+    """Trace a user's `module:function`, which returns a torch module whose call
+    `module(input_ids=..., labels=...)` gives an object with `.loss`, or a loss."""
     require_trace_extra()
     return _trace(load_function(target), micro_batch=micro_batch, seq_len=seq_len, dtype=dtype, shard_degree=shard_degree)
 
@@ -127,7 +130,8 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def module_config(architecture: TransformerArchitecture) -> dict[str, Any]:
-    """The Hugging Face config of a bundled architecture, for the families whose module is known to match it."""
+    """The Hugging Face config of a bundled architecture, for the families whose module is
+    known to match it."""
     shared = {
         "vocab_size": architecture.vocab_size,
         "hidden_size": architecture.hidden_size,
@@ -188,7 +192,8 @@ def _build_from_config(values: dict[str, Any], *, attention: str, recompute: boo
 
 
 def _from_config(auto: Any, config: Any, attention: str) -> Any:
-    """The module with the wanted attention, or with eager attention where its family has no other."""
+    """The module with the wanted attention, or with eager attention where its
+    family has no other."""
     try:
         return auto.from_config(config, attn_implementation=attention)
     except ValueError as error:
@@ -216,8 +221,9 @@ def _pretended_mesh(count: int) -> Iterator[Any]:
 
 @contextmanager
 def _one_sequence_a_row() -> Iterator[None]:
-    """Under fake tensors transformers cannot look whether a row holds several packed sequences, so it makes a mask, and with a mask SDPA repeats
-    keys and values for all heads. A real run looks, finds none, and makes no mask: here it is told."""
+    """Under fake tensors transformers cannot look whether a row holds several packed sequences, so
+    it makes a mask, and with a mask SDPA repeats keys and values for all heads. A real run looks,
+    finds none, and makes no mask: here it is told."""
     try:
         from transformers import masking_utils
     except ImportError:  # releases before 4.53 never look
@@ -244,7 +250,8 @@ def _shard(model: Any, mesh: Any) -> None:
 
 
 def _trace(build: Callable[[], Any], *, micro_batch: int, seq_len: int, dtype: str, shard_degree: int) -> TracedMemory:
-    """Two steps under fake tensors; the second one is read, because AdamW makes its state in the first."""
+    """Two steps under fake tensors; the second one is read, because AdamW makes its
+    state in the first."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
@@ -311,7 +318,8 @@ def _terms(snapshot: Any) -> dict[str, float]:
 
 
 def _summary(forward: dict[str, float], peak: dict[str, float], num_parameters: int) -> TracedMemory:
-    """Sum the tracker's kinds into ours (FSDP has its own words for sharded and gathered parameters)."""
+    """Sum the tracker's kinds into ours (FSDP has its own words for sharded and
+    gathered parameters)."""
 
     def pick(terms: dict[str, float], *words: str) -> float:
         return sum(count for name, count in terms.items() if any(word in name for word in words))
@@ -327,13 +335,14 @@ def _summary(forward: dict[str, float], peak: dict[str, float], num_parameters: 
     )
 
 
-# ---- An estimate of GPU memory by the traced engine: live tensors as PyTorch makes them, plus what is not a tensor.
+# ---- An estimate of GPU memory by the traced engine: live tensors as PyTorch makes them, plus
+# what is not a tensor.
 
 
 @dataclass(frozen=True, slots=True)
 class TracedEstimate:
-    """Bytes per GPU at the peak of a full training step with AdamW. `terms` add up to `peak_bytes`; `capacity_bytes` is None without a
-    card."""
+    """Bytes per GPU at the peak of a full training step with AdamW. `terms` add up to `peak_bytes`;
+    `capacity_bytes` is None without a card."""
 
     model: str
     num_parameters: int
@@ -369,11 +378,14 @@ def traced_estimate(
     accelerator: str = "",
     settings: TrainSettings | None = None,
 ) -> TracedEstimate:
-    """Trace `model` (config.json, folder, bundled name, or module:function) for one GPU, or for one rank of `shard_degree` under FSDP2.
+    """Trace `model` (config.json, folder, bundled name, or module:function) for one GPU, or for one
+    rank of `shard_degree` under FSDP2.
 
-    `settings` is the record that the formulas take: it decides the type of the weights, recomputation, attention and the scratch of the step.
-    Adds to the live tensors the scratch of the optimizer's step (AdamW updates all parameters at once), the cuBLAS workspace, the allocator's slack and the CUDA context with the calibrated coefficients of the
-    analytic engine.
+    `settings` is the record that the formulas take: it decides the type of the weights,
+    recomputation, attention and the scratch of the step.
+    Adds to the live tensors the scratch of the optimizer's step (AdamW updates all parameters at
+    once), the cuBLAS workspace, the allocator's slack and the CUDA context with the calibrated
+    coefficients of the analytic engine.
     """
     if settings is not None:
         dtype, recompute = settings.dtype, settings.recompute
@@ -423,10 +435,11 @@ def capacity_of(accelerator: str) -> float:
 
 
 def with_overheads(result: TracedMemory, setup: SetupColumns, *, scratch: float) -> dict[str, float]:
-    """The tracker's kinds in our words, and the workspace, slack and context that no tracker sees [bytes].
+    """The tracker's kinds in our words, and the workspace, slack and context that no
+    tracker sees [bytes].
 
-    `scratch` [bytes] of the optimizer's step, which the tracker does not follow: it lives when the activations are gone, so the larger of the two
-    makes the peak.
+    `scratch` [bytes] of the optimizer's step, which the tracker does not follow: it lives when the
+    activations are gone, so the larger of the two makes the peak.
     """
     coefficients = facts.coefficients("memory")
     states = result.parameters_bytes + result.optimizer_bytes

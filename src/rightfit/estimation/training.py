@@ -1,4 +1,5 @@
-"""Which class of training software a job runs on, and the coefficients of hardware and software that the time physics reads."""
+"""Which class of training software a job runs on, and the coefficients of hardware and software
+that the time physics reads."""
 
 from __future__ import annotations
 
@@ -37,14 +38,16 @@ def _by_name(field: str, names: tuple[str, ...], file: str) -> Array:
 
 @functools.cache
 def _fields_of(file: str, *, by_name: bool) -> tuple[str, ...]:
-    """Coefficients of RateColumns that a file holds: one for each name (`field.name`), or one for all."""
+    """Coefficients of RateColumns that a file holds: one for each name
+    (`field.name`), or one for all."""
     keys = facts.coefficients(file)
     held = {key.partition(".")[0] for key in keys if "." in key} if by_name else keys.keys()
     return tuple(field.name for field in dataclasses.fields(RateColumns) if field.name in held)
 
 
 def rate_columns(setup: SetupColumns, device: DeviceColumns) -> RateColumns:
-    """Coefficients of each row: by accelerator family, by class of software, and the global ones."""
+    """Coefficients of each row: by accelerator family, by class of software,
+    and the global ones."""
     family = family_codes(device)
     software = setup.framework.astype(np.intp)
     hardware_names, classes = architecture_names(), software_names()
@@ -58,7 +61,8 @@ def rate_columns(setup: SetupColumns, device: DeviceColumns) -> RateColumns:
 
 
 def _attention_rates(setup: SetupColumns, family: NDArray[np.intp]) -> dict[str, Array]:
-    """Fused-attention fractions: vendor stacks use the best kernel of the family, others the portable one."""
+    """Fused-attention fractions: vendor stacks use the best kernel of the family,
+    others the portable one."""
     names = architecture_names()
     vendor = (setup.framework == software_names().index("vendor")) & (setup.attention != AttentionKernel.EAGER)
     best = (setup.attention_version >= 3) | (vendor & (setup.attention_version == 0))
@@ -71,7 +75,8 @@ def _attention_rates(setup: SetupColumns, family: NDArray[np.intp]) -> dict[str,
 
 
 def _fused(setup: SetupColumns, values: dict[str, Array]) -> dict[str, Array]:
-    """Fused or compiled jobs make the passes of the fused implementation, whatever their class; a fused loss moves fewer bytes."""
+    """Fused or compiled jobs make the passes of the fused implementation, whatever their class; a
+    fused loss moves fewer bytes."""
     fused = (setup.fused_kernels > 0) | (setup.compiled > 0)
     classes = software_names()
     best = {
@@ -88,13 +93,15 @@ def _fused(setup: SetupColumns, values: dict[str, Array]) -> dict[str, Array]:
 
 # ---- Step time of training: the time physics with its coefficients, as columns.
 #
-# `step_columns` does everything for N rows. A search calls the parts on their own distinct keys: `compute_columns` needs no layout over
-# nodes, `communication_columns` needs no device arithmetic, `compose` joins them.
+# `step_columns` does everything for N rows. A search calls the parts on their own distinct keys:
+# `compute_columns` needs no layout over nodes, `communication_columns` needs no device arithmetic,
+# `compose` joins them.
 
 
 @dataclass(frozen=True, slots=True)
 class StepColumns:
-    """Seconds of one optimizer step and the terms that add up to it; `model_flops` of the step for the whole job; `bottleneck` codes."""
+    """Seconds of one optimizer step and the terms that add up to it; `model_flops` of the step for
+    the whole job; `bottleneck` codes."""
 
     terms: Mapping[str, Array]
     step_s: Array
@@ -139,7 +146,8 @@ def compose(
     )
 
 
-# Rows worked on at once: shorter arrays stay in the processor's cache, which makes a long table a third faster.
+# Rows worked on at once: shorter arrays stay in the processor's cache, which makes a long
+# table a third faster.
 _CHUNK_ROWS = 16384
 
 
@@ -189,10 +197,12 @@ def _joined(pieces: Sequence[StepColumns], number: int) -> StepColumns:
 
 @dataclass(frozen=True, slots=True)
 class MemoryColumns:
-    """`terms` [bytes per GPU at the peak] add up to `peak_bytes`, as the asked counter (setup.memory_counter) sees it.
+    """`terms` [bytes per GPU at the peak] add up to `peak_bytes`, as the asked counter
+    (setup.memory_counter) sees it.
 
-    `required_bytes` is what the card must hold, whatever the counter; a job fits where it is at most `capacity_bytes`. `phase` holds
-    numbers of `Phase`. Host RAM is per node, checkpoint and disk are for the whole job.
+    `required_bytes` is what the card must hold, whatever the counter; a job fits where it is at
+    most `capacity_bytes`. `phase` holds numbers of `Phase`. Host RAM is per node, checkpoint and
+    disk are for the whole job.
     """
 
     terms: dict[str, Array]

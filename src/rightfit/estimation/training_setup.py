@@ -1,4 +1,5 @@
-"""From a training job of a language model (method, precision, optimizer, stack ...) to the numbers of SetupColumns."""
+"""From a training job of a language model (method, precision, optimizer, stack ...) to the
+numbers of SetupColumns."""
 
 from __future__ import annotations
 
@@ -41,9 +42,11 @@ _WHOLE = frozenset({Method.FULL, Method.GALORE, Method.FREEZE})
 
 @dataclass(frozen=True, slots=True)
 class TrainingCase:
-    """How a language model is trained, on whatever layout. What is left out is the stack's: `stored_bytes` of a weight (0: that of the arithmetic), `adapter_bytes`,
-    `rank`, `targets`, `attention` ("" or a kernel's name), `recompute`, `fused_loss`. `packed`: the format of a frozen base. `prompt_tokens` and `projected` of prefixes,
-    `last_layers` that are trained where the others are frozen (0: the usual number)."""
+    """How a language model is trained, on whatever layout. What is left out is the stack's:
+    `stored_bytes` of a weight (0: that of the arithmetic), `adapter_bytes`, `rank`, `targets`,
+    `attention` ("" or a kernel's name), `recompute`, `fused_loss`. `packed`: the format of a frozen
+    base. `prompt_tokens` and `projected` of prefixes, `last_layers` that are trained where the
+    others are frozen (0: the usual number)."""
 
     model: TransformerArchitecture
     habits: Habits
@@ -67,7 +70,8 @@ class TrainingCase:
 
 
 def setup_fields(case: TrainingCase) -> dict[str, float]:
-    """Fields of SetupColumns that a case decides; the caller adds the layout (micro_batch, seq_len, data, tensor ...)."""
+    """Fields of SetupColumns that a case decides; the caller adds the layout (micro_batch, seq_len,
+    data, tensor ...)."""
     numbers = _number_formats(case)
     states = _trained_states(case, numbers)
     adapters = _adapter_fields(case)
@@ -100,7 +104,8 @@ def _number_formats(case: TrainingCase) -> dict[str, float]:
     stored = habits.weights if habits.weights is not None else case.stored_bytes or compute
     kbit = packed is not None and packed.kbit
     upcast = habits.kbit_upcast and kbit
-    # Sharded stacks cast gathered weights to the compute dtype, so the residual stream is narrow although fp32 is stored.
+    # Sharded stacks cast gathered weights to the compute dtype, so the residual stream is narrow
+    # although fp32 is stored.
     is_sharded = habits.reduce == FP32_BYTES
     wide = upcast or (stored == 4 and compute == 2 and habits.residual is None and not is_sharded)
     return {
@@ -118,7 +123,8 @@ def _number_formats(case: TrainingCase) -> dict[str, float]:
 
 
 def _trained_states(case: TrainingCase, numbers: Mapping[str, float]) -> dict[str, float]:
-    """Bytes per trained parameter: gradient, accumulation buffer, master copy, optimizer states, scratch of the step."""
+    """Bytes per trained parameter: gradient, accumulation buffer, master copy, optimizer states,
+    scratch of the step."""
     habits, chosen, adapters = case.habits, case.optimizer, case.method not in _WHOLE
     weight = _adapter_width(case) if adapters else numbers["linear_weight_bytes"]
     wide = weight if adapters or habits.state is None else habits.state
@@ -169,8 +175,8 @@ def _adapter_fields(case: TrainingCase) -> dict[str, float]:
 
 
 def _mean_widths(states: Mapping[str, float], numbers: Mapping[str, float], adapters: Mapping[str, float]) -> dict[str, float]:
-    """Embedding and head that are trained beside adapters keep the width of the base model, so the widths per trained parameter are
-    means."""
+    """Embedding and head that are trained beside adapters keep the width of the base model, so the
+    widths per trained parameter are means."""
     share = adapters.get("trained_embeddings", 0.0)
     if not share or not states["adapter_weight_bytes"]:
         return {}
@@ -189,9 +195,8 @@ def _adapter_count(columns: ModelColumns, rank: float, chosen: Targets) -> float
 def _other_methods(case: TrainingCase, columns: ModelColumns) -> dict[str, float]:
     """Full training, frozen layers, prompts and prefixes.
 
-    P-tuning v2 and prefix tuning train keys and values of virtual tokens for every layer (Liu et al. 2021, Li & Liang 2021), through a
-    two-layer
-    projection where the case says so.
+    P-tuning v2 and prefix tuning train keys and values of virtual tokens for every layer (Liu et
+    al. 2021, Li & Liang 2021), through a two-layer projection where the case says so.
     """
     usual = constants("training_words")
     if case.method in (Method.PTUNING, Method.PREFIX):
@@ -247,7 +252,8 @@ def _kernel_fields(case: TrainingCase) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class TrainSettings:
-    """`fields` of SetupColumns that a case decides; the properties say the same in the words of PyTorch, for the traced engine."""
+    """`fields` of SetupColumns that a case decides; the properties say the same in the words of
+    PyTorch, for the traced engine."""
 
     fields: Mapping[str, float]
 
@@ -264,7 +270,8 @@ class TrainSettings:
 
     @property
     def attention(self) -> str:
-        """Word of transformers for the attention: it has no fused kernel on fake tensors but PyTorch's own, which keeps what any of them keeps."""
+        """Word of transformers for the attention: it has no fused kernel on fake tensors but
+        PyTorch's own, which keeps what any of them keeps."""
         eager = self.fields["attention"] == AttentionKernel.EAGER
         return next(word for word, kernel in KERNELS.items() if kernel == (AttentionKernel.EAGER if eager else AttentionKernel.SDPA))
 
@@ -275,19 +282,23 @@ class TrainSettings:
 
     @property
     def step_temporary_bytes(self) -> float:
-        """Scratch of the optimizer's step for each trained parameter: one state's size where all parameters are updated at once (foreach)."""
+        """Scratch of the optimizer's step for each trained parameter: one state's size where all
+        parameters are updated at once (foreach)."""
         return self.fields["optimizer_temporary_bytes"]
 
     def columns(self, **layout: float) -> SetupColumns:
-        """The record as columns of one job, `layout` being degrees of parallelism and sizes of the batch."""
+        """The record as columns of one job, `layout` being degrees of parallelism and
+        sizes of the batch."""
         return SetupColumns.of(**{**self.fields, **layout})
 
 
-# ---- Samples that a benchmark run takes to reach its quality target, from MLPerf's reference convergence points.
+# ---- Samples that a benchmark run takes to reach its quality target, from MLPerf's reference
+# convergence points.
 #
-# A published time to train is samples to converge over samples a second; the first depends on the model, the target and the global batch,
-# never on the machine. facts/data/convergence.csv has the mean over the reference runs; between batch sizes it is interpolated in
-# log-log, outside them held. Single runs differ from the mean by about 8 % (BERT at batch 256) to 3 % (GPT-3).
+# A published time to train is samples to converge over samples a second; the first depends on the
+# model, the target and the global batch, never on the machine. facts/data/convergence.csv has the
+# mean over the reference runs; between batch sizes it is interpolated in log-log, outside them
+# held. Single runs differ from the mean by about 8 % (BERT at batch 256) to 3 % (GPT-3).
 
 
 @functools.cache
@@ -297,7 +308,8 @@ def _points(model: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 def samples_to_converge(model: str, *, global_batch: float) -> float:
-    """Samples to the benchmark's target for a model by hub id and a global batch [samples]; NaN for a model that is no benchmark."""
+    """Samples to the benchmark's target for a model by hub id and a global batch [samples]; NaN for
+    a model that is no benchmark."""
     batches, samples = _points(model)
     if not batches or global_batch <= 0:
         return math.nan

@@ -1,9 +1,10 @@
-"""Backbones of detectors and segmenters from the words of a name: work and kept elements per input pixel, stage by stage, by counting
-layers.
+"""Backbones of detectors and segmenters from the words of a name: work and kept elements per input
+pixel, stage by stage, by counting layers.
 
-Detection libraries name a model by its parts (mask_rcnn_r50_fpn_1x_coco, deeplabv3_r101-d8_512x1024_40k_cityscapes). Nothing measured
-enters here: residual
-networks, window and plain transformers are counted from their published layouts, others come from the bundled classification records.
+Detection libraries name a model by its parts (mask_rcnn_r50_fpn_1x_coco,
+deeplabv3_r101-d8_512x1024_40k_cityscapes). Nothing measured enters here: residual networks, window
+and plain transformers are counted from their published layouts, others come from the bundled
+classification records.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from rightfit.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class VisionPart:
-    """Counts per input pixel: `macs`, `activations` written, `kept` for the backward pass; the same of a frozen stem; `params` in all,
-    `layers`.
+    """Counts per input pixel: `macs`, `activations` written, `kept` for the backward pass; the same
+    of a frozen stem; `params` in all, `layers`.
 
-    `attention` multiplies (pixels / 2^20)^2 for scores that grow with the square of the image; `per_image` elements kept whatever the size;
-    `block_inputs` per pixel with recomputation; `head_scale` of a segmentation head on this backbone over one on 2048 channels.
+    `attention` multiplies (pixels / 2^20)^2 for scores that grow with the square of the image;
+    `per_image` elements kept whatever the size; `block_inputs` per pixel with recomputation;
+    `head_scale` of a segmentation head on this backbone over one on 2048 channels.
     """
 
     kind: str
@@ -69,7 +71,8 @@ _KEPT_NORM, _KEPT_FROZEN_NORM, _KEPT_GROUP_NORM = (_FIGURES[name] for name in ("
 
 @dataclass(frozen=True, slots=True)
 class ResidualLayout:
-    """A residual network: depth, groups and width of its 3x3 layers, output stride, stages in use and how many of the first are frozen."""
+    """A residual network: depth, groups and width of its 3x3 layers, output stride, stages in use
+    and how many of the first are frozen."""
 
     depth: int
     groups: int = 1
@@ -132,13 +135,14 @@ _WINDOW = _FIGURES["window_tokens"]
 
 
 def _counts(family: str) -> dict[str, float]:
-    """What one block of a family computes, writes and keeps for each token, in units of its width."""
+    """What one block of a family computes, writes and keeps for each token, in
+    units of its width."""
     return dict(constant_group("training_work", family))
 
 
 def swin(size: str) -> VisionPart:
-    """A window transformer: four stages at strides 4-32, windows of 7x7; per token and block 9 C written, about 21 C kept, heads of 32
-    channels."""
+    """A window transformer: four stages at strides 4-32, windows of 7x7; per token and block 9 C
+    written, about 21 C kept, heads of 32 channels."""
     (width,), depths = _layout("swin", size)
     return _staged("window", [width * 2**i for i in range(4)], depths, scores=3.0 * _WINDOW / 32.0, **_counts("swin"))
 
@@ -150,7 +154,8 @@ def mvit(size: str) -> VisionPart:
 
 
 def convnext(size: str) -> VisionPart:
-    """Depthwise 7x7, two linear layers of four times the width; per token and block 6 C written, about 13 C kept."""
+    """Depthwise 7x7, two linear layers of four times the width; per token and block 6 C
+    written, about 13 C kept."""
     (width,), depths = _layout("convnext", size)
     return _staged("convnext", [width * 2**i for i in range(4)], depths, **_counts("convnext"))
 
@@ -170,7 +175,8 @@ def _staged(
 
 
 def vit(size: str, patch: float = 16.0, *, windowed: bool = False) -> VisionPart:
-    """A plain transformer over patches; `windowed`: attention in windows of 14x14 but for four blocks (ViTDet)."""
+    """A plain transformer over patches; `windowed`: attention in windows of 14x14 but for
+    four blocks (ViTDet)."""
     (width,), (blocks,) = _layout("vit", size)
     tokens = 1.0 / patch**2
     heads = max(width / 64.0, 1.0)
@@ -191,7 +197,8 @@ def vit(size: str, patch: float = 16.0, *, windowed: bool = False) -> VisionPart
 
 
 def mix_transformer(size: int) -> VisionPart:
-    """SegFormer's encoder: keys reduced 64, 16, 4 and 1 times; a depthwise layer inside the feed-forward part."""
+    """SegFormer's encoder: keys reduced 64, 16, 4 and 1 times; a depthwise layer inside the
+    feed-forward part."""
     widths, depths = _layout("mit", size)
     block = constant_group("training_work", "mit")
     macs = activations = kept = params = attention = 0.0
@@ -217,7 +224,8 @@ def _counted(name: str) -> VisionPart | None:
 
 
 def from_record(name: str, *, dilated: float = 1.0, kept_per_output: float = 2.0) -> VisionPart | None:
-    """A bundled classification record as a backbone; `dilated` multiplies its counts where strides are taken out."""
+    """A bundled classification record as a backbone; `dilated` multiplies its counts where
+    strides are taken out."""
     try:
         record = facts.model(name, network=False)
     except RightfitError:
@@ -293,7 +301,8 @@ def _other_backbone(found: Backbone, stride: int) -> VisionPart | None:
 
 
 def _hrnet(width: float, *, small: bool) -> VisionPart | None:
-    """A high-resolution network; the small variant has half its modules, widths between records scale the nearest."""
+    """A high-resolution network; the small variant has half its modules, widths between records
+    scale the nearest."""
     part = from_record("timm/hrnet_w18") if width < 25 else from_record("timm/hrnet_w32") if width < 38 else from_record("timm/hrnet_w48")
     if part is None:
         return None

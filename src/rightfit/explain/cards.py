@@ -1,4 +1,5 @@
-"""An option as a card: what to rent, what it costs, how long it takes, how full the memory is and how sure that is. Faces draw it."""
+"""An option as a card: what to rent, what it costs, how long it takes, how full the memory is and
+how sure that is. Faces draw it."""
 
 from __future__ import annotations
 
@@ -17,15 +18,15 @@ if TYPE_CHECKING:
     from rightfit.search.answer import Option
     from rightfit.workload.model import Workload
 
-#: Upper end of the 80 % interval over its lower end, up to which a figure is called so. The medians of docs/accuracy.md: memory 1.3, time
-#: of language
-#: models 1.5, most other families 2 to 3.
+#: Upper end of the 80 % interval over its lower end, up to which a figure is called so. The medians
+#: of docs/accuracy.md: memory 1.3, time of language models 1.5, most other families 2 to 3.
 CONFIDENCES = ((1.6, "high"), (3.0, "medium"))
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """Peak memory [bytes] with its 80 % interval against what is there; `of_card`: of one card, else of the host."""
+    """Peak memory [bytes] with its 80 % interval against what is there; `of_card`: of one
+    card, else of the host."""
 
     mid: float
     low: float
@@ -46,8 +47,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class OptionCard:
-    """One option at a glance. `money` and `time` are the two figures that plans are chosen by; `facts` the rest, in reading order;
-    `server_id` and `accelerator` the names by which the catalog knows them."""
+    """One option at a glance. `money` and `time` are the two figures that plans are chosen by;
+    `facts` the rest, in reading order; `server_id` and `accelerator` the names by which the
+    catalog knows them."""
 
     rank: int
     server: str
@@ -91,13 +93,15 @@ def option_card(option: Option, workload: Workload, lang: Lang) -> OptionCard:
 
 
 def confidence(option: Option) -> str:
-    """high, medium or low, by the widest 80 % interval of what the option is chosen by: its cost, and its time or latency."""
+    """high, medium or low, by the widest 80 % interval of what the option is chosen by: its cost,
+    and its time or latency."""
     widths = [_width(option.cost.total), _width(_time_figure(option))]
     return next((name for limit, name in CONFIDENCES if max(widths) <= limit), "low")
 
 
 def memory_use(option: Option) -> MemoryUse | None:
-    """Memory of one card, or of the host where the job needs no card; None where no capacity is known."""
+    """Memory of one card, or of the host where the job needs no card; None where no
+    capacity is known."""
     of_card = bool(option.accelerator.name) and "peak_memory_bytes" in option.estimate
     figure = option.estimate.get("peak_memory_bytes" if of_card else "host_memory_bytes") or option.estimate.get("peak_memory_bytes")
     capacity = max(option.accelerator.memory_bytes, 0.0) if of_card else option.memory_bytes

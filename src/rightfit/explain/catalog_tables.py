@@ -1,4 +1,5 @@
-"""Pages of the catalog as tables: servers, prices, accelerators, models, filtered and sorted, so many lines at a time."""
+"""Pages of the catalog as tables: servers, prices, accelerators, models, filtered and sorted, so
+many lines at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferTable, ServerTable
     from rightfit.catalog.offers import Floats, Indices
 
-#: What the columns of each kind are sorted by: {kind: {column: order}}; the first order is the usual one.
+#: What the columns of each kind are sorted by: {kind: {column: order}}; the first
+#: order is the usual one.
 _SORTS_FILE = Path(__file__).with_name("data") / "column_sorts.toml"
 COLUMN_SORTS: Mapping[str, Mapping[str, str]] = tomllib.loads(_SORTS_FILE.read_text(encoding="utf-8"))
 #: Every order of a kind; those of the command line that have no column here stand last.
@@ -34,7 +36,8 @@ SORTS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What of the catalog is wanted. `first`: the number of lines to skip; names as the options of a workload take them."""
+    """What of the catalog is wanted. `first`: the number of lines to skip; names as the options of
+    a workload take them."""
 
     query: str = ""
     cloud: str = ""
@@ -56,7 +59,8 @@ class CatalogPage:
 
 
 def catalog_page(kind: str, question: Question, lang: Lang, *, catalog: Catalog) -> CatalogPage:
-    """One page of servers, prices, accelerators or models. Raises UnknownNameError for names and orders that do not exist."""
+    """One page of servers, prices, accelerators or models. Raises UnknownNameError for names and
+    orders that do not exist."""
     return _PAGES[kind](question, lang, catalog)
 
 
@@ -110,7 +114,8 @@ def _servers(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
 
 
 def _prices_from(found: ServerTable, catalog: Catalog) -> Floats:
-    """The cheapest price on demand of each server that a plan would take as sound [USD/h]; NaN without one."""
+    """The cheapest price on demand of each server that a plan would take as sound
+    [USD/h]; NaN without one."""
     from rightfit.search.offers import sound_offers
 
     table = catalog.all_offers()
@@ -247,7 +252,8 @@ def _models(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
 
 
 def _sorted(records: list[dict[str, Any]], kind: str, question: Question) -> list[dict[str, Any]]:
-    """Records in the order asked for, names ignoring case; unknown figures last, whatever the direction."""
+    """Records in the order asked for, names ignoring case; unknown figures last,
+    whatever the direction."""
     columns = {order: column for column, order in COLUMN_SORTS[kind].items()}
     sort = question.sort or "name"
     if sort not in columns:

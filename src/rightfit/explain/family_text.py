@@ -1,4 +1,5 @@
-"""A plan of classical machine learning or data preparation in words. Frames are those of plan_text, so the faces draw them alike."""
+"""A plan of classical machine learning or data preparation in words. Frames are those of plan_text,
+so the faces draw them alike."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _PREPARE = "prepare"
 
 
 def host_renderer(lang: Lang, *, currency: str = "usd") -> Callable[[Reason], str]:
-    """The function that turns reasons of host plans into sentences; others are left to the general renderer."""
+    """The function that turns reasons of host plans into sentences; others are left to
+    the general renderer."""
 
     def render(reason: Reason) -> str:
         params, key = dict(reason.params), f"host.{reason.key}"
@@ -169,7 +171,8 @@ def host_assumption_text(assumption: Assumption, lang: Lang) -> str:
 
 
 def host_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:
-    """A criterion with how many offers it refused, and its nearest miss with the least change that would let it pass."""
+    """A criterion with how many offers it refused, and its nearest miss with the least change that
+    would let it pass."""
     render = host_renderer(lang, currency=currency)
     return refusal_lines(rejection, _criterion_text(rejection.criterion, lang), render, lang, currency=currency)
 
@@ -178,17 +181,19 @@ def _criterion_text(criterion: str, lang: Lang) -> str:
     return say_or(f"host.refused_{criterion}", lang, base.criterion_text(criterion, lang))
 
 
-# ---- The words of a family of work that brings no code here: data/families/NAME.toml, within the frames that all plans share.
+# ---- The words of a family of work that brings no code here: data/families/NAME.toml, within the
+# frames that all plans share.
 #
-# outcome, setup, speed         what an option does and what that takes; how it runs; how fast (needed)
+# outcome, setup, speed         what an option does and what that takes; how it runs; how fast
+#                               (needed)
 # outcome_unpriced              the same without money, for a server without price
 # margin                        how full the memory is, where the shared sentence does not suit
 # time_TERM, memory_TERM        what the terms are called, where terms.toml does not name them
 # KEY                           the sentence of a reason of the family's own, by its key
 #
-# Their fields: `model`, `operation`, `machine`, `nodes`; every fact and every word of the layout by its name; every figure of the estimate
-# and `total_usd`,
-# each also as NAME_low and NAME_high, the ends of its 80 % interval. Numbers come with the unit that their names end in.
+# Their fields: `model`, `operation`, `machine`, `nodes`; every fact and every word of the layout by
+# its name; every figure of the estimate and `total_usd`, each also as NAME_low and NAME_high, the
+# ends of its 80 % interval. Numbers come with the unit that their names end in.
 
 NEEDED = ("outcome", "setup", "speed")
 
@@ -263,7 +268,8 @@ class FamilyWords:
 
 
 def family_nothing_text(plan: Plan, lang: Lang) -> str:
-    """The headline where nothing is feasible; of a given server, what keeps the job from running on it."""
+    """The headline where nothing is feasible; of a given server, what keeps the job
+    from running on it."""
     physical = tuple(rejection for rejection in plan.rejected if rejection.criterion not in WISHES)
     return plan_words.nothing_text(dataclasses.replace(plan, unfit=None, rejected=physical or plan.rejected), lang)
 

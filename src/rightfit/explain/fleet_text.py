@@ -1,4 +1,5 @@
-"""The plan of a fleet in sentences and tables: what to place and buy, what limits cost, what is left out."""
+"""The plan of a fleet in sentences and tables: what to place and buy, what limits
+cost, what is left out."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ def placement_table(found: Doc, lang: Lang, *, most: int | None) -> Table:
 
 
 def placement_records(found: Doc, lang: Lang) -> list[dict[str, str]]:
-    """Placements that differ in their start alone are one line, from the first start to the last end."""
+    """Placements that differ in their start alone are one line, from the first
+    start to the last end."""
     grouped: dict[tuple[Any, ...], list[Doc]] = {}
     for row in found["placements"]:
         key = (row["kind"] == "job", row["name"], row["provider"], row["instance_type"], row["region"], row["purchase"], row["servers"])
@@ -335,7 +337,8 @@ def parts(found: Doc, lang: Lang, *, most: int | None = _ROWS, quiet: bool = Fal
     return shown
 
 
-# ---- The calendar of a fleet as SVG text that takes the colours of the page around it: one bar a placement, one row a job or service. No library.
+# ---- The calendar of a fleet as SVG text that takes the colours of the page around it: one bar a
+# placement, one row a job or service. No library.
 
 _ROW, _LEFT, _WIDTH, _TOP, _BOTTOM, _MOST = 20, 190, 760, 34, 30, 80
 #: How strongly a bar is drawn by how it is paid: what is owned darkest, spot lightest.
@@ -345,7 +348,8 @@ _HOURS_PER_DAY = 24.0
 
 
 def calendar_svg(found: Mapping[str, Any], lang: Lang) -> str:
-    """The chart: rows by name in the order of the document's calendar, days across; every bar has its server and way to pay as a title."""
+    """The chart: rows by name in the order of the document's calendar, days across; every bar has
+    its server and way to pay as a title."""
     rows: dict[str, list[Mapping[str, Any]]] = {}
     by_start = sorted(found["placements"], key=lambda row: (row["kind"] == "job", row["start_h"], row["name"]))
     for row in by_start:

@@ -1,8 +1,9 @@
-"""A sheet as HTML that needs nothing else: no script, no style sheet, no font and no picture from outside.
+"""A sheet as HTML that needs nothing else: no script, no style sheet, no font and no
+picture from outside.
 
-`sheet_html(parts, lang)` is a fragment for a notebook or a page; it takes the colours around it, so that it is light in a light page and
-dark in a
-dark one. `document(fragment, title=..., lang=...)` makes a whole file of it that prints well.
+`sheet_html(parts, lang)` is a fragment for a notebook or a page; it takes the colours around it, so
+that it is light in a light page and dark in a dark one. `document(fragment, title=..., lang=...)`
+makes a whole file of it that prints well.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from rightfit.search.servers import Verdict
 
 
-# ---- Charts of an answer as SVG text that takes the colours of the page around it. Drawn by matplotlib (extra `plot`); without it there is no
-# chart.
+# ---- Charts of an answer as SVG text that takes the colours of the page around it. Drawn by
+# matplotlib (extra `plot`); without it there is no chart.
 
 _INK, _ACCENT = "#010203", "#040506"  # stand-ins that the finished text replaces, so that a chart follows the light or dark of its page
 _WIDE_RANGE = 8.0
@@ -42,7 +43,8 @@ _PROLOGUE = re.compile(r"^.*?(?=<svg)|<metadata>.*?</metadata>", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One option in the plane of time and money, in seconds and US dollars, with its 80 % intervals."""
+    """One option in the plane of time and money, in seconds and US dollars, with
+    its 80 % intervals."""
 
     rank: int
     name: str
@@ -60,7 +62,8 @@ def has_charts() -> bool:
 
 
 def points(plan: Plan) -> tuple[Point, ...]:
-    """The ranked options as points: hours and total of a job, latency of a request and month of a service."""
+    """The ranked options as points: hours and total of a job, latency of a request and
+    month of a service."""
     return tuple(_point(option) for option in plan.options)
 
 
@@ -75,8 +78,8 @@ def _point(option: Option) -> Point:
 
 
 def options_svg(plan: Plan, lang: Lang) -> str:
-    """Cost against time, one dot an option with its 80 % intervals and its rank; "" where there is nothing to compare or nothing to draw
-    with."""
+    """Cost against time, one dot an option with its 80 % intervals and its rank; "" where there is
+    nothing to compare or nothing to draw with."""
     shown = points(plan)
     if len(shown) < 2 or not has_charts():
         return ""
@@ -90,7 +93,8 @@ def options_svg(plan: Plan, lang: Lang) -> str:
 
 
 def _drawn(shown: tuple[Point, ...], words: dict[str, str], *, time_unit: float, rate: float) -> str:
-    # The object interface of matplotlib: no global state, so that a notebook's own plots and a server's threads stay as they are.
+    # The object interface of matplotlib: no global state, so that a notebook's own plots and a
+    # server's threads stay as they are.
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -162,7 +166,8 @@ _PAGE_STYLE = ":root{color-scheme:light dark}body{margin:2rem auto;padding:0 1re
 
 
 def answer_html(answer: Plan | Verdict, lang: Lang, *, everything: bool = False, whole: bool = False) -> str:
-    """A plan or a verdict as a fragment or, with `whole`, as a file whose title is its first line."""
+    """A plan or a verdict as a fragment or, with `whole`, as a file whose title
+    is its first line."""
     from rightfit.search.answer import Plan
 
     if isinstance(answer, Plan):
@@ -182,7 +187,8 @@ def title_of(parts: Sequence[Part]) -> str:
 
 
 def plan_html(plan: Plan, lang: Lang, *, everything: bool = False, unfolded: bool = False, catalog: Catalog | None = None) -> str:
-    """A plan as a fragment: the sheet, a gauge of memory, and cost against time as a chart where matplotlib is installed.
+    """A plan as a fragment: the sheet, a gauge of memory, and cost against time as a chart where
+    matplotlib is installed.
 
     Long lists are folded unless `everything` or `unfolded` (for paper) is asked for.
     """
@@ -191,7 +197,8 @@ def plan_html(plan: Plan, lang: Lang, *, everything: bool = False, unfolded: boo
 
 
 def figures_html(plan: Plan, lang: Lang) -> str:
-    """The gauge of memory and the chart of cost against time, as far as there are figures and a library for them."""
+    """The gauge of memory and the chart of cost against time, as far as there are figures and
+    a library for them."""
     shown = plan.best or plan.unfit
     return (gauge_html(shown, plan, lang) if shown else "") + _chart(plan, lang)
 
@@ -203,7 +210,8 @@ def verdict_html(verdict: Verdict, lang: Lang, *, everything: bool = False, unfo
 
 
 def sheet_html(parts: Iterable[Part], lang: Lang, *, after_choice: str = "", unfolded: bool = True) -> str:
-    """Any parts as a fragment. `after_choice`: HTML that stands behind the first choice; long lists are folded unless `unfolded`."""
+    """Any parts as a fragment. `after_choice`: HTML that stands behind the first choice; long lists
+    are folded unless `unfolded`."""
     pieces = []
     for part in parts:
         pieces.append(_part(part, lang, unfolded=unfolded))
@@ -240,7 +248,8 @@ def _part(part: Part, lang: Lang, *, unfolded: bool) -> str:
 
 
 def _prose(text: str) -> str:
-    """A text as the terminal shows it: its lines, those that are indented or begin with a dash as a list."""
+    """A text as the terminal shows it: its lines, those that are indented or begin
+    with a dash as a list."""
     first, *more = text.splitlines() or [""]
     if not more:
         return f"<p>{escape(first)}</p>"
@@ -302,7 +311,8 @@ def table_html(table: Table, lang: Lang) -> str:
 
 
 def gauge_html(option: Option, answer: Plan | Verdict, lang: Lang) -> str:
-    """Memory in use against what the card or host can give: a bar to the middle value, a line over the 95 % interval.
+    """Memory in use against what the card or host can give: a bar to the middle value, a line over
+    the 95 % interval.
 
     A service has none: its engine takes what there is, and fills with cache what the weights leave.
     """

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BuyCurve:
-    """One way to pay: the money of a month [USD] at the first and the last hour [h] of its straight line; the same at both ends where a
-    month is owed anyway."""
+    """One way to pay: the money of a month [USD] at the first and the last hour [h] of its straight
+    line; the same at both ends where a month is owed anyway."""
 
     purchase: str
     hours: tuple[float, float]
@@ -52,7 +52,8 @@ def buy_curves(section: Section) -> tuple[BuyCurve, ...]:
 
 @dataclass(frozen=True, slots=True)
 class OwedCurve:
-    """One way to pay: what is owed [USD] after so many months of use around the clock; a term that has begun is owed whole."""
+    """One way to pay: what is owed [USD] after so many months of use around the clock; a term that
+    has begun is owed whole."""
 
     purchase: str
     months: tuple[float, ...]
@@ -150,7 +151,8 @@ def bill_table(section: Section, lang: Lang, *, currency: str) -> Table:
     return Table(columns, records, title=label("section", "bill", lang))
 
 
-# ---- Which models fit a card, in words: the largest of each way in a sentence, and every model with every way.
+# ---- Which models fit a card, in words: the largest of each way in a sentence, and every
+# model with every way.
 
 
 def fit_parts(fits: Sequence[Fit], lang: Lang) -> tuple[str, Table]:
@@ -179,7 +181,8 @@ def _language(models: list[str]) -> list[str]:
     return [model for model in models if kinds[model] == "language"]
 
 
-# ---- Growing numbers of servers in words: the table, and the sentence that says how far more of them pay.
+# ---- Growing numbers of servers in words: the table, and the sentence that says how
+# far more of them pay.
 
 #: From how little more speed for as many times the servers on more of them are called poor.
 _POOR = 0.7
@@ -220,7 +223,8 @@ def scale_line(points: Sequence[ScalePoint], lang: Lang) -> str:
     return label("scale", key, lang, nodes=last.nodes, share=q.percent_text(last.share), extra=extra, first=points[0].nodes)
 
 
-# ---- Where so much data lie, in words: every tier, the one that holds, and what a month of it costs. Faces draw it.
+# ---- Where so much data lie, in words: every tier, the one that holds, and what a month of it
+# costs. Faces draw it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,14 +278,16 @@ def _said(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-# ---- Prices of one server by region, a column for each way to pay, and where in the world they are.
+# ---- Prices of one server by region, a column for each way to pay, and where in
+# the world they are.
 
 _MOST_WAYS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class PricedPlace:
-    """A place on the map with its regions and the least price of the server there [USD/h] (by which way to pay)."""
+    """A place on the map with its regions and the least price of the server there [USD/h] (by
+    which way to pay)."""
 
     latitude: float
     longitude: float
@@ -291,7 +297,8 @@ class PricedPlace:
 
 
 def priced_places(provider: str, instance_type: str, *, catalog: Catalog) -> tuple[PricedPlace, ...]:
-    """Where a server is sold, the cheapest first. Regions of one city are one place; prices that hold for no place are left out."""
+    """Where a server is sold, the cheapest first. Regions of one city are one place; prices that
+    hold for no place are left out."""
     row = catalog.server_rows.get((provider, instance_type))
     if row is None:
         return ()
@@ -311,8 +318,8 @@ def priced_places(provider: str, instance_type: str, *, catalog: Catalog) -> tup
 
 
 def region_prices(provider: str, instance_type: str, lang: Lang, *, catalog: Catalog, currency: str = "usd") -> Table:
-    """Sound prices an hour of one server, a line for each region, the cheapest first; the commonest ways to pay as columns. Empty where
-    none is known."""
+    """Sound prices an hour of one server, a line for each region, the cheapest first; the commonest
+    ways to pay as columns. Empty where none is known."""
     row = catalog.server_rows.get((provider, instance_type))
     if row is None:
         return Table((Column("region"),), [])

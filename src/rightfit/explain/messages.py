@@ -1,9 +1,10 @@
-"""The bilingual message catalogue: every sentence rightfit says, English and Chinese side by side, as data.
+"""The bilingual message catalogue: every sentence rightfit says, English and Chinese
+side by side, as data.
 
-A message is a section of `data/<topic>.toml` with an `en` and a `zh` text; both name the same `str.format` fields (tested). A family of
-work may
-bring a topic of its own, `families/<name>`.
-Numbers are formatted before they get here (see quantities.py), so a message only places words around them.
+A message is a section of `data/<topic>.toml` with an `en` and a `zh` text; both name the same
+`str.format` fields (tested). A family of work may bring a topic of its own, `families/<name>`.
+Numbers are formatted before they get here (see quantities.py), so a message only places
+words around them.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ def say(key: str, lang: Lang, **fields: object) -> str:
 
 
 def say_or(key: str, lang: Lang, default: str, **fields: object) -> str:
-    """Like `say`; a key that the catalogue lacks gives `default`, so that new codes of lower rooms still read as something."""
+    """Like `say`; a key that the catalogue lacks gives `default`, so that new codes of lower rooms
+    still read as something."""
     return say(key, lang, **fields) if has(key) else default
 
 
@@ -129,7 +131,8 @@ def labels() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
 
 
 def label(section: str, key: str, lang: Lang, **fields: object) -> str:
-    """One text with its fields filled in; a key without a text is shown as it is, underscores as blanks."""
+    """One text with its fields filled in; a key without a text is shown as it is,
+    underscores as blanks."""
     entry = labels().get(section, {}).get(key)
     return entry[lang].format(**fields) if entry else key.replace("_", " ")
 
@@ -138,7 +141,8 @@ def label(section: str, key: str, lang: Lang, **fields: object) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Only what JSON can hold: NaN and infinity become null, NumPy numbers and enumerations plain ones, records mappings."""
+    """Only what JSON can hold: NaN and infinity become null, NumPy numbers and enumerations plain
+    ones, records mappings."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -155,7 +159,8 @@ def plain(value: Any) -> Any:
 
 
 def json_bytes(value: Any, *, indent: int | None = None) -> bytes:
-    """A value as one JSON text in UTF-8. Halves of characters, which UTF-8 cannot hold, stay escaped."""
+    """A value as one JSON text in UTF-8. Halves of characters, which UTF-8 cannot
+    hold, stay escaped."""
     text = json.dumps(plain(value), ensure_ascii=False, indent=indent, allow_nan=False)
     return text.encode("utf-8", "backslashreplace")
 
@@ -177,7 +182,8 @@ _CODES: tuple[tuple[type[RightfitError], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong. `code` and `key` for programs, `title` for its kind, `message` for people; `field`, `allowed` and `nearest` where known."""
+    """One thing that is wrong. `code` and `key` for programs, `title` for its kind, `message` for
+    people; `field`, `allowed` and `nearest` where known."""
 
     code: str
     title: str

@@ -1,4 +1,5 @@
-"""The ranked options of a plan as a table, one a line, and the simulated percentiles beside the analytic ones."""
+"""The ranked options of a plan as a table, one a line, and the simulated percentiles beside
+the analytic ones."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def _money(currency: str) -> Callable[[float], str]:
 
 
 def _job_table(plan: Plan, lang: Lang, machine: str, *figures: Column, total: Callable[[Any], str] = as_text) -> Table:
-    """The ranked options of a job, one a line: `machine` says on what, `figures` are of its kind."""
+    """The ranked options of a job, one a line: `machine` says on what,
+    `figures` are of its kind."""
     columns = (
         Column("rank", right=True),
         Column("instance_type", flexible=True),
@@ -48,7 +50,8 @@ def _job_table(plan: Plan, lang: Lang, machine: str, *figures: Column, total: Ca
 
 
 def _record(option: Option, lang: Lang, machine: dict[str, Any], money: dict[str, Any]) -> dict[str, Any]:
-    """What is told of an option of any kind, with what its kind says of its machine and its money."""
+    """What is told of an option of any kind, with what its kind says of its
+    machine and its money."""
     nodes = f"{option.nodes}x " if option.nodes > 1 else ""
     return {
         "rank": option.rank,
@@ -82,7 +85,8 @@ def training_table(plan: Plan, lang: Lang) -> Table:
 
 
 def holds(option: Option) -> float | None:
-    """The probability that an option keeps deadline and budget: the lesser of the two; None where neither was given."""
+    """The probability that an option keeps deadline and budget: the lesser of the two; None where
+    neither was given."""
     known = [chance for name, chance in option.probability.items() if name != "fits" and chance is not None]
     return min(known, default=None)
 
@@ -194,9 +198,11 @@ def _simulation_lines(option: Option, lang: Lang) -> list[dict[str, object]]:
     ]
 
 
-# ---- Memory by moment, the largest batch that fits, and how each term is worked out with its source.
+# ---- Memory by moment, the largest batch that fits, and how each term is worked
+# out with its source.
 
-#: The function of the physics that works a term out, by the key of data/formulas.toml: its source stands beside the formula.
+#: The function of the physics that works a term out, by the key of data/formulas.toml: its source
+#: stands beside the formula.
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "memory_weights": memory_states.weights_bytes,
     "memory_adapters": memory_states.adapter_bytes,
@@ -270,7 +276,8 @@ _SOURCE = re.compile(r"Source: (.*?)(?:\. Known error|\n\s*\n|$)", re.DOTALL)
 
 
 def phase_tables(plan: Plan, lang: Lang) -> Iterable[Table]:
-    """What a card must hold at each moment of a step, largest first, and its share of what the card gives."""
+    """What a card must hold at each moment of a step, largest first, and its share of
+    what the card gives."""
     for section in _sections(plan):
         room = float(section.content["capacity_bytes"])
         held = sorted(section.content["phase_bytes"].items(), key=lambda item: -item[1])
@@ -308,7 +315,8 @@ def formula_of(kind: str, term: str, family: str) -> str:
 
 @cache
 def source_of(function: Callable[..., Any]) -> str:
-    """Where the equation of a function of the physics comes from: its own source, or that of its module."""
+    """Where the equation of a function of the physics comes from: its own source, or
+    that of its module."""
     texts = (inspect.getdoc(function) or "", inspect.getdoc(inspect.getmodule(function)) or "")
     found = next(match for match in map(_SOURCE.search, texts) if match)
     return " ".join(found[1].split()).rstrip(".")

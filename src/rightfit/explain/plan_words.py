@@ -1,7 +1,8 @@
-"""A plan in words: the choice, what it is made of, what was refused and what would change it. Nothing here computes physics.
+"""A plan in words: the choice, what it is made of, what was refused and what would change it.
+Nothing here computes physics.
 
-Every function takes the data of search and a language and returns sentences or small frozen structs of them; drawing tables and bars is
-left to the faces (a `Term` brings its share for that).
+Every function takes the data of search and a language and returns sentences or small frozen structs
+of them; drawing tables and bars is left to the faces (a `Term` brings its share for that).
 """
 
 from __future__ import annotations
@@ -33,14 +34,16 @@ if TYPE_CHECKING:
     from rightfit.search.servers import Verdict
 
 
-# ---- The data path of an option in sentences: where the data lie, whether cards wait for them, loaders and checkpoints.
+# ---- The data path of an option in sentences: where the data lie, whether cards wait for them,
+# loaders and checkpoints.
 
 _FASTER_LATER = 0.99
 _LARGE = 1e5
 
 
 def data_path_lines(part: Mapping[str, Any], lang: Lang, *, currency: str = "usd") -> tuple[str, ...]:
-    """What there is to say about the data of an option (its `data_path`); nothing where it has none."""
+    """What there is to say about the data of an option (its `data_path`); nothing
+    where it has none."""
     if not part:
         return ()
     texts = _texts(part, lang)
@@ -100,7 +103,8 @@ def _checkpoint(part: Mapping[str, float], lang: Lang, currency: str) -> str:
     )
 
 
-# ---- What a plan says differently where samples (images, clips, recordings, rows) are trained on and not tokens.
+# ---- What a plan says differently where samples (images, clips, recordings, rows) are trained
+# on and not tokens.
 
 
 def trains_samples(option: Option) -> bool:
@@ -140,7 +144,8 @@ def unit_text(unit: str, lang: Lang, *, one: bool = False) -> str:
 
 
 def sample_speed_text(option: Option, lang: Lang) -> str:
-    """Samples per second, step time and the share of peak arithmetic; arithmetic is no measure for tables and graphs."""
+    """Samples per second, step time and the share of peak arithmetic; arithmetic is no measure for
+    tables and graphs."""
     estimate, facts = option.estimate, option.facts
     fields = {
         "rate": q.plain(estimate["samples_per_s"].mid),
@@ -164,7 +169,8 @@ NO_NEAR_MISS = frozenset({"status", "capability"})
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One part of a sum: its code, its name in words, its value in base units, its share of the sum, and one line of text."""
+    """One part of a sum: its code, its name in words, its value in base units, its share of the
+    sum, and one line of text."""
 
     name: str
     label: str
@@ -194,8 +200,8 @@ class OptionText:
 
 @dataclass(frozen=True, slots=True)
 class PlanText:
-    """A whole plan in words; `best` is None where nothing is feasible. `unfit`: the given server that the job does not fit, nearest to
-    fitting."""
+    """A whole plan in words; `best` is None where nothing is feasible. `unfit`: the given server
+    that the job does not fit, nearest to fitting."""
 
     headline: str
     considered: str
@@ -209,8 +215,8 @@ class PlanText:
 
 
 def nothing_text(plan: Plan, lang: Lang) -> str:
-    """The headline of a plan without answer: nothing in the catalog, or the given server that the job does not fit, and for want of
-    what."""
+    """The headline of a plan without answer: nothing in the catalog, or the given server that the
+    job does not fit, and for want of what."""
     if plan.unfit is None:
         return _given_text(plan, lang) if plan.given and plan.rejected else say("choice.none", lang)
     where = where_text({"provider": plan.unfit.provider, "instance_type": plan.unfit.instance_type, "nodes": plan.unfit.nodes}, lang)
@@ -234,8 +240,8 @@ def _given_text(plan: Plan, lang: Lang) -> str:
 
 
 def telling(rejected: Sequence[Rejection]) -> Rejection:
-    """Of what one server fails that which matters most: what the machine cannot do, then limits, then filters that it was given in spite
-    of."""
+    """Of what one server fails that which matters most: what the machine cannot do, then limits,
+    then filters that it was given in spite of."""
     return min(rejected, key=lambda one: 2 if one.criterion in _FILTERS else 1 if one.criterion in _LIMITS else 0)
 
 
@@ -248,9 +254,8 @@ def given_text(plan: Plan, first: Rejection, criterion: str, gap: str, lang: Lan
 
 
 def verdict_key(verdict: Verdict) -> tuple[str, tuple[str, ...]]:
-    """What a verdict on a server comes to, and the criteria that it hangs on: it does the job, could but was refused, is too small, misses
-    a limit, or
-    cannot run it at all."""
+    """What a verdict on a server comes to, and the criteria that it hangs on: it does the job,
+    could but was refused, is too small, misses a limit, or cannot run it at all."""
     failed = tuple(rejection.criterion for rejection in verdict.failed)
     if verdict.fits:
         return ("fits_refused" if failed else "fits"), failed
@@ -281,7 +286,8 @@ def option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
 
 
 def worded(option: Option, workload: Any, lang: Lang, render: Callable[[Reason], str], **own: Any) -> OptionText:
-    """An option of any kind of plan: its reasons and its price, and what the kind says in its own words."""
+    """An option of any kind of plan: its reasons and its price, and what the kind
+    says in its own words."""
     reasons: dict[str, Any] = {name: tuple(map(render, getattr(option, name))) for name in ("why", "warnings")}
     return OptionText(priced=priced_text(option, lang), cost=cost_terms(option, lang, currency=workload.currency), **reasons, **own)
 
@@ -323,7 +329,8 @@ def job_text(method: str, task: str, lang: Lang) -> str:
 
 
 def tuned_job_text(layout: Layout, task: str, lang: Lang) -> str:
-    """The same of a layout: what learns from preferences or rewards says which weights are trained, where not all are."""
+    """The same of a layout: what learns from preferences or rewards says which weights are trained,
+    where not all are."""
     job, update = job_text(layout.method, task, lang), layout.update
     return say("choice.job_update", lang, job=job, update=q.method_text(update, lang)) if update not in ("", "full") else job
 
@@ -380,7 +387,8 @@ def margin_text(option: Option, lang: Lang) -> str:
 
 
 def usable_bytes(option: Option) -> float:
-    """What a card can give to the job: the limit that the search used, or the card's memory where it is not recorded."""
+    """What a card can give to the job: the limit that the search used, or the card's memory where
+    it is not recorded."""
     return float(option.facts.get("capacity_bytes") or option.accelerator.memory_bytes)
 
 
@@ -404,7 +412,8 @@ def cost_terms(option: Option, lang: Lang, *, currency: str = "usd") -> tuple[Te
 def terms(
     values: Mapping[str, float], lang: Lang, text: Callable[[float], str], *, named: Callable[[str], str] | None = None
 ) -> tuple[Term, ...]:
-    """The parts of a sum, largest first; `named`: what a part is called, where it is not by its name alone."""
+    """The parts of a sum, largest first; `named`: what a part is called, where it is not
+    by its name alone."""
     total = sum(value for value in values.values() if value > 0)  # a credit is a share of what it is taken off
     ordered = sorted(((value, name) for name, value in values.items() if value), key=lambda term: (-abs(term[0]), term[1]))
     label = named or (lambda name: term_text(name, lang))
@@ -435,7 +444,8 @@ def assumption_text(assumption: Assumption, lang: Lang) -> str:
 
 
 def rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:
-    """A criterion with how many offers it refused, and its nearest miss with the least change that would let it pass."""
+    """A criterion with how many offers it refused, and its nearest miss with the least change that
+    would let it pass."""
     criterion, render = criterion_text(rejection.criterion, lang), renderer(lang, currency=currency)
     return refusal_lines(rejection, criterion, render, lang, currency=currency)
 
@@ -450,7 +460,8 @@ def refusal_lines(
     gap: Callable[..., str] = needed_had_text,
     silent: frozenset[str] = NO_NEAR_MISS,
 ) -> list[str]:
-    """The same for every kind of plan: how it words a criterion, a change and a gap is given; of `silent` criteria no miss is told."""
+    """The same for every kind of plan: how it words a criterion, a change and a gap is given; of
+    `silent` criteria no miss is told."""
     count, key = q.counted("offer", rejection.count, lang), "rejections.line"
     key += "_alone" if 0 < rejection.alone < rejection.count else ""
     lines = [say(key, lang, criterion=criterion, count=count, alone=f"{rejection.alone:,}")]
@@ -481,7 +492,8 @@ def _remedy(miss: NearMiss, render: Callable[[Reason], str], lang: Lang) -> list
 
 
 def blame_text(plan: Plan, lang: Lang) -> str:
-    """Which criteria together exclude every offer, the user's own first; empty where something is feasible."""
+    """Which criteria together exclude every offer, the user's own first; empty where
+    something is feasible."""
     if plan.unfit is not None or plan.given:
         return ""
     sets = [_told(group, plan.workload) for group in plan.blame]
@@ -492,14 +504,16 @@ def blame_text(plan: Plan, lang: Lang) -> str:
 
 
 def _told(group: tuple[str, ...], workload: Any) -> tuple[str, ...]:
-    """The criteria of a set that the user can do something about, wishes before memory; all of them where there is none."""
+    """The criteria of a set that the user can do something about, wishes before memory; all of them
+    where there is none."""
     wishes = [name for name in group if name not in _NOT_THE_USERS and getattr(workload, _WISHES.get(name, name), None)]
     needs = [name for name in group if name in _NEEDS]
     return tuple(wishes + needs) or group
 
 
 def faster_lines(plan: Plan, lang: Lang) -> tuple[str, ...]:
-    """Points of the Pareto front, each at least a fifth faster than the one before, for what they cost."""
+    """Points of the Pareto front, each at least a fifth faster than the one before,
+    for what they cost."""
     if plan.best is None:
         return ()
     fastest, shown = plan.best.estimate["total_time_s"].mid, []

@@ -1,6 +1,7 @@
 """Numbers with units as a reader of each language expects them.
 
-Memory of cards and hosts is in GiB (an "80 GB" card has 80 GiB), data and disks in GB (1e9 bytes), as vendors print them.
+Memory of cards and hosts is in GiB (an "80 GB" card has 80 GiB), data and disks in GB (1e9 bytes),
+as vendors print them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _COUNTS_ZH = ((1e12, "万亿"), (1e8, "亿"), (1e4, "万"))
 
 
 def plain(value: float, digits: int = 3) -> str:
-    """`digits` significant digits, thousands grouped, no trailing zeros: 1234.5 -> 1,234; 0.04567 -> 0.0457."""
+    """`digits` significant digits, thousands grouped, no trailing zeros: 1234.5 -> 1,234;
+    0.04567 -> 0.0457."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else "∞" if value > 0 else "-" if math.isnan(value) else "-∞"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
@@ -58,7 +60,8 @@ def count_text(value: float, lang: Lang) -> str:
 
 
 def counted(noun: str, count: float, lang: Lang) -> str:
-    """A count with its noun: "1 offer", "12,431 offers"; Chinese has one form with its measure word."""
+    """A count with its noun: "1 offer", "12,431 offers"; Chinese has one form
+    with its measure word."""
     number = f"{count:,.0f}"
     if lang == "zh":
         return say(f"quantities.noun_{noun}", "zh", count=number)
@@ -110,7 +113,8 @@ def duration_text(seconds: float, lang: Lang) -> str:
 
 
 def money_text(usd: float, currency: str = "usd", *, lang: Lang = "en") -> str:
-    """A price: $12.30, or ¥88.60 when the reader asked for yuan, SEK 118 for kronor (at the dated rate of facts/data/currencies.csv)."""
+    """A price: $12.30, or ¥88.60 when the reader asked for yuan, SEK 118 for kronor (at the dated
+    rate of facts/data/currencies.csv)."""
     if not math.isfinite(usd):
         return plain(usd)
     value, sign = from_usd(usd, currency), currency_sign(currency)
@@ -172,7 +176,8 @@ def server_headline(option: Option, lang: Lang, *, currency: str) -> str:
 
 
 def rent_text(option: Option, cards: str, lang: Lang, *, currency: str) -> str:
-    """The same for every kind of plan: how it words what a server has is given. A server without price is named and no more."""
+    """The same for every kind of plan: how it words what a server has is given. A server without
+    price is named and no more."""
     key = "choice.rent_unpriced" if not is_priced(option) else "choice.own" if option.purchase == "owned" else "choice.rent"
     text = say(
         key,
@@ -194,7 +199,8 @@ def join_sentences(first: str, second: str, lang: Lang) -> str:
 
 
 def doubted_price_text(option: Option, lang: Lang) -> str:
-    """That the price of the choice is old, or one that nobody asks: no fresh one does it. Empty for a sound price."""
+    """That the price of the choice is old, or one that nobody asks: no fresh one does it. Empty
+    for a sound price."""
     if not is_priced(option) or not option.purchase:
         return ""
     if option.facts.get("is_estimate"):
@@ -219,14 +225,16 @@ _FLAGS = ("is_estimate", "is_stale", "is_pseudo_region")
 
 
 def price_remark(record: Mapping[str, Any], lang: Lang) -> str:
-    """The remarks on one row of a `PriceList`, one after the other; empty where it is a plain price of today."""
+    """The remarks on one row of a `PriceList`, one after the other; empty where it is a
+    plain price of today."""
     newer = record.get("superseded_by")
     found = [label("remark", "superseded_by", lang, name=newer)] if newer else []
     return ", ".join([*found, *(label("remark", flag, lang) for flag in _FLAGS if record.get(flag))])
 
 
 def server_status(record: Mapping[str, Any], lang: Lang) -> str:
-    """The status of one row of a `ServerList`; of a former name the name under which its seller lists it now."""
+    """The status of one row of a `ServerList`; of a former name the name under which its
+    seller lists it now."""
     from rightfit.catalog.offers import SUPERSEDED_BY  # lists of a command line that starts load no catalog
 
     reason = str(record["not_recommended"])
@@ -245,9 +253,11 @@ def as_text(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: `key` finds the value in a record and the heading in the labels; `show` turns the value into text.
+    """One column: `key` finds the value in a record and the heading in the labels; `show` turns
+    the value into text.
 
-    `drop` orders what is left out when the table is too wide: 0 stays, the highest goes first. A `flexible` column may be cut short.
+    `drop` orders what is left out when the table is too wide: 0 stays, the highest goes first. A
+    `flexible` column may be cut short.
     """
 
     key: str

@@ -1,7 +1,8 @@
 """A `Reason` of search (a code and its numbers) as a sentence.
 
-Parameters are formatted by what their name says: `_bytes`, `_s`, `_h`, `_usd`, a share or probability, a name of a method, term,
-criterion. `renderer(lang, currency=...)` is the function that `Plan.to_dict(render=...)` wants.
+Parameters are formatted by what their name says: `_bytes`, `_s`, `_h`, `_usd`, a share or
+probability, a name of a method, term, criterion. `renderer(lang, currency=...)` is the function
+that `Plan.to_dict(render=...)` wants.
 """
 
 from __future__ import annotations
@@ -48,12 +49,14 @@ UNSHARDED = frozenset({"none", "ddp", ""})
 
 
 def renderer(lang: Lang, *, currency: str = "usd") -> Callable[[Reason], str]:
-    """The function that turns reasons into sentences of one language; money is shown in `currency` (usd or cny)."""
+    """The function that turns reasons into sentences of one language; money is shown in
+    `currency` (usd or cny)."""
     return lambda reason: render(reason, lang, currency=currency)
 
 
 def render(reason: Reason, lang: Lang, *, currency: str = "usd") -> str:
-    """One reason as a sentence. A code that the catalogue lacks is shown as it is, with its numbers, rather than hidden."""
+    """One reason as a sentence. A code that the catalogue lacks is shown as it is, with its
+    numbers, rather than hidden."""
     params = {**reason.params, **_derived(reason.params, lang, currency)}
     texts = {name: field_text(name, value, lang, currency=currency) for name, value in params.items()}
     key = _variant(reason)
@@ -176,7 +179,8 @@ def _name_text(name: str, value: str, lang: Lang) -> str:
 
 
 def _derived(params: Mapping[str, Any], lang: Lang, currency: str) -> dict[str, Any]:
-    """Fields that sentences want and that follow from the parameters alone: where, and the change against the runner-up."""
+    """Fields that sentences want and that follow from the parameters alone: where, and the change
+    against the runner-up."""
     derived: dict[str, Any] = {}
     if "deadline_s" in params and "factor" in params:
         step = 60.0 if params["deadline_s"] < 48 * 3600 else 8640.0  # a wish a little longer than needed, never shorter
@@ -239,7 +243,8 @@ def change_text(ratio: float, lang: Lang) -> str:
 
 
 def _variant(reason: Reason) -> str:
-    """The message that suits the parameters: with a runner-up, or for a wish that was impossible before."""
+    """The message that suits the parameters: with a runner-up, or for a wish that was
+    impossible before."""
     key = f"reasons.{reason.key}"
     if reason.params.get("basis") == "rule" and has(f"{key}_rule"):
         return f"{key}_rule"
@@ -258,7 +263,8 @@ def _variant(reason: Reason) -> str:
 
 
 def is_no_dearer(reason: Reason) -> bool:
-    """Whether a server that is not the choice costs no more than it (the choice is the faster one): no lower price would help."""
+    """Whether a server that is not the choice costs no more than it (the choice is the faster one):
+    no lower price would help."""
     return reason.key == "why_ranked" and reason.params.get("price_factor", 0.0) > 0.9995
 
 

@@ -1,5 +1,5 @@
-"""The rules of thumb held against a plan: gathers our figures from search and the catalog, and judges every rule that speaks about the
-workload."""
+"""The rules of thumb held against a plan: gathers our figures from search and the catalog, and
+judges every rule that speaks about the workload."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ FAST_LINKS = frozenset({"nvlink", "nvswitch", "xgmi", "ici", "neuronlink", "roce
 
 
 def check_rules(plan: Plan, *, option: Option | None = None, catalog: Catalog | None = None, with_setups: bool = False) -> list[RuleCheck]:
-    """Every rule of thumb that speaks about this plan's workload, judged by the figures of its best option (or of `option`).
+    """Every rule of thumb that speaks about this plan's workload, judged by the figures of its best
+    option (or of `option`).
 
-    `with_setups` also evaluates the rules that name a model on named servers (a search each). An empty list where nothing is feasible.
+    `with_setups` also evaluates the rules that name a model on named servers (a search each). An
+    empty list where nothing is feasible.
     """
     chosen = option or plan.best
     if chosen is None:
@@ -52,7 +54,8 @@ def setup_outcomes(rule: RuleOfThumb, *, catalog: Catalog | None = None) -> tupl
 
 
 def measures_of(option: Option, workload: Any, *, catalog: Catalog | None = None) -> Measures:
-    """Our own figures for one option: of the model from facts, of prices and links from the catalog, of the bare need from search."""
+    """Our own figures for one option: of the model from facts, of prices and links from the
+    catalog, of the bare need from search."""
     from rightfit import facts
     from rightfit.search.offers import open_priced
 
@@ -125,7 +128,8 @@ _Judged = tuple[Verdict, dict[str, float], dict[str, str]]
 
 
 def price_ratios(table: OfferTable, modes: tuple[str, ...]) -> Any:
-    """Price of these modes over the on-demand price of the same server and region, quoted sound prices only: the least of the modes."""
+    """Price of these modes over the on-demand price of the same server and region, quoted sound
+    prices only: the least of the modes."""
     sound = (
         ~table.is_quarantined
         & ~table.is_estimate
@@ -229,7 +233,8 @@ _JUDGES: Mapping[str, Callable[[Any], _Judged]] = {
 }
 
 
-# ---- `rightfit check RULE`: a rule of thumb asked for by its id or in its own words, tried on a workload that it speaks about.
+# ---- `rightfit check RULE`: a rule of thumb asked for by its id or in its own words, tried on a
+# workload that it speaks about.
 
 _LIKENESS = 0.84
 _SHORTEST = 6
@@ -237,7 +242,8 @@ _CLAIMS = {"holds": "right", "fails": "wrong", "misleading": "wrong", "unknown":
 
 
 def rule_lookup(query: str, *, catalog: Catalog | None = None) -> CheckResult | None:
-    """The answer of `rightfit check` where `query` is a rule of thumb; None where it is none, so that other looks go on.
+    """The answer of `rightfit check` where `query` is a rule of thumb; None where it is none, so
+    that other looks go on.
 
     The rule is judged on the example that data/rules.toml gives it: that takes a search.
     """
@@ -266,7 +272,8 @@ def find_rule(text: str) -> RuleOfThumb | None:
 
 
 def gist(folded: str) -> str:
-    """A folded statement in the words that rules share: "GPU memory" and 显存 are vram, 至少 and "at least" are >=."""
+    """A folded statement in the words that rules share: "GPU memory" and 显存 are vram, 至少 and
+    "at least" are >=."""
     for written, meant in _gist_words():
         folded = folded.replace(written, meant)
     return folded.replace(">=", ">")
@@ -278,7 +285,8 @@ def _gist_words() -> tuple[tuple[str, str], ...]:
 
 
 def is_statement(text: str) -> bool:
-    """Whether a query says something (a comparison, a whole clause) and is no name: what is not known of it is a rule, not a thing."""
+    """Whether a query says something (a comparison, a whole clause) and is no name: what is not
+    known of it is a rule, not a thing."""
     return bool(re.search(r">=|<=|≥|≤|[<>＞＜]|\d\s?%|至少|必须|需要|at least|needs?\b", text)) or len(text.split()) > 5
 
 
@@ -311,7 +319,8 @@ def _statement_answer(query: str, name: str, catalog: Catalog | None) -> CheckRe
 
 
 def judge_example(rule: RuleOfThumb, *, catalog: Catalog | None = None) -> RuleCheck | None:
-    """The rule judged on its example; None where the example has no plan or the rule does not speak about it."""
+    """The rule judged on its example; None where the example has no plan or the rule does
+    not speak about it."""
     from rightfit.explain.rules import applies, judge
     from rightfit.planner.plan import plan
     from rightfit.workload import Workload

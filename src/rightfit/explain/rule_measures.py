@@ -1,4 +1,5 @@
-"""Our own figures for the workload at hand, gathered from an option so that rules of thumb can be held against them."""
+"""Our own figures for the workload at hand, gathered from an option so that rules of thumb can be
+held against them."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _COMMUNICATION = frozenset({"tensor", "expert", "context", "shard", "data", "off
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """Figures of one option in base units; NaN where unknown. Sums (`vram_*`, `host_*`, `weights`) are over the whole job."""
+    """Figures of one option in base units; NaN where unknown. Sums (`vram_*`, `host_*`, `weights`)
+    are over the whole job."""
 
     model: str
     task: str
@@ -74,8 +76,9 @@ def measures(
 ) -> Measures:
     """The figures of `option`.
 
-    `params`: parameters of the model; `savings`: fractions that spot and the deepest commitment save; `need_bytes`: what one copy
-    of the job needs at least (the option's own peak over all cards where not given; a large micro-batch fills a card on purpose).
+    `params`: parameters of the model; `savings`: fractions that spot and the deepest commitment
+    save; `need_bytes`: what one copy of the job needs at least (the option's own peak over all
+    cards where not given; a large micro-batch fills a card on purpose).
     """
     nodes, num_gpus = float(option.nodes), float(option.num_accelerators)
     peak = option.estimate["peak_memory_bytes"]
@@ -144,13 +147,14 @@ def _data_bytes(option: Option, workload: Any) -> float:
     return float(workload.data_bytes or option.facts.get("dataset_bytes") or math.nan)
 
 
-# ---- What an entry of data/rules.toml must hold: judged before a rule is made of it, so that what is missing is named and not stumbled
-# over.
+# ---- What an entry of data/rules.toml must hold: judged before a rule is made of it, so that what
+# is missing is named and not stumbled over.
 
 REASONS = ("holds", "fails", "misleading")
 NEEDED = ("post", "kind", "figure", "unit", "statement", *REASONS)
 UNITS = ("memory", "data", "bandwidth", "percent", "duration", "usd", "rate", "count")
-# What a kind of rule needs besides; a rule of any other kind claims something, as a value or as a factor of a figure.
+# What a kind of rule needs besides; a rule of any other kind claims something, as a value or as a
+# factor of a figure.
 NEEDED_BY_KIND: Mapping[str, tuple[str, ...]] = {"fixed": ("verdict",), "setup": ("servers", "setup"), "gpus": (), "term": ()}
 _LISTS = ("models", "methods", "tasks")
 _MEASURES = tuple(field.name for field in dataclasses.fields(Measures))
@@ -159,7 +163,8 @@ _MEASURES = tuple(field.name for field in dataclasses.fields(Measures))
 def entry_problems(
     name: str, entry: Mapping[str, Any], *, allowed: Collection[str], kinds: Collection[str], table: Mapping[str, Any]
 ) -> list[str]:
-    """What is wrong with one entry, one line each; `allowed` are the keys that an entry may have, `table` holds posts and examples."""
+    """What is wrong with one entry, one line each; `allowed` are the keys that an entry may have,
+    `table` holds posts and examples."""
     lines = [*_missing(entry), *_unknown(entry, keys=allowed, kinds=kinds, table=table), *_texts(entry)]
     return [f"explain/data/rules.toml: {name} {line}" for line in lines]
 

@@ -1,7 +1,9 @@
-"""The rules of thumb of five blog posts, each held against our own figures: holds, fails or misleading, and why.
+"""The rules of thumb of five blog posts, each held against our own figures: holds, fails or
+misleading, and why.
 
-The rules are data (data/rules.toml). `check_rules` judges all that speak about the workload at hand; nothing is computed here beyond
-comparing a rule's claim with the figures of an option that search has evaluated.
+The rules are data (data/rules.toml). `check_rules` judges all that speak about the workload at
+hand; nothing is computed here beyond comparing a rule's claim with the figures of an option that
+search has evaluated.
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ class RuleOfThumb:
 
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
-    """A rule judged for one workload. `claim` is what the rule asks for, `figure` our own figure, both in `unit`'s base unit."""
+    """A rule judged for one workload. `claim` is what the rule asks for, `figure` our own figure,
+    both in `unit`'s base unit."""
 
     rule: RuleOfThumb
     verdict: Verdict
@@ -138,7 +141,8 @@ def post_title(post: int, lang: Lang) -> str:
 
 
 def example_of(rule: RuleOfThumb) -> Mapping[str, Any]:
-    """The workload that a rule is tried on when nothing else is asked for: its own set-up, the example it names, or the first."""
+    """The workload that a rule is tried on when nothing else is asked for: its own set-up, the
+    example it names, or the first."""
     examples: Mapping[str, Mapping[str, Any]] = _table()["examples"]
     return rule.setup or examples[rule.example or next(iter(examples))]
 
@@ -177,8 +181,8 @@ def judge(rule: RuleOfThumb, measure: Measures, *, outcomes: Sequence[SetupOutco
 
 
 def check_measures(measure: Measures, *, outcomes: Callable[[RuleOfThumb], Sequence[SetupOutcome]] | None = None) -> list[RuleCheck]:
-    """All rules that speak about this workload, judged. `outcomes` evaluates the servers of a `setup` rule; without it those are left
-    out."""
+    """All rules that speak about this workload, judged. `outcomes` evaluates the servers of a
+    `setup` rule; without it those are left out."""
     wanted = [rule for rule in all_rules().values() if applies(rule, measure) and (outcomes or rule.kind != "setup")]
     return [judge(rule, measure, outcomes=outcomes(rule) if outcomes and rule.kind == "setup" else ()) for rule in wanted]
 
@@ -257,8 +261,8 @@ def _fixed(rule: RuleOfThumb, claim: float, figure: float, measure: Measures) ->
 
 
 def judge_setup(outcomes: Sequence[SetupOutcome], *, smaller: str = "") -> Verdict:
-    """A named model on named servers. Fits without special help on all -> holds (misleading where `smaller` holds it too); with help or on
-    some only -> misleading."""
+    """A named model on named servers. Fits without special help on all -> holds (misleading where
+    `smaller` holds it too); with help or on some only -> misleading."""
     known = [outcome for outcome in outcomes if outcome.fits is not None]
     if not known:
         return "unknown"

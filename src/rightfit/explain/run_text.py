@@ -105,8 +105,8 @@ def _beside_record(one: Beside, lang: Lang) -> dict[str, str]:
 
 
 def explanation_lines(one: Beside, found: Sequence[Explanation], lang: Lang) -> list[str]:
-    """Which set-ups would explain a figure that left its interval; that none of those tried does, where none does; that
-    too little is said of the set-up, where its prediction says nothing."""
+    """Which set-ups would explain a figure that left its interval; that none of those tried does,
+    where none does; that too little is said of the set-up, where its prediction says nothing."""
     if one.verdict == "inside":
         return []
     name = figure_record(one.item, lang)["figure"]
@@ -157,7 +157,8 @@ def advice_lines(advice: Advice, lang: Lang) -> list[str]:
 
 
 def advice_parts(advice: Advice, lang: Lang) -> list[Part]:
-    """The same as parts of a sheet, for faces that draw: the verdict with the next test, then headed lists."""
+    """The same as parts of a sheet, for faces that draw: the verdict with the next test,
+    then headed lists."""
     groups = {"evidence": _finding_lines(advice, lang), "changes": _change_lines(advice, lang), "servers": _option_lines(advice, lang)}
     lists = [Lines(name, say(f"measure.heading_{name}", lang), tuple(lines)) for name, lines in groups.items() if lines]
     return [Choice(_verdict_line(advice, lang), (*_test_lines(advice, lang), *_moved_lines(advice, lang))), *lists]
@@ -225,7 +226,7 @@ def _bound(name: str, lang: Lang) -> str:
     return say(f"measure.bound_{name}", lang)
 
 
-# ---- load tests --------------------------------------------------------------------------------------------------------------------------
+# ---- load tests ----------------------------------------------------------------------------------
 
 
 def load_lines(found: Capacity, test: Trial, usd_per_h: float | None, lang: Lang) -> list[str]:

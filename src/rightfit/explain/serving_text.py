@@ -1,5 +1,5 @@
-"""A serving plan in words: the choice, its latencies and money, why, advice, refusals. Frames are those of plan_text, so the faces draw
-them alike."""
+"""A serving plan in words: the choice, its latencies and money, why, advice, refusals. Frames are
+those of plan_text, so the faces draw them alike."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from rightfit.messages import Lang
 from rightfit.search.answer import Assumption, Option, Plan, Reason, Rejection
 from rightfit.search.service.options import ServingCost, ServingLayout
 
-# ---- Words of load: saturation, the day, thresholds of a scaler, cold starts, and the simulation's percentiles beside the queue model's.
+# ---- Words of load: saturation, the day, thresholds of a scaler, cold starts, and the simulation's
+# percentiles beside the queue model's.
 
 LOAD_SECTIONS = ("saturation", "autoscaling")
 _SHARES = (50, 95, 99)
@@ -79,7 +80,8 @@ def analytic_triple(option: Option, name: str, lang: Lang) -> str:
     return " / ".join(q.duration_text(option.estimate[f"{name}_p{share}_s"].mid, lang) for share in _SHARES)
 
 
-# ---- Words of the other ways to pay for a service: fields of their sentences, and the sections of a plan as lines.
+# ---- Words of the other ways to pay for a service: fields of their sentences, and the sections
+# of a plan as lines.
 
 #: Sections that a short answer leaves to --verbose.
 _DETAILS = frozenset({"formats"})
@@ -88,7 +90,8 @@ _TABLES = ("buy", "bill", "staged", "energy", "memory")
 
 
 def economics_fields(params: Mapping[str, Any], lang: Lang, *, currency: str) -> dict[str, Any]:
-    """Fields that the sentences on APIs and serverless want, from a reason's parameters; texts are not formatted again."""
+    """Fields that the sentences on APIs and serverless want, from a reason's parameters; texts are
+    not formatted again."""
     out: dict[str, Any] = {}
     if "break_even_tokens_per_month" in params:
         out["break_even_tokens"] = q.count_text(float(params["break_even_tokens_per_month"]), lang)
@@ -133,7 +136,8 @@ _LATENCIES = ("ttft", "tpot", "latency")
 
 
 def serving_renderer(lang: Lang, *, currency: str = "usd") -> Callable[[Reason], str]:
-    """The function that turns reasons of serving plans into sentences; others are left to the general renderer."""
+    """The function that turns reasons of serving plans into sentences; others are left to
+    the general renderer."""
 
     def render(reason: Reason) -> str:
         key = _variant(reason)
@@ -351,7 +355,8 @@ def serving_assumption_text(assumption: Assumption, lang: Lang) -> str:
 
 
 def serving_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:
-    """A criterion with how many offers it refused, and its nearest miss with the least change that would let it pass."""
+    """A criterion with how many offers it refused, and its nearest miss with the least change that
+    would let it pass."""
     criterion, render = base.criterion_text(rejection.criterion, lang), serving_renderer(lang, currency=currency)
     return refusal_lines(rejection, criterion, render, lang, currency=currency, gap=gap_text, silent=_NO_NEAR_MISS)
 

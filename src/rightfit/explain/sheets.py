@@ -1,5 +1,5 @@
-"""A whole answer as a sheet: sentences, headed lists, tables and breakdowns in reading order. Every face draws the same sheet in its own
-way."""
+"""A whole answer as a sheet: sentences, headed lists, tables and breakdowns in reading order. Every
+face draws the same sheet in its own way."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ CHEAPER = {"serve_api_never": "api_usd", "serve_api_later": "api_usd", "serve_se
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What to rent in one sentence, and what to expect of it. `heading`, where it is not the answer itself but a set-up beside it.
+    """What to rent in one sentence, and what to expect of it. `heading`, where it is not the answer
+    itself but a set-up beside it.
 
     `is_found` is false where there is nothing to rent: the lines then say what stands against it.
     """
@@ -50,7 +51,8 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """A headed list; a line that begins with blanks belongs to the one before. `name`: its code, for faces that place it."""
+    """A headed list; a line that begins with blanks belongs to the one before. `name`: its code,
+    for faces that place it."""
 
     name: str
     heading: str
@@ -71,7 +73,8 @@ Part = str | Choice | Lines | Breakdown | Table
 
 
 def plan_sheet(plan: Plan, lang: Lang, *, everything: bool = False, catalog: Catalog | None = None) -> tuple[Part, ...]:
-    """A plan as parts in reading order; `everything`: every refusal, the bill, what would do with less, and the rules of thumb."""
+    """A plan as parts in reading order; `everything`: every refusal, the bill, what would do with
+    less, and the rules of thumb."""
     return tuple(_plan_parts(plan, lang, everything=everything, catalog=catalog))
 
 
@@ -103,7 +106,8 @@ def _plan_parts(plan: Plan, lang: Lang, *, everything: bool, catalog: Catalog | 
 
 
 def staged_lines(plan: Plan, render: Callable[[Any], str], lang: Lang) -> Iterable[Lines]:
-    """The smallest trial, what to expect and decide, and the step up; nothing where it was not asked for."""
+    """The smallest trial, what to expect and decide, and the step up; nothing where it
+    was not asked for."""
     yield from _lists(lang, staged=[render(reason) for section in plan.sections if section.name == "staged" for reason in section.reasons])
 
 
@@ -113,7 +117,8 @@ def energy_lines(plan: Plan, render: Callable[[Any], str], lang: Lang) -> Iterab
 
 
 def cheaper_elsewhere(plan: Plan, lang: Lang) -> Iterable[str]:
-    """That an API or a serverless offer costs less than the servers of the list, the cheaper of the two: then they are not the answer."""
+    """That an API or a serverless offer costs less than the servers of the list, the cheaper of the
+    two: then they are not the answer."""
     told = [(reason, month) for section in plan.sections for reason in section.reasons if (month := CHEAPER.get(reason.key))]
     if plan.best and told:
         reason, _ = min(told, key=lambda one: float(one[0].params[one[1]]))
@@ -153,7 +158,8 @@ def room_parts(plan: Plan, text: OptionText, render: Callable[[Any], str], lang:
 
 
 def _buying(plan: Plan, lang: Lang, render: Callable[[Any], str], *, everything: bool) -> Iterable[Part]:
-    """The section on buying as a table with its lines, then the month, and every line of the bill."""
+    """The section on buying as a table with its lines, then the month, and
+    every line of the bill."""
     sections = {section.name: section for section in plan.sections}
     currency = plan.workload.currency
     if "buy" in sections:
@@ -170,7 +176,8 @@ def _rules_and_advice(plan: Plan, lang: Lang, *, currency: str, catalog: Catalog
 
 
 def _refused(rejected: Sequence[Rejection], voice: Voice, lang: Lang, *, currency: str, everything: bool) -> Iterable[Part]:
-    """What was refused and how little it lacked; `everything`, or the criteria that alone exclude most."""
+    """What was refused and how little it lacked; `everything`, or the criteria that
+    alone exclude most."""
     lines: list[str] = []
     for rejection in rejected if everything else sorted(rejected, key=lambda one: -one.alone)[:_MOST_REFUSALS]:
         first, *more = voice.rejection_lines(rejection, lang, currency=currency)
@@ -242,17 +249,20 @@ def _standing(verdict: Verdict, voice: Voice, lang: Lang) -> Lines:
     return Lines("standing", head, tuple(render(reason) for reason in verdict.standing))
 
 
-# ---- A plan in fifteen lines: the choice, what to expect with its doubt, two alternatives, the warnings that matter, the next command.
+# ---- A plan in fifteen lines: the choice, what to expect with its doubt, two alternatives, the
+# warnings that matter, the next command.
 #
 # All else stands in the whole sheet (sheets.plan_sheet) and in the verdict on one server.
 
-#: Warnings in the order in which they matter; those that are not here come after them, as they stand.
+#: Warnings in the order in which they matter; those that are not here come after
+#: them, as they stand.
 FIRST_WARNINGS = tuple(tomllib.loads(Path(__file__).with_name("data").joinpath("first_warnings.toml").read_text(encoding="utf-8"))["first"])
 #: Assumptions without which the answer would be one to another question.
 TAKEN = ("assumed_usual_model", "assumed_shape_by_name", "assumed_task_corpus", "assumed_task_published_data")
 #: Advice that matters enough for a short answer.
 FIRST_ADVICE = ("own_does_not", "certainty")
-#: Advice to ask for the price of a card that nobody publishes: it matters where several servers do its work.
+#: Advice to ask for the price of a card that nobody publishes: it matters where several
+#: servers do its work.
 UNPRICED = "unpriced"
 #: Warnings that the first line has said already.
 SAID_FIRST = ("price_moved", "price_stale", "price_estimate")
@@ -265,7 +275,8 @@ MOST_DETAIL = 3
 
 
 def short_sheet(plan: Plan, lang: Lang, *, detail: int = MOST_DETAIL, num_options: int | None = None) -> tuple[Part, ...]:
-    """A plan in few lines. `detail`: from MOST_DETAIL down each step leaves something out: the set-up, the latencies and the second warning, the last warning.
+    """A plan in few lines. `detail`: from MOST_DETAIL down each step leaves something out: the
+    set-up, the latencies and the second warning, the last warning.
     `num_options`: rows of the table, where the user said how many."""
     text = plan_text(plan, lang)
     parts = _found(plan, text, lang, detail, num_options) if plan.best else _nothing(plan, text, lang, detail)
@@ -321,7 +332,8 @@ def _rental(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
 
 
 def _usual(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
-    """Which model was taken where a name means several, and which task where none was given and the data tell another than the usual one."""
+    """Which model was taken where a name means several, and which task where none was given and the
+    data tell another than the usual one."""
     return [voice.assumption_text(one, lang) for one in plan.assumptions if one.why.key in TAKEN]
 
 
@@ -345,7 +357,8 @@ def _is_remote(reason: Reason) -> bool:
 
 
 def cheaper_below(plan: Plan, shown: Sequence[Option], lang: Lang) -> list[str]:
-    """Why a shown option that costs less stands below the choice: an old price, more servers, a last resort. One line, of the cheapest of them."""
+    """Why a shown option that costs less stands below the choice: an old price, more servers, a
+    last resort. One line, of the cheapest of them."""
     best, currency = plan.options[0], plan.workload.currency
     below = [one for one in shown if one is not best and one.cost.total_usd < best.cost.total_usd * (1.0 - LEAST_SAVING)]
     if plan.workload.objective != "cost" or not below:
@@ -365,7 +378,8 @@ def _table(plan: Plan, voice: Voice, lang: Lang, num_options: int | None) -> Tab
 
 
 def _next(key: str, plan: Plan, shown: Sequence[Option], lang: Lang) -> str:
-    """The next commands; how to see the options between those that are shown, whose numbers are missing there."""
+    """The next commands; how to see the options between those that are shown, whose numbers
+    are missing there."""
     ranks = {one.rank for one in shown}
     missing = [str(one.rank) for one in plan.options if one.rank < max(ranks) and one.rank not in ranks]
     return label("short", f"{key}_others", lang, most=max(ranks), ranks=join(missing, lang)) if missing else label("short", key, lang)
@@ -376,7 +390,8 @@ def _shown(plan: Plan, num_options: int | None) -> tuple[Option, ...]:
 
 
 def chosen_three(options: Sequence[Option]) -> tuple[Option, ...]:
-    """The choice and two alternatives, one of them of a major cloud where there is one: other hardware or another seller first."""
+    """The choice and two alternatives, one of them of a major cloud where there is one: other
+    hardware or another seller first."""
     best, others = options[0], [one for one in options[1:] if not _is_makeshift(one, options[0])] or list(options[1:])
     differing = [one for one in others if _kind(one) != _kind(best)] or others
     major = next((one for one in differing if is_major(one.provider)), None)
@@ -387,7 +402,8 @@ def chosen_three(options: Sequence[Option]) -> tuple[Option, ...]:
 
 
 def _is_makeshift(option: Option, best: Option) -> bool:
-    """Whether an option needs many more servers than the choice, at prices that nobody may ask any more."""
+    """Whether an option needs many more servers than the choice, at prices that
+    nobody may ask any more."""
     return option.nodes >= 2 * best.nodes and bool(option.facts.get("is_stale"))
 
 

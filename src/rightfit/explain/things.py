@@ -1,4 +1,5 @@
-"""One server or one card as a sheet: what it is, what to know of it, and what it costs where. Faces draw it."""
+"""One server or one card as a sheet: what it is, what to know of it, and what it costs
+where. Faces draw it."""
 
 from __future__ import annotations
 
@@ -30,8 +31,9 @@ _MOST_WAYS, _MOST_SERVERS = 5, 25
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """A server or a card: `lead` says what it is, `remarks` what it is good for and what to mind; `card` and `num_cards` (0: none, a fraction: a slice) what
-    models must fit; `servers` only of a card."""
+    """A server or a card: `lead` says what it is, `remarks` what it is good for and what to
+    mind; `card` and `num_cards` (0: none, a fraction: a slice) what models must fit; `servers`
+    only of a card."""
 
     name: str
     lead: str
@@ -66,7 +68,8 @@ def server_thing(name: str, lang: Lang, *, catalog: Catalog) -> Thing:
 
 
 def card_thing(name: str, lang: Lang, *, catalog: Catalog) -> Thing:
-    """A card by exact or loose name, the most usual where several are called so. Raises UnknownNameError."""
+    """A card by exact or loose name, the most usual where several are called so.
+    Raises UnknownNameError."""
     facts.named_accelerators(name, field="gpu")
     card = facts.accelerator(name, typical=True)
     memory, bandwidth = q.memory_text(card.memory_bytes), _GB_PER_S(card.memory_bandwidth)
@@ -166,7 +169,8 @@ def _card_remarks(card: Accelerator, lang: Lang) -> tuple[str, ...]:
 
 
 def _card_prices(card: str, lang: Lang, catalog: Catalog) -> Table:
-    """The cheapest price of one card for an hour by cloud, the commonest ways to pay as columns; where that is, and of which day."""
+    """The cheapest price of one card for an hour by cloud, the commonest ways to pay as columns;
+    where that is, and of which day."""
     offers = catalog.offers(OfferFilter(gpus=(card,), has_accelerator=True))
     count = offers.servers.num_accelerators[offers.server_index]
     each = offers.price_usd_per_h / np.where(count > 0, count, np.nan)

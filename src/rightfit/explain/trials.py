@@ -1,4 +1,5 @@
-"""Real evaluations that explanations ask search for: a setup on named servers, and what one copy of a job needs on one card."""
+"""Real evaluations that explanations ask search for: a setup on named servers, and what one copy of
+a job needs on one card."""
 
 from __future__ import annotations
 
@@ -24,16 +25,18 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
-# ---- How a named setup does on named servers: what rules and scenarios that name a server are judged by.
+# ---- How a named setup does on named servers: what rules and scenarios that name a
+# server are judged by.
 
 
 @dataclass(frozen=True, slots=True)
 class SetupOutcome:
     """One server evaluated for a job.
 
-    `fits`: with the cards alone, or with `helps` (what is moved to host RAM); None where it could not be evaluated, `why` says so.
-    `peak_bytes` of `limit_bytes` per card with those helps; `plain_bytes` what a card would need without any. `host_needed_bytes` of
-    `host_bytes` is what the helps ask of the host (NaN: the provider does not publish it).
+    `fits`: with the cards alone, or with `helps` (what is moved to host RAM); None where it could
+    not be evaluated, `why` says so. `peak_bytes` of `limit_bytes` per card with those helps;
+    `plain_bytes` what a card would need without any. `host_needed_bytes` of `host_bytes` is what
+    the helps ask of the host (NaN: the provider does not publish it).
     """
 
     server: str
@@ -66,7 +69,8 @@ def outcome_text(outcome: SetupOutcome, lang: Lang) -> str:
     return say(f"rule_words.{key}", lang, where=outcome.server, helps=offload_text("+".join(outcome.helps), lang), **fields)
 
 
-# Any server with one card of bf16 and FlashAttention does: whether the job fits it does not matter for what it needs.
+# Any server with one card of bf16 and FlashAttention does: whether the job fits it does not matter
+# for what it needs.
 REFERENCE_SERVER = "gcp/a2-ultragpu-1g"
 _LEAN: Mapping[str, Any] = {
     "micro_batch": 1,
@@ -76,7 +80,8 @@ _LEAN: Mapping[str, Any] = {
     "tensor_parallel": 1,
     "pipeline_parallel": 1,
 }
-#: What changes from question to question and not what a job needs: by when, for how much, where, on how many servers.
+#: What changes from question to question and not what a job needs: by when, for how much, where,
+#: on how many servers.
 _OPEN: Mapping[str, Any] = {
     **dict.fromkeys(("deadline_s", "budget_usd", "budget", "confidence", "office_hours", "max_nodes")),
     **dict.fromkeys(("cloud", "region", "country", "residency", "sellers", "quota", "purchase", "gpu"), ()),
@@ -84,16 +89,19 @@ _OPEN: Mapping[str, Any] = {
     "objective": "cost",
     "currency": "usd",
 }
-#: A job needs the same memory for little data and for much; of a data set it may be the lengths that count.
+#: A job needs the same memory for little data and for much; of a data set it may be the
+#: lengths that count.
 _AMOUNT = 1e8
 _AMOUNTS = ("data_tokens", "data_samples", "data_bytes")
-#: Needs that were worked out, in memory of their catalog: the next question about a job is mostly about its money or its time.
+#: Needs that were worked out, in memory of their catalog: the next question about a job is mostly
+#: about its money or its time.
 _needs: weakref.WeakKeyDictionary[Catalog, Recent[Workload, float]] = weakref.WeakKeyDictionary()
 _MOST_NEEDS = 1024
 
 
 def outcome_of(wishes: Mapping[str, Any], server: str, *, nodes: int = 1, catalog: Catalog | None = None) -> SetupOutcome:
-    """A workload on one named server: does it fit by the cards alone, if not with help of the host's RAM, and at what peak."""
+    """A workload on one named server: does it fit by the cards alone, if not with help of the
+    host's RAM, and at what peak."""
     from rightfit.families.registry import honours_of
     from rightfit.planner.given import estimate_one
     from rightfit.workload import Workload
@@ -113,7 +121,8 @@ def outcome_of(wishes: Mapping[str, Any], server: str, *, nodes: int = 1, catalo
 
 
 def _outcome(server: str, bare: Option, free: Plan | None) -> SetupOutcome:
-    """`bare`: the option without offloading; `free`: the plan with it, where the bare one does not fit."""
+    """`bare`: the option without offloading; `free`: the plan with it, where the
+    bare one does not fit."""
     helped = (free.best or free.unfit) if free else None
     lacks_host_only = bare.estimate["peak_memory_bytes"].mid <= float(bare.facts["capacity_bytes"])
     shown = bare if helped is None or (lacks_host_only and free and not free.best) else helped
@@ -130,10 +139,11 @@ def _outcome(server: str, bare: Option, free: Plan | None) -> SetupOutcome:
 
 
 def need_on_one_card(workload: Workload, *, catalog: Catalog | None = None) -> float:
-    """Memory that one copy of the job needs, as if on one card large enough: one sequence at a time, gradient checkpointing, nothing
-    offloaded [bytes].
+    """Memory that one copy of the job needs, as if on one card large enough: one sequence at a
+    time, gradient checkpointing, nothing offloaded [bytes].
 
-    NaN where the workload cannot be evaluated that way (for example a method that the reference card cannot run).
+    NaN where the workload cannot be evaluated that way (for example a method that the
+    reference card cannot run).
     """
     from rightfit.planner.plan import default_catalog
 
@@ -151,7 +161,8 @@ def need_on_one_card(workload: Workload, *, catalog: Catalog | None = None) -> f
 
 
 def bare_job(workload: Workload) -> Workload:
-    """The job alone, without what was wished of its time, money and place, in the set-up that needs least memory."""
+    """The job alone, without what was wished of its time, money and place, in the set-up that
+    needs least memory."""
     amounts = {name: _AMOUNT for name in _AMOUNTS if getattr(workload, name) is not None}
     data = {"data": None, **amounts} if amounts and workload.data_unit != "dataset" else {}
     assumed = tuple(name for name in workload.assumed if name not in _OPEN)
@@ -168,15 +179,18 @@ def _need_of(bare: Workload, catalog: Catalog) -> float:
     return option.estimate["peak_memory_bytes"].mid if option else math.nan
 
 
-# ---- How much the catalog's own prices save on one server: what rules of thumb about spot and reserved servers are held against.
+# ---- How much the catalog's own prices save on one server: what rules of thumb about spot and
+# reserved servers are held against.
 
 _COMMITMENTS = ("reserved-1y", "reserved-3y", "savings-plan-1y", "subscription-1m", "subscription-1y", "subscription-3y", "subscription-5y")
 
 
 def saving_fractions(catalog: Catalog, *, provider: str, instance_type: str, region: str) -> tuple[float, float]:
-    """What spot and the deepest commitment save of the on-demand price, as fractions; NaN where a price is missing.
+    """What spot and the deepest commitment save of the on-demand price, as fractions; NaN where
+    a price is missing.
 
-    Prices of the same region are compared; where the region lacks one, the cheapest of all regions stands for both.
+    Prices of the same region are compared; where the region lacks one, the cheapest of all
+    regions stands for both.
     """
     offers = _offers_of(catalog, provider, instance_type)
     if offers is None:
@@ -208,7 +222,8 @@ def _lowest(offers: OfferTable, rows: np.ndarray, modes: tuple[str, ...]) -> flo
     return float(np.nanmin(prices)) if prices.size and np.isfinite(prices).any() else math.nan
 
 
-# ---- What would let a smaller card do: each lever tried for real on the same reference card, with its predicted effect on memory and speed.
+# ---- What would let a smaller card do: each lever tried for real on the same reference card, with
+# its predicted effect on memory and speed.
 
 SHARDED_SERVER = "gcp/a2-ultragpu-8g"
 _WORTHWHILE = 0.95
@@ -218,8 +233,8 @@ _USABLE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One lever and what it does to a card: the peak with and without it, how much slower a token gets, and the smallest card that holds
-    the rest.
+    """One lever and what it does to a card: the peak with and without it, how much slower a token
+    gets, and the smallest card that holds the rest.
 
     `card_bytes` is 0 where no card of the catalog does. `cards` is over how many the job is split.
     """
@@ -249,8 +264,8 @@ class Effect:
 
 
 def advise(plan: Plan, *, option: Option | None = None, catalog: Catalog | None = None) -> list[Effect]:
-    """The levers that lower the memory of one card for this plan's best option (or `option`), largest saving first; empty without an
-    option."""
+    """The levers that lower the memory of one card for this plan's best option (or `option`),
+    largest saving first; empty without an option."""
     chosen = option or plan.best or plan.unfit
     if chosen is None:
         return []
@@ -268,7 +283,8 @@ def advise(plan: Plan, *, option: Option | None = None, catalog: Catalog | None 
 
 
 def levers(workload: Any, option: Option) -> Iterator[tuple[str, dict[str, Any], str, dict[str, Any]]]:
-    """What can be tried: (action, changes of the workload, server to try it on, fields of its text)."""
+    """What can be tried: (action, changes of the workload, server to try it on,
+    fields of its text)."""
     layout = option.layout
     if layout.micro_batch > 1:
         yield "accumulate", {"micro_batch": 1}, REFERENCE_SERVER, {"micro_batch": layout.micro_batch}
@@ -294,7 +310,8 @@ def _lighter(method: str) -> tuple[str, ...]:
 
 
 def _as_planned(option: Option) -> dict[str, Any]:
-    """The option's own micro-batch and recomputation on one card, nothing sharded or offloaded, no limits."""
+    """The option's own micro-batch and recomputation on one card, nothing sharded or
+    offloaded, no limits."""
     return {
         "micro_batch": option.layout.micro_batch,
         "recompute": option.layout.recompute,

@@ -1,6 +1,6 @@
-"""How each kind of plan is put in words: training, services and batches of inference, classical machine learning and data preparation; and
-any other
-family of work by a table of words (family_words.py).
+"""How each kind of plan is put in words: training, services and batches of inference, classical
+machine learning and data preparation; and any other family of work by a table of words
+(family_words.py).
 
 Faces ask `voice_of(answer)` and never for the kind.
 """
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """The wording of one kind of plan. `headings`: the labels over its parts of memory, time and cost; `unfit_heading`: over the set-up of
-    a server
-    that does not do it; `is_training`: of neural networks, which rules of thumb are about; `is_service`: answers requests, one by one or as
-    a batch."""
+    """The wording of one kind of plan. `headings`: the labels over its parts of memory, time and
+    cost; `unfit_heading`: over the set-up of a server that does not do it; `is_training`: of
+    neural networks, which rules of thumb are about; `is_service`: answers requests, one by one
+    or as a batch."""
 
     renderer: Callable[..., Callable[[Reason], str]]
     option_text: Callable[[Option, Any, Lang], OptionText]
@@ -69,7 +69,8 @@ _TRAINING = Voice(
 
 @functools.cache
 def _host() -> Voice:
-    """The voice of classical machine learning and data preparation; its words are read when they are needed."""
+    """The voice of classical machine learning and data preparation; its words are read
+    when they are needed."""
     from rightfit.explain import family_text
 
     return Voice(
@@ -163,7 +164,8 @@ def option_text(option: Option, workload: Workload, lang: Lang) -> OptionText:
     return voice_for(workload).option_text(option, workload, lang)
 
 
-# ---- What of a wish can be turned to see how the answer changes: options with a ladder of values around the one that holds now.
+# ---- What of a wish can be turned to see how the answer changes: options with a ladder of values
+# around the one that holds now.
 
 _FACTORS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 _DOUBLINGS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -174,8 +176,8 @@ _ROOM = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """One option and the values it can be turned to, as they are written; "" takes the limit away. `at`: the position of the value that
-    holds now."""
+    """One option and the values it can be turned to, as they are written; "" takes the limit away.
+    `at`: the position of the value that holds now."""
 
     option: str
     values: tuple[str, ...]
@@ -183,7 +185,8 @@ class Knob:
 
 
 def knobs(plan: Plan) -> tuple[Knob, ...]:
-    """The knobs that this kind of work has; none where nothing is feasible and so nothing says what is usual."""
+    """The knobs that this kind of work has; none where nothing is feasible and so nothing
+    says what is usual."""
     found = map(_possible, _knobs(plan)) if plan.best is not None else ()
     return tuple(knob for knob in found if knob is not None)
 
@@ -276,13 +279,15 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-# ---- A plan or a verdict as the contract's JSON document, and an option as one flat record. The one place from which every face takes them.
+# ---- A plan or a verdict as the contract's JSON document, and an option as one flat record. The
+# one place from which every face takes them.
 
 _PLAIN = ("rank", "provider", "region", "instance_type", "nodes", "purchase")
 
 
 def plan_document(plan: Plan, lang: Lang, *, catalog: Catalog | None = None) -> dict[str, Any]:
-    """The plan as in the contract, its sentences in `lang`, and what the rules of thumb say of it."""
+    """The plan as in the contract, its sentences in `lang`, and what the rules
+    of thumb say of it."""
     voice = voice_of(plan)
     currency = plan.workload.currency
     rules = check_rules(plan, catalog=catalog) if voice.is_training else ()
@@ -342,9 +347,11 @@ BACKENDS = ("pandas", "polars")
 
 
 def data_frame(records: Iterable[Mapping[str, Any]], *, backend: str | None = None) -> Any:
-    """Records as a data frame, one a row; `backend` "pandas" or "polars", by default the first that is installed.
+    """Records as a data frame, one a row; `backend` "pandas" or "polars", by default the first
+    that is installed.
 
-    Every record gets every column, in order of first appearance; what a record lacks is missing there.
+    Every record gets every column, in order of first appearance; what a record
+    lacks is missing there.
     """
     rows = list(records)
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -368,5 +375,6 @@ def _plain(value: Any) -> Any:
 
 
 def _strictness(name: str) -> dict[str, Any]:
-    """polars looks at the first rows only unless told otherwise, and refuses a column of whole and broken numbers."""
+    """polars looks at the first rows only unless told otherwise, and refuses a column of whole
+    and broken numbers."""
     return {"strict": False, "infer_schema_length": None} if name == "polars" else {}

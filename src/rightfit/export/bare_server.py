@@ -1,6 +1,6 @@
-"""What a bare server runs at its first boot: container, stack, checkpoints to and from a store, and an end. The same for every cloud; how
-secrets are
-fetched, how the store is reached and how a server is given back is the cloud's."""
+"""What a bare server runs at its first boot: container, stack, checkpoints to and from a store, and
+an end. The same for every cloud; how secrets are fetched, how the store is reached and how a server
+is given back is the cloud's."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ RUN_PLACE = "/etc/rightfit/run"
 RUN_WORDS = f"${{{RUN}:-$(cat {RUN_PLACE} 2>/dev/null || true)}}"
 """The run's id: of the words before the boot, or of a file where a server is made without them."""
 CHECKPOINTS = "/var/lib/rightfit-checkpoints"
-"""Container-Optimized OS of Google mounts everything else read-only, and this without leave to execute: scripts are called by their shell."""
+"""Container-Optimized OS of Google mounts everything else read-only, and this without leave to
+execute: scripts are called by their shell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a cloud gives a bare server. `secret`: shell words that print a secret of a name. `end`: shell lines that give the server back,
-    so that it costs
-    no more. `before`: lines that install what the other two need. `store`: shell words of the rclone remote and the bucket in it, "" to keep no
-    checkpoints; `credentials`: lines that set the
-    variables (RCLONE_...) by which it is reached."""
+    """What a cloud gives a bare server. `secret`: shell words that print a secret of a name.
+    `end`: shell lines that give the server back, so that it costs no more. `before`: lines that
+    install what the other two need. `store`: shell words of the rclone remote and the bucket in
+    it, "" to keep no checkpoints; `credentials`: lines that set the variables (RCLONE_...) by
+    which it is reached."""
 
     secret: Callable[[str], str]
     end: str = POWER_OFF
@@ -47,7 +48,8 @@ class Ground:
 def first_boot(job: Job, ground: Ground) -> str:
     """A shell script. One server only: several need a launcher that knows them all.
 
-    Whatever happens in it, a run ends by `end.sh`, which keeps what there is and gives the server back; a service does so when it does not come up.
+    Whatever happens in it, a run ends by `end.sh`, which keeps what there is and gives the server
+    back; a service does so when it does not come up.
     """
     stack = stack_of(job)
     parts = [
@@ -67,7 +69,8 @@ def first_boot(job: Job, ground: Ground) -> str:
 
 
 PAUSES_S = "5 10 20 30 60 60 60 60 60 60 60"
-"""Before each further try: eight minutes in all, as roles and their rights reach a new server late."""
+"""Before each further try: eight minutes in all, as roles and their rights reach
+a new server late."""
 RETRY = f"""retry() {{
   for pause in {PAUSES_S}; do
     if "$@"; then return 0; fi
@@ -81,7 +84,8 @@ OPTIONAL_SECRETS = ("HF_TOKEN",)  # models that everybody may fetch need none
 
 
 def _secret(name: str, words: str) -> str:
-    """A secret, asked for until the server's role may read it. One that is optional is asked for where it was stored, and left empty where it is not given."""
+    """A secret, asked for until the server's role may read it. One that is optional is asked for
+    where it was stored, and left empty where it is not given."""
     line = f'{name}="$(retry fetch_{name})"'
     if name in OPTIONAL_SECRETS:
         line = f'{name}=""\n[ "${{{TOKEN}-yes}}" != yes ] || {line} || {{ echo "rightfit: going on without {name}" >&2; {name}=""; }}'
@@ -89,8 +93,8 @@ def _secret(name: str, words: str) -> str:
 
 
 def endings(job: Job, ground: Ground) -> str:
-    """The script that keeps what there is and gives the server back; the trap that calls it however the job ends; the clock that calls it
-    whatever the job does meanwhile."""
+    """The script that keeps what there is and gives the server back; the trap that calls it however
+    the job ends; the clock that calls it whatever the job does meanwhile."""
     keep = f"bash {FOLDER}/keep.sh {CHECKPOINTS} {store_of(job, ground)}" if keeps(job, ground) else ""
     kept = f'for pause in 0 10 60; do sleep "$pause"; if [ -z "${{{BUCKET}:-}}" ] || {keep}; then break; fi; done\n' if keep else ""
     lines = (
@@ -136,13 +140,14 @@ def store_of(job: Job, ground: Ground) -> str:
 
 
 def in_bucket(remote: str) -> str:
-    """Shell words of a remote of rclone and the bucket that the environment names, with its scheme or without."""
+    """Shell words of a remote of rclone and the bucket that the environment names, with its
+    scheme or without."""
     return f'{shell([remote])}"${{{BUCKET}#*://}}"'
 
 
 def keeping(job: Job, ground: Ground) -> str:
-    """What lies in the store comes first: the data, and checkpoints of an earlier server. From then on checkpoints are copied away every few
-    minutes."""
+    """What lies in the store comes first: the data, and checkpoints of an earlier server. From then
+    on checkpoints are copied away every few minutes."""
     if not keeps(job, ground):
         return ""
     names = [line.partition("=")[0] for line in ground.credentials if line.startswith("RCLONE_")]
@@ -159,7 +164,8 @@ def keeping(job: Job, ground: Ground) -> str:
 
 
 def await_health(job: Job, stack: ExportStack) -> str:
-    """The end of a service's boot: it answers in time, or its server is given back. Docker starts it again when it fails later."""
+    """The end of a service's boot: it answers in time, or its server is given back. Docker starts
+    it again when it fails later."""
     seconds = longest_start_s(job)
     return (
         f"until curl -sf --noproxy '*' http://127.0.0.1:{stack.port}{stack.health_path} >/dev/null; do\n"
@@ -198,8 +204,9 @@ def container(job: Job, stack: ExportStack) -> str:
 
 
 def packed_files(files: Mapping[str, str]) -> str:
-    """Shell lines that put many files at their paths, packed as one, which is shorter than each alone: a first boot may be no longer than 16 kB on some
-    clouds. A file ends at a line that stands in none of them."""
+    """Shell lines that put many files at their paths, packed as one, which is shorter than each
+    alone: a first boot may be no longer than 16 kB on some clouds. A file ends at a line that
+    stands in none of them."""
     mark = "EOF-" + hashlib.sha256("".join(files.values()).encode()).hexdigest()[:12]
     whole = {path: text if text.endswith("\n") or not text else text + "\n" for path, text in files.items()}
     lines = "".join(
@@ -210,20 +217,21 @@ def packed_files(files: Mapping[str, str]) -> str:
 
 
 def packed_file(path: str, text: str) -> str:
-    """Shell lines that put a file at a path, packed, and make its folder: first boots may be no longer than 16 kB on some clouds, and no text can
-    end the here-document that carries it."""
+    """Shell lines that put a file at a path, packed, and make its folder: first boots may be no
+    longer than 16 kB on some clouds, and no text can end the here-document that carries it."""
     folder = path.rpartition("/")[0]
     packed = base64.encodebytes(gzip.compress(text.encode(), mtime=0)).decode()
     made = "" if folder in ("", FOLDER) else f"mkdir -p {shell([folder])}\n"  # that of the job is there
     return f"{made}base64 -d <<'EOF' | gunzip > {shell([path])}\n{packed}EOF\n"
 
 
-# ---- What the Terraform folders of all clouds share: variables with their checks, what a bare server is told at its first boot, and what
-# cannot be expressed.
+# ---- What the Terraform folders of all clouds share: variables with their checks, what a bare
+# server is told at its first boot, and what cannot be expressed.
 
 CHECKPOINTS_FOLDER = "checkpoints"
 OVERWRITTEN_DAYS = 30
-"""So long a bucket that is made here keeps what was overwritten or deleted in it; then it costs no more."""
+"""So long a bucket that is made here keeps what was overwritten or deleted in it;
+then it costs no more."""
 HALF_SENT_DAYS = 7
 """So long it keeps the parts of files that never arrived whole."""
 MONTH = "subscription-1m"
@@ -254,8 +262,8 @@ def cidr_variable(name: str, about: str, *, default: str = "") -> str:
 def variables(
     job: Job, *further: str, bucket: str | None = None, about: str = "Bucket (and path) of yours for checkpoints; empty makes one."
 ) -> str:
-    """variables.tf: the name, who may come in, the bucket of a run (the cloud's own way to name it, or path after the scheme), and what a
-    cloud needs beside."""
+    """variables.tf: the name, who may come in, the bucket of a run (the cloud's own way to name it,
+    or path after the scheme), and what a cloud needs beside."""
     found = [
         variable("name", "Name of everything that is made.", default=job.name),
         cidr_variable("ssh_cidr", "Address range that may reach the server by SSH; empty opens nothing.", default=job.settings.ssh_cidr),
@@ -285,13 +293,15 @@ def own_bucket(job: Job) -> str:
 
 
 def bucket_output(address: str) -> str:
-    """Where what a run makes is kept, as its cloud's programs take it. `address`: a Terraform template on local.bucket."""
+    """Where what a run makes is kept, as its cloud's programs take it. `address`: a Terraform
+    template on local.bucket."""
     return f'\noutput "bucket" {{\n  value = "{address}"\n}}\n'
 
 
 def made_bucket(job: Job, account: str) -> str:
-    """A Terraform template: name of the bucket that is made where none was given. The same for the same plan in the same account, and another's in another:
-    names of buckets are one list for all the world. `account`: an expression."""
+    """A Terraform template: name of the bucket that is made where none was given. The same for the
+    same plan in the same account, and another's in another: names of buckets are one list for all
+    the world. `account`: an expression."""
     return f"{job.name}-{job.plan_id}-${{{account_hash(account)}}}"
 
 
@@ -312,7 +322,8 @@ locals {{
 
 
 def run_words(job: Job) -> str:
-    """Blocks: which run it is, and whether the optional token was stored. A new run gets a new server, also where the first one's still lies there."""
+    """Blocks: which run it is, and whether the optional token was stored. A new run gets a new
+    server, also where the first one's still lies there."""
     change = (
         ""
         if job.is_service
@@ -333,8 +344,8 @@ def replaced(job: Job, **more: str) -> str:
 
 
 def user_data(job: Job, *, bucket: str, before: tuple[str, ...] = ()) -> str:
-    """A Terraform expression: the first boot's script, and before it what only whoever starts the server knows. `bucket`: an expression; `before`: further
-    templates of lines."""
+    """A Terraform expression: the first boot's script, and before it what only whoever starts the
+    server knows. `bucket`: an expression; `before`: further templates of lines."""
     told = [*before, f"export {TOKEN}='${{local.token}}'"]
     told += [] if job.is_service else [f"export {BUCKET}='${{{bucket}}}'", f"export {RUN}='${{local.run}}'"]
     parts = ", ".join(f'"{line}"' for line in ("#!/bin/bash", *told))
@@ -342,7 +353,8 @@ def user_data(job: Job, *, bucket: str, before: tuple[str, ...] = ()) -> str:
 
 
 def problem(job: Job, provider: str, *, by_the_month: bool = False) -> Message | str:
-    """Why servers of a cloud, each on its own, cannot run the job ("" if they can). `by_the_month`: the target rents services for a month too."""
+    """Why servers of a cloud, each on its own, cannot run the job ("" if they can). `by_the_month`:
+    the target rents services for a month too."""
     option = job.option
     if option.provider != provider:
         return Message("export.rented_from", provider=option.provider)

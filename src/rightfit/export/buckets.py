@@ -1,4 +1,5 @@
-"""The user's bucket in the words of each cloud: where it lies, how its driver mounts it, how its command line copies to it."""
+"""The user's bucket in the words of each cloud: where it lies, how its driver mounts it, how its
+command line copies to it."""
 
 from __future__ import annotations
 
@@ -26,11 +27,13 @@ OPT_IN_REGIONS = (
     ),
     *("ca-west-1", "eu-central-2", "eu-south-1", "eu-south-2", "il-central-1", "me-central-1", "me-south-1", "mx-central-1"),
 )
-"""Regions of AWS that are closed to an account until it asks for them: those since March 2019 (its guide to accounts, from memory); check.sh asks AWS itself."""
+"""Regions of AWS that are closed to an account until it asks for them: those since March 2019 (its
+guide to accounts, from memory); check.sh asks AWS itself."""
 COPIER = "awscli==1.42.66"
 COPIER_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 PASSED_ON = ("AWS_ENDPOINT_URL", "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID")
-"""Variables that a job gets from whoever starts it, where they are set: another store that speaks S3, and the run that figures are told to."""
+"""Variables that a job gets from whoever starts it, where they are set: another store that speaks
+S3, and the run that figures are told to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,8 @@ CLIENTS = {
 }
 """Scheme of a bucket -> the program that copies to it, and where it is had."""
 SCHEMES = {"aws": "s3", "gcp": "gs", "alicloud": "oss", "tencent": "cos", "azure": "https"}
-"""Provider -> scheme of its own buckets. Other providers rent servers without a store of their own; s3 is what most of them reach."""
+"""Provider -> scheme of its own buckets. Other providers rent servers without a store of their own;
+s3 is what most of them reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,34 +102,39 @@ def folder_words(job: Job) -> str:
 
 
 def _depth(job: Job) -> int:
-    """Fields between slashes that name a bucket: s3: "" NAME, and of Azure https: "" HOST CONTAINER."""
+    """Fields between slashes that name a bucket: s3: "" NAME, and of Azure https:
+    "" HOST CONTAINER."""
     return 4 if scheme_of(job) == "https" else 3
 
 
 def place_of(job: Job) -> str:
-    """Folder of a bucket that belongs to this plan alone: two plans in one bucket never restore each other's checkpoints."""
+    """Folder of a bucket that belongs to this plan alone: two plans in one bucket never restore
+    each other's checkpoints."""
     return f"{job.name}-{job.plan_id}"
 
 
 def kept_in(job: Job) -> str:
-    """Where in the bucket of the settings the job keeps what it makes: address and folder; "" where no bucket was given."""
+    """Where in the bucket of the settings the job keeps what it makes: address and folder; "" where
+    no bucket was given."""
     address = job.settings.bucket.rstrip("/")
     return f"{address}/{place_of(job)}" if address else ""
 
 
 def kept_words(job: Job) -> str:
-    """The same as one word of shell. Without a bucket in the settings it is that of the environment, and nothing starts where there is none."""
+    """The same as one word of shell. Without a bucket in the settings it is that of the
+    environment, and nothing starts where there is none."""
     return shell([kept_in(job)]) if kept_in(job) else f'"${{{BUCKET}:?set it to a bucket, s3://NAME/PATH}}"/{place_of(job)}'
 
 
 def place_words(job: Job) -> str:
-    """The plan's folder in the bucket as a word of shell: that of the settings, or of the variable, which the README has made sure of."""
+    """The plan's folder in the bucket as a word of shell: that of the settings, or of the variable,
+    which the README has made sure of."""
     return kept_words(job) if job.settings.bucket else f'"${{{BUCKET}%/}}"/{place_of(job)}'
 
 
 def copied(job: Job, run: str) -> str:
-    """Shell lines around a command, on servers that mount no bucket: data and earlier checkpoints come from S3, and checkpoints go back every few
-    minutes and at the end, whatever the end is."""
+    """Shell lines around a command, on servers that mount no bucket: data and earlier checkpoints
+    come from S3, and checkpoints go back every few minutes and at the end, whatever the end is."""
     place = kept_words(job)
     return (
         f"kept={place}\n"
@@ -141,15 +150,18 @@ def copied(job: Job, run: str) -> str:
 
 
 def scheme_of(job: Job) -> str:
-    """Scheme of the bucket that the job writes to: that of the settings, else the provider's own."""
+    """Scheme of the bucket that the job writes to: that of the settings, else
+    the provider's own."""
     return job.settings.bucket.partition("://")[0] or SCHEMES.get(job.option.provider, "s3")
 
 
 def bucket_volume(job: Job) -> dict[str, Any]:
     """`csi` and `mountOptions` of a PersistentVolume on the bucket. Drivers:
 
-    https://github.com/awslabs/mountpoint-s3-csi-driver, https://github.com/GoogleCloudPlatform/gcs-fuse-csi-driver,
-    https://github.com/kubernetes-sigs/blob-csi-driver, https://github.com/kubernetes-sigs/alibaba-cloud-csi-driver,
+    https://github.com/awslabs/mountpoint-s3-csi-driver,
+    https://github.com/GoogleCloudPlatform/gcs-fuse-csi-driver,
+    https://github.com/kubernetes-sigs/blob-csi-driver,
+    https://github.com/kubernetes-sigs/alibaba-cloud-csi-driver,
     https://github.com/TencentCloud/kubernetes-csi-tencentcloud
     """
     return _VOLUMES[scheme_of(job)](bucket_of(kept_in(job)), job)

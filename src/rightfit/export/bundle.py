@@ -1,4 +1,5 @@
-"""Everything at once: each target that can express the job in a folder of its own, and a README that says what to run in which order."""
+"""Everything at once: each target that can express the job in a folder of its own, and a README
+that says what to run in which order."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from rightfit.export.registry import ALL, Files, Target, all_targets, find_targe
 from rightfit.export.stack import ExportStack, stack_name, stack_of, stack_problem
 from rightfit.messages import Message
 
-# ---- check.sh of a bundle: what is missing (program, variable, token, data, bucket, quota, image), said before money is spent; and one step or one
-# request on the spot.
+# ---- check.sh of a bundle: what is missing (program, variable, token, data, bucket, quota, image),
+# said before money is spent; and one step or one request on the spot.
 
 HUB_STACKS = ("vllm", "sglang", "tgi", "tensorrt_llm", "trl", "torchrun", "deepspeed", "diffusers", "megatron")
 """Stacks that fetch the plan's model from the hub under its name."""
@@ -119,7 +120,8 @@ def _bucket(job: Job, recipe: Recipe | None) -> str:
 
 
 def _region(job: Job) -> str:
-    """Whether the account has the region: new ones of AWS are closed to an account until it asks for them."""
+    """Whether the account has the region: new ones of AWS are closed to an account
+    until it asks for them."""
     region = job.option.region
     if job.option.provider != "aws" or job.option.facts.get("is_pseudo_region"):
         return ""
@@ -269,7 +271,8 @@ def bundle(job: Job) -> Files:
 
 
 def readme(job: Job, written: Mapping[str, Files], refused: list[tuple[str, Message | str]]) -> str:
-    """What is in the bundle; from top to bottom how it is started, followed and ended with the first launcher; then everything else."""
+    """What is in the bundle; from top to bottom how it is started, followed and ended with the
+    first launcher; then everything else."""
     launcher = launcher_of(job, written)
     recipe = recipe_of(job, launcher) if launcher else None
     lines = [f"# {job.name}", "", kept_line(job, recipe), "", *_about(job), ""]
@@ -394,7 +397,8 @@ def _other(job: Job, recipe: Recipe) -> list[str]:
 
 
 def typed_for(job: Job, target: Target, files: Files) -> str:
-    """What to type in the target's folder, a command a line; "" where its files are read by something else."""
+    """What to type in the target's folder, a command a line; "" where its files are read
+    by something else."""
     scripts = [f"sh {path}" for path in files if path.endswith(".sh") and "/" not in path]
     return (target.run or _RUNS.get(target.name) or next(iter(scripts), "")).replace("NAME", job.name)
 
@@ -406,8 +410,8 @@ def _entry(target: Target, typed: str) -> list[str]:
 
 
 def files_of(job: Job, name: str) -> Files:
-    """The files of one target, or with "all" of every target that can express the job, each in a folder of its own, with a README that
-    orders them."""
+    """The files of one target, or with "all" of every target that can express the job, each in a
+    folder of its own, with a README that orders them."""
     if name.strip().casefold() == ALL:
         return bundle(job)
     return find_target(name, job).files(job)

@@ -1,4 +1,5 @@
-"""What the files of a fleet are made of: placements as options, grouped by place and by pool, names that files may have."""
+"""What the files of a fleet are made of: placements as options, grouped by place and by pool, names
+that files may have."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def by_place(rows: Sequence[Row]) -> dict[tuple[Any, ...], list[Row]]:
 
 
 def pools_of(found: Row) -> dict[tuple[str, str, str, bool], list[Row]]:
-    """What is rented, by type, region and whether it may be taken away; what is owned is no one's to rent."""
+    """What is rented, by type, region and whether it may be taken away; what is owned
+    is no one's to rent."""
     pools: dict[tuple[str, str, str, bool], list[Row]] = {}
     for row in found["placements"]:
         for purchase in {part["purchase"] for part in row.get("parts", ())} or {row["purchase"]}:
@@ -85,13 +87,15 @@ def run_sh(name: str) -> str:
     )
 
 
-# ---- The jobs of a fleet on Ray: a cluster of AWS for each region, whose kinds of nodes are the plan's servers, and jobs as placement groups.
+# ---- The jobs of a fleet on Ray: a cluster of AWS for each region, whose kinds of nodes are the
+# plan's servers, and jobs as placement groups.
 
 IDLE_MINUTES, HEAD = 5, "m7i.xlarge"
 
 
 def ray(found: Row) -> Files:
-    """For each region: cluster.yaml, jobs.json, and run_jobs.py, which starts every job as a gang at its time."""
+    """For each region: cluster.yaml, jobs.json, and run_jobs.py, which starts every job as
+    a gang at its time."""
     jobs = {**found, "placements": [row for row in found["placements"] if row["kind"] == "job"]}
     regions: dict[str, dict[str, tuple[tuple[str, bool], list[Row]]]] = {}
     for (provider, instance, region, spot), rows in pools_of(jobs).items():
@@ -135,7 +139,8 @@ def _ray_cards(row: Row) -> dict[str, int]:
 
 
 def _job(row: Row, pool: str) -> dict[str, Any]:
-    """A job as the script reads it: each of its servers is a bundle that takes a whole node of its pool."""
+    """A job as the script reads it: each of its servers is a bundle that takes a
+    whole node of its pool."""
     return {
         "name": row["name"],
         "start": row["start"],
@@ -145,8 +150,8 @@ def _job(row: Row, pool: str) -> dict[str, Any]:
     }
 
 
-# ---- The jobs of a fleet on Slurm: partitions of its servers, a QOS with the share of each team, and a script that submits every job with its times, its
-# cards and what it waits for.
+# ---- The jobs of a fleet on Slurm: partitions of its servers, a QOS with the share of each team,
+# and a script that submits every job with its times, its cards and what it waits for.
 
 TIERS = {"owned": 100, "bought": 75, "spot": 50, "hour": 10}
 LONGER = 2.0  # a job is stopped after so many times its planned hours, at its deadline at the latest
@@ -194,7 +199,8 @@ def _folders(jobs: Sequence[Row]) -> dict[str, str]:
 
 
 def _partition(row: Row) -> str:
-    """The partition of a placement: what is owned by its line, what is rented by type, region and whether it may be taken away."""
+    """The partition of a placement: what is owned by its line, what is rented by type, region and
+    whether it may be taken away."""
     if row["purchase"] == "owned":
         return slug(row.get("owned") or f"own {row['instance_type']}")
     return slug(f"{row['provider']}-{row['instance_type']}-{row['region']}" + ("-spot" if row["purchase"] == "spot" else ""))
@@ -243,7 +249,8 @@ def _team(row: Row) -> str:
 
 
 def _qos(jobs: Sequence[Row]) -> str:
-    """An account and a QOS for each team, whose limit is the most that the plan gives it at once."""
+    """An account and a QOS for each team, whose limit is the most that the
+    plan gives it at once."""
     lines = [
         "#!/usr/bin/env bash",
         "# Accounts and QOS of the teams; their limits are the most that the plan has of each at once.",
@@ -301,10 +308,12 @@ def _options(found: Row, row: Row) -> list[str]:
     return [*options, *(["--requeue"] if row["purchase"] == "spot" else [])]
 
 
-# ---- What a fleet needs at every hour, as Terraform: capacity reservations of AWS, Google Cloud and Azure, and capacity blocks of AWS for the planned time.
+# ---- What a fleet needs at every hour, as Terraform: capacity reservations of AWS, Google Cloud
+# and Azure, and capacity blocks of AWS for the planned time.
 #
-# Prices of a term (reserved instances, savings plans, committed use) are no resource of these providers' schemas: they are bought from the purchase list.
-# What runs for some hours only is not reserved, since a reservation is paid whether it is used or not.
+# Prices of a term (reserved instances, savings plans, committed use) are no resource of these
+# providers' schemas: they are bought from the purchase list. What runs for some hours only is not
+# reserved, since a reservation is paid whether it is used or not.
 
 BLOCK = "capacity-block"
 _Pools = dict[tuple[str, str, str], int]
@@ -330,7 +339,8 @@ def terraform(found: Row) -> Files:
 
 
 def steady_servers(found: Row) -> _Pools:
-    """Servers that are needed at every hour of the plan, or are bought for a term: (cloud, type, region) -> how many."""
+    """Servers that are needed at every hour of the plan, or are bought for a term: (cloud, type,
+    region) -> how many."""
     always: _Pools = {}
     for row in found["placements"]:
         for part in row.get("parts", ()):

@@ -1,7 +1,9 @@
-"""The plan of a fleet as files: what SkyPilot, dstack, Kueue, Karpenter, Ray, Slurm, Terraform (`fleet_*`) and finance read. Pure, from the document alone.
+"""The plan of a fleet as files: what SkyPilot, dstack, Kueue, Karpenter, Ray, Slurm, Terraform
+(`fleet_*`) and finance read. Pure, from the document alone.
 
-The files rent, queue and count what the plan has chosen; the command of a job is the user's (or of `rightfit export` of the job's own plan): SkyPilot runs
-`run.sh` of the job's folder, in which the workload lies that `rightfit plan --file` reads.
+The files rent, queue and count what the plan has chosen; the command of a job is the user's (or of
+`rightfit export` of the job's own plan): SkyPilot runs `run.sh` of the job's folder, in which the
+workload lies that `rightfit plan --file` reads.
 """
 
 from __future__ import annotations
@@ -60,7 +62,8 @@ def is_fleet(values: Any) -> bool:
 
 
 def read_document(path: str | Path) -> Row | None:
-    """The plan of a fleet in a file; None where the file holds something else (whose reader will say what is wrong)."""
+    """The plan of a fleet in a file; None where the file holds something else (whose reader will
+    say what is wrong)."""
     try:
         if Path(path).stat().st_size > LARGEST_FILE_BYTES:
             return None
@@ -106,11 +109,12 @@ def files_of_fleet(found: Row, to: str) -> Files:
     return files
 
 
-# -- SkyPilot ---------------------------------------------------------------------------------------------------------------------------
+# -- SkyPilot --------------------------------------------------------------------------------------
 
 
 def skypilot(found: Row) -> Files:
-    """A managed job for each job, with the servers that it may take in order, its workload beside, and a script that submits all by start."""
+    """A managed job for each job, with the servers that it may take in order, its workload beside,
+    and a script that submits all by start."""
     files: dict[str, str] = {}
     launches: list[tuple[str, str, int]] = []
     for (name, *_), rows in by_place([row for row in found["placements"] if row["kind"] == "job"]).items():
@@ -153,11 +157,12 @@ def _submit(launches: Sequence[tuple[str, str, int]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# -- dstack -----------------------------------------------------------------------------------------------------------------------------
+# -- dstack ----------------------------------------------------------------------------------------
 
 
 def dstack(found: Row) -> Files:
-    """A fleet for each type, region and way to pay, from nothing to the most that the plan has at once."""
+    """A fleet for each type, region and way to pay, from nothing to the most that
+    the plan has at once."""
     files: dict[str, str] = {}
     for (provider, instance, region, spot), rows in pools_of(found).items():
         option = option_of(rows[0])
@@ -180,11 +185,12 @@ def dstack(found: Row) -> Files:
     return files
 
 
-# -- Kueue ------------------------------------------------------------------------------------------------------------------------------
+# -- Kueue -----------------------------------------------------------------------------------------
 
 
 def kueue(found: Row) -> Files:
-    """A flavour for each kind of server, a queue for each team with what the plan gives it, one cohort so that idle quota may be borrowed."""
+    """A flavour for each kind of server, a queue for each team with what the plan gives it, one
+    cohort so that idle quota may be borrowed."""
     pools = {key: rows for key, rows in pools_of(found).items() if rows[0]["accelerator"]}
     owned = [row for row in found["placements"] if row["purchase"] == "owned" and row["accelerator"]]
     kinds = {(*key,): rows for key, rows in pools.items()}
@@ -244,11 +250,12 @@ def _queues(found: Row, team: str, kinds: Sequence[tuple[Any, Sequence[Row]]]) -
     return [queue, local]
 
 
-# -- Karpenter --------------------------------------------------------------------------------------------------------------------------
+# -- Karpenter -------------------------------------------------------------------------------------
 
 
 def karpenter(found: Row) -> Files:
-    """A pool for each kind of server, the heavier the sooner: what is bought for a term first, then spot, then on demand."""
+    """A pool for each kind of server, the heavier the sooner: what is bought for a term first, then
+    spot, then on demand."""
     pools: dict[tuple[str, str, str, bool], list[Row]] = {
         key: rows for key, rows in pools_of(found).items() if key[0] in CLASSES and in_place(key[2])
     }
@@ -288,7 +295,7 @@ def _node_pool(name: str, provider: str, instance: str, region: str, *, spot: bo
     }
 
 
-# -- finance ----------------------------------------------------------------------------------------------------------------------------
+# -- finance ---------------------------------------------------------------------------------------
 
 _PURCHASE_COLUMNS = (
     *("line", "provider", "instance_type", "region", "purchase", "count", "start", "end", "usd_per_h", "owed_usd", "this_plan_usd"),
@@ -297,7 +304,8 @@ _PURCHASE_COLUMNS = (
 
 
 def purchases(found: Row) -> Files:
-    """Two tables for finance: what is bought for a term with its break-even, and every placement with its money."""
+    """Two tables for finance: what is bought for a term with its break-even, and every
+    placement with its money."""
     rows = [
         {**row, "line": number, "owed_usd": row["owed_usd"] * row["count"], "this_plan_usd": row["cost_usd"]}
         for number, row in enumerate(found.get("purchases", ()), start=1)

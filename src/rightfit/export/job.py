@@ -1,4 +1,5 @@
-"""A plan's option as a job to start: every figure that exporters write, derived once, in base units and plain names."""
+"""A plan's option as a job to start: every figure that exporters write, derived once, in base
+units and plain names."""
 
 from __future__ import annotations
 
@@ -17,10 +18,12 @@ from rightfit.errors import FileInputError, InputError
 from rightfit.messages import Message, at_place, foreign, system_problem
 from rightfit.records import dataclass
 
-# ---- What an export needs beside the plan: names and places of the user's own, each with a safe default.
+# ---- What an export needs beside the plan: names and places of the user's own, each
+# with a safe default.
 
 DATA_FOLDER = "/checkpoints/data"
-"""Where a job finds the data set that was not named: beside its checkpoints, in the plan's own folder of the bucket or on its volume."""
+"""Where a job finds the data set that was not named: beside its checkpoints, in the plan's own
+folder of the bucket or on its volume."""
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
 _QUEUE = re.compile(r"(kueue|volcano)/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -29,13 +32,16 @@ _BUCKET = re.compile(r"(s3|gs|oss|cos|https)://[A-Za-z0-9][A-Za-z0-9.\-_/]{1,200
 
 @dataclass(frozen=True, slots=True)
 class ExportSettings:
-    """`name`: of the job, as cloud resources allow it (lower case, digits, hyphens). `ssh_cidr`: who may reach the servers; empty opens
-    nothing.
-    `bucket`: where checkpoints go, empty leaves a reference to the environment variable RIGHTFIT_BUCKET. `data_path`: the data set as the
-    job sees it; without one the folder "data" of the plan in its bucket or on its volume.
-    `queue`: the queue of a cluster that its jobs wait in, "kueue/NAME" or "volcano/NAME"; empty starts them at once.
-    `stop_after_h`: servers stop themselves after this many hours; 0 takes the plan's 95 % time and a quarter. `trial`: the job runs under `rightfit probe` until its
-    step time has settled, and no longer. `revision`: the commit of the model's repository on the hub; empty takes its newest."""
+    """`name`: of the job, as cloud resources allow it (lower case, digits, hyphens). `ssh_cidr`:
+    who may reach the servers; empty opens nothing.
+    `bucket`: where checkpoints go, empty leaves a reference to the environment variable
+    RIGHTFIT_BUCKET. `data_path`: the data set as the job sees it; without one the folder "data" of
+    the plan in its bucket or on its volume.
+    `queue`: the queue of a cluster that its jobs wait in, "kueue/NAME" or "volcano/NAME"; empty
+    starts them at once.
+    `stop_after_h`: servers stop themselves after this many hours; 0 takes the plan's 95 % time and
+    a quarter. `trial`: the job runs under `rightfit probe` until its step time has settled, and no
+    longer. `revision`: the commit of the model's repository on the hub; empty takes its newest."""
 
     name: str = "rightfit-job"
     ssh_cidr: str = ""
@@ -75,14 +81,15 @@ def _check_cidr(text: str) -> None:
         raise InputError(Message("export.open_to_everyone"), field="ssh_cidr")
 
 
-# ---- A plan as it comes back from a file: what exporters read, checked once. Anything a person may have edited by hand is doubted here and
-# nowhere else.
+# ---- A plan as it comes back from a file: what exporters read, checked once. Anything a person may
+# have edited by hand is doubted here and nowhere else.
 
 SCHEMA_VERSION = 1
 LARGEST_FILE_BYTES = 20_000_000
 
 MIGRATIONS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-"""Version of a plan -> function that makes it a plan of the next version. Empty while there has been one version only."""
+"""Version of a plan -> function that makes it a plan of the next version. Empty while there has
+been one version only."""
 
 
 class _Part(BaseModel):
@@ -110,8 +117,9 @@ class AcceleratorPart(_Part):
 
 
 class LayoutPart(_Part):
-    """How the job is spread and run. Serving plans add engine, formats and replicas; plans of tables what works on how much of the server
-    (kept out of what identifies a plan, which was there before them)."""
+    """How the job is spread and run. Serving plans add engine, formats and replicas; plans of
+    tables what works on how much of the server (kept out of what identifies a plan, which was there
+    before them)."""
 
     data: int = Field(1, ge=1)
     tensor: int = Field(1, ge=1)
@@ -256,14 +264,16 @@ SERVING_TASKS = ("serve", "batch")
 AUDIO_BYTES_PER_H = 16_000 * 2 * 3600
 """Speech as it is read: 16 kHz, 16 bit, one channel, uncompressed."""
 BYTES_PER_TOKEN = 8.0
-"""Of text in JSON lines, generously: English has 4 to 5, Chinese 3 to 5, and each row its keys and escapes."""
+"""Of text in JSON lines, generously: English has 4 to 5, Chinese 3 to 5, and each row
+its keys and escapes."""
 USUAL_TOKENS = 2048.0
 """Of a row with its answer where the plan tells none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to start. `plan_id` names the plan and option (12 hex digits); `option` and `workload` hold what is rarely needed."""
+    """What to start. `plan_id` names the plan and option (12 hex digits); `option` and `workload`
+    hold what is rarely needed."""
 
     plan_id: str
     settings: ExportSettings
@@ -311,7 +321,8 @@ class Job:
 
     @property
     def disk_gib(self) -> int:
-        """Volume to rent on each server: what the plan keeps on disk, with room for images, in steps of 10.
+        """Volume to rent on each server: what the plan keeps on disk, with room for
+        images, in steps of 10.
 
         Counted in GB, so that it is enough where a program reads the number as GB rather than GiB.
         """
@@ -322,8 +333,9 @@ class Job:
 
     @property
     def data_beside_bytes(self) -> float:
-        """Data [bytes] that the plan leaves in a bucket and that the exported job copies to its disk or keeps there on the way: what is read, and of a
-        preparation as much again for what it writes."""
+        """Data [bytes] that the plan leaves in a bucket and that the exported job copies to its
+        disk or keeps there on the way: what is read, and of a preparation as much again for
+        what it writes."""
         if self.task == "prepare":
             data, kept = float(self.option.facts.get("data_bytes") or 0.0), self.option.estimate.get("disk_bytes")
             return 0.0 if kept is None or kept.mid >= data else 2.0 * data - kept.mid
@@ -348,7 +360,8 @@ class Job:
         return {"managed-by": "rightfit", "rightfit-plan": self.plan_id}
 
     def section(self, name: str) -> Mapping[str, Any]:
-        """One of the plan's further sections (autoscaling, api ...), empty where it has none. They speak of the plan's first option."""
+        """One of the plan's further sections (autoscaling, api ...), empty where it has none. They
+        speak of the plan's first option."""
         found = self.sections.get(name) if self.option.rank == 1 else None
         return found if isinstance(found, Mapping) else {}
 
@@ -358,7 +371,8 @@ class Job:
 
 
 def batch_data_bytes(job: Job) -> float:
-    """Rows of a batch and what is made of them [bytes]: as told, else by hours of audio or by tokens of text."""
+    """Rows of a batch and what is made of them [bytes]: as told, else by hours of audio or
+    by tokens of text."""
     if job.wish("data_bytes"):
         return float(job.wish("data_bytes"))
     amount = float(job.wish("data_samples") or job.option.facts.get("requests") or 0.0)
@@ -369,9 +383,11 @@ def batch_data_bytes(job: Job) -> float:
 
 
 def plan_id(plan: PlanDocument, option: OptionPart) -> str:
-    """12 hex digits that are the same for the same workload and the same servers with the same layout.
+    """12 hex digits that are the same for the same workload and the same servers
+    with the same layout.
 
-    Predicted figures and prices stay out: their last digits differ between machines, and neither changes what is started.
+    Predicted figures and prices stay out: their last digits differ between machines, and neither
+    changes what is started.
     """
     identity = [
         dict(plan.workload),
@@ -383,7 +399,8 @@ def plan_id(plan: PlanDocument, option: OptionPart) -> str:
 
 
 def job_of(plan: PlanDocument, *, rank: int = 1, settings: ExportSettings | None = None) -> Job:
-    """The job of a plan's option. The other options of the plan stand by as alternatives, in their order."""
+    """The job of a plan's option. The other options of the plan stand by as
+    alternatives, in their order."""
     option = plan.option(rank)
     return Job(
         plan_id=plan_id(plan, option),

@@ -28,10 +28,12 @@ CLUSTER_SELLERS = (
     *("aws", "azure", "gcp", "alicloud", "tencent", "huawei", "volcengine", "baidu", "oci", "ibm"),
     *("digitalocean", "vultr", "linode", "scaleway", "ovh", "civo", "nebius", "crusoe", "coreweave"),
 )
-"""Sellers with a Kubernetes of their own, whose nodes are labelled with the type of their server."""
+"""Sellers with a Kubernetes of their own, whose nodes are labelled with the
+type of their server."""
 EFA = "vpc.amazonaws.com/efa"
 SECURITY = {"seccompProfile": {"type": "RuntimeDefault"}}
-"""Of every pod: the runtime's own list of system calls. Not runAsNonRoot: images of engines and trainers keep caches and packages in root's home."""
+"""Of every pod: the runtime's own list of system calls. Not runAsNonRoot: images of engines and
+trainers keep caches and packages in root's home."""
 SHARE_FOR_PODS = 0.9  # of a node's processors and memory; the rest is for the system and its daemons
 
 
@@ -51,7 +53,8 @@ def card_resource(job: Job) -> str:
 
 
 def gpus_of_replica(job: Job) -> int:
-    """Accelerators of one pod: those of a replica of a service (on each of its servers), those of a server for a run."""
+    """Accelerators of one pod: those of a replica of a service (on each of its servers), those of
+    a server for a run."""
     layout = job.option.layout
     return min(layout.tensor * layout.pipeline, job.gpus_per_node) if job.is_service and job.gpus_per_node else job.gpus_per_node
 
@@ -71,7 +74,8 @@ def resources(job: Job) -> dict[str, Any]:
 
 
 def efa_adapters(job: Job) -> int:
-    """Elastic Fabric Adapters of a pod: those of the server, where a run on several counts on them; 0 elsewhere."""
+    """Elastic Fabric Adapters of a pod: those of the server, where a run on several counts on
+    them; 0 elsewhere."""
     if job.is_service or job.num_nodes == 1 or str(job.option.facts.get("rdma") or "") != "efa":
         return 0
     return next((int(row["interfaces"]) for row in table("efa_interfaces") if job.option.instance_type == row["instance_type"]), 1)
@@ -106,14 +110,16 @@ def one_replica(job: Job) -> Job:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """How a pod learns which node of the run it is: words in which Kubernetes puts its own variables."""
+    """How a pod learns which node of the run it is: words in which Kubernetes puts
+    its own variables."""
 
     node_rank: str = "$(JOB_COMPLETION_INDEX)"
     head_address: str = ""
 
 
 def command_of(job: Job, stack: ExportStack, places: Places) -> list[str]:
-    """The stack's command with what its image lacks before it. "$" is doubled: alone it would begin a variable of Kubernetes."""
+    """The stack's command with what its image lacks before it. "$" is doubled: alone it would begin
+    a variable of Kubernetes."""
     words = tuple(word.replace("$", "$$") for word in stack.command)
     if missing := installs(stack):
         words = ("sh", "-c", " && ".join([*missing, f"exec {shell(words)}"]))
@@ -197,7 +203,8 @@ POD_GROUP = "scheduling.k8s.io/group-name"
 
 
 def queue_of(job: Job) -> tuple[str, str]:
-    """(kueue or volcano, queue) where the job waits in a queue of its cluster; empty where it starts at once."""
+    """(kueue or volcano, queue) where the job waits in a queue of its cluster; empty where
+    it starts at once."""
     kind, _, name = job.settings.queue.partition("/")
     return kind, name
 
@@ -224,7 +231,8 @@ def files_objects(job: Job) -> list[dict[str, Any]]:
 
 
 def checkpoint_objects(job: Job) -> list[dict[str, Any]]:
-    """Where checkpoints go: the bucket of the settings through its cloud's driver, else a volume of the cluster's own kind."""
+    """Where checkpoints go: the bucket of the settings through its cloud's driver, else a volume of
+    the cluster's own kind."""
     size = {"requests": {"storage": f"{job.disk_gib}Gi"}}
     if job.settings.bucket:
         shape = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
@@ -253,7 +261,8 @@ def metadata(job: Job, name: str = "") -> dict[str, Any]:
 
 
 def replicas_range(job: Job) -> tuple[int, int]:
-    """Fewest and most replicas: those of the plan's day where it has a daily profile, else the plan's count."""
+    """Fewest and most replicas: those of the plan's day where it has a daily profile,
+    else the plan's count."""
     day = job.section("autoscaling")
     planned = max(1, job.option.layout.replicas)
     least, most = (int(float(day.get(name) or planned)) for name in ("min_replicas", "max_replicas"))

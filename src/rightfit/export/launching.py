@@ -1,5 +1,5 @@
-"""Starting a plan through the program that reads its files: SkyPilot or Terraform. Nothing here rents by itself; it writes the files and
-runs the program on them."""
+"""Starting a plan through the program that reads its files: SkyPilot or Terraform. Nothing here
+rents by itself; it writes the files and runs the program on them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,19 @@ from rightfit.export.waiting import BUCKET_FILE
 from rightfit.messages import Message, system_problem
 from rightfit.records import dataclass
 
-# ---- Files onto the disk: never over something that is there, never outside the folder, never half. All are drafted first, so that a full disk or a kill leaves none
-# of them behind under its own name.
+# ---- Files onto the disk: never over something that is there, never outside the folder, never
+# half. All are drafted first, so that a full disk or a kill leaves none of them behind under
+# its own name.
 
-#: Where files wait until all are written: beside a new folder, within one that is there. What a kill leaves in it is thrown away by the next try.
+#: Where files wait until all are written: beside a new folder, within one that is there. What a
+#: kill leaves in it is thrown away by the next try.
 DRAFTS = ".rightfit-part"
 
 
 def write_files(files: Mapping[str, str], folder: str | Path, *, force: bool = False) -> tuple[Path, ...]:
-    """Write the files below `folder`, which must be new or empty unless `force`, or hold an export that was cut off. A new folder appears whole; in one that is
-    there the files appear when all of them are written. Returns the paths."""
+    """Write the files below `folder`, which must be new or empty unless `force`, or hold an export
+    that was cut off. A new folder appears whole; in one that is there the files appear when all of
+    them are written. Returns the paths."""
     root = Path(folder)
     names = [_within(name) for name in files]
     try:
@@ -61,7 +64,8 @@ def _within(name: str) -> PurePosixPath:
 
 
 def _is_free(root: Path, names: set[str]) -> bool:
-    """Whether nothing of anybody's lies there: no file at all, or those of an export that was cut off while its files were put in place."""
+    """Whether nothing of anybody's lies there: no file at all, or those of an export that was cut
+    off while its files were put in place."""
     if not (root / DRAFTS).is_dir():
         return not any(root.iterdir())
     found = (path.relative_to(root) for path in root.rglob("*") if not path.is_dir())
@@ -81,7 +85,8 @@ def _draft(drafts: Path, files: Mapping[PurePosixPath, str]) -> None:
 
 
 def _put(drafts: Path, root: Path, names: list[PurePosixPath], *, is_new: bool) -> None:
-    """Drafts into their places: a new folder at once, else file by file; the folder of drafts goes last, so that what is cut off here is known as such."""
+    """Drafts into their places: a new folder at once, else file by file; the folder of drafts goes
+    last, so that what is cut off here is known as such."""
     if is_new:
         drafts.replace(root)
         return
@@ -94,13 +99,15 @@ def _put(drafts: Path, root: Path, names: list[PurePosixPath], *, is_new: bool) 
 TOOLS = ("skypilot", "terraform")
 TERRAFORM_INSTALL = Message("export.see", address="developer.hashicorp.com/terraform/install")
 MARK = ".rightfit-plan"
-#: Beside a launch while a command runs that would rent once more if it were repeated: it stays where nobody saw how that ended.
+#: Beside a launch while a command runs that would rent once more if it were repeated: it stays
+#: where nobody saw how that ended.
 BEGUN = ".rightfit-begun"
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What will be run: `commands` in the folder of `files`, by `program`. `makes_bucket`: before them the bucket of the plan is made, and named to them."""
+    """What will be run: `commands` in the folder of `files`, by `program`. `makes_bucket`: before
+    them the bucket of the plan is made, and named to them."""
 
     program: str
     target: str
@@ -148,7 +155,8 @@ def _check_trial(job: Job, tool: str) -> None:
 
 
 def money_at_risk(job: Job) -> dict[str, float]:
-    """What it costs: an hour, the whole (a month of a service), and the most that the plan holds possible."""
+    """What it costs: an hour, the whole (a month of a service), and the most that the
+    plan holds possible."""
     cost = job.option.cost
     whole = (cost.monthly_usd if job.is_service else cost.total_usd) or 0.0
     return {"hourly_usd": cost.hourly_usd, "whole_usd": whole, "most_usd": max(whole, most_usd(job))}
@@ -161,7 +169,8 @@ def check_program(launch: Launch) -> None:
 
 
 def prepare(launch: Launch, folder: Path) -> None:
-    """Write the files. The folder must be new or empty, or hold an earlier launch of the same plan, whose state is kept."""
+    """Write the files. The folder must be new or empty, or hold an earlier launch of the same plan,
+    whose state is kept."""
     mark = folder / MARK
     same = mark.is_file() and mark.read_text(encoding="utf-8", errors="replace") == launch.files[MARK]
     if mark.is_file() and not same:
@@ -170,8 +179,10 @@ def prepare(launch: Launch, folder: Path) -> None:
 
 
 def run_in(launch: Launch, folder: Path, *, environment: Mapping[str, str] | None = None) -> None:
-    """Run the commands there, with this process's streams. UnavailableError where one of them fails. Terraform keeps its state and SkyPilot knows clusters and
-    services by name, so a repetition goes on where the first ended; a managed job would run twice, and is not repeated unseen."""
+    """Run the commands there, with this process's streams. UnavailableError where one of them
+    fails. Terraform keeps its state and SkyPilot knows clusters and services by name, so a
+    repetition goes on where the first ended; a managed job would run twice, and is not
+    repeated unseen."""
     begun = folder / BEGUN
     if launch.makes_bucket:
         environment = {**(environment or os.environ), **_bucket(folder, environment)}
@@ -209,7 +220,8 @@ def _note_begun(mark: Path) -> None:
 
 
 def start(launch: Launch, *, folder: Path | None = None) -> None:
-    """Check for the program, write, run. Without a folder everything happens in a temporary one (dry runs only)."""
+    """Check for the program, write, run. Without a folder everything happens in a temporary
+    one (dry runs only)."""
     check_program(launch)
     if folder is not None:
         prepare(launch, folder)

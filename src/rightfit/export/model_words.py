@@ -1,4 +1,5 @@
-"""What the plan's model is: its kind and shape, where it is one that rightfit knows by name. Files and network are never asked."""
+"""What the plan's model is: its kind and shape, where it is one that rightfit knows by name. Files
+and network are never asked."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def _record(name: str) -> Any:
 
 
 def architecture(job: Job) -> TransformerArchitecture | None:
-    """Layers and widths of a language model; None where they are not known, or only guessed from a size."""
+    """Layers and widths of a language model; None where they are not known, or only
+    guessed from a size."""
     found = _record(job.model)
     return found if isinstance(found, TransformerArchitecture) and found.certainty != "typical" else None
 
@@ -43,13 +45,15 @@ def model_kind(job: Job) -> str:
 
 
 def hub_id(job: Job) -> str:
-    """The repository that the programs fetch the model from: the one that was asked for by its owner and name, whichever record lent the plan its
-    shape; else that of the common name; else the name as given."""
+    """The repository that the programs fetch the model from: the one that was asked for by its
+    owner and name, whichever record lent the plan its shape; else that of the common name; else the
+    name as given."""
     return hub_repository(job.model, _found(job.model)) or job.model
 
 
 def class_names(job: Job) -> tuple[str, ...]:
-    """The names by which engines' tables know the model's class: the repository, and that of its record."""
+    """The names by which engines' tables know the model's class: the repository, and
+    that of its record."""
     return tuple(dict.fromkeys(name for name in (hub_id(job), lender(job)) if "/" in name))
 
 
@@ -60,7 +64,8 @@ def lender(job: Job) -> str:
 
 
 def size_problem(job: Job) -> Message | str:
-    """Why a plan cannot be started that was made for a size ("7B") and names no model whose weights there are ("" if it can)."""
+    """Why a plan cannot be started that was made for a size ("7B") and names no model whose weights
+    there are ("" if it can)."""
     found = _record(job.model)
     if isinstance(found, TransformerArchitecture) and found.certainty == "typical":
         return Message("export.of_a_size", model=job.model)
@@ -79,7 +84,8 @@ def image_size(job: Job) -> int:
 
 
 def modality(job: Job) -> str:
-    """What the model works on, as a plan of samples says it (speech, segmentation, classification ...); "" for other plans."""
+    """What the model works on, as a plan of samples says it (speech, segmentation, classification
+    ...); "" for other plans."""
     return str(job.option.facts.get("modality") or "")
 
 
@@ -106,7 +112,8 @@ def revision_problem(job: Job, target: str) -> Message | str:
     return ""
 
 
-# ---- What the servers of language models have in common: lengths, formats, replicas, as the plan found them.
+# ---- What the servers of language models have in common: lengths, formats, replicas, as
+# the plan found them.
 
 PORT = 8000
 KEY = ("RIGHTFIT_API_KEY", "the key that clients must send")
@@ -118,7 +125,8 @@ def revision_words(job: Job, flag: str = "--revision") -> list[str]:
 
 
 def context_tokens(job: Job) -> int:
-    """Prompt and answer of the longest request that the plan allows for, 0 where it names none, or where images and sound join the text."""
+    """Prompt and answer of the longest request that the plan allows for, 0 where it names none, or
+    where images and sound join the text."""
     if any(job.wish(name) for name in _SEEN):
         return 0
     return sum(int(float(job.wish(name) or 0)) for name in ("input_tokens", "output_tokens"))
@@ -131,8 +139,9 @@ STEP_TOKENS, LEAST_STEP_TOKENS = 256, 16
 def longest_tokens(job: Job) -> int:
     """Prompt and answer of the longest request that a server takes, 0 where the plan names none.
 
-    Requests differ in length, and one that is longer than the plan's must not be turned away for a token. The cache that the plan keeps for
-    `max_batch` usual requests holds a longer one as well: up to four usual lengths and half of that cache, within what the model was made for.
+    Requests differ in length, and one that is longer than the plan's must not be turned away for a
+    token. The cache that the plan keeps for `max_batch` usual requests holds a longer one as well:
+    up to four usual lengths and half of that cache, within what the model was made for.
     """
     usual, batch = context_tokens(job), max(1, job.option.layout.max_batch)
     if not usual:
@@ -144,7 +153,8 @@ def longest_tokens(job: Job) -> int:
 
 
 def servers_range(job: Job) -> tuple[int, int]:
-    """Fewest and most servers: those of the plan's day where it has a daily profile, else the plan's number."""
+    """Fewest and most servers: those of the plan's day where it has a daily profile, else
+    the plan's number."""
     day = job.section("autoscaling")
     least, most = (int(float(day.get(name) or job.num_nodes)) for name in ("min_servers", "max_servers"))
     return max(1, least), max(least, most, 1)
@@ -155,7 +165,8 @@ START_MARGIN = 3.0  # over the plan's cold start before a service that does not 
 
 
 def longest_start_s(job: Job) -> int:
-    """Seconds that a service may take until it answers: weights come first, and large ones take longer than any fixed time."""
+    """Seconds that a service may take until it answers: weights come first, and large ones take
+    longer than any fixed time."""
     planned = float((job.section("autoscaling").get("cold_start") or {}).get("total_s") or 0.0)
     kept = job.option.estimate.get("disk_bytes")
     fetched = kept.mid / SLOW_BYTES_PER_S if kept is not None else 0.0
@@ -163,7 +174,8 @@ def longest_start_s(job: Job) -> int:
 
 
 SLOW_BYTES_PER_S = 100e6
-"""A hub on a bad day; plans without a cold start of their own (options below the first) are held to it."""
+"""A hub on a bad day; plans without a cold start of their own (options below the
+first) are held to it."""
 
 
 def is_half(job: Job) -> bool:
@@ -178,8 +190,9 @@ _BESIDE = ("speculative", "adapters", "kv_offload")
 
 
 def wrong_engine(job: Job, *engines: str, carries: tuple[str, ...] = ()) -> Message | str:
-    """Why a server program cannot serve the plan ("" if it can): another task, a plan made for another engine, or one with something beside
-    the model that is not among those that the file `carries`."""
+    """Why a server program cannot serve the plan ("" if it can): another task, a plan made for
+    another engine, or one with something beside the model that is not among those that the
+    file `carries`."""
     if job.task not in SERVING_TASKS:
         return Message("export.serves_language", task=job.task)
     planned = job.option.layout.engine
@@ -206,7 +219,8 @@ def servers_of_replica(job: Job) -> int:
 
 
 def spans_servers(job: Job) -> Message | str:
-    """Why a service's or batch's replicas cannot each be started by one command on one server ("" if they can)."""
+    """Why a service's or batch's replicas cannot each be started by one command on one
+    server ("" if they can)."""
     if (servers := servers_of_replica(job)) > 1:
         return Message("export.replica_spans_one", count=servers)
     return ""
@@ -220,7 +234,8 @@ def group_problem(job: Job) -> Message | str:
 
 
 LAST_WITH = {"vllm": {"int8": "0.26.0", "nf4": "0.26.0"}}
-"""Formats of weights that later releases of an engine dropped -> the last release in whose wheel they were found (bitsandbytes of vLLM)."""
+"""Formats of weights that later releases of an engine dropped -> the last release in whose wheel
+they were found (bitsandbytes of vLLM)."""
 
 
 def _found_release(job: Job, engine: str) -> EngineRelease | None:
@@ -229,8 +244,9 @@ def _found_release(job: Job, engine: str) -> EngineRelease | None:
 
 
 def engine_release(job: Job, engine: str) -> EngineRelease:
-    """The newest release of an engine that knows the model and its format and runs on the card of the plan. Call `release_problem` first: where there is
-    none, the newest stands in, for words that are shown before the refusal."""
+    """The newest release of an engine that knows the model and its format and runs on the card of
+    the plan. Call `release_problem` first: where there is none, the newest stands in, for words
+    that are shown before the refusal."""
     return _found_release(job, engine) or newest_release(engine)
 
 
@@ -246,11 +262,13 @@ def release_problem(job: Job, engine: str) -> Message | str:
 
 
 IMAGES_READ = {"tensorrt_llm": "tensorrt-llm", "tgi": "tgi", "llama_cpp": "llama.cpp"}
-"""Stacks whose one image is of a day whose models are known (facts/data/engine_ages.csv) -> the engine there."""
+"""Stacks whose one image is of a day whose models are known
+(facts/data/engine_ages.csv) -> the engine there."""
 
 
 def served_problem(job: Job, stack: str) -> Message | str:
-    """Why the image or package of a serving stack cannot start the model on the card of the plan ("" if it can, or nothing is known against it)."""
+    """Why the image or package of a serving stack cannot start the model on the card of the plan
+    ("" if it can, or nothing is known against it)."""
     if stack in READ:
         return release_problem(job, stack)
     if stack == "onnx_service":
@@ -271,7 +289,8 @@ ONNX_GPU = "onnxruntime-gpu==1.23.2"
 
 
 def onnx_problem(job: Job) -> Message | str:
-    """Why ONNX Runtime's package for cards does not run on those of the plan ("" if it does, or there are none): it is for NVIDIA's beside x86."""
+    """Why ONNX Runtime's package for cards does not run on those of the plan ("" if it does, or
+    there are none): it is for NVIDIA's beside x86."""
     card = accelerators().get(job.accelerator)
     if not job.gpus_per_node or card is None or (card.vendor == "NVIDIA" and machine_of(card.name) == "x86_64"):
         return ""
@@ -279,5 +298,6 @@ def onnx_problem(job: Job) -> Message | str:
 
 
 def release_setup(release: EngineRelease) -> tuple[str, ...]:
-    """Shell lines that put the release on a bare server: by pip, or its image where that is all there is."""
+    """Shell lines that put the release on a bare server: by pip, or its image where
+    that is all there is."""
     return (f"pip install {shell(release.package.split())}",) if release.package else (f"docker pull {release.image}",)

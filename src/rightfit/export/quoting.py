@@ -1,4 +1,5 @@
-"""Text of other formats, always through their own writers, so that no name can break out of its place."""
+"""Text of other formats, always through their own writers, so that no name can
+break out of its place."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ def shell(words: Sequence[object]) -> str:
 
 
 def shell_lines(words: Sequence[object], *, indent: str = "  ") -> str:
-    """The same with an option (and its value) a line, for people to read. A word is taken as an option when it begins with "-"."""
+    """The same with an option (and its value) a line, for people to read. A word is taken as an
+    option when it begins with "-"."""
     pieces: list[list[str]] = [[]]
     for word in words:
         text = shlex.quote(str(word))
@@ -73,7 +75,8 @@ def given(**values: Any) -> dict[str, Any]:
 
 
 def hcl(value: Any) -> str:
-    """One Terraform value. Strings are quoted as JSON with its template marks disarmed: "${" and "%{" stay what they are."""
+    """One Terraform value. Strings are quoted as JSON with its template marks disarmed: "${" and
+    "%{" stay what they are."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
@@ -87,8 +90,8 @@ def hcl(value: Any) -> str:
 
 
 def label(text: str, *, most: int = 63) -> str:
-    """Text as a label value: letters, digits, ".", "_" and "-", beginning and ending with a letter or digit (Kubernetes, Docker and clouds
-    agree on that)."""
+    """Text as a label value: letters, digits, ".", "_" and "-", beginning and ending with a letter
+    or digit (Kubernetes, Docker and clouds agree on that)."""
     cleaned = re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:most].strip("._-")
     return cleaned or "x"
 
@@ -98,13 +101,14 @@ def comment(text: str) -> str:
     return " ".join("".join(character if character.isprintable() else " " for character in text).split())
 
 
-# ---- Shell scripts that exports write: strict mode, what they are for, and which environment variables must be set.
+# ---- Shell scripts that exports write: strict mode, what they are for, and which environment
+# variables must be set.
 
 HEAD = "#!/bin/sh"
 
 
 def script(about: str, command: Sequence[str], *, needs: Sequence[tuple[str, str]] = (), before: Sequence[str] = ()) -> str:
-    """A script that runs one command in place of itself. `needs`: (variable, what it must hold), refused when unset; `before`: ready shell
-    lines."""
+    """A script that runs one command in place of itself. `needs`: (variable, what it must hold),
+    refused when unset; `before`: ready shell lines."""
     required = [f': "${{{name}:?set {name} to {comment(meaning)}}}"' for name, meaning in needs]
     return "\n".join([HEAD, f"# {comment(about)}", "set -eu", *required, *before, f"exec {shell_lines(command)}", ""])

@@ -1,4 +1,5 @@
-"""How a plan is started, followed and ended by hand: the lines that the bundle's README shows, its check.sh looks for, and `rightfit launch` runs.
+"""How a plan is started, followed and ended by hand: the lines that the bundle's README shows, its
+check.sh looks for, and `rightfit launch` runs.
 
 One builder for all of them, so that what is documented is what is done.
 """
@@ -37,13 +38,16 @@ WITHOUT_REPLY = "dry-run"
 Command = tuple[str, ...]
 Environment = Mapping[str, str]
 LAUNCHERS = ("skypilot", "terraform", "dstack", "runpod", "cloudformation", "provider-cli", "kubernetes", "slurm", "cloud-init")
-"""In the order of preference: the first that can express a plan is the one that its README goes through."""
+"""In the order of preference: the first that can express a plan is the one that its
+README goes through."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Shell lines, run in the target's folder. `program`: what runs them, and how it is got; `needs`: (variable, what it holds) that must be set;
-    `before`: secrets and data to where the job finds them; `start`; `result`: the result to the folder RESULT; `end`: everything given back."""
+    """Shell lines, run in the target's folder. `program`: what runs them, and how it is got;
+    `needs`: (variable, what it holds) that must be set;
+    `before`: secrets and data to where the job finds them; `start`; `result`: the result to the
+    folder RESULT; `end`: everything given back."""
 
     target: str
     program: tuple[str, str]
@@ -61,7 +65,8 @@ WAIT = "sh wait.sh"
 
 
 def begins(job: Job, *start: str) -> tuple[str, ...]:
-    """The lines of a start. Each run has an id, by which its end is told from that of an earlier one; while that still runs nothing else is started."""
+    """The lines of a start. Each run has an id, by which its end is told from that of an earlier
+    one; while that still runs nothing else is started."""
     return start if job.is_service else (" && ".join((f"{WAIT} new", *start)),)
 
 
@@ -86,7 +91,8 @@ def has_recipe(target: str) -> bool:
     return target in _RECIPES or target.startswith("terraform-")
 
 
-# ------------------------------------------------------------------------------------------------ what every recipe is made of
+# ------------------------------------------------------------------------------------------------
+# what every recipe is made of
 
 
 _ADDRESSES = {
@@ -110,12 +116,14 @@ def secret_needs(job: Job, names: Iterable[str], scheme: str = "") -> tuple[tupl
 
 
 def uses_own_data(job: Job) -> bool:
-    """Whether the job reads a data set that the user brings: not one of the hub, not one that it fetches itself."""
+    """Whether the job reads a data set that the user brings: not one of the hub, not one that
+    it fetches itself."""
     return not job.is_service and job.settings.data_path == DATA_FOLDER
 
 
 def brings(job: Job) -> dict[str, str]:
-    """Folders beside the README that go to /checkpoints before the job starts: name -> what the user puts into it."""
+    """Folders beside the README that go to /checkpoints before the job starts: name -> what the
+    user puts into it."""
     found = {"data": "the data set"} if uses_own_data(job) else {}
     settings = {} if job.is_service else json.loads(stack_of(job).files.get("run.json", "{}"))
     model = str(settings.get("model") or "")
@@ -145,19 +153,22 @@ def client(job: Job) -> tuple[tuple[str, str], ...]:
 
 
 def exports_model(job: Job) -> tuple[str, ...]:
-    """Lines that make the file which ONNX Runtime serves, where the launcher's folder goes to the server as it is and none lies in it yet."""
+    """Lines that make the file which ONNX Runtime serves, where the launcher's folder goes to the
+    server as it is and none lies in it yet."""
     if stack_name(job) != "onnx_service":
         return ()
     return (f"test -f model.onnx || optimum-cli export onnx --model {shell([hub_id(job)])} .   # pip install optimum-onnx",)
 
 
-# ------------------------------------------------------------------------------------------------ SkyPilot
+# ------------------------------------------------------------------------------------------------
+# SkyPilot
 
 
 def sky_commands(job: Job, *, dry_run: bool, environment: Environment | None = None) -> tuple[Command, ...]:
     """A service, a managed job, or a plain cluster. A dry run chooses the server and stops there.
 
-    Values never stand in a command line: SkyPilot takes them from the environment, where `environment` says that they are (all, without one).
+    Values never stand in a command line: SkyPilot takes them from the environment, where
+    `environment` says that they are (all, without one).
     """
     words = _given(job, dry_run=dry_run, environment=environment)
     if dry_run:
@@ -177,7 +188,8 @@ def bucket_is_there(job: Job, environment: Environment) -> bool:
 
 
 def _given(job: Job, *, dry_run: bool, environment: Environment | None) -> Command:
-    """Secrets and variables by their names; the bucket without its folder by its value where that is known."""
+    """Secrets and variables by their names; the bucket without its folder by its value
+    where that is known."""
     found: list[str] = []
     address = _ADDRESSES["s3" if skypilot_words.copies(job) else scheme_of(job)]
     place = skypilot_words.bucket_variables(job) if skypilot_words.bucket_is_told(job) else ()
@@ -247,10 +259,12 @@ def _names(job: Job) -> tuple[str, ...]:
 
 
 BUCKET_LINE = f'export {BUCKET}="${{{BUCKET}:-$(sh {BUCKET_FILE} || echo none://refused)}}"'
-"""The bucket of the plan, where the environment names none: made in the account, or nothing that anything could be copied to."""
+"""The bucket of the plan, where the environment names none: made in the account, or nothing that
+anything could be copied to."""
 
 
-# ------------------------------------------------------------------------------------------------ dstack
+# ------------------------------------------------------------------------------------------------
+# dstack
 
 
 def _dstack(job: Job) -> Recipe:
@@ -269,7 +283,8 @@ def _dstack(job: Job) -> Recipe:
     )
 
 
-# ------------------------------------------------------------------------------------------------ RunPod
+# ------------------------------------------------------------------------------------------------
+# RunPod
 
 
 def _runpod(job: Job) -> Recipe:
@@ -286,12 +301,13 @@ def _runpod(job: Job) -> Recipe:
     )
 
 
-# ------------------------------------------------------------------------------------------------ bare servers: secrets to the cloud's own store
+# ------------------------------------------------------------------------------------------------
+# bare servers: secrets to the cloud's own store
 
 
 def store_secret(job: Job, name: str) -> str:
-    """A line that puts a secret of the environment where the server's role may read it. The value comes by the standard input where the program
-    takes it."""
+    """A line that puts a secret of the environment where the server's role may read it. The value
+    comes by the standard input where the program takes it."""
     provider, region = job.option.provider, shell([job.option.region])
     value = f'printf %s "${{{name}}}"'
     if provider == "aws":
@@ -391,7 +407,8 @@ ALL_BUT_THE_BUCKET = {
         "tencentcloud_cam_policy.server",
     ),
 }
-"""Provider -> resources with which all goes that stands on them, and that is everything but the bucket and its settings."""
+"""Provider -> resources with which all goes that stands on them, and that is everything but the
+bucket and its settings."""
 
 
 def terraform_end(job: Job) -> tuple[str, ...]:
@@ -411,7 +428,8 @@ _TERRAFORM_NEEDS = {
 
 
 def terraform_commands(*, dry_run: bool) -> tuple[Command, ...]:
-    """Terraform's own question is answered here: `rightfit launch` has asked before, and the README shows the plan before."""
+    """Terraform's own question is answered here: `rightfit launch` has asked before, and the README
+    shows the plan before."""
     last = ("terraform", "plan", "-input=false") if dry_run else ("terraform", "apply", "-input=false", "-auto-approve")
     return (("terraform", "init", "-input=false"), last)
 
@@ -471,7 +489,8 @@ def _cloud_init(job: Job) -> Recipe:
     return Recipe("cloud-init", ("ssh", "a server with user-data.yaml"), needs, up, put, result, end, kept="" if job.is_service else where)
 
 
-# ------------------------------------------------------------------------------------------------ clusters
+# ------------------------------------------------------------------------------------------------
+# clusters
 
 
 CLUSTER_FILES = {

@@ -1,4 +1,5 @@
-"""The targets that a plan can be exported to: every Target in a module of rightfit.export.targets; nothing else lists them."""
+"""The targets that a plan can be exported to: every Target in a module of rightfit.export.targets;
+nothing else lists them."""
 
 from __future__ import annotations
 
@@ -23,11 +24,11 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One kind of file. `write` is pure: job -> {relative path: text}. `refuses` says in one line why a job cannot be expressed ("" if it
-    can).
+    """One kind of file. `write` is pure: job -> {relative path: text}. `refuses` says in one line
+    why a job cannot be expressed ("" if it can).
     `stack`: what a launcher starts for it (an ExportStack).
-    `run`: what to type in the target's folder, one command a line, for the bundle's README; "" where the files are read by something
-    else."""
+    `run`: what to type in the target's folder, one command a line, for the bundle's README; ""
+    where the files are read by something else."""
 
     name: str
     group: str
@@ -39,7 +40,8 @@ class Target:
     stack: Callable[[Job], Any] | None = None
 
     def problem(self, job: Job) -> Message | str:
-        """Why the target cannot express a job in one line ("" if it can); no target divides cards or starts several models."""
+        """Why the target cannot express a job in one line ("" if it can); no target divides cards
+        or starts several models."""
         shared = next((name for name in ("slice", "beside") if job.wish(name)), "")
         if shared:
             return Message("export.shared", feature=shared, option=shared)
@@ -71,7 +73,8 @@ TERRAFORM = "terraform"
 
 
 def find_target(name: str, job: Job | None = None) -> Target:
-    """The target of a name; the nearest names where there is none. With a job "terraform" is that of the job's cloud."""
+    """The target of a name; the nearest names where there is none. With a job "terraform" is that
+    of the job's cloud."""
     import difflib
 
     wanted = name.strip().casefold()
@@ -92,7 +95,8 @@ def find_target(name: str, job: Job | None = None) -> Target:
     )
 
 
-# ---- What the targets of operations share: what the plan expects of a running job, and shell words that read its folders.
+# ---- What the targets of operations share: what the plan expects of a running job, and shell words
+# that read its folders.
 
 IDLE_SHARE = 0.5  # of the predicted busy time: below it something is wrong
 MIB = 1024**2
@@ -101,7 +105,8 @@ COST_MARGIN = 1.05
 
 
 def floor_of_utilisation(job: Job) -> float:
-    """Below this share of busy time something is wrong; 0 where the plan predicts no utilisation."""
+    """Below this share of busy time something is wrong; 0 where the plan
+    predicts no utilisation."""
     load = job.option.facts.get("utilisation")
     if job.is_service:
         return IDLE_SHARE * min(1.0, float(load)) if load else 0.0
@@ -109,14 +114,16 @@ def floor_of_utilisation(job: Job) -> float:
 
 
 def has_profiling(job: Job) -> bool:
-    """Whether DCGM reads profiling counters (busy share of the engines, tensor units) of a plan's cards: from Volta on, of GeForce cards from
-    Blackwell on. Source: NVIDIA/dcgm-exporter issues 395 and 404, NVIDIA/DCGM issue 234. Of a card that is not known it is not promised."""
+    """Whether DCGM reads profiling counters (busy share of the engines, tensor units) of a plan's
+    cards: from Volta on, of GeForce cards from Blackwell on. Source: NVIDIA/dcgm-exporter issues
+    395 and 404, NVIDIA/DCGM issue 234. Of a card that is not known it is not promised."""
     card = facts.accelerators().get(job.option.accelerator.name)
     return card is not None and card.compute_capability >= (10.0 if says("setup", "geforce", card.name) else 7.0)
 
 
 def memory_limit_bytes(job: Job) -> float:
-    """The most that the plan holds possible on a card, or nearly all of it; 0 without a prediction."""
+    """The most that the plan holds possible on a card, or nearly all of it; 0
+    without a prediction."""
     peak = job.option.estimate.get("peak_memory_bytes")
     return min(peak.high95, FULL_SHARE * job.option.accelerator.memory_bytes) if peak and job.gpus_per_node else 0.0
 
@@ -139,7 +146,8 @@ def most_servers(job: Job) -> int:
 
 
 def most_usd(job: Job) -> float:
-    """The most that the plan may cost: a month of a service at its busiest, a run at the end of its 95 % interval."""
+    """The most that the plan may cost: a month of a service at its busiest, a run at the end of
+    its 95 % interval."""
     cost = job.option.cost
     if job.is_service:
         return (cost.monthly_usd or 0.0) * most_servers(job) / job.num_nodes

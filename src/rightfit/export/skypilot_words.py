@@ -1,4 +1,5 @@
-"""SkyPilot's words for clouds and buckets: what it can do where, which bucket it mounts and how, what must be installed and set up for it."""
+"""SkyPilot's words for clouds and buckets: what it can do where, which bucket it mounts and how,
+what must be installed and set up for it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from rightfit.export.stack import stack_of
 from rightfit.facts.tables import table
 from rightfit.messages import Message
 
-# ---- What a launcher calls a seller's server, where that is not the seller's instance type: RunPod rents cards by the pod and has no types.
+# ---- What a launcher calls a seller's server, where that is not the seller's instance type: RunPod
+# rents cards by the pod and has no types.
 
 RUNPOD_PROVIDER = "runpod"
 _BY_THE_CARD = re.compile(r"\d+x_")
@@ -19,7 +21,8 @@ _MEMORY = re.compile(r"\d+GB$")
 
 
 def skypilot_name(option: OptionPart, instance_type: str = "") -> str:
-    """The instance type in SkyPilot's catalog, "1x_RTX4090_SECURE" on RunPod's own hosts; "" where it has none for the card.
+    """The instance type in SkyPilot's catalog, "1x_RTX4090_SECURE" on RunPod's own hosts; "" where
+    it has none for the card.
 
     `instance_type`: another host of the seller with the option's accelerators.
     """
@@ -30,12 +33,14 @@ def skypilot_name(option: OptionPart, instance_type: str = "") -> str:
 
 
 def dstack_name(option: OptionPart) -> str:
-    """The instance type that dstack knows: on RunPod the identifier of the card, of which `resources` says how many; "" where unknown."""
+    """The instance type that dstack knows: on RunPod the identifier of the card, of which
+    `resources` says how many; "" where unknown."""
     return _card(option, "runpod") if option.provider == RUNPOD_PROVIDER else option.instance_type
 
 
 def is_by_the_card(option: OptionPart) -> bool:
-    """Whether the price list names cards and no instance type ("8x_H200-SXM-141GB"): then a launcher is told the cards."""
+    """Whether the price list names cards and no instance type ("8x_H200-SXM-141GB"): then a
+    launcher is told the cards."""
     return option.provider != RUNPOD_PROVIDER and _BY_THE_CARD.match(option.instance_type) is not None
 
 
@@ -101,9 +106,11 @@ LACKS = {
     "vsphere": {"nodes", "ports", "spot"},
     "yotta": {"mount", "nodes", "stop", "spot"},
 }
-"""What SkyPilot 0.14 cannot do on a cloud: mount buckets, several nodes, open ports, stop by itself, spot. Compared with SkyPilot's own table in our tests."""
+"""What SkyPilot 0.14 cannot do on a cloud: mount buckets, several nodes, open ports, stop by
+itself, spot. Compared with SkyPilot's own table in our tests."""
 NO_CONTROLLER = ("cudo", "fluidstack", "hyperbolic", "lambda", "mithril", "seeweb", "shadeform", "verda", "yotta")
-"""Clouds where SkyPilot's controller of managed jobs and services cannot run: it needs another cloud beside them. Compared with SkyPilot's own table too."""
+"""Clouds where SkyPilot's controller of managed jobs and services cannot run: it needs another
+cloud beside them. Compared with SkyPilot's own table too."""
 CONTROLLER = "aws"
 """The cloud for the controller where none of those that a job needs can have it."""
 STORES = {"s3": "aws", "gs": "gcp", "https": "azure"}
@@ -117,11 +124,14 @@ ADDRESSES = {
     ),
     "https": re.compile(rf"https://[a-z0-9]{{3,24}}\.blob\.core\.windows\.net/(?![^/]*--)[a-z0-9][a-z0-9-]{{1,61}}[a-z0-9]{_FOLDERS}"),
 }
-"""Addresses whose bucket SkyPilot takes, and whose folder lies within it. Compared with its own checks in our tests."""
+"""Addresses whose bucket SkyPilot takes, and whose folder lies within it. Compared with its own
+checks in our tests."""
 MOUNTED = "/bucket"
-"""Where the bucket lies on the server. SkyPilot mounts whole buckets only; /checkpoints leads to the plan's own folder in it."""
+"""Where the bucket lies on the server. SkyPilot mounts whole buckets only; /checkpoints leads to
+the plan's own folder in it."""
 ROOT = "RIGHTFIT_BUCKET_ROOT"
-"""The variable that holds the bucket of RIGHTFIT_BUCKET without its folder: SkyPilot replaces names of variables, and cuts nothing off."""
+"""The variable that holds the bucket of RIGHTFIT_BUCKET without its folder: SkyPilot replaces names
+of variables, and cuts nothing off."""
 
 
 def lacks(provider: str) -> set[str]:
@@ -152,18 +162,21 @@ S3_OPT_IN = (
     "me-central-1",
     "il-central-1",
 )
-"""Regions whose buckets SkyPilot does not mount; it puts those of their servers into S3_FALLBACK. Compared with its own list in our tests."""
+"""Regions whose buckets SkyPilot does not mount; it puts those of their servers into S3_FALLBACK.
+Compared with its own list in our tests."""
 MAKES_BUCKETS = ("aws", "gcp")
 """Clouds where a bucket of a given name is made under an address that is known before."""
 
 
 def bucket_is_told(job: Job) -> bool:
-    """Whether the bucket is named at launch, by a variable without which SkyPilot starts nothing."""
+    """Whether the bucket is named at launch, by a variable without which
+    SkyPilot starts nothing."""
     return not job.is_service and not job.settings.bucket
 
 
 def bucket_is_made(job: Job) -> bool:
-    """Whether one is made for the plan in the account, by bucket.sh before SkyPilot is started, where nobody names one."""
+    """Whether one is made for the plan in the account, by bucket.sh before SkyPilot is started,
+    where nobody names one."""
     return mounts(job) and not job.settings.bucket and job.option.provider in MAKES_BUCKETS
 
 
@@ -178,13 +191,14 @@ def secrets(job: Job) -> tuple[str, ...]:
 
 
 def managed(job: Job) -> bool:
-    """Whether a controller of SkyPilot's watches the run: it comes back when its spot server is taken, and the server goes when the run ends,
-    where SkyPilot's own timer cannot do that."""
+    """Whether a controller of SkyPilot's watches the run: it comes back when its spot server is
+    taken, and the server goes when the run ends, where SkyPilot's own timer cannot do that."""
     return not job.is_service and ((job.is_spot and not job.settings.trial) or "stop" in lacks(job.option.provider))
 
 
 def folder(job: Job) -> list[str]:
-    """The folder of checkpoints: the plan's own in the bucket, or one on the server where no bucket is mounted."""
+    """The folder of checkpoints: the plan's own in the bucket, or one on the server where no
+    bucket is mounted."""
     if job.is_service:
         return []
     if mounts(job):
@@ -195,7 +209,8 @@ def folder(job: Job) -> list[str]:
 
 
 def kept_address(job: Job) -> str:
-    """The plan's own folder in the bucket of the settings, or in the one that the environment names."""
+    """The plan's own folder in the bucket of the settings, or in the one that the
+    environment names."""
     return kept_in(job) or f"${{{BUCKET}}}/{place_of(job)}"
 
 
@@ -205,8 +220,9 @@ def stored(job: Job) -> Bucket:
 
 
 def source(job: Job) -> str:
-    """What SkyPilot mounts: the whole bucket, by its address, which must be there before. By `name` it would take none but what it made itself, on this
-    very machine; an address with a folder it refuses, and of Azure it drops the folder."""
+    """What SkyPilot mounts: the whole bucket, by its address, which must be there before. By `name`
+    it would take none but what it made itself, on this very machine; an address with a folder it
+    refuses, and of Azure it drops the folder."""
     return f"${{{ROOT}}}" if bucket_is_told(job) else whole(stored(job))
 
 
@@ -224,7 +240,8 @@ def address_problem(address: str) -> Message | str:
 
 
 def clouds(job: Job) -> tuple[str, ...]:
-    """Clouds that must be set up in SkyPilot: the server's, that of the bucket which it mounts, and one where its controller can run."""
+    """Clouds that must be set up in SkyPilot: the server's, that of the bucket which it mounts, and
+    one where its controller can run."""
     found = [CLOUDS[job.option.provider], *([STORES[scheme_of(job)]] if mounts(job) else [])]
     if (managed(job) or job.is_service) and all(cloud in NO_CONTROLLER for cloud in found):
         found.append(CONTROLLER)
@@ -232,7 +249,8 @@ def clouds(job: Job) -> tuple[str, ...]:
 
 
 def install(job: Job) -> str:
-    """The line that installs SkyPilot with what the job needs; the aws extra brings the program that copies to S3."""
+    """The line that installs SkyPilot with what the job needs; the aws extra brings the program
+    that copies to S3."""
     extras = dict.fromkeys((*clouds(job), *(["aws"] if copies(job) else [])))
     return f'pip install "skypilot[{",".join(extras)}]=={VERSION}"'
 

@@ -1,5 +1,5 @@
-"""What runs on the server: image, set-up, command and files. Launch targets (SkyPilot, Terraform, Slurm ...) start a stack; they never
-repeat one."""
+"""What runs on the server: image, set-up, command and files. Launch targets (SkyPilot, Terraform,
+Slurm ...) start a stack; they never repeat one."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from rightfit.facts.tables import read_text
 from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 
-# ---- Which build of PyTorch, TensorFlow or JAX runs on the plan's accelerator, with its CUDA, cuDNN, driver and image: read from
-# facts/data/software_builds.csv.
+# ---- Which build of PyTorch, TensorFlow or JAX runs on the plan's accelerator, with its CUDA,
+# cuDNN, driver and image: read from facts/data/software_builds.csv.
 
 FRAMEWORKS = ("pytorch", "tensorflow", "jax")
 RECENT: Span = ((2, 6), (99,))
-"""First and last release that a stack goes with. Transformers loads no checkpoint of old form under PyTorch before 2.6; FSDP2 needs it as well."""
+"""First and last release that a stack goes with. Transformers loads no checkpoint of old form under
+PyTorch before 2.6; FSDP2 needs it as well."""
 
 
 def torch_build(job: Job, *, span: Span = RECENT) -> Build:
@@ -35,7 +36,8 @@ def torch_build(job: Job, *, span: Span = RECENT) -> Build:
 
 
 def torch_problem(job: Job, *, span: Span = RECENT) -> Message | str:
-    """Why no PyTorch release of the span that a stack needs runs on the plan's accelerator ("" if one does)."""
+    """Why no PyTorch release of the span that a stack needs runs on the plan's
+    accelerator ("" if one does)."""
     if build_for(job.accelerator, span=span):
         return ""
     name, last = job.accelerator or Message("export.a_processor"), build_for(job.accelerator)
@@ -58,7 +60,8 @@ def requirements(build: Build, packages: tuple[str, ...]) -> str:
     return "\n".join((*index, build.package, *packages)) + "\n"
 
 
-# ---- Mirrors of the hub, of the package index and of image registries, for servers of a country from which those are slow or out of reach.
+# ---- Mirrors of the hub, of the package index and of image registries, for servers of a country
+# from which those are slow or out of reach.
 
 DOCKER_HUB = "docker.io/"
 
@@ -110,10 +113,10 @@ BATCHES = ("vllm", "faster-whisper")
 
 @dataclass(frozen=True, slots=True)
 class ExportStack:
-    """`image`: a pinned container; `setup`: shell lines that prepare a bare server instead of the image; `command`: the job's arguments on
-    each node, in
-    which the words {node_rank}, {num_nodes} and {head_address} stand for what the launcher knows; `port`: what a service listens on; `beside`: shell lines of pip for what an image that holds the
-    program lacks all the same."""
+    """`image`: a pinned container; `setup`: shell lines that prepare a bare server instead of the
+    image; `command`: the job's arguments on each node, in which the words {node_rank}, {num_nodes}
+    and {head_address} stand for what the launcher knows; `port`: what a service listens on;
+    `beside`: shell lines of pip for what an image that holds the program lacks all the same."""
 
     name: str
     image: str
@@ -189,7 +192,8 @@ def stack_of(job: Job) -> ExportStack:
 
 
 IMAGES_WITH_PROGRAM = ("vllm/", "lmsysorg/", "rocm/vllm", "rocm/sgl-dev", "ghcr.io/", "nvcr.io/", "rayproject/")
-"""Images that hold the program itself; the others hold what it stands on, and the set-up adds the rest."""
+"""Images that hold the program itself; the others hold what it stands on, and the
+set-up adds the rest."""
 
 
 def installs(stack: ExportStack) -> tuple[str, ...]:
@@ -215,7 +219,8 @@ def key_of(stack: ExportStack) -> str:
 
 
 def healthy(stack: ExportStack) -> tuple[str, ...]:
-    """A command within the image that fails while the service does not answer; the image of llama.cpp's server has curl and no Python."""
+    """A command within the image that fails while the service does not answer; the image of
+    llama.cpp's server has curl and no Python."""
     address = f"http://127.0.0.1:{stack.port}{stack.health_path}"
     if stack.command[0] == "llama-server":
         return ("curl", "-sfo", "/dev/null", "--max-time", "5", address)

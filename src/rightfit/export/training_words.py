@@ -1,4 +1,5 @@
-"""Figures of a training plan in the words that its programs share, and the command that starts one of them on each node."""
+"""Figures of a training plan in the words that its programs share, and the command that starts one
+of them on each node."""
 
 from __future__ import annotations
 
@@ -17,11 +18,14 @@ from rightfit.messages import Message
 PORT = 29500
 LEAST_SAVE_S = 60.0
 SAVE_S = 1800.0
-"""Seconds between checkpoints where the plan has no interval of its own (servers that cannot be taken away)."""
+"""Seconds between checkpoints where the plan has no interval of its own (servers that
+cannot be taken away)."""
 MOST_SAVE_S, MOST_SAVE_SHARE = 3600.0, 0.05
-"""No run loses more than an hour or a twentieth of itself, whatever ends it: the plan's interval weighs interruptions only, not failures."""
+"""No run loses more than an hour or a twentieth of itself, whatever ends it: the plan's interval
+weighs interruptions only, not failures."""
 LEARNING_RATES = {"train": 3e-4, "full": 2e-5, "adapter": 2e-4}
-"""Not part of a plan: usual values to begin with, of pre-training, full fine-tuning and adapters."""
+"""Not part of a plan: usual values to begin with, of pre-training, full
+fine-tuning and adapters."""
 WARMUP_SHARE = 0.03
 ADAPTER_LETTERS = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "o_proj", "gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
 OPTIMIZERS = {
@@ -56,7 +60,8 @@ def optimizer_problem(job: Job) -> Message | str:
 
 
 def lora_targets(job: Job) -> list[str] | str:
-    """Modules that get an adapter, by their names in Transformers; "all-linear" where the plan leaves them open."""
+    """Modules that get an adapter, by their names in Transformers; "all-linear" where the
+    plan leaves them open."""
     wished = job.wish("lora_targets")
     return [ADAPTER_LETTERS.get(str(word), str(word)) for word in wished] if wished else "all-linear"
 
@@ -91,8 +96,8 @@ def workers(job: Job) -> int:
 
 
 def save_every_s(job: Job) -> float:
-    """Seconds between checkpoints: the plan's interval, at most an hour and a twentieth of the run, and no shorter than a minute or than
-    twenty times what saving takes."""
+    """Seconds between checkpoints: the plan's interval, at most an hour and a twentieth of the run,
+    and no shorter than a minute or than twenty times what saving takes."""
     risk = job.option.facts.get("risk")
     known = risk if isinstance(risk, dict) else {}
     interval = min(float(known.get("interval_s") or SAVE_S), MOST_SAVE_S, MOST_SAVE_SHARE * run_s(job) or MOST_SAVE_S)
@@ -128,8 +133,9 @@ def splits_model(job: Job) -> bool:
 def training_problem(
     job: Job, *, methods: tuple[str, ...], kinds: tuple[str, ...] = ("decoder",), moves_activations: bool = False
 ) -> Message | str:
-    """What Trainer-like programs cannot do: other tasks, models, methods, and models split among accelerators. `moves_activations`: the
-    program keeps the inputs of layers in host memory where the plan does."""
+    """What Trainer-like programs cannot do: other tasks, models, methods, and models split among
+    accelerators. `moves_activations`: the program keeps the inputs of layers in host memory where
+    the plan does."""
     if job.task in SERVING_TASKS or job.task == "prepare":
         return Message("export.it_trains", task=job.task)
     layout = job.option.layout
@@ -148,8 +154,8 @@ ACTIVATIONS_ELSEWHERE = Message("export.activations_elsewhere")
 
 
 def sample_problem(job: Job, *, methods: tuple[str, ...]) -> Message | str:
-    """What the scripts for models of samples (speech, segmentation) cannot do: other tasks, methods and optimizers, split models, data they
-    cannot reach."""
+    """What the scripts for models of samples (speech, segmentation) cannot do: other tasks, methods
+    and optimizers, split models, data they cannot reach."""
     if job.task in SERVING_TASKS or job.task == "prepare":
         return Message("export.it_trains", task=job.task)
     if splits_model(job):
@@ -176,7 +182,8 @@ def torchrun(job: Job, script: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def scripts(first: str, *beside: str) -> Files:
-    """A program of rightfit.export.scripts as train.py, and the modules that it imports, under their own names."""
+    """A program of rightfit.export.scripts as train.py, and the modules that it imports,
+    under their own names."""
     folder = resources.files("rightfit.export") / "scripts"
     texts = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in (first, *beside)}
     return {"train.py": texts.pop(first), **texts}
@@ -197,8 +204,9 @@ def data_packages(job: Job) -> tuple[str, ...]:
 
 USUAL = ("transformers==4.57.1", "trl==0.24.0", "peft==0.17.1", "accelerate==1.11.0", "datasets==4.3.0")
 LATER = ("transformers==5.24.0", "trl==1.16.0", "peft==0.21.2", "accelerate==1.15.0", "datasets==5.2.0")
-"""Packages that go together: the ones that know every class up to 4.57, and those for classes that came later. The first stay in use because they keep
-experts as layers, which 4-bit bases are packed by."""
+"""Packages that go together: the ones that know every class up to 4.57, and those for classes
+that came later. The first stay in use because they keep experts as layers, which 4-bit bases
+are packed by."""
 
 
 def version_of(packages: tuple[str, ...], name: str) -> str:
@@ -207,7 +215,8 @@ def version_of(packages: tuple[str, ...], name: str) -> str:
 
 
 def later_class(job: Job) -> str:
-    """The first Transformers that has the model's class, where the usual ones have it not; "" elsewhere."""
+    """The first Transformers that has the model's class, where the usual ones have it
+    not; "" elsewhere."""
     known = model_class(*class_names(job))
     least = known.transformers if known else ""
     return least if numbers(least) > numbers(version_of(USUAL, "transformers")) else ""
@@ -220,7 +229,8 @@ def hub_packages(job: Job, *names: str) -> tuple[str, ...]:
 
 
 def class_problem(job: Job, program: str, last: str = version_of(LATER, "transformers")) -> Message | str:
-    """Why a program that stands on Transformers up to `last` cannot load the model ("" if it can, or the class is not known)."""
+    """Why a program that stands on Transformers up to `last` cannot load the model ("" if it can,
+    or the class is not known)."""
     known = model_class(*class_names(job))
     if known is None or not known.architecture:
         return ""
@@ -250,7 +260,8 @@ def training_stack(
     environment: dict[str, str] | None = None,
     span: Span = RECENT,
 ) -> ExportStack:
-    """A stack on the PyTorch build that suits the plan's accelerator, among the releases that its packages go with."""
+    """A stack on the PyTorch build that suits the plan's accelerator, among the releases that
+    its packages go with."""
     build = torch_build(job, span=span)
     packages = (*packages, *(data_packages(job) if "run_core.py" in files else ()))
     return ExportStack(
@@ -265,8 +276,8 @@ def training_stack(
 
 
 def launch_script(job: Job, stack: ExportStack, *, span: Span = RECENT, ground: tuple[str, str] | None = None) -> str:
-    """train.sh: the stack's command, with rank and first node from the environment where there are several nodes. `ground`: platform and driver of a
-    stack that brings a PyTorch of its own."""
+    """train.sh: the stack's command, with rank and first node from the environment where there are
+    several nodes. `ground`: platform and driver of a stack that brings a PyTorch of its own."""
     words = launched(stack.command, node_rank="@rank@", num_nodes=str(job.num_nodes), head_address="@head@")
     line = shell_lines(words).replace("@rank@", '"${NODE_RANK:-0}"').replace("@head@", '"${HEAD_ADDRESS:?address of the first node}"')
     many = " Set NODE_RANK (0 on the first) and HEAD_ADDRESS on each node." if job.num_nodes > 1 else ""
@@ -282,7 +293,8 @@ def launch_script(job: Job, stack: ExportStack, *, span: Span = RECENT, ground: 
 
 
 def common_settings(job: Job, *, columns: tuple[tuple[str, ...], ...]) -> dict[str, Any]:
-    """What a train.json holds whatever the script: the plan's figures. `columns`: sets of columns, one of which the data must have."""
+    """What a train.json holds whatever the script: the plan's figures. `columns`: sets of columns,
+    one of which the data must have."""
     layout = job.option.layout
     return {
         "plan": job.plan_id,
@@ -311,7 +323,8 @@ def common_settings(job: Job, *, columns: tuple[tuple[str, ...], ...]) -> dict[s
     }
 
 
-# ---- Programs that are no package: one script, or the archive of one commit, fetched and checked on the server by scripts/run_pinned.py.
+# ---- Programs that are no package: one script, or the archive of one commit, fetched and checked
+# on the server by scripts/run_pinned.py.
 
 TIMM_COMMIT = "aa4b5850c1543fa488abf260f18390eda46cf85d"
 DIFFUSERS_COMMIT = "58eb52c0803ea9af3abec60841c2a093bdf1f951"

@@ -1,8 +1,11 @@
-"""wait.sh of the ways that start a run: it gives the run an id, waits for the end of that very run, and says how it ended.
+"""wait.sh of the ways that start a run: it gives the run an id, waits for the end of that very run,
+and says how it ended.
 
-What decides is what an object says, never how a program that lists objects exits: `coscli ls` and `azcopy list` exit with 0 where nothing is. A run leaves
-`ended` in its folder of the bucket, with its id and the exit code of its program, so that what an earlier run left is told from it. Each look also asks the
-seller whether the server is there: one that is gone without a word is rented again where it was on spot, and else ends the wait.
+What decides is what an object says, never how a program that lists objects exits: `coscli ls` and
+`azcopy list` exit with 0 where nothing is. A run leaves `ended` in its folder of the bucket, with
+its id and the exit code of its program, so that what an earlier run left is told from it. Each look
+also asks the seller whether the server is there: one that is gone without a word is rented again
+where it was on spot, and else ends the wait.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ from rightfit.records import dataclass
 RUN = "RIGHTFIT_RUN"
 """The variable by which a server knows which run it is."""
 TOKEN = "RIGHTFIT_TOKEN"  # noqa: S105  names no secret
-"""The variable that says whether the optional token lies in the store of secrets: where none lies nothing is asked for."""
+"""The variable that says whether the optional token lies in the store of secrets: where none lies
+nothing is asked for."""
 RUN_FILE = "run.id"
 TOKEN_FILE = "token.given"  # noqa: S105
 """Beside a Terraform folder where the optional token was put into the store of secrets."""
@@ -26,7 +30,8 @@ ENDED = "ended"
 BUCKET_FILE = "bucket.sh"
 POLL_S = 60
 GONE_AFTER = 3
-"""Looks in a row that find no server before it is lost: lists of sellers are a minute or two behind."""
+"""Looks in a row that find no server before it is lost: lists of sellers are a
+minute or two behind."""
 MARGIN_H = 2.0  # over a run's own longest time: room for the boot and the last copies
 UNLIMITED_H = 31 * 24.0
 MOST_RENTED = 20
@@ -34,9 +39,11 @@ MOST_RENTED = 20
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a way is asked, as bodies of shell functions. `told` prints how this run ended, and nothing while it runs; `servers` prints the ids of the servers
-    that run or come up, and fails where nobody answers; `again` rents a server for the same run ("" where a lost one ends the wait); `begin`: what else a new
-    run begins with; `before`: lines that find what the others need; `hint`: what is typed to start it again by hand; `gone_after`: looks without a server
+    """How a way is asked, as bodies of shell functions. `told` prints how this run ended, and
+    nothing while it runs; `servers` prints the ids of the servers that run or come up, and fails
+    where nobody answers; `again` rents a server for the same run ("" where a lost one ends the
+    wait); `begin`: what else a new run begins with; `before`: lines that find what the others
+    need; `hint`: what is typed to start it again by hand; `gone_after`: looks without a server
     before it is lost."""
 
     told: str
@@ -145,7 +152,8 @@ def wait_files(job: Job, way: Way) -> Files:
 
 
 def limit_s(job: Job) -> int:
-    """Seconds after which a run is not waited for any longer: its own longest time and room around it."""
+    """Seconds after which a run is not waited for any longer: its own longest time
+    and room around it."""
     return round((job.stop_after_h + MARGIN_H if job.stop_after_h else UNLIMITED_H) * 3600)
 
 
@@ -153,11 +161,13 @@ def _indented(text: str) -> str:
     return "".join(f"  {line}\n" for line in text.splitlines())
 
 
-# ------------------------------------------------------------------------------------------------ what a run leaves in its bucket
+# ------------------------------------------------------------------------------------------------
+# what a run leaves in its bucket
 
 
 def told_by_store(copier: Copier) -> str:
-    """Reads `ended` of the run's folder ($place). Only its own words count: another run's are passed over, and so is what a program says of nothing."""
+    """Reads `ended` of the run's folder ($place). Only its own words count: another run's are
+    passed over, and so is what a program says of nothing."""
     get = copier.file.replace('"$1"', f'"$place/{ENDED}"').replace('"$2"', '"$PWD/.ended"')
     return (
         "rm -rf .ended\n"
@@ -172,7 +182,8 @@ def told_by_store(copier: Copier) -> str:
 def by_store(
     job: Job, *, servers: str, again: str = "", begin: str = "", place: str = "", scheme: str = "", gone_after: int = GONE_AFTER
 ) -> Way:
-    """The way of a server that leaves `ended` in a bucket. `place`: shell words of the run's folder in it; `scheme`: of the bucket."""
+    """The way of a server that leaves `ended` in a bucket. `place`: shell words of the run's folder
+    in it; `scheme`: of the bucket."""
     before = (
         f"place={place or place_words(job)}",
         'case "$place" in *://*) ;; *) echo "no bucket is known here: $place" >&2; return 2 ;; esac',
@@ -198,13 +209,15 @@ def terraform_way(job: Job) -> Way:
 
 
 def terraform_place(job: Job) -> str:
-    """Shell words of the plan's folder in the bucket of the settings, or in the one that Terraform makes."""
+    """Shell words of the plan's folder in the bucket of the settings, or in the one
+    that Terraform makes."""
     if job.settings.bucket:
         return place_words(job)
     return f'"$(terraform output -raw bucket)"/{place_of(job)}'
 
 
-# ------------------------------------------------------------------------------------------------ who is asked for servers
+# ------------------------------------------------------------------------------------------------
+# who is asked for servers
 
 
 RUNNING = {
@@ -220,7 +233,8 @@ THERE = "pending,running,stopping,stopped"
 
 
 def servers_of(job: Job, *, all_states: bool = False) -> str:
-    """A body that prints the ids of the plan's servers, by the label that each carries. `all_states`: those that only stand and cost, too."""
+    """A body that prints the ids of the plan's servers, by the label that each carries.
+    `all_states`: those that only stand and cost, too."""
     return _SERVERS[job.option.provider](job, all_states)
 
 
@@ -265,11 +279,13 @@ def _tencent(job: Job, all_states: bool) -> str:
 _SERVERS = {"aws": _amazon, "azure": _azure, "gcp": _google, "alicloud": _alibaba, "tencent": _tencent}
 
 
-# ------------------------------------------------------------------------------------------------ the other ways
+# ------------------------------------------------------------------------------------------------
+# the other ways
 
 
 def cloudformation_way(job: Job, start: str) -> Way:
-    """A stack whose server is gone is deleted before another is made: deploying it again would find nothing to change."""
+    """A stack whose server is gone is deleted before another is made: deploying it again would find
+    nothing to change."""
     stack = shell(("--stack-name", job.name, "--region", job.option.region))
     again = f"aws cloudformation delete-stack {stack} && aws cloudformation wait stack-delete-complete {stack} && {start}"
     return by_store(job, servers=servers_of(job), again=again)
@@ -281,7 +297,8 @@ def provider_cli_way(job: Job) -> Way:
 
 
 def cloud_init_way(job: Job) -> Way:
-    """Nobody but the server itself can be asked: one that is new, or was started again, takes minutes until it answers."""
+    """Nobody but the server itself can be asked: one that is new, or was started again, takes
+    minutes until it answers."""
     answers = 'ssh -o BatchMode=yes -o ConnectTimeout=20 "${SERVER:?}" true </dev/null >/dev/null 2>&1'
     return by_store(job, servers=f'if {answers}; then echo "$SERVER"; fi', gone_after=30)
 
@@ -293,7 +310,8 @@ RUNS_OF_DSTACK = (
 
 
 def dstack_way(job: Job) -> Way:
-    """dstack rents again by itself; its list says whether the run still has, or waits for, a server."""
+    """dstack rents again by itself; its list says whether the run still has, or
+    waits for, a server."""
     servers = f'found=$(dstack ps --all --json) || return 1\nprintf %s "$found" | python3 -c {shell([RUNS_OF_DSTACK, job.name])}'
     return by_store(job, servers=servers, scheme="s3")
 
@@ -338,7 +356,8 @@ def cluster_way(job: Job, kind: str) -> Way:
     return Way(told, f"kubectl get {named} --ignore-not-found --output name", begin=begin, hint="it was deleted: apply it again")
 
 
-# ------------------------------------------------------------------------------------------------ the bucket of an account, and the end
+# ------------------------------------------------------------------------------------------------
+# the bucket of an account, and the end
 
 
 BUCKET_SCRIPT = r"""#!/bin/sh
@@ -359,8 +378,9 @@ echo "%(scheme)s://$name"
 
 
 def bucket_script(job: Job, region: str) -> str:
-    """The script that makes the bucket of a plan and prints its address, for S3 and Google. Whoever made one of that name before would read what the job writes,
-    so that only one of the account's own will do."""
+    """The script that makes the bucket of a plan and prints its address, for S3 and Google. Whoever
+    made one of that name before would read what the job writes, so that only one of the account's
+    own will do."""
     where = shell([region])
     if scheme_of(job) == "gs":
         listed = (
@@ -403,7 +423,8 @@ exit 1
 
 
 def end_script(job: Job, servers: str, end: str) -> str:
-    """The script that ends what carries the plan's label. `servers`: a body that prints ids; `end`: a command that ends "$id"."""
+    """The script that ends what carries the plan's label. `servers`: a body that prints ids; `end`:
+    a command that ends "$id"."""
     return END_SCRIPT % {"plan": job.plan_id, "servers": _indented(servers).rstrip("\n"), "end": end}
 
 
@@ -427,7 +448,8 @@ def end_of_provider(job: Job) -> str:
 _AZURE_PARTS = """found=$(az resource list --tag rightfit-plan={plan} --query "[?type!='Microsoft.Storage/storageAccounts'].id" --output tsv) || return 1
 echo "$found" | grep /virtualMachines/ || echo "$found"
 """
-"""The server first, then what it leaves behind: its card, its address and its disk bear the label too, and each costs."""
+"""The server first, then what it leaves behind: its card, its address and its disk bear the label
+too, and each costs."""
 
 
 def end_of_pods(job: Job) -> str:

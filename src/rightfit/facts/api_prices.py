@@ -1,5 +1,5 @@
-"""Published prices of token APIs for a model: facts/data/api_prices.csv, matched by name, or by family and size where the model itself has
-none."""
+"""Published prices of token APIs for a model: facts/data/api_prices.csv, matched by name, or by
+family and size where the model itself has none."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ _ORNAMENTS = re.compile(
 )
 _SIZE = re.compile(r"(?<![a-z\d.])(\d+x)?(\d+(?:\.\d+)?)b(?:[-_]a(\d+(?:\.\d+)?)b)?(?![a-z])", re.IGNORECASE)
 _FAMILY = re.compile(r"[a-z]+", re.IGNORECASE)
-#: Parts of a name that say what a model takes beside text: one that takes images is not priced by one that does not.
+#: Parts of a name that say what a model takes beside text: one that takes images is not priced by
+#: one that does not.
 _SENSES = re.compile(r"(?<![a-z])(vl|vlm|vision|omni|audio|ocr)(?![a-z])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class ApiPrice:
-    """A price of an API [USD per million tokens]. `match`: "user" (given by the user), "same" (this model) or "similar" (same family and
-    size)."""
+    """A price of an API [USD per million tokens]. `match`: "user" (given by the user), "same" (this
+    model) or "similar" (same family and size)."""
 
     model: str
     provider: str
@@ -39,7 +40,8 @@ class ApiPrice:
 
 
 def bare_name(model: str) -> str:
-    """A model's name without its organisation and what fine-tuning, dates and number formats add to it."""
+    """A model's name without its organisation and what fine-tuning, dates and number
+    formats add to it."""
     last, previous = model.rsplit("/", 1)[-1].casefold(), ""
     while last != previous:
         previous, last = last, _ORNAMENTS.sub("", last)
@@ -47,8 +49,8 @@ def bare_name(model: str) -> str:
 
 
 def family_and_size(model: str) -> tuple[str, str]:
-    """ "llama" and "8" of Meta-Llama-3.1-8B-Instruct; "8x7" for a mixture, "30-3" where the active part is named, "qwen-senses" for one that
-    sees or hears; empty where a name has none."""
+    """ "llama" and "8" of Meta-Llama-3.1-8B-Instruct; "8x7" for a mixture, "30-3" where the active
+    part is named, "qwen-senses" for one that sees or hears; empty where a name has none."""
     bare = bare_name(model)
     size, family = _SIZE.search(bare), _FAMILY.match(bare)
     if size is None or family is None:
@@ -63,7 +65,8 @@ def _rows() -> tuple[tuple[str, tuple[str, str], dict[str, str]], ...]:
 
 
 def api_prices(model: str) -> tuple[ApiPrice, ...]:
-    """All published prices of a model; where there is none, those of models of its family and size; else nothing."""
+    """All published prices of a model; where there is none, those of models of its family and
+    size; else nothing."""
     name, kin = bare_name(model), family_and_size(model)
     same = [(row, "same") for bare, _, row in _rows() if bare == name]
     similar = [(row, "similar") for _, other, row in _rows() if kin[0] and other == kin]

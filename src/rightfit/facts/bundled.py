@@ -115,7 +115,8 @@ def _key(text: str) -> str:
 
 
 def dataset(name: str) -> Dataset:
-    """The data set called `name`: its name or an alias however spelt, or words that only one name holds."""
+    """The data set called `name`: its name or an alias however spelt, or words that
+    only one name holds."""
     exact = _exact_names().get(_key(name))
     if exact is not None:
         return datasets()[exact]

@@ -1,4 +1,5 @@
-"""Names of classical machine learning as people write them, and the columns of the tables that everyone uses."""
+"""Names of classical machine learning as people write them, and the columns of the tables
+that everyone uses."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _MODULE = re.compile(r"^(?:sklearn|cuml)(?:\.[a-z_]+)*\.", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ClassicalModel:
-    """An algorithm by its usual name, with the library that is meant where none is named; `settings` that its name implies."""
+    """An algorithm by its usual name, with the library that is meant where none is named;
+    `settings` that its name implies."""
 
     name: str
     library: str
@@ -51,7 +53,8 @@ def _names() -> Mapping[str, tuple[str, str, str]]:
 
 
 def classical_model(text: str) -> ClassicalModel | None:
-    """The algorithm that a model's name means ("xgboost", "RandomForestClassifier", "cuml kmeans", "随机森林"); None for every other name."""
+    """The algorithm that a model's name means ("xgboost", "RandomForestClassifier", "cuml kmeans",
+    "随机森林"); None for every other name."""
     module = _MODULE.match(text.strip())
     folded = _fold(text.strip()[module.end() :] if module else text)
     library = module[0].partition(".")[0].casefold() if module else ""
@@ -66,7 +69,8 @@ def classical_model(text: str) -> ClassicalModel | None:
 
 
 def library_without_algorithm(text: str) -> str:
-    """The library that a name means when it names no algorithm ("scikit-learn"); empty otherwise."""
+    """The library that a name means when it names no algorithm
+    ("scikit-learn"); empty otherwise."""
     return _fold(text) if _fold(text) in _LIBRARY_WORDS else ""
 
 
@@ -84,16 +88,19 @@ def _columns() -> Mapping[str, int]:
 
 
 def dataset_columns(name: str) -> int:
-    """Columns of a table that is known by name (as facts.dataset calls it); 0 where nobody counted them."""
+    """Columns of a table that is known by name (as facts.dataset calls it); 0 where
+    nobody counted them."""
     return _columns().get(name, 0)
 
 
-# ---- Words of classical machine learning, of people and of measured rows: library, algorithm, settings.
+# ---- Words of classical machine learning, of people and of measured rows: library,
+# algorithm, settings.
 
 
 class AlgorithmSettings(NamedTuple):
-    """What is said of an algorithm; 0 = not stated. `one_hot`: '' native categories, 'sparse' or 'dense'; `columns` after one-hot coding; `solver` of principal
-    components: '' not said, 'sketch', or another."""
+    """What is said of an algorithm; 0 = not stated. `one_hot`: '' native categories, 'sparse' or
+    'dense'; `columns` after one-hot coding; `solver` of principal components: '' not said,
+    'sketch', or another."""
 
     trees: float = 0.0
     depth: float = 0.0
@@ -113,7 +120,8 @@ class AlgorithmSettings(NamedTuple):
 
 
 class AlgorithmNamed(NamedTuple):
-    """An algorithm (a name of physics.classical_work.Algorithm) in a library, and what is said of it."""
+    """An algorithm (a name of physics.classical_work.Algorithm) in a library, and
+    what is said of it."""
 
     library: str
     algorithm: str
@@ -148,8 +156,9 @@ _BINNED_FORESTS = {"h2o", "spark", "cuml", "lightgbm", "thundergbm"}
 
 
 def algorithm_named(algorithm: str, *, library: str = "", settings: str = "", data: str = "") -> AlgorithmNamed:
-    """What names mean as people write them ("random forest", "sklearn KMeans", "lightgbm"), with settings like "500 trees, depth 8, 64 leaves" or
-    "n_estimators=500 max_depth=8"; `data` says how the library sees the table ("one-hot sparse; 6 categorical")."""
+    """What names mean as people write them ("random forest", "sklearn KMeans", "lightgbm"), with
+    settings like "500 trees, depth 8, 64 leaves" or "n_estimators=500 max_depth=8"; `data` says how
+    the library sees the table ("one-hot sparse; 6 categorical")."""
     named = library_of(library if library else f"{library} {algorithm}".strip(), settings)
     kind = algorithm_of(algorithm, named, settings)
     if not kind:
@@ -165,7 +174,8 @@ _OWN_ALGORITHM = {"xgboost": "BOOST_HIST", "lightgbm": "BOOST_HIST", "catboost":
 def algorithm_of(text: str, library: str, settings: str = "") -> str:
     """The family of the algorithm; "" when the words name none that is known.
 
-    One name can mean two: gradient boosting of scikit-learn is exact unless "hist" is said, forests of Spark, H2O and cuML are binned.
+    One name can mean two: gradient boosting of scikit-learn is exact unless "hist" is said, forests
+    of Spark, H2O and cuML are binned.
     """
     words = f"{text} {settings}".lower()
     if says(TABLE, "shap", text.lower()):
@@ -247,12 +257,14 @@ def settings_of(settings: str, data: str, algorithm_text: str) -> AlgorithmSetti
     )
 
 
-# ---- Operations of data preparation and the rates that libraries were measured at (facts/data/preparation_operations.csv, preparation_rates.csv).
+# ---- Operations of data preparation and the rates that libraries were measured at
+# (facts/data/preparation_operations.csv, preparation_rates.csv).
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation: the `kind` of its data, the library that usually does it, output over input, and the part of what is worked on that must be held at once."""
+    """An operation: the `kind` of its data, the library that usually does it, output over input,
+    and the part of what is worked on that must be held at once."""
 
     name: str
     kind: str
@@ -263,7 +275,8 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class LibraryRate:
-    """What a library makes of one core [bytes/s]; `ram_factor` over what is held (0: not measured), `max_threads` (0: all), `spills` 1 where it works from disk."""
+    """What a library makes of one core [bytes/s]; `ram_factor` over what is held (0: not measured),
+    `max_threads` (0: all), `spills` 1 where it works from disk."""
 
     core_rate: float
     ram_factor: float

@@ -1,4 +1,5 @@
-"""What single model families do differently from the table: one small function each, before or after the common reading."""
+"""What single model families do differently from the table: one small function each, before or
+after the common reading."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def _norm_size(fields: Mapping[str, Any]) -> int:
     return norm_parameters_of(fields["hidden_size"], fields["norm"])
 
 
-# --- before -------------------------------------------------------------------------------------------------------------------------
+# --- before ---------------------------------------------------------------------------------------
 
 
 def _qwen(text: ConfigReader, draft: Draft) -> ConfigReader:
@@ -56,7 +57,8 @@ def _qwen(text: ConfigReader, draft: Draft) -> ConfigReader:
 
 
 def _chatglm(text: ConfigReader, draft: Draft) -> ConfigReader:
-    """ChatGLM2 and later; the first ChatGLM is a post-norm GELU model with tied embeddings and biases everywhere."""
+    """ChatGLM2 and later; the first ChatGLM is a post-norm GELU model with tied embeddings and
+    biases everywhere."""
     if text.value("inner_hidden_size") is not None or text.value("position_encoding_2d") is not None:
         draft.fields.update(mlp_kind="gelu", norm="layernorm", tied_embeddings=True)
         draft.fields.update(qkv_bias=True, attention_out_bias=True, mlp_bias=True)
@@ -72,7 +74,8 @@ def _gpt_bigcode(text: ConfigReader, draft: Draft) -> ConfigReader:
 
 
 def _falcon(text: ConfigReader, draft: Draft) -> ConfigReader:
-    """The 40B and 180B decoder states kv heads and has two norms in parallel; the 7B has one kv head and one norm."""
+    """The 40B and 180B decoder states kv heads and has two norms in parallel; the 7B has one kv
+    head and one norm."""
     heads = text.integer("num_heads")
     if text.flag("new_decoder_architecture", default=False):
         draft.fields["num_kv_heads"] = text.integer("num_kv_heads", default=heads)
@@ -84,7 +87,8 @@ def _falcon(text: ConfigReader, draft: Draft) -> ConfigReader:
 
 
 def _mpt(text: ConfigReader, draft: Draft) -> ConfigReader:
-    """MPT gives the feed-forward width as a ratio; `alibi` inside attn_config replaces positions."""
+    """MPT gives the feed-forward width as a ratio; `alibi` inside attn_config
+    replaces positions."""
     ratio = text.value("expansion_ratio")
     if isinstance(ratio, int | float) and not isinstance(ratio, bool) and 0 < ratio <= 1000:
         draft.fields["intermediate_size"] = int(ratio * text.integer("hidden_size"))
@@ -109,7 +113,8 @@ def _bart(text: ConfigReader, draft: Draft) -> ConfigReader:
 
 
 def _mamba(text: ConfigReader, draft: Draft) -> ConfigReader:
-    """A stack of Mamba-1 mixers: no heads, no feed-forward blocks. The record's feed-forward width holds the mixer's inner width."""
+    """A stack of Mamba-1 mixers: no heads, no feed-forward blocks. The record's feed-forward width
+    holds the mixer's inner width."""
     hidden = text.integer("hidden_size")
     inner = text.integer("inner", keys=("intermediate_size",), default=hidden * text.integer("expand", keys=("expand",), default=2))
     draft.linear_layer_parameters = _mamba_mixer(text, hidden=hidden, inner=inner, prefix="")
@@ -131,11 +136,12 @@ def _mamba_mixer(text: ConfigReader, *, hidden: int, inner: int, prefix: str) ->
     )
 
 
-# --- after --------------------------------------------------------------------------------------------------------------------------
+# --- after ----------------------------------------------------------------------------------------
 
 
 def _after_gated_delta(text: ConfigReader, draft: Draft) -> None:
-    """Qwen3-Next: three gated delta-net layers to one of gated attention, whose query projection is doubled by the gate."""
+    """Qwen3-Next: three gated delta-net layers to one of gated attention, whose query projection is
+    doubled by the gate."""
     fields = draft.fields
     hidden = fields["hidden_size"]
     if not fields["num_linear_layers"]:
@@ -159,7 +165,8 @@ def _after_gpt_neo(_: ConfigReader, draft: Draft) -> None:
 
 
 def _after_opt(text: ConfigReader, draft: Draft) -> None:
-    """OPT has two more positions than it says; the 350M projects its embeddings and is post-norm without a final norm."""
+    """OPT has two more positions than it says; the 350M projects its embeddings and is post-norm
+    without a final norm."""
     fields = draft.fields
     hidden, width = fields["hidden_size"], text.integer("width", keys=("word_embed_proj_dim",), default=fields["hidden_size"])
     draft.other_parameters += 2 * hidden
@@ -168,7 +175,8 @@ def _after_opt(text: ConfigReader, draft: Draft) -> None:
 
 
 def _after_2048_positions(_: ConfigReader, draft: Draft) -> None:
-    """BLOOM's ALiBi has no limit and Falcon's files leave it out; both were trained with 2,048 tokens."""
+    """BLOOM's ALiBi has no limit and Falcon's files leave it out; both were trained
+    with 2,048 tokens."""
     draft.fields["max_position"] = draft.fields["max_position"] or 2048
 
 
@@ -225,7 +233,8 @@ def _after_albert(text: ConfigReader, draft: Draft) -> None:
 
 
 def _after_deberta(text: ConfigReader, draft: Draft) -> None:
-    """DeBERTa: relative positions; the first version projects them in every layer, the second shares the projections."""
+    """DeBERTa: relative positions; the first version projects them in every layer, the second
+    shares the projections."""
     fields = draft.fields
     hidden, layers = fields["hidden_size"], fields["num_layers"]
     if not text.flag("relative_attention", default=False):
@@ -234,7 +243,8 @@ def _after_deberta(text: ConfigReader, draft: Draft) -> None:
     reach = buckets if buckets > 0 else text.integer("reach", keys=("max_relative_positions",), default=-1, minimum=-1)
     draft.other_parameters += 2 * (reach if reach > 0 else fields["max_position"]) * hidden
     if text.text("model_type") == "deberta":
-        # In place of the key and query biases it has one for queries and one for values, and two projections of positions.
+        # In place of the key and query biases it has one for queries and one for values, and two
+        # projections of positions.
         draft.other_parameters += layers * (2 * hidden * hidden + hidden - hidden)
 
 

@@ -1,4 +1,5 @@
-"""Reading a model's config.json strictly: from a file, a folder or bytes; whatever is wrong is one line naming file and key."""
+"""Reading a model's config.json strictly: from a file, a folder or bytes; whatever is wrong is one
+line naming file and key."""
 
 from __future__ import annotations
 
@@ -34,8 +35,9 @@ _LAYER_KINDS: Mapping[str, str] = {
 def architecture_from_config(config: Mapping[str, Any], *, name: str, label: str, source: str) -> TransformerArchitecture:
     """The architecture that a config.json describes, its parameters counted from the dimensions.
 
-    `label` names the file in errors. A model type that is not known is read as a Llama-like decoder when it has the keys of one, and
-    `notes` says so; families whose layers the record cannot hold are refused by name.
+    `label` names the file in errors. A model type that is not known is read as a Llama-like decoder
+    when it has the keys of one, and `notes` says so; families whose layers the record cannot hold
+    are refused by name.
     """
     top = ConfigReader(config, label)
     text = _text_part(top)
@@ -156,7 +158,8 @@ def _read_experts(text: ConfigReader, draft: Draft) -> None:
 
 
 def count_moe_layers(text: ConfigReader, layers: int) -> int:
-    """Layers that hold experts: a list says which, or all after the first dense ones, or every n-th of those."""
+    """Layers that hold experts: a list says which, or all after the first dense ones, or
+    every n-th of those."""
     for key in ("moe_layer_freq", "moe_layers"):
         if isinstance(listed := text.value(key), list):
             return min(layers, sum(1 for item in listed if item) if key == "moe_layer_freq" else len(listed))
@@ -277,7 +280,8 @@ def _read_bytes(file: Path) -> bytes:
 
 
 def parse_config(data: bytes, *, label: str) -> dict[str, Any]:
-    """The JSON object in `data`; `label` names the file in errors. Repeated keys, NaN and infinities are refused."""
+    """The JSON object in `data`; `label` names the file in errors. Repeated keys, NaN and
+    infinities are refused."""
     if len(data) > LARGEST_CONFIG_BYTES:
         raise FileInputError(Message("facts.config_too_large", label=label, megabytes=LARGEST_CONFIG_BYTES / 1000000.0))
     text = _decode(data, label)
@@ -331,7 +335,8 @@ KEYS = ("quantization_config", "compression_config")
 
 
 def stated_quantization(model: str) -> str:
-    """Words for the format that a local config.json (or a folder with one) states, as in names of checkpoints: "awq", "gptq int8"; else empty."""
+    """Words for the format that a local config.json (or a folder with one) states, as in names of
+    checkpoints: "awq", "gptq int8"; else empty."""
     path = Path(model) if model else None
     try:
         if path is None or not path.exists():
@@ -345,7 +350,8 @@ def stated_quantization(model: str) -> str:
 
 
 def quantization_words(stated: Mapping[str, Any]) -> str:
-    """Words for a `quantization_config`: its method and, where it is not the method's usual one, the width."""
+    """Words for a `quantization_config`: its method and, where it is not the method's
+    usual one, the width."""
     method = str(stated.get("quant_method") or stated.get("quant_algo") or "").lower()
     bits = stated.get("bits") or stated.get("w_bit")
     if method == "bitsandbytes":

@@ -1,4 +1,5 @@
-"""Dimensions out of a configuration object, each checked: a whole number within what a transformer can have, or a line naming the key."""
+"""Dimensions out of a configuration object, each checked: a whole number within what a transformer
+can have, or a line naming the key."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from rightfit.facts.parameter_count import vision_tower_parameters
 from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 
-# Ten times the largest of any published model, so that a slip of the keyboard is caught and a new record is not.
+# Ten times the largest of any published model, so that a slip of the keyboard is caught and a
+# new record is not.
 _LARGEST: Mapping[str, int] = MappingProxyType(
     {
         "num_layers": 10_000,
@@ -41,7 +43,8 @@ def families() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ConfigReader:
-    """A configuration object with the file's name for errors and, for nested objects, the path of keys to it."""
+    """A configuration object with the file's name for errors and, for nested objects, the
+    path of keys to it."""
 
     config: Mapping[str, Any]
     label: str
@@ -53,7 +56,8 @@ class ConfigReader:
         raise FileInputError(at_place(self.label, message))
 
     def value(self, key: str) -> Any:
-        """The value at a dotted key, from the class defaults where the file is silent; None when nowhere."""
+        """The value at a dotted key, from the class defaults where the file is silent;
+        None when nowhere."""
         found: Any = self.config
         for part in key.split("."):
             found = found.get(part) if isinstance(found, Mapping) else None
@@ -68,7 +72,8 @@ class ConfigReader:
         return "", None
 
     def integer(self, field: str, *, default: int | None = None, minimum: int = 1, keys: Sequence[str] = ()) -> int:
-        """The whole number of `field`, under any of the keys it goes by; `default` when the file does not say."""
+        """The whole number of `field`, under any of the keys it goes by; `default` when the
+        file does not say."""
         candidates = keys or families()["keys"][field]
         key, found = self.first(candidates)
         if not key:
@@ -107,7 +112,8 @@ class ConfigReader:
         return found
 
     def nested(self, key: str) -> ConfigReader | None:
-        """The object at `key`, with the class defaults of its model type; None when there is none."""
+        """The object at `key`, with the class defaults of its model type; None
+        when there is none."""
         found = self.value(key)
         if found is None:
             return None
@@ -118,7 +124,8 @@ class ConfigReader:
         return dataclasses.replace(inner, defaults=families()["class_defaults"].get(kind, {}))
 
     def trait(self, name: str, family: Mapping[str, Any]) -> Any:
-        """A trait of the family: fixed, or read from the file under the key that the family names."""
+        """A trait of the family: fixed, or read from the file under the key
+        that the family names."""
         rule = family.get(name, families()["traits"].get(name))
         if not isinstance(rule, Mapping):
             return rule
@@ -156,7 +163,8 @@ _ROTARY_TYPES = frozenset({"qwen2_vl_vision", "qwen2_vl", "qwen2_5_vl_vision", "
 
 
 def vision_fields(vision: ConfigReader, *, top: ConfigReader, hidden_size: int) -> dict[str, Any]:
-    """Record fields of the tower and its projector. Counted as a plain vision transformer: within a few percent of the tower itself."""
+    """Record fields of the tower and its projector. Counted as a plain vision transformer: within a
+    few percent of the tower itself."""
     kind = vision.text("model_type") or f"{top.text('model_type')}_vision"
     layers = vision.integer("num_layers", keys=("depth", "num_hidden_layers", "layers"))
     width = vision.integer("hidden_size", keys=("embed_dim", "hidden_size", "width"))
@@ -203,7 +211,8 @@ def _positions(vision: ConfigReader, kind: str, *, patch: int, image: int) -> in
 
 
 def _projector(vision: ConfigReader, top: ConfigReader, *, width: int, hidden_size: int) -> int:
-    """The projector: a merger of neighbouring patches where the tower names one, else two layers (LLaVA) or one (Gemma 3, PaliGemma)."""
+    """The projector: a merger of neighbouring patches where the tower names one, else two layers
+    (LLaVA) or one (Gemma 3, PaliGemma)."""
     merge = vision.integer("merge", keys=("spatial_merge_size",), default=0) or top.integer(
         "merge", keys=("spatial_merge_size",), default=0
     )

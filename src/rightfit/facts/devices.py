@@ -1,4 +1,5 @@
-"""Accelerators by exact or loose name: "A100" covers every A100, "a100-80gb" those with 80 GB, "4090" is the RTX 4090."""
+"""Accelerators by exact or loose name: "A100" covers every A100, "a100-80gb" those with 80 GB,
+"4090" is the RTX 4090."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def _driver_names() -> Mapping[str, str]:
 
 
 def named_by_driver(name: str) -> str:
-    """The accelerator of a product name as its driver gives it (nvidia-smi, torch.cuda.get_device_name); empty where none has that name."""
+    """The accelerator of a product name as its driver gives it (nvidia-smi,
+    torch.cuda.get_device_name); empty where none has that name."""
     return _driver_names().get(" ".join(name.casefold().split()), "")
 
 
@@ -90,8 +92,9 @@ def _covers(name: _Name, record: Accelerator) -> bool:
 
 
 def match_accelerators(name: str) -> tuple[str, ...]:
-    """Names of all accelerators that a loose name covers: () when none. An exact name covers itself only. A driver's name is taken where no person would mean
-    more by it: "NVIDIA H200" covers the NVL card too, although its driver calls that by another name."""
+    """Names of all accelerators that a loose name covers: () when none. An exact name covers itself
+    only. A driver's name is taken where no person would mean more by it: "NVIDIA H200" covers the
+    NVL card too, although its driver calls that by another name."""
     text = name.strip()[: tables.LONGEST_NAME]
     if exact := _exact_names().get(text.casefold()):
         return (exact,)
@@ -103,7 +106,8 @@ def match_accelerators(name: str) -> tuple[str, ...]:
 
 
 def named_accelerators(name: str, *, field: str) -> tuple[str, ...]:
-    """Names of all accelerators that a loose name covers, one at least; UnknownNameError about `field` otherwise, with the nearest."""
+    """Names of all accelerators that a loose name covers, one at least; UnknownNameError about
+    `field` otherwise, with the nearest."""
     found = match_accelerators(name)
     if not found:
         raise UnknownNameError("GPU", name, nearest=nearest_accelerators(name), field=field)
@@ -113,8 +117,9 @@ def named_accelerators(name: str, *, field: str) -> tuple[str, ...]:
 def accelerator(name: str, *, typical: bool = False) -> Accelerator:
     """The one accelerator called `name`.
 
-    A loose name that covers several raises AmbiguousNameError, unless `typical` asks for the most usual of them
-    (the form with its own links before the PCIe card and, of those, the largest memory).
+    A loose name that covers several raises AmbiguousNameError, unless `typical` asks for the
+    most usual of them (the form with its own links before the PCIe card and, of those, the
+    largest memory).
     """
     found = match_accelerators(name)
     if len(found) == 1:
@@ -129,14 +134,16 @@ def accelerator(name: str, *, typical: bool = False) -> Accelerator:
 
 
 def nearest_accelerators(name: str, *, count: int = 3) -> tuple[str, ...]:
-    """Accelerator names most like `name`, compared with whole names and with what is left of them without memory and form ("A100")."""
+    """Accelerator names most like `name`, compared with whole names and with what is left of them
+    without memory and form ("A100")."""
     short = {"".join(sorted(_parse(one).series | _parse(one).product)): one for one in accelerators()}
     known = {**short, **{one: one for one in accelerators()}}
     return tuple(dict.fromkeys(known[text] for text in tables.nearest(name, known, count=3 * count, cutoff=0.3)))[:count]
 
 
 def half_card(card: Accelerator, memory_gib: float) -> Accelerator:
-    """One die of a two-die card (MI250) where the stated memory is half of the card's: software sees each die as a device."""
+    """One die of a two-die card (MI250) where the stated memory is half of the card's: software
+    sees each die as a device."""
     if not memory_gib or memory_gib * 2.0**30 > constants("training_words")["half_card_memory"] * card.memory_bytes:
         return card
     halves = ("memory_bytes", "memory_bandwidth", "fp32_flops", "tf32_flops", "fp16_flops", "bf16_flops", "fp8_flops", "tdp_w", "l2_bytes")
@@ -146,7 +153,8 @@ def half_card(card: Accelerator, memory_gib: float) -> Accelerator:
 
 @functools.cache
 def architecture_code(vendor: str, architecture: str, compute_capability: float) -> int:
-    """Coefficient family of an accelerator: the `code` of its row in facts/data/architectures.csv; 0 where none fits."""
+    """Coefficient family of an accelerator: the `code` of its row in facts/data/architectures.csv;
+    0 where none fits."""
     for row in tables.table("architectures"):
         if row["vendor"] != vendor or architecture not in row["architectures"].split("|"):
             continue
@@ -169,14 +177,16 @@ def family_of(accelerator: Accelerator) -> str:
 
 @functools.cache
 def trains_and_packs(name: str) -> tuple[bool, bool]:
-    """Whether an accelerator can train, and whether it has kernels for 4-bit weights: the first row of facts/data/capabilities.csv that matches; both where none does."""
+    """Whether an accelerator can train, and whether it has kernels for 4-bit weights: the first row
+    of facts/data/capabilities.csv that matches; both where none does."""
     for row in tables.table("capabilities"):
         if re.search(row["match"], name):
             return row["training"] == "1", row["nf4"] == "1"
     return True, True
 
 
-# ---- Released builds of PyTorch, TensorFlow and JAX: which of them runs on an accelerator, beside which processors (facts/data/software_builds.csv).
+# ---- Released builds of PyTorch, TensorFlow and JAX: which of them runs on an accelerator, beside
+# which processors (facts/data/software_builds.csv).
 
 ARM_HOSTS = ("GH200", "GB200", "GB300", "T4G")
 """Accelerators that are only rented beside Arm processors."""
@@ -186,8 +196,8 @@ ANY: Span = ((0,), (99,))
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One released combination. `serves`: compute capabilities (NVIDIA) or architectures (AMD) that it has kernels for; empty without an
-    accelerator."""
+    """One released combination. `serves`: compute capabilities (NVIDIA) or architectures (AMD) that
+    it has kernels for; empty without an accelerator."""
 
     framework: str
     version: str
@@ -219,7 +229,8 @@ def builds() -> tuple[Build, ...]:
 
 
 def build_for(name: str, *, framework: str = "pytorch", span: Span = ANY) -> Build | None:
-    """The preferred combination for an accelerator ("" is the processor) among the releases of a span; None where none runs on it."""
+    """The preferred combination for an accelerator ("" is the processor) among the releases of a
+    span; None where none runs on it."""
     vendor, kind = ("", "") if not name else _kind(name)
     machine = machine_of(name)
     fitting = (build for build in builds() if (build.framework, build.vendor) == (framework, vendor) and machine in build.machine)
@@ -234,7 +245,8 @@ def machine_of(name: str) -> str:
 
 @functools.cache
 def is_unreleased(name: str) -> bool:
-    """Whether an accelerator is only rented beside Arm processors for which nobody releases a build that runs on it."""
+    """Whether an accelerator is only rented beside Arm processors for which nobody releases a
+    build that runs on it."""
     return name.startswith(ARM_HOSTS) and build_for(name) is None
 
 
@@ -248,7 +260,8 @@ def _kind(name: str) -> tuple[str, str]:
 
 
 def _runs(kind: str, served: str) -> bool:
-    """Kernels run on their own capability and on later ones of the same generation (8.6 on 8.9); AMD's on their own architecture."""
+    """Kernels run on their own capability and on later ones of the same generation (8.6 on 8.9);
+    AMD's on their own architecture."""
     if not kind[:1].isdigit():
         return kind == served
     major, minor = kind.split(".")
@@ -256,7 +269,8 @@ def _runs(kind: str, served: str) -> bool:
     return major == served_major and int(served_minor) <= int(minor)
 
 
-# ---- Parts of a card: slices that the vendor's placement table allows (MIG), and fractions that programs share in turn.
+# ---- Parts of a card: slices that the vendor's placement table allows (MIG), and fractions that
+# programs share in turn.
 
 _RATES = ("memory_bandwidth", "fp32_flops", "tf32_flops", "fp16_flops", "bf16_flops", "fp8_flops", "int8_ops", "int4_ops", "fp4_flops")
 _SPEEDS = tuple(name for name in _RATES if name != "memory_bandwidth")
@@ -265,8 +279,9 @@ _PROFILE = re.compile(r"([1-7])g(?:\.\d+gb)?")
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A part of a card: `name` of the profile or fraction; its shares of memory (and of its bandwidth) and of arithmetic; how many a card
-    has. `isolated`: whether neighbours cannot slow it down."""
+    """A part of a card: `name` of the profile or fraction; its shares of memory (and of its
+    bandwidth) and of arithmetic; how many a card has. `isolated`: whether neighbours cannot
+    slow it down."""
 
     name: str
     memory_share: float
@@ -277,7 +292,8 @@ class Slice:
 
 
 def read_slice(text: str) -> str:
-    """A profile ("3g.40gb", or "3g" for the one of each card) or a fraction ("1/4", "25%", "0.25") as it is kept; InputError else."""
+    """A profile ("3g.40gb", or "3g" for the one of each card) or a fraction ("1/4", "25%", "0.25")
+    as it is kept; InputError else."""
     word = text.strip().casefold().removeprefix("mig-").removeprefix("mig ")
     if _PROFILE.fullmatch(word):
         known = sorted({row["profile"] for row in table("card_slices")})
@@ -308,8 +324,8 @@ def _fraction(word: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a slice may begin on a card (`starts`), how many of its `places` it takes: of MIG parts of memory by the vendor's table, of fractions
-    shares that are all alike."""
+    """Where a slice may begin on a card (`starts`), how many of its `places` it takes: of MIG parts
+    of memory by the vendor's table, of fractions shares that are all alike."""
 
     starts: tuple[int, ...]
     size: int
@@ -318,7 +334,8 @@ class Placement:
 
 @functools.cache
 def placement_of(card: str, text: str) -> Placement | None:
-    """Where a slice may stand on a card; None where its vendor makes none such, or its placements are not known."""
+    """Where a slice may stand on a card; None where its vendor makes none such, or its
+    placements are not known."""
     part = slice_of(card, text)
     if part is None:
         return None
@@ -350,8 +367,8 @@ def slice_of(card: str, text: str) -> Slice | None:
 
 
 def cut(card: Accelerator, part: Slice) -> Accelerator:
-    """The slice as a card of its own: memory and its bandwidth by the share of memory, arithmetic by that of multiprocessors; no link to
-    other slices."""
+    """The slice as a card of its own: memory and its bandwidth by the share of memory, arithmetic
+    by that of multiprocessors; no link to other slices."""
     usual = coefficients("serving_planning")
     rates = {name: getattr(card, name) * part.compute_share for name in _SPEEDS}
     bandwidth = part.memory_share if part.isolated else part.compute_share

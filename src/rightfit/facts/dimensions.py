@@ -1,4 +1,5 @@
-"""Models that have no name: dimensions as given, and the typical shape of a bare parameter count."""
+"""Models that have no name: dimensions as given, and the typical shape of a
+bare parameter count."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ MODERN_SINCE = "2023-09"
 
 
 def parameter_count(text: str) -> int | None:
-    """Parameters that a bare count such as '7B', '350M', '1.5 billion' or '70亿' states; None when `text` is no count."""
+    """Parameters that a bare count such as '7B', '350M', '1.5 billion' or '70亿' states; None when
+    `text` is no count."""
     match = _COUNT.fullmatch(text.strip())
     if match is None:
         return None
@@ -63,8 +65,8 @@ def parameter_count(text: str) -> int | None:
 
 
 def given_architecture(text: str) -> TransformerArchitecture:
-    """A decoder with the dimensions written as key=value pairs; what is not given is taken from decoders of that size and named in
-    notes."""
+    """A decoder with the dimensions written as key=value pairs; what is not given is taken from
+    decoders of that size and named in notes."""
     given = _pairs(text)
     for key in ("num_layers", "hidden_size"):
         if key not in given:
@@ -143,17 +145,19 @@ def _check_heads(values: Mapping[str, int]) -> None:
 def typical_architecture(count: int) -> TransformerArchitecture:
     """A decoder of `count` parameters with the typical shape of its size.
 
-    The nine bundled decoders nearest in size (by ratio; dense, gated, since MODERN_SINCE) give the medians of width to depth,
-    feed-forward to hidden width, head size, vocabulary and context, and the mean sharing of key-value heads. Width and depth are then
-    solved for the count, and the feed-forward width takes up what rounding leaves. Known error, leaving each of those 124 decoders out in
-    turn (median and 80th percentile): hidden 0 % and 14 %, layers 12 % and 27 %, feed-forward width 17 % and 34 %, key-value cache a factor
-    of 2.1 and 3.4; so certainty is
+    The nine bundled decoders nearest in size (by ratio; dense, gated, since MODERN_SINCE) give the
+    medians of width to depth, feed-forward to hidden width, head size, vocabulary and context, and
+    the mean sharing of key-value heads. Width and depth are then solved for the count, and the
+    feed-forward width takes up what rounding leaves. Known error, leaving each of those 124
+    decoders out in turn (median and 80th percentile): hidden 0 % and 14 %, layers 12 % and 27 %,
+    feed-forward width 17 % and 34 %, key-value cache a factor of 2.1 and 3.4; so certainty is
     "typical" and intervals widen.
     """
     like = _neighbours(float(count))
     head_dim = round(median(one.head_dim for one in like))
     ratio = median(one.intermediate_size / one.hidden_size for one in like)
-    # The geometric mean, because decoders either share key-value heads by 4 to 8 or not at all: a median would take one side.
+    # The geometric mean, because decoders either share key-value heads by 4 to 8 or not at all: a
+    # median would take one side.
     group = math.exp(sum(math.log(one.num_heads / one.num_kv_heads) for one in like) / len(like))
     vocab = round(median(one.vocab_size for one in like))
     tied = count < 2_000_000_000 and median(one.tied_embeddings for one in like) > 0.5
@@ -177,7 +181,8 @@ def typical_architecture(count: int) -> TransformerArchitecture:
 
 
 def _solve_width(count: int, *, per_width: float, aspect: float, vocab: int) -> float:
-    """Width h with per_width h^3 / aspect + vocab h = count, by bisection: the left side grows with h."""
+    """Width h with per_width h^3 / aspect + vocab h = count, by bisection: the left
+    side grows with h."""
     low, high = 1.0, 1e6
     for _ in range(60):
         middle = (low + high) / 2
@@ -186,14 +191,16 @@ def _solve_width(count: int, *, per_width: float, aspect: float, vocab: int) -> 
 
 
 def _width_for(count: int, values: Mapping[str, int]) -> int:
-    """Feed-forward width that brings the formula's count nearest to `count`, at least as wide as the model."""
+    """Feed-forward width that brings the formula's count nearest to `count`, at least as
+    wide as the model."""
     short = count - count_parameters(_record(values, name="", source="-", certainty="typical")).total
     step = 3 * values["num_layers"] * values["hidden_size"]
     return max(_rounded(values["intermediate_size"] + short / step, 64), values["hidden_size"])
 
 
 def _whole_heads(heads: float) -> int:
-    """Heads as published decoders have them: a multiple of eight from sixteen on, so that tensor parallelism can divide them."""
+    """Heads as published decoders have them: a multiple of eight from sixteen on, so that tensor
+    parallelism can divide them."""
     step = 8 if heads >= 16 else 2 if heads >= 4 else 1
     return max(round(heads / step), 1) * step
 
@@ -217,7 +224,8 @@ def _size_name(count: int) -> str:
 
 @functools.cache
 def _dense_decoders() -> tuple[TransformerArchitecture, ...]:
-    """Bundled decoders with plain attention in every layer and gated feed-forward blocks, published since grouped queries became usual."""
+    """Bundled decoders with plain attention in every layer and gated feed-forward blocks, published
+    since grouped queries became usual."""
     records = (bundled.load(entry) for entry in bundled.index() if entry.family == "transformer")
     return tuple(
         one

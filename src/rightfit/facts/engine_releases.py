@@ -1,5 +1,7 @@
-"""Which released engine knows a model's class and runs on a card: facts/data/model_classes.csv (model -> class), engine_support.csv (class -> releases
-that have it), engine_models.csv (what recipes of single repositories ask for) and engine_releases.csv (what a release stands on, and where it runs)."""
+"""Which released engine knows a model's class and runs on a card: facts/data/model_classes.csv
+(model -> class), engine_support.csv (class -> releases that have it), engine_models.csv (what
+recipes of single repositories ask for) and engine_releases.csv (what a release stands on, and
+where it runs)."""
 
 from __future__ import annotations
 
@@ -22,9 +24,11 @@ _NEVER = ""
 
 @dataclass(frozen=True, slots=True)
 class ModelClass:
-    """The class that a model's config.json names ("" where only its needs are known). `least`, `last`: engine -> first and last release that has it, ""
-    where none does; `recipe`: the vLLM that the recipe of the repository asks for; `transformers`: the first release with the class, "" where its code lies beside the weights; `majors`: major compute
-    capabilities of NVIDIA's cards beside which it runs, empty for all; `not_on`: words of cards on which it does not."""
+    """The class that a model's config.json names ("" where only its needs are known). `least`,
+    `last`: engine -> first and last release that has it, "" where none does; `recipe`: the vLLM
+    that the recipe of the repository asks for; `transformers`: the first release with the class, ""
+    where its code lies beside the weights; `majors`: major compute capabilities of NVIDIA's cards
+    beside which it runs, empty for all; `not_on`: words of cards on which it does not."""
 
     architecture: str
     least: Mapping[str, str]
@@ -37,7 +41,8 @@ class ModelClass:
 
 @dataclass(frozen=True, slots=True)
 class EngineRelease:
-    """One release of an engine for one vendor's cards. `serves`: the least compute capability (NVIDIA), or the architectures (AMD) that it has code for;
+    """One release of an engine for one vendor's cards. `serves`: the least compute capability
+    (NVIDIA), or the architectures (AMD) that it has code for;
     `package`: what pip installs, "" where there is the image alone."""
 
     engine: str
@@ -71,7 +76,8 @@ def releases() -> tuple[EngineRelease, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def model_class(*names: str) -> ModelClass | None:
-    """The class of a model by the first of its names that the tables know (the one asked for, then that of its record); None where they know none."""
+    """The class of a model by the first of its names that the tables know (the one asked for, then
+    that of its record); None where they know none."""
     for name in names:
         asked = name.strip().casefold()
         row = next((row for row in table("model_classes") if asked and re.fullmatch(row["words"], asked)), None)
@@ -141,8 +147,8 @@ def goes_with(known: ModelClass | None, card: Accelerator) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def release_for(engine: str, names: tuple[str, ...], card: str, *, until: str = "") -> EngineRelease | None:
-    """The newest release of an engine of READ (none later than `until`) that knows the model of one of these names and runs on the card; None where
-    there is none."""
+    """The newest release of an engine of READ (none later than `until`) that knows the model of one
+    of these names and runs on the card; None where there is none."""
     known = model_class(*names)
     try:
         found = accelerator(card)
@@ -161,8 +167,8 @@ def newest_release(engine: str, vendor: str = "NVIDIA") -> EngineRelease:
 
 
 def has_class(engine: str, known: ModelClass | None) -> bool:
-    """Whether some release of an engine has the class; one whose registry was not read is taken to have what vLLM had at its time
-    (engine_ages.csv), and True where nothing is said of it."""
+    """Whether some release of an engine has the class; one whose registry was not read is taken to
+    have what vLLM had at its time (engine_ages.csv), and True where nothing is said of it."""
     if known is None or not known.least:
         return True
     if engine in READ:
@@ -175,7 +181,8 @@ def has_class(engine: str, known: ModelClass | None) -> bool:
 
 
 def starts_on(engine: str, card: Accelerator) -> bool:
-    """Whether the one release of an engine whose registry was not read runs on a card; True where nothing is said of it."""
+    """Whether the one release of an engine whose registry was not read runs on a card; True where
+    nothing is said of it."""
     row = next((row for row in table("engine_ages") if row["engine"] == engine), None)
     return (
         row is None or not row["vendor"] or (card.vendor in row["vendor"].split("|") and machine_of(card.name) in row["machine"].split("|"))
@@ -183,7 +190,8 @@ def starts_on(engine: str, card: Accelerator) -> bool:
 
 
 def is_of_its_time(engine: str, known: ModelClass) -> bool:
-    """Whether the release of an engine whose registry was not read came with or after vLLM's first with the class; True where nothing is said of it."""
+    """Whether the release of an engine whose registry was not read came with or after vLLM's first
+    with the class; True where nothing is said of it."""
     row = next((row for row in table("engine_ages") if row["engine"] == engine), None)
     if row is None or "vllm" not in known.least:
         return True

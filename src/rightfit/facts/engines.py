@@ -1,4 +1,5 @@
-"""Engines that serve models and the formats of the weights that they run, found by name: facts/data/engines.csv, weight_formats.csv and the tables beside them."""
+"""Engines that serve models and the formats of the weights that they run, found by name:
+facts/data/engines.csv, weight_formats.csv and the tables beside them."""
 
 from __future__ import annotations
 
@@ -27,8 +28,10 @@ _GPU_CLASSES = ("graph", "async", "sglang", "vendor", "vendor-torch", "vendor-pd
 
 @dataclass(frozen=True, slots=True)
 class EngineClass:
-    """A class of engines, of engines.csv: its code, the class that it takes missing coefficients from, and what such engines take by default: sequences at once, tokens of a
-    step, share of the memory (of what is free beside the weights, where `of_free`), share of the answer that room is kept for, slots of a block of the cache."""
+    """A class of engines, of engines.csv: its code, the class that it takes missing coefficients
+    from, and what such engines take by default: sequences at once, tokens of a step, share of the
+    memory (of what is free beside the weights, where `of_free`), share of the answer that room is
+    kept for, slots of a block of the cache."""
 
     code: int
     name: str
@@ -44,7 +47,8 @@ class EngineClass:
 
 @dataclass(frozen=True, slots=True)
 class WeightFormat:
-    """A format of weights, of weight_formats.csv: bytes per parameter of each part, its arithmetic, and operations to expand one stored weight."""
+    """A format of weights, of weight_formats.csv: bytes per parameter of each part, its arithmetic,
+    and operations to expand one stored weight."""
 
     name: str
     linear_bytes: float
@@ -66,7 +70,7 @@ def worded_rows(name: str) -> tuple[tuple[dict[str, str], re.Pattern[str] | None
     return tuple((row, re.compile(row["words"]) if row["words"] else None) for row in table(name))
 
 
-# engines -------------------------------------------------------------------------------------------------------------------------------
+# engines ------------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -88,7 +92,8 @@ def engine_parents() -> Mapping[str, str]:
 
 @functools.lru_cache(maxsize=4096)
 def engine_class(name: str, version: float = 0.0, date: str = "") -> EngineClass:
-    """The class of an engine by its name, version and date (of the measurement, where the version is not stated)."""
+    """The class of an engine by its name, version and date (of the measurement, where the
+    version is not stated)."""
     lowered, rows = name.lower(), worded_rows("engines")
     found = [(pattern.search(lowered), row) for row, pattern in rows if pattern and not row["from_version"] and row["class"] != "ungraphed"]
     hits = [(match.start(), -int(row["code"]), row["class"]) for match, row in found if match]
@@ -97,7 +102,8 @@ def engine_class(name: str, version: float = 0.0, date: str = "") -> EngineClass
 
 
 def _generation(kind: str, lowered: str, version: float, date: str) -> str:
-    """The later or earlier generation of an engine, by its version or else the date; a recent one where neither is known."""
+    """The later or earlier generation of an engine, by its version or else the date; a recent one
+    where neither is known."""
     # A year alone is its middle, not its first day.
     date = f"{date}-07" if re.fullmatch(r"\d{4}", date) else date
     for earlier, words in worded_rows("engine_generations"):
@@ -119,9 +125,8 @@ def _lineage(name: str) -> tuple[str, ...]:
 
 
 def on_device(engine: EngineClass, family: str, name: str) -> EngineClass:
-    """The engine with the class that its kernels have on such a device: vLLM on a TPU runs compiled graphs, on a processor C++;
-    TensorRT-LLM has
-    kernels for Blackwell modules alone."""
+    """The engine with the class that its kernels have on such a device: vLLM on a TPU runs compiled
+    graphs, on a processor C++; TensorRT-LLM has kernels for Blackwell modules alone."""
     kind = "xla" if family in _COMPILED_FAMILIES else "cpu" if family == "cpu" and engine.name in _GPU_CLASSES else ""
     if engine.name == "vendor-torch" and family == "blackwell-hbm":
         kind = "vendor-pdl"
@@ -134,7 +139,8 @@ def on_device(engine: EngineClass, family: str, name: str) -> EngineClass:
 
 
 def on_card(engine: EngineClass, accelerator: Accelerator) -> EngineClass:
-    """The engine with what it takes by default on such a card: tokens a step and sequences (facts/data/engine_cards.csv)."""
+    """The engine with what it takes by default on such a card: tokens a step and sequences
+    (facts/data/engine_cards.csv)."""
     for row in table("engine_cards"):
         least, most = float(row["from_memory_bytes"] or 0), float(row["below_memory_bytes"] or math.inf)
         named = not row["devices"] or any(name in accelerator.name for name in row["devices"].split("|"))
@@ -151,7 +157,7 @@ def version_number(text: str) -> float:
     return float(found[1]) + float(found[2]) / 100.0 + float(found[3] or 0) / 10000.0 if found else 0.0
 
 
-# weights -------------------------------------------------------------------------------------------------------------------------------
+# weights ------------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -181,7 +187,8 @@ def format_names() -> tuple[str, ...]:
 
 
 def cache_bytes(name: str) -> float | None:
-    """Bytes of an element of a cache in the format of that name, those of 16 bit where it is not known; None without a name."""
+    """Bytes of an element of a cache in the format of that name, those of 16 bit where it is not
+    known; None without a name."""
     sizes = constant_group("serving_rows", "cache_bytes")
     return next((size for word, size in sizes.items() if word in name), 2.0) if name else None
 
@@ -199,12 +206,14 @@ def stacks_named(name: str) -> tuple[str, ...]:
     return tuple(row["name"] for row in table("serving_stacks") if row["name"].lower() == lowered or re.fullmatch(row["words"], lowered))
 
 
-# ---- Accelerators and processors that models are served on, as people write their names: instances of clouds, counts, mobile cards, processors.
+# ---- Accelerators and processors that models are served on, as people write their names: instances
+# of clouds, counts, mobile cards, processors.
 
 _DEFAULT_DEVICE = "A100-SXM-80GB"
 #: Cards whose dies software sees as devices of their own: name of one die, dies of a card.
 _DIES = {"MI250-1GCD": 2.0}
-# What sellers and drivers write around the name of a card: counts, makers, memory kinds, slices of TPU pods.
+# What sellers and drivers write around the name of a card: counts, makers, memory kinds,
+# slices of TPU pods.
 _COUNT = re.compile(r"^\s*\d+\s*[x*\u00d7]\s*|\s*(?:\s[x*\u00d7]|[*\u00d7])\s*\d+\s*$", re.IGNORECASE)
 _UNITS = {
     "memory_gib": ("memory_bytes", 2.0**30),
@@ -219,7 +228,8 @@ _UNITS = {
 
 @functools.lru_cache(maxsize=2048)
 def find_device(name: str, memory_gib: float = 0.0) -> tuple[Accelerator, str, str]:
-    """The accelerator or processor that `name` means, its coefficient family, and what was assumed."""
+    """The accelerator or processor that `name` means, its coefficient family,
+    and what was assumed."""
     if not name:
         return _with_family(accelerators()[_DEFAULT_DEVICE], f"device not stated: {_DEFAULT_DEVICE} taken")
     first = _COUNT.sub("", name.split(" + ")[0].strip())
@@ -248,13 +258,15 @@ def _with_family(card: Accelerator, assumption: str) -> tuple[Accelerator, str, 
 
 
 def _listed_name(text: str) -> str:
-    """The row of facts/data/serving_devices.csv that the words of a device's name match; empty where none does."""
+    """The row of facts/data/serving_devices.csv that the words of a device's name match;
+    empty where none does."""
     return next((row["name"] for row, pattern in worded_rows("serving_devices") if pattern and pattern.search(text.lower())), "")
 
 
 @functools.cache
 def _listed(name: str) -> tuple[Accelerator, str, str]:
-    """A device of facts/data/serving_devices.csv: nothing that it does not state is taken from the one that it is like, but links."""
+    """A device of facts/data/serving_devices.csv: nothing that it does not state is taken from the
+    one that it is like, but links."""
     row = next(row for row, _ in worded_rows("serving_devices") if row["name"] == name)
     like = accelerators()[row["like"]]
     values: dict[str, Any] = {field: float(row[column] or 0.0) * unit for column, (field, unit) in _UNITS.items()}
@@ -277,7 +289,8 @@ def device_count(name: str) -> float:
 
 
 def dies_of(device: str, memory_gib: float) -> float:
-    """Devices that software sees in one that is counted: two where the stated memory is that of a card of two dies."""
+    """Devices that software sees in one that is counted: two where the stated memory is that of
+    a card of two dies."""
     dies = _DIES.get(device, 1.0)
     one = next((float(row["memory_gib"]) for row, _ in worded_rows("serving_devices") if row["name"] == device), 0.0)
     return dies if dies > 1 and memory_gib > 1.5 * one else 1.0

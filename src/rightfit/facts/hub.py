@@ -1,4 +1,5 @@
-"""Models that are not bundled: config.json from the Hugging Face hub or ModelScope, through huggingface_hub's own session."""
+"""Models that are not bundled: config.json from the Hugging Face hub or ModelScope, through
+huggingface_hub's own session."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from rightfit.facts.config_json import LARGEST_CONFIG_BYTES, architecture_from_c
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.messages import Message, foreign
 
-# Long enough for a slow line to send a few kilobytes, short enough that a user without network waits for an answer, not for a coffee.
+# Long enough for a slow line to send a few kilobytes, short enough that a user without network
+# waits for an answer, not for a coffee.
 CONNECT_AND_READ_S = 4.0
 WHOLE_TRANSFER_S = 10.0
 _OFFLINE_WORDS = frozenset({"1", "true", "yes", "on"})
@@ -30,10 +32,12 @@ class _Place(NamedTuple):
 
 
 def fetch_architecture(text: str, *, nearest: Sequence[str] = ()) -> TransformerArchitecture:
-    """The architecture of a hub id: from the local hub cache, else over the network in a few seconds.
+    """The architecture of a hub id: from the local hub cache, else over the
+    network in a few seconds.
 
-    `ms:org/name`, or MODELSCOPE_ENDPOINT without HF_ENDPOINT, asks ModelScope; HF_ENDPOINT names a mirror of the hub; HF_HUB_OFFLINE
-    forbids the network. `nearest` are bundled names to suggest in errors.
+    `ms:org/name`, or MODELSCOPE_ENDPOINT without HF_ENDPOINT, asks ModelScope; HF_ENDPOINT names
+    a mirror of the hub; HF_HUB_OFFLINE forbids the network. `nearest` are bundled names to
+    suggest in errors.
     """
     place = _place(text)
     data, source = _cached(place), f"local hub cache of {place.model_id}"
@@ -55,7 +59,8 @@ def _place(text: str) -> _Place:
 
 
 def _library() -> Any:
-    """The optional huggingface_hub, imported only here: it costs as much time as the rest of a plan."""
+    """The optional huggingface_hub, imported only here: it costs as much time as
+    the rest of a plan."""
     try:
         import huggingface_hub
         import huggingface_hub.utils
@@ -104,7 +109,8 @@ def _download(place: _Place, nearest: Sequence[str]) -> bytes:
 
 
 def _headers(place: _Place, library: Any) -> dict[str, str]:
-    """Our name, and the user's own hub login where it belongs. Written here because the library's builder first asks the hub for more."""
+    """Our name, and the user's own hub login where it belongs. Written here because the library's
+    builder first asks the hub for more."""
     headers = {"user-agent": "rightfit"}
     token = None if place.is_modelscope else library.get_token()
     if token:
@@ -114,7 +120,8 @@ def _headers(place: _Place, library: Any) -> dict[str, str]:
 
 @contextmanager
 def _response(session: Any, url: str, headers: Mapping[str, str]) -> Iterator[tuple[int, Mapping[str, str], Iterator[bytes]]]:
-    """Status, headers and body in pieces, whether the session is of httpx (huggingface_hub 1 and later) or of requests (before)."""
+    """Status, headers and body in pieces, whether the session is of httpx (huggingface_hub 1 and
+    later) or of requests (before)."""
     if callable(getattr(session, "stream", None)):
         with session.stream("GET", url, headers=headers, timeout=CONNECT_AND_READ_S, follow_redirects=True) as answer:
             yield answer.status_code, answer.headers, answer.iter_bytes()

@@ -1,6 +1,8 @@
-"""How many tokens of a language model an image is: the rules of each family of vision-language models (facts/data/image_tokens.csv).
+"""How many tokens of a language model an image is: the rules of each family of vision-language
+models (facts/data/image_tokens.csv).
 
-A rule says how an image is resized and cut into patches, how many patches become one token, and what stands around them.
+A rule says how an image is resized and cut into patches, how many patches become one token, and
+what stands around them.
 """
 
 from __future__ import annotations
@@ -28,9 +30,11 @@ class ImageSize(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ImageRule:
-    """How a family of models cuts images. `merge`: patches a side that become one token. `edge`: longest side, or the fixed side, in pixels.
-    `share`: part of the layers that hold the tokens. `frames_together`: frames of a video that become one image. `is_known`: False where a
-    model stands in no row and its tower's patches are taken as they are."""
+    """How a family of models cuts images. `merge`: patches a side that become one token. `edge`:
+    longest side, or the fixed side, in pixels.
+    `share`: part of the layers that hold the tokens. `frames_together`: frames of a video that
+    become one image. `is_known`: False where a model stands in no row and its tower's patches are
+    taken as they are."""
 
     rule: str
     patch: int = 14
@@ -54,8 +58,8 @@ class ImageRule:
         return not self.rule.startswith("none")
 
     def size_of(self, height: float, width: float) -> ImageSize:
-        """Tokens and patches of an image of `height` x `width` pixels; the larger side is at most 200 times the smaller, as in the
-        processors."""
+        """Tokens and patches of an image of `height` x `width` pixels; the larger side is at most
+        200 times the smaller, as in the processors."""
         long, short = max(height, width), max(min(height, width), max(height, width) / _LARGEST_RATIO)
         height, width = (long, short) if height >= width else (short, long)
         found = _RULES[self.rule](self, height, width)
@@ -104,7 +108,8 @@ def _fixed(rule: ImageRule, _height: float, _width: float) -> ImageSize:
 
 
 def _grid(rule: ImageRule, height: float, width: float) -> ImageSize:
-    """Sides rounded to squares of patch x merge pixels, within least and most pixels (Qwen2-VL's smart_resize)."""
+    """Sides rounded to squares of patch x merge pixels, within least and most pixels
+    (Qwen2-VL's smart_resize)."""
     square = rule.patch * rule.merge
     rows, cols = (max(1, round(side / square)) for side in (height, width))
     if rows * cols * square**2 > rule.most_pixels:
@@ -131,8 +136,9 @@ def _rows(rule: ImageRule, height: float, width: float) -> ImageSize:
 
 
 def _tiles(rule: ImageRule, height: float, width: float) -> ImageSize:
-    """As many tiles as the closest aspect ratio has, and the whole image beside them where there are several (InternVL's
-    dynamic_preprocess); towers read by cross-attention (`share` below 1) see the tiles alone."""
+    """As many tiles as the closest aspect ratio has, and the whole image beside them where there
+    are several (InternVL's dynamic_preprocess); towers read by cross-attention (`share` below 1)
+    see the tiles alone."""
     ratio, area = width / height, width * height
     best, nearest = (1, 1), math.inf
     shapes = ((cols, rows) for cols in range(1, rule.most_tiles + 1) for rows in range(1, rule.most_tiles // cols + 1))
@@ -157,7 +163,8 @@ _PINPOINTS = ((336, 672), (672, 336), (672, 672), (1008, 336), (336, 1008))
 
 
 def _anyres(rule: ImageRule, height: float, width: float) -> ImageSize:
-    """LLaVA-1.6: the pinpoint that keeps most of the image, its padding taken away, a newline a row, and the whole image."""
+    """LLaVA-1.6: the pinpoint that keeps most of the image, its padding taken away, a newline a
+    row, and the whole image."""
 
     def kept(pinpoint: tuple[int, int]) -> tuple[float, float]:
         scale = min(pinpoint[0] / height, pinpoint[1] / width)

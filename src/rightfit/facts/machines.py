@@ -1,4 +1,5 @@
-"""Processors, and cards that no cloud rents, by the words of people and of clouds: tables whose rows are found by a pattern of a name."""
+"""Processors, and cards that no cloud rents, by the words of people and of clouds: tables whose
+rows are found by a pattern of a name."""
 
 from __future__ import annotations
 
@@ -10,14 +11,15 @@ from rightfit.facts.records import Accelerator
 from rightfit.facts.tables import filled, first_match, table
 from rightfit.records import dataclass
 
-#: How many times its plain arithmetic a processor does in bf16 a cycle from which on it has matrix units (AMX).
+#: How many times its plain arithmetic a processor does in bf16 a cycle from which on it has
+#: matrix units (AMX).
 _MATRIX_RATIO = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessorKind:
-    """One socket of a kind of processor (facts/data/forward_cpus.csv): operations of one core and cycle, clock [Hz], memory rate of the socket [bytes/s].
-    `key` tells kinds apart."""
+    """One socket of a kind of processor (facts/data/forward_cpus.csv): operations of one core and
+    cycle, clock [Hz], memory rate of the socket [bytes/s]. `key` tells kinds apart."""
 
     key: str
     cores: float
@@ -47,7 +49,8 @@ def processor_kind(words: str) -> ProcessorKind:
 
 
 def processor_record(kind: ProcessorKind, *, cores: int, memory_bytes: float) -> Accelerator:
-    """So many cores of a processor in the form of an accelerator without a name; `num_sms` are its cores. What a server's processors draw is not told here."""
+    """So many cores of a processor in the form of an accelerator without a name; `num_sms` are its
+    cores. What a server's processors draw is not told here."""
     rate = cores * kind.clock_hz
     return filled(
         Accelerator,
@@ -65,7 +68,8 @@ def processor_record(kind: ProcessorKind, *, cores: int, memory_bytes: float) ->
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """A kind of processor core: `speed` is clock [GHz] x work a cycle against Skylake; `threads` hardware threads share it."""
+    """A kind of processor core: `speed` is clock [GHz] x work a cycle against Skylake; `threads`
+    hardware threads share it."""
 
     name: str
     speed: float
@@ -74,7 +78,8 @@ class Core:
 
 @functools.cache
 def _cores() -> tuple[tuple[re.Pattern[str], Core], ...]:
-    """Cores in the order in which they are looked for, with the patterns of their words; the last is the usual one."""
+    """Cores in the order in which they are looked for, with the patterns of their words; the
+    last is the usual one."""
     return tuple(
         (
             re.compile(row["pattern"]),
@@ -86,7 +91,8 @@ def _cores() -> tuple[tuple[re.Pattern[str], Core], ...]:
 
 @functools.cache
 def core_named(text: str) -> Core:
-    """The core that words about a processor, a server type or a machine speak of; the usual server where they name none."""
+    """The core that words about a processor, a server type or a machine speak of; the usual server
+    where they name none."""
     folded = text.casefold()
     return next(core for pattern, core in _cores() if pattern.search(folded or "?"))
 
@@ -98,8 +104,10 @@ def names_a_core(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HostProcessor:
-    """One socket of a kind of processor as classical machine learning sees it (facts/data/classical_cpus.csv): clock [Hz], work and fp32 operations of one core
-    and cycle (work against Skylake), memory rate of the socket [bytes/s]. `is_known`: a generation and not only a maker."""
+    """One socket of a kind of processor as classical machine learning sees it
+    (facts/data/classical_cpus.csv): clock [Hz], work and fp32 operations of one core and cycle
+    (work against Skylake), memory rate of the socket [bytes/s]. `is_known`: a generation and not
+    only a maker."""
 
     name: str
     cores: float
@@ -128,8 +136,8 @@ _TOLD_BY_TYPE = ("aws", "gcp")
 
 
 def processor_words(provider: str, cpu_model: str, instance_type: str, arch: str) -> str:
-    """What tells the processor of a server: its name, else the kind of server where the cloud's kinds are told apart by it; with the instruction set where it
-    is Arm."""
+    """What tells the processor of a server: its name, else the kind of server where the cloud's
+    kinds are told apart by it; with the instruction set where it is Arm."""
     words = cpu_model.strip()
     if _VAGUE.fullmatch(words) and provider in _TOLD_BY_TYPE:
         words = f"{words} {_SIZE.sub('', instance_type)}.".strip()
@@ -159,8 +167,8 @@ def older_card(words: str) -> OlderCard | None:
 
 @dataclass(frozen=True, slots=True)
 class UnrentedCard:
-    """A card that no cloud rents (facts/data/serving_devices.csv), and the one that it is `like`; 0 where a figure is not known. `is_other`: of a family that
-    shares no kernels with that card."""
+    """A card that no cloud rents (facts/data/serving_devices.csv), and the one that it is `like`; 0
+    where a figure is not known. `is_other`: of a family that shares no kernels with that card."""
 
     name: str
     like: Accelerator
@@ -196,7 +204,8 @@ def unrented_card(words: str) -> UnrentedCard | None:
 
 @functools.lru_cache(maxsize=4096)
 def card_of_instance(words: str) -> str:
-    """The name of the card of a cloud's instance that words name in place of the card; "" where they name none."""
+    """The name of the card of a cloud's instance that words name in place of the card; ""
+    where they name none."""
     for row in table("serving_instances"):
         if re.search(row["words"], words, re.IGNORECASE) and not re.search(row["words"], row["device"], re.IGNORECASE):
             return row["device"]

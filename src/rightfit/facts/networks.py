@@ -1,4 +1,5 @@
-"""Networks of one forward pass by their names: their families, those whose arithmetic no record states, and the sizes that names and records tell in words."""
+"""Networks of one forward pass by their names: their families, those whose arithmetic no record
+states, and the sizes that names and records tell in words."""
 
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ _FIGURES = constants("forward_work")
 
 @dataclass(frozen=True, slots=True)
 class NetworkFamily:
-    """What networks of one layout share (facts/data/forward_families.csv): `kind` and number of layers, multiply-adds for each written activation, how many
-    times the usual `traffic`, `pointwise` crossings and work of the `host` they have."""
+    """What networks of one layout share (facts/data/forward_families.csv): `kind` and number of
+    layers, multiply-adds for each written activation, how many times the usual `traffic`,
+    `pointwise` crossings and work of the `host` they have."""
 
     kind: str
     layers: float
@@ -32,8 +34,8 @@ class NetworkFamily:
 
 @dataclass(frozen=True, slots=True)
 class ListedNetwork:
-    """A line of facts/data/forward_models.csv: work of one input at `image_size`, or the `record` that has it, and the mean length of its inputs (0: as
-    stated)."""
+    """A line of facts/data/forward_models.csv: work of one input at `image_size`, or the `record`
+    that has it, and the mean length of its inputs (0: as stated)."""
 
     record: str
     kind: str
@@ -49,7 +51,8 @@ class ListedNetwork:
 
 @dataclass(frozen=True, slots=True)
 class Denoiser:
-    """What denoisers of one layout share (facts/data/forward_denoisers.csv); `usual_steps` 0 where the record's own are usual."""
+    """What denoisers of one layout share (facts/data/forward_denoisers.csv); `usual_steps` 0 where
+    the record's own are usual."""
 
     layers: float
     hidden: float
@@ -59,8 +62,9 @@ class Denoiser:
 
 @dataclass(frozen=True, slots=True)
 class PassEngine:
-    """An engine that serves models of one forward pass (facts/data/forward_stacks.csv): its name, what people call it, the class of its coefficients, and the
-    kinds of input, families of devices and number formats that it runs, the usual format first."""
+    """An engine that serves models of one forward pass (facts/data/forward_stacks.csv): its name,
+    what people call it, the class of its coefficients, and the kinds of input, families of devices
+    and number formats that it runs, the usual format first."""
 
     name: str
     words: tuple[str, ...]
@@ -121,7 +125,7 @@ def is_speech_network(name: str) -> bool:
     return says("forward", "speech_model", name, ignore_case=True)
 
 
-# records and sizes that a name means -----------------------------------------------------------------------------------------------------
+# records and sizes that a name means --------------------------------------------------------------
 
 
 _SIDE_AT_END = re.compile(r"(?P<name>.*\w)[-_@ ]r?(?P<side>\d{2,4})(px)?", re.IGNORECASE)
@@ -136,7 +140,8 @@ def record_of(name: str) -> Model | None:
 
 
 def own_record(name: str) -> Model | None:
-    """The record of a model of one's own; None for any other, and for one that cannot be read (whoever asked for it by itself was told why)."""
+    """The record of a model of one's own; None for any other, and for one that cannot be read
+    (whoever asked for it by itself was told why)."""
     if not own_reference(name):
         return None
     try:
@@ -168,8 +173,8 @@ def _is_side(text: str) -> bool:
 
 
 def side_in_name(name: str) -> float:
-    """Pixels of the side of a picture that a name ends with ("ViT-B/16-384", "Sana_1600M_4Kpx"), where the number is not of the record's own name; 0 where
-    it tells none."""
+    """Pixels of the side of a picture that a name ends with ("ViT-B/16-384", "Sana_1600M_4Kpx"),
+    where the number is not of the record's own name; 0 where it tells none."""
     drawn, found = _DRAWN.search(name), _SIDE_AT_END.fullmatch(name.strip())
     if drawn and isinstance(record_of(name), DiffusionModel):
         return float(drawn["side"]) * (1024.0 if drawn["kilo"] else 1.0)
@@ -194,7 +199,7 @@ def vision_layers(name: str, default: float) -> float:
     return default
 
 
-# what records tell in words --------------------------------------------------------------------------------------------------------------
+# what records tell in words -----------------------------------------------------------------------
 
 
 _SOUND = re.compile(r"(\d+(?:\.\d+)?) s\b")
@@ -216,7 +221,8 @@ def heard_seconds(record: DiffusionModel) -> float:
 
 
 def counted_seconds(record: OtherModel) -> float:
-    """Seconds of sound that the arithmetic of a record is counted for [s]; 0 where it is counted for something else."""
+    """Seconds of sound that the arithmetic of a record is counted for [s]; 0 where it is counted
+    for something else."""
     found = _PER_SECONDS.search(record.flops_unit)
     return float(found[1]) if found else 0.0
 

@@ -1,7 +1,8 @@
 """How many parameters the dimensions of a transformer give: plain integers, matrix by matrix.
 
-Counts every parameter once: a tied head is not counted again; buffers and multi-token-prediction layers are left out. The physics room
-has the same sums over arrays; these serve records that come from a config file, where no count was published.
+Counts every parameter once: a tied head is not counted again; buffers and multi-token-prediction
+layers are left out. The physics room has the same sums over arrays; these serve records that come
+from a config file, where no count was published.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _GATED = frozenset({"swiglu", "geglu"})
 
 @dataclass(frozen=True, slots=True)
 class ParameterCount:
-    """Parameters by part. `routed_experts` is inside `layers`; `idle_experts` are those that one token does not pass through."""
+    """Parameters by part. `routed_experts` is inside `layers`; `idle_experts` are those that one
+    token does not pass through."""
 
     embedding: int
     head: int
@@ -52,11 +54,14 @@ def count_parameters(
 ) -> ParameterCount:
     """Parameters of an architecture from its dimensions.
 
-    `norms_per_layer` is 4 where blocks are normalised before and after (Gemma 2 and later, OLMo 2 keeps 2), 1 where attention and
-    feed-forward share one. `linear_layer_parameters` is one state-space or linear-attention mixer. `other_parameters` are added as given
-    (poolers, token types, projections). `num_experts_kept` overrides the experts that a token passes through. Equation: sum over the
-    matrices of Vaswani et al. (2017), Shazeer (2020) for gated blocks, DeepSeek-V2 (2024) for latent attention.
-    Known error: see data/parameter_exceptions.csv, which lists every bundled model that the formula misses by over 0.5 %.
+    `norms_per_layer` is 4 where blocks are normalised before and after (Gemma 2 and later, OLMo 2
+    keeps 2), 1 where attention and feed-forward share one. `linear_layer_parameters` is one
+    state-space or linear-attention mixer. `other_parameters` are added as given (poolers, token
+    types, projections). `num_experts_kept` overrides the experts that a token passes through.
+    Equation: sum over the matrices of Vaswani et al. (2017), Shazeer (2020) for gated blocks,
+    DeepSeek-V2 (2024) for latent attention.
+    Known error: see data/parameter_exceptions.csv, which lists every bundled model that the formula
+    misses by over 0.5 %.
     """
     one = architecture
     routed = one.num_moe_layers * one.num_experts * expert_parameters(one)
@@ -93,7 +98,8 @@ def _feed_forward_parameters(one: TransformerArchitecture) -> int:
 
 
 def attention_parameters(one: TransformerArchitecture) -> int:
-    """Queries, keys, values, output, their biases and the norms on queries and keys of one layer."""
+    """Queries, keys, values, output, their biases and the norms on queries and
+    keys of one layer."""
     if one.kv_lora_rank:
         return _latent_attention_parameters(one)
     hidden, query, key_value = one.hidden_size, one.num_heads * one.head_dim, 2 * one.num_kv_heads * one.head_dim
@@ -147,7 +153,8 @@ def mamba_parameters(*, hidden_size: int, inner_size: int, state_size: int, conv
 def vision_tower_parameters(
     *, layers: int, hidden_size: int, intermediate_size: int, patch: int, channels: int, positions: int, gated: bool
 ) -> int:
-    """A vision transformer: patch embedding, positions, attention and feed-forward with biases, two LayerNorms a layer."""
+    """A vision transformer: patch embedding, positions, attention and feed-forward with biases, two
+    LayerNorms a layer."""
     attention = 4 * hidden_size * (hidden_size + 1)
     wide = 2 if gated else 1
     feed = (wide + 1) * hidden_size * intermediate_size + wide * intermediate_size + hidden_size
@@ -155,13 +162,14 @@ def vision_tower_parameters(
     return embedding + layers * (attention + feed + 4 * hidden_size) + 2 * hidden_size
 
 
-# ---- Draft heads: one layer that drafts from a model's own hidden states (EAGLE, multi-token prediction), with the acceptance that is published.
+# ---- Draft heads: one layer that drafts from a model's own hidden states (EAGLE, multi-token
+# prediction), with the acceptance that is published.
 
 
 @dataclass(frozen=True, slots=True)
 class DraftHead:
-    """A kind of head. `acceptance` of a drafted token as published, with its ends; `models`: which have one in their checkpoint (empty:
-    one must be found or trained)."""
+    """A kind of head. `acceptance` of a drafted token as published, with its ends; `models`: which
+    have one in their checkpoint (empty: one must be found or trained)."""
 
     name: str
     words: tuple[str, ...]
@@ -179,9 +187,11 @@ class DraftHead:
         return not self.models or re.search(self.models, f"{model.name} {model.family}", re.IGNORECASE) is not None
 
     def of(self, model: TransformerArchitecture) -> TransformerArchitecture:
-        """The head as an architecture: one layer of the model's width and vocabulary, dense unless it keeps the model's experts.
+        """The head as an architecture: one layer of the model's width and vocabulary, dense unless
+        it keeps the model's experts.
 
-        The product that joins hidden state and embedding (two times the width squared) counts into its parameters.
+        The product that joins hidden state and embedding (two times the width squared) counts
+        into its parameters.
         """
         is_moe = self.keeps_experts and model.num_experts > 0
         inner = model.intermediate_size or 4 * model.hidden_size

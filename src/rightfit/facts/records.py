@@ -7,10 +7,12 @@ from rightfit.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """One accelerator as software sees it (one GPU, TPU chip or Neuron chip). Rates are dense; 0 means unsupported or unknown.
+    """One accelerator as software sees it (one GPU, TPU chip or Neuron chip). Rates are dense; 0
+    means unsupported or unknown.
 
-    `nvlink_bandwidth` is the total of both directions per device [bytes/s]: NVLink, Infinity Fabric, NeuronLink, TPU ICI, Gaudi or
-    Huawei links; 0 means PCIe only. `memory_bandwidth` [bytes/s], `l2_bytes` and `memory_bytes` as usable by software.
+    `nvlink_bandwidth` is the total of both directions per device [bytes/s]: NVLink, Infinity
+    Fabric, NeuronLink, TPU ICI, Gaudi or Huawei links; 0 means PCIe only. `memory_bandwidth`
+    [bytes/s], `l2_bytes` and `memory_bytes` as usable by software.
     """
 
     name: str
@@ -48,7 +50,8 @@ class Accelerator:
 
     @property
     def supports_flash_attention(self) -> bool:
-        """FlashAttention-2 needs an NVIDIA card of compute capability 8.0 or newer, or a recent AMD Instinct."""
+        """FlashAttention-2 needs an NVIDIA card of compute capability 8.0 or newer, or a
+        recent AMD Instinct."""
         return self.compute_capability >= 8.0 or self.architecture.startswith("CDNA")
 
 
@@ -56,10 +59,12 @@ class Accelerator:
 class TransformerArchitecture:
     """Dimensions of a transformer.
 
-    `kind`: decoder, moe-decoder, encoder, embedding, encoder-decoder, vlm. `certainty`: exact (known model), config (read from a config
-    file), given, typical (only a size was given). `num_layers` counts both stacks of an encoder-decoder. `head_dim` of MLA is
-    qk_nope + qk_rope. `params_total` counts tied heads once; `params_stored` is what the weight files on the hub hold, where it was
-    read. `verified` says what the count was compared with; `fields_without_source` names dimensions that nobody published.
+    `kind`: decoder, moe-decoder, encoder, embedding, encoder-decoder, vlm. `certainty`: exact
+    (known model), config (read from a config file), given, typical (only a size was given).
+    `num_layers` counts both stacks of an encoder-decoder. `head_dim` of MLA is qk_nope + qk_rope.
+    `params_total` counts tied heads once; `params_stored` is what the weight files on the hub hold,
+    where it was read. `verified` says what the count was compared with; `fields_without_source`
+    names dimensions that nobody published.
     """
 
     name: str
@@ -128,7 +133,8 @@ class TransformerArchitecture:
 
 @dataclass(frozen=True, slots=True)
 class VisionModel:
-    """A vision model: parameters, multiply-adds of one forward pass and activations at `image_size`."""
+    """A vision model: parameters, multiply-adds of one forward pass and
+    activations at `image_size`."""
 
     name: str
     task: str
@@ -153,9 +159,11 @@ class VisionModel:
 
 @dataclass(frozen=True, slots=True)
 class DiffusionModel:
-    """A diffusion pipeline by component. `forward_flops` is one denoiser call for one latent at `default_output`.
+    """A diffusion pipeline by component. `forward_flops` is one denoiser call for one latent
+    at `default_output`.
 
-    `flops_by_output` lists other sizes where they were counted: "512x512:8.033e11; 768x768:2.1481e12", videos as frames x height x width.
+    `flops_by_output` lists other sizes where they were counted: "512x512:8.033e11;
+    768x768:2.1481e12", videos as frames x height x width.
     """
 
     name: str
@@ -192,7 +200,8 @@ class DiffusionModel:
 
 @dataclass(frozen=True, slots=True)
 class OtherModel:
-    """A recommender, speech, graph, recurrent, tree ... model. `forward_flops` is per `flops_unit`."""
+    """A recommender, speech, graph, recurrent, tree ... model. `forward_flops`
+    is per `flops_unit`."""
 
     name: str
     task: str
@@ -221,16 +230,16 @@ class OtherModel:
 
 @dataclass(frozen=True, slots=True)
 class TracedModel:
-    """A model of the user's own, counted from its file or code for one input of `input_shape`. Counts are per sample.
+    """A model of the user's own, counted from its file or code for one input of `input_shape`.
+    Counts are per sample.
 
-    `kind` of layers from their mix (as estimate.forward_models.KINDS; empty: the file does not say how the tensors are used), `modality`
-    from the input
-    (vision, video, text, audio, time-series, tabular), `output` "map" where it is an image. `macs` multiply-adds of weighted operators in
-    one
-    forward pass, `score_macs` of attention, `backward_macs` of the backward pass (0: not traced); `activations` elements that weighted
-    operators
-    write, `score_elements` that attention's products write, `widest` output, `gathered` looked up in tables; `kept_bytes` what PyTorch
-    keeps for the backward pass in fp32 (0: not traced), `fixed_bytes` of it whatever the batch.
+    `kind` of layers from their mix (as estimate.forward_models.KINDS; empty: the file does not say
+    how the tensors are used), `modality` from the input (vision, video, text, audio, time-series,
+    tabular), `output` "map" where it is an image. `macs` multiply-adds of weighted operators in one
+    forward pass, `score_macs` of attention, `backward_macs` of the backward pass (0: not traced);
+    `activations` elements that weighted operators write, `score_elements` that attention's products
+    write, `widest` output, `gathered` looked up in tables; `kept_bytes` what PyTorch keeps for the
+    backward pass in fp32 (0: not traced), `fixed_bytes` of it whatever the batch.
     """
 
     name: str

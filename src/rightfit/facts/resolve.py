@@ -1,5 +1,5 @@
-"""From what the user typed to one model record, and to the repository whose weights it means: names however spelt, files, sizes, dimensions, hub
-ids. Never a silent guess."""
+"""From what the user typed to one model record, and to the repository whose weights it means: names
+however spelt, files, sizes, dimensions, hub ids. Never a silent guess."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class Resolution(NamedTuple):
 
 
 def model(text: str, *, network: bool = True, field: str = "model") -> Model:
-    """The model that `text` means; see `resolve_model`. A refusal names the option `field` that the text came from."""
+    """The model that `text` means; see `resolve_model`. A refusal names the option `field` that
+    the text came from."""
     try:
         return resolve_model(text, network=network).record
     except InputError as error:
@@ -64,10 +65,11 @@ def model(text: str, *, network: bool = True, field: str = "model") -> Model:
 def resolve_model(text: str, *, network: bool = True) -> Resolution:
     """The model that `text` means, and how that was found.
 
-    In this order: bundled name or alias; a model of one's own (.onnx, .safetensors, module:function); path to a config.json or folder;
-    dimensions ("layers=32,hidden=4096,..."); a bare parameter
-    count ("7B"); a name spelt otherwise ("Llama 3 8B instruct"); a hub id that is not bundled, through the network when `network`.
-    Raises UnknownNameError with the nearest names, AmbiguousNameError when several fit, FileInputError, NetworkError.
+    In this order: bundled name or alias; a model of one's own (.onnx, .safetensors,
+    module:function); path to a config.json or folder; dimensions ("layers=32,hidden=4096,..."); a
+    bare parameter count ("7B"); a name spelt otherwise ("Llama 3 8B instruct"); a hub id that is
+    not bundled, through the network when `network`. Raises UnknownNameError with the nearest names,
+    AmbiguousNameError when several fit, FileInputError, NetworkError.
     """
     query = text.strip()
     if not query or len(query) > 4096 or "\x00" in query:
@@ -106,7 +108,8 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
 
 
 def resolve_offline(text: str) -> Resolution | None:
-    """What a name means without network and without opening a model of one's own; None where that is not known."""
+    """What a name means without network and without opening a model of one's own; None where
+    that is not known."""
     try:
         return None if own_reference(text) else resolve_model(text, network=False)
     except (RightfitError, OSError, ValueError):
@@ -114,10 +117,12 @@ def resolve_offline(text: str) -> Resolution | None:
 
 
 def hub_repository(text: str, found: Resolution | None) -> str:
-    """The repository on the hub whose weights a name means, found as `found` (None: by no means offline); "" where that has none.
+    """The repository on the hub whose weights a name means, found as `found` (None: by no means
+    offline); "" where that has none.
 
-    A name with its owner is that repository, whichever record lends it its shape; the index settles its letter case. A common name means
-    the repository of the index that has its words: the record's own before those that borrow its shape.
+    A name with its owner is that repository, whichever record lends it its shape; the index settles
+    its letter case. A common name means the repository of the index that has its words: the
+    record's own before those that borrow its shape.
     """
     query = text.strip()
     if found and found.how in ("file", "dimensions", "size"):
@@ -154,7 +159,8 @@ def _repositories_of(entry: IndexEntry) -> list[str]:
 
 
 def _same_name(asked: str, entry: IndexEntry) -> str:
-    """The hub's repository of a checkpoint that ModelScope has under another owner ("LLM-Research/Meta-Llama-3-8B-Instruct")."""
+    """The hub's repository of a checkpoint that ModelScope has under another owner
+    ("LLM-Research/Meta-Llama-3-8B-Instruct")."""
     wanted = tables.base_name(asked).casefold()
     return next((name for name in _repositories_of(entry) if tables.base_name(name).casefold() == wanted), "")
 
@@ -172,7 +178,8 @@ def _meant(query: str, entry: IndexEntry) -> str:
 
 
 def usual_model(text: str) -> str:
-    """The model that is usually meant by a name of several ("Stable Diffusion", "whisper"): its bundled name; empty for every other name."""
+    """The model that is usually meant by a name of several ("Stable Diffusion", "whisper"): its
+    bundled name; empty for every other name."""
     folded = " ".join(text.casefold().replace("_", " ").replace("-", " ").split())
     return next((row["model"] for row in tables.table("usual_models") if row["name"] == folded), "")
 
@@ -184,7 +191,8 @@ def closed_model(text: str) -> str:
 
 
 def own_reference(query: str) -> bool:
-    """Whether `query` means a model of the user's own (rightfit.facts.own), told without importing that where it cannot be."""
+    """Whether `query` means a model of the user's own (rightfit.facts.own), told without importing
+    that where it cannot be."""
     if not (query.casefold().endswith(_OWN_MARKS) or any(mark in query for mark in _OWN_SIGNS)):
         return False
     from rightfit.facts.own.reference import is_named_so, is_own
@@ -195,14 +203,16 @@ def own_reference(query: str) -> bool:
 
 
 def _refused_to_clients(query: str, is_file: bool) -> bool:
-    """A file or code that the client of a server names is as good as not there; nothing is looked up to find out."""
+    """A file or code that the client of a server names is as good as not there; nothing is
+    looked up to find out."""
     if is_file:
         raise UnknownNameError("model", query, allowed=CLIENT_MODEL_FORMS, field="model")
     return False
 
 
 def _existing_path(query: str) -> Path | None:
-    """The path that `query` is, when it looks like one or exists. One that looks like a path is taken for it even if absent."""
+    """The path that `query` is, when it looks like one or exists. One that looks like a path is
+    taken for it even if absent."""
     looks_like_path = query.startswith(_PATH_MARKS) or query.lower().endswith(".json") or "\\" in query
     if reach.is_closed():
         _refused_to_clients(query, looks_like_path)
@@ -238,7 +248,8 @@ def _glued_spellings() -> Mapping[str, tuple[IndexEntry, ...]]:
 
 
 def _loose_entry(query: str) -> IndexEntry | None:
-    """The bundled model whose name has the same words; an underscore between digits is a decimal point ("1_8B") or else a blank."""
+    """The bundled model whose name has the same words; an underscore between digits is a decimal
+    point ("1_8B") or else a blank."""
     bare = tables.base_name(_in_latin(query))
     found = _entry_of_words(query, tables.tokens(bare))
     if found is None and "_" in bare:
@@ -256,7 +267,8 @@ def _in_latin(query: str) -> str:
 
 
 def _entry_of_words(query: str, words: tuple[str, ...]) -> IndexEntry | None:
-    """The model with all of these words, or all that matter, or (without an organisation) at least these."""
+    """The model with all of these words, or all that matter, or (without an
+    organisation) at least these."""
     if not words:
         return None
     if same := _spellings().get(words):
@@ -274,8 +286,8 @@ def _entry_of_words(query: str, words: tuple[str, ...]) -> IndexEntry | None:
 
 
 def _only(query: str, entries: Iterable[IndexEntry]) -> IndexEntry:
-    """The one model among `entries`. Several are one when their shapes are the same (Llama 3 and 3.1); the longest context stands for
-    them."""
+    """The one model among `entries`. Several are one when their shapes are the same (Llama 3 and
+    3.1); the longest context stands for them."""
     unique = list(dict.fromkeys(entries))
     if len(unique) == 1:
         return unique[0]
@@ -300,16 +312,19 @@ def _owners(bare: bool) -> Mapping[str, str]:
 
 
 def nearest_models(text: str, *, count: int = 3) -> tuple[str, ...]:
-    """Names of the bundled models most like `text`. An organisation in `text` is not compared: mirrors have many."""
+    """Names of the bundled models most like `text`. An organisation in `text` is not compared:
+    mirrors have many."""
     owners = _owners(bare="/" in text)
     close = tables.nearest(tables.base_name(text), owners, count=3 * count)
     return tuple(dict.fromkeys(owners[name] for name in close))[:count]
 
 
 def search_models(query: str = "", kind: str | None = None) -> list[Model]:
-    """Bundled models whose name, aliases or family hold all words of `query`, nearest spelling when none does.
+    """Bundled models whose name, aliases or family hold all words of `query`, nearest
+    spelling when none does.
 
-    `kind` keeps one family of records (transformer, vision, diffusion, other) or one transformer kind (decoder, encoder, vlm ...).
+    `kind` keeps one family of records (transformer, vision, diffusion, other) or one transformer
+    kind (decoder, encoder, vlm ...).
     """
     words = tables.tokens(query)
     found = [entry for entry in bundled.index() if _holds(entry, words)]

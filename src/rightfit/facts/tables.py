@@ -1,4 +1,5 @@
-"""Reading the bundled data files: small tables, calibrated coefficients, and rows into typed records."""
+"""Reading the bundled data files: small tables, calibrated coefficients, and rows
+into typed records."""
 
 from __future__ import annotations
 
@@ -18,15 +19,17 @@ from rightfit.errors import InputError, UnknownNameError
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
-# ---- Comparing names as people write them: tokens, keys without noise words, and the nearest known names.
+# ---- Comparing names as people write them: tokens, keys without noise words, and the
+# nearest known names.
 
-# A number keeps its decimals and one size letter ("1.5b", "3.1"); words and numbers part where they touch ("llama3" = "llama", "3").
-# So do number formats ("fp8", "4bit").
+# A number keeps its decimals and one size letter ("1.5b", "3.1"); words and numbers part where they
+# touch ("llama3" = "llama", "3"). So do number formats ("fp8", "4bit").
 _TOKEN = re.compile(
     r"(?<![a-z])(?:(?:mx|nv)?fp\d+|bf16|int\d+|nf4)|\d+bit|\d+(?:\.\d+)+[a-z]?(?![a-z])|\d+[bmkt](?![a-z])|\d+|[a-z]+|[^\x00-\x7f]+"
 )
 _DECIMAL_UNDERSCORE = re.compile(r"(?<=\d)_(?=\d)")
-# How a checkpoint is stored, in words of several parts: files of llama.cpp, widths of weights and activations.
+# How a checkpoint is stored, in words of several parts: files of llama.cpp, widths of
+# weights and activations.
 _STORED = re.compile(
     r"(?<![a-z0-9])(?:(?:ud[-_])?i?q[1-8]_(?:[01]|nl|k|xxs|xs|s|m|l)(?:_(?:xs|s|m|l|xl))?|(?:quantized[._-])?w[48]a(?:8|16)(?:fp8)?|fp8[-_]dynamic)(?![a-z0-9])"
 )
@@ -39,14 +42,16 @@ _NOISE |= frozenset(
 )  # number formats
 ANSWERING = frozenset({"instruct", "chat", "it"})
 """Words for the stage in which a model answers people."""
-# A word for a size where there is no number ("bert base"), noise where there is one ("llama 8b base").
+# A word for a size where there is no number ("bert base"), noise where there is one
+# ("llama 8b base").
 _NOISE_BESIDE_A_SIZE = frozenset({"base", "uncased"})
 _SIZE = re.compile(r"\d+(?:\.\d+)?[bm]")
 LONGEST_NAME = 200
 
 
 def tokens(text: str) -> tuple[str, ...]:
-    """Lower-case words and numbers of a name: 'Meta-Llama-3-8B' and 'meta llama3 8b' give the same."""
+    """Lower-case words and numbers of a name: 'Meta-Llama-3-8B' and 'meta llama3
+    8b' give the same."""
     return tuple(_TOKEN.findall(_DECIMAL_UNDERSCORE.sub(".", _STORED.sub(" ", text[:LONGEST_NAME].casefold()))))
 
 
@@ -63,7 +68,8 @@ def without_noise(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def nearest(text: str, names: Iterable[str], *, count: int = 3, cutoff: float = 0.5) -> tuple[str, ...]:
-    """The `count` names most like `text`, best first; none below the similarity `cutoff` (0 to 1)."""
+    """The `count` names most like `text`, best first; none below the similarity
+    `cutoff` (0 to 1)."""
     from difflib import SequenceMatcher
 
     wanted = _squash(text)
@@ -87,7 +93,8 @@ def _squash(text: str) -> str:
 
 @functools.lru_cache(maxsize=16384)
 def _pairs(name: str) -> frozenset[str]:
-    """Pairs of neighbouring letters; kept, because the same few thousand names are compared again and again."""
+    """Pairs of neighbouring letters; kept, because the same few thousand names are
+    compared again and again."""
     text = _squash(name)
     return frozenset(text[index : index + 2] for index in range(len(text) - 1)) or frozenset({text})
 
@@ -125,11 +132,13 @@ def _table(name: str) -> tuple[dict[str, str], ...]:
 
 
 def table(name: str) -> list[dict[str, str]]:
-    """Rows of the small data table `data/<name>.csv`, cells as text. The caller owns the returned list and rows."""
+    """Rows of the small data table `data/<name>.csv`, cells as text. The caller owns the
+    returned list and rows."""
     return [dict(row) for row in _table(name)]
 
 
-#: Coefficients that stand in for those of the data files while a source is left out (estimate/folds.py); empty in use.
+#: Coefficients that stand in for those of the data files while a source is left out
+#: (estimate/folds.py); empty in use.
 SUBSTITUTES: dict[str, Mapping[str, float]] = {}
 
 
@@ -137,8 +146,8 @@ SUBSTITUTES: dict[str, Mapping[str, float]] = {}
 def coefficients(name: str) -> Mapping[str, float]:
     """Values of `data/coefficients/<name>.toml`: key -> value in the entry's unit.
 
-    Each entry is a table {value, unit, source, ...}; one without a source or with a value that is no number is refused,
-    because no figure may enter a prediction that nobody can trace.
+    Each entry is a table {value, unit, source, ...}; one without a source or with a value that is
+    no number is refused, because no figure may enter a prediction that nobody can trace.
     """
     values = {key: float(str(entry["value"])) for key, entry in coefficient_entries(name).items()}
     return MappingProxyType(values | dict(SUBSTITUTES.get(name, {})))
@@ -201,7 +210,8 @@ def _field_readers(record: type[Any]) -> tuple[tuple[str, _ReadCell, bool], ...]
 
 
 def to_record(record: type[Record], row: Mapping[str, str]) -> Record:
-    """One row as a `record`; cells absent or empty give the field's zero or default. A row without a source is refused."""
+    """One row as a `record`; cells absent or empty give the field's zero or default. A row without
+    a source is refused."""
     if not row.get("source"):
         raise InputError(Message("facts.record_no_source", kind=record.__name__, record=row.get("name", "?")))
     values: dict[str, object] = {}
@@ -215,8 +225,9 @@ def to_record(record: type[Record], row: Mapping[str, str]) -> Record:
 def filled(
     record: type[Record], row: Mapping[str, str], scaled: Mapping[str, tuple[str, float]] = MappingProxyType({}), **own: Any
 ) -> Record:
-    """A row as a `record`: each field from the column of its name, or in the record's unit from a `scaled` {field: (column, factor)}, or as given (`own`);
-    cells absent or empty are zeros of the field's kind."""
+    """A row as a `record`: each field from the column of its name, or in the record's unit from a
+    `scaled` {field: (column, factor)}, or as given (`own`); cells absent or empty are zeros of the
+    field's kind."""
     values = {name: float(row.get(column) or 0.0) * factor for name, (column, factor) in scaled.items()} | own
     for field in dataclasses.fields(record):  # type: ignore[arg-type]
         if field.name not in values:
@@ -229,9 +240,11 @@ def to_records(record: type[Record], rows: Iterable[Mapping[str, str]]) -> Mappi
     return MappingProxyType({row["name"]: to_record(record, row) for row in rows})
 
 
-# ---- Figures that composition takes as given, each with unit and source: facts/data/constants/<room>.csv, one figure a line.
+# ---- Figures that composition takes as given, each with unit and source:
+# facts/data/constants/<room>.csv, one figure a line.
 #
-# A figure that nobody measured and no publication states says so: its source begins with "judgement, rightfit" and tells the reason.
+# A figure that nobody measured and no publication states says so: its source begins with
+# "judgement, rightfit" and tells the reason.
 
 
 @functools.cache
@@ -246,14 +259,16 @@ def constants(room: str) -> Mapping[str, float]:
 
 @functools.cache
 def constant_group(room: str, group: str) -> Mapping[str, float]:
-    """The figures of a room whose names begin with the group's, by the rest of the name ("usual_batch.speech")."""
+    """The figures of a room whose names begin with the group's, by the rest of the name
+    ("usual_batch.speech")."""
     start = f"{group}."
     return MappingProxyType({name.removeprefix(start): value for name, value in constants(room).items() if name.startswith(start)})
 
 
 # ---- Tables whose rows are found by a pattern of a name.
 
-#: The letters that every match of a pattern begins with; none where a group, a choice or an optional letter comes first.
+#: The letters that every match of a pattern begins with; none where a group, a choice or an
+#: optional letter comes first.
 _BEGINNING = re.compile(r"\w*(?![?*{|])")
 
 
@@ -264,7 +279,8 @@ def _patterns(name: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
 
 
 def beginning(pattern: str) -> str:
-    """Letters, in lower case, that every text which matches `pattern` contains; "" where none can be told at a glance."""
+    """Letters, in lower case, that every text which matches `pattern` contains; "" where none can
+    be told at a glance."""
     depth, letters = 0, _BEGINNING.match(pattern)
     for sign in re.sub(r"\\.|\[[^]]*\]", "", pattern):
         depth += (sign == "(") - (sign == ")")
@@ -279,7 +295,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def matches(table: str, text: str, *, whole: bool) -> Iterator[tuple[re.Match[str], Mapping[str, str]]]:
-    """Every row that matches. Most rows are told apart by their first letters: compiling all patterns costs a cold start 15 ms."""
+    """Every row that matches. Most rows are told apart by their first letters: compiling all
+    patterns costs a cold start 15 ms."""
     small = text.lower()
     for letters, row in _patterns(table):
         if letters not in small:
@@ -301,24 +318,27 @@ def alias(name: str) -> str:
     return next((match.expand(row["name"]) for match, row in matches("forward_aliases", text, whole=True)), text)
 
 
-# ---- The words that people write, as tables with one line a word (facts/data/words/*.csv), and the patterns made of them.
+# ---- The words that people write, as tables with one line a word (facts/data/words/*.csv), and the
+# patterns made of them.
 #
-# A line has the `list` that the word belongs to, the `word`, its `edges`, its `language`, the `meaning` that it has in its list, and a `note`
-# (where
-# it is seen, or why it is there). The edges say where a word may stand:
+# A line has the `list` that the word belongs to, the `word`, its `edges`, its `language`, the
+# `meaning` that it has in its list, and a `note` (where it is seen, or why it is there). The edges
+# say where a word may stand:
 #
 # both, start, end   these ends of the word must be ends of a word in the text
-# open               it may be a part of a longer word; the shape that names its list may close it. Chinese words are always open: Chinese has
-# no spaces
-# name               plain letters, a word of its own; a blank of it may be a hyphen or nothing in the text
+# open               it may be a part of a longer word; the shape that names its list may close it.
+#                    Chinese words are always open: Chinese has no spaces
+# name               plain letters, a word of its own; a blank of it may be a hyphen or nothing in
+#                    the text
 # whole              plain letters, compared with whole words and never searched for
 #
-# Save for names and whole words, a word may leave letters out (`seconds?`), stand for kinds of letters (`\d` is a digit), and name a list
-# (`{digits}`). The order of lines counts: the first word that fits is taken.
+# Save for names and whole words, a word may leave letters out (`seconds?`), stand for kinds of
+# letters (`\d` is a digit), and name a list (`{digits}`). The order of lines counts: the first word
+# that fits is taken.
 #
-# Code writes shapes, in which {list} stands for any word of a list: `shape("training", r"(\d+) ?{frames}")`. A table is read, and a shape
-# compiled,
-# when it is first asked for.
+# Code writes shapes, in which {list} stands for any word of a list:
+# `shape("training", r"(\d+) ?{frames}")`. A table is read, and a shape compiled, when it is
+# first asked for.
 
 _NAMED = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _EDGES = {"both": (r"\b", r"\b"), "start": (r"\b", ""), "end": ("", r"\b"), "open": ("", "")}
@@ -343,7 +363,8 @@ class Word(NamedTuple):
 
 
 def name_pattern(name: str) -> str:
-    """A name as a whole word, where a blank or hyphen stands for either or nothing; a Chinese one anywhere."""
+    """A name as a whole word, where a blank or hyphen stands for either or nothing; a
+    Chinese one anywhere."""
     escaped = re.escape(name).replace(r"\ ", r"[\s-]?").replace(r"\-", r"[\s-]?")
     return f"{_NAME_EDGES[0]}{escaped}{_NAME_EDGES[1]}" if name.isascii() else escaped
 
@@ -382,8 +403,8 @@ def shape(name: str, text: str, *, ignore_case: bool = False) -> re.Pattern[str]
 
 
 def occurs(pattern: str, text: str) -> bool:
-    """Whether an expression is found in a text. Most of a table's are plain words, which are looked for as they are: compiling one takes longer
-    than all its searches in a plan."""
+    """Whether an expression is found in a text. Most of a table's are plain words, which are looked
+    for as they are: compiling one takes longer than all its searches in a plan."""
     return pattern in text if _PLAIN.issuperset(pattern) else re.search(pattern, text) is not None
 
 
@@ -393,7 +414,8 @@ def says(name: str, chosen: str, text: str, *, ignore_case: bool = False) -> boo
 
 
 def number_in(name: str, text: str, said: str, *, ignore_case: bool = False) -> float:
-    """The number that the first group of a shape (`text`) holds where it is found in what was said; 0 where it is not."""
+    """The number that the first group of a shape (`text`) holds where it is found in what was said;
+    0 where it is not."""
     found = shape(name, text, ignore_case=ignore_case).search(said)
     digits = next((group for group in found.groups() if group), "") if found else ""
     return float(digits.replace(",", "")) if digits else 0.0

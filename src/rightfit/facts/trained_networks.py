@@ -1,5 +1,6 @@
-"""Networks that are trained on samples, by their names: those whose arithmetic no record states, denoisers, graphs, heads of detectors, and what a name spells out
-(backbone, stride, normalisation, frames of a clip)."""
+"""Networks that are trained on samples, by their names: those whose arithmetic no record states,
+denoisers, graphs, heads of detectors, and what a name spells out (backbone, stride, normalisation,
+frames of a clip)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ WORDS = "training"  # table of words
 
 @dataclass(frozen=True, slots=True)
 class ListedTraining:
-    """A line of train_models.csv: work of one training sample at `image_size` and `frames`; `is_of_10_s`: of so much sound. `kept_factor` 0: that of the kind."""
+    """A line of train_models.csv: work of one training sample at `image_size` and `frames`;
+    `is_of_10_s`: of so much sound. `kept_factor` 0: that of the kind."""
 
     kind: str
     modality: str
@@ -38,7 +40,8 @@ class ListedTraining:
 
 @dataclass(frozen=True, slots=True)
 class TrainedGraph:
-    """A line of train_graphs.csv: work of one seed node, its features in RAM and, trained whole, what the graph takes of the card."""
+    """A line of train_graphs.csv: work of one seed node, its features in RAM and, trained whole,
+    what the graph takes of the card."""
 
     epoch_seeds: float
     macs: float
@@ -52,7 +55,8 @@ class TrainedGraph:
 
 @dataclass(frozen=True, slots=True)
 class TrainedDenoiser:
-    """A line of train_denoisers.csv: the record that it has (empty: none) and its layout (`blocks` 0: the record's); shares and widths 0 where they are usual."""
+    """A line of train_denoisers.csv: the record that it has (empty: none) and its layout (`blocks`
+    0: the record's); shares and widths 0 where they are usual."""
 
     record: str
     params: float
@@ -69,7 +73,8 @@ class TrainedDenoiser:
 
 @dataclass(frozen=True, slots=True)
 class VisionHead:
-    """A line of train_heads.csv: what the head of a detector or segmenter keeps and computes for each pixel and image."""
+    """A line of train_heads.csv: what the head of a detector or segmenter keeps and computes for
+    each pixel and image."""
 
     kept_per_pixel: float
     kept_per_image: float
@@ -83,7 +88,8 @@ class VisionHead:
 
 @dataclass(frozen=True, slots=True)
 class Backbone:
-    """The backbone that a name spells out: its family, and what is told of its size (letters, or depth, groups and width of a residual network)."""
+    """The backbone that a name spells out: its family, and what is told of its size (letters, or
+    depth, groups and width of a residual network)."""
 
     family: str
     size: str = ""
@@ -119,7 +125,8 @@ class UsualRun:
 
 @dataclass(frozen=True, slots=True)
 class UsualTraining:
-    """A line of training_usual.csv: what models of one kind learn from (its domain, what one sample is called, its bytes and seconds) and their usual runs."""
+    """A line of training_usual.csv: what models of one kind learn from (its domain, what one sample
+    is called, its bytes and seconds) and their usual runs."""
 
     domain: str
     unit: str
@@ -133,7 +140,7 @@ class UsualTraining:
         return self.train if task == "train" else self.finetune
 
 
-# lines of tables -----------------------------------------------------------------------------------------------------------------------
+# lines of tables ----------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=4096)
@@ -216,7 +223,7 @@ def data_set_seconds(name: str) -> float:
     return _data_sets()["seconds", name] if name else 0.0
 
 
-# names ---------------------------------------------------------------------------------------------------------------------------------
+# names --------------------------------------------------------------------------------------------
 
 _CLIP = re.compile(r"(?<![\dx])(\d{1,2})x(\d{1,2})x(\d{1,2})(?![\dx])")
 _SIDES = re.compile(r"(\d+)(?:\D+(\d+))?$")
@@ -243,7 +250,8 @@ def tables_bytes(name: str) -> float:
 
 
 def clip_frames(name: str) -> float:
-    """Frames of a sample as video libraries write them into a name (frames x interval x clips); 0 where they are not there."""
+    """Frames of a sample as video libraries write them into a name (frames x interval x clips); 0
+    where they are not there."""
     found = _CLIP.search(name)
     return float(found[1]) * float(found[3]) if found else 0.0
 
@@ -256,7 +264,8 @@ def style_generation(name: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def looser_names(name: str) -> tuple[str, ...]:
-    """Names of records that may be meant by a name without the words of a recipe, likeliest first."""
+    """Names of records that may be meant by a name without the words of a
+    recipe, likeliest first."""
     bare = shape(WORDS, r"(?:^|[-_ ]){recipe}(?=[-_ (]|$)", ignore_case=True).sub(" ", re.sub(r"\(.*\)", "", name)).strip(" -_")
     bare = re.sub(r"\s+", " ", bare)
     vit = _vit_name(bare)

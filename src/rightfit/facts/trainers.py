@@ -1,7 +1,9 @@
-"""What training software does, found by name: habits of stacks, optimizers, number formats, quantised weights, matrices that take an adapter.
+"""What training software does, found by name: habits of stacks, optimizers, number formats,
+quantised weights, matrices that take an adapter.
 
-What a stack keeps in memory is data: facts/data/{frameworks,optimizers,dtypes,quantizations}.csv. The rules of frameworks.csv are applied in order, each to the jobs that
-match its conditions, later ones over earlier ones.
+What a stack keeps in memory is data: facts/data/{frameworks,optimizers,dtypes,quantizations}.csv.
+The rules of frameworks.csv are applied in order, each to the jobs that match its conditions, later
+ones over earlier ones.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ _TARGETS = {
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """Bytes of each of `states` per trained parameter (0: those of the parameter), scratch copies of a step, and whether states lie in managed memory."""
+    """Bytes of each of `states` per trained parameter (0: those of the parameter), scratch copies
+    of a step, and whether states lie in managed memory."""
 
     states: float
     state_bytes: float
@@ -52,7 +55,8 @@ class NumberFormat:
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """Packed weights of a frozen base: bytes per parameter of a linear layer; `kbit`: bitsandbytes' kind, which keeps the inputs of layers."""
+    """Packed weights of a frozen base: bytes per parameter of a linear layer; `kbit`: bitsandbytes'
+    kind, which keeps the inputs of layers."""
 
     name: str
     linear_bytes: float
@@ -80,9 +84,11 @@ class Targets:
 
 @dataclass(frozen=True, slots=True)
 class Software:
-    """What only the time physics reads of a stack: its class (code of speed_frameworks.csv), version of FlashAttention (0: what is installed), fullest expert over the mean,
-    share of a packed sequence that one token attends to at most, whether a token crosses the network once a server, whether weights go to an inference engine each step, and
-    bytes moved to expand one quantised parameter."""
+    """What only the time physics reads of a stack: its class (code of speed_frameworks.csv),
+    version of FlashAttention (0: what is installed), fullest expert over the mean, share of a
+    packed sequence that one token attends to at most, whether a token crosses the network once a
+    server, whether weights go to an inference engine each step, and bytes moved to expand one
+    quantised parameter."""
 
     code: int
     attention_version: float
@@ -95,7 +101,8 @@ class Software:
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """Settings of a stack; bytes are per parameter or number, None where it is the width of the weights (gradient, state), of the arithmetic (residual), or not set."""
+    """Settings of a stack; bytes are per parameter or number, None where it is the width of the
+    weights (gradient, state), of the arithmetic (residual), or not set."""
 
     weights: float | None
     gradient: float | None
@@ -143,7 +150,8 @@ class Habits:
 
 
 class StackRule(NamedTuple):
-    """A row of frameworks.csv: alternatives for each thing that is known of a job, and the settings that it gives to jobs that match all of them."""
+    """A row of frameworks.csv: alternatives for each thing that is known of a job, and the settings
+    that it gives to jobs that match all of them."""
 
     framework: str
     flags: str
@@ -156,16 +164,18 @@ class StackRule(NamedTuple):
     settings: Mapping[str, str]
 
     def is_of_a_name(self) -> bool:
-        """Whether the rule asks for nothing but what a plan says of its stack: no flags, layout or stored weights that only a measured run tells, no old version."""
+        """Whether the rule asks for nothing but what a plan says of its stack: no flags, layout or
+        stored weights that only a measured run tells, no old version."""
         return not (self.flags or self.strategy or self.before) and matches(self.weights, "")
 
 
-# names ---------------------------------------------------------------------------------------------------------------------------------
+# names --------------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=1024)
 def _found(name: str, text: str) -> Mapping[str, str] | None:
-    """First row of a small table whose `match` is found in the text; an empty alternative matches only empty text."""
+    """First row of a small table whose `match` is found in the text; an empty alternative
+    matches only empty text."""
     lowered = text.lower().strip()
     for row in table(name):
         for part in row["match"].split("|") if "(" not in row["match"] else [row["match"]]:
@@ -199,7 +209,8 @@ def quantization(name: str) -> Quantization | None:
 
 
 def packed_base(name: str, *, nf4: str, always: bool) -> Quantization | None:
-    """The format of a frozen base that a name packs, `nf4` being what the stack means by that name. `always`: the method packs it whatever is said."""
+    """The format of a frozen base that a name packs, `nf4` being what the stack means by that name.
+    `always`: the method packs it whatever is said."""
     name = (nf4 or name) if name.lower() == "nf4" else name
     if always:
         return quantization(name or "nf4-dq")
@@ -207,8 +218,8 @@ def packed_base(name: str, *, nf4: str, always: bool) -> Quantization | None:
 
 
 def adapter_targets(text: str, *, default: str = "q,v") -> Targets:
-    """Adapted matrices from names such as "q,k,v,o", "all-linear", "c_attn,w1,w2", "DEFAULT(c_attn)" or a regular expression of module
-    names."""
+    """Adapted matrices from names such as "q,k,v,o", "all-linear", "c_attn,w1,w2",
+    "DEFAULT(c_attn)" or a regular expression of module names."""
     lowered = text.lower().strip()
     if lowered.startswith("default"):
         inside = re.search(r"\((.*)\)", lowered)
@@ -253,7 +264,7 @@ def target_words() -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for chosen in (*_TARGETS.values(), "target_all") for word in senses(WORDS, chosen)))
 
 
-# stacks --------------------------------------------------------------------------------------------------------------------------------
+# stacks -------------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -269,7 +280,8 @@ def settings_in(text: str) -> dict[str, str]:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a text holds any of the alternatives of a rule; every text does where the rule asks for none."""
+    """Whether a text holds any of the alternatives of a rule; every text does where the
+    rule asks for none."""
     return not pattern or any(part == text if not part else occurs(part, text) for part in pattern.split("|"))
 
 
@@ -281,7 +293,8 @@ def stack_settings(
     optimizer: str = "",
     accepts: Callable[[StackRule], bool] = StackRule.is_of_a_name,
 ) -> dict[str, str]:
-    """Settings that the rules give to a job by the names of its stack, method, model and optimizer. `accepts`: which rules count beside."""
+    """Settings that the rules give to a job by the names of its stack, method, model and optimizer.
+    `accepts`: which rules count beside."""
     framework, model, optimizer = framework.lower(), model.lower(), optimizer.lower()
     settings: dict[str, str] = {}
     for rule in stack_rules():
@@ -334,7 +347,8 @@ def _software_rows() -> tuple[tuple[int, str, re.Pattern[str] | None], ...]:
 
 @functools.lru_cache(maxsize=4096)
 def software_class(framework: str, flags: str = "") -> int:
-    """Code of the class of software (facts/data/speed_frameworks.csv): the last row whose words occur in the framework or its flags."""
+    """Code of the class of software (facts/data/speed_frameworks.csv): the last row whose words
+    occur in the framework or its flags."""
     text = f"{framework} {flags}".lower()
     return next((code for code, _, words in reversed(_software_rows()) if words is not None and words.search(text)), 0)
 
@@ -351,7 +365,8 @@ _FLASH_VERSION = re.compile(r"\bfa-?(\d)|flash[-_ ]?attn?[-_ ]?(\d)|flash[-_ ]?a
 
 @functools.lru_cache(maxsize=4096)
 def software(framework: str, flags: str = "", *, attention: str = "", weights: str = "") -> Software:
-    """What the time physics reads of a stack; the kernel of attention may name its version ("FA3"), the format of the weights decides how they are expanded."""
+    """What the time physics reads of a stack; the kernel of attention may name its version ("FA3"),
+    the format of the weights decides how they are expanded."""
     text = f"{framework} {flags}".lower()
     version, figures = _FLASH_VERSION.search(f"{attention} {text}".lower()), constants("training_words")
     return Software(
@@ -372,7 +387,8 @@ def _first_number(name: str, column: str, text: str) -> float:
 
 @functools.cache
 def splits_of(framework: str) -> tuple[bool, bool]:
-    """Whether a stack can spread a copy of a model over accelerators, in full training and with adapters: the first row of facts/data/training_stacks.csv that matches."""
+    """Whether a stack can spread a copy of a model over accelerators, in full training and with
+    adapters: the first row of facts/data/training_stacks.csv that matches."""
     for row in table("training_stacks"):
         if re.search(row["match"], framework.lower()):
             return row["splits_full"] == "1", row["splits_adapters"] == "1"
@@ -390,7 +406,8 @@ def framework_names() -> tuple[str, ...]:
 
 
 def strange_words(framework: str) -> list[str]:
-    """The parts of a framework in small letters that no framework is named by; versions are none."""
+    """The parts of a framework in small letters that no framework is named by;
+    versions are none."""
     known = framework_names()
     # names of several words may be written apart
     pieces = {piece for word in known for piece in (word, *_SEPARATOR.split(word))} | {
@@ -401,7 +418,7 @@ def strange_words(framework: str) -> list[str]:
     return [part for part in parts if part not in pieces and part.rstrip("0123456789") not in pieces]
 
 
-# training on samples -------------------------------------------------------------------------------------------------------------------
+# training on samples ------------------------------------------------------------------------------
 
 SAMPLE_WORDS = "training"  # table of words
 
@@ -427,7 +444,8 @@ def sample_stack(framework: str, flags: str = "") -> str:
 
 
 def sample_optimizer_bytes(name: str) -> float | None:
-    """Bytes of states per parameter of the optimizer that a name means; None where it means none."""
+    """Bytes of states per parameter of the optimizer that a name means; None
+    where it means none."""
     size = meaning(SAMPLE_WORDS, "optimizer", name.lower())
     return float(size) if size else None
 
@@ -437,15 +455,18 @@ def attends(name: str) -> bool:
     return says(SAMPLE_WORDS, "attention_model", name.lower())
 
 
-# ---- Methods of preference and reinforcement tuning: which models and passes each needs beside the trained model, with sources.
+# ---- Methods of preference and reinforcement tuning: which models and passes each needs beside the
+# trained model, with sources.
 
 
 @dataclass(frozen=True, slots=True)
 class TuningMethod:
-    """One method. A sample of the data gives `sequences` that are trained on (two of a pair, as many as a prompt gets answers). Beside
-    training there are, over the same sequences: `reference` forward passes of a frozen reference, `policy_forwards` of the trained model
-    itself, one of a reward model, one of a value model, which is trained too. `rollout`: an engine writes the answers. `batch`: usual
-    sequences of a step (pairs counted once), `samples`: usual amount of data, called `data_name`."""
+    """One method. A sample of the data gives `sequences` that are trained on (two of a pair, as
+    many as a prompt gets answers). Beside training there are, over the same sequences: `reference`
+    forward passes of a frozen reference, `policy_forwards` of the trained model itself, one of a
+    reward model, one of a value model, which is trained too. `rollout`: an engine writes the
+    answers. `batch`: usual sequences of a step (pairs counted once), `samples`: usual amount of
+    data, called `data_name`."""
 
     method: str
     sequences: int

@@ -1,4 +1,5 @@
-"""The families of work. Each is one folder of rightfit.families with a match and a FAMILY; nothing else lists them."""
+"""The families of work. Each is one folder of rightfit.families with a match and a FAMILY;
+nothing else lists them."""
 
 from __future__ import annotations
 
@@ -59,11 +60,11 @@ def honours_of(workload: Workload) -> Honours:
 
 
 def settled(workload: Workload) -> tuple[Family[Any], Workload]:
-    """The family of a workload, and the workload as that family plans it: some wishes become another one first (embedding is a batch of
-    inference).
+    """The family of a workload, and the workload as that family plans it: some wishes become
+    another one first (embedding is a batch of inference).
 
-    Every verb comes through here, so that all of them refuse the same wishes in the same words: an option that the family would not read is
-    refused.
+    Every verb comes through here, so that all of them refuse the same wishes in the same words: an
+    option that the family would not read is refused.
     """
     name = name_of(workload)
     settle = getattr(_match(name), "settle", None)
@@ -75,7 +76,8 @@ def settled(workload: Workload) -> tuple[Family[Any], Workload]:
 
 
 def explored(workload: Workload, catalog: Catalog) -> SearchResult:
-    """What the family of a workload finds for it. Families ask here for one another's work, since none may import another."""
+    """What the family of a workload finds for it. Families ask here for one another's work, since
+    none may import another."""
     found, asked = settled(workload)
     search_result: SearchResult = found.explore(asked, catalog)
     return search_result

@@ -1,4 +1,5 @@
-"""From a fleet and the ways of its workloads to numbers for the optimiser: periods, resources, choices, and what commitments could be bought."""
+"""From a fleet and the ways of its workloads to numbers for the optimiser: periods, resources,
+choices, and what commitments could be bought."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ WEEK_H, DAY_H = 168.0, 24.0
 PERIODS_H = (1, 2, 3, 4, 6, 8, 12, 24, 48, 72, 168)
 #: Jobs up to which time is cut finer, and into how many periods at most.
 FEW_JOBS, FINE, COARSE = 120, 168, 84
-#: Lengths that a capacity block is sold in [days], how far ahead, and how many at once (see facts: capacity blocks of AWS).
+#: Lengths that a capacity block is sold in [days], how far ahead, and how many at once (see facts:
+#: capacity blocks of AWS).
 BLOCK_DAYS, BLOCK_AHEAD_DAYS, MOST_BLOCK = (1, 2, 3, 5, 7, 10, 14, 21, 28), 56, 64
 #: Servers of a type in a region for which ways to commit are looked at.
 COMMITTED_KINDS, MOST_COMMITTED = 12, 512
@@ -37,7 +39,8 @@ COMMITTED_WORD, METERED = "committed", "on-demand"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Where a resource comes from: a kind (quota, budget, spot_share, stock, owned), its text, and which rows of the file."""
+    """Where a resource comes from: a kind (quota, budget, spot_share, stock, owned), its text, and
+    which rows of the file."""
 
     kind: str
     text: str
@@ -45,8 +48,9 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Built:
-    """The numbers, and what they stand for: `limits` of each resource, `owned` (resource -> line of the file), `offers` of what can be bought (a
-    server, or a way to cut a card), `pools` of servers whose cards are shared."""
+    """The numbers, and what they stand for: `limits` of each resource, `owned` (resource -> line of
+    the file), `offers` of what can be bought (a server, or a way to cut a card), `pools` of servers
+    whose cards are shared."""
 
     instance: Instance
     limits: tuple[Limit, ...]
@@ -59,8 +63,8 @@ class Built:
 
 
 def horizon_of(fleet: Fleet, ways: Mapping[str, Ways]) -> float:
-    """How far the plan looks [h]: as asked; else to the last deadline, a week at least, and twice as far as the longest job without one needs,
-    counted from the end of what it waits for."""
+    """How far the plan looks [h]: as asked; else to the last deadline, a week at least, and twice
+    as far as the longest job without one needs, counted from the end of what it waits for."""
     if fleet.horizon_h is not None:
         return fleet.horizon_h
     ends: dict[str, float] = {}
@@ -130,7 +134,7 @@ class Builder:
             tuple(self.pools),
         )
 
-    # -- resources -----------------------------------------------------------------------------------------------------------------------
+    # -- resources ---------------------------------------------------------------------------------
 
     def add(self, name: str, kind: str, unit: str, caps: Any, row_of: Any, limit: Limit) -> int:
         """A resource; its number."""
@@ -168,7 +172,8 @@ class Builder:
         self._stock()
 
     def _stock(self) -> None:
-        """What sellers can be believed to have, where all that might want it together could want more."""
+        """What sellers can be believed to have, where all that might want it
+        together could want more."""
         self.stock_at: dict[tuple[str, str, str], int] = {}
         wanted: dict[tuple[str, str, str], float] = {}
         for name, count in [*((job.name, job.count) for job in self.fleet.jobs), *((one.name, 1) for one in self.fleet.services)]:
@@ -187,7 +192,7 @@ class Builder:
                     f"stock {text}", "stock", "accelerators" if key[1] else "servers", limit, Limit("stock", text)
                 )
 
-    # -- loads ---------------------------------------------------------------------------------------------------------------------------
+    # -- loads -------------------------------------------------------------------------------------
 
     def loads(self, way: Way, servers: float) -> tuple[tuple[int, float], ...]:
         """What so many servers of a way take of quotas, stock and the share of spot."""
@@ -211,13 +216,14 @@ class Builder:
         return tuple(at for at in (self.budget_at, own) if at is not None)
 
     def _own(self, way: Way, *, parts: bool = False) -> Iterable[tuple[int, Owned]]:
-        """Lines of what is owned that could carry a way; with `parts` also those of one host of which it would take some of the cards."""
+        """Lines of what is owned that could carry a way; with `parts` also those of one host of
+        which it would take some of the cards."""
         for at, line in self.owned_at.items():
             item = self.fleet.owned[line]
             if item.kind != "savings-plan" and (owns(item, way) or (parts and share_of_host(item, way) < 1.0 and way.servers == 1)):
                 yield at, item
 
-    # -- jobs ----------------------------------------------------------------------------------------------------------------------------
+    # -- jobs --------------------------------------------------------------------------------------
 
     def _demand(self, job: Any) -> Demand:
         due = min(job.due_h if job.due_h is not None else self.horizon_h, self.num_periods * self.period_h)
@@ -254,7 +260,8 @@ class Builder:
         return found
 
     def _plan_rate(self, way: Way) -> float:
-        """What a savings plan is charged for an hour of a server [USD]: its own price, else the on-demand price."""
+        """What a savings plan is charged for an hour of a server [USD]: its own price, else
+        the on-demand price."""
         modes = self.payments(way)
         return next((mode.price_usd_per_h for mode in modes if mode.purchase == "savings-plan-1y"), way.usd_per_h)
 
@@ -268,7 +275,7 @@ class Builder:
                 found.append(Choice(mine, way.other_usd, way.hours, ((at, float(way.servers)),), is_rented=False))
         return found
 
-    # -- services ------------------------------------------------------------------------------------------------------------------------
+    # -- services ----------------------------------------------------------------------------------
 
     def _service(self, service: Any, shared: Sequence[Kind] = ()) -> Steady:
         levels = levels_of(service.rates)
@@ -305,7 +312,7 @@ class Builder:
             if (provider, instance, region) == (way.provider, way.instance_type, way.region):
                 yield Mode(dataclasses.replace(way, purchase=purchase, usd_per_h=0.0), 0.0, ((at, 1.0),))
 
-    # -- commitments ---------------------------------------------------------------------------------------------------------------------
+    # -- commitments -------------------------------------------------------------------------------
 
     def payments(self, way: Way) -> Sequence[Payment]:
         """The ways to pay for a server."""
@@ -329,7 +336,8 @@ class Builder:
         )
 
     def _commitments(self) -> None:
-        """Terms and blocks of the servers that cost most: of what services stand on, and of jobs where they repeat or a block would do."""
+        """Terms and blocks of the servers that cost most: of what services stand on, and of jobs
+        where they repeat or a block would do."""
         wanted: dict[tuple[str, str, str], tuple[float, Way]] = {}
         users = [*((one.name, True) for one in self.fleet.services), *((job.name, self.fleet.repeats) for job in self.fleet.jobs)]
         counts = {job.name: job.count for job in self.fleet.jobs}
@@ -361,7 +369,8 @@ class Builder:
         )
 
     def _share_of_term(self, way: Way, mode: Payment) -> float | None:
-        """What a server on a term costs of this plan [USD]: what it owes, shared out over as long as the fleet goes on; None where it does not pay."""
+        """What a server on a term costs of this plan [USD]: what it owes, shared out over as long
+        as the fleet goes on; None where it does not pay."""
         steady = self.fleet.steady_h
         if steady is None or mode.price_usd_per_h >= way.usd_per_h:
             return None
@@ -369,7 +378,8 @@ class Builder:
         return owed * self.horizon_h / max(steady, self.horizon_h)
 
     def servers_of(self, way: Way) -> list[tuple[Offer, float, bool]]:
-        """Ways to have a server for the whole horizon: (offer, USD, whether it is paid by the hour)."""
+        """Ways to have a server for the whole horizon: (offer, USD, whether it is
+        paid by the hour)."""
         hourly = Offer(
             *(way.provider, way.instance_type, way.region, "on-demand", way.usd_per_h, self.horizon_h),
             *(way.usd_per_h, way.as_of, "", 0.0, self.horizon_h),
@@ -413,7 +423,8 @@ class Builder:
 
 
 def quota_takes(quota: Quota, way: Way) -> float:
-    """What one server of a way takes of a quota; 0 where the quota does not speak of it. What is owned is counted already."""
+    """What one server of a way takes of a quota; 0 where the quota does not speak of it. What is
+    owned is counted already."""
     if way.purchase == "owned":
         return 0.0
     speaks = (
@@ -428,19 +439,21 @@ def quota_takes(quota: Quota, way: Way) -> float:
 
 
 def parts_of_host(item: Owned) -> tuple[int, ...]:
-    """Numbers of cards that jobs may take of what is owned: of one host of cards, on which cards are alike; of several the sum would not say
-    whether each job finds its cards on one of them."""
+    """Numbers of cards that jobs may take of what is owned: of one host of cards, on which cards
+    are alike; of several the sum would not say whether each job finds its cards on one of them."""
     return tuple(number for number in (1, 2, 4) if number < item.gpus_per_server) if item.gpus and item.count == 1 else ()
 
 
 def share_of_host(item: Owned, way: Way) -> float:
-    """The share of a host that a server of a way takes of it: of one of its cards, or of all (1)."""
+    """The share of a host that a server of a way takes of it: of one of its
+    cards, or of all (1)."""
     cards = int(way.accelerators)
     return cards / item.gpus_per_server if way.accelerator in item.gpus and cards in parts_of_host(item) else 1.0
 
 
 def owns(item: Owned, way: Way) -> bool:
-    """Whether servers that are owned can carry a way: the same type and place, or for servers of one's own the same cards."""
+    """Whether servers that are owned can carry a way: the same type and place, or for servers of
+    one's own the same cards."""
     if item.region and item.region != way.region and item.instance_type:
         return False
     if item.instance_type:

@@ -1,4 +1,5 @@
-"""The answer for a fleet as one document in base units: what every face prints and every export reads."""
+"""The answer for a fleet as one document in base units: what every face prints and
+every export reads."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _ALTERNATIVES, _CONSIDERED = 3, 12
 
 
 def document(plan: FleetPlan) -> dict[str, Any]:
-    """The document. Money in US dollars, times in hours from the start and as dates, amounts in servers."""
+    """The document. Money in US dollars, times in hours from the start and as dates,
+    amounts in servers."""
     placements = [*_jobs(plan), *_services(plan), *_shared(plan)]
     solved, reasons = plan.solved, plan.reasons
     cost = solved.plan.cost_usd
@@ -136,7 +138,8 @@ def _why(plan: FleetPlan, at: int, choice: Choice) -> dict[str, Any]:
 
 
 def _kept_from(plan: FleetPlan, at: int, way: Way) -> list[str]:
-    """Why a job is not on a way that alone would be cheaper: too slow for its time, not to be interrupted, or limits whose room others pay more for."""
+    """Why a job is not on a way that alone would be cheaper: too slow for its time, not to be
+    interrupted, or limits whose room others pay more for."""
     demand, job = plan.built.instance.demands[at], plan.fleet.jobs[at]
     if way.purchase == "spot" and not job.interruptible:
         return ["interruptible"]
@@ -221,7 +224,8 @@ def _slices(plan: FleetPlan, name: str) -> list[dict[str, Any]]:
 
 
 def _shared(plan: FleetPlan) -> list[dict[str, Any]]:
-    """Servers whose cards services share, each with what stands where and what the same services would cost on servers of their own."""
+    """Servers whose cards services share, each with what stands where and what the same services
+    would cost on servers of their own."""
     by_name = {service.name: service for service in plan.built.instance.services}
     others = {plan.built.instance.services[one.service].name: pick_usd(plan.built.instance, one) for one in plan.solved.plan.picked}
     found = []
@@ -286,7 +290,8 @@ def _use_of(plan: FleetPlan, resource: int, first: int, last: int) -> float:
 
 
 def _terms_of(plan: FleetPlan, offer: Offer) -> dict[str, Any]:
-    """A commitment with its break-even: the share of its hours that must be used, and the months of steady use, until on demand would have cost more."""
+    """A commitment with its break-even: the share of its hours that must be used, and the months of
+    steady use, until on demand would have cost more."""
     ratio = offer.usd_per_h / offer.on_demand_usd_per_h if offer.on_demand_usd_per_h else None
     return {
         **{
@@ -304,7 +309,8 @@ def _terms_of(plan: FleetPlan, offer: Offer) -> dict[str, Any]:
 
 
 def _considered(plan: FleetPlan) -> list[dict[str, Any]]:
-    """Commitments that were looked at for what stands on demand in this plan, with their break-even, and were not bought."""
+    """Commitments that were looked at for what stands on demand in this plan, with their
+    break-even, and were not bought."""
     rented = {(row["provider"], row["instance_type"], row["region"]) for row in _services(plan)}
     bought = {(item["provider"], item["instance_type"], item["region"], item["purchase"]) for item in _purchases(plan)}
     found = []
@@ -325,7 +331,8 @@ def _calendar(placements: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _utilisation(plan: FleetPlan) -> list[dict[str, Any]]:
-    """What is owned, and what each quota is used for: the share of the horizon's capacity, and the most at once."""
+    """What is owned, and what each quota is used for: the share of the horizon's capacity,
+    and the most at once."""
     from rightfit.fleets.instance import drawn
 
     instance, used = plan.built.instance, drawn(plan.built.instance, plan.solved.plan)
@@ -388,7 +395,8 @@ def _unplaced(plan: FleetPlan) -> list[dict[str, Any]]:
 
 
 def _terms(plan: FleetPlan) -> dict[str, float]:
-    """Money by way to pay; commitments under their own name; what is beside servers under `beside_servers`."""
+    """Money by way to pay; commitments under their own name; what is beside servers
+    under `beside_servers`."""
     instance = plan.built.instance
     found: dict[str, float] = {}
 

@@ -1,5 +1,7 @@
-"""What is bought now meets futures that nobody knows: prices, demand and stock are drawn, everything but the purchases is planned anew in each, and what
-it would have cost to know beforehand is the regret. Beside the plan's purchases stand those of no purchase, and of the middle of what hindsight bought."""
+"""What is bought now meets futures that nobody knows: prices, demand and stock are drawn,
+everything but the purchases is planned anew in each, and what it would have cost to know beforehand
+is the regret. Beside the plan's purchases stand those of no purchase, and of the middle of what
+hindsight bought."""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ Dice = np.random.Generator
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """How much of a fleet is in doubt: prices and demand by a share up and down, and the share of metered offers that cannot be had."""
+    """How much of a fleet is in doubt: prices and demand by a share up and down, and the share of
+    metered offers that cannot be had."""
 
     price: float
     demand: float
@@ -43,7 +46,8 @@ def usual_doubts() -> Doubts:
 
 
 def futures_of(plan: FleetPlan, *, number: int, seconds: float, doubts: Doubts | None = None) -> dict[str, Any]:
-    """The futures of a plan as data: cost over the draws, and mean and greatest regret of each way to buy. Fewer draws where time is up."""
+    """The futures of a plan as data: cost over the draws, and mean and greatest regret of each way
+    to buy. Fewer draws where time is up."""
     known, instance = doubts or usual_doubts(), plan.built.instance
     began, until = time.monotonic(), time.monotonic() + seconds
     nothing = (0,) * len(instance.purchases)
@@ -65,7 +69,8 @@ def futures_of(plan: FleetPlan, *, number: int, seconds: float, doubts: Doubts |
 
 
 def _terms(instance: Instance, bought: Sequence[int]) -> Bought:
-    """What of a purchase binds for a term; what is paid by the hour is decided anew in each future."""
+    """What of a purchase binds for a term; what is paid by the hour is decided
+    anew in each future."""
     return tuple(0 if item.is_metered else int(count) for item, count in zip(instance.purchases, bought, strict=True))
 
 
@@ -88,7 +93,8 @@ def _told(plan: FleetPlan, plans: Mapping[str, Bought], draws: Sequence[Any], do
 
 
 def _row(plan: FleetPlan, name: str, bought: Bought, draws: Sequence[Any]) -> dict[str, Any]:
-    """One way to buy over all draws. `short`: draws in which it leaves out what hindsight places; their money is not compared."""
+    """One way to buy over all draws. `short`: draws in which it leaves out what hindsight places;
+    their money is not compared."""
     usd, regrets, short = [], [], 0
     for _, hindsight, found in draws:
         after = found[bought]
@@ -113,11 +119,12 @@ def _row(plan: FleetPlan, name: str, bought: Bought, draws: Sequence[Any]) -> di
     }
 
 
-# -- a future ------------------------------------------------------------------------------------------------------------------------------
+# -- a future --------------------------------------------------------------------------------------
 
 
 def future(instance: Instance, dice: Dice, doubts: Doubts) -> Instance:
-    """One future: the metered prices of each seller moved together, all demand scaled, some metered offers gone. What is committed keeps its price."""
+    """One future: the metered prices of each seller moved together, all demand scaled, some metered
+    offers gone. What is committed keeps its price."""
     prices = {key: math.exp(dice.uniform(-1.0, 1.0) * math.log1p(doubts.price)) for key in _metered(instance, _seller)}
     gone = {key for key in _metered(instance, _offer) if dice.random() < doubts.gone}
     jobs, services = (1.0 + dice.uniform(-1.0, 1.0, 2) * doubts.demand).tolist()
@@ -178,11 +185,12 @@ def _mapped(instance: Instance, choice: Callable[[Choice], Choice | None], kind:
     return dataclasses.replace(instance, demands=tuple(demands), services=tuple(services))
 
 
-# -- after the purchases -------------------------------------------------------------------------------------------------------------------
+# -- after the purchases ---------------------------------------------------------------------------
 
 
 def settled(instance: Instance, bought: Bought) -> tuple[Instance, float]:
-    """The numbers once so much is bought: its capacity is there, nothing more can be bought for a term, and its money [USD] is spent."""
+    """The numbers once so much is bought: its capacity is there, nothing more can be bought for a
+    term, and its money [USD] is spent."""
     caps = [resource.caps.astype(np.float64).copy() for resource in instance.resources]
     spent = 0.0
     for item, count in zip(instance.purchases, bought, strict=True):

@@ -1,7 +1,9 @@
-"""A fleet as the optimiser sees it: demands with choices, services with layers, resources with capacities by period, things to buy. Numbers only.
+"""A fleet as the optimiser sees it: demands with choices, services with layers, resources with
+capacities by period, things to buy. Numbers only.
 
-Time is cut into `num_periods` periods of `period_h` hours. A resource has rows of capacity and says which row each period draws on: a quota has one row
-a period, a monthly budget one row a month, the share of spot one row in all. A choice of a job loads resources in each period that it occupies.
+Time is cut into `num_periods` periods of `period_h` hours. A resource has rows of capacity and says
+which row each period draws on: a quota has one row a period, a monthly budget one row a month, the
+share of spot one row in all. A choice of a job loads resources in each period that it occupies.
 """
 
 from __future__ import annotations
@@ -28,9 +30,11 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resource:
-    """Something of which there is only so much. `caps` (rows,) in `unit`; `row_of` (periods,): the row that each period draws on.
+    """Something of which there is only so much. `caps` (rows,) in `unit`; `row_of` (periods,): the
+    row that each period draws on.
 
-    `kind`: owned, committed, quota, stock, budget or spot. `limit`: which line of the fleet's limits it is.
+    `kind`: owned, committed, quota, stock, budget or spot. `limit`: which line of the
+    fleet's limits it is.
     """
 
     name: str
@@ -41,13 +45,15 @@ class Resource:
 
     @property
     def is_momentary(self) -> bool:
-        """Whether each period has a row of its own: what one period leaves is no use to the next."""
+        """Whether each period has a row of its own: what one period leaves is
+        no use to the next."""
         return bool(self.caps.shape[0] == self.row_of.shape[0] and np.array_equal(self.row_of, np.arange(self.row_of.shape[0])))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """One way to run one job: money [USD], how long it takes [h], and what it takes of resources in each of its periods, (resource, amount).
+    """One way to run one job: money [USD], how long it takes [h], and what it takes of resources in
+    each of its periods, (resource, amount).
     `is_rented`: on nothing that is owned or bought for a term."""
 
     way: Any
@@ -59,8 +65,9 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """`count` equal jobs, each to be run once within [ready_h, due_h]. `weight`: how much it matters that one is placed. `budgets`: resources that its
-    money draws on, spread evenly over its periods. `after`: demands that must be done, all of each, before one of these starts."""
+    """`count` equal jobs, each to be run once within [ready_h, due_h]. `weight`: how much it
+    matters that one is placed. `budgets`: resources that its money draws on, spread evenly over its
+    periods. `after`: demands that must be done, all of each, before one of these starts."""
 
     name: str
     count: int
@@ -74,7 +81,8 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layer:
-    """Servers of a service that are needed at the same hours: `width` of them, in the periods of `on` (periods,), `hours` [h] in all."""
+    """Servers of a service that are needed at the same hours: `width` of them, in the periods of
+    `on` (periods,), `hours` [h] in all."""
 
     width: int
     on: Mask
@@ -83,7 +91,8 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mode:
-    """One way to pay for servers of a kind. `loads` of one server; `lowest`: the first layer that may be paid so (spot only above the base)."""
+    """One way to pay for servers of a kind. `loads` of one server; `lowest`: the first layer that
+    may be paid so (spot only above the base)."""
 
     way: Any
     usd_per_h: float
@@ -93,8 +102,10 @@ class Mode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """One type of server in one region for a service: its layers, base first, and the ways to pay. `other_usd`: what it costs beside servers.
-    `is_part`: it stands on parts of cards that others pay for, so that what it costs alone is not known."""
+    """One type of server in one region for a service: its layers, base first, and the ways to pay.
+    `other_usd`: what it costs beside servers.
+    `is_part`: it stands on parts of cards that others pay for, so that what it costs
+    alone is not known."""
 
     way: Any
     layers: tuple[Layer, ...]
@@ -115,8 +126,9 @@ class Steady:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Purchase:
-    """Capacity that can be bought: each one adds `adds` to `resource` in periods [first, last) for `cost_usd`, at most `most`. It draws on other
-    resources (`loads`, in each of those periods) and on `budgets`. `is_metered`: paid by the hour like any other, so that it binds nobody."""
+    """Capacity that can be bought: each one adds `adds` to `resource` in periods [first, last) for
+    `cost_usd`, at most `most`. It draws on other resources (`loads`, in each of those periods) and
+    on `budgets`. `is_metered`: paid by the hour like any other, so that it binds nobody."""
 
     what: Any
     resource: int
@@ -146,7 +158,8 @@ class Instance:
         return max(1, math.ceil(choice.hours / self.period_h - TOLERANCE))
 
     def starts(self, demand: Demand, choice: Choice) -> tuple[int, int]:
-        """First and last period in which a choice may start; the last is below the first where it cannot be in time."""
+        """First and last period in which a choice may start; the last is below the first where it
+        cannot be in time."""
         first = math.ceil(demand.ready_h / self.period_h - TOLERANCE)
         latest = math.floor((demand.due_h - choice.hours) / self.period_h + TOLERANCE)
         return first, min(latest, self.num_periods - self.length(choice))
@@ -173,7 +186,8 @@ class Picked:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """A plan: what is placed, picked and bought (count of each purchase). `missing`: weighted jobs and services that are not."""
+    """A plan: what is placed, picked and bought (count of each purchase). `missing`: weighted jobs
+    and services that are not."""
 
     placed: tuple[Placed, ...]
     picked: tuple[Picked, ...]
@@ -221,7 +235,8 @@ MOST_LEVELS = 3
 
 
 def levels_of(rates: Sequence[float]) -> tuple[float, ...]:
-    """At most three rates [1/s], rising, that the hours are rounded up to: the least, the greatest, and the one between that wastes least."""
+    """At most three rates [1/s], rising, that the hours are rounded up to: the least, the greatest,
+    and the one between that wastes least."""
     known = sorted({rate for rate in rates if rate > 0})
     if len(known) <= MOST_LEVELS:
         return tuple(known)
@@ -253,7 +268,8 @@ def on_of(needed: Any, level: int, *, period_h: float, num_periods: int) -> tupl
     return on, float(np.count_nonzero(on_hours))
 
 
-# ---- Whether a plan keeps everything that a fleet demands: written without the optimiser and its matrices, period by period in plain Python.
+# ---- Whether a plan keeps everything that a fleet demands: written without the optimiser and its
+# matrices, period by period in plain Python.
 
 _SLACK = 1e-5
 
@@ -336,7 +352,8 @@ def _counts(instance: Instance, plan: Solution) -> list[str]:
 
 
 def drawn(instance: Instance, plan: Solution) -> dict[tuple[int, int], float]:
-    """What a plan takes of each row of each resource, (resource, row) -> amount; what it buys counts against it."""
+    """What a plan takes of each row of each resource, (resource, row) -> amount; what it buys
+    counts against it."""
     used: dict[tuple[int, int], float] = defaultdict(float)
 
     def take(resource: int, period: int, amount: float) -> None:
@@ -395,12 +412,13 @@ def _money(instance: Instance, plan: Solution) -> list[str]:
     )
 
 
-# -- parts of cards ------------------------------------------------------------------------------------------------------------------------
+# -- parts of cards --------------------------------------------------------------------------------
 
 
 def card_faults(shared: Sequence[Mapping[str, Any]], needed: Mapping[str, int]) -> list[str]:
-    """What servers break whose cards are shared, one line each: slices where the vendor's table has none, over each other, or over the card's memory;
-    cards that the servers do not have; services with another number of slices than they need."""
+    """What servers break whose cards are shared, one line each: slices where the vendor's table has
+    none, over each other, or over the card's memory; cards that the servers do not have; services
+    with another number of slices than they need."""
     found = []
     has: dict[str, int] = defaultdict(int)
     for row in shared:

@@ -1,6 +1,8 @@
-"""List scheduling: jobs in order of importance and deadline, each as a gang at the earliest moment that has room, filling holes that others left.
+"""List scheduling: jobs in order of importance and deadline, each as a gang at the earliest moment
+that has room, filling holes that others left.
 
-It gives a plan without a solver: where the solver has no time, as the start of its search, and as the plan that it must never be worse than.
+It gives a plan without a solver: where the solver has no time, as the start of its search, and as
+the plan that it must never be worse than.
 """
 
 from __future__ import annotations
@@ -75,7 +77,8 @@ class Board:
         return max(most, 0)
 
     def other(self, service: Steady, kind: Kind, count: int) -> bool:
-        """Take what a kind costs beside servers from the budgets (back with -1); whether there is as much."""
+        """Take what a kind costs beside servers from the budgets (back with -1);
+        whether there is as much."""
         loads = other_loads(self.instance, service, kind)
         if count > 0 and any(np.any(self.free[resource][rows] < amount - TOLERANCE) for resource, rows, amount in loads):
             return False
@@ -130,8 +133,8 @@ def listed(
     bought: Sequence[int] | None = None,
     kinds: Mapping[int, int] | None = None,
 ) -> Solution:
-    """A plan by list scheduling. `preferences` of demands are tried first, then their choices by cost, each at its earliest moment; `kinds`: the kind
-    that a service should have."""
+    """A plan by list scheduling. `preferences` of demands are tried first, then their choices by
+    cost, each at its earliest moment; `kinds`: the kind that a service should have."""
     bought = list(bought) if bought is not None else [0] * len(instance.purchases)
     board = Board(instance, bought)
     picked = [one for row in _order_services(instance) if (one := _pick(board, row, (kinds or {}).get(row)))]
@@ -151,7 +154,8 @@ def listed(
 
 
 def order(instance: Instance) -> list[int]:
-    """Demands: the important first, then those that are due first, then the dear; none before what it waits for."""
+    """Demands: the important first, then those that are due first, then the dear; none before
+    what it waits for."""
     by = pressing(instance)
 
     def key(row: int) -> tuple[float, float, float]:
@@ -172,7 +176,8 @@ def order(instance: Instance) -> list[int]:
 
 
 def pressing(instance: Instance) -> list[float]:
-    """By when each demand should be done so that what waits for it can still be in time [h]: its own deadline where nothing does."""
+    """By when each demand should be done so that what waits for it can still be in time [h]: its
+    own deadline where nothing does."""
     found = [demand.due_h for demand in instance.demands]
     left = [row for row, demand in enumerate(instance.demands) if demand.after]
     for _ in range(len(left)):  # a round for each link of the longest chain
@@ -192,7 +197,8 @@ def _order_services(instance: Instance) -> list[int]:
 
 
 def _place(board: Board, row: int, first: Sequence[tuple[int, int]], *, not_before: int, by_h: float) -> list[Placed]:
-    """Places as many of a demand as have room; those that others wait for by `by_h` [h] if that can be."""
+    """Places as many of a demand as have room; those that others wait for by `by_h`
+    [h] if that can be."""
     demand, left, found = board.instance.demands[row], board.instance.demands[row].count, []
 
     def put(choice: int, start: int) -> None:
@@ -215,7 +221,8 @@ def _place(board: Board, row: int, first: Sequence[tuple[int, int]], *, not_befo
 
 
 def _pick(board: Board, row: int, wanted: int | None) -> Picked | None:
-    """The first kind of a service that has room, the wanted one before the others, then by cost without what is owned."""
+    """The first kind of a service that has room, the wanted one before the others, then by cost
+    without what is owned."""
     service = board.instance.services[row]
     costs = [_dear(kind) for kind in service.kinds]
     ranks = np.argsort(costs, kind="stable").tolist()
@@ -252,7 +259,8 @@ def _parts(board: Board, service: Steady, kind: Kind) -> list[tuple[int, int, in
 
 
 def earlier(instance: Instance, plan: Solution) -> Solution:
-    """The same plan with every job as early as there is room for it; money stays as it is. No money moves to another month."""
+    """The same plan with every job as early as there is room for it; money stays as it is. No money
+    moves to another month."""
     board = Board(instance, plan.bought)
     for pick in plan.picked:
         service = instance.services[pick.service]
@@ -304,7 +312,8 @@ def _end(instance: Instance, one: Placed) -> int:
 
 
 def _same_months(instance: Instance, demand: Demand, old: int, new: int, length: int) -> bool:
-    """Whether a job's money falls on the same rows of its budgets wherever of two places it stands."""
+    """Whether a job's money falls on the same rows of its budgets wherever of
+    two places it stands."""
     rows = [instance.resources[budget].row_of for budget in demand.budgets]
     return all(np.array_equal(row[old : old + length], row[new : new + length]) for row in rows)
 

@@ -1,4 +1,5 @@
-"""The linear model of a fleet in the hands of HiGHS: rows for demands, services and resources; columns for placements, layers and purchases."""
+"""The linear model of a fleet in the hands of HiGHS: rows for demands, services and resources;
+columns for placements, layers and purchases."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def highs() -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What the solver says: value, the columns' values, the rows' duals (of an LP), its bound, and whether it found anything."""
+    """What the solver says: value, the columns' values, the rows' duals (of an LP), its bound, and
+    whether it found anything."""
 
     value: float
     columns: Array
@@ -39,7 +41,8 @@ class Answer:
 
 
 class Matrix:
-    """The model, growing by columns. `limit_missing`: at most so much weight may be left out; None: what is left out is the objective, not money."""
+    """The model, growing by columns. `limit_missing`: at most so much weight may be left out; None:
+    what is left out is the objective, not money."""
 
     def __init__(self, instance: Instance, *, limit_missing: float | None) -> None:
         self.instance, self.limit_missing = instance, limit_missing
@@ -55,7 +58,7 @@ class Matrix:
         self._fixed()
         self.num_fixed = len(self.cost)
 
-    # -- rows ----------------------------------------------------------------------------------------------------------------------------
+    # -- rows --------------------------------------------------------------------------------------
 
     def _rows(self) -> None:
         instance = self.instance
@@ -81,7 +84,8 @@ class Matrix:
         self.lower, self.upper_row = np.array(lower), np.array(upper)
 
     def _order_rows(self, lower: list[float], upper: list[float]) -> None:
-        """Rows of jobs that wait for others, a period each: how many are done, how many have begun, whether all are done, and that none begins before."""
+        """Rows of jobs that wait for others, a period each: how many are done, how many have begun,
+        whether all are done, and that none begins before."""
         demands, periods = self.instance.demands, self.instance.num_periods
         waited = sorted({before for demand in demands for before in demand.after})
         self.done_row: dict[int, int] = {}
@@ -102,7 +106,7 @@ class Matrix:
                 self.begun_row[row] = add(0.0)
                 self.gate_row |= {(before, row): add(-np.inf) for before in demand.after}
 
-    # -- columns -------------------------------------------------------------------------------------------------------------------------
+    # -- columns -----------------------------------------------------------------------------------
 
     def _add(self, usd: float, upper: float, rows: Any, values: Any, *, weight: float = 0.0, integer: bool = True) -> None:
         self.cost.append(weight if self.limit_missing is None else usd)
@@ -153,7 +157,8 @@ class Matrix:
         self._order_columns()
 
     def _order_columns(self) -> None:
-        """For jobs that wait: by period how many are done and have begun (sums of the periods before), and whether all are done (0 or 1)."""
+        """For jobs that wait: by period how many are done and have begun (sums of the periods
+        before), and whether all are done (0 or 1)."""
         demands, periods = self.instance.demands, self.instance.num_periods
         self.done: dict[int, int] = {}
         self.begun: dict[int, int] = {}
@@ -171,7 +176,8 @@ class Matrix:
             self._sums(first, demands[row].count, [gate for (_, after), gate in self.gate_row.items() if after == row], 1.0)
 
     def _sums(self, first: int, most: int, others: list[int], value: float) -> None:
-        """A column for each period that is the one before and what comes in it; each has a value in other rows of its period."""
+        """A column for each period that is the one before and what comes in it; each has a value in
+        other rows of its period."""
         periods = self.instance.num_periods
         for period in range(periods):
             rows, values = [first + period, *(other + period for other in others)], [1.0, *([value] * len(others))]
@@ -206,7 +212,7 @@ class Matrix:
         order, ones = self._order_entries(row, start, end)
         self._add(choice.cost_usd, float(demand.count), np.concatenate([[row], order, rows]), np.concatenate([[1.0], ones, values]))
 
-    # -- solving -------------------------------------------------------------------------------------------------------------------------
+    # -- solving -----------------------------------------------------------------------------------
 
     def solve(self, *, integer: bool, seconds: float, gap: float = 1e-3, start: Array | None = None) -> Answer:
         """Solve as it stands; `start`: values of columns to begin with."""
@@ -219,7 +225,8 @@ class Matrix:
     def _agrees(self, answer: Answer) -> bool:
         """Whether the columns cost what the solver says that they do.
 
-        HiGHS 1.16.0 values a start that presolve has shortened too low, takes that for the optimum and gives the start back.
+        HiGHS 1.16.0 values a start that presolve has shortened too low, takes that for the optimum
+        and gives the start back.
         """
         usd = float(np.dot(self.cost, answer.columns))
         return abs(usd - answer.value) <= SAME_VALUE * max(abs(usd), 1.0)
@@ -277,7 +284,7 @@ class Matrix:
         solver.passModel(model)
         return solver
 
-    # -- reading -------------------------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def read(self, values: Array) -> tuple[list[Placed], list[Picked], list[int]]:
         """The plan that integer values stand for."""

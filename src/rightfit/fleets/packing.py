@@ -1,7 +1,9 @@
-"""Services on parts of cards: servers whose cards are cut by the vendor's placement table (MIG) or shared in turn, as things that the optimiser buys.
+"""Services on parts of cards: servers whose cards are cut by the vendor's placement table (MIG) or
+shared in turn, as things that the optimiser buys.
 
-A pool is a type of server in a region. Its servers add cards; a way to cut a card (a layout that no other one exceeds) takes a card and adds slices; a
-service takes as many slices as it needs. So that only whole layouts are bought, whatever is placed can be placed on real cards.
+A pool is a type of server in a region. Its servers add cards; a way to cut a card (a layout that no
+other one exceeds) takes a card and adds slices; a service takes as many slices as it needs. So that
+only whole layouts are bought, whatever is placed can be placed on real cards.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A type of server in a region whose cards are shared: the resource of its cards, and those of its slices by name."""
+    """A type of server in a region whose cards are shared: the resource of its cards, and those of
+    its slices by name."""
 
     label: str
     way: Way
@@ -52,12 +55,13 @@ class Pool:
     slices: Mapping[str, int]
 
 
-# -- ways to cut a card --------------------------------------------------------------------------------------------------------------------
+# -- ways to cut a card ----------------------------------------------------------------------------
 
 
 def layouts(card: str, names: Sequence[str]) -> list[Slots]:
-    """Every way to cut a card into slices of some names by its placement table, but none that another one exceeds. Slices that are isolated and
-    fractions that are shared in turn never stand on one card."""
+    """Every way to cut a card into slices of some names by its placement table, but none that
+    another one exceeds. Slices that are isolated and fractions that are shared in turn never stand
+    on one card."""
     isolated = [name for name in names if (part := slice_of(card, name)) and part.isolated]
     return [*_maximal(card, isolated), *_maximal(card, [name for name in names if name not in isolated])]
 
@@ -87,7 +91,8 @@ def _maximal(card: str, names: Sequence[str]) -> list[Slots]:
 
 
 class Shop(Protocol):
-    """What is being put together, as far as parts of cards need it: what is asked, and what can be bought."""
+    """What is being put together, as far as parts of cards need it: what is asked, and
+    what can be bought."""
 
     fleet: Fleet
     ways: Mapping[str, Ways]
@@ -102,14 +107,16 @@ class Shop(Protocol):
         """A resource of which there is nothing but what is bought."""
 
     def servers_of(self, way: Way) -> list[tuple[Offer, float, bool]]:
-        """Ways to have a server for the whole horizon: (offer, USD, whether it is paid by the hour)."""
+        """Ways to have a server for the whole horizon: (offer, USD, whether it is
+        paid by the hour)."""
 
     def loads(self, way: Way, servers: float) -> tuple[tuple[int, float], ...]:
         """What so many servers of a way take of quotas, stock and the share of spot."""
 
 
 def shared_kinds(shop: Shop) -> dict[str, list[Kind]]:
-    """Kinds of services on parts of cards, by name of the service; their servers and layouts join what can be bought."""
+    """Kinds of services on parts of cards, by name of the service; their servers and layouts join
+    what can be bought."""
     kinds: dict[str, list[Kind]] = {}
     for key, tenants in _pools(shop):
         pool = _pool(shop, "/".join(key[:2]) + f" {key[2]}", tenants)
@@ -136,7 +143,8 @@ def _pools(shop: Shop) -> list[tuple[tuple[str, str, str], dict[str, dict[str, P
                     mine[part.slice] = part
 
     def saves(tenants: Mapping[str, Mapping[str, Part]]) -> float:
-        """What sharing saves an hour at most: each service pays no more than its share of a card."""
+        """What sharing saves an hour at most: each service pays no more than
+        its share of a card."""
         shares = {
             name: min(_share(part) * part.way.usd_per_h / part.way.accelerators for part in parts.values())
             for name, parts in tenants.items()

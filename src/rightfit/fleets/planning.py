@@ -1,4 +1,5 @@
-"""`fleet`: many jobs and services in, one plan out: read, search each distinct workload once, optimise, check, explain as data."""
+"""`fleet`: many jobs and services in, one plan out: read, search each distinct workload once,
+optimise, check, explain as data."""
 
 from __future__ import annotations
 
@@ -69,8 +70,10 @@ def plan_fleet(
     search: Search | None = None,
     futures: int = 0,
 ) -> FleetPlan:
-    """The plan of a fleet. `seconds`: how long the optimiser may think; `processes`: that search for workloads; `reasons`: with shadow prices, what a
-    wrong price would change, and the smallest relaxation where not all can be placed. `evidence`: own runs, which move the hours of jobs of their models. `search`: who searches for workloads elsewhere.
+    """The plan of a fleet. `seconds`: how long the optimiser may think; `processes`: that search
+    for workloads; `reasons`: with shadow prices, what a wrong price would change, and the smallest
+    relaxation where not all can be placed. `evidence`: own runs, which move the hours of jobs of
+    their models. `search`: who searches for workloads elsewhere.
     `futures`: how many draws of prices, demand and stock the purchases are judged by."""
     highs()
     fleet = source if isinstance(source, Fleet) else read_fleet(source)

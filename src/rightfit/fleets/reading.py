@@ -1,4 +1,5 @@
-"""A fleet from a file (YAML, JSON or CSV) or a mapping: checked, with times in hours from its start. Every problem is one line that names the place."""
+"""A fleet from a file (YAML, JSON or CSV) or a mapping: checked, with times in hours from its
+start. Every problem is one line that names the place."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ _SHOWN_PROBLEMS = 5
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Work that begins and ends. `ready_h`, `due_h` [h from the start of the fleet]; `due_h` is None where nothing presses. `after`: names of jobs that
-    must be done before."""
+    """Work that begins and ends. `ready_h`, `due_h` [h from the start of the fleet]; `due_h` is
+    None where nothing presses. `after`: names of jobs that must be done before."""
 
     name: str
     wishes: Mapping[str, Any]
@@ -58,7 +59,8 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """Servers that are paid already, or (`usd_per_h`) money an hour that a savings plan has committed; `since_h`, `until_h` [h from the start]."""
+    """Servers that are paid already, or (`usd_per_h`) money an hour that a savings plan has
+    committed; `since_h`, `until_h` [h from the start]."""
 
     kind: str
     provider: str
@@ -80,7 +82,8 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """A whole fleet. `budget_usd`, `team_budgets` are by month. `limits` holds options of workloads (clouds, regions, sellers, ways to pay).
+    """A whole fleet. `budget_usd`, `team_budgets` are by month. `limits` holds options of workloads
+    (clouds, regions, sellers, ways to pay).
     `steady_h`: how long it goes on beyond the horizon [h]."""
 
     name: str
@@ -101,7 +104,8 @@ class Fleet:
 
 
 def read_fleet(source: str | Path | Mapping[str, Any], *, today: datetime.date | None = None) -> Fleet:
-    """A fleet from a file's name or a mapping. InputError with one line for each of the first problems."""
+    """A fleet from a file's name or a mapping. InputError with one line for each of
+    the first problems."""
     if isinstance(source, Mapping):
         return _fleet(source, where="fleet", today=today)
     name = str(source)
@@ -401,7 +405,8 @@ class _Reader:
 
 
 def round_of(waits: Mapping[str, Sequence[str]]) -> list[str]:
-    """Names that wait for each other, the first one again at the end; empty where nobody does. A search in depth without recursion."""
+    """Names that wait for each other, the first one again at the end; empty where nobody does. A
+    search in depth without recursion."""
     done: set[str] = set()
     for first in waits:
         path: list[str] = []

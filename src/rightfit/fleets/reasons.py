@@ -1,5 +1,6 @@
-"""Why a plan is as it is, as data: what one more of each limit saves, what each limit costs, what a wrong price or a server that is gone changes, and
-the smallest relaxation where not all can be placed. All by solving again; nothing is guessed."""
+"""Why a plan is as it is, as data: what one more of each limit saves, what each limit costs, what a
+wrong price or a server that is gone changes, and the smallest relaxation where not all can be
+placed. All by solving again; nothing is guessed."""
 
 from __future__ import annotations
 
@@ -19,13 +20,15 @@ if TYPE_CHECKING:
 
 WRONG_BY, DAY_H, WEEK_H = 0.2, 24.0, 168.0
 MOST_LIMITS, MOST_DEADLINES, MOST_PRICES = 6, 5, 3
-#: Solving again takes a share of the time that solving took; a plan that took longer than this is not solved again for its reasons [s].
+#: Solving again takes a share of the time that solving took; a plan that took longer than this is
+#: not solved again for its reasons [s].
 PATIENCE_S = 6.0
 _ROOMY, _FINE = 1e9, 0.05
 
 
 def reasons_of(plan: FleetPlan, *, seconds: float) -> Mapping[str, Any]:
-    """`shadow_prices`, `limit_costs`, `deadlines`, `scenarios` and, where something is left out, `relaxations`."""
+    """`shadow_prices`, `limit_costs`, `deadlines`, `scenarios` and, where something is left
+    out, `relaxations`."""
     until = time.monotonic() + seconds
     shadow = shadow_prices(plan)
     if plan.solved.plan.missing > TOLERANCE:
@@ -42,7 +45,8 @@ def reasons_of(plan: FleetPlan, *, seconds: float) -> Mapping[str, Any]:
 
 
 def shadow_prices(plan: FleetPlan) -> list[dict[str, Any]]:
-    """Limits of which a little more would save money, the dearest first: USD a week for one unit more, by the LP's duals."""
+    """Limits of which a little more would save money, the dearest first: USD a week for one unit
+    more, by the LP's duals."""
     by_resource: dict[int, float] = {}
     for (resource, _), usd in plan.solved.duals.items():
         by_resource[resource] = by_resource.get(resource, 0.0) + usd
@@ -70,7 +74,8 @@ def _with_caps(instance: Instance, resources: Sequence[int], change: Callable[[A
 
 
 def _step(plan: FleetPlan, row: Mapping[str, Any], until: float) -> dict[str, Any]:
-    """What a step more of a limit saves over the horizon: a whole server of what draws on it (of money a tenth)."""
+    """What a step more of a limit saves over the horizon: a whole server of what draws on it
+    (of money a tenth)."""
     resource = int(row["resource"])
     caps = plan.built.instance.resources[resource].caps
     amounts = [
@@ -111,7 +116,8 @@ def limit_costs(plan: FleetPlan, *, until: float) -> list[dict[str, Any]]:
 
 
 def deadlines(plan: FleetPlan, *, until: float) -> list[dict[str, Any]]:
-    """What a day more saves for the jobs that pay most above what they would cost if they had time: USD over the horizon."""
+    """What a day more saves for the jobs that pay most above what they would cost if they had time:
+    USD over the horizon."""
     instance = plan.built.instance
     paid: dict[int, float] = {}
     for one in plan.solved.plan.placed:
@@ -148,8 +154,8 @@ def _same_resources(plan: FleetPlan, demand: Demand) -> Demand:
 
 
 def scenarios(plan: FleetPlan, *, until: float) -> list[dict[str, Any]]:
-    """Of the servers that take most of the money: what the plan costs if their price is 20 % higher than thought or there is none, and what it would
-    cost to have known (`regret_usd`)."""
+    """Of the servers that take most of the money: what the plan costs if their price is 20 % higher
+    than thought or there is none, and what it would cost to have known (`regret_usd`)."""
     instance, spent = plan.built.instance, _spent(plan)
     found = []
     for server, purchase, _ in sorted(spent, key=lambda row: -row[2])[:MOST_PRICES]:
@@ -236,12 +242,13 @@ def _moved(plan: FleetPlan, after: Solution) -> int:
     return int(jobs + sum(kinds.get(one.service) != one.kind for one in after.picked))
 
 
-# -- what would make everything possible --------------------------------------------------------------------------------------------------
+# -- what would make everything possible -----------------------------------------------------------
 
 
 def relaxations(plan: FleetPlan, *, until: float) -> list[dict[str, Any]]:
-    """The least change of each single limit (all quotas, all budgets, all deadlines, stock) under which everything can be placed; where none does
-    alone, there is none. Within 5 % of the least."""
+    """The least change of each single limit (all quotas, all budgets, all deadlines, stock)
+    under which everything can be placed; where none does alone, there is none. Within 5 %
+    of the least."""
     found: list[dict[str, Any]] = []
     instance = plan.built.instance
     nobody: list[dict[str, Any]] = [
@@ -275,12 +282,14 @@ def _all_later(plan: FleetPlan, hours: float) -> Instance:
 
 
 def _wider(instance: Instance, rows: Sequence[int], factor: float) -> Instance:
-    """The numbers with some limits `factor` times as large; a limit of nothing grows by one each."""
+    """The numbers with some limits `factor` times as large; a limit of nothing
+    grows by one each."""
     return _with_caps(instance, rows, lambda caps: np.where(caps > 0, caps * factor, factor - 1.0))
 
 
 def _needed(plan: FleetPlan, rows: Sequence[int], until: float) -> float | None:
-    """A factor of some limits with which everything is placed: what the plan without them takes; None where that does not do either."""
+    """A factor of some limits with which everything is placed: what the plan without them takes;
+    None where that does not do either."""
     from rightfit.fleets.instance import drawn
 
     open_ = _with_caps(plan.built.instance, rows, lambda caps: caps + _ROOMY)
@@ -304,7 +313,8 @@ def _is_whole(plan: FleetPlan, instance: Instance, found: Solution) -> bool:
 
 
 def _least(changed: Callable[[float], Instance], plan: FleetPlan, until: float, *, high: float | None) -> float | None:
-    """The least factor above 1 with which everything is placed, within 5 %, at most `high` where that is known to do; None where nothing does."""
+    """The least factor above 1 with which everything is placed, within 5 %, at most `high` where
+    that is known to do; None where nothing does."""
 
     def does(factor: float) -> bool:
         made = changed(factor)

@@ -24,7 +24,8 @@ from rightfit.units import SECONDS_PER_HOUR
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FleetPlan:
-    """A plan for a fleet: what was asked, the numbers, what the optimiser says, the ways of each workload, and the document of it all."""
+    """A plan for a fleet: what was asked, the numbers, what the optimiser says, the ways of each
+    workload, and the document of it all."""
 
     fleet: Fleet
     built: Built
@@ -116,8 +117,9 @@ def _card(pool: Pool, number: int, slots: Slots, waiting: Mapping[str, list[str]
 
 
 def host_cards(plan: FleetPlan) -> dict[int, list[list[int]]]:
-    """Of each placement on a part of a host of one's own (by its number in the plan) the cards of each of its jobs. Cards of a host are alike, so
-    that whoever starts first takes the first free ones and there are always enough."""
+    """Of each placement on a part of a host of one's own (by its number in the plan) the cards of
+    each of its jobs. Cards of a host are alike, so that whoever starts first takes the first free
+    ones and there are always enough."""
     instance, placed = plan.built.instance, plan.solved.plan.placed
     found: dict[int, list[list[int]]] = {}
     for at, line in plan.built.owned.items():
@@ -140,14 +142,16 @@ def _choice(plan: FleetPlan, one: Any) -> Any:
     return plan.built.instance.demands[one.demand].choices[one.choice]
 
 
-# ---- A fleet that is planned again: what the last plan has running stays where it is, what it has done is left out, what it bought is owned.
+# ---- A fleet that is planned again: what the last plan has running stays where it is, what it has
+# done is left out, what it bought is owned.
 
 RUNNING = "{name} (running)"
 
 
 @dataclass(frozen=True, slots=True)
 class Rolled:
-    """The fleet that is left to plan, the ways of what is running (by name of job), and where services stand (name -> server, region)."""
+    """The fleet that is left to plan, the ways of what is running (by name of job), and where
+    services stand (name -> server, region)."""
 
     fleet: Fleet
     running: Mapping[str, Ways]
@@ -248,7 +252,8 @@ def _bought(last: Mapping[str, Any], shift: float) -> list[Owned]:
 
 
 def staying(ways: Mapping[str, Ways], rolled_fleet: Rolled) -> dict[str, Ways]:
-    """Ways after what runs: the rest of running jobs, and services where they stand as long as that is possible."""
+    """Ways after what runs: the rest of running jobs, and services where they stand as long
+    as that is possible."""
     found = dict(ways)
     found.update(rolled_fleet.running)
     for name, (server, region) in rolled_fleet.standing.items():

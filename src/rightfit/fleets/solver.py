@@ -1,7 +1,9 @@
-"""The optimum of a fleet, with its bound: columns of placements are priced in as the LP asks for them, then branch and bound over those, with list
-scheduling as the start and as the repair where time is up.
+"""The optimum of a fleet, with its bound: columns of placements are priced in as the LP asks
+for them, then branch and bound over those, with list scheduling as the start and as the repair
+where time is up.
 
-The plan that is given is the best of all that were found, so it is never worse than list scheduling nor than each job at its own best.
+The plan that is given is the best of all that were found, so it is never worse than list scheduling
+nor than each job at its own best.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ LP_SHARE, CLOSE = 0.6, 3e-4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
-    """The best plan, a bound that no plan of these choices can be below [USD], the LP's duals by (resource, row) [USD per unit], and what each job alone
-    would take (None where limits forbid that together)."""
+    """The best plan, a bound that no plan of these choices can be below [USD], the LP's duals by
+    (resource, row) [USD per unit], and what each job alone would take (None where limits forbid
+    that together)."""
 
     plan: Solution
     bound_usd: float
@@ -94,7 +97,8 @@ def alone_usd(service: object) -> float:
 
 
 def kind_usd(service: object, row: int) -> float:
-    """What a kind of a service costs where all is paid by the dearest of its ways, which is never what is owned [USD]."""
+    """What a kind of a service costs where all is paid by the dearest of its ways, which is never
+    what is owned [USD]."""
     kind = service.kinds[row]  # type: ignore[attr-defined]
     modes = [mode for mode in kind.modes if not mode.lowest] or list(kind.modes)
     paid = max(mode.usd_per_h for mode in modes)
@@ -108,7 +112,8 @@ def _rented(instance: Instance, demand: Demand) -> list[Choice]:
 
 
 def _own_best(instance: Instance) -> Solution | None:
-    """Every job at its own cheapest choice, where that keeps all limits; services as list scheduling has them."""
+    """Every job at its own cheapest choice, where that keeps all limits; services as list
+    scheduling has them."""
     demands = []
     for demand in instance.demands:
         usable = _rented(instance, demand)
@@ -155,7 +160,8 @@ def _is_whole(matrix: Matrix) -> bool:
 
 
 def _least_missing(instance: Instance, candidates: list[Solution], *, until: float) -> float:
-    """The least weight that must be left out, as far as the solver finds it; the plan that does so joins the candidates."""
+    """The least weight that must be left out, as far as the solver finds it; the plan that does so
+    joins the candidates."""
     matrix = _matrix(instance, None, candidates)
     _relax(matrix, until=until)
     answer = matrix.solve(integer=True, seconds=max(remaining(until), 1.0), gap=1e-6)
@@ -165,7 +171,8 @@ def _least_missing(instance: Instance, candidates: list[Solution], *, until: flo
 
 
 def _relax(matrix: Matrix, *, until: float) -> tuple[Answer, float]:
-    """The LP over all placements: solved over few, priced, grown, until nothing more would help or time is up. And the bound."""
+    """The LP over all placements: solved over few, priced, grown, until nothing more would help or
+    time is up. And the bound."""
     answer = matrix.solve(integer=False, seconds=max(remaining(until), 1.0))
     whole, bound = _is_whole(matrix), -float("inf")
     pricing = None if whole else _Pricing(matrix.instance)
@@ -185,7 +192,8 @@ def _relax(matrix: Matrix, *, until: float) -> tuple[Answer, float]:
 
 
 def _alone(instance: Instance) -> float:
-    """What jobs cost at the least if nothing were short, as if services were free: a bound where time was up before there was a better one."""
+    """What jobs cost at the least if nothing were short, as if services were free: a bound where
+    time was up before there was a better one."""
     found = 0.0
     for demand in instance.demands:
         spans = [(choice.cost_usd, *instance.starts(demand, choice)) for choice in demand.choices]
@@ -194,8 +202,9 @@ def _alone(instance: Instance) -> float:
 
 
 def _split_bound(instance: Instance, matrix: Matrix, relaxed: Answer, *, seconds: float) -> float:
-    """A bound with whole servers: jobs pay the LP's prices for what they take of resources; services and purchases, as integers, pay and are paid the
-    same. By weak duality no plan that places all is cheaper, whatever the prices are."""
+    """A bound with whole servers: jobs pay the LP's prices for what they take of resources;
+    services and purchases, as integers, pay and are paid the same. By weak duality no plan that
+    places all is cheaper, whatever the prices are."""
     if not instance.services and not instance.purchases:
         return -float("inf")
     first = matrix.resource_row[0] if matrix.resource_row else 0
@@ -216,13 +225,15 @@ def _split_bound(instance: Instance, matrix: Matrix, relaxed: Answer, *, seconds
 
 
 def _negative(instance: Instance) -> Array:
-    """Rows of which jobs may give back (the share of spot), so that they say nothing without the jobs."""
+    """Rows of which jobs may give back (the share of spot), so that they say
+    nothing without the jobs."""
     flags = [np.full(resource.caps.shape[0], resource.kind == "spot") for resource in instance.resources]
     return np.concatenate(flags) if flags else np.zeros(0, dtype=np.bool_)
 
 
 class _Pricing:
-    """Finds placements that an LP would use: reduced costs of every choice at every start, from sums of duals over its periods."""
+    """Finds placements that an LP would use: reduced costs of every choice at every start, from
+    sums of duals over its periods."""
 
     def __init__(self, instance: Instance, *, in_order: bool = True) -> None:
         self.instance, self.in_order = instance, in_order
@@ -232,7 +243,8 @@ class _Pricing:
         ]
 
     def price(self, matrix: Matrix, duals: Array) -> tuple[list[tuple[int, int, int]], Array]:
-        """Placements of negative reduced cost, the best few of each demand; and the least reduced cost of each demand (demands,)."""
+        """Placements of negative reduced cost, the best few of each demand; and the least reduced
+        cost of each demand (demands,)."""
         instance, better = self.instance, []
         sums = []
         for at, resource in enumerate(instance.resources):
@@ -250,7 +262,8 @@ class _Pricing:
         return better, least
 
     def _order(self, matrix: Matrix, duals: Array, row: int) -> tuple[Array | None, Array | None]:
-        """What a placement pays for beginning and for being done in each period (periods + 1,): the duals of the jobs' order."""
+        """What a placement pays for beginning and for being done in each period (periods + 1,): the
+        duals of the jobs' order."""
         periods = self.instance.num_periods
         begun, done = (
             np.append(duals[first : first + periods], 0.0) if (first := rows.get(row)) is not None else None
@@ -293,7 +306,8 @@ class _Pricing:
 
 
 def _rounded(matrix: Matrix, relaxed: Answer) -> Solution | None:
-    """LP rounding with repair: purchases rounded, services on the kind with the largest share, jobs by list scheduling with the LP's choices first."""
+    """LP rounding with repair: purchases rounded, services on the kind with the largest share, jobs
+    by list scheduling with the LP's choices first."""
     values, instance = relaxed.columns, matrix.instance
     wanted: dict[int, list[tuple[float, int, int]]] = {}
     for (row, choice, start), value in zip(matrix.columns, values[matrix.num_fixed :].tolist(), strict=True):
@@ -327,7 +341,8 @@ def _branched(matrix: Matrix, best: Solution, limit: float, *, until: float, gap
 
 
 def _duals(matrix: Matrix, relaxed: Answer) -> Mapping[tuple[int, int], float]:
-    """What one more unit of each row of each resource saves [USD]; only those that save anything."""
+    """What one more unit of each row of each resource saves [USD]; only those
+    that save anything."""
     if not relaxed.found:
         return {}
     found = {}

@@ -1,4 +1,5 @@
-"""The text of a fleet as keys and values: YAML, JSON or a table, each refused with file and line."""
+"""The text of a fleet as keys and values: YAML, JSON or a table, each refused
+with file and line."""
 
 from __future__ import annotations
 
@@ -17,9 +18,11 @@ from rightfit.messages import Message, cause, did_you_mean, foreign, system_prob
 from rightfit.workload.options import OPTIONS
 from rightfit.workload.vocabulary import nearest_words
 
-# ---- What a fleet file says, checked for form: pydantic records with friendly values. `reading` turns them into hours and base units.
+# ---- What a fleet file says, checked for form: pydantic records with friendly values. `reading`
+# turns them into hours and base units.
 #
-# Every key that a file may have stands here, with its meaning; the JSON Schema and the messages about wrong keys follow from it.
+# Every key that a file may have stands here, with its meaning; the JSON Schema and the messages
+# about wrong keys follow from it.
 
 Text = Annotated[str, Field(min_length=1, max_length=500)]
 Name = Annotated[str, Field(min_length=1, max_length=120)]
@@ -124,12 +127,14 @@ class FleetRecord(Record):
 
 
 MOST_LINES, MOST_BYTES = 20_000, 50_000_000
-#: Columns of a table that are keys of a job or a service; every other one is an option of the workload.
+#: Columns of a table that are keys of a job or a service; every other one is an
+#: option of the workload.
 _JOB_KEYS, _SERVICE_KEYS = set(JobRecord.model_fields) - {"workload"}, set(ServiceRecord.model_fields) - {"workload"}
 
 
 def lines_of(values: Mapping[str, Any]) -> int:
-    """How many jobs and services a fleet has; one that may share cards counts as three, since parts of cards are searched for it too."""
+    """How many jobs and services a fleet has; one that may share cards counts as three, since parts
+    of cards are searched for it too."""
     listed = [row for key in ("jobs", "services") if isinstance(values.get(key), list) for row in values[key]]
     return sum(3 if isinstance(row, Mapping) and row.get("share") in ("mig", "turns") else 1 for row in listed)
 
@@ -204,7 +209,8 @@ def _plain_keys(value: Any) -> Any:
 
 
 def from_csv(name: str, text: str) -> Mapping[str, Any]:
-    """One line a job; one with a demand, or with task serve, is a service. Columns that are no key of those are options of the workload."""
+    """One line a job; one with a demand, or with task serve, is a service. Columns that are no key
+    of those are options of the workload."""
     reader = csv.DictReader(io.StringIO(text))
     columns = [column.strip() for column in reader.fieldnames or ()]
     known = {*_JOB_KEYS, *_SERVICE_KEYS, *OPTIONS}

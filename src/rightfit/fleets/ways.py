@@ -1,4 +1,5 @@
-"""What one workload can run on: the planner's search, thinned to the ways that a fleet may want. Equal workloads are searched once, in processes."""
+"""What one workload can run on: the planner's search, thinned to the ways that a fleet may want.
+Equal workloads are searched once, in processes."""
 
 from __future__ import annotations
 
@@ -35,8 +36,9 @@ _SERIAL = 6  # fewer distinct workloads than this are searched in this process
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A number of servers of a type in a region, paid one way. `hours` [h] of a job (0 for a service), `usd_per_h` of one server, `other_usd` beside
-    servers (of a job; of a month for a service). `levels`: servers of a service at each level of its demand."""
+    """A number of servers of a type in a region, paid one way. `hours` [h] of a job (0 for a
+    service), `usd_per_h` of one server, `other_usd` beside servers (of a job; of a month for a
+    service). `levels`: servers of a service at each level of its demand."""
 
     provider: str
     instance_type: str
@@ -67,7 +69,8 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a purchase of the plan is: a commitment or a block of one type of server in one region, `payment` with its terms."""
+    """What a purchase of the plan is: a commitment or a block of one type of server in one region,
+    `payment` with its terms."""
 
     provider: str
     instance_type: str
@@ -84,7 +87,8 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`count` slices of cards (`slice`: a profile or a fraction) that carry a service; `way`: the server whose cards they are parts of."""
+    """`count` slices of cards (`slice`: a profile or a fraction) that carry a service; `way`: the
+    server whose cards they are parts of."""
 
     way: Way
     slice: str
@@ -93,7 +97,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question to the planner: wishes as JSON, and for a service the rates of its levels [1/s], the highest last."""
+    """A question to the planner: wishes as JSON, and for a service the rates of its levels
+    [1/s], the highest last."""
 
     wishes: str
     rates: tuple[float, ...] = ()
@@ -104,7 +109,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """What the planner answers: ways, cheapest first; why there is none (criteria), or what cannot be read. `parts`: parts of cards of a service."""
+    """What the planner answers: ways, cheapest first; why there is none (criteria), or what cannot
+    be read. `parts`: parts of cards of a service."""
 
     found: tuple[Way, ...]
     blame: tuple[tuple[str, ...], ...] = ()
@@ -131,7 +137,8 @@ def asked(
 def ways_of(
     questions: Sequence[Asked], *, catalog: Catalog | None = None, processes: int | None = None, search: Search | None = None
 ) -> dict[Asked, Ways]:
-    """Every distinct question's answer. With a catalog of one's own all are asked in this process; `search`: who asks them elsewhere."""
+    """Every distinct question's answer. With a catalog of one's own all are asked in this process;
+    `search`: who asks them elsewhere."""
     distinct = list(dict.fromkeys(questions))
     if search is not None:
         return dict(zip(distinct, search(distinct), strict=True))
@@ -165,7 +172,8 @@ def answered(question: Asked, catalog: Catalog | None = None) -> Ways:
 
 
 def _usable(found: SearchResult, question: Asked) -> tuple[Any, Any]:
-    """Rows (offer, column) that may be taken: prices that somebody asks and places that are meant go before all others."""
+    """Rows (offer, column) that may be taken: prices that somebody asks and places that are meant
+    go before all others."""
     offer, column = np.nonzero(found.bits == 0)
     offers = found.market.offers
     behind = offers.is_estimate[offer] | elsewhere(found)[offer]
@@ -188,7 +196,8 @@ def _jobs(found: SearchResult, question: Asked) -> tuple[Way, ...]:
 
 
 def _thinned(found: SearchResult, offer: Any, usd: Any, seconds: Any, number: Any, must: Sequence[tuple[str, str]]) -> Any:
-    """Of each way to pay the cheapest, with few regions of one server; the fast that are on the front of money and time; and what must stay."""
+    """Of each way to pay the cheapest, with few regions of one server; the fast that are on the
+    front of money and time; and what must stay."""
     offers = found.market.offers
     servers = offers.servers
     by_server: dict[tuple[int, int, float], int] = {}
@@ -247,7 +256,8 @@ def _way(found: SearchResult, offer: int, column: int, number: int, levels: tupl
 
 
 def _service(wishes: Mapping[str, Any], question: Asked, catalog: Catalog) -> Ways:
-    """Ways of a service: sized by the queue model at its peak, and with the same weights on the same servers at its lower levels."""
+    """Ways of a service: sized by the queue model at its peak, and with the same weights on the
+    same servers at its lower levels."""
     from rightfit.families.registry import settled
     from rightfit.planner.plan import explored
     from rightfit.search.confirm import confirmed
@@ -279,7 +289,8 @@ def _service(wishes: Mapping[str, Any], question: Asked, catalog: Catalog) -> Wa
 
 
 def _parts(wishes: Mapping[str, Any], question: Asked, catalog: Catalog) -> tuple[Part, ...]:
-    """Parts of cards that carry a service at its peak, of the servers that are cheapest for it; one model never lies on two parts."""
+    """Parts of cards that carry a service at its peak, of the servers that are cheapest for it; one
+    model never lies on two parts."""
     from rightfit.families.registry import settled
     from rightfit.planner.plan import explored
     from rightfit.search.confirm import confirmed
@@ -311,7 +322,8 @@ def _parts(wishes: Mapping[str, Any], question: Asked, catalog: Catalog) -> tupl
 
 
 def _sizes(level: Any, peak: Any, offer: Any, column: Any) -> Any:
-    """Servers at a lower level of the same offers and weights (rows,); not finite where the search for that level did not look at one."""
+    """Servers at a lower level of the same offers and weights (rows,); not finite where the search
+    for that level did not look at one."""
     known = {_key(level, row): row for row in range(len(level.market.offers))}
     at = np.array([known.get(_key(peak, int(row)), -1) for row in offer], dtype=np.intp)
     same = level.bits.shape[1] == peak.bits.shape[1]
@@ -335,16 +347,19 @@ def oldest_date(age_h: float | None, today: datetime.date) -> str:
     return (today - datetime.timedelta(hours=age_h)).isoformat() if age_h else ""
 
 
-# ---- Jobs of a fleet as own runs say: the hours of each way, and with them its rent, are moved by what runs of the same job missed.
+# ---- Jobs of a fleet as own runs say: the hours of each way, and with them its rent, are moved by
+# what runs of the same job missed.
 
 _TRAINING = (None, "train", "finetune")
 _COLUMNS = ("model", "method", "framework", "precision", "seq_len", "micro_batch")
 
 
 def calibrated(ways: Mapping[str, Ways], fleet: Fleet, evidence: Evidence) -> tuple[dict[str, Ways], dict[str, str]]:
-    """The ways of the jobs with corrected hours and rent, cheapest first, and by how much the first of each job moved ("+12 %").
+    """The ways of the jobs with corrected hours and rent, cheapest first, and by how much the first
+    of each job moved ("+12 %").
 
-    Only jobs of a model that a run is of are moved: what other jobs missed says little of a fleet that mixes stacks. Services keep their sizes, as in a plan.
+    Only jobs of a model that a run is of are moved: what other jobs missed says little of a fleet
+    that mixes stacks. Services keep their sizes, as in a plan.
     """
     models = {named(row.case).job[0] for row in evidence.of("training-step")}
     moved, told = dict(ways), {}

@@ -1,4 +1,5 @@
-"""An answer cut to what an assistant acts on, some 5 KB of it; the rest is kept for a while and given part by part on request."""
+"""An answer cut to what an assistant acts on, some 5 KB of it; the rest is kept for a while and
+given part by part on request."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class Kept:
         return code
 
     def part(self, code: str, name: str, rank: int | None) -> Any:
-        """One part of an answer, or one option of it. InputError where the answer is forgotten, UnknownNameError for a part that it lacks."""
+        """One part of an answer, or one option of it. InputError where the answer is forgotten,
+        UnknownNameError for a part that it lacks."""
         document = self._found.get(code)
         if document is None:
             raise InputError(Message("faces.no_answer", code=code[:40], count=MOST_KEPT), field="answer")
@@ -84,7 +86,8 @@ KEPT = Kept()
 
 
 def brief_plan(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A plan or an estimate: each option with money and figures, the reasons and warnings of the best, what was assumed."""
+    """A plan or an estimate: each option with money and figures, the reasons and warnings of the
+    best, what was assumed."""
     options = document["options"]
     shown = options or [one for one in (document.get("unfit"),) if one]
     return {
@@ -112,7 +115,8 @@ def brief_verdict(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def brief_option(option: Mapping[str, Any]) -> dict[str, Any]:
-    """Server, price and figures, each with its middle and 80 % interval, base units, four digits."""
+    """Server, price and figures, each with its middle and 80 % interval, base
+    units, four digits."""
     cost, accelerator = option["cost"], option["accelerator"]
     money = ("hourly_usd", "total_usd", "monthly_usd", "per_thousand_requests_usd", "per_million_tokens_usd")
     return {
@@ -132,7 +136,8 @@ def _rounded(value: Any) -> Any:
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
 
 
-# ---- An answer as a few lines that an assistant can quote: the sheet that every face draws, cut to what matters.
+# ---- An answer as a few lines that an assistant can quote: the sheet that every face draws,
+# cut to what matters.
 
 #: The lists of a sheet that are worth quoting; the rest is in the structured answer.
 QUOTED = frozenset({"why", "warnings", "standing", "refused", "advice", "assumed", "load"})
@@ -168,7 +173,8 @@ def table_text(table: Table, lang: Lang) -> str:
     return "\n".join([*([table.title] if table.title else []), *(" | ".join(row) for row in (heading, *rows))])
 
 
-# ---- What an assistant may read and the questions it may offer: resources and prompts of the server.
+# ---- What an assistant may read and the questions it may offer: resources and
+# prompts of the server.
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +199,8 @@ class Question:
 
 
 def option_records(query: str = "") -> list[dict[str, Any]]:
-    """Every option of a workload whose name or help holds the query: what it is, an example, the words it takes."""
+    """Every option of a workload whose name or help holds the query: what it is, an example,
+    the words it takes."""
     wanted = query.casefold().replace("-", "_")
     return [
         {

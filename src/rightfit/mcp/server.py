@@ -72,7 +72,8 @@ def _prompt(question: Question) -> Any:
 
 
 def _strict_tool(tool: Tool, lang: Lang) -> Any:
-    """The tool as the server knows it. An argument that it does not have is refused: a misspelt wish must not be passed over."""
+    """The tool as the server knows it. An argument that it does not have is refused: a misspelt
+    wish must not be passed over."""
     from mcp.server.mcpserver.tools import Tool as ServerTool
 
     made = ServerTool.from_function(_function(tool, lang), name=tool.name, description=tool.about, annotations=_annotations())
@@ -89,7 +90,8 @@ def _strict_tool(tool: Tool, lang: Lang) -> Any:
 
 
 def _listed(schema: dict[str, Any], tool: Tool) -> dict[str, Any]:
-    """What an assistant is shown of the arguments: without titles and nulls, and without those that the tool `options` tells of."""
+    """What an assistant is shown of the arguments: without titles and nulls, and without those that
+    the tool `options` tells of."""
     shown = {name: _short(one) for name, one in schema["properties"].items() if name not in tool.unlisted}
     required = {"required": schema["required"]} if "required" in schema else {}
     return {"type": "object", "properties": shown, **required, "additionalProperties": bool(tool.unlisted)}
@@ -103,7 +105,8 @@ def _short(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def _judged(models: Mapping[str, Any], lang: Lang) -> Any:
-    """Arguments are judged before the tool sees them, each refusal in our own words with the nearest name."""
+    """Arguments are judged before the tool sees them, each refusal in our own words
+    with the nearest name."""
 
     async def middleware(context: Any, call_next: Any) -> Any:
         asked = context.params if context.method == "tools/call" and isinstance(context.params, Mapping) else {}

@@ -1,4 +1,5 @@
-"""The tools: each asks the library once and gives a text to quote with the whole answer beside it."""
+"""The tools: each asks the library once and gives a text to quote with the
+whole answer beside it."""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ class ToolAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool. `fields` are its typed arguments: {name: (type, default and description)}; `unlisted` those that its schema leaves to the
-    tool `options` (seventy of them in four tools would fill an assistant's memory); `gives` {name: JSON type} of the answer as data."""
+    """One tool. `fields` are its typed arguments: {name: (type, default and description)};
+    `unlisted` those that its schema leaves to the tool `options` (seventy of them in four tools
+    would fill an assistant's memory); `gives` {name: JSON type} of the answer as data."""
 
     name: str
     about: str
@@ -47,7 +49,8 @@ class Tool:
     unlisted: frozenset[str] = frozenset()
 
 
-#: Options of a workload that the schema of `plan` lists, and those that the other tools list, which take them all as well.
+#: Options of a workload that the schema of `plan` lists, and those that the other tools list, which
+#: take them all as well.
 LISTED = (
     "model",
     "task",

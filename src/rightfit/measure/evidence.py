@@ -1,7 +1,8 @@
 """Runs as evidence: what each missed the prediction by, and what that says of other cases.
 
-`predict` is given, so that this room knows no engine: rows of cells in, answers with `predicted` out. In what the user asks, an empty cell fits any run's:
-whoever leaves the framework open means the one that runs.
+`predict` is given, so that this room knows no engine: rows of cells in, answers with `predicted`
+out. In what the user asks, an empty cell fits any run's: whoever leaves the framework open means
+the one that runs.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from rightfit.measure.readers.item import number
 from rightfit.measure.record import Measured, Run, metrics
 from rightfit.records import dataclass
 
-# ---- What makes two cases alike: the same job, the same server, near in batch and length. Read from the columns of `rightfit predict`.
+# ---- What makes two cases alike: the same job, the same server, near in batch and length. Read
+# from the columns of `rightfit predict`.
 #
-# The job is what a user keeps while servers change: the model, how it is trained or which engine serves it, and the precision. The server is the accelerator
-# and how many of them; memory is compared with memory of the same counter only.
+# The job is what a user keeps while servers change: the model, how it is trained or which engine
+# serves it, and the precision. The server is the accelerator and how many of them; memory is
+# compared with memory of the same counter only.
 
 Array = NDArray[np.float64]
 
@@ -35,7 +38,8 @@ _UNITS_OF = {"training-memory": _TRAINING, "training-step": _TRAINING, "samples-
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case: the figure that its metric is of, job, card, number of cards, counter of memory, and log2 of batch and length (0 where not known)."""
+    """One case: the figure that its metric is of, job, card, number of cards, counter of memory,
+    and log2 of batch and length (0 where not known)."""
 
     figure: str
     job: tuple[str, ...]
@@ -61,7 +65,8 @@ def case_of(row: Mapping[str, str], metric: str) -> Case:
 
 
 def figure_of(row: Mapping[str, str], metric: str) -> str:
-    """The figure of a metric; memory and rates of training on samples are figures of their own. Empty where a metric is not calibrated."""
+    """The figure of a metric; memory and rates of training on samples are figures of their own.
+    Empty where a metric is not calibrated."""
     found = metrics()[metric].figure if metric in metrics() else ""
     is_samples = "image_size" in row and "micro_batch" not in row and "engine" not in row
     return found.replace("training-", "samples-") if is_samples and found.startswith("training-") else found
@@ -83,7 +88,8 @@ def _log2(value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """Cases as arrays: codes of job, card and server (a server is of one job), log2 of batch and of length."""
+    """Cases as arrays: codes of job, card and server (a server is of one job), log2 of
+    batch and of length."""
 
     job: NDArray[np.intp]
     card: NDArray[np.intp]
@@ -110,21 +116,28 @@ def _codes(keys: Iterable[object]) -> NDArray[np.intp]:
     return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.intp)
 
 
-# ---- A few measured runs sharpen the prediction of others: a nested normal model of what the prediction misses.
+# ---- A few measured runs sharpen the prediction of others: a nested normal model of what the
+# prediction misses.
 #
-# For a cost-like figure (step time, ms, bytes; of a rate its inverse) r = log(measured / predicted) is the sum of what the user's stack adds (e), what the job adds
-# (b), what the server adds to that job (s), what wears off with the distance in batch and length (n), and noise (v), all normal with mean 0:
+# For a cost-like figure (step time, ms, bytes; of a rate its inverse) r = log(measured /
+# predicted) is the sum of what the user's stack adds (e), what the job adds (b), what the server
+# adds to that job (s), what wears off with the distance in batch and length (n), and noise (v),
+# all normal with mean 0:
 #
-#     K(i, j) = e^2 + b^2 [same job] + s^2 [same job and server] + n^2 [same job and server] exp(-(|log2 batch ratio| + |log2 length ratio|) / 2)
-#     mean = k' (K + v^2 I)^-1 r,    variance = k(x, x) - k' (K + v^2 I)^-1 k + v^2
+#     K(i, j) = e^2 + b^2 [same job] + s^2 [same job and server] + n^2 [same job and server]
+#     exp(-(|log2 batch ratio| + |log2 length ratio|) / 2) mean = k' (K + v^2 I)^-1 r, variance =
+#     k(x, x) - k' (K + v^2 I)^-1 k + v^2
 #
-# The corrected cost is predicted exp(mean), a corrected rate predicted exp(-mean). The tails are heavier than normal, so the half-width of an interval is the
-# standard deviation times a factor found on sources left out (conformal). Nothing is fitted when it runs: facts/data/calibration.csv has the five numbers a figure,
-# calibration_widths.csv the factors; `validation/fit_calibration.py` writes both.
+# The corrected cost is predicted exp(mean), a corrected rate predicted exp(-mean). The tails are
+# heavier than normal, so the half-width of an interval is the standard deviation times a factor
+# found on sources left out (conformal). Nothing is fitted when it runs: facts/data/calibration.csv
+# has the five numbers a figure, calibration_widths.csv the factors; `validation/fit_calibration.py`
+# writes both.
 #
-# A figure that is a bound only (out of memory) cuts off the impossible half: it enters as the moments of the truncated normal (Minka, Expectation propagation,
-# UAI 2001). Reference: Rasmussen and Williams, Gaussian processes for machine learning (2006), section 2.2. Known error: sources of published figures stand for
-# users' stacks.
+# A figure that is a bound only (out of memory) cuts off the impossible half: it enters as the
+# moments of the truncated normal (Minka, Expectation propagation, UAI 2001). Reference: Rasmussen
+# and Williams, Gaussian processes for machine learning (2006), section 2.2. Known error: sources of
+# published figures stand for users' stacks.
 
 PARTS = ("e", "b", "s", "n", "v")
 #: Residuals are cut here: beyond a factor of 4.5 a row says that something else is wrong.
@@ -146,7 +159,8 @@ class Law(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """What the known rows say of target cases: mean and standard deviation of r, and the mean of each part."""
+    """What the known rows say of target cases: mean and standard deviation of r, and the
+    mean of each part."""
 
     mean: Array
     deviation: Array
@@ -167,7 +181,8 @@ def laws() -> Mapping[str, Law]:
 
 @cache
 def widths() -> Mapping[tuple[str, int, str], tuple[float, float]]:
-    """Factors of the standard deviation for the 80 % and the 95 % interval by figure, rows known of the job, and kind of step ("all" where few sources tell)."""
+    """Factors of the standard deviation for the 80 % and the 95 % interval by figure, rows known of
+    the job, and kind of step ("all" where few sources tell)."""
     return {
         (row["figure"], int(row["rows"]), row["step"]): (float(row["factor80"]), float(row["factor95"]))
         for row in facts.table("calibration_widths")
@@ -176,7 +191,8 @@ def widths() -> Mapping[tuple[str, int, str], tuple[float, float]]:
 
 @cache
 def worse() -> Mapping[tuple[str, int], float]:
-    """Share of the sources left out that so many own rows of a job made worse, by figure and rows."""
+    """Share of the sources left out that so many own rows of a job made worse,
+    by figure and rows."""
     return {(row["figure"], int(row["rows"])): float(row["worse"]) for row in facts.table("calibration_widths") if row["step"] == "all"}
 
 
@@ -188,7 +204,8 @@ def width(figure: str, rows: int, step: str) -> tuple[float, float]:
 
 
 def parts_of(law: Law, left: Cases, right: Cases) -> tuple[Array, Array, Array]:
-    """Covariances of what the stack, the job, and the server with nearness add, each of shape (left, right)."""
+    """Covariances of what the stack, the job, and the server with nearness add, each of
+    shape (left, right)."""
     same_job = left.job[:, None] == right.job[None]
     same_server = left.server[:, None] == right.server[None]
     distance = np.abs(left.batch[:, None] - right.batch[None]) + np.abs(left.length[:, None] - right.length[None])
@@ -197,7 +214,8 @@ def parts_of(law: Law, left: Cases, right: Cases) -> tuple[Array, Array, Array]:
 
 
 def posterior_of(law: Law, known: Cases, residual: Array, target: Cases, *, noise: Array | None = None) -> Posterior:
-    """What rows with `residual` say of `target` cases. `noise` is the variance of each row where it is not the law's v^2."""
+    """What rows with `residual` say of `target` cases. `noise` is the variance of each row where it
+    is not the law's v^2."""
     noise = np.full(len(residual), law.v**2) if noise is None else noise
     covariance = sum(parts_of(law, known, known)) + np.diag(noise)
     weights = np.linalg.solve(covariance, np.clip(residual, -MOST_RESIDUAL, MOST_RESIDUAL))
@@ -209,7 +227,8 @@ def posterior_of(law: Law, known: Cases, residual: Array, target: Cases, *, nois
 
 
 def settled(law: Law, known: Cases, residual: Array, bound: Sequence[str]) -> tuple[Array, Array]:
-    """Rows with one-sided ones turned into rows of their own noise: values and variances, as `posterior` takes them."""
+    """Rows with one-sided ones turned into rows of their own noise: values and variances, as
+    `posterior` takes them."""
     values, noise = np.clip(residual, -MOST_RESIDUAL, MOST_RESIDUAL).astype(np.float64), np.full(len(residual), law.v**2)
     two_sided = np.array([index for index, side in enumerate(bound) if not side], dtype=np.intp)
     for index, side in enumerate(bound):
@@ -221,7 +240,8 @@ def settled(law: Law, known: Cases, residual: Array, bound: Sequence[str]) -> tu
 def _one_sided(
     law: Law, known: Cases, values: Array, told: np.ndarray[tuple[int], np.dtype[np.intp]], index: int, side: str
 ) -> tuple[float, float]:
-    """A row and its noise that leave the marginal of row `index` with the moments of its truncated normal."""
+    """A row and its noise that leave the marginal of row `index` with the moments of
+    its truncated normal."""
     one = known.take(np.array([index]))
     found = posterior_of(law, known.take(told), values[told], one) if told.size else None
     mean = float(found.mean[0]) if found else 0.0
@@ -234,7 +254,8 @@ def _one_sided(
 def truncated(mean: float, variance: float, limit: float, *, above: bool) -> tuple[float, float]:
     """Mean and variance of a normal cut to what lies above (or below) `limit`.
 
-    Reference: Johnson, Kotz, Balakrishnan, Continuous univariate distributions 1 (1994), section 10.1.
+    Reference: Johnson, Kotz, Balakrishnan, Continuous univariate distributions 1
+    (1994), section 10.1.
     """
     deviation = math.sqrt(variance)
     sign = 1.0 if above else -1.0
@@ -247,7 +268,8 @@ def truncated(mean: float, variance: float, limit: float, *, above: bool) -> tup
 
 
 def step_kinds(known: Cases, target: Cases) -> list[str]:
-    """How far each target is from what is known: the same set-up, another batch or length, more or fewer of the same cards, or another card."""
+    """How far each target is from what is known: the same set-up, another batch or length, more or
+    fewer of the same cards, or another card."""
     kinds = []
     for job, card, server, batch, length in zip(target.job, target.card, target.server, target.batch, target.length, strict=True):
         here = known.server == server
@@ -259,7 +281,8 @@ def step_kinds(known: Cases, target: Cases) -> list[str]:
 
 
 Predict = Callable[[list[dict[str, str]]], Sequence[Mapping[str, Any]]]
-#: A figure is corrected only where own rows made at most this share of the sources worse (calibration_widths.csv).
+#: A figure is corrected only where own rows made at most this share of the sources worse
+#: (calibration_widths.csv).
 _MOST_WORSE = 0.5
 _STATISTICS = ("mean", "median", "max", "p50", "last", "total")
 #: Figures of serving that did not carry to another card on published data.
@@ -268,7 +291,8 @@ BOUND_TO_CARD = frozenset(("time-per-token", "first-token", "serving-throughput"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measured figure of a run beside its prediction: `residual` = log(measured / predicted) of a cost, its inverse of a rate."""
+    """One measured figure of a run beside its prediction: `residual` = log(measured / predicted) of
+    a cost, its inverse of a rate."""
 
     run: str
     metric: str
@@ -291,8 +315,9 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What runs say of one case: the factor on its cost, the log half-widths of the 80 % and 95 % interval, where it comes from ("calibrated", or
-    "measured" where the very set-up ran), the runs, the kind of step, and the factors of stack, job and server apart."""
+    """What runs say of one case: the factor on its cost, the log half-widths of the 80 % and 95 %
+    interval, where it comes from ("calibrated", or "measured" where the very set-up ran), the runs,
+    the kind of step, and the factors of stack, job and server apart."""
 
     factor: float
     half80: float
@@ -306,7 +331,8 @@ class Correction:
 
 
 def evidence_of(runs: Sequence[Run], predict: Predict) -> Evidence:
-    """Every figure of the runs that can be calibrated, predicted from the set-up that its record tells."""
+    """Every figure of the runs that can be calibrated, predicted from the set-up
+    that its record tells."""
     asked = [(run, item, cells(run, item)) for run in runs for item in _figures(run)]
     answers = predict([row for _, _, row in asked]) if asked else []
     rows, unused = [], []
@@ -331,7 +357,8 @@ def cells(run: Run, item: Measured) -> dict[str, str]:
 
 
 def _figures(run: Run) -> list[Measured]:
-    """One figure of each kind: of several statistics the mean, else the median; nothing that a preallocating framework filled."""
+    """One figure of each kind: of several statistics the mean, else the median; nothing that a
+    preallocating framework filled."""
     kept: dict[tuple[str, str], Measured] = {}
     for item in sorted(
         run.measured, key=lambda item: _STATISTICS.index(item.statistic) if item.statistic in _STATISTICS else len(_STATISTICS)

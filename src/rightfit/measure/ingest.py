@@ -1,4 +1,5 @@
-"""Find out what an item is and make run records of it. Two readers that both claim an item are a question to the user, never a guess."""
+"""Find out what an item is and make run records of it. Two readers that both claim an item are a
+question to the user, never a guess."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def _is_record(item: Item) -> bool:
 
 
 def reader_of(item: Item, kind: str = "") -> Reader:
-    """The reader of an item: the kind asked for, or the most special one that detects it. Raises UnknownNameError, AmbiguousNameError, FileInputError."""
+    """The reader of an item: the kind asked for, or the most special one that detects it. Raises
+    UnknownNameError, AmbiguousNameError, FileInputError."""
     if kind:
         found = [reader for reader in readers() if reader.kind == kind]
         if not found:
@@ -59,7 +61,9 @@ def reader_of(item: Item, kind: str = "") -> Reader:
 
 
 def ingest(path: str | Path, kind: str = "", definitions: Definitions | None = None) -> list[Run]:
-    """Run records of a file, a folder or an address: an exporter's page, an answer of an API, or a Prometheus itself. Of a folder that is no result itself, of every result in it. Raises FileInputError, NetworkError."""
+    """Run records of a file, a folder or an address: an exporter's page, an answer of an API, or a
+    Prometheus itself. Of a folder that is no result itself, of every result in it. Raises
+    FileInputError, NetworkError."""
     text = str(path)
     definitions = definitions or Definitions()
     if text.startswith(("http://", "https://")):
@@ -86,7 +90,8 @@ def _read(item: Item, kind: str, definitions: Definitions) -> list[Run]:
 
 
 def _runs_of(reader: Reader, item: Item, definitions: Definitions) -> list[Run]:
-    """What a reader makes of an item; a file that is cut short or of another version than the reader knows is refused in one line."""
+    """What a reader makes of an item; a file that is cut short or of another version than the
+    reader knows is refused in one line."""
     if not reader.detects(item):
         raise FileInputError(Message("measure.not_a_result", file=item.shown, tool=reader.kind))
     try:

@@ -1,4 +1,5 @@
-"""What somebody measured of a planned option, as a run record: the plan's document says what ran and where."""
+"""What somebody measured of a planned option, as a run record: the plan's document says
+what ran and where."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ METRICS = {
 def run_of_measurement(
     document: Mapping[str, Any], *, option: int, name: str, value: float, started: str = "", where: str = ""
 ) -> Run | None:
-    """The record of a figure of option `option` of a plan's document; None where the figure is none of a run's metrics."""
+    """The record of a figure of option `option` of a plan's document; None where the figure is none
+    of a run's metrics."""
     chosen = next((found for found in document.get("options", []) if found.get("rank") == option), None)
     if chosen is None or name not in METRICS:
         return None
@@ -55,14 +57,16 @@ def run_of_measurement(
 
 
 def training_of(document: Mapping[str, Any], chosen: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
-    """Set-up and server of an option of a training plan, for a record of what was measured there."""
+    """Set-up and server of an option of a training plan, for a record of what
+    was measured there."""
     cards = (number(chosen.get("nodes")) or 1.0) * (number((chosen.get("accelerator") or {}).get("count_per_node")) or 0.0)
     server = {part: chosen.get(part) for part in ("provider", "instance_type", "region", "purchase", "nodes")}
     return _training(document, chosen, cards or None), server
 
 
 def service_of(document: Mapping[str, Any], chosen: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
-    """Set-up and server of an option of a service's plan, for a record of what was measured there."""
+    """Set-up and server of an option of a service's plan, for a record of what
+    was measured there."""
     return _service(document, chosen), {part: chosen.get(part) for part in ("provider", "instance_type", "region", "purchase", "nodes")}
 
 
@@ -101,12 +105,15 @@ def _service(document: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str
     )
 
 
-# ---- What was measured beside what was predicted, and which other set-up would explain a run that left its interval.
+# ---- What was measured beside what was predicted, and which other set-up would explain a run that
+# left its interval.
 #
-# Two sources of a prediction: the plan that the run was started from, where it runs on the plan's card; else the run's own set-up, by `rightfit predict`.
+# Two sources of a prediction: the plan that the run was started from, where it runs on the plan's
+# card; else the run's own set-up, by `rightfit predict`.
 
 _BOUNDS = ("predicted", "low80", "high80", "low95", "high95")
-#: Set-ups that explain a run which is slower, faster, fuller or emptier than predicted: name -> columns of `rightfit predict`.
+#: Set-ups that explain a run which is slower, faster, fuller or emptier than predicted: name ->
+#: columns of `rightfit predict`.
 _EXPLAINING: Mapping[str, Mapping[str, str]] = {
     "fp32": {"precision": "fp32"},
     "bf16": {"precision": "bf16"},
@@ -119,8 +126,9 @@ _EXPLAINING: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A measured figure and its prediction in the metric's unit. `verdict`: inside, above or below the 95 % interval, or open where that is so
-    wide that it says nothing; `origin`: plan or predict."""
+    """A measured figure and its prediction in the metric's unit. `verdict`: inside, above or
+    below the 95 % interval, or open where that is so wide that it says nothing; `origin`:
+    plan or predict."""
 
     item: Measured
     predicted: Figure
@@ -130,14 +138,16 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A set-up under which the prediction comes near what was measured: its name, and the share by which it still misses."""
+    """A set-up under which the prediction comes near what was measured: its name, and the share by
+    which it still misses."""
 
     name: str
     missed: float
 
 
 def beside(run: Run, predict: Predict, expected: Expected | None = None) -> list[Beside]:
-    """Every figure of the run that has a prediction: the plan's where there is one, else that of its set-up. One-sided figures are left out."""
+    """Every figure of the run that has a prediction: the plan's where there is one, else that of
+    its set-up. One-sided figures are left out."""
     items = [
         item
         for item in run.measured
@@ -196,7 +206,8 @@ def _judged(item: Measured, figure: Figure, origin: str) -> Beside:
 
 
 def explanations(run: Run, one: Beside, predict: Predict) -> list[Explanation]:
-    """Other set-ups whose prediction comes nearer to what was measured than half of what is missed, the nearest first; none for a figure that did not leave its interval."""
+    """Other set-ups whose prediction comes nearer to what was measured than half of what is missed,
+    the nearest first; none for a figure that did not leave its interval."""
     if one.verdict in ("inside", "open") or "model" not in run.setup:
         return []
     base = cells(run, one.item)
@@ -216,10 +227,13 @@ def is_cost(one: Beside) -> bool:
     return metrics()[one.item.metric].sense == "cost"
 
 
-# ---- Plans with runs of one's own: figures of the options are moved by what the runs missed, and the order is made anew.
+# ---- Plans with runs of one's own: figures of the options are moved by what the runs missed, and
+# the order is made anew.
 #
-# The search proposes more options than are shown; each is corrected by its own evidence, and what then costs least (or ends first) leads. What the runs say of memory
-# moves the probability that an option fits; one that then rather does not fit goes to the end. Of services the times are corrected, not the number of replicas.
+# The search proposes more options than are shown; each is corrected by its own evidence, and what
+# then costs least (or ends first) leads. What the runs say of memory moves the probability that an
+# option fits; one that then rather does not fit goes to the end. Of services the times are
+# corrected, not the number of replicas.
 
 #: Options that are corrected, of which the first are shown.
 MOST_OPTIONS = 60
@@ -238,8 +252,8 @@ _Z80 = 1.2816
 
 
 def with_runs(plan: Plan, evidence: Evidence, *, top: int) -> Plan:
-    """The plan with corrected figures, the first `top` options by corrected cost (or time), and a section `own_runs` that names the runs.
-    Runs that move nothing are said to, with the reason."""
+    """The plan with corrected figures, the first `top` options by corrected cost (or time), and a
+    section `own_runs` that names the runs. Runs that move nothing are said to, with the reason."""
     if not plan.options or not (evidence.rows or evidence.unused):
         return plan
     moved = [_option(plan.workload, option, evidence) for option in plan.options]
@@ -252,8 +266,10 @@ def with_runs(plan: Plan, evidence: Evidence, *, top: int) -> Plan:
 
 
 def _order(workload: Workload, before: Sequence[Option], after: Sequence[Option]) -> list[int]:
-    """Positions by what is wished for, as the runs change it. The search ranks by more than money (trust, age of a price, a further server can fail), so an option
-    counts at least as much as those that it stood behind, times its own change, and passes another only where that is clearly more."""
+    """Positions by what is wished for, as the runs change it. The search ranks by more than money
+    (trust, age of a price, a further server can fail), so an option counts at least as much as
+    those that it stood behind, times its own change, and passes another only where that is
+    clearly more."""
     standing = itertools.accumulate((_wished(workload, option) for option in before), max)
     counted = [worth * _wished(workload, new) / _wished(workload, old) for worth, old, new in zip(standing, before, after, strict=True)]
     clearly = 1.0 - constant_group("measure", "resize")["near"]
@@ -360,7 +376,8 @@ def scaled(figure: Figure, correction: Correction, *, is_cost: bool = True) -> F
 
 
 def _timed(option: Option, correction: Correction) -> Option:
-    """Step time and rates; the time of the whole run and its rent by the part of it that is steps."""
+    """Step time and rates; the time of the whole run and its rent by the part
+    of it that is steps."""
     estimate = {
         name: scaled(value, correction, is_cost=_TIMES[name]) if name in _TIMES else value for name, value in option.estimate.items()
     }
@@ -409,7 +426,8 @@ def _fitted(option: Option, correction: Correction) -> Option:
 
 
 def _unused(evidence: Evidence) -> Reason:
-    """Why no figure was moved: the first figure that cannot be compared with a prediction, else that the runs are of another job."""
+    """Why no figure was moved: the first figure that cannot be compared with a prediction, else
+    that the runs are of another job."""
     if evidence.rows:
         return Reason("own_runs_other", {"runs": ", ".join(dict.fromkeys(row.run for row in evidence.rows))})
     run, metric, why = evidence.unused[0]

@@ -1,7 +1,9 @@
-"""The run record: what a real run did, as plain JSON that every reader writes and every consumer reads.
+"""The run record: what a real run did, as plain JSON that every reader writes and
+every consumer reads.
 
-`setup` describes the case in the columns of `rightfit predict`, so that the same run can be predicted; `measured` holds figures whose
-definition is known (facts/data/run_metrics.csv). A figure may be one-sided: `bound` ">=" says that at least so much was needed. Secrets are taken out of
+`setup` describes the case in the columns of `rightfit predict`, so that the same run can be
+predicted; `measured` holds figures whose definition is known (facts/data/run_metrics.csv). A figure
+may be one-sided: `bound` ">=" says that at least so much was needed. Secrets are taken out of
 commands and addresses before a record is made.
 """
 
@@ -28,7 +30,8 @@ from rightfit.errors import FileInputError, UnavailableError, UnknownNameError
 from rightfit.facts.tables import nearest
 from rightfit.messages import Message, at_place, cause, foreign, system_problem
 
-# ---- Whether there is something at a place that a user named: a name that no file system takes is a place where nothing is, not a fault.
+# ---- Whether there is something at a place that a user named: a name that no file system takes is
+# a place where nothing is, not a fault.
 
 
 def is_there(path: str | Path) -> bool:
@@ -48,7 +51,8 @@ def is_folder(path: str | Path) -> bool:
 
 
 def write_whole(path: str | Path, text: str) -> None:
-    """Write beside, then rename, so that no reader ever sees half a file. Raises UnavailableError (no right, full disk)."""
+    """Write beside, then rename, so that no reader ever sees half a file. Raises UnavailableError
+    (no right, full disk)."""
     place = Path(path)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +69,8 @@ def write_whole(path: str | Path, text: str) -> None:
         raise UnavailableError(Message("problems.cannot_write", name=place, error=system_problem(error))) from None
 
 
-# ---- Columns that describe the set-up of a run: those that `rightfit predict` reads and that say what ran, without name, metric and what was measured.
+# ---- Columns that describe the set-up of a run: those that `rightfit predict` reads and that say
+# what ran, without name, metric and what was measured.
 
 _NOT_SETUP = frozenset(("id", "metric", "measured", "date"))
 
@@ -95,7 +100,8 @@ class _Part(BaseModel):
 
 
 class Metric(_Part):
-    """A metric as facts/data/run_metrics.csv defines it. `sense`: cost (less is better), rate, or state."""
+    """A metric as facts/data/run_metrics.csv defines it. `sense`: cost (less is
+    better), rate, or state."""
 
     metric: str
     unit: str
@@ -139,7 +145,8 @@ class Series(_Part):
 
 
 class Run(_Part):
-    """One run. `setup` has the columns of `rightfit predict`; `server` what was rented; `host` {cpus, memory_bytes, gpus}."""
+    """One run. `setup` has the columns of `rightfit predict`; `server` what was rented; `host`
+    {cpus, memory_bytes, gpus}."""
 
     schema_version: Literal[1] = 1
     kind: Literal["run"] = "run"
@@ -187,7 +194,8 @@ def measured(name: str, value: float, **more: Any) -> Measured:
 
 
 def own_version() -> str:
-    """The version of rightfit that writes a record, as it was installed; empty where it runs from its source alone."""
+    """The version of rightfit that writes a record, as it was installed; empty where it runs
+    from its source alone."""
     try:
         return version("rightfit")
     except PackageNotFoundError:
@@ -195,7 +203,8 @@ def own_version() -> str:
 
 
 def sealed(run: Run) -> Run:
-    """The run with secrets taken out and an id made of its content, so that the same run read twice is one record."""
+    """The run with secrets taken out and an id made of its content, so that the same run read
+    twice is one record."""
     clean = run.model_copy(
         update={
             "id": "",
@@ -241,11 +250,12 @@ def _clean_address(word: str) -> str:
     return (f"{head}=" if head else "") + urlunsplit((parts.scheme, place, parts.path, query, ""))
 
 
-# ---- as JSON -----------------------------------------------------------------------------------------------------------------------
+# ---- as JSON -------------------------------------------------------------------------------------
 
 
 def document(run: Run) -> dict[str, Any]:
-    """The record as the contract names it: the run itself, and its figures by subject (`steps`, `service`, `utilisation` ...) in base units."""
+    """The record as the contract names it: the run itself, and its figures by subject (`steps`,
+    `service`, `utilisation` ...) in base units."""
     return {**run.model_dump(mode="json"), **_summary(run)}
 
 
@@ -312,7 +322,8 @@ def run_of(found: Any, *, where: Message | str = _THE_RECORD) -> Run:
 
 
 def read_runs(path: str | Path) -> list[Run]:
-    """Records of a JSON file (one record or a list of them) or of every JSON file of a folder. Raises FileInputError."""
+    """Records of a JSON file (one record or a list of them) or of every JSON file of a folder.
+    Raises FileInputError."""
     place = Path(path)
     if is_folder(place):
         files = sorted(place.rglob("*.json"))
@@ -351,11 +362,12 @@ def written(runs: Sequence[Run]) -> str:
     return json.dumps(documents[0] if len(documents) == 1 else documents, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
-# ---- several records of one run ------------------------------------------------------------------------------------------------------
+# ---- several records of one run ------------------------------------------------------------------
 
 
 def merged(runs: Sequence[Run]) -> Run:
-    """One record of what several programs saw of the same run. Raises FileInputError where they contradict each other about the set-up."""
+    """One record of what several programs saw of the same run. Raises FileInputError where they
+    contradict each other about the set-up."""
     setup = _joined(runs, "setup")
     tools = "+".join(dict.fromkeys(run.source.tool or run.source.kind for run in runs))
     last = runs[-1]

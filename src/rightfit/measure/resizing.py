@@ -1,9 +1,12 @@
-"""From a measured run to advice: what held it back, with the figures that say so; what could change for nothing; which server then; which test is still worth its price.
+"""From a measured run to advice: what held it back, with the figures that say so; what could change
+for nothing; which server then; which test is still worth its price.
 
-Order: is the measurement sound, does it fit, is the card idle, which bound, a cheaper shape. The rules are data (facts/data/resize_rules.csv); servers come from the
-search, corrected by the runs. A test is worth its price where the expected saving over the job, E[(cost of the best - cost of the other)+] with what only that
-server's measurement would tell (server and noise of the nested model), exceeds the minutes of the test at its price (value of information: Raiffa and Schlaifer,
-Applied statistical decision theory, 1961).
+Order: is the measurement sound, does it fit, is the card idle, which bound, a cheaper shape. The
+rules are data (facts/data/resize_rules.csv); servers come from the search, corrected by the runs. A
+test is worth its price where the expected saving over the job, E[(cost of the best - cost of the
+other)+] with what only that server's measurement would tell (server and noise of the nested model),
+exceeds the minutes of the test at its price (value of information: Raiffa and Schlaifer, Applied
+statistical decision theory, 1961).
 """
 
 from __future__ import annotations
@@ -27,19 +30,22 @@ from rightfit.units import GIB
 if TYPE_CHECKING:
     from rightfit.search.answer import Option, Plan
 
-#: Points of a distribution that is summed up, and how far over a whole number of servers still is that number.
+#: Points of a distribution that is summed up, and how far over a whole number of servers
+#: still is that number.
 _POINTS, _WHOLE = 400, 1e-9
 #: Servers that are compared.
 MOST_OPTIONS = 40
 _TESTS: Mapping[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _CONDITION = re.compile(r"^(\w+)(>=|<=|>|<)([\d.]+)$")
-#: Changes of the set-up that cost no money: name -> columns of `rightfit predict`. Those that need the present value are in `_variants`.
+#: Changes of the set-up that cost no money: name -> columns of `rightfit predict`. Those that need
+#: the present value are in `_variants`.
 _FIXED_VARIANTS = {"recompute": {"recompute": "full"}, "optimizer8": {"optimizer": "adamw8bit"}, "flash": {"attention": "flash"}}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule that holds: its code, the figures that it read, the bottleneck that it names, and who says so."""
+    """A rule that holds: its code, the figures that it read, the bottleneck that it
+    names, and who says so."""
 
     code: str
     bottleneck: str
@@ -51,7 +57,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of the set-up that needs no other server: GiB saved a card and the change of the step time, by our own prediction."""
+    """A change of the set-up that needs no other server: GiB saved a card and the change of the
+    step time, by our own prediction."""
 
     name: str
     saved_gib: float | None
@@ -60,7 +67,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A trial that is worth its price, on `nodes` servers. `over`: what the saving is of, the whole job or a month of a service."""
+    """A trial that is worth its price, on `nodes` servers. `over`: what the saving is of, the whole
+    job or a month of a service."""
 
     provider: str
     instance_type: str
@@ -74,7 +82,8 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """`verdict`: keep, change, test or stop (no further test pays; rent the first option). `options` as in a plan."""
+    """`verdict`: keep, change, test or stop (no further test pays; rent the first option).
+    `options` as in a plan."""
 
     verdict: str
     bottleneck: str
@@ -96,7 +105,8 @@ class Advice:
 
 
 def resize(runs: Sequence[Run], plan: Plan | None, predict: Predict, *, tests: int = 2) -> Advice:
-    """Advice from runs of one job; `plan` holds the servers, already corrected by the runs (None: no servers are asked for). `tests` more trials may be spent."""
+    """Advice from runs of one job; `plan` holds the servers, already corrected by the runs (None:
+    no servers are asked for). `tests` more trials may be spent."""
     findings = [finding for run in runs for finding in findings_of(run)]
     out_of_memory = any(run.oom for run in runs)
     needs_changes = out_of_memory or any(finding.code in ("unused", "idle", "one_core") for finding in findings)
@@ -121,11 +131,12 @@ def _verdict(findings: Sequence[Finding], out_of_memory: bool, options: Sequence
     return "stop" if options else "keep"
 
 
-# ---- what held it back -----------------------------------------------------------------------------------------------------------------
+# ---- what held it back ---------------------------------------------------------------------------
 
 
 def findings_of(run: Run) -> list[Finding]:
-    """Rules whose every figure was measured and holds, in their order. A figure that was not measured proves nothing."""
+    """Rules whose every figure was measured and holds, in their order. A figure that was not
+    measured proves nothing."""
     figures = _figures(run)
     found = []
     for row in facts.table("resize_rules"):
@@ -178,11 +189,12 @@ def _capacity_gib(gpu: str) -> float:
         return 0.0
 
 
-# ---- what could change for nothing -----------------------------------------------------------------------------------------------------
+# ---- what could change for nothing ---------------------------------------------------------------
 
 
 def changes_of(run: Run, predict: Predict) -> tuple[Change, ...]:
-    """Changes of the set-up with their effect by prediction, those that save most memory first; empty where the set-up is not known well enough."""
+    """Changes of the set-up with their effect by prediction, those that save most memory first;
+    empty where the set-up is not known well enough."""
     variants = _variants(run.setup)
     rows = [
         {**run.setup, **columns, "metric": metric}
@@ -227,11 +239,12 @@ def _number(text: str | None) -> float:
         return 0.0
 
 
-# ---- which test is worth its price -----------------------------------------------------------------------------------------------------
+# ---- which test is worth its price ---------------------------------------------------------------
 
 
 def next_test(options: Sequence[Option], runs: Sequence[Run]) -> Test | None:
-    """The server whose measurement is expected to save most beyond the price of the test, over the job or over a month of a service; None where none does."""
+    """The server whose measurement is expected to save most beyond the price of the test, over the
+    job or over a month of a service; None where none does."""
     served = [option for option in options if "tpot_s" in option.estimate and "step_s" not in option.estimate]
     if len(served) > 1:
         return _next_load_test(served, runs)
@@ -252,7 +265,8 @@ def next_test(options: Sequence[Option], runs: Sequence[Run]) -> Test | None:
 
 
 def _next_load_test(options: Sequence[Option], runs: Sequence[Run]) -> Test | None:
-    """A load test of one server: what it would tell is how many of them the load needs, in whole servers. Where one is enough it cannot tell of fewer."""
+    """A load test of one server: what it would tell is how many of them the load needs, in whole
+    servers. Where one is enough it cannot tell of fewer."""
     rule, law = constant_group("measure", "resize"), evidence.laws()["serving-throughput"]
     deviation = math.sqrt(law.s**2 + law.n**2 + law.v**2)
     seconds = rule["test_setup"] + rule["test_load"]
@@ -269,7 +283,8 @@ def _next_load_test(options: Sequence[Option], runs: Sequence[Run]) -> Test | No
 
 
 def expected_saving_in_servers(best_usd: float, other_usd: float, servers: int, deviation: float) -> float:
-    """E[(best - other)+] where `other` needs a whole number of servers, log-normal around `servers` (median) with this deviation of the log; at least one."""
+    """E[(best - other)+] where `other` needs a whole number of servers, log-normal around `servers`
+    (median) with this deviation of the log; at least one."""
     each = other_usd / servers
     normal = statistics.NormalDist()
     costs = (
@@ -295,9 +310,11 @@ def _test(option: Option, best: Option, deviation: float) -> Test:
 
 
 def expected_saving(best_usd: float, other_usd: float, deviation: float) -> float:
-    """E[(best - other)+] with other log-normal around `other_usd` (median) with this deviation of the log.
+    """E[(best - other)+] with other log-normal around `other_usd` (median) with this
+    deviation of the log.
 
-    Reference: Black and Scholes (1973), the same integral. For the best itself it is what its own surprise is worth.
+    Reference: Black and Scholes (1973), the same integral. For the best itself it is what its own
+    surprise is worth.
     """
     if best_usd <= 0 or other_usd <= 0:
         return 0.0

@@ -1,4 +1,5 @@
-"""Cards by the names that drivers and exporters give them: "NVIDIA H100 80GB HBM3" is an H100 for SXM."""
+"""Cards by the names that drivers and exporters give them: "NVIDIA H100 80GB HBM3"
+is an H100 for SXM."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _PARTS = " MIG "
 
 
 def card_named(text: str) -> str:
-    """Our name of a card; the text as it is where it is none that is known, or only a part of a card (MIG)."""
+    """Our name of a card; the text as it is where it is none that is known, or only a
+    part of a card (MIG)."""
     if not text or _PARTS in text:
         return text
     try:
@@ -30,8 +32,8 @@ def card_named(text: str) -> str:
 
 # ---- Out of memory: what PyTorch's message says of need, in its three spellings.
 #
-# A failure is a lower bound of need only where memory was really used up; fragmentation, limits and absurd requests are told apart, because a larger card does
-# not help there.
+# A failure is a lower bound of need only where memory was really used up; fragmentation, limits and
+# absurd requests are told apart, because a larger card does not help there.
 
 _UNITS = {"bytes": 2.0**-30, "KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0, "TiB": 2.0**10}
 _SIZE = r"([\d.,]+) (bytes|KiB|MiB|GiB|TiB)"
@@ -43,13 +45,15 @@ _NEW = re.compile(
 _OLD = re.compile(
     rf"Tried to allocate {_SIZE} \(GPU (\d+); {_SIZE} total capacity; {_SIZE} already allocated; {_SIZE} free; {_SIZE} reserved in total by PyTorch\)"
 )
-#: Share of the card beyond which unused reserved memory is fragmentation, as PyTorch's own advice has it ("reserved but unallocated memory is large").
+#: Share of the card beyond which unused reserved memory is fragmentation, as PyTorch's own advice
+#: has it ("reserved but unallocated memory is large").
 _LARGE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryFailure:
-    """A refused allocation [GiB]: what was asked, the card, free, allocated, and reserved but unallocated. `kind`: need, fragmentation, limit or absurd."""
+    """A refused allocation [GiB]: what was asked, the card, free, allocated, and reserved but
+    unallocated. `kind`: need, fragmentation, limit or absurd."""
 
     asked: float
     total: float
@@ -103,12 +107,14 @@ def failure_of(text: str) -> MemoryFailure | None:
     return found
 
 
-# ---- The steady part of a run: what is warm-up, how long one step takes after it, and whether that has settled.
+# ---- The steady part of a run: what is warm-up, how long one step takes after it, and
+# whether that has settled.
 
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """Intervals [s] after warm-up: mean, median and standard error of the mean; `dropped` intervals before; `trend` the last third over the first, less one."""
+    """Intervals [s] after warm-up: mean, median and standard error of the mean; `dropped` intervals
+    before; `trend` the last third over the first, less one."""
 
     mean: float
     median: float
@@ -126,7 +132,8 @@ class Steady:
 
 
 def steady(intervals: Sequence[float]) -> Steady | None:
-    """The steady part of positive intervals [s], oldest first; None where fewer than two remain. Clock jumps (intervals not positive) are left out."""
+    """The steady part of positive intervals [s], oldest first; None where fewer than two remain.
+    Clock jumps (intervals not positive) are left out."""
     values = np.array([value for value in intervals if np.isfinite(value) and value > 0], dtype=np.float64)
     if values.size < 2:
         return None

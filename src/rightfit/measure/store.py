@@ -1,5 +1,5 @@
-"""Run records of this user: a SQLite file in the user's data folder, or any file that is named. Writers wait for each other; nothing is lost when two
-programs write at once."""
+"""Run records of this user: a SQLite file in the user's data folder, or any file that is named.
+Writers wait for each other; nothing is lost when two programs write at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from rightfit.errors import AmbiguousNameError, FileInputError, InputError, Netw
 from rightfit.measure.record import Run, document, is_there, read_runs, run_of, sealed, unique
 from rightfit.messages import Message, cause
 
-# ---- The store of a team: run records on a `rightfit serve`, read from anywhere and sent only when asked. The key is the one of the server (RIGHTFIT_TOKEN).
+# ---- The store of a team: run records on a `rightfit serve`, read from anywhere and sent only when
+# asked. The key is the one of the server (RIGHTFIT_TOKEN).
 
 _TOKEN_VARIABLE = "RIGHTFIT_TOKEN"  # noqa: S105  (the name of a variable)
 _PATH = "/api/v1/runs"
@@ -33,7 +34,8 @@ def is_address(place: object) -> bool:
 
 
 def fetched(address: str) -> list[Run]:
-    """Every record of a server. Raises NetworkError, InputError (wrong key), FileInputError (no such server)."""
+    """Every record of a server. Raises NetworkError, InputError (wrong key),
+    FileInputError (no such server)."""
     found: list[Run] = []
     for page in range(_MOST_PAGES):
         answer = _asked(address, f"?limit={_PAGE}&offset={page * _PAGE}")
@@ -113,7 +115,8 @@ def default_path() -> Path:
 
 
 class RunStore:
-    """Records in one SQLite file. Raises UnavailableError where the file cannot be used (no right, full disk, another program's file)."""
+    """Records in one SQLite file. Raises UnavailableError where the file cannot be used (no right,
+    full disk, another program's file)."""
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = Path(path) if path else default_path()
@@ -137,7 +140,8 @@ class RunStore:
             ]
 
     def get(self, id_: str) -> Run:
-        """The record of this id, or of the one that begins so. Raises UnknownNameError and AmbiguousNameError."""
+        """The record of this id, or of the one that begins so. Raises UnknownNameError and
+        AmbiguousNameError."""
         found = [run for run in self.all() if run.id.startswith(id_)] if id_ else []
         if not found:
             known = [run.id for run in self.all()]
@@ -183,8 +187,8 @@ class RunStore:
 
 
 def runs_at(place: str | Path) -> list[Run]:
-    """Records of a folder, a JSON file, a store (.sqlite), a `rightfit serve` by its address or, for the word "mine", of the user's own store. Raises
-    FileInputError where there are none."""
+    """Records of a folder, a JSON file, a store (.sqlite), a `rightfit serve` by its address or,
+    for the word "mine", of the user's own store. Raises FileInputError where there are none."""
     if is_address(place):
         return fetched(str(place))
     if str(place) == MINE or str(place).endswith((".sqlite", ".db")):

@@ -1,4 +1,5 @@
-"""What is said to the user, by key and fields: `Message("fleet.no_team", name=name).text("zh")`. The sentences stand in gettext catalogs, one a room and language."""
+"""What is said to the user, by key and fields: `Message("fleet.no_team", name=name).text("zh")`.
+The sentences stand in gettext catalogs, one a room and language."""
 
 from rightfit.messages.message import (
     LANGS,

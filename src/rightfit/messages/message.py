@@ -12,8 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-# ---- The catalogs: `locale/<language>/LC_MESSAGES/<room>.po`, in the form of gettext, whose entries are keys. A package brings them compiled (`.mo`); in a
-# checkout they are compiled when they are first read and whenever they have changed.
+# ---- The catalogs: `locale/<language>/LC_MESSAGES/<room>.po`, in the form of gettext, whose
+# entries are keys. A package brings them compiled (`.mo`); in a checkout they are compiled when
+# they are first read and whenever they have changed.
 
 Lang = Literal["en", "zh"]
 LANGS: tuple[Lang, ...] = ("en", "zh")
@@ -28,7 +29,8 @@ def rooms() -> tuple[str, ...]:
 
 
 def sentence(key: str, lang: Lang) -> str:
-    """The text of a key with the places of its fields; the key itself where the catalog lacks it, as gettext does: tests find those."""
+    """The text of a key with the places of its fields; the key itself where the catalog lacks it,
+    as gettext does: tests find those."""
     room, _, name = key.partition(".")
     return catalog(room, lang).get(name, key)
 
@@ -81,8 +83,9 @@ _JOINT: Mapping[Lang, str] = {"en": ", ", "zh": "、"}
 
 
 class Message:
-    """One sentence or part of one: `key` is "room.name" of the catalogs, `fields` fill its places. A field may be a message in its turn, which is
-    rendered in the same language, or a tuple of names, which are joined as the language does. `str()` is the English."""
+    """One sentence or part of one: `key` is "room.name" of the catalogs, `fields` fill its places.
+    A field may be a message in its turn, which is rendered in the same language, or a tuple of
+    names, which are joined as the language does. `str()` is the English."""
 
     __slots__ = ("fields", "key")
     key: str
@@ -133,7 +136,8 @@ def _message_of(key: str, fields: Mapping[str, object]) -> Message:
 
 
 def _shown(value: object, lang: Lang) -> object:
-    """A field as its place in the sentence takes it; numbers are left to the format that stands there."""
+    """A field as its place in the sentence takes it; numbers are left to the format
+    that stands there."""
     if isinstance(value, Message):
         return value.text(lang)
     if isinstance(value, tuple):
@@ -142,7 +146,8 @@ def _shown(value: object, lang: Lang) -> object:
 
 
 def spaced(text: str) -> str:
-    """A blank between Chinese characters and Latin letters or digits, none between Chinese characters, as Chinese technical writing has it."""
+    """A blank between Chinese characters and Latin letters or digits, none between Chinese
+    characters, as Chinese technical writing has it."""
     return re.sub(_LATIN_HAN, r"\1 \2", re.sub(_HAN_LATIN, r"\1 \2", re.sub(_HAN_HAN, r"\1", text)))
 
 
@@ -153,7 +158,8 @@ def either(names: Iterable[object]) -> Message | str:
 
 
 def did_you_mean(names: Sequence[object]) -> Message | str:
-    """What is near a name that is not known, behind the sentence that says so; nothing where nothing is."""
+    """What is near a name that is not known, behind the sentence that says so;
+    nothing where nothing is."""
     return Message("problems.did_you_mean", names=either(names)) if names else ""
 
 
@@ -173,7 +179,8 @@ def of_kind(kind: str, name: object) -> Message:
 def contradiction(
     what: object, against: object, *, kind: str = "", why: Message | str | None = None, do: Message | str | None = None
 ) -> Message:
-    """Two things that exclude each other (`kind` says what the second one is: "model", "task" ...), why, and what to do."""
+    """Two things that exclude each other (`kind` says what the second one is: "model", "task" ...),
+    why, and what to do."""
     other = of_kind(kind, against) if kind else against
     given = {name: value for name, value in (("why", why), ("do", do)) if value is not None}
     return Message("_".join(("problems.contradicts", *given)), what=what, against=other, **given)
@@ -200,8 +207,8 @@ def without_place(message: Message | str, place: str | None) -> Message | str:
     return inner if isinstance(inner, Message) else str(inner)
 
 
-# ---- What other programs say, in our languages: readers of files, databases, checks of values. They raise text alone, without a code, so that it is found among
-# those that `others.po` has.
+# ---- What other programs say, in our languages: readers of files, databases, checks of values.
+# They raise text alone, without a code, so that it is found among those that `others.po` has.
 
 _FIELD = re.compile(r"\{(\w+)\}")
 #: A field that is another text of the same program.
@@ -228,7 +235,8 @@ _SYSTEM: Mapping[int, str] = {
 
 
 def system_problem(error: BaseException, *, lower: bool = False) -> Message | str:
-    """What the system says of a file or an address, without its number and name; `lower` in small letters."""
+    """What the system says of a file or an address, without its number and name;
+    `lower` in small letters."""
     own = str(getattr(error, "strerror", None) or error)
     key = _SYSTEM.get(getattr(error, "errno", None) or 0)
     if key is None or not isinstance(error, OSError):
@@ -237,7 +245,8 @@ def system_problem(error: BaseException, *, lower: bool = False) -> Message | st
 
 
 def cause(error: BaseException) -> Message | str:
-    """What an exception says: its message where it is ours, else the words for what the system or another program says, as far as there are some."""
+    """What an exception says: its message where it is ours, else the words for what the system or
+    another program says, as far as there are some."""
     own = getattr(error, "message", None)
     if isinstance(own, Message):
         return own

@@ -1,7 +1,10 @@
-"""The form and the charts as widgets of Jupyter, VS Code and Colab (extra `notebook`). Words and figures are those of the web page; nothing is loaded from outside.
+"""The form and the charts as widgets of Jupyter, VS Code and Colab (extra `notebook`). Words and
+figures are those of the web page; nothing is loaded from outside.
 
-form(**wishes)        fields, a button, the answer as a report with its charts; `form().plan` is the plan
-chart(plan, kind)     "offers": every feasible offer, a click on a plan's number sets `selected`; "scaling": more of the best server; "months": what is owed
+form(**wishes)        fields, a button, the answer as a report with its charts; `form().plan` is the
+                      plan
+chart(plan, kind)     "offers": every feasible offer, a click on a plan's number sets `selected`;
+                      "scaling": more of the best server; "months": what is owed
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ MISSING = Message("rest.notebook_needs")
 
 
 def form(*, lang: Lang | None = None, **wishes: str) -> Any:
-    """The form, filled with what is given (options of a workload as text), and answered at once where that is a wish."""
+    """The form, filled with what is given (options of a workload as text), and answered at once
+    where that is a wish."""
     _check()
     from rightfit.explain.messages import default_lang
     from rightfit.notebook.widgets import PlanForm

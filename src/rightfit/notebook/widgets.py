@@ -1,4 +1,5 @@
-"""Charts as one widget: points or lines in a plane, drawn by the browser from traits; the same figures as on the page."""
+"""Charts as one widget: points or lines in a plane, drawn by the browser from traits; the same
+figures as on the page."""
 
 from __future__ import annotations
 
@@ -32,8 +33,9 @@ Series = dict[str, Any]
 
 
 class Chart(anywidget.AnyWidget):  # type: ignore[misc]
-    """`series`: name, kind ("points", "line" or "plans") and points [x, y, text, rank]. `axes`: name and whether it is logarithmic, x then y. `selected`: the rank of
-    the plan that was clicked or chosen by the keyboard, 0 for none."""
+    """`series`: name, kind ("points", "line" or "plans") and points [x, y, text, rank]. `axes`:
+    name and whether it is logarithmic, x then y. `selected`: the rank of the plan that was clicked
+    or chosen by the keyboard, 0 for none."""
 
     _esm = resources.files("rightfit.notebook").joinpath("data", "chart.js").read_text(encoding="utf-8")
     series = traitlets.List().tag(sync=True)
@@ -70,7 +72,8 @@ def _short(value: float) -> float:
 
 
 def _offers(plan: Plan, lang: Lang) -> tuple[list[Series], list[dict[str, Any]], str]:
-    """A point for each feasible offer, a series for each cloud; what nothing beats as a line; the plans as numbers."""
+    """A point for each feasible offer, a series for each cloud; what nothing beats as a line;
+    the plans as numbers."""
     from rightfit.planner.plan import market_field
     from rightfit.web.charts import clouds_of
 
@@ -104,7 +107,8 @@ def _offers(plan: Plan, lang: Lang) -> tuple[list[Series], list[dict[str, Any]],
 
 
 def _scaling(plan: Plan, lang: Lang) -> tuple[list[Series], list[dict[str, Any]], str]:
-    """How much faster (a service: how many more requests) with more of the best server, beside the ideal."""
+    """How much faster (a service: how many more requests) with more of the best
+    server, beside the ideal."""
     from rightfit.planner.given import scaling
 
     found = scaling(plan.workload, on=f"{plan.options[0].provider}/{plan.options[0].instance_type}") if plan.options else ()
@@ -133,15 +137,17 @@ def _months(plan: Plan, lang: Lang) -> tuple[list[Series], list[dict[str, Any]],
     return series, [_axis(word("chart.months", lang)), _axis(money, is_money=True)], word("chart.owed", lang)
 
 
-# ---- The form as a widget: a sentence or fields, the answer below as a report, the chart of offers, and the plan that is chosen in it.
+# ---- The form as a widget: a sentence or fields, the answer below as a report, the chart of
+# offers, and the plan that is chosen in it.
 
 FIELDS = ("model", "task", "method", "data", "deadline", "budget", "users", "ttft", "cloud", "purchase")
 _CHOICES = ("task", "method", "purchase")
 
 
 class PlanForm(ipywidgets.VBox):  # type: ignore[misc]
-    """`fields`: the widgets by option. `plan`: the last answer, None before there was one or where the wish could not be read. `chart`: the chart of its offers, whose
-    `selected` is the plan that `details` tells about."""
+    """`fields`: the widgets by option. `plan`: the last answer, None before there was one or where
+    the wish could not be read. `chart`: the chart of its offers, whose `selected` is the plan that
+    `details` tells about."""
 
     def __init__(self, wishes: Mapping[str, str], lang: Lang) -> None:
         self.lang = lang
@@ -170,7 +176,8 @@ class PlanForm(ipywidgets.VBox):  # type: ignore[misc]
         return {**self.further, **{name: str(field.value).strip() for name, field in self.fields.items() if str(field.value or "").strip()}}
 
     def fill(self, wishes: Mapping[str, str]) -> None:
-        """These values and no others into the fields; what has no field, or is no choice of its list, stays beside them."""
+        """These values and no others into the fields; what has no field, or is no choice of its
+        list, stays beside them."""
         before, self._is_filling = self._is_filling, True
         try:
             self.further = {}
@@ -189,7 +196,8 @@ class PlanForm(ipywidgets.VBox):  # type: ignore[misc]
                 field.value = str(value)
 
     def submit(self) -> None:
-        """Read the sentence where there is one (its words fill the fields), plan, and show the answer or what was wrong."""
+        """Read the sentence where there is one (its words fill the fields), plan, and show the
+        answer or what was wrong."""
         try:
             if text := self.sentence.value.strip():
                 understood = api.understand(text)

@@ -1,8 +1,10 @@
-"""Time of classical machine learning: work by algorithm on processors and GPUs, how threads share it, what never gets shared.
+"""Time of classical machine learning: work by algorithm on processors and GPUs, how threads share
+it, what never gets shared.
 
-A job is a few kinds of elementary operations (physics/classical_work.py counts them); a core does each kind at a rate that belongs to
-the library. Threads divide what can be divided (Amdahl 1967), meet at barriers, share the memory bus and lose when they sit on two sockets.
-Nothing here knows libraries: callers give work and rates.
+A job is a few kinds of elementary operations (physics/classical_work.py counts them); a core does
+each kind at a rate that belongs to the library. Threads divide what can be divided (Amdahl 1967),
+meet at barriers, share the memory bus and lose when they sit on two sockets. Nothing here knows
+libraries: callers give work and rates.
 
 Source: Amdahl 1967, Williams et al. 2009 (roofline); docs/decisions/classical-ml.md.
 
@@ -23,10 +25,12 @@ from rightfit.records import dataclass
 class ClassicalWork(Columns):
     """Elementary operations of one job.
 
-    `operations` random-access operations (histogram updates, tree steps, distance tests) and `flops` dense arithmetic [FLOP] divide over
-    threads; `row_operations` move a row between nodes, with its gradient and position; `setup_operations` (binning, sorting once, copies)
-    too; `split_operations` look through histograms; `regions` are parallel sections with a barrier at their end; `stream_bytes` [bytes]
-    cross the memory bus in all; `rounds` steps that come one after the other.
+    `operations` random-access operations (histogram updates, tree steps, distance tests) and
+    `flops` dense arithmetic [FLOP] divide over threads; `row_operations` move a row between nodes,
+    with its gradient and position; `setup_operations` (binning, sorting once, copies) too;
+    `split_operations` look through histograms; `regions` are parallel sections with a barrier at
+    their end; `stream_bytes` [bytes] cross the memory bus in all; `rounds` steps that come one
+    after the other.
     """
 
     operations: Array = column(0, "operations")
@@ -41,9 +45,10 @@ class ClassicalWork(Columns):
 
 @dataclass(frozen=True, slots=True)
 class CpuColumns(Columns):
-    """Processors that work on the job. `cores` physical cores in use, `threads` at work on them, `sockets` they lie on; `speed` work of one
-    core against a Skylake core at 3 GHz [1]; `flops` fp32 arithmetic of one core [FLOP/s]; `bandwidth` memory rate of the sockets in use
-    [bytes/s]; `memory_bytes` of the machine.
+    """Processors that work on the job. `cores` physical cores in use, `threads` at work on them,
+    `sockets` they lie on; `speed` work of one core against a Skylake core at 3 GHz [1]; `flops`
+    fp32 arithmetic of one core [FLOP/s]; `bandwidth` memory rate of the sockets in use [bytes/s];
+    `memory_bytes` of the machine.
     """
 
     cores: Array = column(1, "cores")
@@ -57,10 +62,12 @@ class CpuColumns(Columns):
 
 @dataclass(frozen=True, slots=True)
 class ClassicalRates(Columns):
-    """What a library makes of a core. `operation_s` per random-access operation on a core of speed 1 [s]; `row_s`, `setup_s`, `split_s`
-    likewise; `flop_fraction` of a core's fp32 peak; `base_s` fixed time of a call [s]; `round_s` host time per round [s]; `serial` fraction
-    of the work that one thread does; `barrier_s` per region and thread [s]; `max_threads` that the library uses (0 = all); `socket_loss`
-    how much dearer a barrier is across sockets; `smt_gain` what a second thread adds to a core.
+    """What a library makes of a core. `operation_s` per random-access operation on a core of speed
+    1 [s]; `row_s`, `setup_s`, `split_s` likewise; `flop_fraction` of a core's fp32 peak; `base_s`
+    fixed time of a call [s]; `round_s` host time per round [s]; `serial` fraction of the work that
+    one thread does; `barrier_s` per region and thread [s]; `max_threads` that the library uses (0 =
+    all); `socket_loss` how much dearer a barrier is across sockets; `smt_gain` what a second thread
+    adds to a core.
     """
 
     operation_s: Array = column(0, "s")
@@ -83,9 +90,11 @@ def used_threads(cpu: CpuColumns, rates: ClassicalRates) -> Array:
 
 
 def equivalent_cores(cpu: CpuColumns, rates: ClassicalRates) -> Array:
-    """Cores that would do the same divisible work: physical cores in use, each worth 1 + g when a second thread sits on it -> [cores].
+    """Cores that would do the same divisible work: physical cores in use, each worth 1 + g when a
+    second thread sits on it -> [cores].
 
-    g = `smt_gain`. Cores on a second socket reach half of the data over the link between the sockets; that costs in barriers, not here.
+    g = `smt_gain`. Cores on a second socket reach half of the data over the link between the
+    sockets; that costs in barriers, not here.
     """
     threads = used_threads(cpu, rates)
     cores = np.minimum(cpu.cores, threads)
@@ -94,29 +103,33 @@ def equivalent_cores(cpu: CpuColumns, rates: ClassicalRates) -> Array:
 
 
 def speedup(cpu: CpuColumns, rates: ClassicalRates) -> Array:
-    """How much faster than one core: 1 / (s + (1 - s) / n), Amdahl 1967, s = `serial`, n = equivalent cores -> [1]."""
+    """How much faster than one core: 1 / (s + (1 - s) / n), Amdahl 1967, s = `serial`, n =
+    equivalent cores -> [1]."""
     cores = np.maximum(equivalent_cores(cpu, rates), 1e-9)
     return 1.0 / (rates.serial + (1.0 - rates.serial) / cores)
 
 
 def barrier_s(work: ClassicalWork, cpu: CpuColumns, rates: ClassicalRates) -> Array:
-    """Seconds spent opening and closing parallel sections: sections x cost per thread x (threads - 1), dearer across sockets -> [s]."""
+    """Seconds spent opening and closing parallel sections: sections x cost per thread x (threads -
+    1), dearer across sockets -> [s]."""
     threads = used_threads(cpu, rates)
     across = np.where((cpu.sockets > 1) & (threads > 1), rates.socket_loss, 1.0)
     return work.regions * rates.barrier_s * np.maximum(threads - 1.0, 0.0) * across / cpu.speed
 
 
 def classical_terms(work: ClassicalWork, cpu: CpuColumns, rates: ClassicalRates) -> dict[str, Array]:
-    """Seconds of every part of a job on processors, by name; their sum is the time. Known error: a factor 1.5 between data sets of one
-    size.
+    """Seconds of every part of a job on processors, by name; their sum is the time. Known error: a
+    factor 1.5 between data sets of one size.
 
-    Each operation takes operation_s / speed on one core, and where rows move too (boosted trees) all threads share the cells; arithmetic runs at a fraction of the cores' peak; neither can be faster than the
-    bytes that it moves over the bus (roofline, Williams 2009).
+    Each operation takes operation_s / speed on one core, and where rows move too (boosted trees)
+    all threads share the cells; arithmetic runs at a fraction of the cores' peak; neither can be
+    faster than the bytes that it moves over the bus (roofline, Williams 2009).
 
     -> [s] by part.
     """
     gain = speedup(cpu, rates)
-    # Cells of trees lie in columns and blocks that threads share evenly; what one thread does alone is between the rows and the nodes.
+    # Cells of trees lie in columns and blocks that threads share evenly; what one thread does alone
+    # is between the rows and the nodes.
     cells = np.where(work.row_operations > 0, np.maximum(equivalent_cores(cpu, rates), 1e-9), gain)
     scans = work.operations * rates.operation_s / cpu.speed / cells + work.row_operations * rates.row_s / cpu.speed / gain
     arithmetic = work.flops / (cpu.flops * rates.flop_fraction) / gain
@@ -135,8 +148,8 @@ def classical_terms(work: ClassicalWork, cpu: CpuColumns, rates: ClassicalRates)
 
 @dataclass(frozen=True, slots=True)
 class GpuColumns(Columns):
-    """A GPU as these algorithms see it: `lanes` multiprocessors x clock [1/s], `flops` fp32 [FLOP/s], `bandwidth` [bytes/s],
-    `memory_bytes`, `count`.
+    """A GPU as these algorithms see it: `lanes` multiprocessors x clock [1/s], `flops` fp32
+    [FLOP/s], `bandwidth` [bytes/s], `memory_bytes`, `count`.
     """
 
     lanes: Array = column(1, "1/s")
@@ -148,10 +161,11 @@ class GpuColumns(Columns):
 
 @dataclass(frozen=True, slots=True)
 class GpuRates(Columns):
-    """What a library makes of a GPU. `operations_per_lane` random-access operations per multiprocessor and cycle; `row_bytes` that a row's
-    move between nodes takes from memory [bytes]; `flop_fraction` of the peak; `region_s` latency of a level of a tree or an iteration [s];
-    `base_s` context and transfers' fixed part [s]; `host_share` part of the job's setup that a processor core does; `transfer_bandwidth`
-    [bytes/s].
+    """What a library makes of a GPU. `operations_per_lane` random-access operations per
+    multiprocessor and cycle; `row_bytes` that a row's move between nodes takes from memory [bytes];
+    `flop_fraction` of the peak; `region_s` latency of a level of a tree or an iteration [s];
+    `base_s` context and transfers' fixed part [s]; `host_share` part of the job's setup that a
+    processor core does; `transfer_bandwidth` [bytes/s].
     """
 
     operations_per_lane: Array = column(1, "operations")
@@ -167,11 +181,13 @@ def gpu_terms(
 ) -> dict[str, Array]:
     """Seconds of every part of a job on GPUs.
 
-    `input_bytes` [bytes] cross the host link once, `host_s` [s] is what the processor does alone (binning, categories), `sorted_bytes`
-    [bytes] move while categories are sorted -> [s] by part.
-    Histogram updates are atomics in shared memory, so their rate goes with multiprocessors x clock, not with bandwidth; levels come one
-    after the other. Rows that move to their node gather gradient, position and bin from scattered addresses, so they wait for the memory.
-    Source: Mitchell and Frank 2017, Accelerating the XGBoost algorithm using GPU computing. Known error: a factor 1.5.
+    `input_bytes` [bytes] cross the host link once, `host_s` [s] is what the processor does alone
+    (binning, categories), `sorted_bytes` [bytes] move while categories are sorted -> [s] by part.
+    Histogram updates are atomics in shared memory, so their rate goes with multiprocessors x clock,
+    not with bandwidth; levels come one after the other. Rows that move to their node gather
+    gradient, position and bin from scattered addresses, so they wait for the memory.
+    Source: Mitchell and Frank 2017, Accelerating the XGBoost algorithm using GPU computing. Known
+    error: a factor 1.5.
     """
     operations = (work.operations + work.split_operations) / (rates.operations_per_lane * gpu.lanes * gpu.count)
     moves = (work.row_operations * rates.row_bytes + sorted_bytes) / (gpu.bandwidth * gpu.count)
@@ -204,25 +220,30 @@ def request_core_s(
 ) -> Array:
     """Core seconds of a request for one row.
 
-    `web_s` [s] of HTTP, routing and the answer, `cell_s` [s] to read and check one number of the request, `cols` [columns] in it, `call_s`
-    [s] of the library's own call, `tree_s` [s] to call one of the `trees` [trees], `operations` [operations] of a row (trees x levels,
-    columns x outputs, ...), `operation_s` [s] of one, `stream_bytes` [bytes] of the model that every request reads from memory (0 where
-    caches hold it), `core_bandwidth` [bytes/s] a core's share of the memory rate, `speed` [1] of a core, relative to the one that the
-    seconds are of -> [s].
+    `web_s` [s] of HTTP, routing and the answer, `cell_s` [s] to read and check one number of the
+    request, `cols` [columns] in it, `call_s` [s] of the library's own call, `tree_s` [s] to call
+    one of the `trees` [trees], `operations` [operations] of a row (trees x levels, columns x
+    outputs, ...), `operation_s` [s] of one, `stream_bytes` [bytes] of the model that every request
+    reads from memory (0 where caches hold it), `core_bandwidth` [bytes/s] a core's share of the
+    memory rate, `speed` [1] of a core, relative to the one that the seconds are of -> [s].
 
-        t = (web + cols x cell + call + trees x tree) / speed + max(operations x operation / speed, stream / bandwidth)
+        t = (web + cols x cell + call + trees x tree) / speed + max(operations x operation / speed,
+            stream / bandwidth)
 
-    Source: linear as measured (validation/measured_classical_service.csv). Known error: a model that falls out of the processor's caches
-    takes longer than its operations say, up to twice for forests of some hundred MiB.
+    Source: linear as measured (validation/measured_classical_service.csv). Known error: a model
+    that falls out of the processor's caches takes longer than its operations say, up to twice for
+    forests of some hundred MiB.
     """
     fixed_s = (web_s + cell_s * cols + call_s + tree_s * trees) / speed
     return fixed_s + np.maximum(operations * operation_s / speed, stream_bytes / core_bandwidth)
 
 
 def pass_s(core_s: Array, *, waiting: Array, workers: Array) -> Array:
-    """Seconds until `waiting` requests are answered by `workers` processes that each take one at a time.
+    """Seconds until `waiting` requests are answered by `workers` processes that each
+    take one at a time.
 
-    `core_s` [s], `waiting` [requests, (B,)], `workers` [1] -> [s, (N, B)]: core_s x max(1, waiting / workers).
+    `core_s` [s], `waiting` [requests, (B,)], `workers` [1] -> [s, (N, B)]: core_s x max(1,
+    waiting / workers).
 
     Source: accounting; docs/decisions/classical-ml.md.
     """

@@ -1,10 +1,13 @@
-"""How many elementary operations each algorithm of classical machine learning does: rows, columns, trees, iterations in; work out.
+"""How many elementary operations each algorithm of classical machine learning does: rows, columns,
+trees, iterations in; work out.
 
-All arrays broadcast; `algorithm` chooses the formula row by row. `counts` are facts/data/coefficients/classical_counts.toml.
+All arrays broadcast; `algorithm` chooses the formula row by row. `counts` are
+facts/data/coefficients/classical_counts.toml.
 
 Source: the papers that each function names; docs/decisions/classical-ml.md.
 
-Peak host and GPU memory of classical machine learning: runtime, data and copies, rows, model and workspace.
+Peak host and GPU memory of classical machine learning: runtime, data and copies, rows,
+model and workspace.
 
 Source: accounting of what libraries keep; docs/decisions/classical-ml.md.
 """
@@ -57,12 +60,14 @@ class Algorithm(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobColumns(Columns):
-    """One job. `rows` and `cols` as the algorithm sees them (one-hot columns counted), `nonzeros` cells of a row that are stored and
-    visited, `total_bins` histogram bins of all columns, `binary_share` of columns that are one-hot; `trees` boosting rounds or trees,
-    `outputs` trees a round (classes), `depth`, `leaves` limits (0 = none), `tried` columns tried at a split, `leaf_wise` 1 = the best leaf
-    is split next, `iterations` passes or epochs, `k` clusters, components or neighbours, `weights` of a network, `queries` rows looked up,
-    `element_bytes` of the stored input, `sparse` 1 = stored as (value, column) pairs, `joint_outputs` 1 = one tree serves all classes, `presorted` 1 = columns are sorted once,
-    before the first tree.
+    """One job. `rows` and `cols` as the algorithm sees them (one-hot columns counted), `nonzeros`
+    cells of a row that are stored and visited, `total_bins` histogram bins of all columns,
+    `binary_share` of columns that are one-hot; `trees` boosting rounds or trees, `outputs` trees a
+    round (classes), `depth`, `leaves` limits (0 = none), `tried` columns tried at a split,
+    `leaf_wise` 1 = the best leaf is split next, `iterations` passes or epochs, `k` clusters,
+    components or neighbours, `weights` of a network, `queries` rows looked up, `element_bytes` of
+    the stored input, `sparse` 1 = stored as (value, column) pairs, `joint_outputs` 1 = one tree
+    serves all classes, `presorted` 1 = columns are sorted once, before the first tree.
     """
 
     algorithm: Array = column(0, "code")
@@ -96,8 +101,9 @@ def grown_leaves(job: JobColumns, counts: Counts) -> Array:
     """Leaves of one tree: the least of 2^depth, the limit on leaves, and what the rows can fill.
 
     `counts` [coefficients] -> [leaves].
-    Boosted trees stop at about 100 rows a leaf (a hessian of at least 1 and a gain above 0 are asked for); forests split until a leaf is
-    pure, which noisy labels let go on to about a third of the rows.
+    Boosted trees stop at about 100 rows a leaf (a hessian of at least 1 and a gain above 0 are
+    asked for); forests split until a leaf is pure, which noisy labels let go on to about a third
+    of the rows.
     """
     forest = np.isin(job.algorithm, (Algorithm.FOREST_EXACT, Algorithm.FOREST_RANDOM, Algorithm.FOREST_HIST))
     by_depth = np.where(job.depth > 0, np.exp2(np.minimum(job.depth, MOST_LEVELS)), np.inf)
@@ -110,7 +116,8 @@ def grown_leaves(job: JobColumns, counts: Counts) -> Array:
 
 
 def grown_levels(job: JobColumns, counts: Counts) -> Array:
-    """Mean depth of a row's leaf: log2(leaves), a fifth more where trees grow leaf by leaf or to purity, never above the limit.
+    """Mean depth of a row's leaf: log2(leaves), a fifth more where trees grow leaf by leaf or to
+    purity, never above the limit.
 
     `counts` [coefficients] -> [levels].
     """
@@ -122,12 +129,15 @@ def grown_levels(job: JobColumns, counts: Counts) -> Array:
 
 
 def boosting_work(job: JobColumns, counts: Counts) -> ClassicalWork:
-    """Histogram boosting: XGBoost hist, LightGBM, CatBoost, sklearn HistGradientBoosting (Chen and Guestrin 2016; Ke et al. 2017).
+    """Histogram boosting: XGBoost hist, LightGBM, CatBoost, sklearn HistGradientBoosting (Chen and
+    Guestrin 2016; Ke et al. 2017).
 
     `counts` [coefficients].
-    Every level adds each row's stored cells to histograms; the larger sibling is the parent minus the smaller one, so below the root half
-    of the rows: trees x rows x nonzeros x (1 + (levels - 1) / 2). Moving rows and gradients is trees x rows x (levels + 4). A split looks
-    through the bins of every node: trees x 2 leaves x bins. Binning once: rows x nonzeros x log2(bins of a column).
+    Every level adds each row's stored cells to histograms; the larger sibling is the parent minus
+    the smaller one, so below the root half of the rows: trees x rows x nonzeros x (1 +
+    (levels - 1) / 2). Moving rows and gradients is trees x rows x (levels + 4). A split looks
+    through the bins of every node: trees x 2 leaves x bins. Binning once: rows x nonzeros x
+    log2(bins of a column).
     """
     trees, leaves, levels = job.trees * job.outputs, grown_leaves(job, counts), grown_levels(job, counts)
     cells = trees * job.rows * job.nonzeros * (1.0 + 0.5 * (levels - 1.0))
@@ -146,7 +156,8 @@ def boosting_work(job: JobColumns, counts: Counts) -> ClassicalWork:
 
 
 def gather_cost(job: JobColumns, counts: Counts) -> Array:
-    """Cost of reading a row's gradient and node out of order, in reads that hit the cache: 1 + m max(0, 1 - cache / all gradients).
+    """Cost of reading a row's gradient and node out of order, in reads that hit the cache: 1 + m
+    max(0, 1 - cache / all gradients).
 
     `counts` [coefficients] -> [1].
     m = `missed_gathers`; all gradients take rows x `gather_bytes`.
@@ -156,13 +167,16 @@ def gather_cost(job: JobColumns, counts: Counts) -> Array:
 
 
 def exact_tree_work(job: JobColumns, counts: Counts) -> ClassicalWork:
-    """Trees that sort each tried column at each node: CART forests and exact boosting (Breiman 2001; Louppe 2014, table 5.1).
+    """Trees that sort each tried column at each node: CART forests and exact boosting (Breiman
+    2001; Louppe 2014, table 5.1).
 
     `counts` [coefficients].
-    A node of n rows costs tried x n log2 n, so a tree over rows R and levels L costs tried x R x (L log2 R - L^2 / 2). Bagged trees see 63
-    % distinct rows. Two-valued columns sort in one pass (R x L), and extremely randomised trees do not sort at all (Geurts et al. 2006).
-    XGBoost sorts every column once and walks them at every level (Chen and Guestrin 2016, section 4.1): R x stored cells x L, each with a gather of its
-    row's gradient, which waits for the memory where all gradients outgrow the cache.
+    A node of n rows costs tried x n log2 n, so a tree over rows R and levels L costs tried x R x (L
+    log2 R - L^2 / 2). Bagged trees see 63 % distinct rows. Two-valued columns sort in one pass (R x
+    L), and extremely randomised trees do not sort at all (Geurts et al. 2006). XGBoost sorts every
+    column once and walks them at every level (Chen and Guestrin 2016, section 4.1): R x stored
+    cells x L, each with a gather of its row's gradient, which waits for the memory where all
+    gradients outgrow the cache.
     """
     presorted = job.presorted > 0
     levels, depth_log = grown_levels(job, counts), _log2(job.rows)
@@ -182,8 +196,8 @@ def exact_tree_work(job: JobColumns, counts: Counts) -> ClassicalWork:
 
 
 def binned_forest_work(job: JobColumns, counts: Counts) -> ClassicalWork:
-    """Forests on histograms (H2O, Spark, cuML): per level each row adds its tried columns; every node looks through the bins of its tried
-    columns.
+    """Forests on histograms (H2O, Spark, cuML): per level each row adds its tried columns; every
+    node looks through the bins of its tried columns.
 
     `counts` [coefficients].
     """
@@ -199,7 +213,8 @@ def binned_forest_work(job: JobColumns, counts: Counts) -> ClassicalWork:
 
 
 def isolation_work(job: JobColumns, counts: Counts) -> ClassicalWork:
-    """Isolation forest (Liu et al. 2008): trees over 256 rows cost nothing; every row then walks 8 levels of every tree for its score.
+    """Isolation forest (Liu et al. 2008): trees over 256 rows cost nothing; every row then walks 8
+    levels of every tree for its score.
 
     `counts` [coefficients].
     """
@@ -209,11 +224,12 @@ def isolation_work(job: JobColumns, counts: Counts) -> ClassicalWork:
 
 
 def linear_work(job: JobColumns, counts: Counts) -> ClassicalWork:
-    """Gradient and coordinate methods: iterations x rows x stored cells x outputs, twice for gradient methods (product and its transpose).
+    """Gradient and coordinate methods: iterations x rows x stored cells x outputs, twice for
+    gradient methods (product and its transpose).
 
     `counts` [coefficients].
-    The data cross the memory bus once or twice per iteration and are hardly reused, so bandwidth bounds it (Bottou, Curtis and Nocedal
-    2018).
+    The data cross the memory bus once or twice per iteration and are hardly reused, so bandwidth
+    bounds it (Bottou, Curtis and Nocedal 2018).
     """
     twice = np.where(job.algorithm == Algorithm.LINEAR_ITERATIVE, 2.0, 1.0)
     cells = twice * job.iterations * job.rows * job.nonzeros * job.outputs
@@ -228,12 +244,13 @@ def linear_work(job: JobColumns, counts: Counts) -> ClassicalWork:
 
 
 def closed_work(job: JobColumns, counts: Counts) -> ClassicalWork:
-    """Normal equations and principal components: 2 R C^2 for the product, about 10 C^3 for the eigenvectors (Golub and Van Loan, ch. 8).
+    """Normal equations and principal components: 2 R C^2 for the product, about 10 C^3 for the
+    eigenvectors (Golub and Van Loan, ch. 8).
 
     `counts` [coefficients].
     Where columns outnumber rows the two change places: there are no more singular values than rows.
-    Least squares through the singular values costs about 4 R C^2 + 10 C^3. Randomised: 2 R C (k + 10) per pass, `iterations` passes (Halko
-    et al. 2011).
+    Least squares through the singular values costs about 4 R C^2 + 10 C^3. Randomised: 2 R C
+    (k + 10) per pass, `iterations` passes (Halko et al. 2011).
     """
     narrow, long = np.minimum(job.rows, job.cols), np.maximum(job.rows, job.cols)
     square = np.where(job.algorithm == Algorithm.PCA, 2.0, counts["least_squares_flops"]) * long * narrow**2
@@ -248,8 +265,8 @@ def closed_work(job: JobColumns, counts: Counts) -> ClassicalWork:
 
 
 def kmeans_work(job: JobColumns, counts: Counts) -> ClassicalWork:
-    """Lloyd's iterations: 2 R C k FLOP for the distances and R k comparisons each (Lloyd 1982); seeding adds k-means++ passes of R C k
-    (Arthur 2007).
+    """Lloyd's iterations: 2 R C k FLOP for the distances and R k comparisons each (Lloyd 1982);
+    seeding adds k-means++ passes of R C k (Arthur 2007).
 
     `counts` [coefficients].
     """
@@ -267,8 +284,8 @@ def kmeans_work(job: JobColumns, counts: Counts) -> ClassicalWork:
 
 
 def kernel_svm_work(job: JobColumns, counts: Counts) -> ClassicalWork:
-    """LIBSVM's sequential minimal optimisation: between R^2 and R^3 kernel values of C products (Chang and Lin 2011, section 4.2); R^2 / 2
-    with a cache.
+    """LIBSVM's sequential minimal optimisation: between R^2 and R^3 kernel values of C products
+    (Chang and Lin 2011, section 4.2); R^2 / 2 with a cache.
 
     `counts` [coefficients].
     10 operations a value stand for the exponential and the update of the gradient.
@@ -279,11 +296,13 @@ def kernel_svm_work(job: JobColumns, counts: Counts) -> ClassicalWork:
 
 
 def visited_rows(job: JobColumns, counts: Counts) -> Array:
-    """Rows that one query of a k-d tree looks at: a leaf of 30 times 1.6 per dimension, all of them in the end.
+    """Rows that one query of a k-d tree looks at: a leaf of 30 times 1.6 per dimension, all
+    of them in the end.
 
     `counts` [coefficients] -> [rows].
-    The visited leaves grow exponentially with the dimension (Friedman, Bentley and Finkel 1977); beyond 15 dimensions brute force wins, and
-    density clustering then compares whole blocks, a tenth of the cost of as many single visits.
+    The visited leaves grow exponentially with the dimension (Friedman, Bentley and Finkel 1977);
+    beyond 15 dimensions brute force wins, and density clustering then compares whole blocks, a
+    tenth of the cost of as many single visits.
     """
     leaves = np.exp2(np.minimum(counts["branching"] * job.cols, MOST_LEVELS))
     most = job.rows * np.where(job.algorithm == Algorithm.DBSCAN, counts["block_share"], 1.0)
@@ -292,7 +311,8 @@ def visited_rows(job: JobColumns, counts: Counts) -> Array:
 
 
 def neighbours_work(job: JobColumns, counts: Counts) -> ClassicalWork:
-    """Nearest neighbours: brute force 2 Q R C FLOP and Q R comparisons; trees Q x visited rows x C; density clustering queries every row.
+    """Nearest neighbours: brute force 2 Q R C FLOP and Q R comparisons; trees Q x visited rows x C;
+    density clustering queries every row.
 
     `counts` [coefficients].
     """
@@ -306,8 +326,8 @@ def neighbours_work(job: JobColumns, counts: Counts) -> ClassicalWork:
 
 
 def embedding_work(job: JobColumns, counts: Counts) -> ClassicalWork:
-    """t-SNE with Barnes-Hut: iterations x R log2 R cells (van der Maaten 2014); UMAP: R x k edges x epochs x 6 samples after a graph of
-    R log2 R x k x C (McInnes et al. 2018; Dong et al. 2011).
+    """t-SNE with Barnes-Hut: iterations x R log2 R cells (van der Maaten 2014); UMAP: R x k edges x
+    epochs x 6 samples after a graph of R log2 R x k x C (McInnes et al. 2018; Dong et al. 2011).
 
     `counts` [coefficients].
     """
@@ -327,7 +347,8 @@ def one_pass_work(job: JobColumns, counts: Counts) -> ClassicalWork:
 
 
 def network_work(job: JobColumns, counts: Counts) -> ClassicalWork:
-    """Small dense network: 6 FLOP a weight, row and epoch (2 forward, 4 backward); a step per batch of 200 rows or so.
+    """Small dense network: 6 FLOP a weight, row and epoch (2 forward, 4 backward); a step per batch
+    of 200 rows or so.
 
     `counts` [coefficients].
     """
@@ -336,11 +357,12 @@ def network_work(job: JobColumns, counts: Counts) -> ClassicalWork:
 
 
 def prediction_work(job: JobColumns, counts: Counts) -> ClassicalWork:
-    """Trees: rows x trees x levels steps. Shapley values: rows x trees x leaves x levels^2 (Lundberg et al. 2018, algorithm 2).
+    """Trees: rows x trees x levels steps. Shapley values: rows x trees x leaves x levels^2
+    (Lundberg et al. 2018, algorithm 2).
 
     `counts` [coefficients].
-    CatBoost first tabulates every leaf against every leaf of a tree, trees x leaves^2 x levels, and then looks rows up (counted as splits
-    here).
+    CatBoost first tabulates every leaf against every leaf of a tree, trees x leaves^2 x levels, and
+    then looks rows up (counted as splits here).
     """
     trees, levels, leaves = job.trees * job.outputs, grown_levels(job, counts), grown_leaves(job, counts)
     is_shap = job.algorithm == Algorithm.SHAP
@@ -384,10 +406,12 @@ def classical_work(job: JobColumns, counts: Counts) -> ClassicalWork:
 
 @dataclass(frozen=True, slots=True)
 class ClassicalMemoryRates(Columns):
-    """What a library keeps. `base_bytes` of the process (interpreter, libraries, virtual machine); `input_copies` of the caller's data that
-    live at the peak (1 = only the caller's own); `index_bytes` per stored cell of its own format (bins, sorted indices); `row_bytes` per
-    row (gradients, positions, predictions); `node_bytes` per tree node; `bin_bytes` per histogram bin; `thread_bytes` per thread;
-    `category_bytes` per row and categorical column; `headroom` factor of a collector that lets garbage stand.
+    """What a library keeps. `base_bytes` of the process (interpreter, libraries, virtual machine);
+    `input_copies` of the caller's data that live at the peak (1 = only the caller's own);
+    `index_bytes` per stored cell of its own format (bins, sorted indices); `row_bytes` per row
+    (gradients, positions, predictions); `node_bytes` per tree node; `bin_bytes` per histogram bin;
+    `thread_bytes` per thread; `category_bytes` per row and categorical column; `headroom` factor of
+    a collector that lets garbage stand.
     """
 
     base_bytes: Array = column(0, "bytes")
@@ -407,7 +431,8 @@ _BINNED = (Algorithm.BOOST_HIST, Algorithm.FOREST_HIST)
 
 
 def input_bytes(job: JobColumns) -> Array:
-    """Bytes of the data as the caller holds them: dense cells, or value and column number per stored cell -> [bytes].
+    """Bytes of the data as the caller holds them: dense cells, or value and column number per
+    stored cell -> [bytes].
 
     Source: accounting of what libraries keep; docs/decisions/classical-ml.md.
     """
@@ -416,7 +441,8 @@ def input_bytes(job: JobColumns) -> Array:
 
 
 def model_bytes(job: JobColumns, rates: ClassicalMemoryRates, counts: Counts) -> Array:
-    """Bytes of the trained model: trees x 2 leaves x bytes of a node and 8 per output; linear models and clusters are columns x outputs.
+    """Bytes of the trained model: trees x 2 leaves x bytes of a node and 8 per output; linear
+    models and clusters are columns x outputs.
 
     `counts` [coefficients] -> [bytes].
 
@@ -430,8 +456,8 @@ def model_bytes(job: JobColumns, rates: ClassicalMemoryRates, counts: Counts) ->
 
 
 def workspace_bytes(job: JobColumns, rates: ClassicalMemoryRates, threads: Array, counts: Counts) -> Array:
-    """Bytes that live only while it works: histograms of the leaves, distance chunks, kernel cache, neighbour lists, gradients of a
-    network.
+    """Bytes that live only while it works: histograms of the leaves, distance chunks, kernel cache,
+    neighbour lists, gradients of a network.
 
     `threads` [threads], `counts` [coefficients] -> [bytes].
 
@@ -471,10 +497,12 @@ def workspace_bytes(job: JobColumns, rates: ClassicalMemoryRates, threads: Array
 
 
 def memory_terms(job: JobColumns, rates: ClassicalMemoryRates, *, threads: Array, counts: Counts) -> dict[str, Array]:
-    """Bytes of every part at the peak, by name; the peak is their sum. Known error: a factor 1.3; garbage-collected libraries 1.6.
+    """Bytes of every part at the peak, by name; the peak is their sum. Known error: a factor 1.3;
+    garbage-collected libraries 1.6.
 
     `threads` [threads], `counts` [coefficients] -> [bytes] by part.
-    The data stand `input_copies` times, the library's own format once: binned cells take `index_bytes` each.
+    The data stand `input_copies` times, the library's own format once: binned cells take
+    `index_bytes` each.
 
     Source: accounting of what libraries keep; docs/decisions/classical-ml.md.
     """
@@ -496,9 +524,10 @@ def memory_terms(job: JobColumns, rates: ClassicalMemoryRates, *, threads: Array
 def gpu_peak_bytes(job: JobColumns, *, cell_bytes: Array, row_bytes: Array, base_bytes: Array, counts: Counts) -> Array:
     """Peak memory of the GPU.
 
-    `cell_bytes` [bytes] per stored cell, `row_bytes` [bytes] per row and output, `base_bytes` [bytes] of the context, `counts`
-    [coefficients] -> [bytes]: these with trees, histograms (8 bytes a bin, two buffers) and the pairwise chunk of neighbour searches.
-    Known error: a factor 1.5: allocators round up and sketches come and go.
+    `cell_bytes` [bytes] per stored cell, `row_bytes` [bytes] per row and output, `base_bytes`
+    [bytes] of the context, `counts` [coefficients] -> [bytes]: these with trees, histograms (8
+    bytes a bin, two buffers) and the pairwise chunk of neighbour searches. Known error: a factor
+    1.5: allocators round up and sketches come and go.
 
     Source: accounting of what libraries keep; docs/decisions/classical-ml.md.
     """

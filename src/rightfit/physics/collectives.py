@@ -1,16 +1,20 @@
 """Time of collective communication by the alpha-beta model over the real links.
 
-A ring over g ranks moves (g - 1) / g of the buffer per phase through the slowest link that it crosses (Thakur, Rabenseifner & Gropp 2005;
-NCCL "busbw"); all-reduce is two phases, all-gather and reduce-scatter one. Latency is a logarithmic tree across nodes and a chain inside
-one, as NCCL chooses for small messages. Ranks of one group inside a node share the node's network: a group of which `members` live in each
-node, beside `siblings` other groups, gets 1 / siblings of the node's bandwidth.
+A ring over g ranks moves (g - 1) / g of the buffer per phase through the slowest link that it
+crosses (Thakur, Rabenseifner & Gropp 2005; NCCL "busbw"); all-reduce is two phases, all-gather
+and reduce-scatter one. Latency is a logarithmic tree across nodes and a chain inside one, as
+NCCL chooses for small messages. Ranks of one group inside a node share the node's network: a
+group of which `members` live in each node, beside `siblings` other groups, gets 1 / siblings of
+the node's bandwidth.
 
-Source: Thakur et al. 2005; NVIDIA, nccl-tests, PERFORMANCE.md; docs/decisions/speed-time-physics.md.
+Source: Thakur et al. 2005; NVIDIA, nccl-tests, PERFORMANCE.md;
+docs/decisions/speed-time-physics.md.
 
 Pipeline parallelism: idle time at the start and end of a step, and the imbalance of stages.
 
-1F1B and GPipe idle (p - 1) micro-batch times; interleaving v chunks per stage divides that by v (Narayanan et al. 2021). A pipeline runs at
-the pace of its slowest stage: the last one also holds the vocabulary head.
+1F1B and GPipe idle (p - 1) micro-batch times; interleaving v chunks per stage divides that by v
+(Narayanan et al. 2021). A pipeline runs at the pace of its slowest stage: the last one also holds
+the vocabulary head.
 
 Source: Narayanan et al. 2021.
 """
@@ -26,7 +30,8 @@ from rightfit.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A communicator: `size` ranks, `members` of them in each node, `siblings` groups of its kind that share one node's network.
+    """A communicator: `size` ranks, `members` of them in each node, `siblings` groups of its kind
+    that share one node's network.
 
     Units: `size`, `members` [GPUs], `siblings` [1].
     """
@@ -37,7 +42,8 @@ class Group:
 
 
 def group(size: Array, *, stride: Array, gpus_per_node: Array) -> Group:
-    """The group of `size` ranks that are `stride` apart in the order of ranks, nodes holding `gpus_per_node` consecutive ranks.
+    """The group of `size` ranks that are `stride` apart in the order of ranks, nodes holding
+    `gpus_per_node` consecutive ranks.
 
     `size` [GPUs], `stride` [GPUs], `gpus_per_node` [GPUs].
     """
@@ -47,7 +53,8 @@ def group(size: Array, *, stride: Array, gpus_per_node: Array) -> Group:
 
 
 def link_bandwidth(links: LinkColumns, rates: RateColumns) -> tuple[Array, Array]:
-    """Achieved bandwidth inside a node (per GPU) and between nodes (per node) -> [bytes/s], [bytes/s]."""
+    """Achieved bandwidth inside a node (per GPU) and between nodes (per node) ->
+    [bytes/s], [bytes/s]."""
     fraction = np.where(
         links.intra_kind >= IntraKind.SWITCH,
         rates.switch_fraction,
@@ -70,7 +77,8 @@ def _latency(ranks: Group, links: LinkColumns) -> Array:
 
 
 def _is_alone(ranks: Group) -> bool:
-    """Whether no row has anybody to talk to: most set-ups use a few of the ways to split a model."""
+    """Whether no row has anybody to talk to: most set-ups use a few of the
+    ways to split a model."""
     return not bool((ranks.size > 1).any())
 
 
@@ -80,7 +88,8 @@ def _nothing(size_bytes: Array, ranks: Group, links: LinkColumns, rates: RateCol
 
 
 def gather_s(size_bytes: Array, ranks: Group, links: LinkColumns, rates: RateColumns) -> Array:
-    """Seconds of an all-gather or reduce-scatter whose full buffer has `size_bytes`: (g - 1) / g x bytes / bus + latency.
+    """Seconds of an all-gather or reduce-scatter whose full buffer has `size_bytes`: (g - 1) / g x
+    bytes / bus + latency.
 
     `size_bytes` [bytes] -> [s].
     """
@@ -102,7 +111,8 @@ def all_to_all_s(size_bytes: Array, ranks: Group, links: LinkColumns, rates: Rat
     """Seconds of an all-to-all in which each rank holds `size_bytes`.
 
     `size_bytes` [bytes] -> [s].
-    The part for ranks of the same node uses the inner links, the rest shares the node's network among all its GPUs.
+    The part for ranks of the same node uses the inner links, the rest shares the node's network
+    among all its GPUs.
     """
     if _is_alone(ranks):
         return _nothing(size_bytes, ranks, links, rates)
@@ -113,10 +123,12 @@ def all_to_all_s(size_bytes: Array, ranks: Group, links: LinkColumns, rates: Rat
 
 
 def dispatch_s(token_bytes: Array, chosen: Array, ranks: Group, links: LinkColumns, rates: RateColumns) -> Array:
-    """Seconds to send each token to its experts, or back: once to each server that holds one of them, from there to every chosen expert.
+    """Seconds to send each token to its experts, or back: once to each server that holds one of
+    them, from there to every chosen expert.
 
-    `token_bytes` [bytes] of all tokens of a rank, each counted once, `chosen` [experts] of a token, spread evenly -> [s].
-    Of n servers a token needs n (1 - (1 - 1/n)^chosen) on average. Source: DeepSeek-AI 2024 (DeepSeek-V3, cross-node all-to-all).
+    `token_bytes` [bytes] of all tokens of a rank, each counted once, `chosen` [experts] of a token,
+    spread evenly -> [s]. Of n servers a token needs n (1 - (1 - 1/n)^chosen) on average. Source:
+    DeepSeek-AI 2024 (DeepSeek-V3, cross-node all-to-all).
     """
     if _is_alone(ranks):
         return _nothing(token_bytes * chosen, ranks, links, rates)
@@ -129,7 +141,8 @@ def dispatch_s(token_bytes: Array, chosen: Array, ranks: Group, links: LinkColum
 
 
 def send_s(size_bytes: Array, ranks: Group, links: LinkColumns, rates: RateColumns) -> Array:
-    """Seconds to pass `size_bytes` to the next rank of the group: over the network where neighbours are in different nodes.
+    """Seconds to pass `size_bytes` to the next rank of the group: over the network where neighbours
+    are in different nodes.
 
     `size_bytes` [bytes] -> [s].
     """
@@ -153,12 +166,14 @@ def context_group(setup: SetupColumns) -> Group:
 
 
 def expert_group(setup: SetupColumns) -> Group:
-    """Expert-parallel ranks: neighbours, folded over tensor, context and data ranks (experts themselves are then not cut by tensor)."""
+    """Expert-parallel ranks: neighbours, folded over tensor, context and data ranks (experts
+    themselves are then not cut by tensor)."""
     return group(setup.expert, stride=np.ones(1), gpus_per_node=setup.gpus_per_node)
 
 
 def data_group(setup: SetupColumns, *, size: Array | None = None) -> Group:
-    """Data-parallel ranks (or the first `size` of them), context ranks included: they hold the same weights.
+    """Data-parallel ranks (or the first `size` of them), context ranks included: they
+    hold the same weights.
 
     `size` [GPUs].
     """
@@ -177,10 +192,11 @@ def pipeline_group(setup: SetupColumns) -> Group:
 def step_parts(*, body_s: Array, head_s: Array, stages: Array, micro_batches: Array, chunks: Array, layers: Array) -> tuple[Array, Array]:
     """Busy and idle seconds of a step.
 
-    `body_s`, `head_s` [s] of one micro-batch in all layers and in the head, `stages` [GPUs], `micro_batches` [micro-batches], `chunks` [1]
-    per stage, `layers` [layers] -> [s], [s]. A full stage holds ceil(layers / stages) layers; the last one holds the remainder and the head
-    (a remainder is usually chosen for that: 126 layers on 8 stages, 94 on 32). Busy is what one GPU works on average; idle the bubble plus
-    waiting for the slowest stage.
+    `body_s`, `head_s` [s] of one micro-batch in all layers and in the head, `stages` [GPUs],
+    `micro_batches` [micro-batches], `chunks` [1] per stage, `layers` [layers] -> [s], [s]. A full
+    stage holds ceil(layers / stages) layers; the last one holds the remainder and the head (a
+    remainder is usually chosen for that: 126 layers on 8 stages, 94 on 32). Busy is what one GPU
+    works on average; idle the bubble plus waiting for the slowest stage.
 
     Source: Narayanan et al. 2021.
     """

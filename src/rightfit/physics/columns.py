@@ -1,8 +1,10 @@
-"""The columns that every physics function reads: one struct for the model, the setup, the device, the links.
+"""The columns that every physics function reads: one struct for the model, the setup, the
+device, the links.
 
-Each field is a NumPy array that broadcasts with all others: shape (1,) when one value serves every row, shape (N,)
-when rows differ. So the same formula serves one case, a table of measured cases and a search of a million candidates.
-Categories are small integers named by the enumerations below; nothing here holds a calibrated constant.
+Each field is a NumPy array that broadcasts with all others: shape (1,) when one value serves every
+row, shape (N,) when rows differ. So the same formula serves one case, a table of measured cases and
+a search of a million candidates. Categories are small integers named by the enumerations below;
+nothing here holds a calibrated constant.
 
 Source: definition.
 """
@@ -94,7 +96,8 @@ class Recompute(IntEnum):
 
 
 class AttentionKernel(IntEnum):
-    """EAGER stores the score matrix; SDPA is the memory-efficient kernel; FLASH is FlashAttention."""
+    """EAGER stores the score matrix; SDPA is the memory-efficient kernel; FLASH
+    is FlashAttention."""
 
     EAGER = 0
     SDPA = 1
@@ -102,7 +105,8 @@ class AttentionKernel(IntEnum):
 
 
 class ShardStage(IntEnum):
-    """What ZeRO or FSDP divides over ranks, each beside what comes before it: optimizer states, gradients, weights."""
+    """What ZeRO or FSDP divides over ranks, each beside what comes before it: optimizer states,
+    gradients, weights."""
 
     NONE = 0
     STATES = 1
@@ -149,7 +153,8 @@ class Columns:
 
     @classmethod
     def stack(cls, rows: Iterable[Self]) -> Self:
-        """Put structs one under the other: fields of length n1, n2 ... become one of n1 + n2 + ..."""
+        """Put structs one under the other: fields of length n1, n2 ... become
+        one of n1 + n2 + ..."""
         rows = list(rows)
         sizes = [row.num_rows for row in rows]
         return cls(
@@ -186,7 +191,8 @@ Struct = TypeVar("Struct", bound=Columns)
 
 
 def remembered(function: Callable[[Struct], Array]) -> Callable[[Struct], Array]:
-    """A function of one struct that keeps its last results: a search asks the same few counts of the same model hundreds of times.
+    """A function of one struct that keeps its last results: a search asks the same few counts of
+    the same model hundreds of times.
 
     Structs never change, so the same object has the same result; callers must not write into it.
     """
@@ -207,7 +213,8 @@ def remembered(function: Callable[[Struct], Array]) -> Callable[[Struct], Array]
 
 
 def column(default: float, unit: str = "") -> Any:
-    """A field in `unit` whose default is one value for every row: a neutral one (nothing, once, whole), never a calibrated one.
+    """A field in `unit` whose default is one value for every row: a neutral one (nothing, once,
+    whole), never a calibrated one.
 
     `default` [any], in `unit`.
     """
@@ -218,8 +225,9 @@ def column(default: float, unit: str = "") -> Any:
 class ModelColumns(Columns):
     """Architecture of a transformer. Counts are plain numbers; enumerations as above.
 
-    For encoder-decoder models `num_layers` counts both stacks and `num_decoder_layers` the ones with cross attention.
-    `params_total` counts tied heads once; `params_active` is what one token passes through.
+    For encoder-decoder models `num_layers` counts both stacks and `num_decoder_layers` the ones
+    with cross attention. `params_total` counts tied heads once; `params_active` is what one token
+    passes through.
     """
 
     kind: Array = column(Kind.DECODER, "code")
@@ -270,34 +278,44 @@ class ModelColumns(Columns):
 class SetupColumns(Columns):
     """How the job is run. Sizes in bytes are per parameter or per element unless named otherwise.
 
-    `micro_batch` is sequences per data-parallel rank and micro-step; `seq_len` tokens per sequence; `data` x `tensor` x
-    `pipeline` x `context` = GPUs; `expert` divides `data`. `shard_stage` is 0 (DDP), 1, 2, 3 (ZeRO / FSDP) over
-    `shard_degree` ranks. Flags are 0 or 1. `adapter_params` are the parameters that an adapter adds and trains (whole model);
-    `trainable_params` all that is trained. `linear_weight_bytes` is what one frozen linear parameter takes in memory, quantisation
+    `micro_batch` is sequences per data-parallel rank and micro-step; `seq_len` tokens per sequence;
+    `data` x `tensor` x `pipeline` x `context` = GPUs; `expert` divides `data`. `shard_stage` is 0
+    (DDP), 1, 2, 3 (ZeRO / FSDP) over `shard_degree` ranks. Flags are 0 or 1. `adapter_params` are
+    the parameters that an adapter adds and trains (whole model); `trainable_params` all that is
+    trained. `linear_weight_bytes` is what one frozen linear parameter takes in memory, quantisation
     constants included; `other_weight_bytes` the same for embeddings, norms and head.
 
-    `adapter_on_*` say which matrices carry an adapter: 0/1, and 0-2 for `key_value` (key, value) and `up` (gate, up). `gradient_bytes`,
-    `master_bytes`, `optimizer_bytes`, `accumulation_bytes` and `optimizer_temporary_bytes` (scratch of the step) are per TRAINED parameter;
-    `adapter_weight_bytes` per adapter parameter. `gather_bytes` and `reduce_bytes` are the widths in which shards are gathered and
-    gradients reduced. `residual_bytes` is the width of the residual stream (what recomputation keeps), `logit_bytes` what one logit takes
-    at the peak of a STANDARD loss, all copies together; `kept_logit_bytes` of them stay through the backward pass. `naive_pipeline` 1 =
-    layers spread over GPUs that work one after the other.
-    `frozen_input_copies` more copies of each layer's input are held until the backward pass has ended, where a wrapper of sharded layers waits
-    for gradients that frozen weights never get (FSDP1).
-    `keeps_linear_inputs` 1 = frozen matrix products keep their input too (bitsandbytes); `loads_whole` 1 = the whole model is on each GPU
-    before it is sharded; `scratch_limit` elements that the optimizer treats at a time (0 = all); `layer_gradient_workspace` 1 = a layer's
-    weight gradients have a standing buffer of their own (Transformer Engine); `expert_loop` 1 = experts run one after the other, not as one
-    grouped product; `routed_bytes` are kept per chosen expert and hidden element (gathered inputs, outputs, their fp32 copies).
-    `fused_query_key_value` 1 = values are a view of one fused projection, which lives as long as they do. `norm_saved_bytes` per element a
-    trained normalisation written out in fp32 keeps, `gelu_tensors` inner tensors that the activation of a plain feed-forward block keeps (4
-    where GELU is written out), `softmax_upcast` 1 = eager attention computes its softmax in fp32, `expanded_key_value` 1 = keys and values
-    are repeated for every query head before SDPA. `expandable_segments` 1 = PyTorch's allocator grows its segments instead of caching
-    blocks of fixed size. `variable_length` 1 = sequences are not packed or padded to one length, so tensor sizes change from step to step.
-    `mean_length` is the mean over the limit where samples are shorter than `seq_len` (time sees the mean, memory the longest).
-    `weight_update` 0 = forward and backward only; `weight_sync` 1 = trained weights are sent to an inference engine each step;
-    `attention_version` is that of FlashAttention (0 = not stated); `segment_share` the part of a packed sequence that attention spans;
-    `server_dispatch` 1 = a token crosses the network once for each server that holds one of its experts (DeepEP), not once for each expert;
-    `routing_skew` how much fuller the fullest expert is than usual; `dequantise_bytes` what expanding one quantised parameter moves.
+    `adapter_on_*` say which matrices carry an adapter: 0/1, and 0-2 for `key_value` (key, value)
+    and `up` (gate, up). `gradient_bytes`, `master_bytes`, `optimizer_bytes`, `accumulation_bytes`
+    and `optimizer_temporary_bytes` (scratch of the step) are per TRAINED parameter;
+    `adapter_weight_bytes` per adapter parameter. `gather_bytes` and `reduce_bytes` are the widths
+    in which shards are gathered and gradients reduced. `residual_bytes` is the width of the
+    residual stream (what recomputation keeps), `logit_bytes` what one logit takes at the peak of a
+    STANDARD loss, all copies together; `kept_logit_bytes` of them stay through the backward pass.
+    `naive_pipeline` 1 = layers spread over GPUs that work one after the other.
+    `frozen_input_copies` more copies of each layer's input are held until the backward pass
+    has ended, where a wrapper of sharded layers waits for gradients that frozen weights never
+    get (FSDP1).
+    `keeps_linear_inputs` 1 = frozen matrix products keep their input too (bitsandbytes);
+    `loads_whole` 1 = the whole model is on each GPU before it is sharded; `scratch_limit` elements
+    that the optimizer treats at a time (0 = all); `layer_gradient_workspace` 1 = a layer's weight
+    gradients have a standing buffer of their own (Transformer Engine); `expert_loop` 1 = experts
+    run one after the other, not as one grouped product; `routed_bytes` are kept per chosen expert
+    and hidden element (gathered inputs, outputs, their fp32 copies). `fused_query_key_value` 1 =
+    values are a view of one fused projection, which lives as long as they do. `norm_saved_bytes`
+    per element a trained normalisation written out in fp32 keeps, `gelu_tensors` inner tensors that
+    the activation of a plain feed-forward block keeps (4 where GELU is written out),
+    `softmax_upcast` 1 = eager attention computes its softmax in fp32, `expanded_key_value` 1 = keys
+    and values are repeated for every query head before SDPA. `expandable_segments` 1 = PyTorch's
+    allocator grows its segments instead of caching blocks of fixed size. `variable_length` 1 =
+    sequences are not packed or padded to one length, so tensor sizes change from step to step.
+    `mean_length` is the mean over the limit where samples are shorter than `seq_len` (time sees the
+    mean, memory the longest). `weight_update` 0 = forward and backward only; `weight_sync` 1 =
+    trained weights are sent to an inference engine each step; `attention_version` is that of
+    FlashAttention (0 = not stated); `segment_share` the part of a packed sequence that attention
+    spans; `server_dispatch` 1 = a token crosses the network once for each server that holds one of
+    its experts (DeepEP), not once for each expert; `routing_skew` how much fuller the fullest
+    expert is than usual; `dequantise_bytes` what expanding one quantised parameter moves.
     """
 
     method: Array = column(Method.FULL, "code")
@@ -392,13 +410,15 @@ class SetupColumns(Columns):
 
     @property
     def real_length(self) -> Array:
-        """Tokens that a sequence has on average: `seq_len` less padding that is skipped -> [tokens]."""
+        """Tokens that a sequence has on average: `seq_len` less padding that is
+        skipped -> [tokens]."""
         return self.seq_len * self.token_fraction * self.mean_length
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceColumns(Columns):
-    """One accelerator as software sees it. Rates per second, dense. A rate of 0 means the device does not have that arithmetic."""
+    """One accelerator as software sees it. Rates per second, dense. A rate of 0 means the device
+    does not have that arithmetic."""
 
     memory_bytes: Array = column(0, "bytes")
     memory_bandwidth: Array = column(0, "bytes/s")
@@ -420,7 +440,8 @@ class DeviceColumns(Columns):
     host_bandwidth: Array = column(0, "bytes/s")
 
     def peak_flops(self, dtype: Array) -> Array:
-        """Dense peak in the arithmetic `dtype` [code, Dtype] of each row -> [FLOP/s]; falls to fp32 where the device lacks it."""
+        """Dense peak in the arithmetic `dtype` [code, Dtype] of each row -> [FLOP/s]; falls to fp32
+        where the device lacks it."""
         rates = [self.fp32_flops, self.tf32_flops, self.fp16_flops, self.bf16_flops, self.fp8_flops]
         chosen = np.choose(dtype.astype(np.intp), rates)
         return np.where(chosen > 0, chosen, self.fp32_flops)
@@ -428,9 +449,11 @@ class DeviceColumns(Columns):
 
 @dataclass(frozen=True, slots=True)
 class LinkColumns(Columns):
-    """What connects the GPUs. Bandwidths are bytes/s in one direction; `intra` per GPU, `inter` per node, latencies per message.
+    """What connects the GPUs. Bandwidths are bytes/s in one direction; `intra` per GPU, `inter` per
+    node, latencies per message.
 
-    `intra_kind`: 0 none, 1 PCIe, 2 NVLink pairs or partial mesh, 3 full switch (NVSwitch, xGMI, ICI, NeuronLink).
+    `intra_kind`: 0 none, 1 PCIe, 2 NVLink pairs or partial mesh, 3 full switch (NVSwitch,
+    xGMI, ICI, NeuronLink).
     `inter_kind`: 0 plain Ethernet (VPC), 1 EFA, 2 InfiniBand, 3 RoCE, 4 GPUDirect-TCPX/O, 5 eRDMA.
     """
 

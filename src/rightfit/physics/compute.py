@@ -1,7 +1,8 @@
-"""Seconds that one GPU computes for one micro-batch: operators summed by family, forward and backward, recomputation, launches.
+"""Seconds that one GPU computes for one micro-batch: operators summed by family, forward and
+backward, recomputation, launches.
 
-Everything here depends only on model, device, arithmetic, tensor / context / expert degrees, micro-batch, sequence and method: a search
-evaluates it once for each distinct combination.
+Everything here depends only on model, device, arithmetic, tensor / context / expert degrees,
+micro-batch, sequence and method: a search evaluates it once for each distinct combination.
 
 Source: Williams et al. 2009 (roofline); docs/decisions/speed-time-physics.md.
 """
@@ -21,10 +22,12 @@ from rightfit.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ComputeTimes(Columns):
-    """Seconds of one micro-batch in all layers of the model on one rank (divide by the pipeline stages), shape (N,).
+    """Seconds of one micro-batch in all layers of the model on one rank (divide by the pipeline
+    stages), shape (N,).
 
-    `head_s` is forward and backward of vocabulary product and loss; `host_forward_s`, `host_backward_s` what the CPU needs to launch the
-    layers; `forward_s`, `backward_s` what the GPU is busy in layers, backward with recomputation.
+    `head_s` is forward and backward of vocabulary product and loss; `host_forward_s`,
+    `host_backward_s` what the CPU needs to launch the layers; `forward_s`, `backward_s` what the
+    GPU is busy in layers, backward with recomputation.
     """
 
     gemm_s: Array = column(0, "s")
@@ -42,7 +45,8 @@ class ComputeTimes(Columns):
 
 @dataclass(frozen=True, slots=True)
 class _Products:
-    """Seconds of the weight products: layers forward, input gradients, weight gradients; head forward and both gradients.
+    """Seconds of the weight products: layers forward, input gradients, weight gradients; head
+    forward and both gradients.
 
     Units: `forward`, `input_gradient`, `weight_gradient`, `head_forward`, `head_backward` [s].
     """
@@ -60,9 +64,11 @@ def local_tokens(setup: SetupColumns) -> Array:
 
 
 def _shape(item: Matmul, setup: SetupColumns, tokens: Array, rates: RateColumns) -> tuple[Array, Array, Array, Array]:
-    """(m, n, k, weight matrices) of a product on one rank; m counts the padded rows of every local expert."""
+    """(m, n, k, weight matrices) of a product on one rank; m counts the padded rows of
+    every local expert."""
     experts = np.asarray(item.experts, dtype=np.float64)
-    # With expert parallelism folded over the tensor ranks, experts stay whole and each rank routes its share of the tokens.
+    # With expert parallelism folded over the tensor ranks, experts stay whole and each rank routes
+    # its share of the tokens.
     folded = (experts > 0) & (setup.expert > 1)
     split = np.where(folded, 1.0, setup.tensor)
     n = item.n / split if item.split == "n" else item.n
@@ -109,7 +115,8 @@ def _products(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, r
 
 
 def _adapter_widths(model: ModelColumns, setup: SetupColumns) -> Array:
-    """Inputs plus outputs of the adapters that one token passes through: all dense ones, `experts_per_token` copies of routed ones."""
+    """Inputs plus outputs of the adapters that one token passes through: all dense ones,
+    `experts_per_token` copies of routed ones."""
     return transformer.adapter_parameters(
         model.replace(num_experts=np.minimum(model.experts_per_token, model.num_experts)),
         rank=np.ones(1),
@@ -123,7 +130,8 @@ def _adapter_widths(model: ModelColumns, setup: SetupColumns) -> Array:
 
 
 def _adapters(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, tokens: Array) -> tuple[Array, Array]:
-    """Forward and backward seconds of low-rank adapters: thin products that move their inputs and outputs through memory."""
+    """Forward and backward seconds of low-rank adapters: thin products that move their inputs and
+    outputs through memory."""
     widths = _adapter_widths(model, setup) / setup.tensor
     passes = rates.adapter_passes + 2.0 * (setup.adapter_dropout > 0) + 2.0 * (setup.method == Method.DORA)
     moved = tokens * widths * passes * setup.activation_bytes / operators.achieved_bandwidth(device, rates)

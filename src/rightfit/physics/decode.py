@@ -1,15 +1,16 @@
 """Time of one decode step: a roofline by operator.
 
-Each step reads the weights that the batch touches once, the cache of every sequence once, and pays kernel gaps, launches and
-collectives (Pope et al., Efficiently Scaling Transformer Inference, 2022). Known error: 5-10 % for one stream on a graph engine, 20-30 %
-for stacks of many small kernels whose launches overlap with the device only in part.
+Each step reads the weights that the batch touches once, the cache of every sequence once, and pays
+kernel gaps, launches and collectives (Pope et al., Efficiently Scaling Transformer Inference,
+2022). Known error: 5-10 % for one stream on a graph engine, 20-30 % for stacks of many small
+kernels whose launches overlap with the device only in part.
 
 Source: Pope et al. 2022, Williams et al. 2009 (roofline); docs/decisions/serving-physics.md.
 
 Speculative decoding: a cheap draft proposes tokens, the model checks them in one step.
 
-Source: Leviathan et al., Fast Inference from Transformers via Speculative Decoding, ICML 2023; Chen et al., Accelerating Large Language
-Model Decoding with Speculative Sampling, 2023.
+Source: Leviathan et al., Fast Inference from Transformers via Speculative Decoding, ICML 2023; Chen
+et al., Accelerating Large Language Model Decoding with Speculative Sampling, 2023.
 """
 
 from __future__ import annotations
@@ -49,13 +50,15 @@ _HOST_TIMES = ("launch_s", "prefill_launch_s", "moe_prefill_launch_s", "ungraphe
 
 
 def on_host(rates: ServeRates, device: DeviceColumns) -> ServeRates:
-    """Rates with the host's times as on the computers that hold such cards: GeForce cards sit beside desktop processors of high clock."""
+    """Rates with the host's times as on the computers that hold such cards: GeForce cards sit
+    beside desktop processors of high clock."""
     factor = np.where(device.price_class > 0, rates.desktop_host, 1.0)
     return rates.replace(**{name: getattr(rates, name) * factor for name in _HOST_TIMES})
 
 
 def soft_max(*values: Array, sharpness: Array) -> Array:
-    """A maximum whose corner is rounded: (a^p + b^p)^(1/p). Overlap is never perfect where two bounds are close.
+    """A maximum whose corner is rounded: (a^p + b^p)^(1/p). Overlap is never perfect where
+    two bounds are close.
 
     `values` [any], `sharpness` [1], p -> [any].
     """
@@ -77,7 +80,8 @@ def product_peak(device: DeviceColumns, math: Array, rates: ServeRates) -> Array
 
 
 def within_power(flops: Array, serve: ServeColumns, device: DeviceColumns, rates: ServeRates) -> Array:
-    """A rate that the card's power sustains: products of 8 bit take half the energy of 16, those of 4 bit a quarter.
+    """A rate that the card's power sustains: products of 8 bit take half the energy of 16, those
+    of 4 bit a quarter.
 
     `flops` [FLOP/s] -> [FLOP/s].
     """
@@ -106,7 +110,8 @@ def peak_ops(device: DeviceColumns, math: Array, rates: ServeRates) -> Array:
 
 
 def touched_experts(model: ModelColumns, tokens: Array, skew: Array) -> Array:
-    """Share of the routed experts that a batch of `tokens` reaches: 1 - (1 - k / E)^(tokens^skew), Jensen's bound for unequal routing.
+    """Share of the routed experts that a batch of `tokens` reaches: 1 - (1 - k / E)^(tokens^skew),
+    Jensen's bound for unequal routing.
 
     `tokens` [tokens], `skew` [1] -> [1].
     """
@@ -130,10 +135,11 @@ def product_s(
 ) -> Array:
     """Seconds of a chain of matrix products on one device.
 
-    `parameters_read` [parameters] are fetched, `parameters_used` [parameters] each of `rows` [tokens] multiplies, `weight_bytes`
-    [bytes/parameter], `num_products` [1] in the chain (each pays a ramp of `stream_ramp_bytes`), `groups` [1] products of as many experts,
-    over which the rows are spread, each waste part of their last tile, at `grouped` [1] of the rate -> [s]. Soft maximum of traffic,
-    arithmetic and expanding.
+    `parameters_read` [parameters] are fetched, `parameters_used` [parameters] each of `rows`
+    [tokens] multiplies, `weight_bytes` [bytes/parameter], `num_products` [1] in the chain (each
+    pays a ramp of `stream_ramp_bytes`), `groups` [1] products of as many experts, over which the
+    rows are spread, each waste part of their last tile, at `grouped` [1] of the rate -> [s]. Soft
+    maximum of traffic, arithmetic and expanding.
     """
     bandwidth = np.where(serve.offload_bandwidth > 0, serve.offload_bandwidth, device.memory_bandwidth * rates.stream_fraction)
     bandwidth = bandwidth * np.where(serve.offload_bandwidth > 0, 1.0, rates.kernel_quality * rates.format_stream)
@@ -154,8 +160,8 @@ def decode_times(
     """One step of `batch` sequences of mean length `context` each.
 
     `batch` [sequences], `context` [tokens].
-    Stages of a pipeline follow one another: a token waits for all of them, with the batch cut into as many pieces when the engine
-    keeps every stage busy.
+    Stages of a pipeline follow one another: a token waits for all of them, with the batch cut into
+    as many pieces when the engine keeps every stage busy.
     """
     pieces = np.where(serve.layer_split > 0, 1.0, np.minimum(serve.pipeline, np.maximum(batch, 1.0)))
     rows = batch / pieces
@@ -197,7 +203,8 @@ def decode_times(
 
 
 def step_s(times: DecodeTimes, model: ModelColumns, serve: ServeColumns, rates: ServeRates) -> Array:
-    """Seconds of a step: the device's time or that of launching all layers, whichever is longer, and the host's own work -> [s].
+    """Seconds of a step: the device's time or that of launching all layers, whichever is longer,
+    and the host's own work -> [s].
 
     Kernels beyond the usual ones of a layer (experts, latent or linear attention) add to both.
     """
@@ -229,7 +236,8 @@ def _experts_s(model: ModelColumns, serve: ServeColumns, device: DeviceColumns, 
 
 
 def expert_groups(model: ModelColumns, share: Array) -> Array:
-    """Over how many experts each token's work is spread relative to those it uses: reached experts / k.
+    """Over how many experts each token's work is spread relative to those it uses:
+    reached experts / k.
 
     `share` [1] -> [1].
     """
@@ -239,10 +247,11 @@ def expert_groups(model: ModelColumns, share: Array) -> Array:
 def attention_s(
     model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates, *, rows: Array, context: Array
 ) -> Array:
-    """Seconds of reading the cache in all layers, and for MLA the arithmetic of all heads on the shared latent.
+    """Seconds of reading the cache in all layers, and for MLA the arithmetic of all heads on
+    the shared latent.
 
-    `rows` [sequences] with one new token each, `context` [tokens] of each -> [s]. Known error: the time of a kernel that reads little is not here but
-    in `layer_s`: docs/accuracy/kernels.md.
+    `rows` [sequences] with one new token each, `context` [tokens] of each -> [s]. Known error: the
+    time of a kernel that reads little is not here but in `layer_s`: docs/accuracy/kernels.md.
     """
     cache = serving_columns.attended_tokens(model, context) * serving_columns.kv_bytes_per_token_layer(model, serve.kv_bytes)
     share = serving_columns.kv_replication(model, serve) / (serve.tensor * serve.attention_data)
@@ -264,8 +273,9 @@ def group_link(serve: ServeColumns, links: LinkColumns, rates: ServeRates) -> Ar
     """Bandwidth of the slowest link in a group of ranks -> [bytes/s]."""
     ranks = serve.tensor * serve.attention_data
     link = np.maximum(links.intra_bandwidth * rates.link_fraction, 1.0)
-    # Cards that do not read one another meet in the host's memory. Half of a server's cards hang on each processor: groups beyond that
-    # share the link between the two; a ring of cards that read one another passes it once in each direction.
+    # Cards that do not read one another meet in the host's memory. Half of a server's cards hang on
+    # each processor: groups beyond that share the link between the two; a ring of cards that read
+    # one another passes it once in each direction.
     staged = (links.intra_kind == float(IntraKind.PCIE)) & (serve.peer_access == 0.0)
     link = link * np.where(staged, rates.host_staging, 1.0)
     link = link * np.where(staged & (ranks > serve.gpus_per_node / 2.0), rates.socket_crossing, 1.0)
@@ -297,8 +307,9 @@ def layers_collective_s(model: ModelColumns, serve: ServeColumns, links: LinkCol
     """Collectives of all layers: two all-reduces each over the tensor group.
 
     `rows` [tokens] -> [s].
-    Where ranks attend to sequences of their own, a layer of experts instead sends each token to the ranks of its k experts in 8 bit and
-    back in 16, and its attention needs no collective but that of its own tensor group.
+    Where ranks attend to sequences of their own, a layer of experts instead sends each token to the
+    ranks of its k experts in 8 bit and back in 16, and its attention needs no collective but that
+    of its own tensor group.
     """
     reduced = 2.0 * model.num_layers * reduce_s(rows * model.hidden_size * 2.0, serve, links, rates)
     own = serve.replace(attention_data=np.ones(1))
@@ -313,12 +324,14 @@ def layers_collective_s(model: ModelColumns, serve: ServeColumns, links: LinkCol
 
 
 def launch_factor(serve: ServeColumns, rates: ServeRates) -> Array:
-    """By how much launching a layer takes longer: kernels that expand weights, collectives and waiting for other ranks -> [1]."""
+    """By how much launching a layer takes longer: kernels that expand weights, collectives and
+    waiting for other ranks -> [1]."""
     return rates.format_launch * np.where(serve.tensor > 1.0, 1.0 + rates.tensor_launch, 1.0)
 
 
 def extra_kernels_s(model: ModelColumns, rates: ServeRates) -> Array:
-    """Time of the small kernels that MLA, mixtures of experts, linear attention and the indexer of sparse attention add -> [s]."""
+    """Time of the small kernels that MLA, mixtures of experts, linear attention and the indexer of
+    sparse attention add -> [s]."""
     mla = np.where(transformer.is_mla(model), model.num_layers, 0.0) * rates.mla_layer_s
     others = model.num_linear_layers * rates.linear_layer_s + model.num_index_layers * rates.index_layer_s
     return mla + transformer.num_moe_layers(model) * rates.moe_layer_s + others
@@ -332,13 +345,16 @@ def gaps_s(model: ModelColumns, rates: ServeRates) -> Array:
 def expected_tokens(acceptance: Array, *, drafted: Array) -> Array:
     """Tokens that one step yields in the mean.
 
-    `acceptance` [1] probability that a drafted token is accepted, the same for each, `drafted` [tokens] in a step -> [tokens], 1 to drafted
+    `acceptance` [1] probability that a drafted token is accepted, the same for each, `drafted`
+    [tokens] in a step -> [tokens], 1 to drafted
     + 1.
-    (1 - a^(k + 1)) / (1 - a), Leviathan et al. (2023) equation 1; k + 1 where a = 1. Example: a = 0.8, k = 4: 3.36.
-    Known error: acceptance falls along the draft and differs between requests (Jensen): up to 10 % too many for k above 4.
+    (1 - a^(k + 1)) / (1 - a), Leviathan et al. (2023) equation 1; k + 1 where a = 1. Example:
+    a = 0.8, k = 4: 3.36.
+    Known error: acceptance falls along the draft and differs between requests (Jensen): up to 10 %
+    too many for k above 4.
 
-    Source: Leviathan et al., Fast Inference from Transformers via Speculative Decoding, ICML 2023; Chen et al., Accelerating Large
-    Language Model Decoding with Speculative Sampling, 2023.
+    Source: Leviathan et al., Fast Inference from Transformers via Speculative Decoding, ICML 2023;
+    Chen et al., Accelerating Large Language Model Decoding with Speculative Sampling, 2023.
     """
     acceptance, drafted = np.broadcast_arrays(np.asarray(acceptance, dtype=np.float64), np.asarray(drafted, dtype=np.float64))
     sure = acceptance >= 1.0 - 1e-12
@@ -349,11 +365,13 @@ def expected_tokens(acceptance: Array, *, drafted: Array) -> Array:
 def token_s(verify_s: Array, *, draft_s: Array, drafted: Array, acceptance: Array) -> Array:
     """Seconds per token that is kept: (verify + k x draft) / expected tokens.
 
-    `verify_s` [s] of a step of the model over the drafted tokens and one more of each sequence, `draft_s` [s] of one step of the draft (0
-    for n-grams), `drafted` [tokens], `acceptance` [1] -> [s].
-    Theorem 3.8 of Leviathan et al. (2023) without their assumption that checking k + 1 tokens takes as long as one.
+    `verify_s` [s] of a step of the model over the drafted tokens and one more of each
+    sequence, `draft_s` [s] of one step of the draft (0 for n-grams), `drafted` [tokens],
+    `acceptance` [1] -> [s].
+    Theorem 3.8 of Leviathan et al. (2023) without their assumption that checking k + 1 tokens
+    takes as long as one.
 
-    Source: Leviathan et al., Fast Inference from Transformers via Speculative Decoding, ICML 2023; Chen et al., Accelerating Large
-    Language Model Decoding with Speculative Sampling, 2023.
+    Source: Leviathan et al., Fast Inference from Transformers via Speculative Decoding, ICML 2023;
+    Chen et al., Accelerating Large Language Model Decoding with Speculative Sampling, 2023.
     """
     return np.asarray((verify_s + drafted * draft_s) / expected_tokens(acceptance, drafted=drafted))

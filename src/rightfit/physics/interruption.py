@@ -1,21 +1,25 @@
 """Servers that can be taken away: how often, how to save against it, and what it adds to a run.
 
-Interruptions of one server are taken as a Poisson process; a job on n servers stops when any one of them is taken, so rates add.
-Checkpoint intervals and the expected wall time follow J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart
-dumps", Future Generation Computer Systems 22 (2006) 303-312, which extends J. W. Young, CACM 17 (1974) 530-531.
+Interruptions of one server are taken as a Poisson process; a job on n servers stops when any one of
+them is taken, so rates add. Checkpoint intervals and the expected wall time follow J. T. Daly, "A
+higher order estimate of the optimum checkpoint interval for restart dumps", Future Generation
+Computer Systems 22 (2006) 303-312, which extends J. W. Young, CACM 17 (1974) 530-531.
 
 Source: Daly 2006, Young 1974.
 
-How long a run takes when it can be interrupted: not the mean alone, but the whole law, by transform.
+How long a run takes when it can be interrupted: not the mean alone, but the whole
+law, by transform.
 
-Stops are a Poisson process (see physics/interruption.py, whose `expected_s` is the mean of this law). A run is a chain of segments, each
-some work followed by a checkpoint. A segment that is interrupted loses what it did, waits for a restart (which can be interrupted too, and
-then begins again), and is repeated. The excess over the undisturbed time is then a compound sum: as many losses as a geometric law says,
-each a truncated exponential time plus the restarts; segments are independent, so their transforms multiply. On a grid the transform is a
-discrete Fourier transform.
+Stops are a Poisson process (see physics/interruption.py, whose `expected_s` is the mean of this
+law). A run is a chain of segments, each some work followed by a checkpoint. A segment that is
+interrupted loses what it did, waits for a restart (which can be interrupted too, and then begins
+again), and is repeated. The excess over the undisturbed time is then a compound sum: as many losses
+as a geometric law says, each a truncated exponential time plus the restarts; segments are
+independent, so their transforms multiply. On a grid the transform is a discrete Fourier transform.
 
-W. Feller, An Introduction to Probability Theory and Its Applications, vol. 2, chapter XI (renewal theory and transient processes);
-J. T. Daly, Future Generation Computer Systems 22 (2006) 303-312, for the means.
+W. Feller, An Introduction to Probability Theory and Its Applications, vol. 2, chapter XI (renewal
+theory and transient processes); J. T. Daly, Future Generation Computer Systems 22 (2006) 303-312,
+for the means.
 
 Source: Feller 1971, vol. 2; Daly 2006.
 """
@@ -35,12 +39,15 @@ SHORTEST_INTERVAL_S = 1.0
 
 
 def interruptions_per_s(monthly_fraction: Array) -> Array:
-    """Interruption rate of one server from the fraction of servers that are interrupted within a month.
+    """Interruption rate of one server from the fraction of servers that are
+    interrupted within a month.
 
-    `monthly_fraction` [1], 0 <= f < 1 -> [1/s]. rate = -ln(1 - f) / month: the exponential law under which a fraction f is gone after one
-    month.
-    Source: AWS Spot Instance Advisor (documentation) publishes f over the trailing month in bands of five points.
-    Known error: the top band is open (20-100 %), and interruptions come in bursts when capacity is short.
+    `monthly_fraction` [1], 0 <= f < 1 -> [1/s]. rate = -ln(1 - f) / month: the exponential law
+    under which a fraction f is gone after one month.
+    Source: AWS Spot Instance Advisor (documentation) publishes f over the trailing month in
+    bands of five points.
+    Known error: the top band is open (20-100 %), and interruptions come in bursts when
+    capacity is short.
     """
     rate: Array = -np.log1p(-np.minimum(monthly_fraction, 1.0 - 1e-9)) / SECONDS_PER_MONTH
     return rate
@@ -50,8 +57,9 @@ def optimal_interval_s(save_s: Array, *, mean_time_between: Array) -> Array:
     """Work between two checkpoints that makes the expected wall time least.
 
     `save_s` [s] that one checkpoint takes, `mean_time_between` [s], M -> [s].
-    Daly (2006), equation 37: sqrt(2 d M) [1 + sqrt(d / 2M) / 3 + d / 18M] - d for d < 2M, else M. Infinite where M is infinite.
-    Known error: under 0.2 % of the exact optimum for d < M / 2 (Daly, section 4).
+    Daly (2006), equation 37: sqrt(2 d M) [1 + sqrt(d / 2M) / 3 + d / 18M] - d for d < 2M, else M.
+    Infinite where M is infinite. Known error: under 0.2 % of the exact optimum for d < M / 2
+    (Daly, section 4).
     """
     ratio = save_s / (2.0 * mean_time_between)
     with np.errstate(invalid="ignore"):
@@ -63,10 +71,11 @@ def optimal_interval_s(save_s: Array, *, mean_time_between: Array) -> Array:
 def expected_s(work_s: Array, *, interval_s: Array, save_s: Array, restart_s: Array, mean_time_between: Array) -> Array:
     """Expected wall time of `work_s` seconds of work with checkpoints and restarts.
 
-    `work_s`, `interval_s`, `save_s`, `restart_s`, `mean_time_between` [s] -> [s]. A run shorter than one interval saves once, at its end;
-    intervals under a second are taken as one second.
-    Daly (2006), equation 20: M exp(R / M) (exp((t + d) / M) - 1) W / t with t = min(interval, work); work + saves where M is infinite.
-    It grows with `work_s` for any fixed other argument. Known error: restarts that fail again are counted, notice periods are not used.
+    `work_s`, `interval_s`, `save_s`, `restart_s`, `mean_time_between` [s] -> [s]. A run shorter
+    than one interval saves once, at its end; intervals under a second are taken as one second.
+    Daly (2006), equation 20: M exp(R / M) (exp((t + d) / M) - 1) W / t with t = min(interval,
+    work); work + saves where M is infinite. It grows with `work_s` for any fixed other argument.
+    Known error: restarts that fail again are counted, notice periods are not used.
     """
     segment = np.minimum(np.maximum(interval_s, SHORTEST_INTERVAL_S), work_s)
     segments = np.divide(work_s, segment, out=np.zeros(np.broadcast(work_s, segment).shape), where=segment > 0)
@@ -82,7 +91,8 @@ LARGEST_LOG_REPEATS = 30.0  # beyond e^30 repetitions of a segment the run never
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The law of one run's wall time: `times_s` ascending [s] and their `masses`, which add up to 1.
+    """The law of one run's wall time: `times_s` ascending [s] and their `masses`,
+    which add up to 1.
 
     Units: `times_s` [s], `masses` [1].
     """
@@ -125,10 +135,11 @@ class Completion:
 def completion(*, work_s: float, interval_s: float, save_s: float, restart_s: float, rate_per_s: float) -> Completion:
     """Law of the wall time of `work_s` seconds of work.
 
-    `work_s` [s], `interval_s` [s] of work between checkpoints, `save_s` [s] of one checkpoint, `restart_s` [s] from a stop to working
-    again, `rate_per_s` [1/s] of stops of the whole job. A run shorter than an interval saves once, at its end. Infinite times where a
-    segment would be repeated over e^30 times. Known error: the grid resolves 1 / 1024 of the range; stops are taken as independent, while
-    real ones come in bursts.
+    `work_s` [s], `interval_s` [s] of work between checkpoints, `save_s` [s] of one checkpoint,
+    `restart_s` [s] from a stop to working again, `rate_per_s` [1/s] of stops of the whole job. A
+    run shorter than an interval saves once, at its end. Infinite times where a segment would be
+    repeated over e^30 times. Known error: the grid resolves 1 / 1024 of the range; stops are taken
+    as independent, while real ones come in bursts.
 
     Source: Feller 1971, vol. 2; Daly 2006.
     """
@@ -178,7 +189,8 @@ def _loss_moments(span: float, rate: float) -> tuple[float, float]:
 
 
 def _compound(odds: float, mean: float, square: float) -> tuple[float, float]:
-    """Mean and variance of a geometric number of losses: `odds` = chance of a loss over none; the losses' mean and mean square."""
+    """Mean and variance of a geometric number of losses: `odds` = chance of a loss over none; the
+    losses' mean and mean square."""
     return odds * mean, odds * square + odds * odds * mean * mean
 
 
@@ -199,7 +211,8 @@ def _excess_moments(span: float, *, restart_s: float, rate: float) -> tuple[floa
 
 
 def _truncated_exponential(span: float, *, rate: float, spacing: float) -> Array:
-    """Chances (they add up to 1 - exp(-rate span)) of a stop within `span`, each on the two neighbouring grid points that keep its mean."""
+    """Chances (they add up to 1 - exp(-rate span)) of a stop within `span`, each on the two
+    neighbouring grid points that keep its mean."""
     edges = np.minimum(spacing * np.arange(GRID + 1), span)
     below = -np.expm1(-rate * edges)
     masses = np.diff(below)

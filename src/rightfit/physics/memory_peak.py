@@ -1,22 +1,26 @@
 """The peak of GPU memory over the phases of a training step.
 
-Five moments compete: the loss (all kept activations and the logits), the start of the backward pass (kept activations and the working set
-of the last layer), its end (all gradients and the working set of the first layer), the optimizer step (gradients and scratch), and loading
-where the whole model lies on the GPU before it is sharded. In between the sum moves linearly, so the largest of them is the peak. With
-pipeline parallelism the first and the last stage compete as well.
+Five moments compete: the loss (all kept activations and the logits), the start of the backward pass
+(kept activations and the working set of the last layer), its end (all gradients and the working set
+of the first layer), the optimizer step (gradients and scratch), and loading where the whole model
+lies on the GPU before it is sharded. In between the sum moves linearly, so the largest of them is
+the peak. With pipeline parallelism the first and the last stage compete as well.
 
-Source: accounting over phases; Korthikanti et al. 2022 for pipelines; docs/decisions/memory-physics.md.
-
-Buffers of sharded and distributed training: gathered weights, gradients on their way, buckets, dequantised layers.
-
-Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023 (PyTorch FSDP);
+Source: accounting over phases; Korthikanti et al. 2022 for pipelines;
 docs/decisions/memory-physics.md.
+
+Buffers of sharded and distributed training: gathered weights, gradients on their way, buckets,
+dequantised layers.
+
+Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023
+(PyTorch FSDP); docs/decisions/memory-physics.md.
 
 Logits and the cross-entropy spike.
 
 Source: accounting of each copy; docs/decisions/memory-physics.md.
 
-What is not a tensor: CUDA context, communication library, matrix-product workspace, allocator slack.
+What is not a tensor: CUDA context, communication library, matrix-product
+workspace, allocator slack.
 
 Source: docs/decisions/memory-physics.md.
 """
@@ -54,8 +58,8 @@ from rightfit.units import FP32_BYTES
 def layer_share(share: ParameterShare, model: ModelColumns, setup: SetupColumns) -> Array:
     """Parameters of one layer on this GPU before ZeRO [1]; routed experts included -> [parameters].
 
-    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023 (PyTorch FSDP);
-    docs/decisions/memory-physics.md.
+    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023
+    (PyTorch FSDP); docs/decisions/memory-physics.md.
     """
     layers = np.maximum(model.num_layers * stage_fraction(model, setup), 1.0)
     return (share.linear + share.other + share.experts) / layers
@@ -67,8 +71,8 @@ def gathered_bytes(share: ParameterShare, model: ModelColumns, setup: SetupColum
     `prefetched_layers` [layers] -> [bytes].
     Quantised layers are gathered in their packed form.
 
-    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023 (PyTorch FSDP);
-    docs/decisions/memory-physics.md.
+    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023
+    (PyTorch FSDP); docs/decisions/memory-physics.md.
     """
     width = np.where(setup.quantized > 0, setup.linear_weight_bytes, setup.gather_bytes)
     alive = np.where(keeps_stage(setup), np.ceil(model.num_layers / setup.pipeline), 1.0 + prefetched_layers)
@@ -78,33 +82,36 @@ def gathered_bytes(share: ParameterShare, model: ModelColumns, setup: SetupColum
 
 
 def keeps_stage(setup: SetupColumns) -> NDArray[np.bool_]:
-    """Pipelines of sharded stages keep a stage's weights gathered, and its gradients whole, over all micro-batches of a step.
+    """Pipelines of sharded stages keep a stage's weights gathered, and its gradients whole, over
+    all micro-batches of a step.
 
     -> [flag].
 
-    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023 (PyTorch FSDP);
-    docs/decisions/memory-physics.md.
+    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023
+    (PyTorch FSDP); docs/decisions/memory-physics.md.
     """
     return np.greater(setup.pipeline, 1.0) & np.equal(setup.naive_pipeline, 0.0)
 
 
 def root_bytes(share: ParameterShare, setup: SetupColumns) -> Array:
-    """Stage 3: embedding, head and final norm, gathered together and kept from the forward to the end of the backward pass -> [bytes].
+    """Stage 3: embedding, head and final norm, gathered together and kept from the forward to the
+    end of the backward pass -> [bytes].
 
-    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023 (PyTorch FSDP);
-    docs/decisions/memory-physics.md.
+    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023
+    (PyTorch FSDP); docs/decisions/memory-physics.md.
     """
     width = np.where(setup.quantized > 0, setup.other_weight_bytes, setup.gather_bytes)
     return np.where((setup.shard_stage >= ShardStage.WEIGHTS) & (setup.shard_degree > 1), (share.embedding + share.head) * width, 0.0)
 
 
 def unsharded_gradient_bytes(share: ParameterShare, model: ModelColumns, setup: SetupColumns) -> Array:
-    """Stage 2 and 3: gradients of one whole layer before they are reduced and scattered, and the copy in the width of the reduction.
+    """Stage 2 and 3: gradients of one whole layer before they are reduced and scattered, and the
+    copy in the width of the reduction.
 
     -> [bytes].
 
-    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023 (PyTorch FSDP);
-    docs/decisions/memory-physics.md.
+    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023
+    (PyTorch FSDP); docs/decisions/memory-physics.md.
     """
     layer = layer_share(share, model, setup)
     wide = np.where(setup.reduce_bytes > setup.gather_bytes, setup.reduce_bytes, 0.0)
@@ -115,14 +122,15 @@ def unsharded_gradient_bytes(share: ParameterShare, model: ModelColumns, setup: 
 
 
 def autocast_copies(share: ParameterShare, model: ModelColumns, setup: SetupColumns) -> tuple[Array, Array]:
-    """16-bit copies of fp32 weights under autocast: (at the loss, in the backward pass) -> [bytes], [bytes].
+    """16-bit copies of fp32 weights under autocast: (at the loss, in the backward
+    pass) -> [bytes], [bytes].
 
-    Without recomputation the graph holds the copies of all layers until their backward pass. With recomputation the cache of autocast still
-    holds those of trained weights until the forward pass ends, and the backward pass sees one layer at a time. Sharded stacks cast what
-    they gather.
+    Without recomputation the graph holds the copies of all layers until their backward pass. With
+    recomputation the cache of autocast still holds those of trained weights until the forward pass
+    ends, and the backward pass sees one layer at a time. Sharded stacks cast what they gather.
 
-    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023 (PyTorch FSDP);
-    docs/decisions/memory-physics.md.
+    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023
+    (PyTorch FSDP); docs/decisions/memory-physics.md.
     """
     casts = np.where((setup.autocast > 0) & (setup.shard_stage < ShardStage.WEIGHTS) & (setup.quantized == 0), setup.activation_bytes, 0.0)
     everything = casts * (share.linear + share.experts + share.head)
@@ -132,23 +140,25 @@ def autocast_copies(share: ParameterShare, model: ModelColumns, setup: SetupColu
 
 
 def gradient_workspace_bytes(share: ParameterShare, model: ModelColumns, setup: SetupColumns) -> Array:
-    """Standing buffers that Transformer Engine hands to autograd in place of gradients it has already added up: one layer's weights.
+    """Standing buffers that Transformer Engine hands to autograd in place of gradients it has
+    already added up: one layer's weights.
 
     -> [bytes].
 
-    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023 (PyTorch FSDP);
-    docs/decisions/memory-physics.md.
+    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023
+    (PyTorch FSDP); docs/decisions/memory-physics.md.
     """
     return setup.layer_gradient_workspace * layer_share(share, model, setup) * setup.activation_bytes
 
 
 def bucket_bytes(trained: Array, setup: SetupColumns, *, bucket_elements: float) -> Array:
-    """Replicated training: DistributedDataParallel's buckets hold a second copy of all gradients; ZeRO-1/2 two reduce buckets.
+    """Replicated training: DistributedDataParallel's buckets hold a second copy of all gradients;
+    ZeRO-1/2 two reduce buckets.
 
     `trained` [parameters], `bucket_elements` [elements] -> [bytes].
 
-    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023 (PyTorch FSDP);
-    docs/decisions/memory-physics.md.
+    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023
+    (PyTorch FSDP); docs/decisions/memory-physics.md.
     """
     several = setup.data > 1
     replicated = several & (setup.shard_stage == 0) & (setup.accumulation_bytes == 0)
@@ -158,10 +168,11 @@ def bucket_bytes(trained: Array, setup: SetupColumns, *, bucket_elements: float)
 
 
 def dequantised_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
-    """The largest matrix of a quantised model, expanded for its product and its gradient -> [bytes].
+    """The largest matrix of a quantised model, expanded for its product and its
+    gradient -> [bytes].
 
-    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023 (PyTorch FSDP);
-    docs/decisions/memory-physics.md.
+    Source: Rajbhandari et al. 2020 (ZeRO), Li et al. 2020 (PyTorch Distributed), Zhao et al. 2023
+    (PyTorch FSDP); docs/decisions/memory-physics.md.
     """
     dense = model.hidden_size * np.maximum(model.intermediate_size, model.moe_intermediate_size)
     largest = np.where(transformer.num_moe_layers(model) > 0, model.hidden_size * model.moe_intermediate_size, dense)
@@ -171,10 +182,12 @@ def dequantised_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 def logits_bytes(model: ModelColumns, setup: SetupColumns, tokens: Array, *, masked_fraction: float) -> Array:
     """Logits and all their copies at the peak of the loss.
 
-    `tokens` [tokens] on this GPU, `masked_fraction` [1] of positions that encoders predict -> [bytes].
-    STANDARD: tokens x vocabulary / tensor x `logit_bytes` (the 16-bit logits, their fp32 copy, log-softmax, gradient). FUSED (Liger, cut
-    cross-entropy): logits exist in pieces of about tokens x hidden elements; the gradient of the hidden state is kept, and of the head
-    where it is trained.
+    `tokens` [tokens] on this GPU, `masked_fraction` [1] of positions that encoders
+    predict -> [bytes].
+    STANDARD: tokens x vocabulary / tensor x `logit_bytes` (the 16-bit logits, their fp32 copy,
+    log-softmax, gradient). FUSED (Liger, cut cross-entropy): logits exist in pieces of about
+    tokens x hidden elements; the gradient of the hidden state is kept, and of the head where
+    it is trained.
 
     Source: accounting of each copy; docs/decisions/memory-physics.md.
     """
@@ -218,7 +231,8 @@ def workspace_bytes(setup: SetupColumns, *, workspace: Array) -> Array:
 
 
 def context_bytes(setup: SetupColumns, *, context: float, per_peer: float, most_peers: float) -> Array:
-    """CUDA context and kernels, and NCCL's buffers by number of GPUs in the job; seen by the driver only.
+    """CUDA context and kernels, and NCCL's buffers by number of GPUs in the job; seen
+    by the driver only.
 
     `context`, `per_peer` [bytes], `most_peers` [GPUs] -> [bytes].
     NCCL allocates per channel and peer; within a node this grows with the peers up to `most_peers`.
@@ -229,14 +243,16 @@ def context_bytes(setup: SetupColumns, *, context: float, per_peer: float, most_
 
 
 def slack_bytes(moment: Mapping[str, Array], left_over: Array, setup: SetupColumns, *, coefficients: Mapping[str, float]) -> Array:
-    """Memory that PyTorch's caching allocator holds beyond the live tensors of a moment: rounding and fragmentation.
+    """Memory that PyTorch's caching allocator holds beyond the live tensors of a moment: rounding
+    and fragmentation.
 
-    `moment` [bytes] of `steady` tensors, of `stored` activations (many tensors of equal sizes), of `spikes` (few large tensors that come
-    and go and grow with the length: logits, a layer's working set) and of `buffers` of fixed sizes, `left_over` [bytes] that other moments
-    left in the cache and this one cannot use (see `left_over_bytes`), `coefficients` [coefficients] -> [bytes]. A cached block of one size
-    cannot serve a slightly larger tensor, so where lengths vary the cache holds several generations of the spikes. Expandable segments
-    avoid most of it.
-    Known error: the true figure depends on the order of allocations and differs by a factor of two between runs.
+    `moment` [bytes] of `steady` tensors, of `stored` activations (many tensors of equal sizes), of
+    `spikes` (few large tensors that come and go and grow with the length: logits, a layer's working
+    set) and of `buffers` of fixed sizes, `left_over` [bytes] that other moments left in the cache
+    and this one cannot use (see `left_over_bytes`), `coefficients` [coefficients] -> [bytes]. A
+    cached block of one size cannot serve a slightly larger tensor, so where lengths vary the cache
+    holds several generations of the spikes. Expandable segments avoid most of it. Known error: the
+    true figure depends on the order of allocations and differs by a factor of two between runs.
 
     Source: docs/decisions/memory-physics.md.
     """
@@ -249,11 +265,13 @@ def slack_bytes(moment: Mapping[str, Array], left_over: Array, setup: SetupColum
 
 
 def left_over_bytes(scratch: Array, waiting: Array, setup: SetupColumns, *, coefficients: Mapping[str, float]) -> Array:
-    """What the activations of a step leave in the cache beyond what the scratch of the optimizer can use.
+    """What the activations of a step leave in the cache beyond what the scratch of the
+    optimizer can use.
 
-    `scratch` [bytes] of the optimizer step, `waiting` [bytes] of activations, logits and working set of the forward and backward passes,
-    `coefficients` [coefficients] -> [bytes]. If the scratch fitted into the cached blocks the larger of the two would be held; as blocks
-    have other sizes, a part of the smaller comes on top.
+    `scratch` [bytes] of the optimizer step, `waiting` [bytes] of activations, logits and working
+    set of the forward and backward passes, `coefficients` [coefficients] -> [bytes]. If the scratch
+    fitted into the cached blocks the larger of the two would be held; as blocks have other sizes, a
+    part of the smaller comes on top.
 
     Source: docs/decisions/memory-physics.md.
     """
@@ -264,7 +282,8 @@ def left_over_bytes(scratch: Array, waiting: Array, setup: SetupColumns, *, coef
 
 
 def squeezed_bytes(live: Array, *, coefficients: Mapping[str, float]) -> Array:
-    """The least slack a job can run with: near the limit the allocator gives cached blocks back before it fails.
+    """The least slack a job can run with: near the limit the allocator gives cached blocks
+    back before it fails.
 
     `live` [bytes], `coefficients` [1] -> [bytes].
 
@@ -314,7 +333,8 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PeakColumns:
-    """`terms` add up to `peak` [bytes per GPU], as the asked counter sees it; `required` is what the card must hold; `phase` as in Phase.
+    """`terms` add up to `peak` [bytes per GPU], as the asked counter sees it; `required` is what
+    the card must hold; `phase` as in Phase.
 
     Units: `terms`, `peak`, `required` [bytes], `phase` [code].
     """
@@ -340,7 +360,8 @@ def peak_memory(model: ModelColumns, setup: SetupColumns, device: DeviceColumns,
 
 
 def _worse_stage(last: PeakColumns, first: PeakColumns, piped: NDArray[np.intp]) -> PeakColumns:
-    """The last stage's figures, and in the rows `piped` the first stage's where those are larger."""
+    """The last stage's figures, and in the rows `piped` the first stage's
+    where those are larger."""
     worse = np.broadcast_to(first.peak, piped.shape) > last.peak[piped]
     rows = piped[worse]
 
@@ -360,7 +381,8 @@ def _worse_stage(last: PeakColumns, first: PeakColumns, piped: NDArray[np.intp])
 
 
 def phase_memory(model: ModelColumns, setup: SetupColumns, *, coefficients: Mapping[str, float]) -> tuple[Array, ...]:
-    """What the card must hold at each moment of a step, in the order of Phase, the worse of the first and the last pipeline stage.
+    """What the card must hold at each moment of a step, in the order of Phase, the worse of the
+    first and the last pipeline stage.
 
     The largest is `required` of `peak_memory`. `coefficients` [coefficients] -> [bytes].
     coefficients: see facts/data/coefficients/memory.toml.
@@ -373,7 +395,8 @@ def phase_memory(model: ModelColumns, setup: SetupColumns, *, coefficients: Mapp
 
 
 def _needed(phases: tuple[dict[str, Array], ...], setup: SetupColumns, coefficients: Mapping[str, float]) -> tuple[Array, ...]:
-    """Tensors of each moment, the least slack it can run with, and what lies outside of the allocator."""
+    """Tensors of each moment, the least slack it can run with, and what lies
+    outside of the allocator."""
     outside, live = _outside(setup, coefficients), [_sum(phase, TERMS) for phase in phases]
     return tuple(one + squeezed_bytes(one, coefficients=coefficients) + outside for one in live)
 
@@ -384,9 +407,11 @@ def tokens_per_gpu(setup: SetupColumns) -> Array:
 
 
 def in_flight(setup: SetupColumns, *, first: bool) -> Array:
-    """Micro-batches whose activations a stage holds at once: the first of a 1F1B pipeline as many as there are stages, the last one.
+    """Micro-batches whose activations a stage holds at once: the first of a 1F1B pipeline as many
+    as there are stages, the last one.
 
-    Interleaved schedules hold (1 + (p - 1) / (p v)) times as much (Korthikanti et al. 2022). Stages that work one after the other hold one.
+    Interleaved schedules hold (1 + (p - 1) / (p v)) times as much (Korthikanti et al. 2022). Stages
+    that work one after the other hold one.
 
     -> [micro-batches].
     """
@@ -399,14 +424,16 @@ def in_flight(setup: SetupColumns, *, first: bool) -> Array:
 
 
 def trained_depth(model: ModelColumns, setup: SetupColumns) -> Array:
-    """Part of the layers that the backward pass runs through: all, or the last ones where the others are frozen -> [1]."""
+    """Part of the layers that the backward pass runs through: all, or the last ones where the
+    others are frozen -> [1]."""
     body = np.maximum(transformer.body_parameters(model), 1.0)
     trained: Array = np.clip(setup.trainable_params / body, 0.0, 1.0)
     return np.where((setup.method == Method.FREEZE) & (trained > 0), trained, 1.0)
 
 
 def kept_and_working(model: ModelColumns, setup: SetupColumns) -> tuple[Array, Array]:
-    """Bytes per token that one layer keeps, and those it adds while its backward pass runs -> [bytes/token], [bytes/token]."""
+    """Bytes per token that one layer keeps, and those it adds while its backward pass runs ->
+    [bytes/token], [bytes/token]."""
     whole = activations.layer_activations(model, setup).total
     scratch = activations.backward_scratch_bytes(model, setup)
     selective = activations.selective_bytes(model, setup)

@@ -1,25 +1,29 @@
 """Weights, gradients, optimizer states: what lies in memory for the whole run, per GPU.
 
-All functions take columns of shape (N,) and return bytes per GPU of shape (N,). Sharding follows ZeRO (Rajbhandari et al. 2020):
-stage 1 divides optimizer states and master weights over `shard_degree` ranks, stage 2 also gradients, stage 3 also weights.
-Tensor and pipeline parallelism divide everything of a layer; expert parallelism divides the routed experts.
+All functions take columns of shape (N,) and return bytes per GPU of shape (N,). Sharding follows
+ZeRO (Rajbhandari et al. 2020): stage 1 divides optimizer states and master weights over
+`shard_degree` ranks, stage 2 also gradients, stage 3 also weights. Tensor and pipeline parallelism
+divide everything of a layer; expert parallelism divides the routed experts.
 
 Source: Rajbhandari et al. 2020 (ZeRO).
 
 Activations that the forward pass keeps for the backward pass, operator by operator.
 
-All functions return bytes per token of the micro-batch and per layer (shape (N,)), so that tokens and layers multiply afterwards.
-Tensors inside a tensor-parallel region are divided by `tensor`; with sequence parallelism so are the others
-(Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models").
+All functions return bytes per token of the micro-batch and per layer (shape (N,)), so that tokens
+and layers multiply afterwards. Tensors inside a tensor-parallel region are divided by `tensor`;
+with sequence parallelism so are the others (Korthikanti et al. 2022, "Reducing Activation
+Recomputation in Large Transformer Models").
 
-What an operator keeps follows PyTorch's autograd: a matrix product keeps its input only when its weight (or an adapter on it) is trained;
-a product of two activations keeps both; a normalisation written out in fp32 keeps its fp32 input.
+What an operator keeps follows PyTorch's autograd: a matrix product keeps its input only when its
+weight (or an adapter on it) is trained; a product of two activations keeps both; a normalisation
+written out in fp32 keeps its fp32 input.
 
 Source: Korthikanti et al. 2022; docs/decisions/memory-physics.md.
 
 Host memory and disk of a training job.
 
-Source: accounting; Ren et al. 2021 (ZeRO-Offload) for what is offloaded; docs/decisions/memory-physics.md.
+Source: accounting; Ren et al. 2021 (ZeRO-Offload) for what is offloaded;
+docs/decisions/memory-physics.md.
 """
 
 from __future__ import annotations
@@ -36,9 +40,11 @@ from rightfit.units import FP32_BYTES
 
 @dataclass(frozen=True, slots=True)
 class ParameterShare:
-    """Parameters that one GPU of a pipeline stage works with, before ZeRO divides them; each an array of shape (N,) [1].
+    """Parameters that one GPU of a pipeline stage works with, before ZeRO divides them; each an
+    array of shape (N,) [1].
 
-    `linear` and `other` make up the dense part of the layers, `experts` the routed experts, `embedding` and `head` the two ends.
+    `linear` and `other` make up the dense part of the layers, `experts` the routed experts,
+    `embedding` and `head` the two ends.
 
     Units: `linear`, `other`, `experts`, `embedding`, `head`, `vision` [parameters].
     """
@@ -57,9 +63,11 @@ class ParameterShare:
 
 
 def parameter_share(model: ModelColumns, setup: SetupColumns, *, first: bool, last: bool) -> ParameterShare:
-    """Parameters of the first, last or a middle pipeline stage after tensor, pipeline and expert parallelism.
+    """Parameters of the first, last or a middle pipeline stage after tensor, pipeline and
+    expert parallelism.
 
-    A stage holds ceil(layers / pipeline) layers. Tied embeddings are held by both ends when the pipeline has more than one stage.
+    A stage holds ceil(layers / pipeline) layers. Tied embeddings are held by both ends when the
+    pipeline has more than one stage.
     """
     fraction = stage_fraction(model, setup)
     linear, body = transformer.linear_parameters(model), transformer.body_parameters(model)
@@ -93,7 +101,8 @@ def weights_bytes(share: ParameterShare, setup: SetupColumns) -> Array:
 
 
 def trained_share(share: ParameterShare, model: ModelColumns, setup: SetupColumns) -> tuple[Array, Array]:
-    """Trained parameters of this GPU before ZeRO: (dense, routed experts). Adapters follow the layers they sit on.
+    """Trained parameters of this GPU before ZeRO: (dense, routed experts). Adapters follow the
+    layers they sit on.
 
     -> [parameters], [parameters].
     """
@@ -148,8 +157,9 @@ def master_bytes(dense: Array, experts: Array, setup: SetupColumns) -> Array:
 
 
 def step_scratch_bytes(dense: Array, experts: Array, setup: SetupColumns) -> Array:
-    """Scratch of the optimizer step: torch's foreach AdamW makes one temporary of the size of a state, for all parameters at once;
-    DeepSpeed takes `scratch_limit` elements at a time (sub_group_size).
+    """Scratch of the optimizer step: torch's foreach AdamW makes one temporary of the size of a
+    state, for all parameters at once; DeepSpeed takes `scratch_limit` elements at a time
+    (sub_group_size).
 
     `dense`, `experts` [parameters] -> [bytes].
     """
@@ -173,7 +183,8 @@ def expert_shards(setup: SetupColumns, *, stage: float) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class LayerActivations:
-    """Bytes per token that one layer keeps, by part; shape (N,) each. `scores` are the parts that grow with the square of the length.
+    """Bytes per token that one layer keeps, by part; shape (N,) each. `scores` are the parts that
+    grow with the square of the length.
 
     Units: `norms`, `attention`, `scores`, `feed_forward`, `adapters` [bytes/token].
     """
@@ -208,7 +219,8 @@ def layer_activations(model: ModelColumns, setup: SetupColumns) -> LayerActivati
 
 
 def outside_divisor(setup: SetupColumns) -> Array:
-    """What divides tensors outside the tensor-parallel region: the tensor degree with sequence parallelism, else 1 -> [1].
+    """What divides tensors outside the tensor-parallel region: the tensor degree with sequence
+    parallelism, else 1 -> [1].
 
     Source: Korthikanti et al. 2022; docs/decisions/memory-physics.md.
     """
@@ -216,8 +228,9 @@ def outside_divisor(setup: SetupColumns) -> Array:
 
 
 def norm_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
-    """Two normalisations (three with cross attention): a fused kernel keeps its input; RMSNorm written out keeps an fp32 copy and,
-    where its weight is trained, the normalised tensor as well. Under autocast LayerNorm runs in fp32.
+    """Two normalisations (three with cross attention): a fused kernel keeps its input; RMSNorm
+    written out keeps an fp32 copy and, where its weight is trained, the normalised tensor as well.
+    Under autocast LayerNorm runs in fp32.
 
     -> [bytes/token].
 
@@ -232,9 +245,11 @@ def norm_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 
 
 def attention_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
-    """Input of Q, K, V; Q, K, V themselves; the output; the log-sum-exp of flash attention; MLA's latents -> [bytes/token].
+    """Input of Q, K, V; Q, K, V themselves; the output; the log-sum-exp of flash attention; MLA's
+    latents -> [bytes/token].
 
-    Where Q, K, V come from one fused projection and rotary embedding makes new Q and K, V is a view that holds the old ones too.
+    Where Q, K, V come from one fused projection and rotary embedding makes new Q and K, V is a view
+    that holds the old ones too.
 
     Source: Korthikanti et al. 2022; docs/decisions/memory-physics.md.
     """
@@ -255,7 +270,8 @@ def attention_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     qk_norm = (
         model.qk_norm * (FP32_BYTES + is_full(setup) * a) * (query + model.num_kv_heads * model.head_dim) * (1.0 - setup.fused_kernels)
     )
-    # Queries and keys before rotation, held by the view; eager attention copies the values out of it.
+    # Queries and keys before rotation, held by the view; eager attention copies
+    # the values out of it.
     held = np.where(eager, 0.0, setup.fused_query_key_value * (query + model.num_kv_heads * model.head_dim))
     inside = a * (query + keys_values + value + held) + statistics + qk_norm
     keeps_input = keeps_attention_input(setup) + autocast_input_copies(setup) * np.where(setup.fused_query_key_value > 0, 0.0, 2.0)
@@ -263,8 +279,8 @@ def attention_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 
 
 def score_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
-    """Score matrices of eager attention: the softmax (in fp32 where it is upcast) and its 16-bit copy; with dropout a mask and one more
-    copy.
+    """Score matrices of eager attention: the softmax (in fp32 where it is upcast) and its 16-bit
+    copy; with dropout a mask and one more copy.
 
     -> [bytes/token].
 
@@ -282,7 +298,8 @@ def score_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 
 
 def keeps_attention_input(setup: SetupColumns) -> Array:
-    """1 where the input of Q, K, V is kept: full training, or an adapter that reads it without a cast of its own -> [flag].
+    """1 where the input of Q, K, V is kept: full training, or an adapter that reads it without a
+    cast of its own -> [flag].
 
     Source: Korthikanti et al. 2022; docs/decisions/memory-physics.md.
     """
@@ -292,7 +309,8 @@ def keeps_attention_input(setup: SetupColumns) -> Array:
 
 
 def autocast_input_copies(setup: SetupColumns) -> Array:
-    """1 where each product casts the fp32 output of a normalisation for itself, so that products of one input keep a copy each -> [flag].
+    """1 where each product casts the fp32 output of a normalisation for itself, so that products of
+    one input keep a copy each -> [flag].
 
     Source: Korthikanti et al. 2022; docs/decisions/memory-physics.md.
     """
@@ -300,7 +318,8 @@ def autocast_input_copies(setup: SetupColumns) -> Array:
 
 
 def keeps_inputs(setup: SetupColumns) -> Array:
-    """1 where every matrix product keeps its input: its weight is trained, or its kernel keeps it regardless -> [flag].
+    """1 where every matrix product keeps its input: its weight is trained, or its kernel keeps it
+    regardless -> [flag].
 
     Source: Korthikanti et al. 2022; docs/decisions/memory-physics.md.
     """
@@ -320,8 +339,8 @@ def feed_forward_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 
 
 def moe_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
-    """Routed experts see `experts_per_token` copies of the token: gathered input, inner tensors, output before weighting; shared experts
-    one.
+    """Routed experts see `experts_per_token` copies of the token: gathered input, inner tensors,
+    output before weighting; shared experts one.
 
     -> [bytes/token].
 
@@ -353,7 +372,8 @@ def _input_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 
 
 def adapter_input_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
-    """Inputs of LoRA's A matrices that are copies: cast to the adapter's width, or after the adapter's own dropout (one more byte of mask).
+    """Inputs of LoRA's A matrices that are copies: cast to the adapter's width, or after the
+    adapter's own dropout (one more byte of mask).
 
     -> [bytes/token].
 
@@ -371,7 +391,8 @@ def adapter_input_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 
 
 def _modules_on_hidden(setup: SetupColumns) -> Array:
-    """Adapters that read the hidden state of a layer; one fused projection carries one adapter -> [1]."""
+    """Adapters that read the hidden state of a layer; one fused projection carries
+    one adapter -> [1]."""
     attention = setup.adapter_on_query + setup.adapter_on_key_value
     return np.where(setup.fused_query_key_value > 0, np.minimum(attention, 1.0), attention) + setup.adapter_on_up
 
@@ -387,8 +408,9 @@ def checkpoint_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 def selective_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     """What selective recomputation keeps of one layer -> [bytes/token].
 
-    With eager attention (Korthikanti et al. 2022) everything but the score matrices; with fused attention the score matrices do not exist
-    and stacks keep the layer's input, the outputs of attention and half of the matrix products (PyTorch's per-operator policy).
+    With eager attention (Korthikanti et al. 2022) everything but the score matrices; with fused
+    attention the score matrices do not exist and stacks keep the layer's input, the outputs of
+    attention and half of the matrix products (PyTorch's per-operator policy).
 
     Source: Korthikanti et al. 2022; docs/decisions/memory-physics.md.
     """
@@ -404,7 +426,8 @@ def selective_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 
 
 def backward_scratch_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
-    """Gradients of activations that live at the widest point of one layer's backward pass: the feed-forward block's, and the residual's.
+    """Gradients of activations that live at the widest point of one layer's backward pass: the
+    feed-forward block's, and the residual's.
 
     -> [bytes/token].
 
@@ -425,13 +448,15 @@ def host_bytes(model: ModelColumns, setup: SetupColumns, *, coefficients: Mappin
     """Peak RAM of one node.
 
     `coefficients` [bytes] -> [bytes].
-    Each process holds the interpreter and the CUDA libraries (`host_process_bytes`) and its data-loader workers. While loading, each
-    process holds a copy of the weights as read; quantised models go to the GPU one file at a time (`host_file_bytes`), sharded stacks
-    (stage 3) and model parallelism read one copy a node. Offloaded states and weights stay on the node that owns them; saving gathers the
-    trained weights on rank 0.
-    Known error: memory-mapped files count as used here although the kernel can drop them.
+    Each process holds the interpreter and the CUDA libraries (`host_process_bytes`) and its
+    data-loader workers. While loading, each process holds a copy of the weights as read; quantised
+    models go to the GPU one file at a time (`host_file_bytes`), sharded stacks (stage 3) and model
+    parallelism read one copy a node. Offloaded states and weights stay on the node that owns them;
+    saving gathers the trained weights on rank 0. Known error: memory-mapped files count as used
+    here although the kernel can drop them.
 
-    Source: accounting; Ren et al. 2021 (ZeRO-Offload) for what is offloaded; docs/decisions/memory-physics.md.
+    Source: accounting; Ren et al. 2021 (ZeRO-Offload) for what is offloaded;
+    docs/decisions/memory-physics.md.
     """
     processes = np.minimum(setup.num_gpus, setup.gpus_per_node)
     each = coefficients["host_process_bytes"] + coefficients["host_workers"] * coefficients["host_worker_bytes"]
@@ -448,17 +473,20 @@ def host_bytes(model: ModelColumns, setup: SetupColumns, *, coefficients: Mappin
 def stored_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     """Weights as they lie on disk: 16 bits a parameter, 32 where the job stores fp32 -> [bytes].
 
-    Source: accounting; Ren et al. 2021 (ZeRO-Offload) for what is offloaded; docs/decisions/memory-physics.md.
+    Source: accounting; Ren et al. 2021 (ZeRO-Offload) for what is offloaded;
+    docs/decisions/memory-physics.md.
     """
     return transformer.total_parameters(model) * np.where(setup.other_weight_bytes >= FP32_BYTES, FP32_BYTES, 2.0)
 
 
 def offloaded_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
-    """States that live in host memory instead of the GPU: fp32 master, two moments and fp32 gradient; weights [bytes, whole job].
+    """States that live in host memory instead of the GPU: fp32 master, two moments and fp32
+    gradient; weights [bytes, whole job].
 
     -> [bytes].
 
-    Source: accounting; Ren et al. 2021 (ZeRO-Offload) for what is offloaded; docs/decisions/memory-physics.md.
+    Source: accounting; Ren et al. 2021 (ZeRO-Offload) for what is offloaded;
+    docs/decisions/memory-physics.md.
     """
     trained = np.where(is_full(setup) > 0, transformer.total_parameters(model), setup.adapter_params)
     each = setup.optimizer_bytes + setup.master_bytes + setup.gradient_bytes + FP32_BYTES
@@ -468,9 +496,11 @@ def offloaded_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 
 
 def checkpoint_file_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
-    """One saved training state: what is trained, with its optimizer states (what a resume needs) -> [bytes].
+    """One saved training state: what is trained, with its optimizer states (what a resume
+    needs) -> [bytes].
 
-    Source: accounting; Ren et al. 2021 (ZeRO-Offload) for what is offloaded; docs/decisions/memory-physics.md.
+    Source: accounting; Ren et al. 2021 (ZeRO-Offload) for what is offloaded;
+    docs/decisions/memory-physics.md.
     """
     trained = np.where(is_full(setup) > 0, setup.trainable_params, setup.adapter_params)
     trained = np.where((is_full(setup) > 0) & (trained <= 0), transformer.total_parameters(model), trained)
@@ -483,7 +513,8 @@ def disk_bytes(model: ModelColumns, setup: SetupColumns, *, kept_checkpoints: fl
 
     `kept_checkpoints` [1] -> [bytes].
 
-    Source: accounting; Ren et al. 2021 (ZeRO-Offload) for what is offloaded; docs/decisions/memory-physics.md.
+    Source: accounting; Ren et al. 2021 (ZeRO-Offload) for what is offloaded;
+    docs/decisions/memory-physics.md.
     """
     base = stored_bytes(model, setup)
     return base + kept_checkpoints * checkpoint_file_bytes(model, setup) + is_full(setup) * base

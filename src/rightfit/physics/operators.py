@@ -1,30 +1,39 @@
-"""What hardware and software achieve of the data sheet: the coefficient columns that the time physics reads.
+"""What hardware and software achieve of the data sheet: the coefficient columns that the
+time physics reads.
 
-The values live in facts/data (coefficients/compute.toml, coefficients/network.toml, architecture_rates.csv, speed_frameworks.csv) with
-their sources; `estimate.speed.rate_columns` gathers them for each row. Physics holds none of them.
+The values live in facts/data (coefficients/compute.toml, coefficients/network.toml,
+architecture_rates.csv, speed_frameworks.csv) with their sources; `estimate.speed.rate_columns`
+gathers them for each row. Physics holds none of them.
 
-Time of dense matrix products: a roofline whose compute roof knows tiles, waves, depth, power and software.
+Time of dense matrix products: a roofline whose compute roof knows tiles, waves, depth,
+power and software.
 
-A product C[m, n] = A[m, k] B[k, n] is cut into tiles that the multiprocessors take in waves; the last wave is partly idle (Kirk & Hwu;
-NVIDIA "Matrix multiplication background user's guide"), each tile pays a fixed depth for filling and draining its pipeline, and a shallow
-grid is split along k. Known error: 5-10 % on large shapes (the library's kernel choice is not modelled), 20-30 % on grids of a few tiles.
+A product C[m, n] = A[m, k] B[k, n] is cut into tiles that the multiprocessors take in waves; the
+last wave is partly idle (Kirk & Hwu; NVIDIA "Matrix multiplication background user's guide"), each
+tile pays a fixed depth for filling and draining its pipeline, and a shallow grid is split along k.
+Known error: 5-10 % on large shapes (the library's kernel choice is not modelled), 20-30 % on grids
+of a few tiles.
 
 Source: NVIDIA, Matrix Multiplication Background User's Guide; docs/decisions/speed-time-physics.md.
 
-Time of the operators that move bytes instead of multiplying: norms, residuals, activations, casts, loss, update.
+Time of the operators that move bytes instead of multiplying: norms, residuals, activations,
+casts, loss, update.
 
-Each is bytes moved / (fraction x memory bandwidth). A "pass" is one read or one write of the operator's tensor; how many an implementation
-makes (fused, compiled, eager) is a coefficient. The bytes of a pass follow the activation dtype.
+Each is bytes moved / (fraction x memory bandwidth). A "pass" is one read or one write of the
+operator's tensor; how many an implementation makes (fused, compiled, eager) is a coefficient. The
+bytes of a pass follow the activation dtype.
 
 Source: accounting of bytes; Williams et al. 2009 (roofline); docs/decisions/speed-time-physics.md.
 
 Time of the attention core: softmax(Q K^T) V, forward and backward, for unfused and fused kernels.
 
-Fused kernels (FlashAttention 1-3, cuDNN, memory-efficient) are compute bound: time = FLOPs of the needed pairs / (fraction x peak), the
-fraction falling for short sequences and small heads; their backward recomputes the scores, 2.5 x the forward FLOPs (Dao 2023). Unfused
-attention runs batched products over the full square and moves the score matrix through memory several times.
+Fused kernels (FlashAttention 1-3, cuDNN, memory-efficient) are compute bound: time = FLOPs of the
+needed pairs / (fraction x peak), the fraction falling for short sequences and small heads; their
+backward recomputes the scores, 2.5 x the forward FLOPs (Dao 2023). Unfused attention runs batched
+products over the full square and moves the score matrix through memory several times.
 
-Source: Dao et al. 2022 (FlashAttention), Dao 2023 (FlashAttention-2); docs/decisions/speed-time-physics.md.
+Source: Dao et al. 2022 (FlashAttention), Dao 2023 (FlashAttention-2);
+docs/decisions/speed-time-physics.md.
 """
 
 from __future__ import annotations
@@ -54,26 +63,32 @@ from rightfit.units import FP32_BYTES
 class RateColumns(Columns):
     """Coefficients of each row. Fractions are of the data sheet's dense peak or bandwidth.
 
-    Accelerator: `gemm_fraction` of peak reached by a very large matrix product; `vector_fraction` the same for fp32 without tensor
-    cores; `joules_per_flop` bounds the rate by the card's power; `ramp_k` is the depth [elements] lost to filling and draining a tile;
-    `bandwidth_fraction` of memory bandwidth for streaming kernels; `flash_forward`, `flash_backward` fraction of peak of a fused attention
-    kernel of this stack; `eager_attention` the same for the batched products of unfused attention.
+    Accelerator: `gemm_fraction` of peak reached by a very large matrix product; `vector_fraction`
+    the same for fp32 without tensor cores; `joules_per_flop` bounds the rate by the card's power;
+    `ramp_k` is the depth [elements] lost to filling and draining a tile; `bandwidth_fraction` of
+    memory bandwidth for streaming kernels; `flash_forward`, `flash_backward` fraction of peak of a
+    fused attention kernel of this stack; `eager_attention` the same for the batched products of
+    unfused attention.
 
-    Software: `gemm_quality` multiplies the reachable rate (stalls between kernels, clocks, fused epilogues); `layer_forward_cpu_s` host
-    time to launch one layer forward, `backward_cpu_ratio` times that backward; `adapter_cpu_s` that of one adapter module;
-    `fsdp_layer_cpu_s` that of gathering one sharded unit, `adapter_units` of which each adapter module adds `step_cpu_s` per micro-batch,
-    `update_cpu_s` per optimizer step; `overlap` the share of compute time that can hide communication; `norm_passes` ... are memory passes
-    of an operator over its tensor, `pass_factor` times what counting finds.
+    Software: `gemm_quality` multiplies the reachable rate (stalls between kernels, clocks, fused
+    epilogues); `layer_forward_cpu_s` host time to launch one layer forward, `backward_cpu_ratio`
+    times that backward; `adapter_cpu_s` that of one adapter module; `fsdp_layer_cpu_s` that of
+    gathering one sharded unit, `adapter_units` of which each adapter module adds `step_cpu_s` per
+    micro-batch, `update_cpu_s` per optimizer step; `overlap` the share of compute time that can
+    hide communication; `norm_passes` ... are memory passes of an operator over its tensor,
+    `pass_factor` times what counting finds.
 
-    Links: fractions of the data sheet that collectives reach; `socket_fraction` is what remains of it when more than four PCIe cards, hence
-    two processor sockets, are in one ring; `straggler` slows a step per doubling of nodes, `local_straggler` per doubling of GPUs in one
-    node (shared processors, power and cooling), `card_straggler` as much again for PCIe cards.
+    Links: fractions of the data sheet that collectives reach; `socket_fraction` is what remains of
+    it when more than four PCIe cards, hence two processor sockets, are in one ring; `straggler`
+    slows a step per doubling of nodes, `local_straggler` per doubling of GPUs in one node (shared
+    processors, power and cooling), `card_straggler` as much again for PCIe cards.
 
-    Shapes of operators, not fitted (coefficients/operators.toml): rows of a fused attention kernel's tile, the head that its fraction is
-    quoted for and how smaller ones fall off; passes of dropout, of state-space mixers, routed tokens and adapters; tokens of an expert's
-    tile; quality of a vision tower's products; `..._reuse` what smaller tiles than 256 x 128 reach; depth of a split product;
-    multiprocessors where unknown; cards on one processor; parameters that a host's Adam updates; how sharply the slower of host and
-    device takes over.
+    Shapes of operators, not fitted (coefficients/operators.toml): rows of a fused attention
+    kernel's tile, the head that its fraction is quoted for and how smaller ones fall off; passes of
+    dropout, of state-space mixers, routed tokens and adapters; tokens of an expert's tile; quality
+    of a vision tower's products; `..._reuse` what smaller tiles than 256 x 128 reach; depth of a
+    split product; multiprocessors where unknown; cards on one processor; parameters that a host's
+    Adam updates; how sharply the slower of host and device takes over.
     """
 
     gemm_fraction: Array = column(1, "1")
@@ -158,7 +173,8 @@ def dtype_bytes(dtype: Array) -> Array:
 
 
 def effective_dtype(device: DeviceColumns, dtype: Array) -> Array:
-    """The arithmetic that really runs where the device lacks the one asked for: fp8 -> bf16 -> fp16 -> fp32, tf32 -> fp32.
+    """The arithmetic that really runs where the device lacks the one asked for: fp8 -> bf16 ->
+    fp16 -> fp32, tf32 -> fp32.
 
     `dtype` [code] -> [code].
     """
@@ -176,8 +192,8 @@ def effective_dtype(device: DeviceColumns, dtype: Array) -> Array:
 def sustained_flops(setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> Array:
     """Rate of an endless product in the setup's arithmetic -> [FLOP/s].
 
-    min(fraction x peak, power / energy per FLOP) x software quality. Energy per FLOP is of 16-bit tensor arithmetic; tf32 takes twice, fp8
-    half, fp32 vector units `fp32_energy_ratio` times.
+    min(fraction x peak, power / energy per FLOP) x software quality. Energy per FLOP is of 16-bit
+    tensor arithmetic; tf32 takes twice, fp8 half, fp32 vector units `fp32_energy_ratio` times.
     """
     dtype = effective_dtype(device, setup.compute_dtype)
     peak = device.peak_flops(dtype)
@@ -213,10 +229,12 @@ def gemm_s(
 ) -> Array:
     """Seconds of one product, any broadcastable shapes.
 
-    `m`, `n`, `k` [elements], `flops` [FLOP/s] sustained of an endless product, `bandwidth` [bytes/s] achieved, `num_sms` [1] tile units,
-    `ramp_k` [elements] of depth lost per tile, `element_bytes` [bytes/element] of all three matrices, `tile_reuse` [1] the share of
-    the full rate that each tile's data reuse allows, `split_depth` [elements] of each part of a product that is split -> [s].
-    max(compute, traffic), compute = best tile of waves x tile flops x (k + ramp) / (rate per unit).
+    `m`, `n`, `k` [elements], `flops` [FLOP/s] sustained of an endless product, `bandwidth`
+    [bytes/s] achieved, `num_sms` [1] tile units, `ramp_k` [elements] of depth lost per tile,
+    `element_bytes` [bytes/element] of all three matrices, `tile_reuse` [1] the share of the full
+    rate that each tile's data reuse allows, `split_depth` [elements] of each part of a product that
+    is split -> [s]. max(compute, traffic), compute = best tile of waves x tile flops x (k + ramp) /
+    (rate per unit).
     """
     best: Array | None = None
     per_unit = flops / num_sms
@@ -234,32 +252,39 @@ def gemm_s(
 def achieved_bandwidth(device: DeviceColumns, rates: RateColumns) -> Array:
     """Streaming bandwidth -> [bytes/s].
 
-    Source: accounting of bytes; Williams et al. 2009 (roofline); docs/decisions/speed-time-physics.md.
+    Source: accounting of bytes; Williams et al. 2009 (roofline);
+    docs/decisions/speed-time-physics.md.
     """
     return np.maximum(device.memory_bandwidth * rates.bandwidth_fraction, 1.0)
 
 
 def uses_dropout(model: ModelColumns, setup: SetupColumns) -> Array:
-    """1 where dropout runs: stated, or an encoder or encoder-decoder (BERT, T5: 0.1 by default) -> [flag].
+    """1 where dropout runs: stated, or an encoder or encoder-decoder (BERT, T5: 0.1 by
+    default) -> [flag].
 
-    Source: accounting of bytes; Williams et al. 2009 (roofline); docs/decisions/speed-time-physics.md.
+    Source: accounting of bytes; Williams et al. 2009 (roofline);
+    docs/decisions/speed-time-physics.md.
     """
     usual = (model.kind == Kind.ENCODER) | (model.kind == Kind.ENCODER_DECODER)
     return np.where((setup.dropout > 0) | usual, 1.0, 0.0)
 
 
 def token_bytes(model: ModelColumns, setup: SetupColumns, rates: RateColumns) -> Array:
-    """Bytes that one token moves through the memory-bound operators of all layers in a forward pass -> [bytes/token].
+    """Bytes that one token moves through the memory-bound operators of all layers in a forward
+    pass -> [bytes/token].
 
-    Replicated over the tensor group unless sequence-parallel, at the width of the residual stream: norms, residual, dropout; divided by it,
-    at the width of activations: rotary embedding, activation function.
+    Replicated over the tensor group unless sequence-parallel, at the width of the residual stream:
+    norms, residual, dropout; divided by it, at the width of activations: rotary embedding,
+    activation function.
 
-    Source: accounting of bytes; Williams et al. 2009 (roofline); docs/decisions/speed-time-physics.md.
+    Source: accounting of bytes; Williams et al. 2009 (roofline);
+    docs/decisions/speed-time-physics.md.
     """
     full, sliding, linear = attention_layers(model)
     layers = model.num_layers
     shared_by = np.where(setup.sequence_parallel > 0, setup.tensor, 1.0)
-    # Layer normalisation has been one fused kernel since 2018; only root-mean-square norms are written out in eager code.
+    # Layer normalisation has been one fused kernel since 2018; only root-mean-square norms are
+    # written out in eager code.
     norms = np.where(model.norm == Norm.RMSNORM, rates.norm_passes, np.minimum(rates.norm_passes, 2.0))
     dropout = rates.dropout_passes * uses_dropout(model, setup)
     hidden = layers * model.hidden_size * (2.0 * norms + 2.0 * rates.residual_passes + 2.0 * dropout) / shared_by
@@ -275,7 +300,8 @@ def token_bytes(model: ModelColumns, setup: SetupColumns, rates: RateColumns) ->
 
 def _feed_forward_elements(model: ModelColumns, setup: SetupColumns, rates: RateColumns) -> Array:
     gate = has_gate(model)
-    # Ungated: one read, one write. Gated and eager: activation (2 passes), then product with the other half (3).
+    # Ungated: one read, one write. Gated and eager: activation (2 passes), then product with
+    # the other half (3).
     passes = np.where(gate > 0, rates.activation_passes, 2.0)
     dense = (model.num_layers - model.num_moe_layers) * model.intermediate_size
     expert = model.moe_intermediate_size * (model.experts_per_token + model.num_shared_experts)
@@ -288,17 +314,20 @@ def layers_forward_s(model: ModelColumns, setup: SetupColumns, device: DeviceCol
 
     `tokens` [tokens] -> [s].
 
-    Source: accounting of bytes; Williams et al. 2009 (roofline); docs/decisions/speed-time-physics.md.
+    Source: accounting of bytes; Williams et al. 2009 (roofline);
+    docs/decisions/speed-time-physics.md.
     """
     return tokens * token_bytes(model, setup, rates) / achieved_bandwidth(device, rates)
 
 
 def weight_cast_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> Array:
-    """Seconds of casting fp32 weights to the compute dtype under autocast, per forward pass of one micro-batch, all layers of a rank.
+    """Seconds of casting fp32 weights to the compute dtype under autocast, per forward pass of one
+    micro-batch, all layers of a rank.
 
     -> [s].
 
-    Source: accounting of bytes; Williams et al. 2009 (roofline); docs/decisions/speed-time-physics.md.
+    Source: accounting of bytes; Williams et al. 2009 (roofline);
+    docs/decisions/speed-time-physics.md.
     """
     body = np.maximum(model.params_total - model.params_embedding, 0.0) / (setup.tensor * np.maximum(setup.expert, 1.0))
     moved = body * (setup.other_weight_bytes + 2.0)
@@ -309,9 +338,11 @@ def weight_cast_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumn
 def dequantise_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> Array:
     """Seconds to expand every frozen quantised weight once to 16 bit, all layers of a rank -> [s].
 
-    `dequantise_bytes` of the setup says what the kernel moves per parameter; not stated: read packed, write 2 bytes.
+    `dequantise_bytes` of the setup says what the kernel moves per parameter; not stated: read
+    packed, write 2 bytes.
 
-    Source: accounting of bytes; Williams et al. 2009 (roofline); docs/decisions/speed-time-physics.md.
+    Source: accounting of bytes; Williams et al. 2009 (roofline);
+    docs/decisions/speed-time-physics.md.
     """
     body = np.maximum(model.params_total - model.params_embedding, 0.0) / setup.tensor
     moved = body * np.where(setup.dequantise_bytes > 0, setup.dequantise_bytes, setup.linear_weight_bytes + 2.0)
@@ -323,7 +354,8 @@ def loss_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rate
 
     `tokens` [tokens] -> [s].
 
-    Source: accounting of bytes; Williams et al. 2009 (roofline); docs/decisions/speed-time-physics.md.
+    Source: accounting of bytes; Williams et al. 2009 (roofline);
+    docs/decisions/speed-time-physics.md.
     """
     logits = tokens * model.vocab_size * head_share(model) / setup.tensor
     return logits * rates.loss_bytes / achieved_bandwidth(device, rates)
@@ -333,9 +365,11 @@ def update_s(setup: SetupColumns, device: DeviceColumns, rates: RateColumns, *, 
     """Seconds of the optimizer update of `trained_params` parameters on one GPU.
 
     `trained_params` [parameters] -> [s].
-    Reads the gradient, reads and writes state and master weights, writes the weight; gradient clipping reads the gradient once more.
+    Reads the gradient, reads and writes state and master weights, writes the weight; gradient
+    clipping reads the gradient once more.
 
-    Source: accounting of bytes; Williams et al. 2009 (roofline); docs/decisions/speed-time-physics.md.
+    Source: accounting of bytes; Williams et al. 2009 (roofline);
+    docs/decisions/speed-time-physics.md.
     """
     state = 2.0 * setup.optimizer_bytes + 2.0 * setup.master_bytes
     moved = trained_params * (2.0 * setup.gradient_bytes + state + 2.0 * setup.other_weight_bytes)
@@ -343,13 +377,15 @@ def update_s(setup: SetupColumns, device: DeviceColumns, rates: RateColumns, *, 
 
 
 def accumulate_s(setup: SetupColumns, device: DeviceColumns, rates: RateColumns, *, trained_params: Array) -> Array:
-    """Seconds per micro-batch of adding `trained_params` gradients of a rank to those of earlier micro-batches.
+    """Seconds per micro-batch of adding `trained_params` gradients of a rank to those of
+    earlier micro-batches.
 
     `trained_params` [parameters] -> [s].
-    Read the new, read and write the sum, unless the weight-gradient product adds by itself. Nothing with one micro-batch, and little where
-    gradients are sharded each micro-batch (stages 2, 3).
+    Read the new, read and write the sum, unless the weight-gradient product adds by itself. Nothing
+    with one micro-batch, and little where gradients are sharded each micro-batch (stages 2, 3).
 
-    Source: accounting of bytes; Williams et al. 2009 (roofline); docs/decisions/speed-time-physics.md.
+    Source: accounting of bytes; Williams et al. 2009 (roofline);
+    docs/decisions/speed-time-physics.md.
     """
     width = np.maximum(setup.gradient_bytes, setup.accumulation_bytes)
     moved = trained_params * rates.accumulate_passes * width / achieved_bandwidth(device, rates)
@@ -359,7 +395,8 @@ def accumulate_s(setup: SetupColumns, device: DeviceColumns, rates: RateColumns,
 def trained_params(model: ModelColumns, setup: SetupColumns) -> Array:
     """Trained parameters of the whole model -> [parameters].
 
-    Source: accounting of bytes; Williams et al. 2009 (roofline); docs/decisions/speed-time-physics.md.
+    Source: accounting of bytes; Williams et al. 2009 (roofline);
+    docs/decisions/speed-time-physics.md.
     """
     full = trains_weights(setup) > 0
     return np.where(setup.trainable_params > 0, setup.trainable_params, np.where(full, model.params_total, setup.adapter_params))
@@ -381,9 +418,11 @@ class AttentionTimes:
 
 
 def uses_fused_kernel(setup: SetupColumns, device: DeviceColumns) -> Array:
-    """1 where a fused kernel really runs: it needs 16-bit arithmetic, and FLASH on NVIDIA compute capability 7.5 or newer -> [flag].
+    """1 where a fused kernel really runs: it needs 16-bit arithmetic, and FLASH on NVIDIA compute
+    capability 7.5 or newer -> [flag].
 
-    Source: Dao et al. 2022 (FlashAttention), Dao 2023 (FlashAttention-2); docs/decisions/speed-time-physics.md.
+    Source: Dao et al. 2022 (FlashAttention), Dao 2023 (FlashAttention-2);
+    docs/decisions/speed-time-physics.md.
     """
     half = effective_dtype(device, setup.compute_dtype) >= Dtype.FP16
     capable = (device.compute_capability == 0) | (device.compute_capability >= 7.0)
@@ -406,7 +445,8 @@ def _fused(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rate
     flops = 2.0 * attention_width(model) / setup.tensor * _pairs(model, setup, exact=True)
     peak = device.peak_flops(np.maximum(np.minimum(effective_dtype(device, setup.compute_dtype), Dtype.BF16), Dtype.FP16))
     head = np.where(model.attention_kind == AttentionKind.MLA, rates.reference_head, np.maximum(model.head_dim, 1.0))
-    # Half-size heads halve the work per exponential; the fraction is quoted for heads of the reference.
+    # Half-size heads halve the work per exponential; the fraction is quoted for
+    # heads of the reference.
     head_factor = np.minimum(1.0, (head / rates.reference_head) ** rates.head_exponent)
     local = setup.real_length
     ramp = local / (local + 2.0 * rates.attention_tile_rows)
@@ -430,7 +470,8 @@ def _eager(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rate
 def attention_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> AttentionTimes:
     """Forward and backward seconds of the attention core.
 
-    Source: Dao et al. 2022 (FlashAttention), Dao 2023 (FlashAttention-2); docs/decisions/speed-time-physics.md.
+    Source: Dao et al. 2022 (FlashAttention), Dao 2023 (FlashAttention-2);
+    docs/decisions/speed-time-physics.md.
     """
     fused = uses_fused_kernel(setup, device) > 0
     flash_forward, flash_backward = _fused(model, setup, device, rates)

@@ -1,25 +1,30 @@
-"""Time of one forward pass of a model that does not generate token by token: vision, encoders, diffusion denoisers, speech encoders.
+"""Time of one forward pass of a model that does not generate token by token: vision, encoders,
+diffusion denoisers, speech encoders.
 
-A pass is a chain of layers. The device works through matrix products (bounded by arithmetic) and element-wise traffic (bounded by memory
-bandwidth); each layer also costs a fixed time on the device, and the host must enqueue it. Whichever of host and device is slower sets
-the pace. Nothing here knows models or engines: callers give work and rates.
+A pass is a chain of layers. The device works through matrix products (bounded by arithmetic) and
+element-wise traffic (bounded by memory bandwidth); each layer also costs a fixed time on the
+device, and the host must enqueue it. Whichever of host and device is slower sets the pace. Nothing
+here knows models or engines: callers give work and rates.
 
 Source: Williams et al. 2009 (roofline); docs/decisions/forward-passes.md.
 
-Peak memory of one device while a model that is not a language model trains: states, activations, frozen parts, tables, overheads.
+Peak memory of one device while a model that is not a language model trains: states, activations,
+frozen parts, tables, overheads.
 
-What autograd keeps between forward and backward pass is counted in elements per sample by the caller (a convolution keeps its input, a
-batch normalisation its input, an activation its output). With recomputation only the inputs of blocks stay, plus one block while it is
-computed again.
+What autograd keeps between forward and backward pass is counted in elements per sample by the
+caller (a convolution keeps its input, a batch normalisation its input, an activation its output).
+With recomputation only the inputs of blocks stay, plus one block while it is computed again.
 
 Source: accounting; docs/decisions/vision-training.md.
 
-Time of one optimizer step of a model that is not a language model: forward, backward, recomputation, tables, gradients, optimizer.
+Time of one optimizer step of a model that is not a language model: forward, backward,
+recomputation, tables, gradients, optimizer.
 
-A step is three forward passes in arithmetic (the backward pass computes gradients of inputs and of weights: Kaplan et al. 2020, appendix;
-the same for convolutions) and about as many in memory traffic; a frozen part costs one. Each pass is the roofline of `physics.forward`.
-Tables of a recommender cost bytes, not arithmetic. Gradients travel while the backward pass runs. Nothing here knows models, cards or
-frameworks.
+A step is three forward passes in arithmetic (the backward pass computes gradients of inputs and of
+weights: Kaplan et al. 2020, appendix; the same for convolutions) and about as many in memory
+traffic; a frozen part costs one. Each pass is the roofline of `physics.forward`. Tables of a
+recommender cost bytes, not arithmetic. Gradients travel while the backward pass runs. Nothing here
+knows models, cards or frameworks.
 
 Source: Williams et al. 2009 (roofline), Kaplan et al. 2020; docs/decisions/vision-training.md.
 """
@@ -39,8 +44,9 @@ from rightfit.units import FP32_BYTES
 class ForwardColumns(Columns):
     """Work of one forward pass over `items` inputs that run together on one device.
 
-    `macs` multiply-adds of matrix products and `activations` elements written by the weighted layers, both per item; `score_macs` those of
-    attention scores per item; `weights` parameters read once a pass; `layers` weighted layers in sequence.
+    `macs` multiply-adds of matrix products and `activations` elements written by the weighted
+    layers, both per item; `score_macs` those of attention scores per item; `weights` parameters
+    read once a pass; `layers` weighted layers in sequence.
     """
 
     items: Array = column(1, "items")
@@ -55,12 +61,13 @@ class ForwardColumns(Columns):
 class ForwardRates(Columns):
     """What device and engine make of the work.
 
-    `flops` sustained arithmetic [FLOP/s]; `score_flops` that of attention scores; `bandwidth` [bytes/s]; `activation_bytes` and
-    `weight_bytes` per element; `passes` how often an activation crosses the memory bus; `fill_elements` output elements that one layer must
-    have to fill the device; `cache_bytes` of activations that one layer hands to the next without the memory bus; `layer_s` fixed device
-    time and `launch_s` host time per layer; `call_s` host time per pass; `mixing` the exponent by which arithmetic and traffic overlap (1 =
-    none, infinity = full), `host_sharpness` that by which the slower
-    of host and device takes over.
+    `flops` sustained arithmetic [FLOP/s]; `score_flops` that of attention scores; `bandwidth`
+    [bytes/s]; `activation_bytes` and `weight_bytes` per element; `passes` how often an activation
+    crosses the memory bus; `fill_elements` output elements that one layer must have to fill the
+    device; `cache_bytes` of activations that one layer hands to the next without the memory bus;
+    `layer_s` fixed device time and `launch_s` host time per layer; `call_s` host time per pass;
+    `mixing` the exponent by which arithmetic and traffic overlap (1 = none, infinity = full),
+    `host_sharpness` that by which the slower of host and device takes over.
     """
 
     flops: Array = column(1, "FLOP/s")
@@ -81,39 +88,46 @@ class ForwardRates(Columns):
 def filled_fraction(work: ForwardColumns, rates: ForwardRates) -> Array:
     """Share of the device that the layers of a small batch keep busy, 0-1 -> [1].
 
-    u = n / (n + f) with n the output elements of a mean layer [elements] and f `fill_elements`: the tail of half-filled waves of thread
-    blocks (NVIDIA, Matrix Multiplication Background, "wave quantisation"), smoothed because layers differ.
+    u = n / (n + f) with n the output elements of a mean layer [elements] and f `fill_elements`: the
+    tail of half-filled waves of thread blocks (NVIDIA, Matrix Multiplication Background, "wave
+    quantisation"), smoothed because layers differ.
     """
     elements = work.items * work.activations / np.maximum(work.layers, 1.0)
     return elements / np.maximum(elements + rates.fill_elements, 1e-9)
 
 
 def matrix_s(work: ForwardColumns, rates: ForwardRates) -> Array:
-    """Seconds of the matrix products of one pass: 2 FLOP per multiply-add over the sustained rate of a device so filled -> [s]."""
+    """Seconds of the matrix products of one pass: 2 FLOP per multiply-add over the sustained rate
+    of a device so filled -> [s]."""
     products = 2.0 * work.items * (work.macs / rates.flops + work.score_macs / rates.score_flops)
     return products / np.maximum(filled_fraction(work, rates), 1e-6)
 
 
 def missed_fraction(work: ForwardColumns, rates: ForwardRates) -> Array:
-    """Share of activations that do not stay in the last-level cache from one layer to the next, 0-1: x / (x + c) -> [1].
+    """Share of activations that do not stay in the last-level cache from one layer to the next,
+    0-1: x / (x + c) -> [1].
 
-    x are the bytes of a mean layer [bytes], c `cache_bytes`; smooth because layers differ in size. With no cache all miss.
+    x are the bytes of a mean layer [bytes], c `cache_bytes`; smooth because layers differ in size.
+    With no cache all miss.
     """
     layer_bytes = work.items * work.activations / np.maximum(work.layers, 1.0) * rates.activation_bytes
     return np.where(rates.cache_bytes > 0, layer_bytes / np.maximum(layer_bytes + rates.cache_bytes, 1.0), 1.0)
 
 
 def traffic_s(work: ForwardColumns, rates: ForwardRates) -> Array:
-    """Seconds of memory traffic of one pass: activations that miss the cache as often as they cross the bus, weights once -> [s]."""
+    """Seconds of memory traffic of one pass: activations that miss the cache as often as they cross
+    the bus, weights once -> [s]."""
     moved = work.items * work.activations * rates.passes * rates.activation_bytes * missed_fraction(work, rates)
     return (moved + work.weights * rates.weight_bytes) / rates.bandwidth
 
 
 def device_s(work: ForwardColumns, rates: ForwardRates) -> Array:
-    """Seconds that the device works on one pass: (matrix^m + traffic^m)^(1/m) + layers x fixed time -> [s].
+    """Seconds that the device works on one pass: (matrix^m + traffic^m)^(1/m) + layers x
+    fixed time -> [s].
 
-    The exponent m stands for the mix of layers: were all alike, the roofline would take the larger of the two (m = infinity); with some
-    bound by arithmetic and some by traffic the sum of maxima lies between the maximum and the sum.
+    The exponent m stands for the mix of layers: were all alike, the roofline would take the larger
+    of the two (m = infinity); with some bound by arithmetic and some by traffic the sum of maxima
+    lies between the maximum and the sum.
     """
     matrix, traffic = matrix_s(work, rates), traffic_s(work, rates)
     larger = np.maximum(np.maximum(matrix, traffic), 1e-15)
@@ -134,10 +148,12 @@ def forward_s(work: ForwardColumns, rates: ForwardRates) -> Array:
 
 
 def sustained_flops(peak_flops: Array, tdp_w: Array, flops_per_watt: Array) -> Array:
-    """Arithmetic that a card holds under load: its peak or what its power budget pays for, whichever is less.
+    """Arithmetic that a card holds under load: its peak or what its power budget pays for,
+    whichever is less.
 
-    `peak_flops` [FLOP/s], `tdp_w` [W] (0 = unknown, no limit), `flops_per_watt` [FLOP/J] of the dtype on that silicon -> [FLOP/s].
-    A T4 (65 TFLOP/s in 70 W) and an L4 (121 in 72 W) are bound by power, a V100 is not.
+    `peak_flops` [FLOP/s], `tdp_w` [W] (0 = unknown, no limit), `flops_per_watt` [FLOP/J] of the
+    dtype on that silicon -> [FLOP/s]. A T4 (65 TFLOP/s in 70 W) and an L4 (121 in 72 W) are bound
+    by power, a V100 is not.
     """
     powered = np.where(tdp_w > 0, tdp_w * flops_per_watt, np.inf)
     ratio = peak_flops / np.maximum(powered, 1.0)
@@ -148,10 +164,12 @@ def sustained_flops(peak_flops: Array, tdp_w: Array, flops_per_watt: Array) -> A
 class MemoryWork(Columns):
     """What a model holds. Elements are per sample.
 
-    `params` of the trained network; `trained` of them (or of adapters beside them) that learn; `beside` parameters of frozen networks that
-    stay on the device (text encoders, image decoder); `tables` parameters of embedding tables per device; `kept` elements kept for the
-    backward pass, `block_inputs` those that stay with full recomputation, `block` those of one block; `widest` elements of the largest
-    layer output; `fixed_bytes` anything else (features of a graph, buffers).
+    `params` of the trained network; `trained` of them (or of adapters beside them) that learn;
+    `beside` parameters of frozen networks that stay on the device (text encoders, image decoder);
+    `tables` parameters of embedding tables per device; `kept` elements kept for the backward
+    pass, `block_inputs` those that stay with full recomputation, `block` those of one block;
+    `widest` elements of the largest layer output; `fixed_bytes` anything else (features of a
+    graph, buffers).
     """
 
     params: Array = column(0, "parameters")
@@ -169,12 +187,14 @@ class MemoryWork(Columns):
 class TrainMemoryRates(Columns):
     """Bytes by what they hold, and overheads.
 
-    `weight_bytes` per parameter as stored; `state_bytes` per trained parameter: gradient and optimizer states (and a master copy);
-    `beside_bytes` per parameter of frozen networks; `table_bytes` per table parameter with its states; `activation_bytes` per element;
-    `live_layers` widest layers that live beside what is kept, in the backward pass; `workspace_bytes` of libraries; `slack` share that an
-    allocator holds unused; `context_bytes` of driver and runtime; `opened_bytes` per parameter of quantised weights that the backward pass
-    keeps dequantised, where blocks are not recomputed; `recompute` as in StepLayout; `counter` a MemoryCounter code; `ema` 1 with a moving
-    average of the weights.
+    `weight_bytes` per parameter as stored; `state_bytes` per trained parameter: gradient and
+    optimizer states (and a master copy); `beside_bytes` per parameter of frozen networks;
+    `table_bytes` per table parameter with its states; `activation_bytes` per element; `live_layers`
+    widest layers that live beside what is kept, in the backward pass; `workspace_bytes` of
+    libraries; `slack` share that an allocator holds unused; `context_bytes` of driver and runtime;
+    `opened_bytes` per parameter of quantised weights that the backward pass keeps dequantised,
+    where blocks are not recomputed; `recompute` as in StepLayout; `counter` a MemoryCounter code;
+    `ema` 1 with a moving average of the weights.
     """
 
     weight_bytes: Array = column(0, "bytes/parameter")
@@ -194,7 +214,8 @@ class TrainMemoryRates(Columns):
 
 
 def activation_elements(work: MemoryWork, recompute: Array) -> Array:
-    """Elements kept per sample at the turn from forward to backward pass: all, or with full recomputation block inputs and one block.
+    """Elements kept per sample at the turn from forward to backward pass: all, or with full
+    recomputation block inputs and one block.
 
     `recompute` [1] -> [elements].
 
@@ -208,8 +229,8 @@ def memory_terms(work: MemoryWork, rates: TrainMemoryRates, *, batch: Array) -> 
     """Peak memory of one device by what holds it, as the asked counter sees it; the terms add up.
 
     `batch` [samples] -> [bytes] by part.
-    `batch` (N,) samples per device and pass. Allocated counts tensors only; reserved adds what the allocator holds; the driver's view adds
-    the context.
+    `batch` (N,) samples per device and pass. Allocated counts tensors only; reserved adds what the
+    allocator holds; the driver's view adds the context.
 
     Source: accounting; docs/decisions/vision-training.md.
     """
@@ -238,12 +259,15 @@ def memory_terms(work: MemoryWork, rates: TrainMemoryRates, *, batch: Array) -> 
 class StepWork(Columns):
     """Work of one sample, whatever device runs it.
 
-    `macs` multiply-adds of matrix products and convolutions, `score_macs` those of attention scores, `activations` elements that weighted
-    layers write, all of one forward pass; `frozen_macs`, `frozen_activations` the same of parts that run forward only (a frozen stem, a
-    text encoder, an image encoder); `layers` weighted layers in sequence; `weights` parameters that a pass reads; `trained` parameters that
-    get a gradient; `gathered` elements read from embedding tables, `exchanged` elements of them that travel to another device when tables
-    are split; `host_s` seconds of one processor core per sample for work that no device does; `streamed_bytes` of weights that lie in host
-    memory and travel to the device in each pass (per pass, not per sample).
+    `macs` multiply-adds of matrix products and convolutions, `score_macs` those of attention
+    scores, `activations` elements that weighted layers write, all of one forward pass;
+    `frozen_macs`, `frozen_activations` the same of parts that run forward only (a frozen stem, a
+    text encoder, an image encoder); `layers` weighted layers in sequence; `weights` parameters
+    that a pass reads; `trained` parameters that get a gradient; `gathered` elements read from
+    embedding tables, `exchanged` elements of them that travel to another device when tables are
+    split; `host_s` seconds of one processor core per sample for work that no device does;
+    `streamed_bytes` of weights that lie in host memory and travel to the device in each pass (per
+    pass, not per sample).
     """
 
     macs: Array = column(0, "MAC")
@@ -262,10 +286,12 @@ class StepWork(Columns):
 
 @dataclass(frozen=True, slots=True)
 class StepLayout(Columns):
-    """How a step is run: `batch` samples per device and pass, `grad_accum` passes a step, `num_gpus`, `gpus_per_node`.
+    """How a step is run: `batch` samples per device and pass, `grad_accum` passes a step,
+    `num_gpus`, `gpus_per_node`.
 
-    `recompute` 0-1: share of the forward pass that the backward pass runs again; `input_gradients_only` 1 where weights are frozen and only
-    adapters learn, so that the backward pass lacks its second half.
+    `recompute` 0-1: share of the forward pass that the backward pass runs again;
+    `input_gradients_only` 1 where weights are frozen and only adapters learn, so that the backward
+    pass lacks its second half.
     """
 
     batch: Array = column(1, "samples")
@@ -280,13 +306,15 @@ class StepLayout(Columns):
 class StepRates(Columns):
     """What devices and software make of it beyond the rates of one pass (`ForwardRates`).
 
-    `backward_traffic` memory traffic of the backward pass over that of the forward pass; `gradient_bytes` of one gradient and
-    `exchange_bytes` of one element of a table row on the wire; `update_bytes` memory traffic of the optimizer per trained parameter;
-    `gather_bytes` memory traffic per gathered element, forward, backward and update; `overlap` share of the backward pass that hides
-    communication; `local_straggler`, `straggler` slow-down per doubling of devices in a server and of servers; `loader_s` seconds per
-    sample and device that the input pipeline needs at least; `step_s` fixed seconds a step; `host_forward` 0-1 share of the host's work of
-    a pass and its backward pass that the forward pass takes: interpreted, where the backward pass is replayed from a graph, so that
-    recomputation costs the host more than a third.
+    `backward_traffic` memory traffic of the backward pass over that of the forward pass;
+    `gradient_bytes` of one gradient and `exchange_bytes` of one element of a table row on the wire;
+    `update_bytes` memory traffic of the optimizer per trained parameter; `gather_bytes` memory
+    traffic per gathered element, forward, backward and update; `overlap` share of the backward pass
+    that hides communication; `local_straggler`, `straggler` slow-down per doubling of devices in a
+    server and of servers; `loader_s` seconds per sample and device that the input pipeline needs at
+    least; `step_s` fixed seconds a step; `host_forward` 0-1 share of the host's work of a pass and
+    its backward pass that the forward pass takes: interpreted, where the backward pass is replayed
+    from a graph, so that recomputation costs the host more than a third.
     """
 
     backward_traffic: Array = column(2, "1")
@@ -315,7 +343,8 @@ def _pass(work: StepWork, layout: StepLayout, *, macs: Array, score_macs: Array,
 
 
 def matrix_factor(layout: StepLayout) -> Array:
-    """Forward passes that the arithmetic of one pass and its backward pass is worth: 3, or 2 without weight gradients, plus recomputation.
+    """Forward passes that the arithmetic of one pass and its backward pass is worth: 3, or 2
+    without weight gradients, plus recomputation.
 
     -> [1].
 
@@ -325,7 +354,8 @@ def matrix_factor(layout: StepLayout) -> Array:
 
 
 def compute_s(work: StepWork, layout: StepLayout, rates: ForwardRates, step: StepRates) -> Array:
-    """Seconds that a device computes one pass and its backward pass; the slower of host and device counts -> [s].
+    """Seconds that a device computes one pass and its backward pass; the slower of host and
+    device counts -> [s].
 
     Source: Williams et al. 2009 (roofline), Kaplan et al. 2020; docs/decisions/vision-training.md.
     """
@@ -362,7 +392,8 @@ def compute_s(work: StepWork, layout: StepLayout, rates: ForwardRates, step: Ste
 
 
 def table_s(work: StepWork, layout: StepLayout, rates: ForwardRates, step: StepRates) -> Array:
-    """Seconds that embedding tables of one pass cost: bytes gathered, scattered back and updated over memory bandwidth -> [s].
+    """Seconds that embedding tables of one pass cost: bytes gathered, scattered back and updated
+    over memory bandwidth -> [s].
 
     Source: Williams et al. 2009 (roofline), Kaplan et al. 2020; docs/decisions/vision-training.md.
     """
@@ -370,7 +401,8 @@ def table_s(work: StepWork, layout: StepLayout, rates: ForwardRates, step: StepR
 
 
 def update_s(work: StepWork, rates: ForwardRates, step: StepRates) -> Array:
-    """Seconds of the optimizer: weights, gradients and states read and written once over memory bandwidth -> [s].
+    """Seconds of the optimizer: weights, gradients and states read and written once over
+    memory bandwidth -> [s].
 
     Source: Williams et al. 2009 (roofline), Kaplan et al. 2020; docs/decisions/vision-training.md.
     """
@@ -378,7 +410,8 @@ def update_s(work: StepWork, rates: ForwardRates, step: StepRates) -> Array:
 
 
 def communication_s(work: StepWork, layout: StepLayout, links: LinkColumns, bus: RateColumns, step: StepRates) -> tuple[Array, Array]:
-    """Seconds of the all-reduce of gradients and of the all-to-all of split tables in one step -> [s], [s].
+    """Seconds of the all-reduce of gradients and of the all-to-all of split tables in
+    one step -> [s], [s].
 
     Source: Williams et al. 2009 (roofline), Kaplan et al. 2020; docs/decisions/vision-training.md.
     """
@@ -392,7 +425,8 @@ def communication_s(work: StepWork, layout: StepLayout, links: LinkColumns, bus:
 
 
 def stream_s(work: StepWork, layout: StepLayout, links: LinkColumns) -> Array:
-    """Seconds that weights kept in host memory travel in one step: forward, recomputation and backward pass each read them once.
+    """Seconds that weights kept in host memory travel in one step: forward, recomputation and
+    backward pass each read them once.
 
     -> [s].
 
@@ -403,7 +437,8 @@ def stream_s(work: StepWork, layout: StepLayout, links: LinkColumns) -> Array:
 
 
 def straggler_factor(layout: StepLayout, step: StepRates) -> Array:
-    """Slow-down of a step that waits for the slowest device: 1 + a log2(devices in a server) + b log2(servers) -> [1].
+    """Slow-down of a step that waits for the slowest device: 1 + a log2(devices in a server) + b
+    log2(servers) -> [1].
 
     Source: Williams et al. 2009 (roofline), Kaplan et al. 2020; docs/decisions/vision-training.md.
     """
@@ -414,7 +449,8 @@ def straggler_factor(layout: StepLayout, step: StepRates) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class PassTimes(Columns):
-    """Seconds that do not depend on how many devices there are: `compute` and `tables` of one pass, `update` of one step."""
+    """Seconds that do not depend on how many devices there are: `compute` and `tables` of one pass,
+    `update` of one step."""
 
     compute: Array = column(0, "s")
     tables: Array = column(0, "s")
@@ -422,7 +458,8 @@ class PassTimes(Columns):
 
 
 def pass_times(work: StepWork, layout: StepLayout, rates: ForwardRates, step: StepRates) -> PassTimes:
-    """The parts of a step that one device decides; a search evaluates them once for many numbers of devices.
+    """The parts of a step that one device decides; a search evaluates them once for many
+    numbers of devices.
 
     Source: Williams et al. 2009 (roofline), Kaplan et al. 2020; docs/decisions/vision-training.md.
     """
@@ -432,10 +469,11 @@ def pass_times(work: StepWork, layout: StepLayout, rates: ForwardRates, step: St
 def joined_terms(
     parts: PassTimes, work: StepWork, layout: StepLayout, step: StepRates, *, links: LinkColumns, bus: RateColumns
 ) -> dict[str, Array]:
-    """Seconds of one optimizer step by what takes them, from the times of a pass; they add up to the step -> [s] by part.
+    """Seconds of one optimizer step by what takes them, from the times of a pass; they add up to
+    the step -> [s] by part.
 
-    `compute` includes waiting for the slowest device; `communication` is what the backward pass does not hide; `loading` what the input
-    pipeline adds where it is slower than all the rest.
+    `compute` includes waiting for the slowest device; `communication` is what the backward pass
+    does not hide; `loading` what the input pipeline adds where it is slower than all the rest.
 
     Source: Williams et al. 2009 (roofline), Kaplan et al. 2020; docs/decisions/vision-training.md.
     """

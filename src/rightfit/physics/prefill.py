@@ -1,12 +1,15 @@
 """Time to treat prompts: products at many rows, causal attention, activations, collectives.
 
-Known error: 10-15 % for prompts over a thousand tokens on graph engines; short prompts are bound by launches and the engine's fixed cost.
+Known error: 10-15 % for prompts over a thousand tokens on graph engines; short prompts are bound by
+launches and the engine's fixed cost.
 
-Source: Pope et al. 2022, Agrawal et al. 2024 (Sarathi-Serve) for pieces; docs/decisions/serving-physics.md.
+Source: Pope et al. 2022, Agrawal et al. 2024 (Sarathi-Serve) for pieces;
+docs/decisions/serving-physics.md.
 
 Work of a vision tower before a prompt: images as patches through a transformer that is not causal.
 
-Source: Dosovitskiy et al. 2021 (ViT); Kaplan et al. 2020 for two operations a parameter and position.
+Source: Dosovitskiy et al. 2021 (ViT); Kaplan et al. 2020 for two operations a
+parameter and position.
 """
 
 from __future__ import annotations
@@ -52,7 +55,8 @@ class PrefillTimes:
 
 
 def attention_flops(model: ModelColumns, *, prompt: Array) -> Array:
-    """FLOP of causal attention over one prompt, all layers: 2 x pairs x heads x (key size + value size); windows cut the pairs.
+    """FLOP of causal attention over one prompt, all layers: 2 x pairs x heads x (key size + value
+    size); windows cut the pairs.
 
     `prompt` [tokens] -> [FLOP].
     """
@@ -66,8 +70,8 @@ def attention_flops(model: ModelColumns, *, prompt: Array) -> Array:
 
 
 def prompt_ranks(serve: ServeColumns, *, sequences: Array) -> Array:
-    """Devices that share the attention of `sequences` prompts: where ranks attend to sequences of their own, a prompt keeps to one tensor
-    group.
+    """Devices that share the attention of `sequences` prompts: where ranks attend to sequences of
+    their own, a prompt keeps to one tensor group.
 
     `sequences` [sequences] -> [GPUs].
     """
@@ -85,10 +89,12 @@ def prefill_times(
     sequences: Array,
     cached: Array | float = 0.0,
 ) -> PrefillTimes:
-    """`sequences` prompts of `prompt` tokens treated together, cut into pieces of `chunk_tokens`, through all pipeline stages.
+    """`sequences` prompts of `prompt` tokens treated together, cut into pieces of `chunk_tokens`,
+    through all pipeline stages.
 
-    `prompt` [tokens], `sequences` [sequences], `cached` [tokens] before each prompt that are in the cache already and only attended to.
-    Each piece reads the weights again. Where stages overlap on pieces, the time is that of the pieces plus the filling of the pipeline.
+    `prompt` [tokens], `sequences` [sequences], `cached` [tokens] before each prompt that are in the
+    cache already and only attended to. Each piece reads the weights again. Where stages overlap on
+    pieces, the time is that of the pieces plus the filling of the pipeline.
     """
     tokens = np.maximum(prompt * sequences, 1.0)
     # Each rank that attends to prompts of its own takes a piece at a time.
@@ -115,7 +121,8 @@ def prefill_times(
 
 
 def prefill_s(times: PrefillTimes, model: ModelColumns, serve: ServeColumns, rates: ServeRates) -> Array:
-    """Seconds of the pass: the device's time or that of launching all layers, whichever is longer, and the host's own work -> [s].
+    """Seconds of the pass: the device's time or that of launching all layers, whichever is longer,
+    and the host's own work -> [s].
 
     Graphs of decode steps do not cover prompts: their kernels are launched one by one.
     """
@@ -173,10 +180,12 @@ def attention_s(
     sequences: Array,
     cached: Array | float,
 ) -> Array:
-    """Seconds of fused attention in all layers at its fraction of the 16-bit peak; the unfused kind also writes and reads its score matrix.
+    """Seconds of fused attention in all layers at its fraction of the 16-bit peak; the unfused kind
+    also writes and reads its score matrix.
 
-    `prompt` [tokens], `sequences` [sequences], `cached` [tokens] before each prompt -> [s]. Known error: short prompts take up to ten microseconds
-    a layer more, which is in `layer_s`: docs/accuracy/kernels.md.
+    `prompt` [tokens], `sequences` [sequences], `cached` [tokens] before each prompt -> [s]. Known
+    error: short prompts take up to ten microseconds a layer more, which is in `layer_s`:
+    docs/accuracy/kernels.md.
     """
     width = prompt_ranks(serve, sequences=sequences)
     math = np.where(serve.math <= float(Math.TF32), serve.math, float(Dtype.BF16))
@@ -186,17 +195,20 @@ def attention_s(
     return soft_max(fused, scores / (device.memory_bandwidth * rates.stream_fraction), sharpness=rates.sharpness)
 
 
-#: Tensors of the width of a layer that are live at once: residual, queries, keys, values, and the four of the feed-forward block.
+#: Tensors of the width of a layer that are live at once: residual, queries, keys, values, and the
+#: four of the feed-forward block.
 _LIVE = 12.0
 
 
 def tower_flops(model: ModelColumns, *, patches: Array) -> Array:
     """Operations of one image.
 
-    `patches` [tokens] of it -> [FLOP]. 2 x parameters x patches + 4 x layers x width x patches^2 (each image attends to itself alone).
-    Known error: towers with windows (Qwen2.5-VL) attend to less, up to a third too many for images of several megapixels.
+    `patches` [tokens] of it -> [FLOP]. 2 x parameters x patches + 4 x layers x width x patches^2
+    (each image attends to itself alone). Known error: towers with windows (Qwen2.5-VL) attend to
+    less, up to a third too many for images of several megapixels.
 
-    Source: Dosovitskiy et al. 2021 (ViT); Kaplan et al. 2020 for two operations a parameter and position.
+    Source: Dosovitskiy et al. 2021 (ViT); Kaplan et al. 2020 for two operations a
+    parameter and position.
     """
     scores = 4.0 * model.vision_layers * model.vision_hidden * patches**2
     return 2.0 * model.params_vision * patches + scores
@@ -205,10 +217,11 @@ def tower_flops(model: ModelColumns, *, patches: Array) -> Array:
 def tower_s(model: ModelColumns, *, patches: Array, images: Array, flops_per_s: Array) -> Array:
     """Seconds before the prompt can be read.
 
-    `patches` [tokens] of an image, `images` [1] of a request, `flops_per_s` [FLOP/s] reached by the devices that share the tower
-    -> [s].
+    `patches` [tokens] of an image, `images` [1] of a request, `flops_per_s` [FLOP/s] reached by the
+    devices that share the tower -> [s].
 
-    Source: Dosovitskiy et al. 2021 (ViT); Kaplan et al. 2020 for two operations a parameter and position.
+    Source: Dosovitskiy et al. 2021 (ViT); Kaplan et al. 2020 for two operations a
+    parameter and position.
     """
     return np.asarray(images * tower_flops(model, patches=patches) / np.maximum(flops_per_s, 1.0))
 
@@ -218,6 +231,7 @@ def tower_bytes(model: ModelColumns, *, patches: Array, bytes_each: float = 2.0)
 
     `patches` [tokens], `bytes_each` [bytes/element] -> [bytes]; attention is taken as fused.
 
-    Source: Dosovitskiy et al. 2021 (ViT); Kaplan et al. 2020 for two operations a parameter and position.
+    Source: Dosovitskiy et al. 2021 (ViT); Kaplan et al. 2020 for two operations a
+    parameter and position.
     """
     return _LIVE * patches * model.vision_hidden * bytes_each

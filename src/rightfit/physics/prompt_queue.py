@@ -1,9 +1,11 @@
-"""The prompt tokens that wait at the start of a step, and how long the first token of a request takes.
+"""The prompt tokens that wait at the start of a step, and how long the first token
+of a request takes.
 
-Given the number n of running sequences, the prompt tokens Q that wait form a Markov chain from step to step:
-Q' = max(Q - budget, 0) + what arrives in step_s(n, min(Q, budget)), compound Poisson, solved on a grid of tokens. A request that comes at a
-random moment (length-biased step, uniform place in it) waits for the rest of that step and for the steps that work off what is before it
-and itself.
+Given the number n of running sequences, the prompt tokens Q that wait form a Markov chain
+from step to step:
+Q' = max(Q - budget, 0) + what arrives in step_s(n, min(Q, budget)), compound Poisson, solved on a
+grid of tokens. A request that comes at a random moment (length-biased step, uniform place in it)
+waits for the rest of that step and for the steps that work off what is before it and itself.
 
 Source: docs/decisions/serving-load.md.
 
@@ -11,12 +13,14 @@ Discrete laws as values with masses: means of slices, sums in bins, quantiles.
 
 Source: ours; docs/decisions/serving-load.md.
 
-How many sequences a replica runs at once under Poisson arrivals, and how long a request waits for a slot.
+How many sequences a replica runs at once under Poisson arrivals, and how long a
+request waits for a slot.
 
-The number of running sequences n changes slowly, over the life of a request: a birth-death process whose death rate is
-n / (steps per request * s(n)), s(n) being the step with its share of prompts; for processor sharing its stationary law does not depend on
-the law of service (F. Kelly, Reversibility and Stochastic Networks, 1979, section 3.3). When all slots are taken a request waits as in
-M/M/c, scaled for bursts and outputs (`queue_factor`; Kingman 1961, Lee and Longton 1959).
+The number of running sequences n changes slowly, over the life of a request: a birth-death process
+whose death rate is n / (steps per request * s(n)), s(n) being the step with its share of prompts;
+for processor sharing its stationary law does not depend on the law of service (F. Kelly,
+Reversibility and Stochastic Networks, 1979, section 3.3). When all slots are taken a request waits
+as in M/M/c, scaled for bursts and outputs (`queue_factor`; Kingman 1961, Lee and Longton 1959).
 
 Source: Kelly 1979, Kingman 1961, Lee and Longton 1959; docs/decisions/serving-load.md.
 """
@@ -38,7 +42,8 @@ TIME_BINS = 2400
 
 
 def slice_means(values: Array, masses: Array, edges: Array) -> tuple[Array, Array]:
-    """Mean of `values` (ascending, with `masses` that sum to 1) in each slice between `edges` of the cumulated mass.
+    """Mean of `values` (ascending, with `masses` that sum to 1) in each slice between `edges` of
+    the cumulated mass.
 
     `values` [any], `masses`, `edges` [1] -> [any].
 
@@ -52,7 +57,8 @@ def slice_means(values: Array, masses: Array, edges: Array) -> tuple[Array, Arra
 
 
 def binned(times: Array, masses: Array) -> tuple[Array, Array]:
-    """The law of `times` [s] with `masses` [1] on few logarithmic bins, each at its mean -> [s], [1].
+    """The law of `times` [s] with `masses` [1] on few logarithmic bins, each at
+    its mean -> [s], [1].
 
     Source: ours; docs/decisions/serving-load.md.
     """
@@ -90,8 +96,8 @@ SPARE_STATES = 40
 class LoadedReplica:
     """One replica and its load as plain numbers.
 
-    Units: `rate` [requests/s], `slots` [sequences], `budget`, `mean_input`, `mean_decoded`, `context`, `piece`, `lengths` [tokens],
-    `pairs_per_token` [pairs/token].
+    Units: `rate` [requests/s], `slots` [sequences], `budget`, `mean_input`, `mean_decoded`,
+    `context`, `piece`, `lengths` [tokens], `pairs_per_token` [pairs/token].
     """
 
     replicas: ReplicaColumns
@@ -107,7 +113,8 @@ class LoadedReplica:
     lengths: Array
 
     def step(self, sequences: NDArray[Any], prompt_tokens: NDArray[Any]) -> Array:
-        """Step time for `sequences` [sequences] and `prompt_tokens` [tokens] of the same shape -> [s].
+        """Step time for `sequences` [sequences] and `prompt_tokens` [tokens] of the
+        same shape -> [s].
 
         Source: Kelly 1979, Kingman 1961, Lee and Longton 1959; docs/decisions/serving-load.md.
         """
@@ -123,7 +130,8 @@ class LoadedReplica:
         return time
 
     def mean_step(self, sequences: Array) -> Callable[[Array], Array]:
-        """The mean of many steps with `sequences` [sequences] by the prompt tokens that each gets on average: [tokens] -> [s].
+        """The mean of many steps with `sequences` [sequences] by the prompt tokens that each gets
+        on average: [tokens] -> [s].
 
         Source: Kelly 1979, Kingman 1961, Lee and Longton 1959; docs/decisions/serving-load.md.
         """
@@ -139,7 +147,8 @@ class LoadedReplica:
 
 
 def sharing_step_s(row: LoadedReplica, sequences: Array) -> Array:
-    """Mean step with `sequences` running when prompts come at the row's rate: s = step(n, rate * s * input), prompts up to the budget.
+    """Mean step with `sequences` running when prompts come at the row's rate: s = step(n, rate *
+    s * input), prompts up to the budget.
 
     `sequences` [sequences] -> [s].
     By iteration from below, each second step extrapolated (Aitken).
@@ -166,11 +175,14 @@ def sharing_step_s(row: LoadedReplica, sequences: Array) -> Array:
 
 
 def batch_law(row: LoadedReplica) -> tuple[Array, float]:
-    """Probabilities in time of 0, 1, ... slots running sequences, and the share of requests that find no slot -> [1], [1].
+    """Probabilities in time of 0, 1, ... slots running sequences, and the share of requests that
+    find no slot -> [1], [1].
 
-    A birth-death process without a limit gives mean and variance; prompts that hold up all running sequences let requests pile up behind
-    them, which widens the law (`families`): a negative binomial of that mean and variance. At the slots it is cut and goes on as the
-    geometric queue of M/M/c: how many wait hardly depends on the law of service, how long they do does (`queue_factor`).
+    A birth-death process without a limit gives mean and variance; prompts that hold up all running
+    sequences let requests pile up behind them, which widens the law (`families`): a negative
+    binomial of that mean and variance. At the slots it is cut and goes on as the geometric queue of
+    M/M/c: how many wait hardly depends on the law of service, how long they do does
+    (`queue_factor`).
 
     Source: Kelly 1979, Kingman 1961, Lee and Longton 1959; docs/decisions/serving-load.md.
     """
@@ -204,7 +216,8 @@ def _birth_death(row: LoadedReplica, sequences: Array) -> Array:
 
 
 def freed_per_s(row: LoadedReplica) -> float:
-    """Rate at which slots become free when all are taken: slots / (step * steps that a request holds one) -> [1/s].
+    """Rate at which slots become free when all are taken: slots / (step * steps that a request
+    holds one) -> [1/s].
 
     Source: Kelly 1979, Kingman 1961, Lee and Longton 1959; docs/decisions/serving-load.md.
     """
@@ -216,11 +229,13 @@ def freed_per_s(row: LoadedReplica) -> float:
 
 
 def families(row: LoadedReplica, batch: float) -> float:
-    """E[N^2] / E[N] of the clusters in which requests come to decode: those that arrive while a prompt holds up decoding.
+    """E[N^2] / E[N] of the clusters in which requests come to decode: those that arrive while a
+    prompt holds up decoding.
 
     `batch` [sequences] -> [1].
-    With rho the share of time that goes to prompts, a cluster is the family of a branching process: mean 1 / (1 - rho), variance (rho +
-    rho^2 cv^2) / (1 - rho)^3 (T. Harris, The Theory of Branching Processes, 1963). For batch arrivals at M/G/infinity variance / mean is 1
+    With rho the share of time that goes to prompts, a cluster is the family of a branching process:
+    mean 1 / (1 - rho), variance (rho + rho^2 cv^2) / (1 - rho)^3 (T. Harris, The Theory of
+    Branching Processes, 1963). For batch arrivals at M/G/infinity variance / mean is 1
     + (E[N^2] / E[N] - 1) E[min(X, X')] / E[X] for two lives X, X'.
 
     Source: Kelly 1979, Kingman 1961, Lee and Longton 1959; docs/decisions/serving-load.md.
@@ -232,10 +247,12 @@ def families(row: LoadedReplica, batch: float) -> float:
 
 
 def queue_factor(row: LoadedReplica, family: float) -> float:
-    """How much longer than in M/M/c the queue for slots is: (ca^2 + cs^2) / 2 of Kingman's bound, cs^2 of the outputs.
+    """How much longer than in M/M/c the queue for slots is: (ca^2 + cs^2) / 2 of Kingman's bound,
+    cs^2 of the outputs.
 
     `family` [1] -> [1].
-    ca^2 is the root of `families`, an empirical choice: with 1 the queue came out 20 % short in simulation, with the whole 50 % long.
+    ca^2 is the root of `families`, an empirical choice: with 1 the queue came out 20 % short in
+    simulation, with the whole 50 % long.
 
     Source: Kelly 1979, Kingman 1961, Lee and Longton 1959; docs/decisions/serving-load.md.
     """
@@ -276,7 +293,8 @@ BATCH_EDGES = np.array([0.0, 0.25, 0.5, 0.75, 0.92, 1.0])
 
 
 def batch_nodes(chances: Array) -> tuple[Array, Array]:
-    """A few batch sizes with their weights that stand for the law `chances` [1] of n >= 1: means of slices of it -> [sequences], [1]."""
+    """A few batch sizes with their weights that stand for the law `chances` [1] of n >= 1: means of
+    slices of it -> [sequences], [1]."""
     weights = chances[1:]
     total = weights.sum()
     if total <= 1e-12:
@@ -286,7 +304,8 @@ def batch_nodes(chances: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """Tokens in grains: `grain` tokens each, `size` of them, `budget` per step in grains; `lengths` the prompt law and its transform.
+    """Tokens in grains: `grain` tokens each, `size` of them, `budget` per step in grains; `lengths`
+    the prompt law and its transform.
 
     Units: `grain` [tokens], `size`, `budget`, `lengths`, `transform` [1].
     """
@@ -298,7 +317,8 @@ class _Grid:
     transform: NDArray[np.complex128]
 
     def arrivals(self, exposure: Array) -> Array:
-        """Law of the tokens of Poisson(exposure) prompts, shape (..., size); what is beyond the grid is put on its last place."""
+        """Law of the tokens of Poisson(exposure) prompts, shape (..., size); what is beyond the
+        grid is put on its last place."""
         spectrum = np.exp(exposure[..., None] * (self.transform - 1.0))
         law = np.maximum(np.fft.irfft(spectrum, n=2 * self.size, axis=-1), 0.0)
         kept = law[..., : self.size].copy()
@@ -332,7 +352,8 @@ def _grid(row: LoadedReplica, batch: float, time: float) -> _Grid:
 
 
 def _waiting_law(grid: _Grid, row: LoadedReplica, times: Array, *, idle: bool) -> Array:
-    """Stationary law of the tokens that wait at the start of a step; `times` of steps with 0, 1, ... grains of prompts."""
+    """Stationary law of the tokens that wait at the start of a step; `times` of steps with 0,
+    1, ... grains of prompts."""
     kernel = grid.arrivals(row.rate * times)
     if idle:
         kernel[0] = grid.lengths
@@ -352,8 +373,8 @@ def _waiting_law(grid: _Grid, row: LoadedReplica, times: Array, *, idle: bool) -
 
 
 def prefill_law(row: LoadedReplica, batches: Array) -> tuple[Array, Array]:
-    """Times from arrival to first token for requests that find a slot, with their masses; `batches` [1] the law of running sequences
-    -> [s], [1]."""
+    """Times from arrival to first token for requests that find a slot, with their masses; `batches`
+    [1] the law of running sequences -> [s], [1]."""
     found: list[tuple[Array, Array]] = []
     nodes, weights = batch_nodes(batches)
     for batch, weight in zip(nodes, weights, strict=True):
@@ -370,13 +391,15 @@ def prefill_law(row: LoadedReplica, batches: Array) -> tuple[Array, Array]:
 
 
 def backlog_factor(row: LoadedReplica, batch: float, time: float) -> float:
-    """How much longer a full step is per prompt token than `batch` sequences make it, because their number follows the backlog.
+    """How much longer a full step is per prompt token than `batch` sequences make it, because their
+    number follows the backlog.
 
     `batch` [sequences], `time` [s] -> [1].
-    While prompts wait they are done at the full rate, and sequences tend to n* = budget * decoded / (input + decoded), not to their mean.
-    How far they get depends on two times: that of the backlog, 2 E[w^2] / E[w] / (1 - rho)^2 (relaxation of M/G/1 in heavy traffic), and
-    that of a sequence's life: n = batch + (n* - batch) * backlog / (backlog + life). Both limits are right, the way between them is the
-    simplest.
+    While prompts wait they are done at the full rate, and sequences tend to n* = budget * decoded /
+    (input + decoded), not to their mean. How far they get depends on two times: that of the
+    backlog, 2 E[w^2] / E[w] / (1 - rho)^2 (relaxation of M/G/1 in heavy traffic), and that of a
+    sequence's life: n = batch + (n* - batch) * backlog / (backlog + life). Both limits are right,
+    the way between them is the simplest.
     """
     room = max(row.budget - batch, 1.0)
 
@@ -415,15 +438,16 @@ def _empty_law(row: LoadedReplica, weight: float) -> list[tuple[Array, Array]]:
 
 
 def _spread(atoms: Array) -> Array:
-    """Each atom of a law as `SUB_ATOMS` equal ones along the straight lines between the atoms' middles, so that percentiles do not jump."""
+    """Each atom of a law as `SUB_ATOMS` equal ones along the straight lines between the atoms'
+    middles, so that percentiles do not jump."""
     middles = 0.5 * (ATOM_EDGES[1:] + ATOM_EDGES[:-1])
     shares = ATOM_EDGES[:-1, None] + ATOM_WEIGHTS[:, None] * (np.arange(SUB_ATOMS) + 0.5) / SUB_ATOMS
     return np.asarray(np.interp(shares.ravel(), middles, atoms))
 
 
 def _arrival_law(grid: _Grid, row: LoadedReplica, waiting: Array, *, now: Array, after: Array, weight: float) -> tuple[Array, Array]:
-    """Times to first token for a request that comes in a step whose start found `waiting`; `now` times of that step, `after` of the next
-    ones.
+    """Times to first token for a request that comes in a step whose start found `waiting`; `now`
+    times of that step, `after` of the next ones.
     """
     budget = now.size - 1
     level = np.minimum(np.arange(grid.size), budget)
@@ -452,11 +476,11 @@ def _arrival_law(grid: _Grid, row: LoadedReplica, waiting: Array, *, now: Array,
 
 
 def _finish_law(grid: _Grid, row: LoadedReplica, spectra: NDArray[np.complex128], *, times: Array, after: Array) -> tuple[Array, Array]:
-    """Times to first token from each of `PLACES` in steps of `times` (G,), with their masses, both (G, ...): the step's rest, the full steps before,
-    and the step that ends the prompt.
+    """Times to first token from each of `PLACES` in steps of `times` (G,), with their masses, both
+    (G, ...): the step's rest, the full steps before, and the step that ends the prompt.
 
-    `spectra` (G, ...) are the transforms of own prompt and what is left from before. Prompts that come later but before the step's end lengthen the
-    last step.
+    `spectra` (G, ...) are the transforms of own prompt and what is left from before. Prompts that
+    come later but before the step's end lengthen the last step.
     """
     size, budget = grid.size, after.size - 1
     exposure, thinned = row.rate * times[:, None, None], grid.transform - 1.0

@@ -1,18 +1,22 @@
 """The columns that describe how a model is served, and the coefficients that serving physics reads.
 
-Like SetupColumns for training: every field is an array that broadcasts with all others, categories are small integers.
+Like SetupColumns for training: every field is an array that broadcasts with all others, categories
+are small integers.
 
 Source: definition.
 
-Memory of serving: weights by format, key-value cache by architecture, workspace, and how many sequences fit.
+Memory of serving: weights by format, key-value cache by architecture, workspace, and how
+many sequences fit.
 
 All functions take columns of shape (N,) or (1,) and return bytes or counts of the broadcast shape.
 
-Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+docs/decisions/serving-physics.md.
 
 LoRA adapters served beside one another over the same weights.
 
-Source: Chen et al. 2024 (Punica, MLSys) and Sheng et al. 2024 (S-LoRA, MLSys); Hu et al. 2021 (LoRA) for the sizes.
+Source: Chen et al. 2024 (Punica, MLSys) and Sheng et al. 2024 (S-LoRA, MLSys); Hu et al. 2021
+(LoRA) for the sizes.
 """
 
 from __future__ import annotations
@@ -29,7 +33,8 @@ from rightfit.units import FP32_BYTES
 
 
 class Load(IntEnum):
-    """How requests come: a fixed batch, a fixed number of users, all at once with the engine choosing the batch, or at a rate."""
+    """How requests come: a fixed batch, a fixed number of users, all at once with the engine
+    choosing the batch, or at a rate."""
 
     STATIC = 0
     CLOSED = 1
@@ -38,7 +43,8 @@ class Load(IntEnum):
 
 
 class Math(IntEnum):
-    """Arithmetic of the matrix products; the first five as in Dtype. MX: fp4 weights by fp8 activations, in 16 bit without fp4."""
+    """Arithmetic of the matrix products; the first five as in Dtype. MX: fp4 weights by fp8
+    activations, in 16 bit without fp4."""
 
     FP32 = Dtype.FP32
     TF32 = Dtype.TF32
@@ -51,7 +57,8 @@ class Math(IntEnum):
 
 
 class ServingCounter(IntEnum):
-    """Which memory figure is asked for: tensors of all devices or of one, or what the driver shows for one device or for all."""
+    """Which memory figure is asked for: tensors of all devices or of one, or what the driver shows
+    for one device or for all."""
 
     TENSORS_ALL = 0
     TENSORS_ONE = 1
@@ -63,21 +70,27 @@ class ServingCounter(IntEnum):
 class ServeColumns(Columns):
     """How a model is served. Sizes in bytes per parameter or element.
 
-    `linear_bytes`, `expert_bytes`, `attention_bytes` what one parameter of the dense layers, of the routed experts and of attention takes,
-    quantisation constants included; `other_bytes` the same for embeddings and head; `kv_bytes` one element of the cache.
-    `quantile` of the latencies that is asked for (0 = their mean). `cached_tokens` of each prompt that are in the cache already, `token_limit_s` and
-    `first_limit_s` the most that a token and the first token may take where the engine chooses how many run (0 = no limit).
-    `dequantise_ops` operations to expand one stored weight. `batch` concurrent sequences (0 = the engine chooses), `requests` how many
-    there are in all (0 = endless), `rate` [1/s] of an open load; `varied_lengths` 1 = answers of a finite run differ in length as those of a
-    chat do, `front_end` 1 = requests come one by one through a server's front end. `tensor` x `pipeline` x `attention_data` = devices of one replica, of
-    which `data` run beside each other; `expert` devices share the experts whole. `peer_access` 1 = PCIe cards of a server read one
-    another's memory (0: through the host's, as in virtual machines and with GeForce cards). `layer_split` 1 = the stages of `pipeline` work
-    one after the other (device_map, llama.cpp), `pipelined_prefill` 1 = they overlap on the pieces of a prompt. `chunk_tokens` of a prompt
-    that are treated at a time (0 = all). `cache_tokens` slots of the cache that are reserved in advance (0 = grows). `head_copies` how
-    often the output head is stored beside the embedding. `full_logits` bytes per logit kept for each prompt token. `memory_fraction` of the
-    device that the engine takes, where `fraction_of_free` is 1 of what is free beside the weights; `kv_reserve` share of the output length
-    for which it keeps room when it admits a request. `family` and `engine` are rows of the coefficient tables; `version` of the engine as
-    major + minor / 100.
+    `linear_bytes`, `expert_bytes`, `attention_bytes` what one parameter of the dense layers, of the
+    routed experts and of attention takes, quantisation constants included; `other_bytes` the same
+    for embeddings and head; `kv_bytes` one element of the cache.
+    `quantile` of the latencies that is asked for (0 = their mean). `cached_tokens` of each prompt
+    that are in the cache already, `token_limit_s` and `first_limit_s` the most that a token and the
+    first token may take where the engine chooses how many run (0 = no limit).
+    `dequantise_ops` operations to expand one stored weight. `batch` concurrent sequences (0 = the
+    engine chooses), `requests` how many there are in all (0 = endless), `rate` [1/s] of an open
+    load; `varied_lengths` 1 = answers of a finite run differ in length as those of a chat do,
+    `front_end` 1 = requests come one by one through a server's front end. `tensor` x `pipeline` x
+    `attention_data` = devices of one replica, of which `data` run beside each other; `expert`
+    devices share the experts whole. `peer_access` 1 = PCIe cards of a server read one another's
+    memory (0: through the host's, as in virtual machines and with GeForce cards). `layer_split` 1 =
+    the stages of `pipeline` work one after the other (device_map, llama.cpp), `pipelined_prefill`
+    1 = they overlap on the pieces of a prompt. `chunk_tokens` of a prompt that are treated at a
+    time (0 = all). `cache_tokens` slots of the cache that are reserved in advance (0 = grows).
+    `head_copies` how often the output head is stored beside the embedding. `full_logits` bytes per
+    logit kept for each prompt token. `memory_fraction` of the device that the engine takes, where
+    `fraction_of_free` is 1 of what is free beside the weights; `kv_reserve` share of the output
+    length for which it keeps room when it admits a request. `family` and `engine` are rows of the
+    coefficient tables; `version` of the engine as major + minor / 100.
     """
 
     linear_bytes: Array = column(2, "bytes/parameter")
@@ -137,29 +150,38 @@ class ServeColumns(Columns):
 
 @dataclass(frozen=True, slots=True)
 class ServeRates(Columns):
-    """Coefficients of each row (facts/data/coefficients/serving.toml). Fractions are of the data sheet.
+    """Coefficients of each row (facts/data/coefficients/serving.toml). Fractions are
+    of the data sheet.
 
-    `stream_fraction` of memory bandwidth that reading weights reaches in one large product; `stream_ramp_bytes` read in one product at
-    which half of that is lost; `attention_stream` the same fraction for the cache; `gemm_fraction` of peak for long products, `gemm_ramp`
-    tokens at which half of it is lost; `flash_fraction` of peak in fused attention; `kernel_quality` multiplies bandwidth of the engine's
-    decode kernels, `gemm_quality` the rate of its products; `launch_s` host time per layer and step where the engine launches each kernel
-    itself, `layer_s` time lost between the kernels of one layer on the device; `step_s` host time per step, `sequence_s` per sequence and
-    step, `request_s` per request before its first token. `mla_layer_s`, `moe_layer_s`, `linear_layer_s`, `index_layer_s` further kernels of
-    such layers, `moe_launch_s` host time where experts are called one by one. `prefill_launch_s` as `launch_s` for prompts, which graphs do
-    not cover, `moe_prefill_launch_s` what a layer of experts adds to it; `ungraphed_s` as `launch_s` beyond the graph limit;
-    `tensor_launch` the share by which launching grows where tensor ranks wait for one another.
-    `front_s` of taking one of many requests in that come at once, `longest_answer` of a finite run over the mean one at most.
-    `all_reduce_s` latency of one all-reduce, `link_fraction` of the link that it reaches. `cache_passes` over the cache beside the one read
-    (copies of engines that grow tensors), `repeat_passes` as many more for each query head that shares a key head. `half_accumulation` 1 =
-    products accumulate in 16 bit, at twice the rate on GeForce cards. `pipeline_loss` per further stage where stages overlap.
-    `joules_per_flop` bounds 16-bit products by the card's power (0 = not). `expert_skew` how unequal experts are chosen: tokens that count
-    as independent.
-    `grouped_gemm` multiplies the rate of products of many experts, each of which wastes `expert_ramp` rows of its last tile; `desktop_host`
-    the host's times where the card is a desktop's, whose processor has a higher clock; `host_staging` the PCIe link of cards that meet in
-    the host's memory, `socket_crossing` that of such groups over both sockets of a server.
-    `pass_bytes` activation traffic per token and hidden element of a layer's prefill. `dequantise_rate` of fp32 peak.
-    Not fitted (coefficients/operators.toml): `sharpness` with which one bound takes over from another; `fp32_ratio`, `vector_ratio` of
-    16-bit arithmetic over 32-bit and vector units where those are not stated; `score_bytes` that unfused attention moves per score.
+    `stream_fraction` of memory bandwidth that reading weights reaches in one large product;
+    `stream_ramp_bytes` read in one product at which half of that is lost; `attention_stream` the
+    same fraction for the cache; `gemm_fraction` of peak for long products, `gemm_ramp` tokens at
+    which half of it is lost; `flash_fraction` of peak in fused attention; `kernel_quality`
+    multiplies bandwidth of the engine's decode kernels, `gemm_quality` the rate of its products;
+    `launch_s` host time per layer and step where the engine launches each kernel itself, `layer_s`
+    time lost between the kernels of one layer on the device; `step_s` host time per step,
+    `sequence_s` per sequence and step, `request_s` per request before its first token.
+    `mla_layer_s`, `moe_layer_s`, `linear_layer_s`, `index_layer_s` further kernels of such layers,
+    `moe_launch_s` host time where experts are called one by one. `prefill_launch_s` as `launch_s`
+    for prompts, which graphs do not cover, `moe_prefill_launch_s` what a layer of experts adds to
+    it; `ungraphed_s` as `launch_s` beyond the graph limit; `tensor_launch` the share by which
+    launching grows where tensor ranks wait for one another.
+    `front_s` of taking one of many requests in that come at once, `longest_answer` of a finite run
+    over the mean one at most. `all_reduce_s` latency of one all-reduce, `link_fraction` of the link
+    that it reaches. `cache_passes` over the cache beside the one read (copies of engines that grow
+    tensors), `repeat_passes` as many more for each query head that shares a key head.
+    `half_accumulation` 1 = products accumulate in 16 bit, at twice the rate on GeForce cards.
+    `pipeline_loss` per further stage where stages overlap. `joules_per_flop` bounds 16-bit products
+    by the card's power (0 = not). `expert_skew` how unequal experts are chosen: tokens that count
+    as independent. `grouped_gemm` multiplies the rate of products of many experts, each of which
+    wastes `expert_ramp` rows of its last tile; `desktop_host` the host's times where the card is a
+    desktop's, whose processor has a higher clock; `host_staging` the PCIe link of cards that meet
+    in the host's memory, `socket_crossing` that of such groups over both sockets of a server.
+    `pass_bytes` activation traffic per token and hidden element of a layer's prefill.
+    `dequantise_rate` of fp32 peak.
+    Not fitted (coefficients/operators.toml): `sharpness` with which one bound takes over from
+    another; `fp32_ratio`, `vector_ratio` of 16-bit arithmetic over 32-bit and vector units where
+    those are not stated; `score_bytes` that unfused attention moves per score.
     """
 
     stream_fraction: Array = column(1, "1")
@@ -217,39 +239,47 @@ STATE_HEAD = 64.0  # elements; Dao and Gu 2024 (Mamba-2): the usual head of a st
 
 
 def attention_layers(model: ModelColumns) -> Array:
-    """Layers that attend to the whole context: those stated, else all that are neither sliding nor linear -> [layers].
+    """Layers that attend to the whole context: those stated, else all that are neither sliding nor
+    linear -> [layers].
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     rest = model.num_layers - model.num_sliding_layers - model.num_linear_layers
     return np.where(model.num_full_attention_layers > 0, model.num_full_attention_layers, np.maximum(rest, 0.0))
 
 
 def sliding_layers(model: ModelColumns) -> Array:
-    """Layers whose attention spans `sliding_window` tokens; a purely sliding model has no other -> [layers].
+    """Layers whose attention spans `sliding_window` tokens; a purely sliding model has no
+    other -> [layers].
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     only = np.equal(model.attention_kind, AttentionKind.SLIDING) & (model.num_sliding_layers == 0) & (model.sliding_window > 0)
     return np.where(only, model.num_layers, model.num_sliding_layers)
 
 
 def kv_bytes_per_token_layer(model: ModelColumns, kv_bytes: Array) -> Array:
-    """Cache of one token in one attention layer: 2 x kv heads x head size, or MLA's latent and rope key.
+    """Cache of one token in one attention layer: 2 x kv heads x head size, or MLA's
+    latent and rope key.
 
     `kv_bytes` [bytes/element] -> [bytes].
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     return transformer.key_value_width(model) * kv_bytes
 
 
 def attended_tokens(model: ModelColumns, context: Array) -> Array:
-    """Sum over layers of the tokens that a new one attends to: context in full layers, at most the window in sliding ones.
+    """Sum over layers of the tokens that a new one attends to: context in full layers, at most the
+    window in sliding ones.
 
     `context` [tokens] -> [tokens].
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     windowed = sliding_layers(model)
     full = np.where((windowed >= model.num_layers) & (model.num_full_attention_layers == 0), 0.0, attention_layers(model))
@@ -259,12 +289,15 @@ def attended_tokens(model: ModelColumns, context: Array) -> Array:
 
 
 def kv_cache_bytes(model: ModelColumns, serve: ServeColumns, *, tokens: Array) -> Array:
-    """Cache of one sequence of `tokens` [bytes, all devices, without replication], rounded up to blocks.
+    """Cache of one sequence of `tokens` [bytes, all devices, without replication],
+    rounded up to blocks.
 
     `tokens` [tokens] -> [bytes].
-    State-space layers hold a state of fixed size, counted as 16 bytes x hidden x head size per layer.
+    State-space layers hold a state of fixed size, counted as 16 bytes x hidden x
+    head size per layer.
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     block = np.maximum(serve.kv_block, 1.0)
     rounded = np.ceil(tokens / block) * block
@@ -273,11 +306,13 @@ def kv_cache_bytes(model: ModelColumns, serve: ServeColumns, *, tokens: Array) -
 
 
 def kv_replication(model: ModelColumns, serve: ServeColumns) -> Array:
-    """How many tensor ranks hold the same part of the cache: all of them for MLA's latent, tensor / kv heads where heads are fewer.
+    """How many tensor ranks hold the same part of the cache: all of them for MLA's latent, tensor /
+    kv heads where heads are fewer.
 
     -> [1].
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     heads = np.where(transformer.is_mla(model), 1.0, np.maximum(model.num_kv_heads, 1.0))
     return np.maximum(serve.tensor / heads, 1.0)
@@ -285,9 +320,11 @@ def kv_replication(model: ModelColumns, serve: ServeColumns) -> Array:
 
 @remembered
 def attention_layer_parameters(model: ModelColumns) -> Array:
-    """Parameters of all attention blocks, at most what the body holds beside the experts -> [parameters].
+    """Parameters of all attention blocks, at most what the body holds beside the
+    experts -> [parameters].
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     rest = np.maximum(transformer.linear_parameters(model) - transformer.routed_expert_parameters(model), 0.0)
     return np.minimum(model.num_layers * transformer.attention_parameters(model), rest)
@@ -297,7 +334,8 @@ def attention_layer_parameters(model: ModelColumns) -> Array:
 def dense_layer_parameters(model: ModelColumns) -> Array:
     """Parameters of dense feed-forward blocks and shared experts -> [parameters].
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     rest = transformer.linear_parameters(model) - transformer.routed_expert_parameters(model) - attention_layer_parameters(model)
     return np.maximum(rest, 0.0)
@@ -306,7 +344,8 @@ def dense_layer_parameters(model: ModelColumns) -> Array:
 def head_and_embedding_parameters(model: ModelColumns) -> Array:
     """Token embedding, output head when it is its own, norms and routers -> [parameters].
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     return np.maximum(transformer.total_parameters(model) - transformer.linear_parameters(model) - model.params_vision, 0.0)
 
@@ -314,7 +353,8 @@ def head_and_embedding_parameters(model: ModelColumns) -> Array:
 def weights_bytes(model: ModelColumns, serve: ServeColumns) -> Array:
     """All weights once, each part in its format; the vision tower in 16 bit -> [bytes].
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     return (
         attention_layer_parameters(model) * serve.attention_bytes
@@ -326,11 +366,13 @@ def weights_bytes(model: ModelColumns, serve: ServeColumns) -> Array:
 
 
 def weights_bytes_per_device(model: ModelColumns, serve: ServeColumns) -> Array:
-    """Weights of one device: cut by tensor and pipeline; experts also by attention-data ranks; attention is replicated over those.
+    """Weights of one device: cut by tensor and pipeline; experts also by attention-data ranks;
+    attention is replicated over those.
 
     -> [bytes].
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     shared = weights_bytes(model, serve) - transformer.routed_expert_parameters(model) * serve.expert_bytes
     experts = transformer.routed_expert_parameters(model) * serve.expert_bytes / serve.attention_data
@@ -343,10 +385,11 @@ def prompt_workspace_bytes(
     """Largest temporary tensors of a prompt pass of `tokens` [bytes on one device].
 
     `tokens` [tokens], `sequences` [sequences], `block_share` [1] -> [bytes].
-    The larger of a feed-forward block's tensors (gate, up, product and residual; `block_share` of them live at once) and the logits,
-    each with its copies.
+    The larger of a feed-forward block's tensors (gate, up, product and residual; `block_share` of
+    them live at once) and the logits, each with its copies.
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     width = np.where(model.num_experts > 0, model.moe_intermediate_size * (model.experts_per_token + 1.0), model.intermediate_size)
     block = block_share * tokens * (3.0 * width / serve.tensor + 4.0 * model.hidden_size) * serve.activation_bytes
@@ -359,23 +402,28 @@ def prompt_workspace_bytes(
 def kv_room_bytes(
     model: ModelColumns, serve: ServeColumns, device: DeviceColumns, *, overhead_bytes: Array, coefficients: Mapping[str, float]
 ) -> Array:
-    """What is left for the cache on one device: its share of memory less weights, workspace and overheads, or that share of what is free
-    beside those (TensorRT-LLM: free_gpu_memory_fraction; LMDeploy: cache_max_entry_count).
+    """What is left for the cache on one device: its share of memory less weights, workspace and
+    overheads, or that share of what is free beside those (TensorRT-LLM: free_gpu_memory_fraction;
+    LMDeploy: cache_max_entry_count).
 
     `overhead_bytes` [bytes], `coefficients` [coefficients] -> [bytes].
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     taken = weights_bytes_per_device(model, serve) + engine_workspace_bytes(model, serve, coefficients=coefficients) + overhead_bytes
     return np.maximum(usable_bytes(serve, device, taken_bytes=taken) - taken, 0.0)
 
 
 def engine_workspace_bytes(model: ModelColumns, serve: ServeColumns, *, coefficients: Mapping[str, float]) -> Array:
-    """Temporary tensors that an engine keeps room for on one device: those of its longest piece of prompts.
+    """Temporary tensors that an engine keeps room for on one device: those of its
+    longest piece of prompts.
 
-    `coefficients` [coefficients]: `longest_piece_tokens` where it does not cut prompts, `most_prompts` at once -> [bytes].
+    `coefficients` [coefficients]: `longest_piece_tokens` where it does not cut prompts,
+    `most_prompts` at once -> [bytes].
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     tokens = np.where(
         serve.chunk_tokens > 0, serve.chunk_tokens, np.minimum(serve.input_tokens + 1.0, coefficients["longest_piece_tokens"])
@@ -384,22 +432,26 @@ def engine_workspace_bytes(model: ModelColumns, serve: ServeColumns, *, coeffici
 
 
 def usable_bytes(serve: ServeColumns, device: DeviceColumns, *, taken_bytes: Array) -> Array:
-    """What an engine may fill of a device, cache included, where weights, workspace and overheads take `taken_bytes` of it.
+    """What an engine may fill of a device, cache included, where weights, workspace and overheads
+    take `taken_bytes` of it.
 
     `taken_bytes` [bytes] -> [bytes].
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     of_free = taken_bytes + (device.memory_bytes - taken_bytes) * serve.memory_fraction
     return np.where(serve.fraction_of_free > 0, of_free, device.memory_bytes * serve.memory_fraction)
 
 
 def kv_bytes_per_device(model: ModelColumns, serve: ServeColumns, *, tokens: Array) -> Array:
-    """Cache of one sequence on the fullest device, replication counted; attention-data ranks each hold their own sequences.
+    """Cache of one sequence on the fullest device, replication counted; attention-data ranks each
+    hold their own sequences.
 
     `tokens` [tokens] -> [bytes].
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     whole = kv_cache_bytes(model, serve, tokens=tokens)
     return whole * kv_replication(model, serve) / (serve.tensor * serve.pipeline * serve.attention_data)
@@ -408,11 +460,13 @@ def kv_bytes_per_device(model: ModelColumns, serve: ServeColumns, *, tokens: Arr
 def max_sequences(
     model: ModelColumns, serve: ServeColumns, device: DeviceColumns, *, overhead_bytes: Array, coefficients: Mapping[str, float]
 ) -> Array:
-    """Sequences that fit at once, at least one: cache room over the cache of a request with the share of its output that is kept free.
+    """Sequences that fit at once, at least one: cache room over the cache of a request with the
+    share of its output that is kept free.
 
     `overhead_bytes` [bytes], `coefficients` [coefficients] -> [sequences].
 
-    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2); docs/decisions/serving-physics.md.
+    Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
+    docs/decisions/serving-physics.md.
     """
     tokens = serve.input_tokens + serve.output_tokens * serve.kv_reserve
     one = kv_bytes_per_device(model, serve, tokens=np.maximum(tokens, 1.0))
@@ -428,10 +482,11 @@ ADAPTED_MATRICES = 7.0
 def adapter_bytes(model: ModelColumns, *, rank: Array, bytes_each: float = 2.0) -> Array:
     """One adapter of all linear layers.
 
-    `rank` [1], `bytes_each` [bytes/parameter] -> [bytes]. Llama-3-8B at rank 16: 41.9 M parameters, 84 MB. Of experts only shared ones are
-    adapted.
+    `rank` [1], `bytes_each` [bytes/parameter] -> [bytes]. Llama-3-8B at rank 16: 41.9 M parameters,
+    84 MB. Of experts only shared ones are adapted.
 
-    Source: Chen et al. 2024 (Punica, MLSys) and Sheng et al. 2024 (S-LoRA, MLSys); Hu et al. 2021 (LoRA) for the sizes.
+    Source: Chen et al. 2024 (Punica, MLSys) and Sheng et al. 2024 (S-LoRA, MLSys); Hu et al. 2021
+    (LoRA) for the sizes.
     """
     count = transformer.adapter_parameters(
         model,
@@ -447,11 +502,13 @@ def adapter_bytes(model: ModelColumns, *, rank: Array, bytes_each: float = 2.0) 
 
 
 def adapters_touched(adapters: Array, *, batch: Array) -> Array:
-    """Different adapters that `batch` sequences use when each is as likely: A (1 - (1 - 1 / A)^B), (N,).
+    """Different adapters that `batch` sequences use when each is as likely: A (1 -
+    (1 - 1 / A)^B), (N,).
 
     `adapters` [adapters], `batch` [sequences] -> [adapters].
 
-    Source: Chen et al. 2024 (Punica, MLSys) and Sheng et al. 2024 (S-LoRA, MLSys); Hu et al. 2021 (LoRA) for the sizes.
+    Source: Chen et al. 2024 (Punica, MLSys) and Sheng et al. 2024 (S-LoRA, MLSys); Hu et al. 2021
+    (LoRA) for the sizes.
     """
     return np.where(adapters > 0, adapters * -np.expm1(batch * np.log1p(-1.0 / np.maximum(adapters, 1.0 + 1e-9))), 0.0)
 
@@ -461,13 +518,15 @@ def adapter_step_s(
 ) -> Array:
     """What adapters add to a step.
 
-    `adapters` [adapters] served at once, `rank` [1], `batch` [sequences], `kernel_s` [s] of the small products of one adapted matrix,
-    `bandwidth` [bytes/s] of one device as reached, `devices` [GPUs] that share each layer -> [s].
+    `adapters` [adapters] served at once, `rank` [1], `batch` [sequences], `kernel_s` [s] of the
+    small products of one adapted matrix, `bandwidth` [bytes/s] of one device as reached, `devices`
+    [GPUs] that share each layer -> [s].
     The longer of launching all small products and of reading the adapters that the batch touches.
-    Known error: Punica's 2 ms a token on Llama-2-7B is what `kernel_s` was taken from; engines that fuse the products of a layer need half
-    of it.
+    Known error: Punica's 2 ms a token on Llama-2-7B is what `kernel_s` was taken from; engines that
+    fuse the products of a layer need half of it.
 
-    Source: Chen et al. 2024 (Punica, MLSys) and Sheng et al. 2024 (S-LoRA, MLSys); Hu et al. 2021 (LoRA) for the sizes.
+    Source: Chen et al. 2024 (Punica, MLSys) and Sheng et al. 2024 (S-LoRA, MLSys); Hu et al. 2021
+    (LoRA) for the sizes.
     """
     launching = model.num_layers * ADAPTED_MATRICES * kernel_s
     reading = adapters_touched(adapters, batch=batch) * adapter_bytes(model, rank=rank) / (bandwidth * devices)

@@ -1,17 +1,21 @@
-"""One optimizer step: computation, communication, pipeline, update, composed by what can overlap with what.
+"""One optimizer step: computation, communication, pipeline, update, composed by what can
+overlap with what.
 
-`compute_times` (physics.compute) depends on the device and the shape of the work, `communication_times` on the links and the layout;
-`step_times` puts them together, so that a search evaluates each part on its own distinct keys.
+`compute_times` (physics.compute) depends on the device and the shape of the work,
+`communication_times` on the links and the layout; `step_times` puts them together, so that a search
+evaluates each part on its own distinct keys.
 
 Source: Rajbhandari et al. 2020 (ZeRO), Narayanan et al. 2021; docs/decisions/speed-time-physics.md.
 
-Preference and reinforcement tuning: the models beside the one that is trained, the passes that they add, and the engine that answers.
+Preference and reinforcement tuning: the models beside the one that is trained, the passes that they
+add, and the engine that answers.
 
-An iteration of reinforcement tuning is a rollout (an engine answers the prompts), scoring (forward passes of policy, reference, reward and
-value model) and training (policy, and the value model where there is one). Preference tuning has the second and third only.
+An iteration of reinforcement tuning is a rollout (an engine answers the prompts), scoring (forward
+passes of policy, reference, reward and value model) and training (policy, and the value model where
+there is one). Preference tuning has the second and third only.
 
-Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et al. 2024 (arXiv 2402.03300), Sheng et al.
-2024 (HybridFlow, arXiv 2409.19256).
+Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et al.
+2024 (arXiv 2402.03300), Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
 """
 
 from __future__ import annotations
@@ -71,7 +75,8 @@ class Bottleneck(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class CommunicationTimes(Columns):
-    """Seconds of communication, shape (N,). Per micro-batch for all layers: tensor, expert, context, gathers. Per step: data, send per hop.
+    """Seconds of communication, shape (N,). Per micro-batch for all layers: tensor, expert,
+    context, gathers. Per step: data, send per hop.
 
     `over_cards` is 1 where the GPUs of a node are PCIe cards.
     """
@@ -91,7 +96,8 @@ class CommunicationTimes(Columns):
 
 @dataclass(frozen=True, slots=True)
 class StepTimes(Columns):
-    """Seconds of one optimizer step and what it is made of, shape (N,): the terms add up to `step_s`."""
+    """Seconds of one optimizer step and what it is made of, shape (N,): the terms
+    add up to `step_s`."""
 
     gemm_s: Array = column(0, "s")
     attention_s: Array = column(0, "s")
@@ -156,13 +162,15 @@ def _context_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rat
 
 
 def _gather_bytes(setup: SetupColumns) -> Array:
-    """Bytes per parameter that ZeRO-3 / FSDP gathers: the compute dtype, or the packed weight of frozen quantised layers."""
+    """Bytes per parameter that ZeRO-3 / FSDP gathers: the compute dtype, or the packed weight of
+    frozen quantised layers."""
     half = np.where(setup.compute_dtype >= Dtype.FP16, 2.0, FP32_BYTES)
     return np.where(setup.quantized > 0, setup.linear_weight_bytes, np.minimum(half, np.maximum(setup.other_weight_bytes, 2.0)))
 
 
 def _shard(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> tuple[Array, Array, Array]:
-    """Per micro-batch: gathering weights forward, backward, and reducing gradients (stages 2 and 3)."""
+    """Per micro-batch: gathering weights forward, backward, and reducing
+    gradients (stages 2 and 3)."""
     held = rank_params(model, setup)
     degree = np.clip(setup.shard_degree, 1.0, setup.data * setup.context)
     ranks = data_group(setup, size=degree)
@@ -174,10 +182,12 @@ def _shard(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: 
 
 
 def _data_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> tuple[Array, Array]:
-    """Per step: reducing gradients over the data-parallel ranks, and regathering updated weights (stages 1 and 2).
+    """Per step: reducing gradients over the data-parallel ranks, and regathering updated
+    weights (stages 1 and 2).
 
-    Stage 0 all-reduces. Sharding over fewer ranks than there are reduces and regathers inside the shard group and all-reduces the shards
-    across groups. Stages 2 and 3 reduced inside the group already, each micro-batch.
+    Stage 0 all-reduces. Sharding over fewer ranks than there are reduces and regathers inside the
+    shard group and all-reduces the shards across groups. Stages 2 and 3 reduced inside the group
+    already, each micro-batch.
     """
     held = rank_params(model, setup)
     share = np.minimum(operators.trained_params(model, setup) / np.maximum(model.params_total, 1.0), 1.0)
@@ -227,7 +237,8 @@ def communication_times(model: ModelColumns, setup: SetupColumns, links: LinkCol
 
 
 def smooth_max(first: Array, second: Array, *, sharpness: Array) -> Array:
-    """The larger of two times, a little more where they are close: queues never hide each other perfectly.
+    """The larger of two times, a little more where they are close: queues never hide
+    each other perfectly.
 
     `first`, `second` [s], `sharpness` [1] -> [s].
     """
@@ -251,7 +262,8 @@ def step_times(
     compute: ComputeTimes,
     communication: CommunicationTimes,
 ) -> StepTimes:
-    """Seconds of one optimizer step, shape (N,), composed from one micro-batch's compute and communication."""
+    """Seconds of one optimizer step, shape (N,), composed from one micro-batch's compute
+    and communication."""
     gpu = compute.forward_s + compute.backward_s
     busy_forward = smooth_max(compute.forward_s, compute.host_forward_s, sharpness=rates.queue_sharpness)
     busy_backward = smooth_max(compute.backward_s, compute.host_backward_s, sharpness=rates.queue_sharpness)
@@ -343,9 +355,11 @@ def bottleneck(times: StepTimes, setup: SetupColumns) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class StateBytes:
-    """What the trainer of one model holds between steps, per GPU; each an array of shape (N,) [bytes].
+    """What the trainer of one model holds between steps, per GPU; each an array of
+    shape (N,) [bytes].
 
-    Units: `weights`, `trained`, `gradients` [bytes]. `gradients` come and go with a step; `trained` is all else that training adds.
+    Units: `weights`, `trained`, `gradients` [bytes]. `gradients` come and go with a step; `trained`
+    is all else that training adds.
     """
 
     weights: Array
@@ -356,18 +370,19 @@ class StateBytes:
     def kept(self) -> Array:
         """What stays while another model works: all but the gradients -> [bytes].
 
-        Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et al. 2024 (arXiv 2402.03300),
-        Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
+        Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao
+        et al. 2024 (arXiv 2402.03300), Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
         """
         return self.weights + self.trained
 
 
 def state_bytes(model: ModelColumns, setup: SetupColumns) -> StateBytes:
-    """Weights, and the adapters, gradients, optimizer state and master weights of what is trained: 2 P / s for 16-bit weights in s shards,
-    and 16 bytes a trained parameter under mixed-precision AdamW (Rajbhandari et al. 2020, section 3.1).
+    """Weights, and the adapters, gradients, optimizer state and master weights of what is trained:
+    2 P / s for 16-bit weights in s shards, and 16 bytes a trained parameter under mixed-precision
+    AdamW (Rajbhandari et al. 2020, section 3.1).
 
-    Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et al. 2024 (arXiv 2402.03300),
-    Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
+    Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et
+    al. 2024 (arXiv 2402.03300), Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
     """
     share = states.parameter_share(model, setup, first=True, last=True)
     dense, experts = states.trained_share(share, model, setup)
@@ -379,12 +394,13 @@ def state_bytes(model: ModelColumns, setup: SetupColumns) -> StateBytes:
 
 
 def frozen_bytes(model: ModelColumns, setup: SetupColumns, *, weight_bytes: float) -> Array:
-    """Weights of a frozen copy of the model, laid out (and at ZeRO stage 3 sharded) as the trained one.
+    """Weights of a frozen copy of the model, laid out (and at ZeRO stage 3 sharded)
+    as the trained one.
 
     `weight_bytes` [bytes/parameter] -> [bytes].
 
-    Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et al. 2024 (arXiv 2402.03300),
-    Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
+    Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et
+    al. 2024 (arXiv 2402.03300), Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
     """
     share = states.parameter_share(model, setup, first=True, last=True)
     width = np.array([weight_bytes])
@@ -393,25 +409,26 @@ def frozen_bytes(model: ModelColumns, setup: SetupColumns, *, weight_bytes: floa
 
 
 def frozen_logits_bytes(model: ModelColumns, setup: SetupColumns, *, logit_bytes: float) -> Array:
-    """Logits of one micro-batch of a forward pass without gradients, beside what the trained model keeps for its backward pass.
+    """Logits of one micro-batch of a forward pass without gradients, beside what the trained model
+    keeps for its backward pass.
 
     `logit_bytes` [bytes/logit] -> [bytes].
 
-    Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et al. 2024 (arXiv 2402.03300),
-    Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
+    Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et
+    al. 2024 (arXiv 2402.03300), Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
     """
     tokens = setup.micro_batch * setup.seq_len / setup.context
     return tokens * model.vocab_size / setup.tensor * logit_bytes * model.has_lm_head
 
 
 def engine_gpus(model: ModelColumns, setup: SetupColumns, *, most: float) -> Array:
-    """Accelerators of one engine: as many of a server as the trainer spreads one copy of the weights over, a power of two that divides the
-    heads.
+    """Accelerators of one engine: as many of a server as the trainer spreads one copy of the
+    weights over, a power of two that divides the heads.
 
     `most` [GPUs] -> [GPUs].
 
-    Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et al. 2024 (arXiv 2402.03300),
-    Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
+    Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et
+    al. 2024 (arXiv 2402.03300), Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
     """
     spread = np.where(setup.shard_stage >= ShardStage.WEIGHTS, setup.shard_degree, 1.0) * setup.tensor * setup.pipeline
     wanted = np.minimum(np.minimum(spread, setup.gpus_per_node), most)
@@ -423,14 +440,16 @@ def engine_gpus(model: ModelColumns, setup: SetupColumns, *, most: float) -> Arr
 
 
 def forward_s(setup: SetupColumns, rates: RateColumns, *, compute: ComputeTimes, communication: CommunicationTimes) -> Array:
-    """One forward pass without gradients over all sequences of a step: 2 P FLOPs a token, a third of the 6 P of training.
+    """One forward pass without gradients over all sequences of a step: 2 P FLOPs a token, a third
+    of the 6 P of training.
 
     `compute`, `communication` of the same set-up -> [s].
-    Collectives of a forward pass are one of the two (with full recomputation three) that a step of training has; with a pipeline of p
-    stages and m micro-batches the fill costs (p - 1) / m more (Narayanan et al. 2021).
+    Collectives of a forward pass are one of the two (with full recomputation three) that a step of
+    training has; with a pipeline of p stages and m micro-batches the fill costs (p - 1) / m more
+    (Narayanan et al. 2021).
 
-    Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et al. 2024 (arXiv 2402.03300),
-    Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
+    Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.18290), Shao et
+    al. 2024 (arXiv 2402.03300), Sheng et al. 2024 (HybridFlow, arXiv 2409.19256).
     """
     again = np.where(setup.recompute == Recompute.FULL, 1.0, 0.0)
     busy = smooth_max(compute.forward_s, compute.host_forward_s, sharpness=rates.queue_sharpness)

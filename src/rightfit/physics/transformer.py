@@ -2,13 +2,15 @@
 
 All functions take model columns of shape (N,) and return counts of shape (N,).
 
-Source: accounting; Vaswani et al. 2017, Shazeer 2019, Ainslie et al. 2023, DeepSeek-AI 2024 (DeepSeek-V2).
+Source: accounting; Vaswani et al. 2017, Shazeer 2019, Ainslie et al. 2023, DeepSeek-AI
+2024 (DeepSeek-V2).
 
 Floating-point operations of a transformer, operator by operator.
 
-A multiply-add counts as two. Model FLOPs follow the PaLM convention (Chowdhery et al. 2022, appendix B): products with weights and the
-attention products, no recomputation, no embedding look-up, no softmax. Attention counts the pairs that a causal or windowed
-kernel must compute when `exact` and the full square when not (PaLM and Megatron-LM count the full square).
+A multiply-add counts as two. Model FLOPs follow the PaLM convention (Chowdhery et al. 2022,
+appendix B): products with weights and the attention products, no recomputation, no embedding
+look-up, no softmax. Attention counts the pairs that a causal or windowed kernel must compute when
+`exact` and the full square when not (PaLM and Megatron-LM count the full square).
 
 Source: Chowdhery et al. 2022, appendix B; accounting of each matrix product.
 """
@@ -34,12 +36,14 @@ def query_width(model: ModelColumns) -> Array:
 
 
 def value_width(model: ModelColumns) -> Array:
-    """Width of all value heads as attention puts them out: heads x value head size (differs from the query's in MLA) -> [elements]."""
+    """Width of all value heads as attention puts them out: heads x value head size (differs from
+    the query's in MLA) -> [elements]."""
     return model.num_heads * np.where(model.v_head_dim > 0, model.v_head_dim, model.head_dim)
 
 
 def key_value_width(model: ModelColumns) -> Array:
-    """Width of keys and values together before they are repeated: 2 x kv heads x head size; MLA: latent plus rope key -> [elements]."""
+    """Width of keys and values together before they are repeated: 2 x kv heads x head size; MLA:
+    latent plus rope key -> [elements]."""
     plain = 2.0 * model.num_kv_heads * model.head_dim
     return np.where(is_mla(model), model.kv_lora_rank + model.qk_rope_head_dim, plain)
 
@@ -56,7 +60,8 @@ def is_gated(model: ModelColumns) -> NDArray[np.bool_]:
 
 @remembered
 def attention_parameters(model: ModelColumns) -> Array:
-    """Parameters of one self-attention block: Q, K, V, O with biases and QK norms; MLA's down and up projections -> [parameters].
+    """Parameters of one self-attention block: Q, K, V, O with biases and QK norms; MLA's down and
+    up projections -> [parameters].
 
     Shazeer (2019) for MQA, Ainslie et al. (2023) for GQA, DeepSeek-V2 (2024) for MLA.
     """
@@ -82,9 +87,11 @@ def mlp_parameters(model: ModelColumns) -> Array:
 
 @remembered
 def expert_hidden_size(model: ModelColumns) -> Array:
-    """Width in which routed experts see a token: the hidden size, or the latent one that the published counts imply -> [elements].
+    """Width in which routed experts see a token: the hidden size, or the latent one that the
+    published counts imply -> [elements].
 
-    What a token does not pass through are the other experts: total - active = layers x (experts - chosen) x parameters of one.
+    What a token does not pass through are the other experts: total - active = layers x (experts -
+    chosen) x parameters of one.
     """
     idle = num_moe_layers(model) * (model.num_experts - model.experts_per_token)
     dense = np.where(is_gated(model), 3.0, 2.0) * model.hidden_size * model.moe_intermediate_size
@@ -106,7 +113,8 @@ def shared_expert_parameters(model: ModelColumns) -> Array:
 
 
 def moe_parameters(model: ModelColumns) -> Array:
-    """Parameters of one mixture-of-experts block: routed and shared experts and the router -> [parameters]."""
+    """Parameters of one mixture-of-experts block: routed and shared experts and the
+    router -> [parameters]."""
     experts = model.num_experts * expert_parameters(model) + model.num_shared_experts * shared_expert_parameters(model)
     return np.where(model.num_experts > 0, experts + model.hidden_size * model.num_experts, 0.0)
 
@@ -118,7 +126,8 @@ def norm_parameters(model: ModelColumns) -> Array:
 
 @remembered
 def num_moe_layers(model: ModelColumns) -> Array:
-    """Layers whose feed-forward block is a mixture of experts: all of them if the architecture has experts and does not say.
+    """Layers whose feed-forward block is a mixture of experts: all of them if the architecture has
+    experts and does not say.
 
     -> [layers].
     """
@@ -127,7 +136,8 @@ def num_moe_layers(model: ModelColumns) -> Array:
 
 
 def layer_parameters(model: ModelColumns) -> Array:
-    """Mean parameters of one layer: attention, cross attention where there is any, feed-forward, norms -> [parameters]."""
+    """Mean parameters of one layer: attention, cross attention where there is any, feed-forward,
+    norms -> [parameters]."""
     layers = np.maximum(model.num_layers, 1.0)
     share = num_moe_layers(model) / layers
     cross = np.where(model.kind == Kind.ENCODER_DECODER, model.num_decoder_layers / layers, 0.0)
@@ -149,8 +159,9 @@ def head_parameters(model: ModelColumns) -> Array:
 def formula_parameters(model: ModelColumns) -> Array:
     """Total parameters from the dimensions alone -> [parameters].
 
-    Encoders have BERT's pooler. Known error: state-space layers and vision towers are not derived (`params_vision` is added as given), nor
-    are shared layers (ALBERT) and extra projections (DeBERTa, XLNet, Longformer); total_parameters takes the published count there.
+    Encoders have BERT's pooler. Known error: state-space layers and vision towers are not derived
+    (`params_vision` is added as given), nor are shared layers (ALBERT) and extra projections
+    (DeBERTa, XLNet, Longformer); total_parameters takes the published count there.
     """
     positions = model.learned_positions * model.max_position * model.hidden_size
     body = model.num_layers * layer_parameters(model) + norm_parameters(model)
@@ -166,19 +177,22 @@ def total_parameters(model: ModelColumns) -> Array:
 
 @remembered
 def body_parameters(model: ModelColumns) -> Array:
-    """Parameters of the transformer layers (and the vision tower): all but embedding and head -> [parameters]."""
+    """Parameters of the transformer layers (and the vision tower): all but embedding and
+    head -> [parameters]."""
     return np.maximum(total_parameters(model) - embedding_parameters(model) - head_parameters(model), 0.0)
 
 
 @remembered
 def routed_expert_parameters(model: ModelColumns) -> Array:
-    """Parameters of all routed experts of the model, what expert parallelism divides -> [parameters]."""
+    """Parameters of all routed experts of the model, what expert parallelism
+    divides -> [parameters]."""
     return np.minimum(num_moe_layers(model) * model.num_experts * expert_parameters(model), body_parameters(model))
 
 
 @remembered
 def linear_parameters(model: ModelColumns) -> Array:
-    """Parameters of the linear layers inside the transformer layers: what k-bit quantisation compresses -> [parameters]."""
+    """Parameters of the linear layers inside the transformer layers: what k-bit quantisation
+    compresses -> [parameters]."""
     norms = model.num_layers * 2.0 * norm_parameters(model)
     router = num_moe_layers(model) * model.hidden_size * model.num_experts
     return np.maximum(body_parameters(model) - norms - router - model.params_vision, 0.0)
@@ -189,8 +203,9 @@ def adapter_parameters(
 ) -> Array:
     """Parameters of LoRA matrices A (in x r) and B (r x out) over the whole model.
 
-    `rank` [1], `query`, `output`, `down`, `experts` [flag], `key_value`, `up` [1] number of adapted matrices, 0 to 2 -> [parameters].
-    A mixture of experts has the feed-forward adapters on each expert only where `experts` is 1, else on shared experts only.
+    `rank` [1], `query`, `output`, `down`, `experts` [flag], `key_value`, `up` [1] number of adapted
+    matrices, 0 to 2 -> [parameters]. A mixture of experts has the feed-forward adapters on each
+    expert only where `experts` is 1, else on shared experts only.
     Source: Hu et al. 2021 (LoRA).
     """
     hidden = model.hidden_size
@@ -207,8 +222,9 @@ def adapter_parameters(
 class Matmul:
     """One family of weight products: x[tokens, k] @ w[k, n], in `count` layers.
 
-    `split` says which side tensor parallelism cuts: "n" (column), "k" (row) or "" (replicated). `experts` > 0: the tokens are spread over
-    that many weight matrices, `tokens_factor` copies of each token. `tokens` is "decoder", "encoder", "image" or "head".
+    `split` says which side tensor parallelism cuts: "n" (column), "k" (row) or "" (replicated).
+    `experts` > 0: the tokens are spread over that many weight matrices, `tokens_factor` copies of
+    each token. `tokens` is "decoder", "encoder", "image" or "head".
     `module` is the name that adapters know it by.
 
     Units: `k`, `n` [elements], `count` [layers], `tokens_factor` [1], `experts` [experts].
@@ -241,7 +257,8 @@ def has_gate(model: ModelColumns) -> Array:
 
 
 def attention_layers(model: ModelColumns) -> tuple[Array, Array, Array]:
-    """Layers with full, sliding-window and no attention (state space). Unsplit models are all of their `attention_kind`.
+    """Layers with full, sliding-window and no attention (state space). Unsplit models are all of
+    their `attention_kind`.
 
     -> [layers], [layers], [layers].
 
@@ -306,10 +323,12 @@ def _other_matmuls(model: ModelColumns) -> Iterator[Matmul]:
 
 
 def layer_matmuls(model: ModelColumns) -> list[Matmul]:
-    """Every weight product inside the layers, fields of shape (N,). Families that no row has are left out.
+    """Every weight product inside the layers, fields of shape (N,). Families that no
+    row has are left out.
 
-    What one token multiplies with are the active parameters: where mixers, compressed attention or layers without a feed-forward block make the
-    products of the dimensions differ, they are scaled to them.
+    What one token multiplies with are the active parameters: where mixers, compressed attention
+    or layers without a feed-forward block make the products of the dimensions differ, they are
+    scaled to them.
 
     Source: Chowdhery et al. 2022, appendix B; accounting of each matrix product.
     """
@@ -321,10 +340,12 @@ def layer_matmuls(model: ModelColumns) -> list[Matmul]:
 
 
 def product_share(model: ModelColumns, items: list[Matmul]) -> Array:
-    """Active parameters of the layers over the products counted from the dimensions, routed experts aside; 1 where they agree -> [1].
+    """Active parameters of the layers over the products counted from the dimensions, routed experts
+    aside; 1 where they agree -> [1].
 
-    Only models with mixers may multiply with more than their dimensions say: what others hold beside are tables that are looked up. A count that
-    is less than PRODUCT_SHARES[0] of the products is of layers that share their weights (ALBERT).
+    Only models with mixers may multiply with more than their dimensions say: what others hold
+    beside are tables that are looked up. A count that is less than PRODUCT_SHARES[0] of the
+    products is of layers that share their weights (ALBERT).
 
     Source: Chowdhery et al. 2022, appendix B; accounting of each matrix product.
     """
@@ -342,15 +363,18 @@ def _per_token(items: list[Matmul], is_routed: bool) -> Array:
     return sum((item.flops_per_token / 2.0 for item in items if bool(np.any(item.experts)) is is_routed), start=np.zeros(1))
 
 
-#: The share of the products from the dimensions below which layers share weights, and the one above which the two agree.
+#: The share of the products from the dimensions below which layers share weights, and the one above
+#: which the two agree.
 PRODUCT_SHARES = (0.3, 0.97)
 
-# Masked language modelling predicts 15 % of the tokens (Devlin et al. 2019); classification and question answering fewer still.
+# Masked language modelling predicts 15 % of the tokens (Devlin et al. 2019); classification and
+# question answering fewer still.
 MASKED_SHARE = 0.15
 
 
 def head_share(model: ModelColumns) -> Array:
-    """Share of tokens that go through the vocabulary head: all for decoders, the masked ones for encoders, none without a head -> [1].
+    """Share of tokens that go through the vocabulary head: all for decoders, the masked ones for
+    encoders, none without a head -> [1].
 
     Source: Chowdhery et al. 2022, appendix B; accounting of each matrix product.
     """
@@ -370,7 +394,8 @@ def attention_pairs(model: ModelColumns, seq_len: Array, *, exact: bool = True) 
     """Query-key pairs of one sequence in one full and in one sliding layer.
 
     `seq_len` [tokens] -> [pairs], [pairs].
-    Causal: s (s + 1) / 2; encoders s^2; windowed: w s - w (w - 1) / 2. With `exact` False the square s^2 (or s w) is taken.
+    Causal: s (s + 1) / 2; encoders s^2; windowed: w s - w (w - 1) / 2. With `exact` False the
+    square s^2 (or s w) is taken.
 
     Source: Chowdhery et al. 2022, appendix B; accounting of each matrix product.
     """
@@ -383,7 +408,8 @@ def attention_pairs(model: ModelColumns, seq_len: Array, *, exact: bool = True) 
 
 
 def attention_width(model: ModelColumns) -> Array:
-    """Elements of one query row plus one value row over all heads: the FLOPs of one pair are twice this -> [elements].
+    """Elements of one query row plus one value row over all heads: the FLOPs of one pair are twice
+    this -> [elements].
 
     Source: Chowdhery et al. 2022, appendix B; accounting of each matrix product.
     """
@@ -410,7 +436,8 @@ def forward_flops(model: ModelColumns, seq_len: Array, *, exact: bool = True, he
     """Forward FLOPs of one sequence of `seq_len` tokens.
 
     `seq_len` [tokens] -> [FLOP].
-    For a plain decoder this is 2 P s + 4 L h s^2 (halved by causality when exact) with P the weights that multiply, head included.
+    For a plain decoder this is 2 P s + 4 L h s^2 (halved by causality when exact) with P the
+    weights that multiply, head included.
 
     Source: Chowdhery et al. 2022, appendix B; accounting of each matrix product.
     """
@@ -430,9 +457,11 @@ def trains_weights(setup: SetupColumns) -> Array:
 
 
 def step_model_flops(model: ModelColumns, setup: SetupColumns, *, exact: bool = False) -> Array:
-    """Model FLOPs of one optimizer step of the whole job: forward, and backward twice that (once when weights are frozen) -> [FLOP].
+    """Model FLOPs of one optimizer step of the whole job: forward, and backward twice that (once
+    when weights are frozen) -> [FLOP].
 
-    This is the numerator of MFU. The full square of attention is counted unless `exact`, as PaLM, Megatron-LM and llm-foundry do.
+    This is the numerator of MFU. The full square of attention is counted unless `exact`, as PaLM,
+    Megatron-LM and llm-foundry do.
 
     Source: Chowdhery et al. 2022, appendix B; accounting of each matrix product.
     """

@@ -1,27 +1,34 @@
 """Latency percentiles of a replica that batches continuously, under Poisson arrivals.
 
-Two time scales are taken apart: how many sequences run changes slowly (`occupancy`), the prompt tokens that wait change from step to step
-(`prompt_queue`). Here both come together to the first token, the time per token and the whole request.
+Two time scales are taken apart: how many sequences run changes slowly (`occupancy`), the prompt
+tokens that wait change from step to step (`prompt_queue`). Here both come together to the first
+token, the time per token and the whole request.
 
-Known error against the simulation (benchmarks/bench_queueing.py, 200 random loads of 5 to 90 %, mean of two runs of 40,000 requests): TTFT
-within 10 % in 97.5, 95.0, 86.5 % of the loads at p50, p95, p99 and all three in 84.0 % (one run of the other: 99.0, 93.5, 88.5, all three
-86.5 %); TPOT in 94, 94, 87 %, the whole request in 97, 99, 93 %. Where over 1 % wait for a slot, TTFT at p95 and p99 is mostly 10 to 60 %
-off (so is one run of the other); with fewer than ten slots the wait comes out up to twice too long.
+Known error against the simulation (benchmarks/bench_queueing.py, 200 random loads of 5 to 90 %,
+mean of two runs of 40,000 requests): TTFT within 10 % in 97.5, 95.0, 86.5 % of the loads at p50,
+p95, p99 and all three in 84.0 % (one run of the other: 99.0, 93.5, 88.5, all three 86.5 %); TPOT in
+94, 94, 87 %, the whole request in 97, 99, 93 %. Where over 1 % wait for a slot, TTFT at p95 and p99
+is mostly 10 to 60 % off (so is one run of the other); with fewer than ten slots the wait comes out
+up to twice too long.
 
 Source: Kelly 1979, Kingman 1961, Lee and Longton 1959; docs/decisions/serving-load.md.
 
-Quantiles of latencies whose means are known, by what makes them vary; a quantile of 0 asks for the mean.
+Quantiles of latencies whose means are known, by what makes them vary; a quantile of 0
+asks for the mean.
 
-Known error: shapes of laws, not fitted ones. p99 over mean of the first token came out 1.8 to 2.6 where open loads at 90 % of capacity measured
-1.6 to 2.9; of the time per token 1.0 to 1.1 where they measured 1.1 to 1.3, because answers also differ in length.
+Known error: shapes of laws, not fitted ones. p99 over mean of the first token came out 1.8 to 2.6
+where open loads at 90 % of capacity measured 1.6 to 2.9; of the time per token 1.0 to 1.1 where
+they measured 1.1 to 1.3, because answers also differ in length.
 
-Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the normal law); docs/decisions/kernels-and-loads.md.
+Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the normal
+law); docs/decisions/kernels-and-loads.md.
 
-How long a run takes whose requests all come at once: prompts first, then answers in a batch that shrinks as the short ones end.
+How long a run takes whose requests all come at once: prompts first, then answers in a batch that
+shrinks as the short ones end.
 
-While requests wait for a slot, each one that ends is replaced and the batch stays full. When none waits the batch drains: answers of one length
-end together; answers of varied lengths leave one after the other, and the last ones run almost alone, each of their steps still reading all
-weights.
+While requests wait for a slot, each one that ends is replaced and the batch stays full. When none
+waits the batch drains: answers of one length end together; answers of varied lengths leave one
+after the other, and the last ones run almost alone, each of their steps still reading all weights.
 
 Source: accounting; docs/decisions/second-rows.md.
 """
@@ -63,19 +70,20 @@ def of_step(step_s: Array, quantile: Array) -> Array:
 
     `step_s` [s], `quantile` [1] -> [s].
 
-    Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the normal law); docs/decisions/kernels-
-    and-loads.md.
+    Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the
+    normal law); docs/decisions/kernels- and-loads.md.
     """
     return _asked(quantile, quantile * step_s, step_s / 2.0)
 
 
 def of_queue(mean_s: Array, quantile: Array) -> Array:
-    """Wait for one's turn among requests that all came at once: uniform from nothing to twice the mean.
+    """Wait for one's turn among requests that all came at once: uniform from nothing
+    to twice the mean.
 
     `mean_s` [s], `quantile` [1] -> [s].
 
-    Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the normal law); docs/decisions/kernels-
-    and-loads.md.
+    Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the
+    normal law); docs/decisions/kernels- and-loads.md.
     """
     return _asked(quantile, 2.0 * quantile * mean_s, mean_s)
 
@@ -85,32 +93,35 @@ def of_wait(mean_s: Array, quantile: Array) -> Array:
 
     `mean_s` [s], `quantile` [1] -> [s].
 
-    Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the normal law); docs/decisions/kernels-
-    and-loads.md.
+    Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the
+    normal law); docs/decisions/kernels- and-loads.md.
     """
     return _asked(quantile, -np.log1p(-np.minimum(quantile, _MOST)) * mean_s, mean_s)
 
 
 def of_first_wave(others_s: Array, share: Array, quantile: Array) -> Array:
-    """Wait of users who ask again as soon as they are answered: in their first wave for any part of all prompts, later for none.
+    """Wait of users who ask again as soon as they are answered: in their first wave for any part of
+    all prompts, later for none.
 
-    `others_s` [s] of the other users' prompts together, `share` [1] of it that a request waits for on average: half the share of requests that are
-    of the first wave, `quantile` [1] -> [s].
+    `others_s` [s] of the other users' prompts together, `share` [1] of it that a request waits for
+    on average: half the share of requests that are of the first wave, `quantile` [1] -> [s].
 
-    Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the normal law); docs/decisions/kernels-
-    and-loads.md.
+    Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the
+    normal law); docs/decisions/kernels- and-loads.md.
     """
     first = np.clip(2.0 * share, 1e-9, 1.0)
     return _asked(quantile, np.clip((quantile - (1.0 - first)) / first, 0.0, 1.0) * others_s, share * others_s)
 
 
 def of_interruptions(token_s: Array, step_s: Array, batch: Array, quantile: Array) -> Array:
-    """Time per token of an answer: what prompts of others add to its steps comes from a Poisson number of them, one for each other sequence.
+    """Time per token of an answer: what prompts of others add to its steps comes from a Poisson
+    number of them, one for each other sequence.
 
-    `token_s` [s] on average, `step_s` [s] of a step without prompts, `batch` [sequences], `quantile` [1] -> [s].
+    `token_s` [s] on average, `step_s` [s] of a step without prompts, `batch` [sequences],
+    `quantile` [1] -> [s].
 
-    Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the normal law); docs/decisions/kernels-
-    and-loads.md.
+    Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the
+    normal law); docs/decisions/kernels- and-loads.md.
     """
     level = np.clip(quantile, 1.0 - _MOST, _MOST)
     # Shore 1982: the quantile of the normal law, within 0.03 of a deviation.
@@ -120,7 +131,8 @@ def of_interruptions(token_s: Array, step_s: Array, batch: Array, quantile: Arra
     return _asked(quantile, step_s + np.maximum(token_s - step_s, 0.0) * spread, token_s)
 
 
-#: Equal shares of requests, the shortest answers first: the mean of each share of an exponential law over its mean, all but the longest answer.
+#: Equal shares of requests, the shortest answers first: the mean of each share of an exponential
+#: law over its mean, all but the longest answer.
 SLICES = 6
 _EDGES = np.arange(SLICES + 1) / SLICES
 #: Antiderivative of the quantile function -ln(1 - p): its differences are the means of the shares.
@@ -130,7 +142,8 @@ LENGTHS = np.diff(_MOMENTS) * SLICES
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A finite run of one replica, shape (N,): seconds of all its prompts, while the batch is full, and while it drains; what one answer saw.
+    """A finite run of one replica, shape (N,): seconds of all its prompts, while the batch is full,
+    and while it drains; what one answer saw.
 
     `stalled` is the share of an answer's steps that carry prompts of others.
 
@@ -153,10 +166,11 @@ class Run:
 
 
 def longest(mean: Array, count: Array, *, varied: Array, most: float) -> Array:
-    """The longest of `count` answers: their mean where they are of one length, else the expected largest of as many exponential ones.
+    """The longest of `count` answers: their mean where they are of one length, else the expected
+    largest of as many exponential ones.
 
-    `mean` [tokens], `count` [requests], `varied` [flag], `most` [1] times the mean that data sets cut answers at -> [tokens].
-    H(n) = ln n + 0.577 for n draws (Euler).
+    `mean` [tokens], `count` [requests], `varied` [flag], `most` [1] times the mean that data sets
+    cut answers at -> [tokens]. H(n) = ln n + 0.577 for n draws (Euler).
 
     Source: accounting; docs/decisions/second-rows.md.
     """
@@ -165,10 +179,12 @@ def longest(mean: Array, count: Array, *, varied: Array, most: float) -> Array:
 
 
 def stalled_share(lengths: list[Array], steps: Array) -> Array:
-    """Share of an answer's steps that carry prompts, where the first `steps` steps of the run do and answers begin anywhere among them -> [1].
+    """Share of an answer's steps that carry prompts, where the first `steps` steps of the run do
+    and answers begin anywhere among them -> [1].
 
-    `lengths` [tokens] of the answers, equally many of each, `steps` [1]. Of `length` steps min(length, rest) are among them, the rest being
-    uniform: the mean of min(length, rest) / length is 1 - length / 2 steps, or steps / 2 length where the answer is longer.
+    `lengths` [tokens] of the answers, equally many of each, `steps` [1]. Of `length` steps
+    min(length, rest) are among them, the rest being uniform: the mean of min(length, rest) / length
+    is 1 - length / 2 steps, or steps / 2 length where the answer is longer.
 
     Source: accounting; docs/decisions/second-rows.md.
     """
@@ -193,9 +209,11 @@ def finite_run(
 ) -> Run:
     """The run of `requests` on one replica that holds at most `slots` at once.
 
-    `step_s` gives the seconds of a step of so many sequences; `requests` [requests], `slots` [sequences], `prompt_s` [s] of one prompt among many,
-    `front_s` [s] of taking one request in, `room` [1] prompts that one step carries, `output` [tokens] a request on average, `varied` [flag]
-    whether answers differ in length as an exponential law, `most` [1] the longest over the mean.
+    `step_s` gives the seconds of a step of so many sequences; `requests` [requests], `slots`
+    [sequences], `prompt_s` [s] of one prompt among many, `front_s` [s] of taking one request
+    in, `room` [1] prompts that one step carries, `output` [tokens] a request on average,
+    `varied` [flag] whether answers differ in length as an exponential law, `most` [1] the
+    longest over the mean.
 
     Source: accounting; docs/decisions/second-rows.md.
     """
@@ -228,8 +246,8 @@ WAIT_QUANTILES = -np.log1p(-(np.arange(40) + 0.5) / 40.0)
 
 @dataclass(frozen=True, slots=True)
 class LatencyColumns:
-    """Percentiles (50, 95, 99 where no others are asked for) of N replicas, each (N, 3) [s]; infinite where the replica is saturated.
-    `waits` share that waits for a slot.
+    """Percentiles (50, 95, 99 where no others are asked for) of N replicas, each (N, 3) [s];
+    infinite where the replica is saturated. `waits` share that waits for a slot.
 
     Units: `ttft_s`, `tpot_s`, `latency_s` [s], `waits` [1].
     """
@@ -242,8 +260,8 @@ class LatencyColumns:
 
 
 def latency(replicas: ReplicaColumns, load: LoadColumns, *, shares: Array = SHARES, means: SteadyColumns | None = None) -> LatencyColumns:
-    """Percentiles `shares` of TTFT, TPOT and end-to-end latency. Some milliseconds a row: for the short list of a search; `steady` is for
-    all, and `means` are what it found, where that is known.
+    """Percentiles `shares` of TTFT, TPOT and end-to-end latency. Some milliseconds a row: for the
+    short list of a search; `steady` is for all, and `means` are what it found, where that is known.
 
     `shares` [1].
     """
@@ -277,7 +295,8 @@ def _row(replicas: ReplicaColumns, load: LoadColumns, means: SteadyColumns, row:
 
 
 def _even_lengths(replicas: ReplicaColumns, load: LoadColumns, *, budget: float, batch: float) -> Array:
-    """Prompt lengths in tokens of average cost: attention over its own past makes each token of a long prompt dearer. Keeps the mean."""
+    """Prompt lengths in tokens of average cost: attention over its own past makes each token of a
+    long prompt dearer. Keeps the mean."""
     lengths, mean = load.input_tokens[0], float(load.mean_input[0])
     fixed = float(replicas.sequences_s(np.array([[max(batch, 1e-9)]]))[0, 0])
     token_s = max(float(replicas.prompts_s(np.array([[mean]]))[0, 0]) / mean, 1e-15) + fixed / budget
@@ -303,7 +322,8 @@ def _row_latency(row: LoadedReplica, shares: Array) -> tuple[Array, Array, Array
 
 
 def _with_slot_wait(row: LoadedReplica, times: Array, masses: Array, waits: float) -> tuple[Array, Array]:
-    """Add the wait for a slot: exponential with the mean of M/M/c, scaled for the law of service, for the share that waits."""
+    """Add the wait for a slot: exponential with the mean of M/M/c, scaled for the law of service,
+    for the share that waits."""
     freed = freed_per_s(row)
     mean = queue_factor(row, families(row, float(row.slots))) / max(freed - row.rate, 1e-2 * freed)
     centre, share = slice_means(times, masses, GROUP_EDGES)
@@ -319,13 +339,16 @@ def _first_groups(times: Array, masses: Array) -> Array:
 
 
 def _decode_law(row: LoadedReplica, batches: Array, held: Array) -> tuple[Array, Array, Array]:
-    """Tokens decoded, time from first to last token, and mass: arrays over (output, running, first token, score).
+    """Tokens decoded, time from first to last token, and mass: arrays over (output, running,
+    first token, score).
 
-    Over its life a request meets steps that also carry prompts of others: of those that come in that time, and of those that came while its
-    own prompt held up the replica and now are behind it. With g the step without them and rho their share, a life of m tokens after a first
-    token in `held` h is a delay cycle: mean m g + rho (m g + h) / (1 - rho), variance rate E[w^2] (m g + h) / (1 - rho)^3 (Takacs); the
-    part of the prompts is taken as gamma by Wilson and Hilferty, and no step is longer than a full one. Of h the rest of the step that the
-    request came in is not counted.
+    Over its life a request meets steps that also carry prompts of others: of those that come in
+    that time, and of those that came while its own prompt held up the replica and now are behind
+    it. With g the step without them and rho their share, a life of m tokens after a first token in
+    `held` h is a delay cycle: mean m g + rho (m g + h) / (1 - rho), variance rate E[w^2] (m g +
+    h) / (1 - rho)^3 (Takacs); the part of the prompts is taken as gamma by Wilson and Hilferty,
+    and no step is longer than a full one. Of h the rest of the step that the request came in is
+    not counted.
     """
     nodes, weights = batch_nodes(batches)
     if nodes.size == 0:
@@ -355,8 +378,9 @@ def _decode_law(row: LoadedReplica, batches: Array, held: Array) -> tuple[Array,
 
 
 def _crowded_step_s(row: LoadedReplica, nodes: Array) -> Array:
-    """Mean step when all slots are taken and change hands: no more prompts than that come beside a sequence, whatever waits; those whose
-    lives are short change hands more often, E[life^2] / E[life]^2 times as many.
+    """Mean step when all slots are taken and change hands: no more prompts than that come beside a
+    sequence, whatever waits; those whose lives are short change hands more often, E[life^2] /
+    E[life]^2 times as many.
     """
     outputs = row.load.output_tokens[0]
     often = float((outputs**2) @ ATOM_WEIGHTS / (outputs @ ATOM_WEIGHTS) ** 2)

@@ -1,4 +1,5 @@
-"""Which models fit a card (or several in one machine), and by which method: each usual model is searched for on a machine with these cards alone."""
+"""Which models fit a card (or several in one machine), and by which method: each usual model is
+searched for on a machine with these cards alone."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 SERVE, TUNE = "serve", "finetune"
 #: The host beside the card is assumed, not told: it refuses nothing here.
 HOST_BITS = sum(1 << CRITERIA.index(name) for name in ("host_memory", "host_cpus"))
-#: Ways to use a model, by task: the name of each and its wishes. Nothing is offloaded: a card that needs that does not hold the model.
+#: Ways to use a model, by task: the name of each and its wishes. Nothing is offloaded: a card that
+#: needs that does not hold the model.
 WAYS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     "language": {
         "serve_16": {"task": "batch", "quantization": "none", "data": "1000samples"},
@@ -49,7 +51,8 @@ WAYS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Whether a model fits `count` cards of a name in one machine, used in one way (a key of WAYS); with nine in ten, as in a plan."""
+    """Whether a model fits `count` cards of a name in one machine, used in one way (a key of WAYS);
+    with nine in ten, as in a plan."""
 
     gpu: str
     count: int
@@ -59,7 +62,8 @@ class Fit:
 
 
 def fits_of(machine: Machine, *, task: str = "", catalog: Catalog | None = None) -> tuple[Fit, ...]:
-    """Every usual model in every way of a task (empty: of all). A larger model of the same kind than one that does not fit is not tried."""
+    """Every usual model in every way of a task (empty: of all). A larger model of the same kind
+    than one that does not fit is not tried."""
     allowed = ("", SERVE, TUNE)
     if allowed.count(task) == 0:
         near = nearest_words(task, (SERVE, TUNE), count=1)
@@ -101,8 +105,8 @@ def _fits(model: str, wishes: Mapping[str, str], catalog: Catalog) -> bool:
 
 
 def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalog: Catalog, **asked: Any) -> Plan:
-    """The plan on the machine alone, with a section `rental`: what the best rental would take and cost. Where the machine does not do it, the plan is that
-    of rentals, and its advice says so."""
+    """The plan on the machine alone, with a section `rental`: what the best rental would take and
+    cost. Where the machine does not do it, the plan is that of rentals, and its advice says so."""
     machine = read_machine(have)
     mine = workload.with_changes(gpu=(), cloud=("private",), purchase=("owned",))
     own = plan(mine, catalog=with_machine(catalog, machine), **asked)
@@ -128,7 +132,8 @@ def beside(best: Option) -> dict[str, Any]:
     }
 
 
-# ---- Performance for money: every server's price over its arithmetic, its memory, and the tokens of a model that it works off.
+# ---- Performance for money: every server's price over its arithmetic, its memory, and the tokens
+# of a model that it works off.
 
 SORTS = ("usd_per_pflop", "usd_per_gb_vram", "usd_per_mtok")
 _CORPUS_TOKENS = 1e9  # large enough that starting up does not matter
@@ -137,12 +142,13 @@ _CORPUS_TOKENS = 1e9  # large enough that starting up does not matter
 def value_rows(
     catalog: Catalog, offer_filter: OfferFilter, *, keep: Sequence[bool] | None = None, sort: str, model: str = "", quantization: str = ""
 ) -> list[dict[str, Any]]:
-    """One record for each server type at its cheapest sound offer within the filter, best value first.
+    """One record for each server type at its cheapest sound offer within the
+    filter, best value first.
 
-    usd_per_pflop: USD an hour for 10^15 dense 16-bit operations a second at the peak; usd_per_gb_vram: USD an hour for 10^9 bytes of
-    accelerator memory;
-    usd_per_mtok: USD for a million tokens of `model` in batch inference, by the same engine as `plan`. Servers whose figure is unknown are
-    left out.
+    usd_per_pflop: USD an hour for 10^15 dense 16-bit operations a second at the peak;
+    usd_per_gb_vram: USD an hour for 10^9 bytes of accelerator memory;
+    usd_per_mtok: USD for a million tokens of `model` in batch inference, by the same engine as
+    `plan`. Servers whose figure is unknown are left out.
     """
     if sort not in SORTS:
         raise UnknownNameError("sort order", sort, allowed=Message("names.allowed_words", names=", ".join(SORTS)), field="sort")
@@ -157,7 +163,8 @@ def value_rows(
 
 
 def cheapest_rows(offers: OfferTable) -> list[int]:
-    """Of each server with an accelerator the cheapest offer; an estimate only where nothing is quoted."""
+    """Of each server with an accelerator the cheapest offer; an estimate only where
+    nothing is quoted."""
     able = np.flatnonzero(np.isfinite(offers.price_usd_per_h) & (offers.servers.num_accelerators[offers.server_index] > 0))
     order = able[np.lexsort((offers.price_usd_per_h[able], offers.is_estimate[able]))]
     _, first = np.unique(offers.server_index[order], return_index=True)
@@ -184,7 +191,8 @@ def _record(offers: OfferTable, row: int, tokens: dict[tuple[str, str], float]) 
 
 
 def tokens_usd(catalog: Catalog, model: str, offer_filter: OfferFilter, *, quantization: str = "") -> dict[tuple[str, str], float]:
-    """USD for a million tokens (prompts and answers) of batch inference on each server type, at its cheapest offer within the filter."""
+    """USD for a million tokens (prompts and answers) of batch inference on each server type, at its
+    cheapest offer within the filter."""
     from rightfit.planner.plan import search
     from rightfit.workload import Workload
 
@@ -210,8 +218,8 @@ def tokens_usd(catalog: Catalog, model: str, offer_filter: OfferFilter, *, quant
 
 
 def save_plot(records: Sequence[dict[str, Any]], path: str, *, sort: str) -> None:
-    """Price an hour against what it buys, one dot a server type, both axes logarithmic; the front of best value is named. Needs matplotlib
-    (extra `plot`)."""
+    """Price an hour against what it buys, one dot a server type, both axes logarithmic; the front
+    of best value is named. Needs matplotlib (extra `plot`)."""
     from rightfit.errors import MissingComponentError
 
     try:

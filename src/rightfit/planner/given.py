@@ -1,4 +1,5 @@
-"""One given server: what a job does on it (`estimate_one`), and why it was or was not chosen (`why`)."""
+"""One given server: what a job does on it (`estimate_one`), and why it was or was
+not chosen (`why`)."""
 
 from __future__ import annotations
 
@@ -37,10 +38,12 @@ UNSERVED = frozenset({"ttft", "tpot", "latency", "throughput"})
 
 
 def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalog | None = None) -> Plan:
-    """The job on `nodes` servers of one type, with the layout that the workload fixes and the best one for what it leaves open.
+    """The job on `nodes` servers of one type, with the layout that the workload fixes and the best
+    one for what it leaves open.
 
-    The plan has one option, or none and `unfit` where the job does not run on them; a deadline, a budget or a filter that the server fails
-    is in `rejected` but does not take the option away: the server was given.
+    The plan has one option, or none and `unfit` where the job does not run on them; a deadline, a
+    budget or a filter that the server fails is in `rejected` but does not take the option away: the
+    server was given.
     """
     catalog = catalog or default_catalog()
     family, workload = settled(workload)
@@ -76,7 +79,8 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
 
 
 def figures_of_one(workload: Workload, *, on: str, catalog: Catalog | None = None) -> Option | None:
-    """The figures that `estimate_one` gives, without its reasons and what it says beside: for a question that another one brings up."""
+    """The figures that `estimate_one` gives, without its reasons and what it says beside: for a
+    question that another one brings up."""
     catalog = catalog or default_catalog()
     family, workload = settled(workload)
     market, _ = market_of_one(catalog, find_server(catalog, on))
@@ -85,7 +89,8 @@ def figures_of_one(workload: Workload, *, on: str, catalog: Catalog | None = Non
 
 
 def _beside_one(family: Family[Any], workload: Workload, market: Market, option: Option, catalog: Catalog) -> tuple[Reason, ...]:
-    """Where several servers were given for a job that ends: whether one of them does it sooner, or for less."""
+    """Where several servers were given for a job that ends: whether one of them does it
+    sooner, or for less."""
     if option.nodes == 1 or "total_time_s" not in option.estimate:
         return ()
     one = family.given(workload, market, 1, catalog)
@@ -95,13 +100,15 @@ def _beside_one(family: Family[Any], workload: Workload, market: Market, option:
 
 
 def explained(family: Family[Any], search_result: SearchResult, row: Row, *, is_priced: bool) -> Option:
-    """One row as an option with its reasons; a server without prices has no region and no way to pay."""
+    """One row as an option with its reasons; a server without prices has no region
+    and no way to pay."""
     option = family.reasons(search_result, options_of(family, search_result, [row], 1))[0]
     return with_market_warnings([option if is_priced else of_unpriced(option)], search_result)[0]
 
 
 def why(workload: Workload, server: str, *, catalog: Catalog | None = None) -> Verdict:
-    """Why a server was or was not chosen for a workload, and the least change that would alter it."""
+    """Why a server was or was not chosen for a workload, and the least change
+    that would alter it."""
     catalog = catalog or default_catalog()
     family, workload = settled(workload)
     names = names_of(catalog, server)
@@ -115,7 +122,8 @@ def why(workload: Workload, server: str, *, catalog: Catalog | None = None) -> V
 
 
 def _feasible(family: Family[Any], search_result: SearchResult, offers: NDArray[np.intp], names: tuple[str, str]) -> Verdict:
-    """Where a feasible server stands among all feasible ones, and the price at which it would lead."""
+    """Where a feasible server stands among all feasible ones, and the price at
+    which it would lead."""
     offer, column = np.nonzero(search_result.bits == 0)
     order = ordered(search_result, offer, column, score_of(search_result, offer, column))
     position = int(np.argmax(np.isin(offer[order], offers)))
@@ -149,7 +157,8 @@ def _standing(told: tuple[str, str], option: Option, best: Option) -> Reason:
 def _refused(
     family: Family[Any], search_result: SearchResult, offers: NDArray[np.intp], names: tuple[str, str], catalog: Catalog
 ) -> Verdict:
-    """What excluded a server, the least changes, and what it would do all the same; of one that the search left out, why it did."""
+    """What excluded a server, the least changes, and what it would do all the same; of one that the
+    search left out, why it did."""
     server = "/".join(names)
     if offers.shape[0]:
         failed = failed_criteria(search_result, nearest_to_passing(search_result, offers))
@@ -180,15 +189,18 @@ def _enough(workload: Workload, server: str, catalog: Catalog) -> Plan:
     return estimate_one(workload, on=server, nodes=min(one.unfit.nodes, workload.max_nodes or one.unfit.nodes), catalog=catalog)
 
 
-# ---- One server type at growing numbers of servers: how time, money and throughput move, each number planned anew.
+# ---- One server type at growing numbers of servers: how time, money and throughput move, each
+# number planned anew.
 
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16)
 
 
 @dataclass(frozen=True, slots=True)
 class ScalePoint:
-    """`nodes` servers: `time_s` of the job, or the latency of a request of a service; `usd` of the job, or of a month; `requests_per_s` of a service. `gain`: how many
-    times the speed (a service: the throughput) of the smallest number that works, and `share` what that is of as many times the servers."""
+    """`nodes` servers: `time_s` of the job, or the latency of a request of a service; `usd` of the
+    job, or of a month; `requests_per_s` of a service. `gain`: how many times the speed (a service:
+    the throughput) of the smallest number that works, and `share` what that is of as many times
+    the servers."""
 
     nodes: int
     time_s: Figure

@@ -51,10 +51,12 @@ def default_catalog() -> Catalog:
 
 
 def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = TOP, simulate: bool = False) -> Plan:
-    """Rank every way to rent and lay out the workload; `simulate`: play the options of a service through by simulation as well.
+    """Rank every way to rent and lay out the workload; `simulate`: play the options of a service
+    through by simulation as well.
 
-    A wish that nothing can fulfil gives a Plan without options whose `rejected`, `blame` and `advice` say why and what would help. Raises
-    InputError for what cannot be understood and UnavailableError for tasks of later versions.
+    A wish that nothing can fulfil gives a Plan without options whose `rejected`, `blame` and
+    `advice` say why and what would help. Raises InputError for what cannot be understood and
+    UnavailableError for tasks of later versions.
     """
     catalog = catalog or default_catalog()
     family, workload = settled(workload)
@@ -77,7 +79,8 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = TOP, 
 
 
 def assumed_model(workload: Workload) -> tuple[Assumption, ...]:
-    """Which model is taken where the name means several; whose shape is counted with where the checkpoint is another than the record."""
+    """Which model is taken where the name means several; whose shape is counted with where the
+    checkpoint is another than the record."""
     asked = workload.model or ""
     if usual := usual_model(asked):
         return (Assumption("model", usual, Reason("assumed_usual_model", {"asked": asked, "value": usual})),)
@@ -95,7 +98,8 @@ def assumptions_of(family: Family[Any], found: SearchResult) -> tuple[Assumption
 
 
 def api_instead(workload: Workload, catalog: Catalog) -> tuple[Reason, ...]:
-    """That an API carries a service within the month's budget where no server does: its price, from the plan without the budget."""
+    """That an API carries a service within the month's budget where no server does: its price, from
+    the plan without the budget."""
     if workload.task != "serve" or workload.budget_usd is None:
         return ()
     rich = plan(workload.with_changes(budget_usd=None, budget=None, budget_per_month=False, confidence=None), catalog=catalog, top=1)
@@ -105,7 +109,8 @@ def api_instead(workload: Workload, catalog: Catalog) -> tuple[Reason, ...]:
 
 
 def explored(family: Family[Any], workload: Workload, catalog: Catalog) -> tuple[Any, tuple[Assumption, ...]]:
-    """The search over the sellers that are taken; over all where nobody said which and only the others can do it, which is assumed aloud."""
+    """The search over the sellers that are taken; over all where nobody said which and only the
+    others can do it, which is assumed aloud."""
     found = family.explore(workload, catalog)
     wider = widened(workload) if only_sellers_refuse(found) else None
     return (family.explore(wider, catalog), (widened_assumption(),)) if wider else (found, ())
@@ -142,7 +147,8 @@ def answer(
     )
 
 
-# ---- Everything feasible that one search found, as arrays: the points of a chart of cost against time, one for each offer at its best.
+# ---- Everything feasible that one search found, as arrays: the points of a chart of cost against
+# time, one for each offer at its best.
 
 Index = NDArray[np.intp]
 MOST_POINTS = 4000
@@ -150,13 +156,14 @@ MOST_POINTS = 4000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """Feasible offers (server x region x way to pay), each with the number of servers that suits the objective best, and also with any
-    other number that
-    nothing beats; row i of every column is one.
+    """Feasible offers (server x region x way to pay), each with the number of servers that
+    suits the objective best, and also with any other number that nothing beats; row i of every
+    column is one.
 
-    `nodes` [servers], `hourly_usd` [USD/h, all servers], `total_usd` [USD; a month's for a service], `total_s` [s; of a request for a
-    service].
-    `is_front`: nothing beats it in both money and time. `num_feasible`: how many there were before the least promising were left out.
+    `nodes` [servers], `hourly_usd` [USD/h, all servers], `total_usd` [USD; a month's for a
+    service], `total_s` [s; of a request for a service].
+    `is_front`: nothing beats it in both money and time. `num_feasible`: how many there were before
+    the least promising were left out.
     """
 
     provider: tuple[str, ...]
@@ -177,9 +184,9 @@ class Field:
 
 
 def market_field(workload: Workload, *, catalog: Catalog | None = None, most: int = MOST_POINTS) -> Field:
-    """Every feasible offer for a workload, at most `most`: then each server and way to pay at its cheapest place first. Figures are those
-    of the search;
-    the ranked options of a plan are worked out further."""
+    """Every feasible offer for a workload, at most `most`: then each server and way to pay at its
+    cheapest place first. Figures are those of the search; the ranked options of a plan are worked
+    out further."""
     found = search(workload, catalog=catalog)
     offer, column = _best_columns(found)
     kept = _most_telling(found, offer, column, most=most)
@@ -187,7 +194,8 @@ def market_field(workload: Workload, *, catalog: Catalog | None = None, most: in
 
 
 def _best_columns(search_result: SearchResult) -> tuple[Index, Index]:
-    """Of each offer the column of the best score, and every row that nothing beats in both money and time."""
+    """Of each offer the column of the best score, and every row that nothing beats in
+    both money and time."""
     feasible = search_result.bits == 0
     offer, column = np.nonzero(feasible)
     if offer.shape[0] == 0:
@@ -204,7 +212,8 @@ def _best_columns(search_result: SearchResult) -> tuple[Index, Index]:
 
 
 def _most_telling(search_result: SearchResult, offer: Index, column: Index, *, most: int) -> Index:
-    """Positions of at most `most` rows: the cheapest place of each server and way to pay, then the cheapest of the rest."""
+    """Positions of at most `most` rows: the cheapest place of each server and way to pay, then the
+    cheapest of the rest."""
     if offer.shape[0] <= most:
         return np.arange(offer.shape[0], dtype=np.intp)
     usd, offers = search_result.bill.total_usd[offer, column], search_result.market.offers

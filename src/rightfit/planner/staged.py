@@ -1,8 +1,10 @@
-"""`plan --staged`: the smallest trial that would confirm a plan, what to expect of it and what to decide, then the step up.
+"""`plan --staged`: the smallest trial that would confirm a plan, what to expect of it and what to
+decide, then the step up.
 
-A trial runs on the fewest servers of the chosen type that show the same set-up: one where the job fits one, one replica of a service. It
-lasts for start-up, enough steps to settle (or enough requests, or a part of the data), and no longer; a way to pay with a term of hours or
-more is replaced by the price by the hour.
+A trial runs on the fewest servers of the chosen type that show the same set-up: one where the job
+fits one, one replica of a service. It lasts for start-up, enough steps to settle (or enough
+requests, or a part of the data), and no longer; a way to pay with a term of hours or more is
+replaced by the price by the hour.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ LONG_TERM_S = units.SECONDS_PER_HOUR
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One trial: `option` at its number of servers, how long it is measured and rented, what it costs and which figure decides."""
+    """One trial: `option` at its number of servers, how long it is measured and rented, what it
+    costs and which figure decides."""
 
     option: Option
     metric: str
@@ -74,7 +77,8 @@ def trial_of(plan: Plan, best: Option, catalog: Catalog | None) -> Trial:
 
 
 def settled(option: Option, step: Figure) -> float:
-    """Seconds until a step time has settled: so many micro-steps, and a few whole ones, since the optimizer's memory comes with the first."""
+    """Seconds until a step time has settled: so many micro-steps, and a few whole ones, since the
+    optimizer's memory comes with the first."""
     usual = facts.coefficients("planning")
     return float(max(usual["trial_steps"] / max(option.layout.grad_accum, 1), usual["trial_whole_steps"]) * step.high80)
 
@@ -123,7 +127,8 @@ def whole_s(option: Option) -> float | None:
 
 
 def rent_usd(option: Option, seconds: float) -> float:
-    """What a trial costs, by the minute at least; the price by the hour where a term of the option is longer than a trial."""
+    """What a trial costs, by the minute at least; the price by the hour where a term of the option
+    is longer than a trial."""
     usual = facts.coefficients("planning")
     billed = money.billed_s(
         np.array([seconds]), minimum_s=np.array([usual["trial_billing_s"]]), increment_s=np.array([usual["trial_billing_s"]])
@@ -138,8 +143,9 @@ def _rented(option: Option) -> float:
 
 
 def limit_of(plan: Plan, best: Option, trial: Trial) -> float:
-    """The measured figure at which the plan stops being right: the step with which the deadline is missed, the rate below which more servers
-    are needed; without either, the end of the 80 % interval."""
+    """The measured figure at which the plan stops being right: the step with which the
+    deadline is missed, the rate below which more servers are needed; without either, the end
+    of the 80 % interval."""
     deadline_s, steps = plan.workload.deadline_s, best.facts.get("steps")
     if trial.metric == "step_s":
         if deadline_s and steps and trial.option.nodes == best.nodes:
@@ -173,7 +179,8 @@ def _bill(best: Option) -> dict[str, Any]:
 
 
 def commands_of(plan: Plan, trial: Trial) -> tuple[str, ...]:
-    """What to type: start the servers from the plan, run the first steps measured, size anew from what was measured."""
+    """What to type: start the servers from the plan, run the first steps measured, size anew from
+    what was measured."""
     start = "rightfit export plan.json --to skypilot --out trial"
     if plan.workload.task == "serve":
         return start, "rightfit probe --url ADDRESS --plan plan.json --out run.json", "rightfit resize run.json"

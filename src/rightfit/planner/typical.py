@@ -1,4 +1,5 @@
-"""No model named: two or three typical models for the kind of data and what it is for (facts/data/typical_models.csv)."""
+"""No model named: two or three typical models for the kind of data and what it is for
+(facts/data/typical_models.csv)."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ MOST_MODELS = 3
 
 
 def typical_rows(sentence: str, kind: str = "") -> list[Mapping[str, str]]:
-    """The typical models for the words of a sentence, each once, the first that fit; then those of a kind of data."""
+    """The typical models for the words of a sentence, each once, the first that fit; then those
+    of a kind of data."""
     found: dict[str, Mapping[str, str]] = {}
     rows = facts.table("typical_models")
     for row in (
@@ -34,7 +36,8 @@ def typical_rows(sentence: str, kind: str = "") -> list[Mapping[str, str]]:
 
 
 def asked_rows(goal: str, kind: str = "") -> list[Mapping[str, str]]:
-    """The typical models for a goal, of a kind of data or of the kinds that its words tell; raises with the nearest where no such goal is known."""
+    """The typical models for a goal, of a kind of data or of the kinds that its words tell; raises
+    with the nearest where no such goal is known."""
     if not goal.strip():
         return typical_rows("", kind)
     told = typical_rows(goal)
@@ -52,7 +55,8 @@ def asked_rows(goal: str, kind: str = "") -> list[Mapping[str, str]]:
 
 
 def _row_of(goal: Mapping[str, str], model: str) -> Mapping[str, str]:
-    """A typical model for a goal: what is told of it where it is one of a kind of data, else of the goal."""
+    """A typical model for a goal: what is told of it where it is one of a kind of
+    data, else of the goal."""
     rows = [row for row in facts.table("typical_models") if row["kind"] == goal["kind"]]
     own = next((row for row in rows if row["model"] == model), None)
     return own or {"model": model, **{name: goal[name] for name in ("task", "options", "why_en", "why_zh")}}
@@ -88,13 +92,16 @@ def typical_wishes(rows: Sequence[Mapping[str, str]], wishes: Mapping[str, Any])
     return out
 
 
-# ---- Where so much data lie while a model trains on them: the decision by volume, with the rate that is read and what a month of it costs.
+# ---- Where so much data lie while a model trains on them: the decision by volume, with the rate
+# that is read and what a month of it costs.
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeDecision:
-    """`tier` of data_tiers.csv; `read_bytes_per_s`: the fastest that one of the planned options reads; money by the month [USD]: an object store, and (above a
-    terabyte) a parallel file system that is as large as the data and fast enough. `tiers`: name and least size of each, ascending."""
+    """`tier` of data_tiers.csv; `read_bytes_per_s`: the fastest that one of the planned
+    options reads; money by the month [USD]: an object store, and (above a terabyte) a parallel
+    file system that is as large as the data and fast enough. `tiers`: name and least size of
+    each, ascending."""
 
     data_bytes: float
     tier: str
@@ -110,7 +117,8 @@ class VolumeDecision:
 
 
 def decide(data_bytes: float, options: Sequence[Option], catalog: Catalog) -> VolumeDecision:
-    """The decision for an amount of data that these options train on; prices are those of the first option's place, else of AWS in us-east-1."""
+    """The decision for an amount of data that these options train on; prices are those of the first
+    option's place, else of AWS in us-east-1."""
     rows = sorted(facts.table("data_tiers"), key=lambda row: float(row["least_bytes"]))
     tier = [row for row in rows if float(row["least_bytes"]) <= data_bytes][-1]
     read = max((float(option.data_path.get("read_bytes_per_s") or 0.0) for option in options), default=0.0)
@@ -136,6 +144,7 @@ def decide(data_bytes: float, options: Sequence[Option], catalog: Catalog) -> Vo
 
 
 def parallel_system() -> Mapping[str, Any]:
-    """The parallel file system that sizes are reckoned with: least size, rate and price by size (facts/data/volumes.csv)."""
+    """The parallel file system that sizes are reckoned with: least size, rate and price by size
+    (facts/data/volumes.csv)."""
     row = next(row for row in facts.table("volumes") if "lustre" in row["volume"])
     return {**row, "bytes_per_s_per_byte": float(row["mb_per_s_per_gb"]) * 1e6 / 1e9}

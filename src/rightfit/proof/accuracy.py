@@ -1,4 +1,5 @@
-"""The scores of the accuracy page: every family of figures on the rows that count, and on those that do not. Pure: rows and answers in."""
+"""The scores of the accuracy page: every family of figures on the rows that count, and on those
+that do not. Pure: rows and answers in."""
 
 from __future__ import annotations
 
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 
 # ---- Rules of thumb that people use instead of a predictor, as rivals on exactly the same rows.
 #
-# Training: memory is 16 bytes a parameter, divided over the shards; throughput 6 x active parameters FLOP a token at 40 % of the peak.
-# Serving: a token
-# takes as long as reading the active weights once, a prompt 2 x active parameters FLOP a token at 40 % of the peak, memory is the weights and
-# a fifth.
+# Training: memory is 16 bytes a parameter, divided over the shards; throughput 6 x active
+# parameters FLOP a token at 40 % of the peak.
+# Serving: a token takes as long as reading the active weights once, a prompt 2 x active parameters
+# FLOP a token at 40 % of the peak, memory is the weights and a fifth.
 
 BYTES_PER_PARAMETER = 16.0
 PEAK_SHARE = 0.4
@@ -68,7 +69,8 @@ def throughput_rule(cases: TrainingCases) -> Array:
 
 
 def rule_predictions(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What the rules say of each row, in the form of predictions (without intervals); rows of other metrics have none."""
+    """What the rules say of each row, in the form of predictions (without intervals); rows of other
+    metrics have none."""
     answers: list[dict[str, Any]] = [{"predicted": None} for _ in rows]
     cases = training_cases([clean_row(row)[0] for row in rows])
     memory, time = np.broadcast_to(memory_rule_gib(cases), cases.index.shape), np.broadcast_to(throughput_rule(cases), cases.index.shape)
@@ -148,7 +150,8 @@ COVERAGE_TARGETS = {"80": (0.76, 0.85), "95": (0.93, 0.98)}
 
 @dataclass(frozen=True, slots=True)
 class PartScore:
-    """One quantity of a family: its rows, their errors together, and the errors of those that are not counted."""
+    """One quantity of a family: its rows, their errors together, and the errors of those
+    that are not counted."""
 
     part: FigurePart
     scored: Scored
@@ -158,7 +161,8 @@ class PartScore:
 
 @dataclass(frozen=True, slots=True)
 class HeadlineScore:
-    """One headline figure, and the same rows with the withheld column (None where nothing is withheld)."""
+    """One headline figure, and the same rows with the withheld column (None where
+    nothing is withheld)."""
 
     headline: Headline
     group: GroupScore
@@ -175,9 +179,10 @@ class HeadlineScore:
 
 @dataclass(frozen=True, slots=True)
 class FamilyScores:
-    """All that the page says of one family. `answered`: (rows with a prediction, rows that count); `asked`: all rows of its tables; `rules`
-    by part;
-    `spread`, `source_spread`: differences of repeated measurements by part, within a source and between sources."""
+    """All that the page says of one family. `answered`: (rows with a prediction, rows that count);
+    `asked`: all rows of its tables; `rules` by part;
+    `spread`, `source_spread`: differences of repeated measurements by part, within a source
+    and between sources."""
 
     family: FigureFamily
     parts: tuple[PartScore, ...]
@@ -294,7 +299,8 @@ def _verdict_numbers(scores: FamilyScores) -> dict[str, float]:
     }
 
 
-# ---- Plots of the accuracy page, three for each family of figures, through the optional extra `plot` (matplotlib).
+# ---- Plots of the accuracy page, three for each family of figures, through the optional extra
+# `plot` (matplotlib).
 
 _COLOURS = ("#3b6ea8", "#c4572b", "#4f8a4c", "#8a5ea8", "#a8893b", "#5b5b5b")
 _SHOWN_SOURCES = 16
@@ -317,8 +323,8 @@ def _pyplot() -> Any:
 
 
 def write_plots(families: Sequence[FamilyScores], folder: Path) -> list[Path]:
-    """Write the plots of every family into `folder`; the same scores give the same bytes. Raises MissingComponentError without
-    matplotlib."""
+    """Write the plots of every family into `folder`; the same scores give the same bytes. Raises
+    MissingComponentError without matplotlib."""
     plt = _pyplot()
     folder.mkdir(parents=True, exist_ok=True)
     written = []

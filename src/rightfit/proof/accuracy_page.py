@@ -138,7 +138,8 @@ def worst_table(scored: Scored, job: Callable[[Mapping[str, Any]], str], count: 
 
 
 def floor_text(families: Sequence[FamilyScores]) -> str:
-    """What is left of the errors of headline figures when each source may have a factor of its own, beside the targets."""
+    """What is left of the errors of headline figures when each source may have a factor of its own,
+    beside the targets."""
     rows = []
     for found in families:
         for each in found.headlines:
@@ -164,7 +165,8 @@ def _held(scored: Scored, holds: Callable[[Mapping[str, Any]], bool]) -> NDArray
 
 
 def noise_text(families: Sequence[FamilyScores]) -> str:
-    """The floor that the data allow: how much measurements of one configuration differ within a source and between sources."""
+    """The floor that the data allow: how much measurements of one configuration differ within a
+    source and between sources."""
     repeated = [line for found in families for line in _spread_lines(found.spread)]
     between = [line for found in families for line in _spread_lines(found.source_spread)]
     parts = []
@@ -187,7 +189,8 @@ def _spread_lines(spread: Mapping[str, Sequence[float]]) -> list[str]:
     ]
 
 
-# ---- The rivals on the accuracy page: their errors as studied on all tables, ours and the rules of thumb on our rows on top.
+# ---- The rivals on the accuracy page: their errors as studied on all tables, ours and the rules of
+# thumb on our rows on top.
 
 _OURS = "**rightfit** (the usable rows of these tables)"
 _HEADERS = {
@@ -205,7 +208,8 @@ def rival_rows(text: str, heading: str) -> list[list[str]]:
 
 
 def training_rivals(scores: FamilyScores, peers: str) -> str:
-    """The rivals' errors as measured on these tables, our own line and the rules of thumb on exactly our rows on top."""
+    """The rivals' errors as measured on these tables, our own line and the rules of thumb on
+    exactly our rows on top."""
     memory, time = ([[_OURS, *_error_cells(scores.part(name).group)]] for name in ("memory", "time"))
     memory[0] += _fit_cells(scores.fits[0])
     for part, lines in (("memory", memory), ("time", time)):
@@ -328,10 +332,12 @@ few rows chose easier ones.
 {rerun}"""
 
 
-# ---- What runs of one's own are worth, for the accuracy page: errors with 0 to 3 own rows, the bars that they must keep, and what a choice costs with 0 to 2 tests.
+# ---- What runs of one's own are worth, for the accuracy page: errors with 0 to 3 own rows, the
+# bars that they must keep, and what a choice costs with 0 to 2 tests.
 #
-# The figures are written by `validation/fit_calibration.py --write` (own_runs.csv) and `validation/own_decisions.py --write` (own_decisions.csv), on sources left out; the
-# bars are lines of validation/own_bars.csv.
+# The figures are written by `validation/fit_calibration.py --write` (own_runs.csv) and
+# `validation/own_decisions.py --write` (own_decisions.csv), on sources left out; the bars are lines
+# of validation/own_bars.csv.
 
 RUNS, DECISIONS, BARS = "own_runs.csv", "own_decisions.csv", "own_bars.csv"
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": operator.le}
@@ -343,7 +349,8 @@ def _lines(path: Path) -> list[dict[str, str]]:
 
 
 def error_cells(validation: Path) -> Cells | None:
-    """Median error with 0, 1, 2 and 3 own rows of the job; None without the table. Each cell compares the same cases before and after."""
+    """Median error with 0, 1, 2 and 3 own rows of the job; None without the table. Each cell
+    compares the same cases before and after."""
     lines = _lines(validation / RUNS)
     if not lines:
         return None

@@ -1,7 +1,8 @@
-"""The columns of a case, by kind of table: facts/data/case_columns.csv. Engines see these and nothing else of a row.
+"""The columns of a case, by kind of table: facts/data/case_columns.csv. Engines see these and
+nothing else of a row.
 
-A case is what its columns say: remarks (`notes`), where it was read (`source`, `source_where`) and what became of it are carried through and never
-read, because nobody writes them beside a question.
+A case is what its columns say: remarks (`notes`), where it was read (`source`, `source_where`) and
+what became of it are carried through and never read, because nobody writes them beside a question.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ TABLES: Mapping[str, Sequence[str]] = {
 
 
 class CaseColumn(NamedTuple):
-    """One column that is read: its unit ("word", "words", "name", "count", "flag" or a unit), allowed words, and what it means in both languages."""
+    """One column that is read: its unit ("word", "words", "name", "count", "flag" or a unit),
+    allowed words, and what it means in both languages."""
 
     table: str
     column: str
@@ -50,8 +52,9 @@ def _all() -> tuple[CaseColumn, ...]:
 
 
 def case_columns(table: str = "") -> tuple[CaseColumn, ...]:
-    """The columns that are read of a kind of table (training, inference, samples, classical, loading, or the name of a measured table); of every kind
-    without one. Raises UnknownNameError for another name."""
+    """The columns that are read of a kind of table (training, inference, samples, classical,
+    loading, or the name of a measured table); of every kind without one. Raises UnknownNameError
+    for another name."""
     if not table:
         return _all()
     kind = next((kind for kind, names in TABLES.items() if table == kind or table in names), "")
@@ -86,7 +89,8 @@ CARRIED = frozenset(
 
 
 def unread(header: Sequence[str]) -> list[tuple[str, str]]:
-    """Columns of a table that no engine reads, each with the nearest that one does ("" where none is near); remarks are left out."""
+    """Columns of a table that no engine reads, each with the nearest that one does ("" where none
+    is near); remarks are left out."""
     import difflib
 
     known = sorted(_names(""))
@@ -100,7 +104,8 @@ def visible(row: Mapping[str, str], table: str = "") -> dict[str, str]:
     return {column: cell for column, cell in row.items() if column in names}
 
 
-# ---- Words of a case that name something which did not run: "HF Trainer (compared with torchtune)" is not torchtune.
+# ---- Words of a case that name something which did not run: "HF Trainer (compared with
+# torchtune)" is not torchtune.
 
 TABLE = "wording"  # of words
 #: Columns that name software; a comparison in them would choose other rules.
@@ -129,7 +134,8 @@ def compared(cells: Mapping[str, str]) -> list[str]:
     return [f"{column}: {words!r} names what it is compared with: not read" for column, words in found.items() if words]
 
 
-# ---- Whether the software that a case names is one that the estimates know: a name that nobody knows tells as little as an empty cell.
+# ---- Whether the software that a case names is one that the estimates know: a name that nobody
+# knows tells as little as an empty cell.
 
 #: The column that names the software, by kind of case.
 COLUMNS = {"training": "framework", "serving": "engine", "forward": "engine", "samples": "framework", "classical": "library"}
@@ -137,7 +143,8 @@ COLUMNS = {"training": "framework", "serving": "engine", "forward": "engine", "s
 
 @functools.lru_cache(maxsize=4096)
 def is_known_software(kind: str, text: str) -> bool:
-    """Whether `text`, the cell of COLUMNS[kind], names software that is known; an empty cell names none."""
+    """Whether `text`, the cell of COLUMNS[kind], names software that is known; an
+    empty cell names none."""
     words = text.strip().lower()
     if not words:
         return False
@@ -153,10 +160,11 @@ def is_known_software(kind: str, text: str) -> bool:
     return known[kind]()
 
 
-# ---- How wide the interval of an answer is, and with what probability the case fits: the law of intervals applied to a whole table.
+# ---- How wide the interval of an answer is, and with what probability the case fits: the law of
+# intervals applied to a whole table.
 #
-# The engines say of each answer what it is (`regime`: the group of figures and what the width may depend on); a name of software that nobody knows
-# counts as an empty cell.
+# The engines say of each answer what it is (`regime`: the group of figures and what the width may
+# depend on); a name of software that nobody knows counts as an empty cell.
 
 #: Kind of software of a family of figures; the others name none.
 _SOFTWARE = {
@@ -172,7 +180,8 @@ _SOFTWARE = {
     "classical": "classical",
     "classical-memory": "classical",
 }
-#: Beginnings of what is said of software: told by a condition of its own, so that an unknown name and an empty cell count alike.
+#: Beginnings of what is said of software: told by a condition of its own, so that an unknown name
+#: and an empty cell count alike.
 SOFTWARE_SAID = ("engine not stated", "framework ", "engine ", "library ")
 FIGURES = ("predicted", "low80", "high80", "low95", "high95")
 CONDITIONS = ("no_software", "unknowns", "new_device", "eager_stack", "fully_sharded", "moe", "counter")
@@ -186,7 +195,8 @@ def software_kind(group: str) -> str:
 
 
 def software_remark(kind: str, cells: Mapping[str, str]) -> str:
-    """What is to be said of the software that a case names: that it is not known; nothing where it is, or none is named."""
+    """What is to be said of the software that a case names: that it is not known; nothing where it
+    is, or none is named."""
     text = cells.get(COLUMNS[kind], "").strip() if kind else ""
     return f"{COLUMNS[kind]} {text[:60]!r} is not known: as if none were stated" if text and not is_known_software(kind, text) else ""
 
@@ -194,7 +204,8 @@ def software_remark(kind: str, cells: Mapping[str, str]) -> str:
 def conditions_of(
     cells: Sequence[Mapping[str, str]], answers: Sequence[Mapping[str, Any]], devices: Mapping[str, frozenset[str]]
 ) -> dict[str, Array]:
-    """What the width of each answer depends on, as arrays by name. `devices`: those that a family of figures was fitted on."""
+    """What the width of each answer depends on, as arrays by name. `devices`: those that a family
+    of figures was fitted on."""
     regimes = [answer["regime"] for answer in answers]
     kinds = [software_kind(regime["group"]) for regime in regimes]
     told = [sum(_bears(text, regime["group"]) for text in answer["assumptions"]) for answer, regime in zip(answers, regimes, strict=True)]
@@ -211,7 +222,8 @@ def conditions_of(
 
 
 def _bears(text: str, group: str) -> bool:
-    """Whether an assumption makes a figure less sure by itself: which card it is does not bear on the memory of a job."""
+    """Whether an assumption makes a figure less sure by itself: which card it is does not bear on
+    the memory of a job."""
     return not text.startswith(SOFTWARE_SAID) and not (family_of(group) == "samples-memory" and " taken as " in text)
 
 
@@ -245,7 +257,8 @@ def widen(cells: Sequence[Mapping[str, str]], answers: Sequence[dict[str, Any]],
             answer["assumptions"] = [*answer["assumptions"], remark]
 
 
-# ---- What was taken for the columns that a case of language-model training leaves empty, and the conventions of its stack that no column states.
+# ---- What was taken for the columns that a case of language-model training leaves empty, and the
+# conventions of its stack that no column states.
 
 MEMORY_METRIC = "peak_mem_gib_per_gpu"
 

@@ -51,14 +51,16 @@ def classical_metric_values(cases: ClassicalCases, values: Coefficients | None =
     values = values or coefficients()
     terms = time_terms(cases.job, cases.kinds, cases.cpu, values, gpu=cases.gpu, on_gpu=cases.on_gpu, age_years=cases.age_years)
     seconds = total(terms)
-    # Cards are set up once a job: when a model predicts, the one that it was trained or loaded on is.
+    # Cards are set up once a job: when a model predicts, the one that it was
+    # trained or loaded on is.
     running = np.where(cases.on_gpu, seconds - terms["start"], seconds)
     times = {metric: running if metric == PREDICTION_METRIC else seconds for metric in TIME_METRICS}
     return {**times, MEMORY_METRIC: memory_gib(cases, values)}
 
 
 def predict_classical(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
-    """Fill the answers of rows of classical machine learning: figure, interval, shares of its terms, assumptions, or why not."""
+    """Fill the answers of rows of classical machine learning: figure, interval, shares of its
+    terms, assumptions, or why not."""
     cases = classical_cases(rows)
     for position, reason in cases.refused.items():
         answers[position]["error"] = reason
@@ -126,8 +128,9 @@ def _classical_fill(
 class ForwardPrediction(NamedTuple):
     """`value` in the metric's unit, or None with the reason in `error`.
 
-    `regime` says what the width of an interval may depend on: `doubts` (number of assumptions), `kind` of the main stage, `modality`,
-    `engine` class, and the `assumptions`; and what was `taken` for empty cells.
+    `regime` says what the width of an interval may depend on: `doubts` (number of assumptions),
+    `kind` of the main stage, `modality`, `engine` class, and the `assumptions`; and what was
+    `taken` for empty cells.
     """
 
     value: float | None
@@ -163,7 +166,8 @@ def _forward_taken(cases: CaseColumns, at: int) -> dict[str, str]:
 def predict_forward(rows: Sequence[Row]) -> list[ForwardPrediction]:
     """One answer a row, in order: a value or an honest reason.
 
-    `rows` have the columns of the measured inference table as text. Rows of decoders should not come here (see `cases.forward.is_forward`).
+    `rows` have the columns of the measured inference table as text. Rows of decoders should not
+    come here (see `cases.forward.is_forward`).
     """
     read = forward_rows(rows)
     answers = [ForwardPrediction(None, read.refused.get(position, ""), {}) for position in range(len(rows))]
@@ -189,7 +193,8 @@ def predict_forward(rows: Sequence[Row]) -> list[ForwardPrediction]:
     return answers
 
 
-# ---- Predictions for rows of the table of measured loaders: pictures a second, sizes of data sets, what an accelerator reads.
+# ---- Predictions for rows of the table of measured loaders: pictures a second, sizes of data sets,
+# what an accelerator reads.
 
 RATE_METRICS = ("images_per_s", "frames_per_s", "samples_per_s", "items_per_s", "clips_per_s")
 _TOTAL = r"(?:^|_)({total_bytes})_per_s(?:$|_total)"
@@ -207,7 +212,8 @@ def _words(row: Row) -> str:
 
 
 def emulated_value(row: Row) -> float | None:
-    """What an emulated accelerator, or all of them together, read or take; None where the row is not about one."""
+    """What an emulated accelerator, or all of them together, read or take; None where the
+    row is not about one."""
     found, metric = emulated(_words(row)), row.get("metric", "")
     if found is None:
         return None
@@ -224,7 +230,8 @@ def emulated_value(row: Row) -> float | None:
 
 
 def _total(samples_per_s: float, record_bytes: float, row: Row) -> float | None:
-    """What all accelerators take: in bytes of the row's unit, else of the unit in the metric's name, or in samples."""
+    """What all accelerators take: in bytes of the row's unit, else of the unit in the metric's
+    name, or in samples."""
     metric = row.get("metric", "").casefold()
     named = shape("loading", _TOTAL).search(metric)
     scale = _UNITS.get(row.get("unit", "").casefold().split("/")[0].strip(), _UNITS[named.group(1)] if named else 0.0)
@@ -262,7 +269,8 @@ def plain_value(told: LoadingRow, row: Row) -> float | None:
 
 
 def values_of(rows: Sequence[Row], values: LoaderCoefficients | None = None) -> tuple[Array, list[str], list[LoadingRow]]:
-    """The metric of each row (NaN where it cannot be told), the group whose errors its interval is made of, and the cases."""
+    """The metric of each row (NaN where it cannot be told), the group whose errors its interval is
+    made of, and the cases."""
     read = [read_loading_case(row) for row in rows]
     with np.errstate(all="ignore"):
         rate = rates(case_columns([told.case for told in read]), values or loader_coefficients()) if read else np.zeros(0)
@@ -287,7 +295,8 @@ def _answer(row: Row, told: LoadingRow, rate: float) -> tuple[str, float | None]
 
 
 def interval_table() -> Mapping[str, Mapping[str, float]]:
-    """Quantiles of log(measured / predicted) by group, from left-out sources (validation/fit_loading.py --intervals)."""
+    """Quantiles of log(measured / predicted) by group, from left-out sources
+    (validation/fit_loading.py --intervals)."""
     found: dict[str, dict[str, float]] = {}
     for row in facts.table("loading_intervals"):
         found.setdefault(row["group"], {})[row["name"]] = float(row["value"])
@@ -323,11 +332,13 @@ def predict_loading(rows: Sequence[Row], answers: Sequence[dict[str, Any]]) -> N
         answer.update(zip(_FIGURES, (float(f"{figure:.6g}") for figure in (value, *bounds)), strict=True))
 
 
-# ---- Predictions for rows of the table of training that is not of language models: each row in the metric that it asks for.
+# ---- Predictions for rows of the table of training that is not of language models: each row in the
+# metric that it asks for.
 
 
 def predict_vision(rows: Sequence[Mapping[str, str]], answers: list[dict[str, Any]]) -> None:
-    """Fill `answers` (one a row, in order) with figures and intervals, or with the reason why there is none."""
+    """Fill `answers` (one a row, in order) with figures and intervals, or with the reason
+    why there is none."""
     read = samples_cases(rows)
     for position, reason in read.refused.items():
         answers[position]["error"] = reason

@@ -1,9 +1,9 @@
-"""Families of figures that are scored: which measured rows are whose, what they are judged by, how they are cut.
+"""Families of figures that are scored: which measured rows are whose, what they are judged
+by, how they are cut.
 
-One entry of FAMILIES is all that a new table needs to be part of `rightfit validate` and of the accuracy page: it says which rows it owns,
-the parts
-that have a section, an interval and a plot each, the headline figures with their targets, and the slices. Predictions come from `predict`
-under
+One entry of FAMILIES is all that a new table needs to be part of `rightfit validate` and of the
+accuracy page: it says which rows it owns, the parts that have a section, an interval and a plot
+each, the headline figures with their targets, and the slices. Predictions come from `predict` under
 the folds of validation/folds, as for every family.
 """
 
@@ -20,7 +20,8 @@ from rightfit.proof import score
 from rightfit.proof.tables import Truth, cell_text, clean_row
 from rightfit.records import dataclass
 
-# ---- What a family of scored figures is: its rows, its parts with a section each, its headline figures with targets, its slices.
+# ---- What a family of scored figures is: its rows, its parts with a section each, its headline
+# figures with targets, its slices.
 
 Row = Mapping[str, Any]
 Holds = Callable[[Row], bool]
@@ -29,8 +30,9 @@ Words = Callable[[Row], str]
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A figure that the project is judged by: the rows it is of, and the largest median APE and P90 allowed (infinite: none at
-    P90; None: shown and kept from getting worse, but without a target)."""
+    """A figure that the project is judged by: the rows it is of, and the largest median APE
+    and P90 allowed (infinite: none at P90; None: shown and kept from getting worse, but
+    without a target)."""
 
     name: str
     holds: Holds
@@ -39,9 +41,9 @@ class Headline:
 
 @dataclass(frozen=True, slots=True)
 class FigurePart:
-    """A quantity with a section of its own. `label` names it in headline.json and in tables, `unit` on the axes of its plot; `width80` is
-    the largest
-    median width of its 80 % interval (None: no target)."""
+    """A quantity with a section of its own. `label` names it in headline.json and in tables,
+    `unit` on the axes of its plot; `width80` is the largest median width of its 80 % interval
+    (None: no target)."""
 
     name: str
     label: str
@@ -56,10 +58,11 @@ class FigurePart:
 class FigureFamily:
     """One kind of work whose figures are measured in `tables`.
 
-    `owns` picks its rows; `withheld` is the column whose absence is scored too (nothing when empty), with the reason in `withheld_why`;
-    `is_factor` where an error is a factor: the larger of prediction and measurement over the smaller, less one, instead of predicted /
-    measured - 1;
-    `has_verdicts` says whether rows tell fits from does not fit; `plot` is the beginning of its plots' file names.
+    `owns` picks its rows; `withheld` is the column whose absence is scored too (nothing when
+    empty), with the reason in `withheld_why`; `is_factor` where an error is a factor: the larger of
+    prediction and measurement over the smaller, less one, instead of predicted / measured - 1;
+    `has_verdicts` says whether rows tell fits from does not fit; `plot` is the beginning of its
+    plots' file names.
     """
 
     name: str
@@ -81,7 +84,8 @@ class FigureFamily:
         return next((part.label for part in self.parts if part.holds(row)), "")
 
     def rows(self, truth: Truth) -> Truth:
-        """The rows of this family; a folder may hold tables of any name, so the columns decide, not the file."""
+        """The rows of this family; a folder may hold tables of any name, so the columns
+        decide, not the file."""
         keep = [i for i, row in enumerate(truth.rows) if self.owns(row)]
         return Truth([truth.rows[i] for i in keep], [truth.table[i] for i in keep], [truth.excluded[i] for i in keep], truth.files)
 
@@ -96,15 +100,15 @@ def of_metrics(*metrics: str) -> Holds:
     return lambda row: metric_of(row) in metrics
 
 
-# ---- Families of figures of what is neither a language model nor a forward pass: training of vision and its kin, classical machine learning,
-# data loading.
+# ---- Families of figures of what is neither a language model nor a forward pass: training of
+# vision and its kin, classical machine learning, data loading.
 
 _MEMORY = "peak_mem_gib_per_gpu"
 _DURATION = "time_to_train_min"
 _WORKLOAD_RATES = ("images_per_s_total", "samples_per_s_total", "s_per_iter")
 
 
-# training of vision, detection, diffusion, speech, recommenders, graphs ----------------------------------------------------------------
+# training of vision, detection, diffusion, speech, recommenders, graphs ---------------------------
 
 
 def is_vision(row: Row) -> bool:
@@ -133,7 +137,8 @@ _MODALITIES = (
 
 
 def modality(row: Row) -> str:
-    """vision, detection, segmentation, diffusion, speech, recommendation, or other (graphs, time series)."""
+    """vision, detection, segmentation, diffusion, speech, recommendation, or other
+    (graphs, time series)."""
     return _modality(cell_text(row.get("task")), cell_text(row.get("model")))
 
 
@@ -181,7 +186,7 @@ VISION = FigureFamily(
     plot="vision_",
 )
 
-# classical machine learning ------------------------------------------------------------------------------------------------------------
+# classical machine learning -----------------------------------------------------------------------
 
 _TIMES = ("train_time_s", "predict_time_s")
 
@@ -225,7 +230,7 @@ CLASSICAL = FigureFamily(
     is_factor=True,
 )
 
-# data loading --------------------------------------------------------------------------------------------------------------------------
+# data loading -------------------------------------------------------------------------------------
 
 _LOADED = ("images_per_s", "frames_per_s", "samples_per_s", "items_per_s", "clips_per_s")
 
@@ -284,11 +289,12 @@ def family(name: str) -> FigureFamily:
     raise UnknownNameError("family of figures", name, nearest=tuple(found.name for found in FAMILIES))
 
 
-# training of language models -----------------------------------------------------------------------------------------------------------
+# training of language models ----------------------------------------------------------------------
 
 
 def is_training(row: Row) -> bool:
-    """Rows of the memory and throughput tables of training; vision tables have neither a method nor a micro-batch."""
+    """Rows of the memory and throughput tables of training; vision tables have neither a method
+    nor a micro-batch."""
     from rightfit.proof.predict import TRAINING_METRICS
 
     return metric_of(row) in TRAINING_METRICS and ("method" in row or "micro_batch" in row)
@@ -331,11 +337,12 @@ for a stack that nobody has looked at; the interval widens accordingly.""",
     has_verdicts=True,
 )
 
-# inference -----------------------------------------------------------------------------------------------------------------------------
+# inference ----------------------------------------------------------------------------------------
 
 _PER_TOKEN = ("tpot_ms", "decode_tok_per_s_single")
 _RATES = ("output_tok_per_s_total", "total_tok_per_s", "req_per_s")
-#: Requests in flight per accelerator up to which a closed loop is of low load: the first token then waits for few others.
+#: Requests in flight per accelerator up to which a closed loop is of low load: the first token then
+#: waits for few others.
 LOW_LOAD = 4.0
 
 
@@ -352,7 +359,8 @@ def is_serving(row: Row) -> bool:
 
 
 def is_pass(row: Row) -> bool:
-    """Inference of everything that is one forward pass (or a few): vision, encoders, diffusion, speech."""
+    """Inference of everything that is one forward pass (or a few): vision, encoders,
+    diffusion, speech."""
     return is_inference(row) and not _generates(row)
 
 
@@ -371,7 +379,8 @@ def _is_generation(*cells: str) -> bool:
 
 
 def is_low_load(row: Row) -> bool:
-    """A closed loop (or a static batch) of at most LOW_LOAD requests per accelerator; an open loop is not, whatever its rate."""
+    """A closed loop (or a static batch) of at most LOW_LOAD requests per accelerator; an open loop
+    is not, whatever its rate."""
     in_flight = score.number(row.get("batch_or_concurrency"))
     return not cell_text(row.get("request_rate")) and in_flight <= LOW_LOAD * max(_devices(row), 1.0)
 

@@ -1,4 +1,5 @@
-"""The head of the accuracy page and the table of the README: blind scores first, then first contact, then what is left out, then the named stack."""
+"""The head of the accuracy page and the table of the README: blind scores first, then first
+contact, then what is left out, then the named stack."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def blind_lines(validation: Path) -> dict[str, dict[str, str]]:
 
 
 def contact_lines(validation: Path) -> dict[str, dict[str, str]]:
-    """The first contact of each figure: of every new source before anybody looked at its rows; the latest table where several hold a figure."""
+    """The first contact of each figure: of every new source before anybody looked at its rows; the
+    latest table where several hold a figure."""
     found: dict[str, dict[str, str]] = {}
     for path in sorted((validation / CONTACT).glob("*.csv")):
         if not path.stem.endswith("_by_source"):
@@ -43,7 +45,8 @@ def contact_lines(validation: Path) -> dict[str, dict[str, str]]:
 
 
 def goals(validation: Path) -> dict[str, tuple[float, float]]:
-    """Goal of each figure on blind rows: (median over sources of each source's median, 90th percentile)."""
+    """Goal of each figure on blind rows: (median over sources of each source's
+    median, 90th percentile)."""
     return {line["figure"]: (float(line["median"]), float(line["p90"])) for line in _lines(validation / GOALS)}
 
 
@@ -126,7 +129,8 @@ def _fits(validation: Path) -> str:
 
 
 def head(validation: Path, scores: Scores) -> str:
-    """The part of the page that comes first; empty where a folder holds neither blind scores nor a first contact."""
+    """The part of the page that comes first; empty where a folder holds neither blind scores
+    nor a first contact."""
     if not blind_lines(validation) and not contact_lines(validation):
         return ""
     commit = next((f" (commit {line['commit']}, {line['date']})" for line in blind_lines(validation).values()), "")
@@ -158,7 +162,8 @@ def left_out_cells(scores: Scores) -> list[tuple[Sequence[str], list[list[str]]]
 
 
 def missed(validation: Path) -> str:
-    """Goals that the blind rows do not meet: by how far, the floor that stands against it, and why."""
+    """Goals that the blind rows do not meet: by how far, the floor that stands
+    against it, and why."""
     blind, aims = blind_lines(validation), goals(validation)
     reasons = {line["figure"]: line for line in _lines(validation / GOALS)}
     far = [
@@ -170,7 +175,8 @@ def missed(validation: Path) -> str:
 
 
 def readme_rows(validation: Path, headline: Mapping[str, float], names: Sequence[tuple[str, str, str]], *, chinese: bool) -> list[str]:
-    """Lines of the README's table: (figure, English, Chinese) in `names`; left-out figures as `headline` holds them."""
+    """Lines of the README's table: (figure, English, Chinese) in `names`; left-out figures as
+    `headline` holds them."""
     blind, contact = blind_lines(validation), contact_lines(validation)
     rows = []
     for figure, english, zh in names:

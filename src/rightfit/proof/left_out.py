@@ -1,9 +1,12 @@
-"""What is left when a source is unknown: its stack with the rules that name it, its publisher, its class of device.
+"""What is left when a source is unknown: its stack with the rules that name it, its publisher,
+its class of device.
 
-Refitting coefficients without a source, while the rules that people wrote from its very table stay, tests little. So the name of the software is
-withheld too, which takes every rule and class of coefficients keyed to it; a publisher of several sources, MLPerf above all, is left out whole, which only coefficients
-fitted on nothing do (their priors); and the class of a device takes the priors of its family. Every publisher weighs the same: a row of a table of 700 rows
-is not 700 pieces of evidence.
+Refitting coefficients without a source, while the rules that people wrote from its very table
+stay, tests little. So the name of the software is withheld too, which takes every rule and class
+of coefficients keyed to it; a publisher of several sources, MLPerf above all, is left out whole,
+which only coefficients fitted on nothing do (their priors); and the class of a device takes the
+priors of its family. Every publisher weighs the same: a row of a table of 700 rows is not 700
+pieces of evidence.
 """
 
 from __future__ import annotations
@@ -27,14 +30,16 @@ from rightfit.records import dataclass
 
 # ---- Leave one source out: predict each source with coefficients that were fitted without it.
 #
-# A folds file holds, for every source, the coefficients that change when the source is left out: {source: {coefficient file: {key: value}}}.
-# `validation/fit_speed.py --folds` and `validation/fit_memory.py --folds` write them; predictions with it are made by the code as it is now,
-# so they can never be stale.
+# A folds file holds, for every source, the coefficients that change when the source is left out:
+# {source: {coefficient file: {key: value}}}. `validation/fit_speed.py --folds` and
+# `validation/fit_memory.py --folds` write them; predictions with it are made by the code as it is
+# now, so they can never be stale.
 
 Coefficients = Mapping[str, Mapping[str, float]]
 
 
-#: Modules that turn words into records and columns; nothing in their caches depends on a coefficient.
+#: Modules that turn words into records and columns; nothing in their caches
+#: depends on a coefficient.
 _WITHOUT_COEFFICIENTS = frozenset(
     {
         *("setup", "convert", "hardware", "traced", "train_work", "train_networks", "vision_parts"),
@@ -54,7 +59,8 @@ def _forget() -> None:
 
 @contextlib.contextmanager
 def substituted(values: Coefficients) -> Iterator[None]:
-    """Use other values of some coefficients inside the block, for cross-validation only. Not safe across threads."""
+    """Use other values of some coefficients inside the block, for cross-validation only. Not
+    safe across threads."""
     tables.SUBSTITUTES.update({name: dict(entries) for name, entries in values.items()})
     _forget()
     try:
@@ -65,7 +71,8 @@ def substituted(values: Coefficients) -> Iterator[None]:
 
 
 def read_folds(folder: Path) -> dict[str, Coefficients]:
-    """Coefficients by the source that was left out, from every JSON file of a folder; empty when there is none."""
+    """Coefficients by the source that was left out, from every JSON file of a folder; empty
+    when there is none."""
     folds: dict[str, dict[str, Mapping[str, float]]] = {}
     for path in sorted(folder.glob("*.json")):
         try:
@@ -78,7 +85,8 @@ def read_folds(folder: Path) -> dict[str, Coefficients]:
 
 
 def predict_left_out(rows: Sequence[Mapping[str, Any]], folds: Mapping[str, Coefficients]) -> list[dict[str, Any]]:
-    """Predictions in row order, each source with the coefficients of its fold; sources without a fold with those that ship."""
+    """Predictions in row order, each source with the coefficients of its fold; sources without a
+    fold with those that ship."""
     answers: list[dict[str, Any]] = [{}] * len(rows)
     sources = [cell_text(row.get("source")) for row in rows]
     for source in dict.fromkeys(name if name in folds else "" for name in sources):
@@ -93,18 +101,21 @@ Row = Mapping[str, Any]
 
 #: What is left out, in the order of the page.
 WAYS = ("stack", "publisher", "device", "named")
-#: Column that names the software of a case, by table; of loaders the software is what is asked about.
+#: Column that names the software of a case, by table; of loaders the software is
+#: what is asked about.
 SOFTWARE = {
     "train_memory": "framework", "train_throughput": "framework", "inference": "engine", "vision_train": "framework", "classical_ml": "library",
 }  # fmt: skip
 _ONE_SERVER = 8.0
-#: Every publisher weighs the same, but one of fewer rows weighs less: one row of a blog is not a tenth of the evidence.
+#: Every publisher weighs the same, but one of fewer rows weighs less: one row of a blog is not a
+#: tenth of the evidence.
 _FEW = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of the blind scores: the rows of `table` with one of `metrics` (any, where empty) for which `holds`."""
+    """A figure of the blind scores: the rows of `table` with one of `metrics` (any, where empty)
+    for which `holds`."""
 
     name: str
     table: str
@@ -146,8 +157,9 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class LeftOutScore:
-    """Errors of one figure when something is left out: rows, publishers, median and 90th percentile of the absolute percentage error with every
-    publisher weighing the same, and the share of measured values inside the 95 % interval, weighed alike."""
+    """Errors of one figure when something is left out: rows, publishers, median and 90th percentile
+    of the absolute percentage error with every publisher weighing the same, and the share of
+    measured values inside the 95 % interval, weighed alike."""
 
     rows: int
     publishers: int
@@ -156,7 +168,7 @@ class LeftOutScore:
     in_95: float
 
 
-# who and what --------------------------------------------------------------------------------------------------------------------------
+# who and what -------------------------------------------------------------------------------------
 
 
 def read_publishers(path: Path) -> tuple[tuple[re.Pattern[str], str], ...]:
@@ -194,13 +206,14 @@ def _joined(first: Coefficients, second: Coefficients) -> Coefficients:
 
 
 def coefficients_without(way: str, source: str, folds: Mapping[str, Coefficients], *, has_siblings: bool) -> Coefficients:
-    """The coefficients that stand in when a source is left out. `has_siblings`: its publisher has other sources among the rows."""
+    """The coefficients that stand in when a source is left out. `has_siblings`: its publisher has
+    other sources among the rows."""
     if way in ("stack", "publisher") and has_siblings:
         return _joined(folds.get(source, {}), priors())
     return _joined(folds.get(source, {}), priors(only_devices=True)) if way == "device" else folds.get(source, {})
 
 
-# scoring -------------------------------------------------------------------------------------------------------------------------------
+# scoring ------------------------------------------------------------------------------------------
 
 
 def answers_without(

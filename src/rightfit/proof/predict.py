@@ -1,7 +1,8 @@
 """Batch prediction: measured-table rows in, one answer a row out, in their order, none lost.
 
-Every column is optional. An empty cell is unknown: the usual default is taken, named in `assumptions`, and the interval widens. A row
-that cannot be predicted has an empty `predicted` and says why in `error`.
+Every column is optional. An empty cell is unknown: the usual default is taken, named in
+`assumptions`, and the interval widens. A row that cannot be predicted has an empty `predicted` and
+says why in `error`.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ _FIGURES = ("predicted", "low80", "high80", "low95", "high95")
 def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Predict each row's metric with its intervals.
 
-    `rows` have the column names of the measured tables (train memory and throughput today); values may be text or numbers. The answer has
-    one dictionary a row, in order, with PREDICTION_COLUMNS first and the columns of the row that the contract does not know carried
-    through.
-    Numbers are None where there is none.
+    `rows` have the column names of the measured tables (train memory and throughput today); values
+    may be text or numbers. The answer has one dictionary a row, in order, with PREDICTION_COLUMNS
+    first and the columns of the row that the contract does not know carried through. Numbers are
+    None where there is none.
     """
     cells, answers = answered(rows)
     widen(cells, answers)
@@ -58,7 +59,8 @@ def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def answered(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
-    """The rows as text cells, and their answers as the engines give them: with `regime`, what the law of intervals reads, and without its intervals."""
+    """The rows as text cells, and their answers as the engines give them: with `regime`, what the
+    law of intervals reads, and without its intervals."""
     whole = [clean_row(_countless(row)) for row in rows]
     cleaned = [(without_comparisons(visible(cells)), problem) for cells, problem in whole]
     answers = [_blank(cells) for cells, _ in cleaned]
@@ -91,7 +93,8 @@ def answered(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, str]], l
 
 
 def table_of(cells: Mapping[str, str]) -> str:
-    """The kind of table that a case is of, by its columns and metric: training, inference, samples, classical, loading."""
+    """The kind of table that a case is of, by its columns and metric: training, inference, samples,
+    classical, loading."""
     if _is_classical(cells):
         return "classical"
     if _is_loading(cells):
@@ -102,7 +105,8 @@ def table_of(cells: Mapping[str, str]) -> str:
 
 
 def _countless(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row of the table of other training with its count of GPUs unknown where it says none: those ran on processors."""
+    """A row of the table of other training with its count of GPUs unknown where it says none: those
+    ran on processors."""
     zero = isinstance(row, Mapping) and "image_size" in row and str(row.get("n_gpus", "")).strip() in ("0", "0.0")
     return {**row, "n_gpus": ""} if zero else row
 
@@ -118,7 +122,8 @@ def _blank(cells: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _is_inference(cells: Mapping[str, str]) -> bool:
-    """Whether a row is of the inference tables: by its metric, or by their columns where it names none."""
+    """Whether a row is of the inference tables: by its metric, or by their columns
+    where it names none."""
     from rightfit.proof.serving_predict import INFERENCE_METRICS
 
     metric = cells.get("metric", "")
@@ -194,7 +199,8 @@ def _out_of_scope(cells: Mapping[str, str]) -> str:
 
 
 def _in_pieces(indices: list[int], work: Callable[[list[int]], None], answers: list[dict[str, Any]]) -> None:
-    """Run `work` on all rows at once; when one row breaks it, halve until that row stands alone and carries the reason itself."""
+    """Run `work` on all rows at once; when one row breaks it, halve until that row stands alone and
+    carries the reason itself."""
     if not indices:
         return
     try:
@@ -286,7 +292,8 @@ def _answer_time(cases: TrainingCases, rows: list[dict[str, str]], answers: list
 
 
 def _samples_needed(cases: TrainingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp]) -> Array:
-    """Samples of the whole run where the row is of a benchmark whose convergence is known, else NaN."""
+    """Samples of the whole run where the row is of a benchmark whose convergence
+    is known, else NaN."""
     from rightfit.estimation.training_setup import samples_to_converge
 
     batch = np.broadcast_to((cases.setup.data * cases.setup.micro_batch * cases.setup.grad_accum), cases.index.shape)
@@ -303,7 +310,8 @@ def _samples_needed(cases: TrainingCases, rows: Sequence[Mapping[str, str]], ind
 def _explain_duration(
     answers: list[dict[str, Any]], cases: TrainingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp], mid: Array
 ) -> None:
-    """Say where the number of samples comes from where the case does not state it, or that it is unknown."""
+    """Say where the number of samples comes from where the case does not state it, or
+    that it is unknown."""
     for i, value in zip(index, mid, strict=True):
         answer = answers[int(cases.index[i])]
         if np.isfinite(value) and number(rows[int(cases.index[i])], "samples"):
@@ -373,7 +381,8 @@ def _finish(answer: dict[str, Any], cells: Mapping[str, str]) -> dict[str, Any]:
     return {**answer, **{name: value for name, value in cells.items() if name not in answer}}
 
 
-# ---- Batch prediction with runs of one's own: figures moved by what the runs missed, and the runs named.
+# ---- Batch prediction with runs of one's own: figures moved by what the runs missed,
+# and the runs named.
 
 
 def evidence(runs: Sequence[Run]) -> Evidence:
@@ -382,7 +391,8 @@ def evidence(runs: Sequence[Run]) -> Evidence:
 
 
 def predict_with_runs(rows: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """As `predict`, with `source` (calibrated or measured, empty where the runs say nothing) and `runs` (their ids) in every answer."""
+    """As `predict`, with `source` (calibrated or measured, empty where the runs say nothing) and
+    `runs` (their ids) in every answer."""
     return predict_with_evidence(rows, evidence(runs))
 
 

@@ -1,8 +1,10 @@
-"""What an answer says of its case beside what engines assume: defaults that were taken in silence, and words that nobody understood.
+"""What an answer says of its case beside what engines assume: defaults that were taken in silence,
+and words that nobody understood.
 
-Engines leave what they took in `answer["taken"]`, keyed by the column that would have said it; a column that is empty is then named with its value. Words
-of free columns that no list knows are named too, and so are cells outside the allowed words. None of this widens an interval by itself: the
-law of intervals (estimate/intervals.py) counts the assumptions of the engines.
+Engines leave what they took in `answer["taken"]`, keyed by the column that would have said it; a
+column that is empty is then named with its value. Words of free columns that no list knows are
+named too, and so are cells outside the allowed words. None of this widens an interval by itself:
+the law of intervals (estimate/intervals.py) counts the assumptions of the engines.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ _MOST_SHOWN = 12
 
 
 def remarks_of(table: str, cells: Mapping[str, str], answer: Mapping[str, Any]) -> list[str]:
-    """Everything that is to be said of a case beside the assumptions of the engine. `table`: kind of table; `cells`: what engines saw."""
+    """Everything that is to be said of a case beside the assumptions of the engine. `table`: kind
+    of table; `cells`: what engines saw."""
     if answer.get("error"):
         return []
     return [
@@ -51,7 +54,8 @@ _USUAL = re.compile(r"^(.*) not stated: the (?:framework's )?usual one taken$")
 
 
 def with_values(answer: Mapping[str, Any]) -> list[str]:
-    """The assumptions of the engine; where one says only that the usual was taken, with what that was."""
+    """The assumptions of the engine; where one says only that the usual was taken,
+    with what that was."""
     taken = answer.get("taken") or {}
     found = []
     for text in answer["assumptions"]:
@@ -68,7 +72,7 @@ def silent_defaults(cells: Mapping[str, str], answer: Mapping[str, Any]) -> list
     return [f"{column} not stated: {value} taken" for column, value in silent.items() if not any(_speaks_of(column, text) for text in said)]
 
 
-# words ---------------------------------------------------------------------------------------------------------------------------------
+# words --------------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -92,7 +96,8 @@ def not_allowed(table: str, cells: Mapping[str, str]) -> list[str]:
     return [f"{column} {text[:40]!r} is none of {', '.join(sorted(_allowed(table)[column]))}: not read" for column, text in wrong]
 
 
-#: Columns that are understood and that no formula of batch prediction takes in, with what is done in their place.
+#: Columns that are understood and that no formula of batch prediction takes in, with what is
+#: done in their place.
 _NOT_COMPUTED = {
     ("inference", "draft"): "decoding without speculation is predicted",
     ("classical", "nodes"): "one machine is predicted",
@@ -102,7 +107,8 @@ _MEDIANS = ("median", "p50", "50", "50.0")
 
 
 def not_computed(table: str, cells: Mapping[str, str]) -> list[str]:
-    """Columns that are understood but not taken in, and percentiles that are none or that one forward pass, which takes one time, does not have."""
+    """Columns that are understood but not taken in, and percentiles that are none or that one
+    forward pass, which takes one time, does not have."""
     told = [f"{column} is not taken in: {instead}" for (of, column), instead in _NOT_COMPUTED.items() if of == table and cells.get(column)]
     percentile = cells.get("percentile", "").strip().lower()
     if table == "inference" and percentile not in _MEANS and not _is_quantile(percentile, cells):
@@ -111,11 +117,12 @@ def not_computed(table: str, cells: Mapping[str, str]) -> list[str]:
 
 
 def _is_quantile(percentile: str, cells: Mapping[str, str]) -> bool:
-    """Whether a percentile is predicted: any of a language model under load; a forward pass has one time, which is its median too."""
+    """Whether a percentile is predicted: any of a language model under load; a forward pass has one
+    time, which is its median too."""
     return quantile_of(percentile) > 0 and (percentile in _MEDIANS or is_generation(cells))
 
 
-# free text -----------------------------------------------------------------------------------------------------------------------------
+# free text ----------------------------------------------------------------------------------------
 
 
 @functools.cache

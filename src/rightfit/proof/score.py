@@ -1,8 +1,9 @@
 """How wrong are we: predictions against measured figures, by whatever one wants to slice them by.
 
-APE is |predicted / measured - 1|; signed is predicted / measured - 1; coverage is the share of measured values inside the interval; width
-is (high - low) / predicted. A false fit is a run that ran out of memory and that the 95 % bound called fitting; a false refusal is a run
-that worked and that the mid value called too big.
+APE is |predicted / measured - 1|; signed is predicted / measured - 1; coverage is the share of
+measured values inside the interval; width is (high - low) / predicted. A false fit is a run that
+ran out of memory and that the 95 % bound called fitting; a false refusal is a run that worked and
+that the mid value called too big.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _MANY_NODES = 8  # GPUs of one server; the tables do not state the server
 
 @dataclass(frozen=True, slots=True)
 class GroupScore:
-    """Errors of one group of rows. Fractions, not percent; NaN where there is nothing to measure."""
+    """Errors of one group of rows. Fractions, not percent; NaN where there is
+    nothing to measure."""
 
     group: str
     rows: int
@@ -47,7 +49,8 @@ class GroupScore:
 
 @dataclass(frozen=True, slots=True)
 class FitScore:
-    """Confusion of fits / does not fit. `false_fits` are out-of-memory runs whose 95 % bound fits; `_mid` counts by the mid value."""
+    """Confusion of fits / does not fit. `false_fits` are out-of-memory runs whose 95 % bound fits;
+    `_mid` counts by the mid value."""
 
     group: str
     ran: int
@@ -63,7 +66,8 @@ class FitScore:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """The rows that have both a prediction and a measured value, as arrays beside the rows themselves. `is_factor`: see `ape`."""
+    """The rows that have both a prediction and a measured value, as arrays beside the rows
+    themselves. `is_factor`: see `ape`."""
 
     rows: list[Mapping[str, Any]]
     predictions: list[Mapping[str, Any]]
@@ -74,7 +78,8 @@ class Scored:
 
     @property
     def ape(self) -> Array:
-        """Size of the error: |predicted / measured - 1|, or as a factor the larger over the smaller, less one."""
+        """Size of the error: |predicted / measured - 1|, or as a factor the larger over the
+        smaller, less one."""
         if self.is_factor:
             return np.asarray(np.exp(np.abs(np.log(self.predicted / self.measured))) - 1.0)
         return np.abs(self.error)
@@ -201,7 +206,8 @@ SLICES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 def fits_score(group: str, rows: Sequence[Mapping[str, Any]], predictions: Sequence[Mapping[str, Any]]) -> FitScore:
     """Confusion of fits / does not fit over the memory rows that say whether they ran.
 
-    The mid verdict is the `fits` column; the verdict at the 95 % bound is in `fits95` where the predictor gives it.
+    The mid verdict is the `fits` column; the verdict at the 95 % bound is in `fits95` where the
+    predictor gives it.
     """
     ran = refused = failed = false_fits = false_fits_mid = 0
     for row, answer in zip(rows, predictions, strict=True):
@@ -244,8 +250,8 @@ _OF_THE_SOURCE = _NOT_CONFIGURATION | {"source", "notes", "engine_version", "fra
 
 
 def source_spread(rows: Iterable[Mapping[str, Any]], key: Callable[[Mapping[str, Any]], str]) -> dict[str, list[float]]:
-    """Relative differences a / b - 1 between the medians of two sources that measured one configuration (versions and remarks aside), by
-    `key`."""
+    """Relative differences a / b - 1 between the medians of two sources that measured one
+    configuration (versions and remarks aside), by `key`."""
     seen: dict[tuple[str, ...], dict[str, list[float]]] = {}
     labels: dict[tuple[str, ...], str] = {}
     for row in rows:
@@ -265,12 +271,11 @@ _SOFTWARE = ("engine", "framework", "library", "loader")
 
 
 def after_free_factor(scored: Scored, *, by_software: bool = False) -> tuple[float, float]:
-    """Median and P90 of the error that is left when every source (or every source and software) may have a factor of its own, fitted to its
-    rows.
+    """Median and P90 of the error that is left when every source (or every source and software) may
+    have a factor of its own, fitted to its rows.
 
-    No predictor that has not seen a source knows that factor, and no one factor is known better than this: a floor for whatever treats the
-    rows of a
-    source alike. NaN where there are no rows.
+    No predictor that has not seen a source knows that factor, and no one factor is known better
+    than this: a floor for whatever treats the rows of a source alike. NaN where there are no rows.
     """
     if not len(scored.measured):
         return math.nan, math.nan
@@ -284,8 +289,8 @@ def after_free_factor(scored: Scored, *, by_software: bool = False) -> tuple[flo
 
 
 def repeat_spread(rows: Iterable[Mapping[str, Any]], key: Callable[[Mapping[str, Any]], str]) -> dict[str, list[float]]:
-    """Relative differences a / b - 1 of neighbouring measurements of one configuration, by `key`: no predictor can be better than half of
-    it."""
+    """Relative differences a / b - 1 of neighbouring measurements of one configuration, by `key`:
+    no predictor can be better than half of it."""
     seen: dict[tuple[str, ...], list[float]] = {}
     labels: dict[tuple[str, ...], str] = {}
     for row in rows:

@@ -1,4 +1,5 @@
-"""Batch prediction of inference rows: language models here, everything that is one forward pass in forward_predict."""
+"""Batch prediction of inference rows: language models here, everything that is one forward pass
+in forward_predict."""
 
 from __future__ import annotations
 
@@ -39,13 +40,15 @@ _FIGURES = ("predicted", "low80", "high80", "low95", "high95")
 
 
 def is_generation(row: Mapping[str, str]) -> bool:
-    """Whether the row is about a language model that generates text: by its metric and its model's record."""
+    """Whether the row is about a language model that generates text: by its metric and
+    its model's record."""
     metric = row.get("metric", "")
     if metric in FORWARD_METRICS:
         return False
     record, assumption = _record(row)
     if record is None or "usual shape" in assumption:
-        # A name that nobody knows: the metric tells, or an answer of several tokens by software that serves language models.
+        # A name that nobody knows: the metric tells, or an answer of several tokens by software
+        # that serves language models.
         return metric in TOKEN_METRICS or _serves_language(row)
     if not isinstance(record, TransformerArchitecture):
         return False
@@ -55,7 +58,8 @@ def is_generation(row: Mapping[str, str]) -> bool:
 
 
 def _serves_language(row: Mapping[str, str]) -> bool:
-    """Whether the words of a row are those of a language model: a length of answers, or an engine that serves nothing else."""
+    """Whether the words of a row are those of a language model: a length of answers, or an engine
+    that serves nothing else."""
     if says("forward", "denoiser", f"{row.get('model', '')} {row.get('engine', '')}", ignore_case=True):
         return False
     answers = _positive(row.get("output_tokens", "").replace(",", "")) > 1
@@ -104,7 +108,8 @@ def _predict_forward(rows: list[dict[str, str]], answers: list[dict[str, Any]]) 
 
 
 def _predict_generation(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
-    """Language models: one evaluation of the physics for all rows, then each row in the metric that it asks for."""
+    """Language models: one evaluation of the physics for all rows, then each row in the
+    metric that it asks for."""
     from rightfit.proof.cases.serving import serving_cases
 
     cases = serving_cases(rows)
@@ -129,8 +134,8 @@ _KEPT_UP = "the stated rate is more than is predicted to be kept up with: latenc
 
 
 def generation_values(cases: ServingCases) -> tuple[dict[str, Array], dict[str, dict[str, Array]], NDArray[np.bool_]]:
-    """Every metric of every case, the shares of its terms, of a decode step ("time") and of memory ("memory"), and whether it has more load than it
-    takes."""
+    """Every metric of every case, the shares of its terms, of a decode step ("time") and of memory
+    ("memory"), and whether it has more load than it takes."""
     from rightfit.estimation.serving import metric_values, peak_memory_bytes, served_columns
 
     shape = cases.index.shape

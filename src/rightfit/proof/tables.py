@@ -1,4 +1,5 @@
-"""Tables of cases and of predictions: read with clean errors, cleaned cell by cell, written whole or not at all."""
+"""Tables of cases and of predictions: read with clean errors, cleaned cell by cell, written
+whole or not at all."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ HIDDEN_COLUMNS = ("terms", "fits95")
 UNKNOWN_CELLS = frozenset({"", "nan", "na", "n/a", "none", "null", "-", "?", "unknown", "<na>", "nat"})
 
 _LIMITS = tuple(read_rows(Path(__file__).with_name("data").joinpath("case_limits.csv").read_text(encoding="utf-8")))
-#: Columns of numbers that must not be negative where given, with the largest value that makes sense; those that must be positive.
+#: Columns of numbers that must not be negative where given, with the largest value that makes
+#: sense; those that must be positive.
 NUMBER_COLUMNS = {row["column"]: float(row["largest"]) for row in _LIMITS}
 POSITIVE_COLUMNS = frozenset(row["column"] for row in _LIMITS if row["may_be_zero"] == "0")
 
@@ -70,7 +72,8 @@ def number_problem(column: str, text: str) -> str:
 
 
 def clean_row(row: Any) -> tuple[dict[str, str], str]:
-    """A row as text cells with unknown ones emptied in the number columns, and what makes it unusable (empty when nothing does)."""
+    """A row as text cells with unknown ones emptied in the number columns, and what makes it
+    unusable (empty when nothing does)."""
     if not isinstance(row, Mapping):
         return {}, f"a row must be a mapping of column to value, not {type(row).__name__}"
     cells = {str(key): cell_text(value) for key, value in row.items() if key is not None}
@@ -101,8 +104,9 @@ def _read_bytes(path: Path) -> bytes:
 def read_cases(path: str | Path) -> list[dict[str, Any]]:
     """The rows of a CSV file (`.csv` or `.csv.gz`, UTF-8, with a header) as dictionaries of text.
 
-    A row that is too long keeps its surplus under the key None, so that `predict` can refuse it by name. Bytes that are not
-    UTF-8 are replaced, never fatal. Raises FileInputError for a missing, empty or header-less file.
+    A row that is too long keeps its surplus under the key None, so that `predict` can refuse it by
+    name. Bytes that are not UTF-8 are replaced, never fatal. Raises FileInputError for a missing,
+    empty or header-less file.
     """
     return cases_of_text(_read_bytes(Path(path)).decode("utf-8-sig", errors="replace"), name=str(path))
 
@@ -159,7 +163,8 @@ def _umask() -> int:
 
 
 def write_predictions(path: str | Path, predictions: Sequence[Mapping[str, Any]]) -> None:
-    """Write predictions as CSV, atomically. Raises FileInputError when the place cannot be written."""
+    """Write predictions as CSV, atomically. Raises FileInputError when the place
+    cannot be written."""
     buffer = io.StringIO(newline="")
     writer = csv.DictWriter(buffer, prediction_columns(predictions), restval="", lineterminator="\n")
     writer.writerow({name: safe_cell(name) for name in writer.fieldnames})
@@ -167,14 +172,16 @@ def write_predictions(path: str | Path, predictions: Sequence[Mapping[str, Any]]
     write_text_atomically(path, [buffer.getvalue()])
 
 
-# ---- Measured figures to be scored against: where they are, how they are read, which rows stay out and why.
+# ---- Measured figures to be scored against: where they are, how they are read, which
+# rows stay out and why.
 #
-# A truth folder holds CSV tables (`.csv` or `.csv.gz`, also in sub-folders) with the columns of `validation/truth/README.md`; a table
-# counts when its header has `metric` and `measured`. `exclusions.csv` beside or inside the folder lists the rules by which a row stays
-# out of the error statistics; each rule has a reason and none looks at our error. `corrections.csv` in the same places puts cells right that
-# the
-# source's own files contradict (a configuration file against a heading). `columns_from_notes.csv` there holds what notes say about a case, in columns:
-# predictors read no notes.
+# A truth folder holds CSV tables (`.csv` or `.csv.gz`, also in sub-folders) with the columns of
+# `validation/truth/README.md`; a table counts when its header has `metric` and `measured`.
+# `exclusions.csv` beside or inside the folder lists the rules by which a row stays out of the error
+# statistics; each rule has a reason and none looks at our error. `corrections.csv` in the same
+# places puts cells right that the source's own files contradict (a configuration file against a
+# heading). `columns_from_notes.csv` there holds what notes say about a case, in columns: predictors
+# read no notes.
 
 ENVIRONMENT_VARIABLE = "RIGHTFIT_TRUTH"
 
@@ -192,7 +199,8 @@ PLAUSIBLE = {
 
 @dataclass(frozen=True, slots=True)
 class TruthRule:
-    """Rows of `table` ('*' for any) whose `column` compares with `value` as `test` says stay out, because of `reason`."""
+    """Rows of `table` ('*' for any) whose `column` compares with `value` as `test` says stay out,
+    because of `reason`."""
 
     name: str
     table: str
@@ -213,7 +221,8 @@ class TruthRule:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Measured rows: `rows` as read, `table` and `excluded` (a reason, empty for rows that count) by row, `files` that were read."""
+    """Measured rows: `rows` as read, `table` and `excluded` (a reason, empty for rows that count)
+    by row, `files` that were read."""
 
     rows: list[dict[str, Any]]
     table: list[str]
@@ -238,7 +247,8 @@ def table_name(path: Path) -> str:
 
 
 def truth_folder(folder: str | Path | None = None) -> Path:
-    """The folder asked for, or RIGHTFIT_TRUTH, or `validation/truth` of the source checkout. Raises FileInputError without one."""
+    """The folder asked for, or RIGHTFIT_TRUTH, or `validation/truth` of the source checkout. Raises
+    FileInputError without one."""
     for candidate in (folder, os.environ.get(ENVIRONMENT_VARIABLE)):
         if candidate:
             path = Path(candidate)
@@ -254,7 +264,8 @@ def truth_folder(folder: str | Path | None = None) -> Path:
 
 
 def read_rules(folder: Path) -> list[TruthRule]:
-    """The exclusion rules inside `folder` or beside it; without such a file only the table's own mark counts."""
+    """The exclusion rules inside `folder` or beside it; without such a file only the
+    table's own mark counts."""
     for path in (folder / "exclusions.csv", folder.parent / "exclusions.csv"):
         if path.is_file():
             return [_rule(path, row) for row in read_cases(path)]
@@ -273,9 +284,9 @@ def _rule(path: Path, row: Mapping[str, Any]) -> TruthRule:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """Rows of `table` whose cell `where` contains `contains` have `value` in `column` (appended when it begins with ';'), because of
-    `reason`:
-    the source's own files contradict what the row says."""
+    """Rows of `table` whose cell `where` contains `contains` have `value` in `column`
+    (appended when it begins with ';'), because of `reason`: the source's own files contradict
+    what the row says."""
 
     table: str
     where: str
@@ -316,7 +327,8 @@ Stated = Mapping[str, Mapping[str, Mapping[str, str]]]
 
 
 def read_stated(folder: Path) -> Stated:
-    """What the notes of rows say, by table and row, from columns_from_notes.csv inside `folder` or beside it; nothing without such a file."""
+    """What the notes of rows say, by table and row, from columns_from_notes.csv inside `folder` or
+    beside it; nothing without such a file."""
     path = next((path for path in (folder / COLUMNS_FROM_NOTES, folder.parent / COLUMNS_FROM_NOTES) if path.is_file()), None)
     found: dict[str, dict[str, dict[str, str]]] = {}
     for line in read_cases(path) if path else ():
@@ -327,7 +339,8 @@ def read_stated(folder: Path) -> Stated:
 
 
 def ids_in(text: str) -> Iterator[str]:
-    """Names of rows as columns_from_notes.csv writes them: FIRST..LAST is a run of numbers, as wide as the first."""
+    """Names of rows as columns_from_notes.csv writes them: FIRST..LAST is a run of numbers, as
+    wide as the first."""
     for part in text.split():
         first, _, last = part.partition("..")
         digits = re.search(r"\d*$", first)
@@ -373,7 +386,8 @@ def exclusion(table: str, row: Mapping[str, Any], rules: Iterable[TruthRule]) ->
 
 
 def raw_table(folder: str | Path, name: str) -> list[dict[str, Any]]:
-    """The rows of one table (`train_memory`) of a folder as they were read, compressed or not. Raises FileInputError without it."""
+    """The rows of one table (`train_memory`) of a folder as they were read, compressed or not.
+    Raises FileInputError without it."""
     path = Path(folder) / f"{name}.csv"
     return read_cases(path if path.is_file() else path.with_suffix(".csv.gz"))
 
@@ -384,7 +398,8 @@ def read_table(folder: str | Path, name: str) -> list[dict[str, Any]]:
 
 
 def read_truth(folder: str | Path | None = None, *, from_notes: bool = True) -> Truth:
-    """Every measured table below `folder` (see `truth_folder`), with the exclusion rules applied; with `from_notes` also what notes said, in columns."""
+    """Every measured table below `folder` (see `truth_folder`), with the exclusion rules applied;
+    with `from_notes` also what notes said, in columns."""
     root = truth_folder(folder)
     rules, corrections, stated = read_rules(root), read_corrections(root), read_stated(root) if from_notes else {}
     rows: list[dict[str, Any]] = []

@@ -1,8 +1,9 @@
-"""`rightfit validate`: predict every measured row, score it, print it, keep the headline and its tables current, and write the accuracy page.
+"""`rightfit validate`: predict every measured row, score it, print it, keep the headline and its
+tables current, and write the accuracy page.
 
-The errors are leave-one-source-out where a `folds` folder lies beside the measured tables: each source is predicted with coefficients that
-were fitted without it. Elsewhere (`--truth` with one's own tables) they are of the coefficients that ship. What is scored is in
-families.py.
+The errors are leave-one-source-out where a `folds` folder lies beside the measured tables: each
+source is predicted with coefficients that were fitted without it. Elsewhere (`--truth` with one's
+own tables) they are of the coefficients that ship. What is scored is in families.py.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from rightfit.proof.score import GroupScore
 from rightfit.proof.tables import Truth, cell_text, read_cases, read_truth, truth_folder, write_text_atomically
 from rightfit.records import dataclass
 
-# ---- The rivals that `validation/rivals.py` and `validation/rivals_inference.py` ran on the usable rows of our tables, on the accuracy
-# page.
+# ---- The rivals that `validation/rivals.py` and `validation/rivals_inference.py` ran on the usable
+# rows of our tables, on the accuracy page.
 
 _RERUN_NOTE = """Rivals that install today, run by `validation/rivals.py` and `validation/rivals_inference.py` on exactly the usable rows of these tables, our own
 line and the rules of thumb on top. Rows that a tool has no input for are not counted for it (which ones is in those scripts).
@@ -45,7 +46,8 @@ def read_rerun(path: Path) -> list[dict[str, str]]:
 
 
 def rerun_text(lines: Sequence[Mapping[str, str]], families: Sequence[FamilyScores] = ()) -> str:
-    """The rivals that were run on the usable rows of these tables, by figure; nothing without lines."""
+    """The rivals that were run on the usable rows of these tables, by figure;
+    nothing without lines."""
     if not lines:
         return ""
     ours = {part.part.label: (found, part) for found in families for part in found.parts}
@@ -100,7 +102,8 @@ TOLERANCE = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What one run of the validation gives: the scores by family, the page, the headline numbers, and whether sources were left out."""
+    """What one run of the validation gives: the scores by family, the page, the headline numbers,
+    and whether sources were left out."""
 
     families: tuple[FamilyScores, ...]
     text: str
@@ -115,7 +118,8 @@ class Validation:
         return [*left_out_cells(self.scores), headline_cells(self.families), interval_cells(self.families), *verdicts, *self.own]
 
     def published(self) -> list[list[list[str]]]:
-        """The tables under the headline of the page, as rows of cells, the heading first: what the web page shows."""
+        """The tables under the headline of the page, as rows of cells, the heading first: what
+        the web page shows."""
         _, _, behind = self.text.partition("### Headline")
         blocks = re.split(r"\n\s*\n", re.split(r"^## ", behind, flags=re.MULTILINE)[0])
         return [[_cells(line) for line in _table_lines(block)] for block in blocks if block.lstrip().startswith("|")]
@@ -134,7 +138,8 @@ def _cells(line: str) -> list[str]:
 
 
 def validate(folder: str | Path | None = None) -> Validation:
-    """Score the predictors against the measured tables in `folder` (see truth_folder). Raises FileInputError without tables."""
+    """Score the predictors against the measured tables in `folder` (see truth_folder). Raises
+    FileInputError without tables."""
     root = truth_folder(folder)
     truth = read_truth(root)
     folds = read_folds(root.parent / "folds")
@@ -186,8 +191,8 @@ def _provenance(left_out: bool, families: Sequence[FamilyScores]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Where the results of a checkout live. `headline` and `tables` (which ship with the package, for the web page) are records; `page` and its plots are made when
-    the site is built."""
+    """Where the results of a checkout live. `headline` and `tables` (which ship with the package,
+    for the web page) are records; `page` and its plots are made when the site is built."""
 
     headline: Path
     tables: Path
@@ -195,7 +200,8 @@ class Paths:
 
 
 def regressions(now: Mapping[str, float], before: Mapping[str, float]) -> list[str]:
-    """Headline figures that rose by more than the tolerance (and by more than a tenth of a percent point)."""
+    """Headline figures that rose by more than the tolerance (and by more than a tenth
+    of a percent point)."""
     return [
         f"{name}: {before[name]:.4f} -> {now.get(name, float('nan')):.4f}"
         for name in before
@@ -204,7 +210,8 @@ def regressions(now: Mapping[str, float], before: Mapping[str, float]) -> list[s
 
 
 def check(result: Validation, paths: Paths) -> list[str]:
-    """What CI must complain about: a headline that got worse, tables that are not current. The page is no record: who reads it has it made."""
+    """What CI must complain about: a headline that got worse, tables that are not current. The page
+    is no record: who reads it has it made."""
     problems = []
     if paths.headline.is_file():
         before = json.loads(paths.headline.read_text(encoding="utf-8"))
@@ -217,7 +224,8 @@ def check(result: Validation, paths: Paths) -> list[str]:
 
 
 def write(result: Validation, paths: Paths) -> list[Path]:
-    """Write the headline, its tables and the page; the plots too where matplotlib is installed. Gives the files written."""
+    """Write the headline, its tables and the page; the plots too where matplotlib is installed.
+    Gives the files written."""
     for path in (paths.page, paths.tables):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_text_atomically(paths.headline, [json.dumps(result.headline, indent=2, sort_keys=True) + "\n"])

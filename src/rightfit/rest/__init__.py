@@ -1,4 +1,5 @@
-"""The REST API: `create_app(settings)` gives the FastAPI application, `serve(settings, ...)` runs it. Needs the extra web."""
+"""The REST API: `create_app(settings)` gives the FastAPI application, `serve(settings, ...)` runs
+it. Needs the extra web."""
 
 from __future__ import annotations
 

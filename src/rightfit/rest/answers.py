@@ -1,4 +1,5 @@
-"""The answers of each route as JSON: every function here calls the library and lays nothing out of its own."""
+"""The answers of each route as JSON: every function here calls the library and lays
+nothing out of its own."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def fleet(
     lang: Lang,
     catalog: Catalog,
 ) -> dict[str, Any]:
-    """One plan for many jobs and services, with its sentences in `text` and its calendar in `chart` (SVG)."""
+    """One plan for many jobs and services, with its sentences in `text` and its
+    calendar in `chart` (SVG)."""
     from rightfit.explain.fleet_text import calendar_svg, parts
     from rightfit.fleets.sources import lines_of
 
@@ -161,7 +163,8 @@ def listed(items: Sequence[Any], *, total: int | None = None) -> dict[str, Any]:
 
 
 def checked_runs(given: Sequence[Any]) -> list[dict[str, Any]]:
-    """Run records as they are kept: valid, without secrets, under the id of their content. Raises InputError with the number of the one at fault."""
+    """Run records as they are kept: valid, without secrets, under the id of their content. Raises
+    InputError with the number of the one at fault."""
     from rightfit.errors import InputError, RightfitError
     from rightfit.measure.record import document, run_of, sealed
 
@@ -175,7 +178,8 @@ def checked_runs(given: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def runs(measured: Sequence[Mapping[str, Any]], plans: Mapping[str, Mapping[str, Any] | None]) -> list[dict[str, Any]]:
-    """Measurements of saved plans as run records; `plans`: saved plans by id (None for one that was deleted meanwhile)."""
+    """Measurements of saved plans as run records; `plans`: saved plans by id (None for one that was
+    deleted meanwhile)."""
     from rightfit.measure.own_runs import run_of_measurement
     from rightfit.measure.record import document
 

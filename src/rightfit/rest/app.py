@@ -1,4 +1,5 @@
-"""The FastAPI application: the routes of the table, the guard around them, and the page that shows the description without the network."""
+"""The FastAPI application: the routes of the table, the guard around them, and the page that shows
+the description without the network."""
 
 from __future__ import annotations
 
@@ -23,9 +24,11 @@ _ABOUT = (
 
 
 def create_app(settings: Settings | None = None, *, page: Callable[[Any, Settings], None] | None = None) -> Any:
-    """The application with its API; `app.state.desk` holds what it works with. MissingComponentError without the extra web.
+    """The application with its API; `app.state.desk` holds what it works with.
+    MissingComponentError without the extra web.
 
-    `page`: adds the web page to the application, after all routes of the API; not called where the settings leave the page out.
+    `page`: adds the web page to the application, after all routes of the API; not called where the
+    settings leave the page out.
     """
     from rightfit.rest import settings as settings_module
 
@@ -102,7 +105,8 @@ def _add(app: Any, desk: Desk, route: Route, *, prefix: str) -> None:
 
 
 def _add_end(app: Any, *, prefix: str) -> None:
-    """What no route takes under /api, by whatever method, ends here and not at the page, which would answer in HTML."""
+    """What no route takes under /api, by whatever method, ends here and not at the page, which
+    would answer in HTML."""
     from starlette.routing import Route as Anything
 
     from rightfit.rest.reading import Refused

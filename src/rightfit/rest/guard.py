@@ -1,4 +1,5 @@
-"""What stands before every route: host, token, rate, size and time of a body, headers of safety, the log and the counts. Plain ASGI."""
+"""What stands before every route: host, token, rate, size and time of a body, headers of safety,
+the log and the counts. Plain ASGI."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from rightfit.rest.work import Workshop
 
 
-# ---- One JSON line for each request, without anything secret: no body, no query, no header of the client but its language and program.
+# ---- One JSON line for each request, without anything secret: no body, no query, no header of the
+# client but its language and program.
 
 NAME = "rightfit.access"
 _LONGEST = 200
@@ -73,13 +75,16 @@ def set_up(level: str = "INFO") -> None:
 
 
 def shown(text: str) -> str:
-    """A text of a client as a log may hold it: short, and without anything that a terminal would obey."""
+    """A text of a client as a log may hold it: short, and without anything that a
+    terminal would obey."""
     return "".join(character if character.isprintable() else "?" for character in text[:_LONGEST])
 
 
-# ---- What Prometheus reads of a server: requests, how long they took, answers kept, work that waits.
+# ---- What Prometheus reads of a server: requests, how long they took, answers
+# kept, work that waits.
 
-#: Several processes write their counts into files of this folder, so that any of them can tell the sum.
+#: Several processes write their counts into files of this folder, so that any of
+#: them can tell the sum.
 SHARED_FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 _BOUNDS_S = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -161,7 +166,8 @@ _NOTHING = "default-src 'none'; frame-ancestors 'none'"
 _DOCS = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
 )
-# The page's framework writes its scripts and styles into the page and compiles its templates; all else comes from this server alone.
+# The page's framework writes its scripts and styles into the page and compiles its templates; all
+# else comes from this server alone.
 _PAGE = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -243,10 +249,11 @@ class Guard:
         if scope["method"] not in ("GET", "HEAD", "OPTIONS") and not self._is_own_page(headers):
             raise Refused("host")
 
-    # ---- who may ask ------------------------------------------------------------------------------------------------------------
+    # ---- who may ask -----------------------------------------------------------------------------
 
     def _is_host_known(self, headers: Headers) -> bool:
-        """A page of another name that resolves to this machine must not reach a server meant for it alone."""
+        """A page of another name that resolves to this machine must not reach a server
+        meant for it alone."""
         allowed = self._settings.allowed_hosts
         if not allowed:
             return True
@@ -255,14 +262,16 @@ class Guard:
         return bare in allowed
 
     def _is_own_page(self, headers: Headers) -> bool:
-        """Requests that change something or keep a connection come from no page of another origin (a program sends no origin)."""
+        """Requests that change something or keep a connection come from no page of another origin
+        (a program sends no origin)."""
         origin = headers.get("origin")
         if not origin or origin in self._settings.cors_origins:
             return True
         return str(origin).partition("://")[2].casefold() == str(headers.get("host", "")).casefold()
 
     def _is_allowed(self, headers: Headers) -> bool:
-        """Whether the client shows the token: as a bearer, as the password of a browser's dialogue, or in the session that followed it."""
+        """Whether the client shows the token: as a bearer, as the password of a browser's dialogue,
+        or in the session that followed it."""
         token = self._settings.token
         if not token:
             return True
@@ -271,7 +280,7 @@ class Guard:
             return hmac.compare_digest(given, token.encode())
         return hmac.compare_digest(_cookie(headers).encode("utf-8", "replace"), self._session.encode())
 
-    # ---- how much ----------------------------------------------------------------------------------------------------------------
+    # ---- how much --------------------------------------------------------------------------------
 
     def _take_turn(self, scope: Scope) -> None:
         """A bucket of turns for each client that fills at a steady rate."""
@@ -286,7 +295,8 @@ class Guard:
             raise Refused("rate", {"seconds": wait_s}, headers={"Retry-After": str(wait_s)})
 
     def _limited(self, scope: Scope, headers: Headers, receive: Receive, body: _LimitedBody) -> Receive:
-        """The body in pieces, up to the size and within the time allowed, and while all bodies together have room."""
+        """The body in pieces, up to the size and within the time allowed, and while all bodies
+        together have room."""
         most = self._settings.most_table_bytes if scope["path"] in _TABLES else self._settings.most_body_bytes
         told = headers.get("content-length", "")
         too_large = Refused("too_large", {"most": f"{most / 1e6:g} MB"}, headers={"Connection": "close"})
@@ -314,7 +324,7 @@ class Guard:
 
         return limited
 
-    # ---- afterwards ----------------------------------------------------------------------------------------------------------------
+    # ---- afterwards ------------------------------------------------------------------------------
 
     def _add_headers(self, scope: Scope, headers: Headers, message: Message, request_id: str) -> None:
         added = MutableHeaders(scope=message)
@@ -374,7 +384,8 @@ def _cookie(headers: Headers) -> str:
 
 
 def lang_of(scope: Scope, headers: Headers) -> Lang:
-    """The language that a client asks for: lang= in the query, else the first of Accept-Language that we speak, else English."""
+    """The language that a client asks for: lang= in the query, else the first of Accept-Language
+    that we speak, else English."""
     for pair in scope.get("query_string", b"").split(b"&"):
         if pair in (b"lang=zh", b"lang=en"):
             return "zh" if pair == b"lang=zh" else "en"

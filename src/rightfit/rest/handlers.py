@@ -1,4 +1,5 @@
-"""Where questions are taken in and answers handed out: one function for each route, from a settled question to a response."""
+"""Where questions are taken in and answers handed out: one function for each route, from a settled
+question to a response."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ _MOST_IN_FLEET, _FLEET_S = 24, 5.0  # each distinct workload of a fleet is a sea
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question: what the query and the body say, the language of the answer, and the request for what else matters."""
+    """A question: what the query and the body say, the language of the answer, and the request for
+    what else matters."""
 
     query: Question
     body: Question
@@ -48,7 +50,8 @@ class Asked:
 
 
 class Desk:
-    """The application's state: its settings, where answers are worked out, the saved plans and the counts."""
+    """The application's state: its settings, where answers are worked out, the saved
+    plans and the counts."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.workshop = settings, Workshop(settings)
@@ -87,7 +90,8 @@ class Desk:
             raise Refused("database", {"seconds": RETRY_S}, headers={"Retry-After": str(RETRY_S)}) from None
 
     async def kept(self, asked: Asked, route: str, find: Callable[[Any], Any], *parts: Any) -> Response:
-        """The answer of a question about the market, worked out once: `find(catalog)`; `parts` are all that it depends on."""
+        """The answer of a question about the market, worked out once: `find(catalog)`; `parts` are
+        all that it depends on."""
 
         def question() -> bytes:
             return json_bytes(find(self.workshop.market.catalog()))
@@ -95,7 +99,8 @@ class Desk:
         return await self._answer(self._key(asked, route, parts), question)
 
     async def kept_of_workload(self, asked: Asked, route: str, find: Callable[[Any, Any], Any], wishes: Question, *parts: Any) -> Response:
-        """The answer of a question about a workload, `find(workload, catalog)`: worked out once however the workload is spelt."""
+        """The answer of a question about a workload, `find(workload, catalog)`: worked out once
+        however the workload is spelt."""
 
         def question() -> bytes:
             catalog, workload = self.workshop.market.catalog(), answers.workload_of(wishes)
@@ -109,19 +114,21 @@ class Desk:
         return await self._answer(self._key(asked, route, wishes, "as asked", parts), question)
 
     def _key(self, asked: Asked, route: str, *parts: Any) -> str:
-        """The day is in it, because credits of a price book expire and "by Monday" depends on it."""
+        """The day is in it, because credits of a price book expire and "by
+        Monday" depends on it."""
         return key_of(route, asked.lang, parts, self.workshop.market.version, datetime.datetime.now(tz=datetime.UTC).date().isoformat())
 
     async def _answer(self, key: str, question: Callable[[], bytes]) -> Response:
         found, was_kept = await self.workshop.answer(key, question)
         headers = {"x-rightfit-cache": "hit" if was_kept else "miss"}
         if not was_kept:
-            # Clients stay with the process that took their connection, however idle the others are; a new connection finds a free one.
+            # Clients stay with the process that took their connection, however idle the others are;
+            # a new connection finds a free one.
             headers["connection"] = "close"
         return Response(found, media_type=_JSON, headers=headers)
 
 
-# ---- plans -----------------------------------------------------------------------------------------------------------------------
+# ---- plans ---------------------------------------------------------------------------------------
 
 _OWN_FIELDS = frozenset({"top", "simulate", "staged", "lang", "on", "nodes", "server"})
 
@@ -177,7 +184,7 @@ async def understand(desk: Desk, asked: Asked) -> Response:
     return await desk.kept(asked, "understand", lambda _catalog: answers.understood(sentence), sentence)
 
 
-# ---- looking around ----------------------------------------------------------------------------------------------------------------
+# ---- looking around ------------------------------------------------------------------------------
 
 
 async def _list(desk: Desk, asked: Asked, route: str, find: Callable[[Any, Question], list[Any]]) -> Response:
@@ -233,7 +240,7 @@ async def targets(desk: Desk, asked: Asked) -> Response:
     return await desk.kept(asked, "targets", lambda _catalog: answers.targets())
 
 
-# ---- files -------------------------------------------------------------------------------------------------------------------------
+# ---- files ---------------------------------------------------------------------------------------
 
 
 async def _files(desk: Desk, asked: Asked, document: Any, values: Mapping[str, Any]) -> Response:
@@ -264,7 +271,7 @@ async def export_saved(desk: Desk, asked: Asked) -> Response:
     return await _files(desk, asked, (await _saved(desk, asked))["document"], asked.query)
 
 
-# ---- saved plans -------------------------------------------------------------------------------------------------------------------
+# ---- saved plans ---------------------------------------------------------------------------------
 
 
 async def _saved(desk: Desk, asked: Asked) -> dict[str, Any]:
@@ -351,7 +358,8 @@ def _plan_of(store: Any, *, id_: str) -> dict[str, Any] | None:
 
 
 async def list_runs(desk: Desk, asked: Asked) -> Response:
-    """Records that were sent, then what was measured of saved plans as records (figures that are none of a run's are left out), each newest first; `rightfit ingest` and `--runs` read it."""
+    """Records that were sent, then what was measured of saved plans as records (figures that are
+    none of a run's are left out), each newest first; `rightfit ingest` and `--runs` read it."""
     if not asked.query["plan_id"].isprintable():
         raise InputError(Message("rest.no_plan"), field="plan_id")
     sent, num_sent = await desk.stored(lambda store: _sent_runs(store, **asked.query))
@@ -373,7 +381,8 @@ def _sent_runs(store: Any, *, plan_id: str, limit: int, offset: int) -> tuple[li
 
 
 async def save_runs(desk: Desk, asked: Asked) -> Response:
-    """Keep records of real runs for everybody who asks this server; secrets are taken out of them first."""
+    """Keep records of real runs for everybody who asks this server; secrets are taken
+    out of them first."""
     found = await desk.workshop.run(lambda: answers.checked_runs(asked.body["runs"]))
     new = await desk.stored(lambda store: store.save_runs(found))
     return Response(json_bytes({"new": new, "ids": [one["id"] for one in found]}), status_code=201, media_type=_JSON)
@@ -387,7 +396,7 @@ async def delete_run(desk: Desk, asked: Asked) -> Response:
     return Response(status_code=204)
 
 
-# ---- tables ------------------------------------------------------------------------------------------------------------------------
+# ---- tables --------------------------------------------------------------------------------------
 
 
 async def predict(desk: Desk, asked: Asked) -> Response:
@@ -416,7 +425,8 @@ async def _predictions(desk: Desk, rows: list[Mapping[str, Any]], form: str) -> 
 
 
 async def _patiently(desk: Desk, question: Callable[[], _Answer]) -> _Answer:
-    """A piece of an answer that has begun: it waits where the server is busy, because it can no longer be refused."""
+    """A piece of an answer that has begun: it waits where the server is busy, because it can no
+    longer be refused."""
     while True:
         try:
             return await desk.workshop.run(question)
@@ -426,7 +436,7 @@ async def _patiently(desk: Desk, question: Callable[[], _Answer]) -> _Answer:
         await asyncio.sleep(0.05)
 
 
-# ---- the server itself ---------------------------------------------------------------------------------------------------------------
+# ---- the server itself ---------------------------------------------------------------------------
 
 
 async def health(_desk: Desk, _asked: Asked) -> Response:

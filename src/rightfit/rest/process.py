@@ -21,7 +21,8 @@ from rightfit.messages import Message, system_problem
 from rightfit.rest.app import MISSING, from_environment
 from rightfit.rest.settings import TURNS_VARIABLE, Settings, shared_file, taking_turns
 
-# ---- uvicorn's protocol with an end to patience: a client that does not finish its request's head in time, or makes it too long, is let go.
+# ---- uvicorn's protocol with an end to patience: a client that does not finish its request's head
+# in time, or makes it too long, is let go.
 
 HEAD_S = float(os.environ.get("RIGHTFIT_HEAD_S", "15"))
 MOST_HEAD_BYTES = 65_536
@@ -174,8 +175,9 @@ def serve(
 ) -> None:
     """Run until told to stop (Ctrl-C, SIGTERM); requests under way are finished first.
 
-    `application`: a function of a module, which makes the application of each process from its environment. `started` is called once before
-    the first request. `proxies`: addresses and ranges that are believed when they say for whom they ask.
+    `application`: a function of a module, which makes the application of each process from its
+    environment. `started` is called once before the first request. `proxies`: addresses and ranges
+    that are believed when they say for whom they ask.
     """
     require_web()
     import uvicorn
@@ -209,7 +211,8 @@ def _run(uvicorn: Any, config: Any, listener: socket.socket, *, workers: int) ->
     server = uvicorn.Server(config)
     with contextlib.closing(listener), contextlib.suppress(KeyboardInterrupt):
         if workers == 1:
-            # uvicorn sends itself the signal again when it has ended well, which would end us badly.
+            # uvicorn sends itself the signal again when it has ended well, which
+            # would end us badly.
             signal.signal(signal.SIGTERM, lambda _number, _frame: None)
             server.run(sockets=[listener])
         else:
@@ -217,7 +220,8 @@ def _run(uvicorn: Any, config: Any, listener: socket.socket, *, workers: int) ->
 
 
 def _supervisor(config: Any, server: Any, listener: socket.socket) -> Any:
-    """What starts and watches several processes; older releases of uvicorn want to be told what each runs."""
+    """What starts and watches several processes; older releases of uvicorn want to be
+    told what each runs."""
     import inspect
 
     from uvicorn.supervisors import Multiprocess
@@ -228,7 +232,8 @@ def _supervisor(config: Any, server: Any, listener: socket.socket) -> Any:
 
 @contextlib.contextmanager
 def _environment(settings: Settings, *, workers: int) -> Iterator[None]:
-    """The variables from which each process reads its settings, and a folder for the counts of several."""
+    """The variables from which each process reads its settings, and a folder for the
+    counts of several."""
     before, folder = dict(os.environ), ""
     os.environ.update(settings.to_environment())
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -1,4 +1,5 @@
-"""What clients may ask, as strict models: the options of a workload from the one table of options, and a few more fields for each route."""
+"""What clients may ask, as strict models: the options of a workload from the one table of options,
+and a few more fields for each route."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class _Query(BaseModel):
 
 
 def _base_units() -> dict[str, tuple[Any, Any]]:
-    """The attributes of a workload in base units, as a plan's `workload` gives them: what one plan returns can be asked again."""
+    """The attributes of a workload in base units, as a plan's `workload` gives them: what one plan
+    returns can be asked again."""
     found: dict[str, tuple[Any, Any]] = {}
     for name, (kind, field) in attribute_fields().items():
         if name not in OPTIONS and name != "assumed":

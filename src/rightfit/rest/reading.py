@@ -1,4 +1,5 @@
-"""Bodies and queries of requests, read strictly: whatever cannot be used is refused in one sentence, never guessed at."""
+"""Bodies and queries of requests, read strictly: whatever cannot be used is refused in one
+sentence, never guessed at."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from rightfit.proof.tables import HIDDEN_COLUMNS, PREDICTION_COLUMNS, cases_of_t
 from rightfit.workload.fields import settled
 from rightfit.workload.options import OPTIONS
 
-# ---- Refusals as problem+json (RFC 9457): what was wrong, what is allowed, the nearest valid thing; in the client's language.
+# ---- Refusals as problem+json (RFC 9457): what was wrong, what is allowed, the nearest valid
+# thing; in the client's language.
 
 _DATA = Path(__file__).with_name("data")
 
@@ -55,8 +57,8 @@ _LONGEST_TEXT = 2000
 
 @dataclasses.dataclass(eq=False)
 class Refused(Exception):  # noqa: N818  (an answer, not a fault)
-    """An answer that is a refusal. `code` is a section of data/words.toml, `fields` fill its sentence, `errors` name the options at
-    fault."""
+    """An answer that is a refusal. `code` is a section of data/words.toml, `fields` fill its
+    sentence, `errors` name the options at fault."""
 
     code: str
     fields: Mapping[str, object] = dataclasses.field(default_factory=dict)
@@ -78,7 +80,8 @@ def refusal(refused: Refused, lang: Lang, *, request_id: str = "") -> Response:
 
 
 def problem(error: RightfitError, lang: Lang, *, request_id: str = "") -> Response:
-    """The response of an error of the library: 422 for what the client gave, 503 for what is missing here."""
+    """The response of an error of the library: 422 for what the client gave, 503 for
+    what is missing here."""
     found = problems_of(error, lang)
     status = 503 if isinstance(error, UnavailableError) else 409 if isinstance(error, NoAnswerError) else 422
     detail = "\n".join(one.message for one in found)
@@ -115,7 +118,8 @@ def utf8_of(body: bytes) -> str:
 
 
 def json_of(body: bytes, *, where: str = "") -> Any:
-    """The value of a JSON body. Keys given twice, NaN, infinities and endless nesting are refused."""
+    """The value of a JSON body. Keys given twice, NaN, infinities and endless
+    nesting are refused."""
     text, place = utf8_of(body), f"{where}: " if where else ""
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
@@ -173,7 +177,8 @@ def _takes_several(model: type[BaseModel], key: str) -> bool:
     return key in model.model_fields and option is not None and option.kind in ("names", "words")
 
 
-# ---- Tables of cases over HTTP: CSV, JSON lines or JSON in, the predictions streamed back in pieces.
+# ---- Tables of cases over HTTP: CSV, JSON lines or JSON in, the predictions
+# streamed back in pieces.
 
 MEDIA_TYPES: Mapping[str, str] = {"csv": "text/csv", "ndjson": "application/x-ndjson", "json": "application/json"}
 ROWS_AT_ONCE = 500
@@ -190,7 +195,8 @@ def form_of(content_type: str) -> str:
 
 
 def rows_of(body: bytes, form: str, *, most_rows: int) -> list[Mapping[str, Any]]:
-    """The rows of a table. A row that is no object is refused with its number; what its cells hold is judged by the prediction."""
+    """The rows of a table. A row that is no object is refused with its number; what its cells hold
+    is judged by the prediction."""
     rows = {"csv": _csv_rows, "ndjson": _json_lines, "json": _json_rows}[form](body)
     if not rows:
         raise InputError(Message("rest.no_rows"), field="rows")

@@ -1,5 +1,5 @@
-"""The routes as one table: what each is asked, what it answers, and an example of both. The application and its OpenAPI page come from
-it."""
+"""The routes as one table: what each is asked, what it answers, and an example of both. The
+application and its OpenAPI page come from it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _FLEET = {"schema_version": 1, "kind": "fleet", "placements": [], "purchases": [
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One route. `query` and `body` are what it reads; `example` a body; `found` the name of the answer's schema; `statuses` refusals of
-    its own."""
+    """One route. `query` and `body` are what it reads; `example` a body; `found` the name of the
+    answer's schema; `statuses` refusals of its own."""
 
     method: str
     path: str
@@ -142,7 +142,8 @@ ROUTES: tuple[Route, ...] = (
 )
 
 
-# ---- The OpenAPI description: questions from their models, answers from the published schema of a plan, refusals the same everywhere.
+# ---- The OpenAPI description: questions from their models, answers from the published schema of a
+# plan, refusals the same everywhere.
 
 _REFS = "#/components/schemas/"
 _REFUSALS: Mapping[int, str] = {

@@ -1,4 +1,5 @@
-"""How a server is set up: who may ask, how much at once, and where saved plans go. All limits have safe defaults."""
+"""How a server is set up: who may ask, how much at once, and where saved plans go. All limits
+have safe defaults."""
 
 from __future__ import annotations
 
@@ -29,13 +30,15 @@ LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`token`: what clients must show, empty for nobody. `database_url`: empty for a file of SQLite in the data folder. `allowed_hosts`:
-    names that
-    the server answers to, empty for any. `cors_origins`: web pages of other hosts that may ask, none by default. `page`: serve the web page
-    too, where there is one (see rightfit.web.asgi).
-    Limits: [bytes] of a body, of a table and of all that are under way, rows of a table, options of a plan, [s] for a body to arrive and
-    for an answer to be found from the start of its work, and that those who come may have to wait before that (more are sent away),
-    answers waited for at once, requests a second of one client (and how many at once), [bytes] of answers kept, plans kept."""
+    """`token`: what clients must show, empty for nobody. `database_url`: empty for a file of SQLite
+    in the data folder. `allowed_hosts`: names that the server answers to, empty for any.
+    `cors_origins`: web pages of other hosts that may ask, none by default. `page`: serve the web
+    page too, where there is one (see rightfit.web.asgi).
+    Limits: [bytes] of a body, of a table and of all that are under way, rows of a table,
+    options of a plan, [s] for a body to arrive and for an answer to be found from the start of
+    its work, and that those who come may have to wait before that (more are sent away), answers
+    waited for at once, requests a second of one client (and how many at once), [bytes] of
+    answers kept, plans kept."""
 
     token: str = dataclasses.field(default="", repr=False)
     database_url: str = dataclasses.field(default="", repr=False)
@@ -76,14 +79,16 @@ class Settings:
                 raise InputError(Message("rest.setting", setting=name), field=name)
 
     def to_environment(self) -> dict[str, str]:
-        """The settings as the variables from which the processes of a server read them; secrets go in variables of their own."""
+        """The settings as the variables from which the processes of a server read them; secrets go
+        in variables of their own."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         secrets = {TOKEN_VARIABLE: str(values.pop("token")), DATABASE_VARIABLE: str(values.pop("database_url"))}
         return {VARIABLE: json.dumps(values), **{name: text for name, text in secrets.items() if text}}
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings that `to_environment` wrote, or the defaults; the token and the database from their variables."""
+    """The settings that `to_environment` wrote, or the defaults; the token and the database
+    from their variables."""
     values: dict[str, Any] = json.loads(environment.get(VARIABLE) or "{}")
     lists: dict[str, Any] = {name: tuple(values[name]) for name in ("allowed_hosts", "cors_origins") if name in values}
     secrets = {"token": environment.get(TOKEN_VARIABLE, "").strip(), "database_url": environment.get(DATABASE_VARIABLE, "").strip()}
@@ -117,11 +122,14 @@ def is_local(host: str) -> bool:
         return False
 
 
-# ---- Several processes that listen at one address take turns: a new connection goes to the one that has the least to do.
+# ---- Several processes that listen at one address take turns: a new connection goes to the one
+# that has the least to do.
 #
-# Left to the kernel, whoever wakes first takes a connection, and a question may wait behind a long one while another process is idle. So each process
-# writes how many questions it has under way into a file that all of them map, and one that has more than another leaves the connection where it is, for
-# the other to take. The event loop must be asyncio's own, which asks the socket; others ask the kernel themselves, and then nothing changes.
+# Left to the kernel, whoever wakes first takes a connection, and a question may wait behind a long
+# one while another process is idle. So each process writes how many questions it has under way into
+# a file that all of them map, and one that has more than another leaves the connection where it is,
+# for the other to take. The event loop must be asyncio's own, which asks the socket; others ask the
+# kernel themselves, and then nothing changes.
 
 TURNS_VARIABLE = "RIGHTFIT_TURNS"
 _SLOT = struct.Struct("dd")
@@ -129,12 +137,14 @@ _SLOT = struct.Struct("dd")
 _MOST = 64
 #: How long a connection that was taken counts as a question, until its request is read [s].
 _ARRIVING_S = 0.005
-#: How long a process may leave connections to others before it takes one all the same: the other may hang [s].
+#: How long a process may leave connections to others before it takes one all the same: the
+#: other may hang [s].
 _LONGEST_S = 0.25
 
 
 class Turns:
-    """The questions under way in each process [1], by slots of a shared file. A slot is locked by its process for as long as that lives."""
+    """The questions under way in each process [1], by slots of a shared file. A slot is locked by
+    its process for as long as that lives."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDWR)  # held as long as the process lives, and with it the slot
@@ -151,7 +161,8 @@ class Turns:
         os.close(self._descriptor)
 
     def write(self, load: float, *, until: float = 0.0) -> None:
-        """This process has so many questions under way, and one more until a time of the monotonic clock [s]."""
+        """This process has so many questions under way, and one more until a time of the
+        monotonic clock [s]."""
         self._load = load
         if self._slot is not None:
             _SLOT.pack_into(self._map, self._slot * _SLOT.size, load, until)
@@ -161,7 +172,8 @@ class Turns:
         self.write(self._load, until=time.monotonic() + _ARRIVING_S)
 
     def is_mine(self) -> bool:
-        """Whether this process takes the next connection: none has less to do, or they have left it for too long."""
+        """Whether this process takes the next connection: none has less to do, or they have
+        left it for too long."""
         now = time.monotonic()
         loads = [load + (until > now) for load, until in _SLOT.iter_unpack(self._map[:])]
         if self._slot is None or loads[self._slot] <= min(loads):

@@ -1,5 +1,5 @@
-"""Saved plans, measurements and run records in SQLite or PostgreSQL. The schema is made and moved on by whoever starts first; a lost connection is tried
-again."""
+"""Saved plans, measurements and run records in SQLite or PostgreSQL. The schema is made and moved
+on by whoever starts first; a lost connection is tried again."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ _RUNS = sql.Table(
     sql.Column("document", sql.Text, nullable=False),
 )
 
-#: What makes each version from the one before; the first makes everything. Never edit one that was released: add one.
+#: What makes each version from the one before; the first makes everything. Never edit one that was
+#: released: add one.
 MIGRATIONS: tuple[Callable[[Any], None], ...] = (
     lambda connection: _SCHEMA.create_all(connection),
     lambda connection: _RUNS.create(connection, checkfirst=True),
@@ -78,8 +79,8 @@ def default_url() -> str:
 
 
 class Store:
-    """Saved plans and measurements. Every method is one transaction, repeated where the connection was lost, so that nothing is lost or
-    written twice."""
+    """Saved plans and measurements. Every method is one transaction, repeated where the connection
+    was lost, so that nothing is lost or written twice."""
 
     def __init__(self, url: str = "", *, most_plans: int = 100_000, patience_s: float = _PATIENCE_S) -> None:
         self._engine = _engine(url or default_url())
@@ -91,7 +92,8 @@ class Store:
         return str(self._engine.dialect.name)
 
     def save_plan(self, document: Mapping[str, Any], *, name: str = "", id_: str = "") -> dict[str, Any]:
-        """Keep a plan. Its id is made before the first try, so that a try whose answer was lost is recognised by the next."""
+        """Keep a plan. Its id is made before the first try, so that a try whose answer was lost is
+        recognised by the next."""
         row = {"id": id_ or secrets.token_urlsafe(_ID_BYTES), "name": name, "saved_at": _now(), "document": _text(document)}
 
         def write(connection: Any) -> None:
@@ -149,7 +151,8 @@ class Store:
         return self._page(sql.select(_MEASUREMENTS), _MEASUREMENTS, where, limit=limit, offset=offset)
 
     def save_runs(self, documents: Sequence[Mapping[str, Any]]) -> int:
-        """Keep run records, each with its own id; how many were new. The same record sent twice is kept once."""
+        """Keep run records, each with its own id; how many were new. The same record sent
+        twice is kept once."""
         rows = [{"id": found["id"], "saved_at": _now(), "document": _text(found)} for found in documents]
 
         def write(connection: Any) -> int:
@@ -185,7 +188,7 @@ class Store:
         """Let go of all connections."""
         self._engine.dispose()
 
-    # ---- transactions ---------------------------------------------------------------------------------------------------------
+    # ---- transactions ----------------------------------------------------------------------------
 
     def _page(self, select: Any, table: Any, where: Sequence[Any], *, limit: int, offset: int) -> tuple[list[dict[str, Any]], int]:
         def read(connection: Any) -> tuple[list[dict[str, Any]], int]:
@@ -232,7 +235,8 @@ def _insert_new(connection: Any, table: Any) -> Any:
 
 
 def make_schema(engine: Any) -> None:
-    """Bring the schema to the newest version, once even when several servers start at the same time. A newer one than ours is refused."""
+    """Bring the schema to the newest version, once even when several servers start at the same
+    time. A newer one than ours is refused."""
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(sql.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
@@ -274,7 +278,8 @@ def _sqlite(url: Any) -> Any:
 
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
-    """Readers beside one writer, losing nothing when the power goes; transactions begin where we say."""
+    """Readers beside one writer, losing nothing when the power goes; transactions
+    begin where we say."""
     connection.isolation_level = None
     for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}")
@@ -292,7 +297,8 @@ def _postgresql(url: Any) -> Any:
 
 
 def _text(document: Mapping[str, Any]) -> str:
-    """JSON in ASCII: what a database may refuse as text (a zero character, half a character) stays escaped."""
+    """JSON in ASCII: what a database may refuse as text (a zero character, half a
+    character) stays escaped."""
     return json.dumps(document, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -1,4 +1,5 @@
-"""Answers worked out beside the event loop: one at a time in each process, the same question once, none longer than allowed."""
+"""Answers worked out beside the event loop: one at a time in each process, the same question once,
+none longer than allowed."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _ENTRY_BYTES = 200  # what an entry costs beside its answer, roughly
 
 
 class AnswerCache(Recent[str, bytes]):
-    """Answers by key. An answer is kept once though several keys (spellings of one question) may lead to it."""
+    """Answers by key. An answer is kept once though several keys (spellings of one
+    question) may lead to it."""
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(most_bytes, size_of=lambda answer: len(answer) + _ENTRY_BYTES)
@@ -36,13 +38,15 @@ class AnswerCache(Recent[str, bytes]):
 _Answer = TypeVar("_Answer")
 _LOOK_AGAIN_S = 30.0
 RETRY_S = 2
-#: Usual time of an answer before there was one [s], how fast it is learned, and the longest time that somebody is sent away for [s].
+#: Usual time of an answer before there was one [s], how fast it is learned, and the longest time
+#: that somebody is sent away for [s].
 _FIRST_GUESS_S, _LEARNS, _LONGEST_RETRY_S = 0.3, 0.1, 60
 _NEVER_MANY = 4  # so few may always wait, however long answers have taken lately
 
 
 class ServedMarket:
-    """The catalog of this process, opened once and again when prices were refreshed. `version` names what it holds."""
+    """The catalog of this process, opened once and again when prices were refreshed. `version`
+    names what it holds."""
 
     def __init__(self) -> None:
         self._lock, self._looked_s = threading.Lock(), 0.0
@@ -93,7 +97,8 @@ class Workshop:
         self._usual_s = _FIRST_GUESS_S
 
     async def run(self, question: Callable[[], _Answer]) -> _Answer:
-        """The answer to a question that may take a while. Refused when too many wait already or it takes too long."""
+        """The answer to a question that may take a while. Refused when too many wait already or
+        it takes too long."""
         is_long = self.waiting >= _NEVER_MANY and self.waiting * self._usual_s > self.settings.patience_s
         if is_long or self.waiting >= self.settings.most_waiting:
             retry = str(self.retry_s())
@@ -115,7 +120,8 @@ class Workshop:
             shared.write(self.waiting)
 
     async def _worked_out(self, question: Callable[[], _Answer]) -> _Answer:
-        """The answer, within its limit from the start of its work. A thread that cannot be stopped is left to finish alone; who waited behind it goes on in another."""
+        """The answer, within its limit from the start of its work. A thread that cannot be stopped
+        is left to finish alone; who waited behind it goes on in another."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self.settings.patience_s + self.settings.answer_s
         while True:
@@ -145,7 +151,8 @@ class Workshop:
                 raise
 
     def retry_s(self) -> int:
-        """When to come again [s]: as long as those who wait now will take, by the usual time of an answer."""
+        """When to come again [s]: as long as those who wait now will take, by the usual
+        time of an answer."""
         return max(1, min(math.ceil(self.waiting * self._usual_s), _LONGEST_RETRY_S))
 
     def _timed(self, question: Callable[[], _Answer]) -> _Answer:
@@ -157,7 +164,8 @@ class Workshop:
             self._usual_s += _LEARNS * (time.perf_counter() - began - self._usual_s)
 
     async def answer(self, key: str, question: Callable[[], bytes]) -> tuple[bytes, bool]:
-        """The answer of a key, and whether it was kept from before. Clients who ask the same at the same time wait for one answer."""
+        """The answer of a key, and whether it was kept from before. Clients who ask the same at the
+        same time wait for one answer."""
         known = self.cache.get(key)
         if known is not None:
             self.hits += 1
@@ -189,7 +197,8 @@ def _pool() -> ThreadPoolExecutor:
 
 
 def _for_client(question: Callable[[], _Answer]) -> _Answer:
-    """Work for a client: no file, code or address that they name is touched; money at the rates of the server's price book."""
+    """Work for a client: no file, code or address that they name is touched; money at the rates of
+    the server's price book."""
     from rightfit.search.offers import rates_of
 
     with reach.closed(), rates_of(None):

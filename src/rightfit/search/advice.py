@@ -83,15 +83,17 @@ def cheaper_spot(search_result: SearchResult, best: Option | None) -> Iterable[R
         yield Reason("spot", effect_of(search_result, at, best))
 
 
-# ---- Wishes that mean mainland China: yuan, or a cloud of there. Its regions come first, and what has no public price is said by name. Other
-# wishes that name no place go there last: renting there takes a registered account, and serving from there a licence.
+# ---- Wishes that mean mainland China: yuan, or a cloud of there. Its regions come first, and what
+# has no public price is said by name. Other wishes that name no place go there last: renting there
+# takes a registered account, and serving from there a licence.
 
 MAINLAND, YUAN = "CN", "cny"
 MOST_NAMES = 3
 
 
 def means_mainland(search_result: SearchResult) -> bool:
-    """Whether the wish is in yuan or names a cloud of mainland China, and says nothing of a place."""
+    """Whether the wish is in yuan or names a cloud of mainland China, and says
+    nothing of a place."""
     wanted = search_result.filters
     if wanted.regions or wanted.countries or search_result.workload.country or search_result.workload.region:
         return False
@@ -105,8 +107,9 @@ def _is_named(search_result: SearchResult) -> bool:
 
 
 def elsewhere(search_result: SearchResult) -> NDArray[np.bool_]:
-    """Offers (O,) on the wrong side of the border of mainland China: outside where the wish means it, inside where it does not and names no
-    place. None are where a place is named; servers of one's own are at home."""
+    """Offers (O,) on the wrong side of the border of mainland China: outside where the wish means
+    it, inside where it does not and names no place. None are where a place is named; servers of
+    one's own are at home."""
     offers, wanted = search_result.market.offers, search_result.filters
     home = np.array([country == MAINLAND for country in offers.region_countries], dtype=np.bool_)[offers.region_index]
     if means_mainland(search_result):
@@ -120,8 +123,8 @@ def _own(offers: OfferTable) -> NDArray[np.bool_]:
 
 
 def unpriced(search_result: SearchResult) -> tuple[Reason, ...]:
-    """The accelerators of the wish, or of the clouds that it means, that are on offer and have no public price: ask, and put the quote into a
-    price book."""
+    """The accelerators of the wish, or of the clouds that it means, that are on offer and have no
+    public price: ask, and put the quote into a price book."""
     wanted, servers = search_result.filters, search_result.market.offers.servers
     clouds = set(wanted.clouds)
     if means_mainland(search_result) or _is_named(search_result):
@@ -152,7 +155,8 @@ def _said(found: Mapping[str, tuple[float, str, str]]) -> Iterable[Reason]:
         yield Reason("unpriced", {"accelerator": card, **names_it})
 
 
-# ---- One server or several: what several would save where one is taken, and what one would cost where several are.
+# ---- One server or several: what several would save where one is taken, and what one would cost
+# where several are.
 
 Mask = NDArray[np.bool_]
 
@@ -170,15 +174,17 @@ def several_of(search_result: SearchResult, offer: NDArray[np.intp], column: NDA
 
 
 def counted_usd(search_result: SearchResult, usd: Array, offer: NDArray[np.intp], column: NDArray[np.intp]) -> Array:
-    """Money of rows (offer, column) as the order of options counts it: several servers must save more than the one is worth, for each is one
-    more that can fail, be late or be out of stock; and a last resort (offloading) must save more than doing without is worth."""
+    """Money of rows (offer, column) as the order of options counts it: several servers must save
+    more than the one is worth, for each is one more that can fail, be late or be out of stock; and
+    a last resort (offloading) must save more than doing without is worth."""
     usual = facts.coefficients("planning")
     several = np.where(several_of(search_result, offer, column), usual["one_server_worth"], 1.0)
     return np.asarray(usd * several * np.where(search_result.last_resort(offer, column), usual["last_resort_worth"], 1.0))
 
 
 def several_section(search_result: SearchResult, options: Sequence[Option]) -> Section | None:
-    """The other way beside the first option: several servers that cost less than the one, or the one that costs more than the several."""
+    """The other way beside the first option: several servers that cost less than the one, or the
+    one that costs more than the several."""
     if not options or search_result.workload.objective == "time":
         return None
     best, several = options[0], several_mask(search_result)
@@ -195,7 +201,8 @@ def several_section(search_result: SearchResult, options: Sequence[Option]) -> S
 
 
 def headline_key(search_result: SearchResult, option: Option, key: str) -> str:
-    """The headline of an option: of one server that stands before several that cost less, that it is the cheapest alone."""
+    """The headline of an option: of one server that stands before several that cost less, that it
+    is the cheapest alone."""
     if search_result.workload.objective != "cost" or option.nodes > 1:
         return key
     at = cheapest_of(search_result, (search_result.bits == 0) & several_mask(search_result))
@@ -206,7 +213,8 @@ BELOW = "_below"
 
 
 def below_of(search_result: SearchResult, options: Sequence[Option]) -> Option | None:
-    """The first option shown below the first one although it costs less (the objective being cost): the first is not simply the cheapest then."""
+    """The first option shown below the first one although it costs less (the objective being cost):
+    the first is not simply the cheapest then."""
     if search_result.workload.objective != "cost" or not options:
         return None
     return next((one for one in options[1:] if one.cost.total_usd < options[0].cost.total_usd), None)
@@ -246,14 +254,15 @@ def slower_than_one(option: Option, one: Option) -> tuple[Reason, ...]:
     return (Reason(key, {**params, "total_time_s": mine.mid, "one_time_s": its.mid}),)
 
 
-# ---- Whom one rents from: what a seller of a lower tier would save, a default that leaves nothing, and what must be known of a seller before.
+# ---- Whom one rents from: what a seller of a lower tier would save, a default that leaves nothing,
+# and what must be known of a seller before.
 
 SELLER = 1 << CRITERIA.index("seller")
 
 
 def seller_section(search_result: SearchResult, options: Sequence[Option]) -> Section | None:
-    """What a seller of a tier that was not asked for would save, at a price that somebody asks; a partition is a matter of the account, not of
-    trust."""
+    """What a seller of a tier that was not asked for would save, at a price that somebody asks; a
+    partition is a matter of the account, not of trust."""
     if not options or search_result.workload.objective == "time":
         return None
     offers = search_result.market.offers
@@ -286,7 +295,8 @@ def widened_assumption() -> Assumption:
 
 
 def with_market_warnings(options: Sequence[Option], search_result: SearchResult) -> tuple[Option, ...]:
-    """The options with what must be known of their seller, place and price, whatever the kind of work."""
+    """The options with what must be known of their seller, place and price,
+    whatever the kind of work."""
     mainland = means_mainland(search_result)
     return tuple(
         dataclasses.replace(option, warnings=(*option.warnings, *market_warnings(option), *border_warnings(option, mainland=mainland)))
@@ -295,7 +305,8 @@ def with_market_warnings(options: Sequence[Option], search_result: SearchResult)
 
 
 def border_warnings(option: Option, *, mainland: bool) -> list[Reason]:
-    """A server on the other side of the border of mainland China than the wish means; one without a place is on neither."""
+    """A server on the other side of the border of mainland China than the wish means; one without a
+    place is on neither."""
     country = option.facts.get("country") or ""
     if not country or (country == MAINLAND) == mainland:
         return []
@@ -317,7 +328,8 @@ def is_large_order(option: Option) -> bool:
 
 
 def market_warnings(option: Option) -> list[Reason]:
-    """An account of its own, a seller of a low tier or one that must be rented from by hand, a price that may have moved."""
+    """An account of its own, a seller of a low tier or one that must be rented from by hand, a
+    price that may have moved."""
     found, partition = [], names.partitions().get(option.provider)
     if not starts(option.provider, option.purchase):
         found.append(Reason("seller_by_hand", {"provider": option.provider}))

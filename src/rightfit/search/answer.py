@@ -1,7 +1,8 @@
 """The answer as data: a Plan of Options, and why everything else was refused.
 
-Nothing here is prose. A `Reason` is a code with parameters (base units), which explain/ turns into English or Chinese; the codes are
-listed in reasons.py. `to_dict(render=...)` takes the function that does so, so that search knows nothing of languages.
+Nothing here is prose. A `Reason` is a code with parameters (base units), which explain/ turns into
+English or Chinese; the codes are listed in reasons.py. `to_dict(render=...)` takes the function
+that does so, so that search knows nothing of languages.
 """
 
 from __future__ import annotations
@@ -49,9 +50,8 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the job is spread and run. `data` x `tensor` x `pipeline` x `context` = all GPUs; `expert` divides `data`. What a kind of work
-    does not
-    have stays as it is here."""
+    """How the job is spread and run. `data` x `tensor` x `pipeline` x `context` = all GPUs;
+    `expert` divides `data`. What a kind of work does not have stays as it is here."""
 
     data: int = 1
     tensor: int = 1
@@ -114,7 +114,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Nearly the same thing: the same accelerators and setup on another size, region or purchase mode of the same provider."""
+    """Nearly the same thing: the same accelerators and setup on another size, region or purchase
+    mode of the same provider."""
 
     region: str
     instance_type: str
@@ -126,12 +127,14 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One way to run the job: what to rent, how to lay it out, what to expect, what it costs, and why.
+    """One way to run the job: what to rent, how to lay it out, what to expect, what
+    it costs, and why.
 
-    `estimate` maps the contract's names (peak_memory_bytes, step_s, tokens_per_s, total_time_s ...) to figures. `facts` holds what
-    explanations need beside: fit probability, steps, interruption rates, bottleneck. `data_path`: where the data lie, what loading needs
-    and gets,
-    checkpoints (see data_part.py); empty for services. `placement`: servers that work as one, what joins them, whether in one zone.
+    `estimate` maps the contract's names (peak_memory_bytes, step_s, tokens_per_s, total_time_s ...)
+    to figures. `facts` holds what explanations need beside: fit probability, steps, interruption
+    rates, bottleneck. `data_path`: where the data lie, what loading needs and gets, checkpoints
+    (see data_part.py); empty for services. `placement`: servers that work as one, what joins them,
+    whether in one zone.
     `probability`: that it fits, and that deadline and budget hold (None: not asked).
     """
 
@@ -203,11 +206,12 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
-    """The offer that came nearest to passing a criterion: what it had, and the smallest change that would let it pass (a reason).
+    """The offer that came nearest to passing a criterion: what it had, and the smallest change that
+    would let it pass (a reason).
 
-    `also`: other criteria that it fails, so that the change alone would not do. `unknown`: wishes that could not be held against it,
-    because
-    nothing fits there and so no time and no cost is known.
+    `also`: other criteria that it fails, so that the change alone would not do. `unknown`:
+    wishes that could not be held against it, because nothing fits there and so no time and no
+    cost is known.
     """
 
     provider: str
@@ -224,10 +228,11 @@ class NearMiss:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Offers refused by one criterion. `needed` and `had` are of the nearest miss, in base units; `margin` = relative distance (0.1 = 10
-    %).
+    """Offers refused by one criterion. `needed` and `had` are of the nearest miss, in base units;
+    `margin` = relative distance (0.1 = 10 %).
 
-    `count` is the number of offers whose first failing criterion this is; `alone` the number that pass every other criterion.
+    `count` is the number of offers whose first failing criterion this is; `alone` the number that
+    pass every other criterion.
     """
 
     criterion: str
@@ -251,8 +256,10 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much was looked at. `candidates`: rows whose memory was evaluated; `timed`: rows whose time was evaluated;
-    `offers`: priced offers read; `covered`: offers x node counts x setups that the answer is the best of."""
+    """How much was looked at. `candidates`: rows whose memory was evaluated; `timed`: rows whose
+    time was evaluated;
+    `offers`: priced offers read; `covered`: offers x node counts x setups that the
+    answer is the best of."""
 
     candidates: int
     timed: int
@@ -263,8 +270,8 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A further part of an answer, beside the ranked options: `content` for programs, in base units, and `reasons`, which are sentences for
-    people."""
+    """A further part of an answer, beside the ranked options: `content` for programs, in base
+    units, and `reasons`, which are sentences for people."""
 
     name: str
     content: Mapping[str, Any]
@@ -277,12 +284,11 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The answer to a workload. `blame`: the smallest sets of criteria that exclude every offer (only when there is no option). `unfit`:
-    for one
-    given server on which nothing fits, the setup that needs least memory, so that it can be said how much is missing. `given`: the server
-    that was
-    given by name ("aws/g5.xlarge"), empty after a search. `sections`: further parts of the answer by name (buy and bill; of serving plans
-    api, serverless, spot ...)."""
+    """The answer to a workload. `blame`: the smallest sets of criteria that exclude every offer
+    (only when there is no option). `unfit`: for one given server on which nothing fits, the setup
+    that needs least memory, so that it can be said how much is missing. `given`: the server that
+    was given by name ("aws/g5.xlarge"), empty after a search. `sections`: further parts of the
+    answer by name (buy and bill; of serving plans api, serverless, spot ...)."""
 
     workload: Any
     assumptions: tuple[Assumption, ...]
@@ -303,7 +309,8 @@ class Plan:
         return self.options[0] if self.options else None
 
     def to_dict(self, render: Render | None = None) -> dict[str, Any]:
-        """The plan as in the contract. `render` turns reasons into sentences; without it they stay {key, params}."""
+        """The plan as in the contract. `render` turns reasons into sentences; without it they
+        stay {key, params}."""
         values: dict[str, Any] = finite(
             {
                 "schema_version": SCHEMA_VERSION,
@@ -333,8 +340,8 @@ def render_all(reasons: tuple[Reason, ...], render: Render | None) -> list[Any]:
 
 
 def summary(option: Option) -> dict[str, Any]:
-    """A point of the Pareto front: what to rent, its cost and its time; of a service the month's cost and the latency of a request, with
-    its parts and the replicas."""
+    """A point of the Pareto front: what to rent, its cost and its time; of a service the month's
+    cost and the latency of a request, with its parts and the replicas."""
     names = ("provider", "region", "instance_type", "nodes", "purchase")
     times = {name: option.estimate[name].mid for name in ("latency_s", "ttft_s", "tpot_s") if name in option.estimate}
     replicas = getattr(option.layout, "replicas", None)

@@ -1,4 +1,5 @@
-"""BillColumns of one row, the same for every family of work: its cost with an interval, and every line of its bill."""
+"""BillColumns of one row, the same for every family of work: its cost with an interval, and
+every line of its bill."""
 
 from __future__ import annotations
 
@@ -33,9 +34,8 @@ SPANS = {"startup": "startup_s", "work": "run_s", "saves_and_stops": "save_and_r
 
 
 def cost_of(bill: BillColumns, market: Market, cell: tuple[int, int], *, time: Figure | None = None) -> Cost:
-    """BillColumns of one row: terms that add up to the total, and the total with its interval. `time`: of the whole job; None where a month
-    is paid for,
-    which is as long as it is."""
+    """BillColumns of one row: terms that add up to the total, and the total with its interval.
+    `time`: of the whole job; None where a month is paid for, which is as long as it is."""
     total = float(bill.total_usd[cell])
     terms = with_credit({name: float(getattr(bill, name)[cell]) for name in TERMS}, total)
     bounds = total + rent_doubt_usd(bill, market, cell) if time is None else job_bounds_usd(bill, market, cell, time, terms)
@@ -49,15 +49,16 @@ def cost_of(bill: BillColumns, market: Market, cell: tuple[int, int], *, time: F
 
 
 def rent_doubt_usd(bill: BillColumns, market: Market, cell: tuple[int, int]) -> Array:
-    """By how much a rent of known length may differ: as the price may (low80, high80, low95, high95)."""
+    """By how much a rent of known length may differ: as the price may (low80,
+    high80, low95, high95)."""
     factors = market.doubt.factors[cell[0]] if market.doubt is not None else np.ones(len(BOUNDS))
     return np.asarray(float(bill.servers_usd[cell]) * (factors - 1.0))
 
 
 def job_bounds_usd(bill: BillColumns, market: Market, cell: tuple[int, int], time: Figure, terms: Mapping[str, float]) -> Array:
-    """The bounds of a job's cost are those of its time, through the billing steps: a term that is owed whole does not vary; where the price
-    is an
-    estimate, its own doubt is added; a credit pays its part of each."""
+    """The bounds of a job's cost are those of its time, through the billing steps: a term that is
+    owed whole does not vary; where the price is an estimate, its own doubt is added; a credit pays
+    its part of each."""
     servers, seconds, times = terms["servers_usd"], float(bill.total_s[cell]), np.array([getattr(time, name) for name in BOUNDS])
     charges = market.charges.take(np.array([cell[0]]))
     billed = money.billed_s(times, minimum_s=charges.minimum_s, increment_s=charges.increment_s)
@@ -75,11 +76,11 @@ def job_bounds_usd(bill: BillColumns, market: Market, cell: tuple[int, int], tim
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """One row of a bill with what it pays for. `kept_s`: how long servers, volumes and addresses of the option are kept, a month of a
-    service
-    (`is_month`); `spans`: what these seconds are for; `startup_s`: from asking for a server to the first work; `volume`: what is stored and
-    moved;
-    `sent_usd` and `address_usd`: the parts of traffic and network that results and public addresses take."""
+    """One row of a bill with what it pays for. `kept_s`: how long servers, volumes and addresses
+    of the option are kept, a month of a service (`is_month`); `spans`: what these seconds are for;
+    `startup_s`: from asking for a server to the first work; `volume`: what is stored and moved;
+    `sent_usd` and `address_usd`: the parts of traffic and network that results and public
+    addresses take."""
 
     bill: BillColumns
     at: tuple[int, int]
@@ -105,7 +106,8 @@ class Paid:
 def paid_of(
     bill: BillColumns, market: Market, cell: tuple[int, int], option: Option, *, volume: Volume, startup_s: float | None = None
 ) -> Paid:
-    """What the bill of an option pays for. Where the bill has no time of a job it is the month of a service, whose `startup_s` is given."""
+    """What the bill of an option pays for. Where the bill has no time of a job it is the month of a
+    service, whose `startup_s` is given."""
     charges, is_job = market.charges, isinstance(bill, Bill)
     kept_s = option.estimate["total_time_s"].mid if is_job else SECONDS_PER_MONTH
     address_usd_per_h = float(charges.public_ip_usd_per_h[cell[0]]) if charges.public_ip_usd_per_h is not None else 0.0
@@ -139,8 +141,8 @@ def bill_section(paid: Paid, catalog: Catalog, *, office_h: float | None) -> Sec
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the bill: `quantity` of `unit` at `unit_usd`. `beside`: not part of the run's total, but paid if the thing is kept or
-    moved."""
+    """One line of the bill: `quantity` of `unit` at `unit_usd`. `beside`: not part of the run's
+    total, but paid if the thing is kept or moved."""
 
     name: str
     usd: float
@@ -169,7 +171,8 @@ def _server_lines(paid: Paid) -> list[Line]:
 def place_charges(
     catalog: Catalog, provider: str, region: str
 ) -> tuple[StoragePrice | None, StoragePrice | None, EgressPrice | None, EgressPrice | None]:
-    """Block and object storage, data to the internet and to another region at one place; read from the catalog once."""
+    """Block and object storage, data to the internet and to another region at one place; read
+    from the catalog once."""
     known = _places.setdefault(catalog, {})
     if (provider, region) not in known:
         known[provider, region] = (
@@ -183,7 +186,8 @@ def place_charges(
 
 
 def _storage_lines(paid: Paid, catalog: Catalog) -> list[Line]:
-    """The volumes with what they can do, and the object store that would keep data and checkpoints for a month."""
+    """The volumes with what they can do, and the object store that would keep data and
+    checkpoints for a month."""
     block, objects, _, _ = place_charges(catalog, paid.option.provider, paid.option.region)
     usd, lines = paid.usd("storage_usd"), []
     if block is not None and usd > 0:
@@ -200,7 +204,8 @@ def _storage_lines(paid: Paid, catalog: Catalog) -> list[Line]:
 
 
 def volume_note(provider: str, product: str, size_gb: float) -> str:
-    """IOPS and throughput of a volume of this size, where its kind is described in facts/data/volumes.csv."""
+    """IOPS and throughput of a volume of this size, where its kind is described in
+    facts/data/volumes.csv."""
     rows = [row for row in facts.table("volumes") if row["provider"] == provider and product in (row["price_key"], row["volume"])]
     if not rows:
         return ""
@@ -236,7 +241,8 @@ def _lines_out(paid: Paid, out: EgressPrice, sent_gb: float, data_gb: float) -> 
 
 
 def _network_lines(paid: Paid) -> list[Line]:
-    """Public addresses, and the load balancer of a service on several servers: its hours and the traffic through it."""
+    """Public addresses, and the load balancer of a service on several servers: its hours and the
+    traffic through it."""
     usd, charge = paid.usd("network_usd"), network_charge(paid.option.provider, "public-ip")
     balancer_usd = usd - paid.address_usd
     if abs(balancer_usd) <= ROUNDING * usd:
@@ -263,9 +269,8 @@ def _credit_lines(paid: Paid) -> list[Line]:
 
 
 def _months(paid: Paid, *, office_h: float) -> dict[str, float]:
-    """A month of the same servers: running all the time, and for office hours with the volumes and addresses kept; what is owed for a term
-    runs on. A
-    service sends its answers in either."""
+    """A month of the same servers: running all the time, and for office hours with the volumes and
+    addresses kept; what is owed for a term runs on. A service sends its answers in either."""
     hourly = paid.usd("hourly_usd")
     kept = (paid.usd("storage_usd") + paid.usd("network_usd")) / paid.kept_s
     kept_usd = kept * SECONDS_PER_MONTH + (paid.usd("egress_usd") if paid.is_month else 0.0)
@@ -279,8 +284,8 @@ def _months(paid: Paid, *, office_h: float) -> dict[str, float]:
     }
 
 
-# ---- The two parts of every answer about money: how to buy the servers of an option, and every line of its bill. No family of work is known
-# here.
+# ---- The two parts of every answer about money: how to buy the servers of an option, and every
+# line of its bill. No family of work is known here.
 
 
 def money_parts(
@@ -295,11 +300,11 @@ def money_parts(
     startup_s: float | None = None,
     alone: tuple[Market, BillColumns] | None = None,
 ) -> tuple[Section, Section]:
-    """How to buy the servers of an option, and its bill. `cell`: its offer and column; `volume`: what it stores and moves, a service within
-    a month;
-    `office_h`: hours of use a month; `startup_s`: of a service, whose bill has no start; `alone`: every offer of the option's server with
-    its
-    bill in one column, where the search looked at some of its offers only."""
+    """How to buy the servers of an option, and its bill. `cell`: its offer and column; `volume`:
+    what it stores and moves, a service within a month;
+    `office_h`: hours of use a month; `startup_s`: of a service, whose bill has no start; `alone`:
+    every offer of the option's server with its bill in one column, where the search looked at some
+    of its offers only."""
     paid = paid_of(bill, market, cell, option, volume=volume, startup_s=startup_s)
     buy = buy_section(catalog, *alone, option, (0, 0), office_h=office_h) if alone else None
     return buy or buy_section(catalog, market, bill, option, cell, office_h=office_h), bill_section(paid, catalog, office_h=office_h)
@@ -308,9 +313,8 @@ def money_parts(
 def buy_section(
     catalog: Catalog, market: Market, bill: BillColumns, option: Option, cell: tuple[int, int], *, office_h: float | None
 ) -> Section:
-    """Each way to pay for the servers of an option, for steady use and, where it is a job, with its figure for the job. `cell`: an offer of
-    its server,
-    and its column of the bill."""
+    """Each way to pay for the servers of an option, for steady use and, where it is a job, with its
+    figure for the job. `cell`: an offer of its server, and its column of the bill."""
     time = option.estimate.get("total_time_s")
     job_h = time.mid / 3600.0 if time is not None else None
     modes = how_to_buy(

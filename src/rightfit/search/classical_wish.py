@@ -1,4 +1,5 @@
-"""What wishes about classical models say, to be trained or served: the library, the settings, the table."""
+"""What wishes about classical models say, to be trained or served: the library, the
+settings, the table."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ TREE_LIBRARIES = ("xgboost", "lightgbm", "catboost", "thundergbm", "ranger")
 OWN_ALGORITHM = ("xgboost", "lightgbm", "catboost", "umap", "hdbscan")
 #: What the libraries of a few algorithms run.
 ONLY = {"faiss": ("knn", "k-means"), "thundersvm": ("svm",), "libsvm": ("svm", "linear-svm"), "umap": ("umap",), "hdbscan": ("hdbscan",)}
-#: Names that stand for no library of their own, or for frameworks that plans of this kind do not know.
+#: Names that stand for no library of their own, or for frameworks that plans of
+#: this kind do not know.
 _NOT_ASKED_FOR = ("other", "network", "xgboost_old", "tsne", "h2o4gpu")
 _SPREADS_ELSEWHERE = "dask"
 _TABULAR = ("tabular",)
@@ -81,7 +83,8 @@ def _tree_names() -> tuple[str, ...]:
 
 
 def table_case(workload: Workload, named: ClassicalModel, *, library: str, rows: float, cols: float, predicts: bool = False) -> TableCase:
-    """The job on a table; what options say goes before what the name implies and the words of `settings`."""
+    """The job on a table; what options say goes before what the name implies and the
+    words of `settings`."""
     told = algorithm_named(named.words, library=library, settings=", ".join(filter(None, (named.settings, workload.settings))))
     settings = told.settings._replace(
         trees=float(workload.trees or told.settings.trees),
@@ -96,8 +99,8 @@ _FP32_BYTES = 4.0
 
 
 def refuse_idle_words(workload: Workload, named: ClassicalModel, task: ClassicalTask) -> None:
-    """What was said of an algorithm and says nothing to it: an arithmetic that its libraries do not have, trees where there are none,
-    unknown words."""
+    """What was said of an algorithm and says nothing to it: an arithmetic that its libraries do not
+    have, trees where there are none, unknown words."""
     if workload.precision not in (None, "fp32"):
         raise ContradictionError(
             Message("search.table_precision", precision=workload.precision, model=named.name),
@@ -128,7 +131,8 @@ def note_assumed(notes: Notes, text: str, task: Any) -> None:
 
 
 def table_of(workload: Workload, notes: Notes) -> tuple[float, float, float]:
-    """Rows, columns and stored bytes of the table; rows or columns that are not given and cannot follow are asked for."""
+    """Rows, columns and stored bytes of the table; rows or columns that are not given and cannot
+    follow are asked for."""
     cols = float(workload.data_columns or workload.columns or 0)
     unit = workload.data_unit
     if workload.data is None:

@@ -1,5 +1,5 @@
-"""The options that lead, worked out in full: how surely each fits and keeps deadline and budget, and none shown that turns out less sure
-than was asked for."""
+"""The options that lead, worked out in full: how surely each fits and keeps deadline and budget,
+and none shown that turns out less sure than was asked for."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ Build = Callable[[Any, Sequence[Row], int], tuple[Option, ...]]
 
 
 def with_probability(option: Option, wanted: Filters) -> Option:
-    """An option with the probabilities (0 to 1) that it fits and keeps deadline and budget; None where nothing was asked or is known."""
+    """An option with the probabilities (0 to 1) that it fits and keeps deadline and budget; None
+    where nothing was asked or is known."""
     return dataclasses.replace(
         option, probability={"fits": fits(option), "deadline": in_time(option, wanted), "budget": in_budget(option, wanted)}
     )
@@ -53,7 +54,8 @@ def in_time(option: Option, wanted: Filters) -> float | None:
 
 
 def in_budget(option: Option, wanted: Filters) -> float | None:
-    """Probability that the bill (of a job with a budget by the month: of its worst month) stays within the budget."""
+    """Probability that the bill (of a job with a budget by the month: of its worst month) stays
+    within the budget."""
     if wanted.budget_usd is None:
         return None
     is_capped = wanted.budget_per_month and "total_time_s" in option.estimate
@@ -67,8 +69,8 @@ def options_of(family: Family[Any], found: SearchResult, rows: Sequence[Row], nu
 
 
 def confirmed(family: Family[Any], found: Any, top: int) -> tuple[Any, Ranking]:
-    """The search and its ranking when every row of the top holds at the wanted probability: rows that do not, worked out in full, are held
-    back and the ranking is made anew."""
+    """The search and its ranking when every row of the top holds at the wanted probability: rows
+    that do not, worked out in full, are held back and the ranking is made anew."""
     found, ranking = family.confirm(found, top)
     for _ in range(ROUNDS if found.filters.is_limited and "total_usd" in family.told(found) else 0):
         short = list(_short(family, found, ranking.top))
@@ -91,7 +93,8 @@ def _short(family: Family[Any], found: SearchResult, rows: Sequence[Row]) -> Any
 
 
 def hold_back(found: SearchResult, cell: tuple[int, int], criterion: str, had: float) -> None:
-    """Let a row fail a limit, in place: with what it has at the wanted probability, and never less than is needed."""
+    """Let a row fail a limit, in place: with what it has at the wanted probability, and never
+    less than is needed."""
     failures = found.failures
     fails = np.array(np.broadcast_to(failures.fails[criterion], failures.shape))
     values = np.array(np.broadcast_to(failures.had[criterion], failures.shape))
@@ -109,7 +112,8 @@ def assumed_confidence(found: SearchResult) -> tuple[Assumption, ...]:
 
 
 def dearer_but_certain(found: SearchResult, best: Option | None) -> tuple[Reason, ...]:
-    """What certainty costs: the best row that keeps every limit almost surely, where the choice does not and little more buys it."""
+    """What certainty costs: the best row that keeps every limit almost surely, where the choice
+    does not and little more buys it."""
     usual = facts.coefficients("planning")
     sure, told = found.failures.sure, usual["certainty_told"]
     asked = [chance for name, chance in best.probability.items() if name != "fits" and chance is not None] if best else []
@@ -132,12 +136,14 @@ def dearer_but_certain(found: SearchResult, best: Option | None) -> tuple[Reason
     )
 
 
-# ---- Energy and CO2 of the first option: what its servers draw, for how long, in which building, on which grid.
+# ---- Energy and CO2 of the first option: what its servers draw, for how long, in which
+# building, on which grid.
 
 
 @functools.cache
 def grids() -> dict[str, dict[str, str]]:
-    """Country -> how much CO2 its grid emits, with year and source (facts/data/grid_intensity.csv)."""
+    """Country -> how much CO2 its grid emits, with year and source
+    (facts/data/grid_intensity.csv)."""
     return {row["country"]: row for row in facts.table("grid_intensity")}
 
 
@@ -156,7 +162,8 @@ def board_w(name: str) -> float:
 
 
 def energy_sections(options: Sequence[Option]) -> tuple[Section, ...]:
-    """Energy and CO2 of the first option, of the run or of a month of service; nothing where the power of its cards is not known."""
+    """Energy and CO2 of the first option, of the run or of a month of service; nothing where the
+    power of its cards is not known."""
     if not options:
         return ()
     best = options[0]

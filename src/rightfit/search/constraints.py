@@ -1,4 +1,5 @@
-"""Which offers fail which criterion, all at once: one boolean array (offer, node count) for each criterion, and what it needed and had."""
+"""Which offers fail which criterion, all at once: one boolean array (offer, node count) for each
+criterion, and what it needed and had."""
 
 from __future__ import annotations
 
@@ -86,7 +87,8 @@ class Filters:
 
 
 def read_filters(workload: Workload, catalog: Catalog) -> Filters:
-    """Names of the workload as the catalog and the facts know them; unknown ones raise with the nearest."""
+    """Names of the workload as the catalog and the facts know them; unknown ones
+    raise with the nearest."""
     from rightfit.catalog import names
 
     clouds = tuple(dict.fromkeys(names.resolve_provider(name) for name in workload.cloud))
@@ -116,7 +118,8 @@ def read_filters(workload: Workload, catalog: Catalog) -> Filters:
 
 
 def home_clouds(workload: Workload) -> tuple[str, ...]:
-    """The clouds of mainland China where the wish is in yuan: few launchers know them, and they are what it means."""
+    """The clouds of mainland China where the wish is in yuan: few launchers know them, and they
+    are what it means."""
     from rightfit.catalog import names
 
     known = names.names_data()["mainland"]["clouds"] if workload.currency == "cny" else ()
@@ -135,7 +138,8 @@ def assumed_purchases(workload: Workload, *, usual: Sequence[str] = DEFAULT_PURC
 
 
 def accelerators_of(name: str) -> tuple[str, ...]:
-    """Accelerators that a loose name covers; "none" means servers without any, whose accelerator has the empty name."""
+    """Accelerators that a loose name covers; "none" means servers without any, whose accelerator
+    has the empty name."""
     if name.strip().casefold() in NO_ACCELERATOR:
         return ("",)
     return facts.named_accelerators(name, field="gpu")
@@ -143,8 +147,9 @@ def accelerators_of(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """`fails[criterion]` broadcasts to (offers, node counts). `margin[criterion]`: how far off in relative terms, for criteria with numbers
-    (0.3: 30 % too much), `needed` and `had` likewise; of deadline and budget at the wanted probability, which `sure` tells for others."""
+    """`fails[criterion]` broadcasts to (offers, node counts). `margin[criterion]`: how far off in
+    relative terms, for criteria with numbers (0.3: 30 % too much), `needed` and `had` likewise; of
+    deadline and budget at the wanted probability, which `sure` tells for others."""
 
     fails: dict[str, Mask]
     needed: dict[str, Array]
@@ -166,7 +171,8 @@ class Failures:
         return out
 
     def margin(self, criterion: str, at: tuple[Any, ...] = ()) -> Array:
-        """Relative distance of each row from passing, or of the rows `at` (as an index of the table); 0 where the criterion has no numbers."""
+        """Relative distance of each row from passing, or of the rows `at` (as an index of the
+        table); 0 where the criterion has no numbers."""
         if criterion not in self.needed:
             return np.zeros(np.broadcast_to(0.0, self.shape)[at].shape)
         needed, had = (np.broadcast_to(values[criterion], self.shape)[at] for values in (self.needed, self.had))
@@ -200,7 +206,8 @@ def filter_failures(offers: OfferTable, filters: Filters) -> dict[str, Mask]:
 
 
 def runs_usual_software(name: str) -> bool:
-    """Whether the usual stack (CUDA, ROCm) runs on an accelerator, as it is released; one that is not known fails for that, not for its software."""
+    """Whether the usual stack (CUDA, ROCm) runs on an accelerator, as it is released; one that is
+    not known fails for that, not for its software."""
     known = facts.accelerators().get(name)
     return known is None or (bool(stack_of(known)) and not is_unreleased(name))
 
@@ -220,9 +227,8 @@ def _by_region(offers: OfferTable, flags: Sequence[bool]) -> Mask:
 
 
 def _country_failures(offers: OfferTable, filters: Filters) -> Mask:
-    """Offers in other countries. A provider that lists no real region at all is out too, because its list cannot say where a server would
-    stand;
-    it is kept where the user names it."""
+    """Offers in other countries. A provider that lists no real region at all is out too, because
+    its list cannot say where a server would stand; it is kept where the user names it."""
     countries = filters.countries
     located = {provider for provider, country in zip(offers.region_providers, offers.region_countries, strict=True) if country}
     flags = [
@@ -234,8 +240,9 @@ def _country_failures(offers: OfferTable, filters: Filters) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Feasibility:
-    """What the setups can do on each server, by (server, node count): whether a layout exists at all, the least memory that one needs on an
-    accelerator and on the host, and what is there. All (servers, node counts) but the two capacities (servers,)."""
+    """What the setups can do on each server, by (server, node count): whether a layout exists at
+    all, the least memory that one needs on an accelerator and on the host, and what is there. All
+    (servers, node counts) but the two capacities (servers,)."""
 
     missing: tuple[str, ...]
     has_layout: Mask
@@ -250,8 +257,9 @@ class Feasibility:
 def judge(
     offers: OfferTable, filters: Filters, *, feasible: Feasibility, sure: Surety, node_counts: Array, as_one: bool = True
 ) -> Failures:
-    """Every criterion on every (offer, node count). Where no setup fits there is no time and no price: deadline and budget then count as
-    passed. `as_one`: several servers exchange data at every step."""
+    """Every criterion on every (offer, node count). Where no setup fits there is no time and
+    no price: deadline and budget then count as passed. `as_one`: several servers exchange data
+    at every step."""
     server, judged = offers.server_index, Judged(filter_failures(offers, filters))
     add_most_nodes(filters, node_counts[None, :], judged)
     add_quota(filters, offers, node_counts[None, :], judged)
@@ -297,11 +305,12 @@ def first_failure(bits: NDArray[np.int32]) -> NDArray[np.intp]:
 
 
 def minimal_blame(bits: NDArray[np.int32], *, largest: int = 3) -> tuple[tuple[str, ...], ...]:
-    """The smallest sets of criteria such that every row fails at least one of the set; empty when some row passes all.
+    """The smallest sets of criteria such that every row fails at least one of the set; empty when
+    some row passes all.
 
-    Sets of one, then two, then three: as Karpenter's InstanceTypeFilterError tells which requirement, or which pair, no instance type met.
-    Rows
-    that fail something the user does not choose (what the machine can do) count only if all rows do: else the blame lies with the wishes.
+    Sets of one, then two, then three: as Karpenter's InstanceTypeFilterError tells which
+    requirement, or which pair, no instance type met. Rows that fail something the user does not
+    choose (what the machine can do) count only if all rows do: else the blame lies with the wishes.
     """
     masks = np.unique(bits)
     if masks.size == 0 or masks[0] == 0:
@@ -316,9 +325,9 @@ def minimal_blame(bits: NDArray[np.int32], *, largest: int = 3) -> tuple[tuple[s
 
 
 def blamable(bits: NDArray[np.int32]) -> frozenset[str]:
-    """The criteria that rows are held against: the user's wishes where some row fails nothing else; those and the latencies of a service,
-    which no
-    bill is known beside, where some row fails only such; all where every row fails what no wish changes."""
+    """The criteria that rows are held against: the user's wishes where some row fails nothing else;
+    those and the latencies of a service, which no bill is known beside, where some row fails only
+    such; all where every row fails what no wish changes."""
     for criteria in (WISHES, WISHES.union(LATENCIES)):
         if np.any((bits & bits_beside(criteria)) == 0):
             return criteria
@@ -336,15 +345,15 @@ def _groups(items: Sequence[int], size: int) -> Sequence[tuple[int, ...]]:
     return tuple(combinations(items, size))
 
 
-# ---- What every search hands to the frame: the frame ranks, refuses, bills and judges through this and knows no family of work.
+# ---- What every search hands to the frame: the frame ranks, refuses, bills and judges through this
+# and knows no family of work.
 
 Bits = NDArray[np.int32]
 
 
 class SearchResult(Protocol):
-    """All that one search found. Rows of `bill` and `bits` are offers of `market`; what the columns are (numbers of servers, formats of
-    weights) is the
-    family's own business."""
+    """All that one search found. Rows of `bill` and `bits` are offers of `market`; what the columns
+    are (numbers of servers, formats of weights) is the family's own business."""
 
     @property
     def filters(self) -> Filters: ...
@@ -368,12 +377,14 @@ class SearchResult(Protocol):
         ...
 
     def together(self, cell: tuple[int, int]) -> int:
-        """Of the servers of an (offer, column) how many work as one: they exchange data at every step."""
+        """Of the servers of an (offer, column) how many work as one: they exchange
+        data at every step."""
         ...
 
     def last_resort(self, offer: Index, column: Index) -> NDArray[np.bool_]:
-        """Which of many rows run in a way that an engineer takes only where nothing else is affordable: state of the run in host memory, a
-        replica over servers that RDMA does not join."""
+        """Which of many rows run in a way that an engineer takes only where nothing else
+        is affordable: state of the run in host memory, a replica over servers that RDMA
+        does not join."""
         ...
 
     def missing(self, server: int) -> str:

@@ -1,30 +1,43 @@
 """The vocabulary of reasons: which criteria refuse offers, and which statements an answer makes.
 
-CRITERIA, in the order in which they are applied ("count" of a rejection is by first failing criterion):
+CRITERIA, in the order in which they are applied ("count" of a rejection is by first
+failing criterion):
 
     criterion      needed / had (base units)           what it means
     status         "active" / status                   the type cannot be ordered any more
-    cloud, region, country, gpu, purchase              the user's own filters: wanted names / the offer's name
-    software       usual stacks / accelerator name     another software stack than the usual ones, and not asked for by name
-    seller         seller / tier of trust            a seller of a tier that was not asked for (catalog/data/sellers.csv), or one that no
+    cloud, region, country, gpu, purchase              the user's own filters: wanted names / the
+                                                       offer's name
+    software       usual stacks / accelerator name     another software stack than the usual ones,
+                                                       and not asked for by name
+    seller         seller / tier of trust            a seller of a tier that was not asked for
+                                                     (catalog/data/sellers.csv), or one that no
                                                      launcher rents at (launchers.csv)
     max_nodes      node limit / nodes                  more nodes than allowed would be needed
     quota          limit / what it would take          more of an account's quota than there is
-    stock          the believable most / what it would take       more than the seller can be believed to rent out at once
-    capability     "bf16" ... / accelerator name       the accelerator or its software cannot run this ("none": a server without)
-    layout         - / -                               no parallel layout exists for this number of accelerators
-    gpu_memory     peak bytes per GPU / usable bytes   no layout fits the accelerator's memory at the wanted probability
+    stock          the believable most / what it would take       more than the seller can be
+                                                                  believed to rent out at once
+    capability     "bf16" ... / accelerator name       the accelerator or its software cannot run
+                                                       this ("none": a server without)
+    layout         - / -                               no parallel layout exists for this number of
+                                                       accelerators
+    gpu_memory     peak bytes per GPU / usable bytes   no layout fits the accelerator's memory at
+                                                       the wanted probability
     host_memory    bytes per node / bytes              the host's RAM is too small
     host_cpus      hardware threads / vCPUs            fewer than the processes of the job
-    fabric         servers / 1                         so many servers would work as one, and nothing is known that joins them
+    fabric         servers / 1                         so many servers would work as one, and
+                                                       nothing is known that joins them
     deadline       seconds / seconds                   the fastest layout takes too long
     budget         USD / USD                           the cheapest way costs too much
-    ttft, tpot, latency   seconds / seconds            serving: a request alone already takes longer than the limit
-    throughput     - / -                               serving: no number of servers carries the load
+    ttft, tpot, latency   seconds / seconds            serving: a request alone already takes longer
+                                                       than the limit
+    throughput     - / -                               serving: no number of servers carries the
+                                                       load
 
 WHY an option stands where it does (Option.why):
-    cheapest, fastest, balanced   {total_usd, total_time_s, runner_up, runner_up_usd, runner_up_time_s}
-    cheapest_below                also {below_cause}: why the runner-up, which costs less, stands below
+    cheapest, fastest, balanced   {total_usd, total_time_s, runner_up, runner_up_usd,
+                                  runner_up_time_s}
+    cheapest_below                also {below_cause}: why the runner-up, which costs less, stands
+                                  below
     fits              {peak_bytes, limit_bytes, probability}
     bottleneck        {term, share}
     recompute_needed  {level, without_bytes, limit_bytes}     without recomputation it would not fit
@@ -34,60 +47,84 @@ WHY an option stands where it does (Option.why):
     probability}
 
 WARNINGS (Option.warnings):
-    price_stale {as_of}, price_estimate {listed_usd, expected_usd, low_usd, high_usd, ranked_usd, source}, price_region {region}
-    spot_interruption, spot_rate_unknown, failures_expected {monthly_low, monthly_high, expected_interruptions, nodes}
-    all_servers_survive {nodes, interval_s, probability}     of several spot servers, from one checkpoint to the next
-    save_every {interval_s, save_s, restart_s}, no_checkpoints, no_checkpoints_never {loss_usd, times, total_usd}
+    price_stale {as_of}, price_estimate {listed_usd, expected_usd, low_usd, high_usd, ranked_usd,
+        source}, price_region {region}
+    spot_interruption, spot_rate_unknown, failures_expected {monthly_low, monthly_high,
+        expected_interruptions, nodes}
+    all_servers_survive {nodes, interval_s, probability}     of several spot servers, from one
+                                                             checkpoint to the next
+    save_every {interval_s, save_s, restart_s}, no_checkpoints,
+        no_checkpoints_never {loss_usd, times, total_usd}
     server_retires {family, date}, server_restricted {family, date}
     seller_by_hand {provider}, outside_mainland {region}, inside_mainland {region}
-    price_moved {as_of}, seller_account {provider, of}, seller_tier_3 {provider}, seller_tier_4 {provider}
+    price_moved {as_of}, seller_account {provider, of}, seller_tier_3 {provider},
+        seller_tier_4 {provider}
     commitment {term_h, used_h}                    a subscription is billed for its whole term
     memory_tight {probability, peak_bytes, limit_bytes}, deadline_risk {probability, deadline_s}
-    host_memory_unknown {}, host_memory_low {needed_bytes, had_bytes}, network_unknown {}, uncalibrated {accelerator}
-    vcpus_unknown {taken, needed}                  loading data takes a notable part of cores that the seller does not state
+    host_memory_unknown {}, host_memory_low {needed_bytes, had_bytes}, network_unknown {},
+        uncalibrated {accelerator}
+    vcpus_unknown {taken, needed}                  loading data takes a notable part of cores that
+                                                   the seller does not state
     not_nvidia {accelerator}, hidden_chip {accelerator, equivalent}
 
-    storage_not_there {storage, taken}             the disk asked for is not to be had with this server
-    data_starved_read {share}, data_starved_prepare {share, needed, had, vcpus}     accelerators wait for data more than the rule allows
-    pcie_only {share}, plain_network {bandwidth, share}, few_vcpus {vcpus, gpus, accelerator}, no_bf16 {accelerator},
-    no_half_precision {accelerator}, no_flash_attention {accelerator}, price_one_region {region, source}
+    storage_not_there {storage, taken}             the disk asked for is not to be had with this
+                                                   server
+    data_starved_read {share}, data_starved_prepare {share, needed, had, vcpus}
+            accelerators wait for data more than the rule allows
+    pcie_only {share}, plain_network {bandwidth, share}, few_vcpus {vcpus, gpus, accelerator},
+        no_bf16 {accelerator}, no_half_precision {accelerator}, no_flash_attention {accelerator},
+        price_one_region {region, source}
 
     price_unknown {}                               no sound price of the given server is known
-    price_superseded {newer}                       its seller lists it under another name at a newer price
+    price_superseded {newer}                       its seller lists it under another name at a newer
+                                                   price
 
-STANDING of one server (Verdict.standing): why_best {total_usd, total_time_s} (of a service {monthly_usd, latency_s}, likewise below),
-why_unpriced {},
+STANDING of one server (Verdict.standing): why_best {total_usd, total_time_s} (of a service
+{monthly_usd, latency_s}, likewise below), why_unpriced {},
     why_unlisted {}: a CPU server that the search of services left out
-    why_ranked {rank, total_usd, total_time_s, best, best_usd, best_time_s, price_factor}   price_factor: at this fraction of its price it
-    would lead
-    why_refused {criterion, needed, had, margin, nodes}, followed by the changes below; why_unknown {criteria}: limits that could not be
-    held against it
+    why_ranked {rank, total_usd, total_time_s, best, best_usd, best_time_s, price_factor}
+            price_factor: at this fraction of its price it would lead
+    why_refused {criterion, needed, had, margin, nodes}, followed by the changes below;
+        why_unknown {criteria}: limits that could not be held against it
 
 ADVICE (Plan.advice), each with the predicted effect of following it:
-    method {from_method, to_method, total_usd, saving_usd, provider, instance_type, nodes, accelerator, total_time_s}
-    spot {saving_usd, total_usd, provider, instance_type}, relax_deadline {deadline_s, total_usd, saving_usd}
-    certainty {probability, certain_probability, more_share, total_usd, provider, instance_type, nodes}   what it costs that limits hold surely
-    more_nodes {nodes, total_time_s, total_usd}, smaller_card {accelerator, count, how, peak_bytes, total_usd}
+    method {from_method, to_method, total_usd, saving_usd, provider, instance_type, nodes,
+        accelerator, total_time_s}
+    spot {saving_usd, total_usd, provider, instance_type},
+        relax_deadline {deadline_s, total_usd, saving_usd}
+    certainty {probability, certain_probability, more_share, total_usd, provider, instance_type,
+        nodes}
+            what it costs that limits hold surely
+    more_nodes {nodes, total_time_s, total_usd}, smaller_card {accelerator, count, how,
+        peak_bytes, total_usd}
     least_accelerators {accelerator, count}
-    compile {framework, ...}, decoder {decode, ...}   training on samples: compiled kernels, images decoded on the cards
+    compile {framework, ...}, decoder {decode, ...}   training on samples: compiled kernels, images
+                                                      decoded on the cards
 
     unpriced {accelerator, provider, instance_type, server}   on offer, without a public price
-    rent_instead {provider, instance_type, region, purchase, nodes, total_usd, total_time_s}: of section rental, beside a machine of one's own
+    rent_instead {provider, instance_type, region, purchase, nodes, total_usd, total_time_s}: of
+        section rental, beside a machine of one's own
         (rent_instead_month of a service)
     own_does_not {machine, criterion}   the machine that one has does not do it
 
 HOW TO BUY (section buy) and the month (section bill):
-    buy_job {purchase, job_h, job_usd}, buy_job_spot, buy_job_spot_dear {job_usd, share}, buy_no_commitment {month_usd}
-    buy_steady, buy_never {purchase, month_usd, on_demand_usd, even_hours, even_months, share, payment, basis}
+    buy_job {purchase, job_h, job_usd}, buy_job_spot, buy_job_spot_dear {job_usd, share},
+        buy_no_commitment {month_usd}
+    buy_steady, buy_never {purchase, month_usd, on_demand_usd, even_hours, even_months,
+        share, payment, basis}
     buy_ladder {ways, from_months}
-    bill_month, bill_month_owed {month_usd, office_hours, office_usd, idle_share, startup_s, startup_usd}
+    bill_month, bill_month_owed {month_usd, office_hours, office_usd, idle_share,
+        startup_s, startup_usd}
 
-CHANGES that would make a refused offer pass (NearMiss.change), and the least changes when nothing passes (Plan.advice):
-    change_deadline {deadline_s, factor}, change_budget {budget_usd, factor}, change_nodes {nodes}, change_method {method}
+CHANGES that would make a refused offer pass (NearMiss.change), and the least changes when nothing
+passes (Plan.advice):
+    change_deadline {deadline_s, factor}, change_budget {budget_usd, factor}, change_nodes {nodes},
+        change_method {method}
     change_deadline_and_budget {deadline_s, budget_usd}, change_two {criterion, other_criterion},
-    change_together {criteria}: only all of them, change_gpu_memory {bytes}, change_host_memory {bytes}, change_precision {lacks},
-    change_software {accelerator}: ask for it by name; change_filter {criterion, value}: also take offers with this value; change_server
-    {criterion, value}: nothing helps but another server
+        change_together {criteria}: only all of them, change_gpu_memory {bytes},
+        change_host_memory {bytes}, change_precision {lacks}, change_software {accelerator}: ask for
+        it by name; change_filter {criterion, value}: also take offers with this value;
+        change_server {criterion, value}: nothing helps but another server
 """
 
 from __future__ import annotations
@@ -143,7 +180,8 @@ CRITERIA = (
 
 
 class Judged:
-    """Criteria as they are judged, one after the other: which rows (offers, columns) fail each, and what is needed and had where that is a number."""
+    """Criteria as they are judged, one after the other: which rows (offers, columns) fail each, and
+    what is needed and had where that is a number."""
 
     def __init__(self, fails: Mapping[str, NDArray[np.bool_]]) -> None:
         self.fails = {name: mask[:, None] for name, mask in fails.items()}
@@ -179,7 +217,8 @@ def read_quotas(workload: Workload, catalog: Catalog) -> tuple[Quota, ...]:
 
 
 def add_quota(filters: Limited, offers: OfferTable, num_servers: Array, judged: Judged) -> None:
-    """Put the criteria "quota" and "stock" beside the others: what the tightest limit allows, and what each row would take of it."""
+    """Put the criteria "quota" and "stock" beside the others: what the tightest limit allows, and
+    what each row would take of it."""
     if filters.quotas:
         limit, taken, over = worst_excess(filters.quotas, offers, num_servers)
         judged.put("quota", over, needed=limit, had=taken)
@@ -187,8 +226,9 @@ def add_quota(filters: Limited, offers: OfferTable, num_servers: Array, judged: 
 
 
 def _add_stock(filters: Limited, offers: OfferTable, num_servers: Array, judged: Judged) -> None:
-    """What a seller can be believed to rent out at once. A quota that speaks about an offer, and a number of servers that the user allows, are
-    known better: there nothing is guessed. Nor of one server: whether one is in stock is no question of the amount. A deadline within the time that a
+    """What a seller can be believed to rent out at once. A quota that speaks about an offer, and a
+    number of servers that the user allows, are known better: there nothing is guessed. Nor of one
+    server: whether one is in stock is no question of the amount. A deadline within the time that a
     reservation takes leaves what is found free on the day."""
     if filters.max_nodes is not None or filters.any_software:
         return
@@ -202,15 +242,16 @@ def _add_stock(filters: Limited, offers: OfferTable, num_servers: Array, judged:
 
 
 def add_most_nodes(filters: Limited, num_servers: Array, judged: Judged) -> None:
-    """Put the criterion "max_nodes" beside the others; rows that no number of servers is enough for do not fail it."""
+    """Put the criterion "max_nodes" beside the others; rows that no number of servers is enough
+    for do not fail it."""
     if filters.max_nodes is not None:
         over = np.isfinite(num_servers) & (num_servers > filters.max_nodes)
         judged.put("max_nodes", over, needed=np.full((1, 1), float(filters.max_nodes)), had=num_servers)
 
 
 def add_host_cpus(offers: OfferTable, least: Array, judged: Judged) -> None:
-    """Put the criterion "host_cpus" beside the others. `least` (servers,): hardware threads that the processes of the job need; what a
-    provider does not say passes."""
+    """Put the criterion "host_cpus" beside the others. `least` (servers,): hardware threads that
+    the processes of the job need; what a provider does not say passes."""
     needed, had = (values[offers.server_index][:, None] for values in (least, offers.servers.vcpus))
     judged.put("host_cpus", had < needed, needed=needed, had=had)
 
@@ -223,7 +264,8 @@ def jurisdictions() -> Mapping[str, dict[str, str]]:
 
 
 def residency_countries(areas: tuple[str, ...], catalog: Catalog) -> tuple[str, ...]:
-    """Countries in which data may be kept: areas of law ("eu", "gdpr", "cn-mainland"), continents or countries."""
+    """Countries in which data may be kept: areas of law ("eu", "gdpr", "cn-mainland"),
+    continents or countries."""
     found: dict[str, None] = {}
     for name in areas:
         row = jurisdictions().get(fold(name))
@@ -245,21 +287,25 @@ def _countries(name: str, catalog: Catalog) -> tuple[str, ...]:
         ) from None
 
 
-# ---- Servers that work as one need a link that somebody states: which offers have it, and the criterion that refuses the rest.
+# ---- Servers that work as one need a link that somebody states: which offers have it, and the
+# criterion that refuses the rest.
 #
-# Within a replica, and in training over several servers, activations and gradients cross from server to server at every step. A seller that
-# publishes RDMA, or the bandwidth of the private network of a zone, rents servers that can stand together; several servers of one who
-# publishes neither may stand anywhere.
+# Within a replica, and in training over several servers, activations and gradients cross from
+# server to server at every step. A seller that publishes RDMA, or the bandwidth of the private
+# network of a zone, rents servers that can stand together; several servers of one who publishes
+# neither may stand anywhere.
 
 Mask = NDArray[np.bool_]
 
 NO_RDMA = ("", "none")
-#: A network of a zone whose bandwidth the seller states, without RDMA; one that the owner of the servers knows.
+#: A network of a zone whose bandwidth the seller states, without RDMA; one that the owner of
+#: the servers knows.
 PRIVATE, OWNED = "private", "owned"
 
 
 def fabric_of(offers: OfferTable, offer: int) -> str:
-    """What joins several servers of an offer: the word of its RDMA, "private", "owned", or nothing that is known ("")."""
+    """What joins several servers of an offer: the word of its RDMA, "private", "owned", or nothing
+    that is known ("")."""
     servers, server = offers.servers, int(offers.server_index[offer])
     if int(offers.purchase_index[offer]) == PURCHASE_CODES["owned"]:
         return OWNED
@@ -270,8 +316,8 @@ def fabric_of(offers: OfferTable, offer: int) -> str:
 
 
 def has_fabric(offers: OfferTable) -> Mask:
-    """Whether several servers of each offer can work as one (O,): by RDMA, by a private network of stated bandwidth in a region that is a
-    place, or because they are the user's own."""
+    """Whether several servers of each offer can work as one (O,): by RDMA, by a private network of
+    stated bandwidth in a region that is a place, or because they are the user's own."""
     servers = offers.servers
     rdma = np.array([word not in NO_RDMA for word in servers.rdma], dtype=np.bool_)[offers.server_index]
     stated = (np.nan_to_num(servers.network_bytes_per_s) > 0)[offers.server_index]
@@ -279,18 +325,19 @@ def has_fabric(offers: OfferTable) -> Mask:
 
 
 def add_fabric(offers: OfferTable, together: Array, judged: Judged) -> None:
-    """Put the criterion "fabric" beside the others. `together` broadcasts to (offers, columns): servers that exchange data as one."""
+    """Put the criterion "fabric" beside the others. `together` broadcasts to (offers, columns):
+    servers that exchange data as one."""
     several = together > 1
     if np.any(several):
         judged.put("fabric", several & ~has_fabric(offers)[:, None], needed=together, had=np.ones((1, 1)))
 
 
-# ---- What software stands behind an answer: which accelerators PyTorch's usual stack runs on, and which training stacks can split a model.
+# ---- What software stands behind an answer: which accelerators PyTorch's usual stack runs on, and
+# which training stacks can split a model.
 #
-# A plan must be one that its reader can start. So accelerators with a software stack of their own (TPU, Trainium, Gaudi, Ascend, chips whose
-# maker a
-# cloud hides) are offered only where the user names them, and tensor, pipeline and expert parallelism only where a stack that has them is
-# meant.
+# A plan must be one that its reader can start. So accelerators with a software stack of their own
+# (TPU, Trainium, Gaudi, Ascend, chips whose maker a cloud hides) are offered only where the user
+# names them, and tensor, pipeline and expert parallelism only where a stack that has them is meant.
 
 ADAPTER_METHODS = frozenset({Method.LORA, Method.QLORA, Method.DORA, Method.PTUNING, Method.PREFIX})
 WHOLE_METHODS = frozenset({Method.FULL, Method.GALORE})
@@ -300,12 +347,14 @@ SPLITTING = {"tensor_parallel": "tensor-parallel", "pipeline_parallel": "pipelin
 
 @functools.cache
 def stacks() -> dict[str, str]:
-    """Vendor -> the stack that PyTorch's usual libraries run on, from facts/data/software_stacks.csv."""
+    """Vendor -> the stack that PyTorch's usual libraries run on, from
+    facts/data/software_stacks.csv."""
     return {row["vendor"]: row["stack"] for row in facts.table("software_stacks")}
 
 
 def stack_of(accelerator: Accelerator) -> str:
-    """CUDA or ROCm; empty for accelerators with another stack. A chip that a cloud hides counts as the one that it equals."""
+    """CUDA or ROCm; empty for accelerators with another stack. A chip that a cloud hides counts as
+    the one that it equals."""
     return stacks().get(facts.accelerators().get(accelerator.equivalent_to, accelerator).vendor, "")
 
 
@@ -315,10 +364,12 @@ def listed_stacks() -> str:
 
 
 def splits_models(workload: Workload, method: Method) -> bool:
-    """Whether the training stack can spread one copy of the model over accelerators by tensor, pipeline or expert parallelism.
+    """Whether the training stack can spread one copy of the model over accelerators by tensor,
+    pipeline or expert parallelism.
 
-    Quantised bases (bitsandbytes) never; adapters only where a stack is named that has it. Where none is named, pre-training is taken to
-    run on a stack of the torchtitan or Megatron class, and fine-tuning on Hugging Face's libraries, unless a degree is asked for.
+    Quantised bases (bitsandbytes) never; adapters only where a stack is named that has it. Where
+    none is named, pre-training is taken to run on a stack of the torchtitan or Megatron class, and
+    fine-tuning on Hugging Face's libraries, unless a degree is asked for.
     """
     if is_quantised(workload, method):
         return False
@@ -329,8 +380,9 @@ def splits_models(workload: Workload, method: Method) -> bool:
 
 
 def assumed_framework(workload: Workload, method: Method) -> str:
-    """The stack whose memory conventions and speed are taken where the user names none: Hugging Face's libraries for fine-tuning; for
-    pre-training, and where a split is asked for, PyTorch code of the torchtitan class (the physics' own default, an empty name)."""
+    """The stack whose memory conventions and speed are taken where the user names none: Hugging
+    Face's libraries for fine-tuning; for pre-training, and where a split is asked for, PyTorch code
+    of the torchtitan class (the physics' own default, an empty name)."""
     return "" if splits_models(workload, method) or workload.task == "train" else "transformers"
 
 

@@ -1,4 +1,5 @@
-"""What a family of work tells the frame. One FAMILY a folder of rightfit.families; the verbs of rightfit.planner read no more."""
+"""What a family of work tells the frame. One FAMILY a folder of rightfit.families; the verbs of
+rightfit.planner read no more."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ MOST_PARETO = 12
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What stands beside the options of a plan: advice, and sections (of the load, of other ways to buy)."""
+    """What stands beside the options of a plan: advice, and sections (of the load, of
+    other ways to buy)."""
 
     advice: tuple[Reason, ...] = ()
     sections: tuple[Section, ...] = ()
@@ -38,10 +40,11 @@ class Beside:
 class Given(Generic[F]):
     """One given server type, so many of them.
 
-    `found`: the search over that server alone, which says what it fails. `shown`: the search whose row is shown, which may be as if what
-    does not fit did.
-    `at`: that row, None where there is nothing to show. `fits`: whether the job runs on them. `failing`: the (offer, column) whose
-    criteria are told. `advice`: what would help where it does not fit.
+    `found`: the search over that server alone, which says what it fails. `shown`: the search whose
+    row is shown, which may be as if what does not fit did.
+    `at`: that row, None where there is nothing to show. `fits`: whether the job runs on them.
+    `failing`: the (offer, column) whose criteria are told. `advice`: what would help where it
+    does not fit.
     """
 
     found: F
@@ -67,13 +70,18 @@ class Family(Generic[F]):
     """One kind of work.
 
     explore: the search over all that the catalog has.
-    confirm: the ranking of what was found, with its first rows worked out further where the quick law is not enough.
-    options: rows as options in the order given; of the first `num_full` in full. reasons: the options with `why` and `warnings`.
+    confirm: the ranking of what was found, with its first rows worked out further where the quick
+    law is not enough.
+    options: rows as options in the order given; of the first `num_full` in full. reasons: the
+    options with `why` and `warnings`.
     given: the job on so many servers of the one type that a market holds.
-    beside: advice and sections of a plan. simulate: the options played through; None where there is nothing to play.
-    front: which points of the Pareto front are options. told: names under which money and time of a standing are told.
+    beside: advice and sections of a plan. simulate: the options played through; None where there
+    is nothing to play.
+    front: which points of the Pareto front are options. told: names under which money and time of a
+    standing are told.
     money: how to buy the first option, and every line of its bill. room: what the card of the first
-    option must hold when, and how much more it would. is_service: whether requests are answered, one by one or as a batch.
+    option must hold when, and how much more it would. is_service: whether requests are answered,
+    one by one or as a batch.
     """
 
     name: str
@@ -93,12 +101,13 @@ class Family(Generic[F]):
     is_service: bool = False
 
 
-# ---- What an option takes from the offer of its row, the same for every family of work: where it is rented, how it is paid, what the server
-# is.
+# ---- What an option takes from the offer of its row, the same for every family of work: where it
+# is rented, how it is paid, what the server is.
 
 
 def offered(search_result: SearchResult, row: Row, position: int) -> dict[str, Any]:
-    """The parts of an option that no kind of work changes; `position`: its place in the list, from 0."""
+    """The parts of an option that no kind of work changes; `position`: its place
+    in the list, from 0."""
     offer, servers = search_result.market.offers.row(row.offer), search_result.market.offers.servers
     server = int(search_result.market.offers.server_index[row.offer])
     return {
@@ -117,8 +126,8 @@ def offered(search_result: SearchResult, row: Row, position: int) -> dict[str, A
 
 
 def placement_of(search_result: SearchResult, cell: tuple[int, int]) -> dict[str, Any]:
-    """Where the servers of a row stand: how many of them work as one, what joins those (None: nothing need), and whether they must share a
-    zone."""
+    """Where the servers of a row stand: how many of them work as one, what joins those (None:
+    nothing need), and whether they must share a zone."""
     together = search_result.together(cell)
     fabric = fabric_of(search_result.market.offers, cell[0]) or "unknown"
     return {"servers": together, "fabric": fabric if together > 1 else None, "same_zone": together > 1}
@@ -151,7 +160,8 @@ def spot_facts(search_result: SearchResult, row: Row) -> SpotFacts:
 
 
 def offer_doubts(search_result: SearchResult, row: Row) -> OfferDoubts:
-    """How the price of a row is known, whether it may have moved since, how far its seller is to be trusted, and where it is."""
+    """How the price of a row is known, whether it may have moved since, how far its seller is to be
+    trusted, and where it is."""
     offer, doubt = search_result.market.offers.row(row.offer), search_result.market.doubt
     return {
         "price_kind": offer["kind"],

@@ -1,4 +1,5 @@
-"""Offers x node counts: what each way to rent costs for the run, with restarts, billing steps, storage and data transfer."""
+"""Offers x node counts: what each way to rent costs for the run, with restarts, billing steps,
+storage and data transfer."""
 
 from __future__ import annotations
 
@@ -28,10 +29,11 @@ ON_DEMAND = PURCHASES.index("on-demand")
 class MarketFacts:
     """What a run pays besides rent, and how offers are billed: one value per offer.
 
-    `spot_low`, `spot_high`: fraction of servers interrupted within a month (0 where not spot); `spot_known`: published for this offer or
-    taken
-    from others. Storage and egress prices are 0 where `storage_known`, `egress_known` say that none was read.
-    Public addresses are charged for each server, a load balancer once for a service on several; None: not looked at.
+    `spot_low`, `spot_high`: fraction of servers interrupted within a month (0 where not spot);
+    `spot_known`: published for this offer or taken from others. Storage and egress prices are 0
+    where `storage_known`, `egress_known` say that none was read.
+    Public addresses are charged for each server, a load balancer once for a service on several;
+    None: not looked at.
     """
 
     storage_usd_per_gb_month: Array
@@ -58,7 +60,8 @@ class MarketFacts:
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """Bytes that a run keeps and moves: `weights` and `dataset` on every node, `checkpoint` each, `result` sent home at the end."""
+    """Bytes that a run keeps and moves: `weights` and `dataset` on every node, `checkpoint` each,
+    `result` sent home at the end."""
 
     weights_bytes: float
     dataset_bytes: float
@@ -73,9 +76,9 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """How data come to the servers, by (offer, node count): seconds before the first step beside `startup`, bytes on the volumes of all
-    nodes, their
-    price over that of the default volume; `moved_usd` (offer,): bringing the data to the offer's region."""
+    """How data come to the servers, by (offer, node count): seconds before the first step beside
+    `startup`, bytes on the volumes of all nodes, their price over that of the default volume;
+    `moved_usd` (offer,): bringing the data to the offer's region."""
 
     staging_s: Array
     stored_bytes: Array
@@ -85,7 +88,8 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """Time and money by (offer, node count), shape (O, J). The four cost terms add up to `total_usd`; the time terms to `total_s`."""
+    """Time and money by (offer, node count), shape (O, J). The four cost terms add up to
+    `total_usd`; the time terms to `total_s`."""
 
     total_s: Array
     startup_s: Array
@@ -100,8 +104,8 @@ class Bill:
 
 
 class BillColumns(Protocol):
-    """Money and time of every (offer, column), shape (O, J): of a whole job, or of a month of a service, whose time is the latency of a
-    request."""
+    """Money and time of every (offer, column), shape (O, J): of a whole job, or of a month of a
+    service, whose time is the latency of a request."""
 
     @property
     def total_usd(self) -> Array: ...
@@ -121,7 +125,8 @@ class BillColumns(Protocol):
 
 @functools.cache
 def billing_rules() -> dict[tuple[str, str], tuple[float, float]]:
-    """(provider, purchase) -> (minimum_s, increment_s) from facts/data/billing.csv; provider "*" is for those not listed."""
+    """(provider, purchase) -> (minimum_s, increment_s) from facts/data/billing.csv; provider "*" is
+    for those not listed."""
     return {(row["provider"], row["purchase"]): (float(row["minimum_s"]), float(row["increment_s"])) for row in facts.table("billing")}
 
 
@@ -139,7 +144,8 @@ def billing_of(offers: OfferTable) -> tuple[Array, Array]:
 
 
 def failure_rate_per_s(facts_of_offers: MarketFacts, *, accelerators: Array, nodes: Array) -> Array:
-    """Stops per second of the whole job, shape (O, J): hardware failures of every accelerator, and interruptions of every spot server."""
+    """Stops per second of the whole job, shape (O, J): hardware failures of every accelerator, and
+    interruptions of every spot server."""
     hardware = facts.coefficients("planning")["failures_per_accelerator_s"]
     monthly = (facts_of_offers.spot_low + facts_of_offers.spot_high) / 2.0
     spot = interruption.interruptions_per_s(monthly)
@@ -162,7 +168,8 @@ def balancer_usd(market: MarketFacts, *, hours: float, sent_gb: float) -> Array:
 
 @functools.cache
 def network_charges() -> dict[tuple[str, str], dict[str, str]]:
-    """(provider, item) -> row of facts/data/network_charges.csv; provider "*" is for those not listed."""
+    """(provider, item) -> row of facts/data/network_charges.csv; provider "*" is
+    for those not listed."""
     return {(row["provider"], row["item"]): row for row in facts.table("network_charges")}
 
 
@@ -183,12 +190,13 @@ def bill(
     market: MarketFacts,
     staged: Staged | None = None,
 ) -> Bill:
-    """Time and money of a run of `run_s` seconds of work (O, J); the other arrays are by offer (O,), `nodes` by node count (J,).
+    """Time and money of a run of `run_s` seconds of work (O, J); the other arrays are by offer
+    (O,), `nodes` by node count (J,).
 
-    Every term is non-decreasing in `run_s`: checkpoints and restarts by physics.interruption, rent by physics.money. The model is fetched
-    first; data come as `staged` says, or with the model where it says nothing. Volumes are rented for what local disks do not hold;
-    checkpoints
-    are kept in an object store; the result is sent out once.
+    Every term is non-decreasing in `run_s`: checkpoints and restarts by physics.interruption, rent
+    by physics.money. The model is fetched first; data come as `staged` says, or with the model
+    where it says nothing. Volumes are rented for what local disks do not hold; checkpoints are kept
+    in an object store; the result is sent out once.
     """
     usual = facts.coefficients("planning")
     rate = np.minimum(np.where(network_bytes_per_s > 0, network_bytes_per_s, np.inf), usual["download_bytes_per_s"])
@@ -215,7 +223,8 @@ def bill(
     network = address_usd(market, payable) * nodes[None, :]
     total = np.where(np.isfinite(run_s), servers + storage + egress + network, np.inf)
     if market.credit_usd is not None:
-        # Of two ways that a credit pays whole the one that uses less of it is better: what is left pays for the next job.
+        # Of two ways that a credit pays whole the one that uses less of it is better: what is left
+        # pays for the next job.
         total = np.maximum(total - market.credit_usd[:, None], usual["credit_unpaid_share"] * total)
     return Bill(
         total_s=total_s,
@@ -232,7 +241,8 @@ def bill(
 
 
 def with_the_model(run_s: Array, *, rate: Array, local_nvme_bytes: Array, nodes: Array, volume: Volume) -> Staged:
-    """Data that are few: they come with the model, onto local disks where they hold both, else onto the default volume of each node."""
+    """Data that are few: they come with the model, onto local disks where they hold both, else onto
+    the default volume of each node."""
     on_volume = np.where(local_nvme_bytes >= volume.node_bytes, 0.0, volume.node_bytes)[:, None] * nodes[None, :]
     staging_s = np.broadcast_to((volume.dataset_bytes / rate)[:, None], run_s.shape)
     return Staged(staging_s, on_volume, np.ones((1, 1)), np.zeros(1))

@@ -1,5 +1,5 @@
-"""What can be rented, as the search reads it: sound offers with what else they charge, the age of the prices, and how sure each price
-is."""
+"""What can be rented, as the search reads it: sound offers with what else they charge, the age of
+the prices, and how sure each price is."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ if TYPE_CHECKING:
     from rightfit.catalog.priced import PricedCatalog
 
 
-# ---- Open the catalog with your own prices: the price book named, or the one in RIGHTFIT_PRICE_BOOK.
+# ---- Open the catalog with your own prices: the price book named, or the one in
+# RIGHTFIT_PRICE_BOOK.
 
 ROUNDING = 1e-9  # of a bill: less than this is no credit, but a sum in another order
 VARIABLE = "RIGHTFIT_PRICE_BOOK"
 
 
 def book_path(given: str | Path | None = None) -> Path | None:
-    """The price book to use: the one given, else that of the environment; None for list prices. "none" asks for list prices."""
+    """The price book to use: the one given, else that of the environment; None for list prices.
+    "none" asks for list prices."""
     named = str(given) if given is not None else os.environ.get(VARIABLE, "")
     return Path(named) if named and named.casefold() != "none" else None
 
@@ -58,7 +60,8 @@ def with_price_book(catalog: Catalog, path: str | Path) -> PricedCatalog:
 
 
 def with_book(catalog: Catalog, book: PriceBook) -> PricedCatalog:
-    """A catalog with the prices of a book; its owned servers without a price an hour cost what owning them costs."""
+    """A catalog with the prices of a book; its owned servers without a price an hour cost what
+    owning them costs."""
     from rightfit.catalog.price_book import Owned
     from rightfit.catalog.priced import PricedCatalog
 
@@ -126,12 +129,13 @@ def credit_section(options: tuple[Option, ...], catalog: Any) -> tuple[Section, 
     return (Section("credit", content, (Reason("credit_months", content),)),)
 
 
-# ---- What the catalog knows beside prices, as one value per offer: storage, data transfer, interruptions, billing steps.
+# ---- What the catalog knows beside prices, as one value per offer: storage, data transfer,
+# interruptions, billing steps.
 
 
 def read_market_facts(catalog: Catalog, offers: OfferTable) -> MarketFacts:
-    """Charges of every offer. Where nobody publishes how often spot servers are reclaimed, the usual range is taken and `spot_known` says
-    so."""
+    """Charges of every offer. Where nobody publishes how often spot servers are reclaimed, the
+    usual range is taken and `spot_known` says so."""
     places = catalog.place_prices()
     storage = places.block_usd_per_gb_month[offers.region_index]
     objects = places.object_usd_per_gb_month[offers.region_index]
@@ -173,14 +177,14 @@ def network_prices(offers: OfferTable, item: str, unit: str) -> Array:
     return np.array([known[owner] for owner in offers.region_providers])[offers.region_index]
 
 
-# ---- How sure a price is. A quote is what it says; an estimate is corrected by what such estimates turned out to be, and carries its doubt
-# into the bill.
+# ---- How sure a price is. A quote is what it says; an estimate is corrected by what such estimates
+# turned out to be, and carries its doubt into the bill.
 #
-# Estimated spot prices are an on-demand price times a published saving. Against quotes they were too low where they looked best: of two
-# hundred regions
-# the one with the greatest error leads. So the share of the on-demand price is drawn towards the usual share, as far as comparison says (see
-# docs/decisions/estimated-prices.md), and ranking takes the upper end of what is then likely: an estimate wins only where it would still win
-# then.
+# Estimated spot prices are an on-demand price times a published saving. Against quotes they were
+# too low where they looked best: of two hundred regions the one with the greatest error leads. So
+# the share of the on-demand price is drawn towards the usual share, as far as comparison says (see
+# docs/decisions/estimated-prices.md), and ranking takes the upper end of what is then likely: an
+# estimate wins only where it would still win then.
 
 SPOT_PURCHASES, ON_DEMAND = PURCHASES.index("spot"), PURCHASES.index("on-demand")
 BOUNDS = ("low80", "high80", "low95", "high95")
@@ -188,9 +192,10 @@ BOUNDS = ("low80", "high80", "low95", "high95")
 
 @dataclass(frozen=True, slots=True)
 class PriceDoubt:
-    """By offer: the figure of the source [USD/h], and by which factors (low80, high80, low95, high95) the expected price may be off; 1 for
-    a quote.
-    `rank_factor`: what the price counts as in ranking, over the expected one. `is_old`: by catalog.freshness."""
+    """By offer: the figure of the source [USD/h], and by which factors (low80, high80, low95,
+    high95) the expected price may be off; 1 for a quote.
+    `rank_factor`: what the price counts as in ranking, over the expected one. `is_old`: by
+    catalog.freshness."""
 
     listed_usd_per_h: Array
     factors: Array
@@ -203,8 +208,8 @@ class PriceDoubt:
 
 
 def with_doubt(offers: OfferTable, *, among: OfferTable | None = None) -> tuple[OfferTable, PriceDoubt]:
-    """The offers at their expected prices, and how sure those are. `among`: where on-demand prices are looked up, with the same servers and
-    regions."""
+    """The offers at their expected prices, and how sure those are. `among`: where on-demand prices
+    are looked up, with the same servers and regions."""
     listed, whole = offers.price_usd_per_h, on_demand_beside(offers, among=among or offers)
     expected = expected_prices(offers, whole)
     is_old = old_prices(offers)
@@ -215,14 +220,16 @@ def with_doubt(offers: OfferTable, *, among: OfferTable | None = None) -> tuple[
 
 
 def rises(offers: OfferTable) -> NDArray[np.bool_]:
-    """Old prices (O,) of accelerators in mainland China: those were raised since (source of stale_price_high95), so that ranking takes the
-    upper 95 % end where it takes the 80 % end of others."""
+    """Old prices (O,) of accelerators in mainland China: those were raised since (source of
+    stale_price_high95), so that ranking takes the upper 95 % end where it takes the 80 %
+    end of others."""
     home = np.array([country == "CN" for country in offers.region_countries], dtype=np.bool_)[offers.region_index]
     return np.asarray(offers.is_stale & home & (offers.servers.num_accelerators > 0)[offers.server_index])
 
 
 def on_demand_beside(offers: OfferTable, *, among: OfferTable) -> Array:
-    """The least on-demand price of the same server in the same region, for each offer (O,) [USD/h]; NaN where none is listed."""
+    """The least on-demand price of the same server in the same region, for each offer (O,) [USD/h];
+    NaN where none is listed."""
     regions = len(offers.regions)
     place = offers.server_index * regions + offers.region_index
     quoted = np.flatnonzero((among.purchase_index == ON_DEMAND) & ~among.is_quarantined & np.isfinite(among.price_usd_per_h))
@@ -238,7 +245,8 @@ def on_demand_beside(offers: OfferTable, *, among: OfferTable) -> Array:
 
 
 def expected_prices(offers: OfferTable, whole: Array) -> Array:
-    """Prices as expected: quotes as they are; an estimated spot price at share^t x usual^(1 - t) of the on-demand price beside it."""
+    """Prices as expected: quotes as they are; an estimated spot price at share^t x usual^(1 - t) of
+    the on-demand price beside it."""
     usual = facts.coefficients("planning")
     share, trust = offers.price_usd_per_h / whole, usual["spot_estimate_trust"]
     drawn = whole * share**trust * usual["spot_typical_share"] ** (1.0 - trust)
@@ -247,8 +255,9 @@ def expected_prices(offers: OfferTable, whole: Array) -> Array:
 
 
 def price_factors(offers: OfferTable, expected: Array, whole: Array, *, is_old: NDArray[np.bool_]) -> Array:
-    """Factors (O, 4) on the expected price: of spot prices that are estimates or old, of old prices of GPU clouds, of other estimates, of other
-    old prices; 1 elsewhere. A spot price stays between its least share of the on-demand price beside it and that price."""
+    """Factors (O, 4) on the expected price: of spot prices that are estimates or old, of old prices
+    of GPU clouds, of other estimates, of other old prices; 1 elsewhere. A spot price stays between
+    its least share of the on-demand price beside it and that price."""
     usual = facts.coefficients("planning")
     is_spot, known = offers.purchase_index == SPOT_PURCHASES, np.isfinite(whole)
     moving = is_spot & (offers.is_estimate | offers.is_stale | is_old)
@@ -270,16 +279,16 @@ def _bounds(usual: Mapping[str, float], kind: str) -> Array:
 
 
 def both_doubts(time_factors: Array, price_factors: Array) -> Array:
-    """Bounds (low80, high80, low95, high95) as factors on the middle, of two independent doubts: their logarithms add up by squares."""
+    """Bounds (low80, high80, low95, high95) as factors on the middle, of two independent doubts:
+    their logarithms add up by squares."""
     size = np.sqrt(np.log(time_factors) ** 2 + np.log(price_factors) ** 2)
     return np.asarray(np.exp(size * np.array([-1.0, 1.0, -1.0, 1.0])))
 
 
 @dataclass(frozen=True, slots=True)
 class Market:
-    """What can be rented: offers (sound prices only, estimates at their expected price), what else they charge, the age of the prices, and
-    how sure each
-    price is (None: all are quotes)."""
+    """What can be rented: offers (sound prices only, estimates at their expected price), what else
+    they charge, the age of the prices, and how sure each price is (None: all are quotes)."""
 
     offers: OfferTable
     charges: MarketFacts
@@ -315,13 +324,14 @@ def _opened(catalog: Catalog, *, accelerated: bool) -> Market:
 
 
 def sound_offers(table: OfferTable) -> NDArray[np.bool_]:
-    """Offers that can be ranked (O,): with a price that nothing speaks against, where a server can be started."""
+    """Offers that can be ranked (O,): with a price that nothing speaks against, where a
+    server can be started."""
     return np.asarray(~table.is_quarantined & np.isfinite(table.price_usd_per_h) & in_a_place(table))
 
 
 def in_a_place(table: OfferTable) -> NDArray[np.bool_]:
-    """Offers where a server can be started (O,). "cheapest-listed" is no place; "any", "global" and "eu" stand for all places of a seller only
-    where the server has no price in a real one."""
+    """Offers where a server can be started (O,). "cheapest-listed" is no place; "any", "global" and
+    "eu" stand for all places of a seller only where the server has no price in a real one."""
     named = np.array([name not in NO_PLACE for name in table.regions], dtype=np.bool_)
     located = np.zeros(len(table.servers), dtype=np.bool_)
     located[table.server_index[~table.is_pseudo_region]] = True
@@ -337,7 +347,8 @@ def read_market(catalog: Catalog, offers: OfferTable) -> Market:
 
 
 def known_host_bytes(servers: ServerTable) -> Array:
-    """RAM of each server; where a provider does not publish it, little: what nine in ten servers with as much accelerator memory have."""
+    """RAM of each server; where a provider does not publish it, little: what nine in ten servers
+    with as much accelerator memory have."""
     accelerators = servers.num_accelerators * servers.accelerator_memory_bytes
     return np.where(
         np.isfinite(servers.memory_bytes), servers.memory_bytes, accelerators * facts.coefficients("planning")["unknown_host_memory_ratio"]

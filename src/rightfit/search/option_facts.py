@@ -1,5 +1,5 @@
-"""What an option says beside the contract's figures, typed by kind of work: reasons, explanations and exports read these names and no
-others.
+"""What an option says beside the contract's figures, typed by kind of work: reasons, explanations
+and exports read these names and no others.
 
 Units are in the names; a probability is between 0 and 1; None means not asked for, or not known.
 """
@@ -11,7 +11,8 @@ from typing import Any, TypedDict
 
 
 class PriceFacts(TypedDict):
-    """How sure a price is: the source's figure, the expected one with its interval, and the total that the row is ranked by."""
+    """How sure a price is: the source's figure, the expected one with its interval, and the total
+    that the row is ranked by."""
 
     listed_usd_per_h: float
     expected_usd_per_h: float
@@ -23,7 +24,8 @@ class PriceFacts(TypedDict):
 
 
 class SpotFacts(TypedDict):
-    """`spot_low`, `spot_high`: share of such servers reclaimed in a month; `spot_known`: whether somebody publishes it."""
+    """`spot_low`, `spot_high`: share of such servers reclaimed in a month; `spot_known`: whether
+    somebody publishes it."""
 
     spot_low: float
     spot_high: float
@@ -31,7 +33,8 @@ class SpotFacts(TypedDict):
 
 
 class OfferDoubts(TypedDict):
-    """How a price is known (catalog.offers.PRICE_KINDS), whether it may have moved since (catalog.freshness), the seller's tier of trust."""
+    """How a price is known (catalog.offers.PRICE_KINDS), whether it may have moved since
+    (catalog.freshness), the seller's tier of trust."""
 
     price_kind: str
     price_is_old: bool
@@ -50,7 +53,8 @@ class OfferFacts(SpotFacts, OfferDoubts):
 
 
 class JobOfferFacts(OfferFacts):
-    """Of the offer of an option for a job that ends: in how many regions there is a price for it, too."""
+    """Of the offer of an option for a job that ends: in how many regions there is a
+    price for it, too."""
 
     price_regions: int
 
@@ -66,7 +70,8 @@ class JobFacts(JobOfferFacts):
 
 
 class WorkFacts(TypedDict, total=False):
-    """Of what is trained on: tokens of a language model, or samples of some kind with the recipe."""
+    """Of what is trained on: tokens of a language model, or samples of some
+    kind with the recipe."""
 
     seq_len: int
     tokens: float
@@ -125,7 +130,8 @@ class BatchFacts(TypedDict):
 
 
 class ScoringFacts(TypedDict, total=False):
-    """Of a service of a classical model: its library, the processes that score, the numbers of a request."""
+    """Of a service of a classical model: its library, the processes that score, the
+    numbers of a request."""
 
     library: str
     workers: float
@@ -133,7 +139,8 @@ class ScoringFacts(TypedDict, total=False):
 
 
 class ServiceFacts(OfferFacts, ScoringFacts):
-    """Of an option for a service or a batch of inference; a simulation adds `simulated`, its figures."""
+    """Of an option for a service or a batch of inference; a simulation adds
+    `simulated`, its figures."""
 
     rate_per_s: float
     utilisation: float

@@ -86,7 +86,8 @@ def why(search_result: TrainingResult, option: Option, options: Sequence[Option]
 
 
 def headline(search_result: SearchResult, option: Option, options: Sequence[Option]) -> Reason:
-    """What the first option is first in, beside the next one; or beside one that costs less, with why that stands below it."""
+    """What the first option is first in, beside the next one; or beside one that costs less, with
+    why that stands below it."""
     below = below_of(search_result, options)
     runner_up = below or runner_up_of(options, option)
     params: dict[str, object] = {"total_usd": option.cost.total_usd, "total_time_s": option.estimate["total_time_s"].mid}
@@ -138,15 +139,16 @@ def limits_met(filters: Filters, option: Option) -> list[Reason]:
 
 
 def of_given(option: Option, *, fits: bool) -> Option:
-    """An option of a server that was given: without what compares it with others and, where it does not do the job, without what says that
-    it does."""
+    """An option of a server that was given: without what compares it with others and, where it does
+    not do the job, without what says that it does."""
     dropped = COMPARING if fits else COMPARING | CLAIMS
     kept = [tuple(reason for reason in reasons if reason.key not in dropped) for reasons in (option.why, option.warnings)]
     return dataclasses.replace(option, why=kept[0], warnings=kept[1])
 
 
 def of_unpriced(option: Option) -> Option:
-    """An option of a server that has no price: no place, no way to pay, and no warning of a price, of a way to pay or of what it costs."""
+    """An option of a server that has no price: no place, no way to pay, and no warning of a price,
+    of a way to pay or of what it costs."""
     kept = tuple(reason for reason in option.warnings if not reason.key.startswith(OF_A_PRICE))
     told = {**option.facts, "country": ""}
     nothing = dataclasses.replace(option, region="", purchase="", price_as_of="", price_source="", facts=told)
@@ -186,7 +188,8 @@ def price_doubts(option: Option) -> list[Reason]:
 
 
 def _price_estimate(option: Option) -> Reason:
-    """What an estimated price was listed at, what it is counted as, and what the option is ranked by."""
+    """What an estimated price was listed at, what it is counted as, and what the
+    option is ranked by."""
     price = option.facts["price"]
     names = {"listed": "listed_usd_per_h", "expected": "expected_usd_per_h", "low": "low80_usd_per_h", "high": "high80_usd_per_h"}
     params = {f"{name}_usd": price[key] * option.nodes for name, key in names.items()}
@@ -204,7 +207,8 @@ def stop_warnings(option: Option) -> list[Reason]:
 
 
 def survival_warnings(option: Option) -> list[Reason]:
-    """The chance that every one of several spot servers is still there when the next checkpoint is written: stops as a Poisson process."""
+    """The chance that every one of several spot servers is still there when the next checkpoint is
+    written: stops as a Poisson process."""
     risk, working_s = option.facts["risk"], option.estimate["total_time_s"].mid - option.facts["startup_s"]
     if risk is None or option.nodes == 1 or option.facts["spot_high"] <= 0 or working_s <= 0:
         return []
@@ -214,7 +218,8 @@ def survival_warnings(option: Option) -> list[Reason]:
 
 
 def checkpoint_warnings(option: Option) -> list[Reason]:
-    """How often a training run should be saved, and what the bill would be if nothing were saved."""
+    """How often a training run should be saved, and what the bill would be if
+    nothing were saved."""
     reasons, risk = [], option.facts["risk"]
     if risk is None:
         return []
@@ -245,7 +250,8 @@ def _risk_warnings(search_result: TrainingResult, option: Option) -> list[Reason
 
 
 def _machine_warnings(search_result: TrainingResult, option: Option) -> list[Reason]:
-    """What the server lacks that the job would profit from: fast links, vCPUs, bf16, FlashAttention."""
+    """What the server lacks that the job would profit from: fast links, vCPUs,
+    bf16, FlashAttention."""
     usual, workload = facts.coefficients("planning"), search_result.wish.workload
     name, gpus = option.accelerator.name, option.accelerator.count_per_node
     reasons = []
@@ -276,7 +282,8 @@ def _machine_warnings(search_result: TrainingResult, option: Option) -> list[Rea
 
 
 def _gathers_experts(search_result: TrainingResult, option: Option) -> bool:
-    """Whether adapters of a mixture of experts are trained by fetching every expert's weights from the other ranks."""
+    """Whether adapters of a mixture of experts are trained by fetching every expert's weights
+    from the other ranks."""
     experts = getattr(search_result.wish.model, "num_experts", 0)
     return (
         experts > 1

@@ -1,4 +1,5 @@
-"""Buy or rent: the hardware of a plan's best option, or any card, as one's own against what it costs to rent."""
+"""Buy or rent: the hardware of a plan's best option, or any card, as one's own against
+what it costs to rent."""
 
 from __future__ import annotations
 
@@ -37,9 +38,9 @@ RENT_MODES = ("on-demand", "spot", "reserved-1y", "savings-plan-1y", "reserved-3
 class Rent:
     """One way to rent as many cards as the own server has.
 
-    By the hour: from which utilisation owning is cheaper (over 1: never), and after how many years the rent saved has paid for the server.
-    A commitment is
-    paid for all hours, so only the years compare: `rent_year_usd` against `own_year_usd`; its break-even figures are NaN.
+    By the hour: from which utilisation owning is cheaper (over 1: never), and after how many years
+    the rent saved has paid for the server. A commitment is paid for all hours, so only the years
+    compare: `rent_year_usd` against `own_year_usd`; its break-even figures are NaN.
     """
 
     provider: str
@@ -58,9 +59,9 @@ class Rent:
 
 
 def rents(catalog: Catalog, server: OwnServer, *, cloud: str = "") -> tuple[Rent, ...]:
-    """The cheapest offer of each purchase mode for a server with as many of these cards (where nobody rents one, for a server with another
-    number, in
-    proportion); of one cloud where named. Estimated prices are left out: a purchase should not rest on them."""
+    """The cheapest offer of each purchase mode for a server with as many of these cards (where
+    nobody rents one, for a server with another number, in proportion); of one cloud where named.
+    Estimated prices are left out: a purchase should not rest on them."""
     table = catalog.all_offers(has_accelerator=True)
     best: dict[str, tuple[float, int]] = {}
     rows = _rows_of(table, server.accelerator, cloud=cloud)
@@ -131,7 +132,8 @@ def own_content(server: OwnServer, against: tuple[Rent, ...]) -> dict[str, Any]:
 
 
 def own_reasons(server: OwnServer, against: tuple[Rent, ...]) -> tuple[Reason, ...]:
-    """The comparison in statements: from which utilisation owning pays against each way to rent, and what money does not say."""
+    """The comparison in statements: from which utilisation owning pays against each way to rent,
+    and what money does not say."""
     found = [Reason("own_hour", {"hour_usd": server.usd_per_busy_h, "share": server.utilisation, **_what(server)})]
     for rent in against:
         key = _key(rent)
@@ -148,7 +150,8 @@ def _key(rent: Rent) -> str:
 
 
 def shares_of(rent: Rent) -> dict[str, float]:
-    """Break-even utilisations as shares that a sentence can name; what is never reached is shown as all hours."""
+    """Break-even utilisations as shares that a sentence can name; what is never reached is
+    shown as all hours."""
     if rent.is_committed:
         return {"change_share": abs(1.0 - rent.own_year_usd / rent.rent_year_usd)}
     return {
@@ -163,7 +166,8 @@ def _what(server: OwnServer) -> dict[str, Any]:
 
 
 def own_section(plan: Plan, catalog: Catalog, given: Mapping[str, Any] | None = None) -> Section | None:
-    """Buy or rent for the hardware of the best option; None where nothing is feasible or the card is not sold."""
+    """Buy or rent for the hardware of the best option; None where nothing is feasible or
+    the card is not sold."""
     best = plan.best
     if best is None or not best.accelerator.name or best.accelerator.count_per_node < 1:
         return None
@@ -186,7 +190,8 @@ def _offer_of(best: Option) -> dict[str, Any]:
 
 
 def own_job(best: Option, server: OwnServer, *, is_service: bool) -> dict[str, Any]:
-    """The job (of a service: a month) on one's own servers: at the assumed utilisation, a service all hours of the month."""
+    """The job (of a service: a month) on one's own servers: at the assumed utilisation, a service
+    all hours of the month."""
     hours = HOURS_PER_MONTH if is_service else best.estimate["total_time_s"].mid / 3600.0
     utilisation = 1.0 if is_service else server.utilisation
     yearly = float(server.cost().total_usd(np.array([utilisation]))[0])
@@ -206,8 +211,10 @@ def own_of(
 ) -> Section:
     """Buy or rent for an accelerator or a server by name.
 
-    `texts`: the user's own figures by kind, {"money": {"capex_usd": "250000usd"}, "share": {"utilisation": "60%"}, "number": {"years": 3}}.
-    `rent`: compare with this price an hour alone. `place`: home, office, colocation, or a server room. Raises InputError for what cannot be read.
+    `texts`: the user's own figures by kind, {"money": {"capex_usd": "250000usd"}, "share":
+    {"utilisation": "60%"}, "number": {"years": 3}}.
+    `rent`: compare with this price an hour alone. `place`: home, office, colocation, or a server
+    room. Raises InputError for what cannot be read.
     """
     from rightfit.catalog.names import resolve_provider
 
@@ -249,7 +256,8 @@ def read_place(text: str | None) -> str:
 
 
 def _target(text: str, catalog: Catalog) -> tuple[str, int]:
-    """The accelerator and how many: of a server of the catalog, else eight of the named one, as most are sold."""
+    """The accelerator and how many: of a server of the catalog, else eight of the named
+    one, as most are sold."""
     from rightfit import facts
     from rightfit.estimation.ownership import MODULES_PER_SERVER
 
@@ -297,7 +305,8 @@ def _share(name: str, text: Any) -> float:
 _READERS: Mapping[str, Any] = {"money": _usd, "share": _share, "number": lambda name, value: float(value)}
 
 
-# ---- A machine that one has already: its cards as a server of the catalog, at what an hour of its electricity costs; what it was bought for is spent.
+# ---- A machine that one has already: its cards as a server of the catalog, at what an hour of its
+# electricity costs; what it was bought for is spent.
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +324,8 @@ class Machine:
 
 
 def read_machine(text: str) -> Machine:
-    """ "2x RTX-3090@home", "RTX-4090", "4 A100-SXM-80GB@office". Raises InputError, with the nearest cards."""
+    """ "2x RTX-3090@home", "RTX-4090", "4 A100-SXM-80GB@office". Raises InputError, with
+    the nearest cards."""
     said = read_cards(text)
     if said is None:
         raise InputError(Message("search.have_unread", text=text), field="have")
@@ -330,8 +340,10 @@ def read_machine(text: str) -> Machine:
 def with_machine(
     catalog: Catalog, machine: Machine, *, as_of: str = "", alone: bool = False, usd_per_h: float | None = None
 ) -> PricedCatalog:
-    """The catalog with the machine in it, as an owned server of the provider `private`; host memory and processors as such machines usually have.
-    `alone`: and no other offer, where nothing else is asked for; `usd_per_h`: what an hour of it counts as [USD], its electricity where none is given."""
+    """The catalog with the machine in it, as an owned server of the provider `private`; host memory
+    and processors as such machines usually have.
+    `alone`: and no other offer, where nothing else is asked for; `usd_per_h`: what an hour of it
+    counts as [USD], its electricity where none is given."""
     from rightfit.catalog.price_book import Owned, PriceBook
     from rightfit.catalog.priced import PricedCatalog
 
@@ -361,7 +373,8 @@ def with_machine(
 
 
 def electricity_usd_per_h(machine: Machine) -> float:
-    """Electricity of an hour of work on a machine [USD], at the price and with the cooling of the place."""
+    """Electricity of an hour of work on a machine [USD], at the price and with the
+    cooling of the place."""
     from rightfit.estimation.ownership import own_server
 
     try:

@@ -1,9 +1,9 @@
-"""How to buy one server: every way to pay with its price, what it comes to for a job and a month, and from how much use on it pays.
+"""How to buy one server: every way to pay with its price, what it comes to for a job and a month,
+and from how much use on it pays.
 
-Break-evens follow from prices alone. A commitment owes its whole term, so against a price by the hour it pays from price x hours of a month
-over the
-hourly price (hours a month) on, and only if it is needed for term x price over the hourly price (months of steady use). Nothing is
-asserted: the
+Break-evens follow from prices alone. A commitment owes its whole term, so against a price by the
+hour it pays from price x hours of a month over the hourly price (hours a month) on, and only if it
+is needed for term x price over the hourly price (months of steady use). Nothing is asserted: the
 recommendation is the cheapest way at each amount of use.
 """
 
@@ -50,12 +50,11 @@ JobCost = Callable[[int], float]  # an offer's row -> what the job costs on it [
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """One way to pay for `count` servers. Prices in USD/h of all of them; `term_h`: what is owed at least (0: nothing); `basis`: quoted,
-    estimate, or
-    rule (on demand less a published discount). `job_usd`: the job at hand (None without one); `month_usd`: 730 h; `office_usd`: `office_h`
-    of a month,
-    the servers being stopped in between where that saves anything. `even_hours`: hours a month from which the mode is cheaper than on
-    demand;
+    """One way to pay for `count` servers. Prices in USD/h of all of them; `term_h`: what is owed at
+    least (0: nothing); `basis`: quoted, estimate, or rule (on demand less a published discount).
+    `job_usd`: the job at hand (None without one); `month_usd`: 730 h; `office_usd`: `office_h` of a
+    month, the servers being stopped in between where that saves anything. `even_hours`: hours a
+    month from which the mode is cheaper than on demand;
     `even_months`: months of steady use; None where it never is, 0 where it always is."""
 
     purchase: str
@@ -89,8 +88,8 @@ class Mode:
 
 
 def payment_of(provider: str, purchase: str, note: str) -> str:
-    """When the money is due: metered, monthly, partial, upfront, monthly or upfront, or as the contract says. The most specific row
-    decides."""
+    """When the money is due: metered, monthly, partial, upfront, monthly or upfront, or as the
+    contract says. The most specific row decides."""
     for row in sorted(facts.table("payments"), key=lambda row: (row["provider"] == "*") + (row["purchase"] == "*")):
         if row["provider"] in (provider, "*") and row["purchase"] in (purchase, "*") and row["note_contains"].casefold() in note.casefold():
             return row["payment"]
@@ -105,7 +104,8 @@ def term_h_of(provider: str, purchase: str) -> float:
 
 
 def quoted_modes(market: Market, server: int, *, region: str, count: int, job_usd: JobCost | None = None) -> list[Mode]:
-    """The modes that the market has for a server: in the region where it is priced so, else in the cheapest other region of its cloud.
+    """The modes that the market has for a server: in the region where it is priced so, else in the
+    cheapest other region of its cloud.
     `job_usd`: what the job costs on an offer."""
     offers, found = market.offers, []
     rows = np.flatnonzero(offers.server_index == server)
@@ -141,8 +141,8 @@ def _mode(market: Market, row: int, *, count: int) -> Mode:
 
 
 def ruled_modes(catalog: Catalog, provider: str, *, on_demand: Mode, quoted: Sequence[Mode]) -> list[Mode]:
-    """Modes that the cloud sells but that no list prices for this server: the on-demand price less the published discount, with its
-    range."""
+    """Modes that the cloud sells but that no list prices for this server: the on-demand price less
+    the published discount, with its range."""
     known, found = {mode.purchase for mode in quoted}, []
     for row in catalog.discounts(provider):
         purchase = RULES.get((row["mechanism"], row["term"] or ""))
@@ -196,7 +196,8 @@ def how_to_buy(
     job_usd: JobCost | None = None,
     job_h: float | None = None,
 ) -> tuple[Mode, ...]:
-    """Every way to pay for a server, cheapest hour first. `server`: its row in the market's table."""
+    """Every way to pay for a server, cheapest hour first. `server`: its row in
+    the market's table."""
     office_h = office_h or facts.coefficients("planning")["office_hours_per_month"]
     quoted = quoted_modes(market, server, region=region, count=count, job_usd=job_usd)
     steady = next((mode for mode in quoted if mode.purchase == ON_DEMAND), None)
@@ -210,7 +211,8 @@ def how_to_buy(
 
 @dataclass(frozen=True, slots=True)
 class LadderStep:
-    """From `start` (hours a month, or months of steady use) on, `purchase` is the cheapest way that cannot be interrupted."""
+    """From `start` (hours a month, or months of steady use) on, `purchase` is the cheapest way that
+    cannot be interrupted."""
 
     start: float
     purchase: str
@@ -218,7 +220,8 @@ class LadderStep:
 
 
 def ladder_of_hours(modes: Sequence[Mode], *, most_term_h: float) -> tuple[LadderStep, ...]:
-    """The cheapest uninterruptible way by hours of use a month, commitments of at most `most_term_h` being open."""
+    """The cheapest uninterruptible way by hours of use a month, commitments of at most
+    `most_term_h` being open."""
     metered = [mode for mode in modes if not mode.is_committed and mode.purchase == ON_DEMAND]
     flat = [mode for mode in modes if mode.is_committed and mode.term_h <= most_term_h * (1 + 1e-9)]
     if not metered:
@@ -233,9 +236,9 @@ def ladder_of_hours(modes: Sequence[Mode], *, most_term_h: float) -> tuple[Ladde
 
 
 def spent_usd(mode: Mode, months: float, *, rest_usd_per_h: float = math.inf) -> float:
-    """What `months` of steady use cost: whole terms of a commitment, the hours otherwise. What is left after the last whole term may be
-    bought at
-    `rest_usd_per_h` instead of owing another term."""
+    """What `months` of steady use cost: whole terms of a commitment, the hours otherwise. What
+    is left after the last whole term may be bought at `rest_usd_per_h` instead of owing
+    another term."""
     hours = months * HOURS_PER_MONTH
     if not mode.term_h:
         return hours * mode.price_usd_per_h
@@ -246,7 +249,8 @@ def spent_usd(mode: Mode, months: float, *, rest_usd_per_h: float = math.inf) ->
 
 
 def ladder_of_months(modes: Sequence[Mode], *, most_months: int = 60) -> tuple[LadderStep, ...]:
-    """The cheapest uninterruptible way by months of steady use (730 h each); what a term does not cover is bought on demand."""
+    """The cheapest uninterruptible way by months of steady use (730 h each); what a term does not
+    cover is bought on demand."""
     steady = [mode for mode in modes if mode.purchase not in (SPOT, LONG_USE)]
     hourly = min((mode.price_usd_per_h for mode in steady if not mode.is_committed), default=math.inf)
     steps: list[LadderStep] = []
@@ -288,7 +292,8 @@ def _job_reasons(modes: Sequence[Mode], *, job_h: float) -> list[Reason]:
 
 
 def _steady_reasons(modes: Sequence[Mode], steady: Mode) -> list[Reason]:
-    """From how many hours a month and how many months on which commitment pays; longer terms that save nothing more are left out."""
+    """From how many hours a month and how many months on which commitment pays; longer terms that
+    save nothing more are left out."""
     reasons, least = [], math.inf
     for term_h in sorted({mode.term_h for mode in modes if mode.is_committed}):
         best = min((mode for mode in modes if mode.is_committed and mode.term_h == term_h), key=lambda mode: mode.month_usd)
@@ -309,8 +314,8 @@ def _steady_reasons(modes: Sequence[Mode], steady: Mode) -> list[Reason]:
 
 
 def cheapest_region(market: Market, asked: Sequence[str]) -> str:
-    """The region where a server is cheapest on demand (else at all), of those asked where it is sold in one of them. Raises where it is in
-    none."""
+    """The region where a server is cheapest on demand (else at all), of those asked where it is
+    sold in one of them. Raises where it is in none."""
     offers = market.offers
     here = np.array([not asked or offers.regions[place] in asked for place in offers.region_index], dtype=np.bool_)
     if not here.any():

@@ -1,5 +1,5 @@
-"""Order what is feasible, fold near-duplicates, keep a varied top. Deterministic: equal scores fall back to cost, time, certainty, table
-order."""
+"""Order what is feasible, fold near-duplicates, keep a varied top. Deterministic: equal scores fall
+back to cost, time, certainty, table order."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from rightfit.search.market import SPOT
 from rightfit.search.offers import BOUNDS
 from rightfit.search.option_facts import PriceFacts
 
-# ---- Distinct keys of many rows, without sorting: how a million candidates cost a few thousand evaluations.
+# ---- Distinct keys of many rows, without sorting: how a million candidates cost a few
+# thousand evaluations.
 #
-# A candidate's memory does not depend on its price, nor its arithmetic on its network. So each physics function is called on the distinct
-# combinations of what it reads, found without sorting: combinations are numbered by mixed radix, and a flag array marks those that occur.
+# A candidate's memory does not depend on its price, nor its arithmetic on its network. So each
+# physics function is called on the distinct combinations of what it reads, found without sorting:
+# combinations are numbered by mixed radix, and a flag array marks those that occur.
 
 Index = NDArray[np.intp]
 
@@ -33,7 +35,8 @@ FEW_VALUES = 64
 
 
 def combine(codes: Sequence[NDArray[np.integer]], sizes: Sequence[int]) -> tuple[Index, int]:
-    """One integer for each combination of small codes (mixed radix), and the number of possible ones."""
+    """One integer for each combination of small codes (mixed radix), and the
+    number of possible ones."""
     combined = np.zeros(np.broadcast(*codes).shape, dtype=np.intp)
     size = 1
     for code, radix in zip(codes, sizes, strict=True):
@@ -44,7 +47,8 @@ def combine(codes: Sequence[NDArray[np.integer]], sizes: Sequence[int]) -> tuple
 
 
 def distinct(codes: Index, size: int) -> tuple[Index, Index]:
-    """The codes that occur, ascending, and for each row the position of its code among them. Linear in rows plus `size`."""
+    """The codes that occur, ascending, and for each row the position of its code among them. Linear
+    in rows plus `size`."""
     if size > LARGEST_FLAG_TABLE:
         unique, inverse = np.unique(codes, return_inverse=True)
         return unique.astype(np.intp), inverse.astype(np.intp)
@@ -57,8 +61,8 @@ def distinct(codes: Index, size: int) -> tuple[Index, Index]:
 
 
 def dense(column: NDArray[np.integer]) -> tuple[NDArray[np.integer], int]:
-    """A column with its number of possible values: one with few but large values (powers of two) is numbered anew, so that tables stay
-    small."""
+    """A column with its number of possible values: one with few but large values (powers of two) is
+    numbered anew, so that tables stay small."""
     radix = int(column.max(initial=0)) + 1
     if radix <= FEW_VALUES or radix > RECODE_ABOVE:
         return column, radix
@@ -67,7 +71,8 @@ def dense(column: NDArray[np.integer]) -> tuple[NDArray[np.integer], int]:
 
 
 def distinct_rows(columns: Sequence[NDArray[np.integer]]) -> tuple[Index, Index]:
-    """For small-integer columns of N rows: one representative row for each distinct combination, and each row's group."""
+    """For small-integer columns of N rows: one representative row for each distinct combination,
+    and each row's group."""
     codes, size = np.zeros(columns[0].shape[0], dtype=np.intp), 1
     for wide in columns:
         column, radix = dense(wide)
@@ -102,9 +107,11 @@ SAME_TIME = 1.01
 def scores(objective: str, *, total_usd: Array, total_s: Array, slack_s: float = 0.0) -> Array:
     """The score of each row, shape as the inputs.
 
-    cost: the total cost. time: the class of the total time (see `time_classes`), so that among equally fast rows the cheaper leads.
+    cost: the total cost. time: the class of the total time (see `time_classes`), so that among
+    equally fast rows the cheaper leads.
     balanced: cost^2 x time: waiting half as long may cost up to sqrt(2) = 1.41 times as much. The
-    balanced score of an option does not depend on which other options exist, so adding a server never changes the order of the rest.
+    balanced score of an option does not depend on which other options exist, so adding a server
+    never changes the order of the rest.
     """
     if objective == "time":
         return time_classes(total_s, slack_s=slack_s)
@@ -114,9 +121,10 @@ def scores(objective: str, *, total_usd: Array, total_s: Array, slack_s: float =
 
 
 def time_classes(total_s: Array, *, slack_s: float = 0.0) -> Array:
-    """Number of the class of each time: class 0 holds the shortest and all that are at most 1 % or `slack_s` longer, the next class starts at the first
-    that
-    is longer, and so on. Times are not known better than that, and twice the servers for the same minutes would be money for nothing."""
+    """Number of the class of each time: class 0 holds the shortest and all that are at most
+    1 % or `slack_s` longer, the next class starts at the first that is longer, and so on.
+    Times are not known better than that, and twice the servers for the same minutes would be
+    money for nothing."""
     order = np.argsort(total_s, kind="stable")
     times = total_s[order]
     starts, at = [], 0
@@ -130,7 +138,8 @@ def time_classes(total_s: Array, *, slack_s: float = 0.0) -> Array:
 
 
 def pareto_front(total_usd: Array, total_s: Array) -> Index:
-    """Rows that no other row beats in both cost and time, by rising cost; of equal rows the first. Exact, O(N log N)."""
+    """Rows that no other row beats in both cost and time, by rising cost; of equal rows the first.
+    Exact, O(N log N)."""
     order = np.argsort(total_usd, kind="stable")
     times = total_s[order]
     before = np.minimum.accumulate(np.concatenate([[np.inf], times]))[:-1]
@@ -150,7 +159,8 @@ CONTENDERS_PER_OPTION = 20
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One offer on a number of nodes (position in the space's node counts), with the rows folded into it, best first."""
+    """One offer on a number of nodes (position in the space's node counts), with the rows folded
+    into it, best first."""
 
     offer: int
     node: int
@@ -160,7 +170,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """`top`: the best rows; `pareto`: those that nothing beats in both cost and time, by rising cost."""
+    """`top`: the best rows; `pareto`: those that nothing beats in both cost and
+    time, by rising cost."""
 
     top: tuple[Row, ...]
     pareto: tuple[Row, ...]
@@ -170,7 +181,8 @@ class Ranking:
 def rank(search_result: SearchResult, *, top: int, folding: Folding | None = None) -> Ranking:
     """The best `top` rows of an search_result and its Pareto front.
 
-    Rows are first grouped by what folds together (`folding`); only the groups that can reach the top are put in order.
+    Rows are first grouped by what folds together (`folding`); only the groups that can reach the
+    top are put in order.
     """
     offer, node = np.nonzero(search_result.bits == 0)
     if offer.shape[0] == 0:
@@ -187,13 +199,15 @@ def rank(search_result: SearchResult, *, top: int, folding: Folding | None = Non
 
 
 def ranked_usd(search_result: SearchResult, offer: Index, node: Index) -> Array:
-    """What rows count as in ranking: their cost, with estimated prices at the upper end of what they are likely to be."""
+    """What rows count as in ranking: their cost, with estimated prices at the upper end of what
+    they are likely to be."""
     total, doubt = search_result.bill.total_usd[offer, node], search_result.market.doubt
     return total if doubt is None else total + search_result.bill.servers_usd[offer, node] * (doubt.rank_factor[offer] - 1.0)
 
 
 def price_facts(search_result: SearchResult, row: Row) -> PriceFacts:
-    """How sure the price of a row is: the source's figure, the expected one with its interval, and the total that the row is ranked by."""
+    """How sure the price of a row is: the source's figure, the expected one with its interval, and
+    the total that the row is ranked by."""
     doubt, price = search_result.market.doubt, float(search_result.market.offers.price_usd_per_h[row.offer])
     low80, high80, low95, high95 = doubt.factors[row.offer].tolist() if doubt is not None else [1.0] * len(BOUNDS)
     return {
@@ -216,9 +230,10 @@ def price_regions(search_result: SearchResult, offer: int) -> int:
 
 
 def score_of(search_result: SearchResult, offer: Index, node: Index) -> Array:
-    """The objective's score of feasible rows; smaller is better. One server goes before several that cost little less; prices that nobody asks
-    (estimates, formulas, floors) stand behind all others, however low they are, and so do places outside mainland China where the wish means
-    it."""
+    """The objective's score of feasible rows; smaller is better. One server goes before
+    several that cost little less; prices that nobody asks (estimates, formulas, floors) stand
+    behind all others, however low they are, and so do places outside mainland China where the
+    wish means it."""
     usd = counted_usd(search_result, ranked_usd(search_result, offer, node), offer, node)
     slack_s = 0.0 if search_result.workload.task == "serve" else facts.coefficients("planning")["same_time_s"]
     score = scores(search_result.workload.objective, total_usd=usd, total_s=search_result.bill.total_s[offer, node], slack_s=slack_s)
@@ -233,8 +248,8 @@ def behind(score: Array, is_behind: NDArray[np.bool_]) -> Array:
 
 
 def contenders(search_result: SearchResult, offer: Index, score: Array, group: Index, *, top: int) -> Index:
-    """Rows of the groups whose best score is among the best; the best of each purchase kind, and of more groups than can be left out for
-    variety."""
+    """Rows of the groups whose best score is among the best; the best of each purchase kind, and of
+    more groups than can be left out for variety."""
     groups = int(group.max()) + 1
     best = np.full(groups, np.inf)
     np.minimum.at(best, group, score)
@@ -252,7 +267,8 @@ def contenders(search_result: SearchResult, offer: Index, score: Array, group: I
 
 
 def leading_rows(search_result: SearchResult, offer: Index, node: Index, group: Index, *, top: int) -> tuple[Row, ...]:
-    """The first row of each group, as far as there is room, with the rest of the group folded into it. Rows come in order."""
+    """The first row of each group, as far as there is room, with the rest of the group folded into
+    it. Rows come in order."""
     _, dense = np.unique(group, return_inverse=True)
     leaders = np.sort(first_rows(dense, int(dense.max()) + 1))
     chosen = varied(search_result, offer[leaders], top=top)
@@ -263,7 +279,8 @@ def leading_rows(search_result: SearchResult, offer: Index, node: Index, group: 
 
 
 def cheapest_row(search_result: SearchResult) -> Row | None:
-    """The cheapest row within the user's filters, else of all whose time is known; price unknown counts last."""
+    """The cheapest row within the user's filters, else of all whose time is known; price
+    unknown counts last."""
     known = np.isfinite(search_result.bill.total_s)
     for mask in ((search_result.bits == 0) & known, known):
         if (row := first_row(search_result, mask)) is not None:
@@ -281,20 +298,21 @@ def first_row(search_result: SearchResult, mask: NDArray[np.bool_]) -> Row | Non
 
 
 def ordered(search_result: SearchResult, offer: Index, node: Index, score: Array) -> Index:
-    """Rows by objective, then cost, time, sound price before estimate, real region before pseudo region, fresh before stale, table
-    order."""
+    """Rows by objective, then cost, time, sound price before estimate, real region before pseudo
+    region, fresh before stale, table order."""
     usd = counted_usd(search_result, ranked_usd(search_result, offer, node), offer, node)
     seconds = search_result.bill.total_s[offer, node]
     offers = search_result.market.offers
     doubt = offers.is_estimate[offer] * 4 + offers.is_pseudo_region[offer] * 2 + offers.is_stale[offer] * 1
-    # Where time is what counts and is the same, one server goes before several: fewer have to start.
+    # Where time is what counts and is the same, one server goes before several:
+    # fewer have to start.
     several = several_of(search_result, offer, node) & (search_result.workload.objective == "time")
     return np.lexsort((node, offer, doubt, seconds, usd, several, score))
 
 
 def folding_groups(search_result: SearchResult, offer: Index, node: Index) -> Index:
-    """Rows of one provider with the same accelerators on the same number of nodes, spot apart from the rest, are one option: they differ in
-    region, purchase mode, host size."""
+    """Rows of one provider with the same accelerators on the same number of nodes, spot apart from
+    the rest, are one option: they differ in region, purchase mode, host size."""
     offers, servers = search_result.market.offers, search_result.market.offers.servers
     kinds = [provider_codes(servers)[1], codes_of(servers.accelerator_name), servers.num_accelerators.astype(np.intp)]
     _, kind = distinct_rows(kinds)
@@ -304,7 +322,8 @@ def folding_groups(search_result: SearchResult, offer: Index, node: Index) -> In
 
 
 def varied(search_result: SearchResult, offer: Index, *, top: int) -> list[int]:
-    """Positions of the best rows with at most two of one provider's accelerator, filled up from the rest in order."""
+    """Positions of the best rows with at most two of one provider's accelerator, filled up from
+    the rest in order."""
     servers = search_result.market.offers.servers
     taken: dict[tuple[str, str], int] = {}
     chosen: list[int] = []
@@ -320,7 +339,8 @@ def varied(search_result: SearchResult, offer: Index, *, top: int) -> list[int]:
 
 
 def with_other_purchases(search_result: SearchResult, offer: Index, chosen: list[int], *, top: int) -> list[int]:
-    """Make sure that the best row that cannot be interrupted is among them, and the best spot row too where there is one."""
+    """Make sure that the best row that cannot be interrupted is among them, and the best spot row
+    too where there is one."""
     spot = search_result.market.offers.purchase_index[offer] == SPOT
     for wanted in (False, True):
         candidates = np.flatnonzero(spot == wanted)
@@ -330,8 +350,8 @@ def with_other_purchases(search_result: SearchResult, offer: Index, chosen: list
 
 
 def with_another_provider(search_result: SearchResult, offer: Index, chosen: list[int]) -> list[int]:
-    """Make sure that two providers are among three rows or more: the best row of another one takes the last place that no way to pay
-    depends on."""
+    """Make sure that two providers are among three rows or more: the best row of another one takes
+    the last place that no way to pay depends on."""
     offers = search_result.market.offers
     provider = provider_codes(offers.servers)[1][offers.server_index[offer]]
     others = np.flatnonzero(provider != provider[chosen[0]])
@@ -352,7 +372,8 @@ def of_major_cloud(search_result: SearchResult, offer: Index) -> NDArray[np.bool
 
 
 def with_a_major_cloud(search_result: SearchResult, offer: Index, chosen: list[int]) -> list[int]:
-    """Make sure that a major cloud is among three rows or more: its best row takes the last place that no way to pay depends on."""
+    """Make sure that a major cloud is among three rows or more: its best row takes the last place
+    that no way to pay depends on."""
     major = of_major_cloud(search_result, offer)
     if len(chosen) < 3 or not major.any() or bool(major[chosen].any()):
         return chosen

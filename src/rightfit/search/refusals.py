@@ -1,5 +1,5 @@
-"""Why offers were refused: by criterion with counts, the nearest miss of each with the least change, and which criteria are to blame
-together."""
+"""Why offers were refused: by criterion with counts, the nearest miss of each with the least
+change, and which criteria are to blame together."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ MUCH_LESS = 2.0
 PRECISIONS = frozenset({"bf16", "fp16", "fp8", "tf32"})
 #: Criteria that the user can give way on.
 CHANGEABLE = WISHES.union(LATENCIES)
-#: Limits that cannot be held against a row where their figure is not known: nothing fits there, or no number of servers carries the load.
+#: Limits that cannot be held against a row where their figure is not known: nothing fits there, or
+#: no number of servers carries the load.
 FIGURES = frozenset({"max_nodes", "quota", "stock", "deadline", "budget", *LATENCIES})
-#: Criteria that no change of the wish mends count as so many others where the nearest row is looked for.
+#: Criteria that no change of the wish mends count as so many others where the nearest
+#: row is looked for.
 UNCHANGEABLE_WEIGHT = 10
 REFUSED_FAR = 1e9
 #: Changes that say what is lacking, not that they would do.
@@ -32,9 +34,11 @@ UNPROMISING = frozenset({"change_gpu_memory", "change_host_memory", "change_serv
 
 
 def rejections(search_result: SearchResult) -> tuple[Rejection, ...]:
-    """One record for each criterion that refused offers, in the order in which criteria are applied.
+    """One record for each criterion that refused offers, in the order in which
+    criteria are applied.
 
-    An offer counts for the criterion that it got furthest to: over its node counts, the last of the first failures.
+    An offer counts for the criterion that it got furthest to: over its node counts, the last of
+    the first failures.
     """
     first = first_failure(search_result.bits)
     decided = first.max(axis=1)
@@ -56,8 +60,8 @@ def nearest(search_result: SearchResult, criterion: str, rows: NDArray[np.bool_]
 
 
 def least(search_result: SearchResult, rows: NDArray[np.bool_], criteria: Sequence[str]) -> tuple[int, int]:
-    """The row with the least margin, the worst of those of the criteria; of equal ones that which fails fewest criteria, then the cheapest,
-    then the first."""
+    """The row with the least margin, the worst of those of the criteria; of equal ones that which
+    fails fewest criteria, then the cheapest, then the first."""
     offer, node = np.nonzero(rows)
     margins = np.max([search_result.failures.margin(criterion, (offer, node)) for criterion in criteria], axis=0)
     closest = np.flatnonzero(margins <= margins.min())
@@ -67,7 +71,8 @@ def least(search_result: SearchResult, rows: NDArray[np.bool_], criteria: Sequen
 
 
 def num_failing(bits: NDArray[np.int32]) -> NDArray[np.int32]:
-    """How many criteria each row fails, shaped like `bits`; what no change of the wish mends counts as many."""
+    """How many criteria each row fails, shaped like `bits`; what no change of the wish
+    mends counts as many."""
     count = np.zeros_like(bits)
     for position, criterion in enumerate(CRITERIA):  # one at a time: all together hold 25 times the memory of the rows
         count += (bits >> position & 1) * (1 if criterion in CHANGEABLE else UNCHANGEABLE_WEIGHT)
@@ -139,9 +144,9 @@ def failed_criteria(search_result: SearchResult, cell: tuple[int, int]) -> tuple
 
 
 def nearest_to_passing(search_result: SearchResult, offers: NDArray[np.intp]) -> tuple[int, int]:
-    """Of these offers the row that is nearest to passing: what the machine cannot do counts only if no number of servers and no layout can;
-    then
-    the fewest failing criteria, then the least margin."""
+    """Of these offers the row that is nearest to passing: what the machine cannot do counts
+    only if no number of servers and no layout can; then the fewest failing criteria, then the
+    least margin."""
     bits = search_result.bits[offers]
     margin = np.zeros(bits.shape)
     for position, criterion in enumerate(CRITERIA):
@@ -152,7 +157,8 @@ def nearest_to_passing(search_result: SearchResult, offers: NDArray[np.intp]) ->
 
 
 def standing_of(failed: Sequence[Rejection]) -> tuple[Reason, ...]:
-    """Why one server was refused, and what would let it pass: a change that alone would not do is not promised."""
+    """Why one server was refused, and what would let it pass: a change that alone would not
+    do is not promised."""
     return (*(refusal(rejection) for rejection in failed), *_changes_together(failed))
 
 
@@ -177,8 +183,8 @@ def _changes_together(failed: Sequence[Rejection]) -> tuple[Reason, ...]:
 
 
 def placeless(failed: Sequence[Rejection], hidden: frozenset[str]) -> tuple[Rejection, ...]:
-    """Refusals of a server that has no offers: they name no region and no way to pay, and nothing is held against it (`hidden`) for want of
-    a price."""
+    """Refusals of a server that has no offers: they name no region and no way to pay, and nothing
+    is held against it (`hidden`) for want of a price."""
     return tuple(_placeless(rejection, hidden) for rejection in failed if rejection.criterion not in hidden)
 
 
@@ -230,7 +236,8 @@ def rounded_up(seconds: float) -> float:
 
 
 def _capability_change(lacking: str) -> Reason:
-    """What to change where the accelerator lacks something: the precision, the method, or the server."""
+    """What to change where the accelerator lacks something: the precision, the
+    method, or the server."""
     if lacking in PRECISIONS:
         return Reason("change_precision", {"lacks": lacking})
     if lacking == "nf4":
@@ -239,9 +246,9 @@ def _capability_change(lacking: str) -> Reason:
 
 
 def least_changes(search_result: SearchResult, *, most: int = 4) -> tuple[Reason, ...]:
-    """When nothing passes: single changes of the wish that would let something pass, smallest first; and a pair of changes where that asks
-    much
-    less of each. Only where no machine can do it at all, what the machines lack."""
+    """When nothing passes: single changes of the wish that would let something pass, smallest
+    first; and a pair of changes where that asks much less of each. Only where no machine can do it
+    at all, what the machines lack."""
     held = blamable(search_result.bits) - HOPELESS
     positions = [position for position, criterion in enumerate(CRITERIA) if criterion in held]
     singles = _changes_of(search_result, [(position,) for position in positions])
@@ -254,8 +261,8 @@ def least_changes(search_result: SearchResult, *, most: int = 4) -> tuple[Reason
 
 
 def _changes_of(search_result: SearchResult, groups: list[tuple[int, ...]]) -> list[tuple[float, tuple[Reason, ...]]]:
-    """For each group of criteria that alone keeps some row out: the largest margin of its nearest row, and what must change, with what it
-    gives."""
+    """For each group of criteria that alone keeps some row out: the largest margin of its nearest
+    row, and what must change, with what it gives."""
     out = []
     for group in groups:
         rows = search_result.bits == sum(1 << position for position in group)
@@ -281,7 +288,8 @@ def _changes(search_result: SearchResult, criteria: list[str], cell: tuple[int, 
 
 
 def _effect(search_result: SearchResult, cell: tuple[int, int], *, is_known: bool) -> dict[str, Any]:
-    """The offer that a change makes possible, and what it would cost and take where that is known: of a service the bill of a month."""
+    """The offer that a change makes possible, and what it would cost and take where that is known:
+    of a service the bill of a month."""
     offer = search_result.market.offers.row(cell[0])
     effect = {
         "provider": offer["provider"],

@@ -1,4 +1,5 @@
-"""Every option of a wish is honoured or refused: the frame refuses, in one line each, those that a kind of work does not take."""
+"""Every option of a wish is honoured or refused: the frame refuses, in one line each, those that a
+kind of work does not take."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
-#: What every kind of work takes: the frame reads it, or the workload's own rules have refused it where it makes no sense (a deadline of a
-#: service).
-#: input_shape is settled, and refused where it says nothing, before any family sees the wish (rightfit.search.request_checks).
+#: What every kind of work takes: the frame reads it, or the workload's own rules have refused it
+#: where it makes no sense (a deadline of a service). input_shape is settled, and refused where it
+#: says nothing, before any family sees the wish (rightfit.search.request_checks).
 OF_ALL = frozenset({"model", "task", "deadline", "budget", "confidence", "objective", "currency", "input_shape"})
 #: Filters of the market, and ways to pay.
 OF_MARKET = frozenset({"cloud", "region", "country", "residency", "sellers", "quota", "purchase", "gpu", "max_nodes", "office_hours"})
@@ -39,7 +40,8 @@ ASKS_NOTHING: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "pipeline_parallel": (1,),
     }
 )
-#: What the options are for that only some kinds of work take, by key of the purposes among the messages.
+#: What the options are for that only some kinds of work take, by key of the purposes
+#: among the messages.
 PURPOSES = MappingProxyType({option.name: option.purpose for option in OPTIONS.values() if option.purpose})
 
 
@@ -54,7 +56,8 @@ def by_task(workload: Workload) -> Message:
 
 
 def leave_out(purpose: str) -> Message:
-    """What an option is for, by key of the purposes among the messages, so that it is to be left out."""
+    """What an option is for, by key of the purposes among the messages, so that it
+    is to be left out."""
     return Message("contradictions.and_leave", why=Message(f"purposes.{purpose}"))
 
 
@@ -62,9 +65,8 @@ def leave_out(purpose: str) -> Message:
 class Honours:
     """The options that a kind of work takes, beside those of all kinds.
 
-    `because`: of options that it does not take, why and what to do, where that says more than what they are for. `against`: what an option
-    that is not
-    taken contradicts.
+    `because`: of options that it does not take, why and what to do, where that says more than what
+    they are for. `against`: what an option that is not taken contradicts.
     """
 
     options: frozenset[str]
@@ -108,14 +110,16 @@ class Notes:
         self.taken.append(Assumption(field, value, Reason(f"assumed_{key}", {"value": value, **params})))
 
 
-# ---- A model of the user's own in a workload: counted once at the beginning, then known by a name that says its input.
+# ---- A model of the user's own in a workload: counted once at the beginning, then known by a name
+# that says its input.
 
 _SOURCES = ("traced from ", "header of ")
 _TRAINING = ("train", "finetune")
 
 
 def settle_own_model(workload: Workload) -> Workload:
-    """The workload with its own model counted and named with its input; any other workload as it is.
+    """The workload with its own model counted and named with its input; any other
+    workload as it is.
 
     `module:function` runs the user's code here, and nowhere else.
     """

@@ -1,8 +1,9 @@
-"""Runs on servers that can be taken away: when they end, how sure that is, and what they would take without checkpoints.
+"""Runs on servers that can be taken away: when they end, how sure that is, and what they would take
+without checkpoints.
 
-Three doubts meet in the wall time of a spot run: how fast the work goes (the interval of the prediction), how often servers are taken (a
-published band, or
-a usual range) and chance itself. The law of the last (physics.completion) is mixed over the first two.
+Three doubts meet in the wall time of a spot run: how fast the work goes (the interval of the
+prediction), how often servers are taken (a published band, or a usual range) and chance itself. The
+law of the last (physics.completion) is mixed over the first two.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from rightfit.search.offers import Market
 
 
-# ---- How long a start takes is not known well: boot, pulling the image, fetching weights and data. Its doubt is added to that of the work by squares.
+# ---- How long a start takes is not known well: boot, pulling the image, fetching weights and data.
+# Its doubt is added to that of the work by squares.
 
 
 def start_spread() -> tuple[float, float]:
@@ -43,7 +45,8 @@ def longer_start(probability: float) -> float:
 
 
 def with_start(figures: FigureColumns, startup_s: Array) -> FigureColumns:
-    """Total times whose interval has the doubt of their start in it; `startup_s` (N,) is part of each [s]."""
+    """Total times whose interval has the doubt of their start in it; `startup_s` (N,)
+    is part of each [s]."""
     return dataclasses.replace(figures, **_widened(figures, startup_s))
 
 
@@ -66,25 +69,28 @@ def _widened(figures: Figure | FigureColumns, startup_s: Array | float) -> dict[
 
 # ---- How surely a deadline and a budget hold: time and money of every row at a probability.
 #
-# The search knows the middle of each time. Where a limit was given, a family says how far the truth may lie from it (`Spread`), and a row
-# passes when its time (its money) still keeps the limit at the wanted probability. Of runs that can be stopped the spread of stops is added
-# to first order; the rows that lead are worked out in full afterwards (search.confirm).
+# The search knows the middle of each time. Where a limit was given, a family says how far the truth
+# may lie from it (`Spread`), and a row passes when its time (its money) still keeps the limit at
+# the wanted probability. Of runs that can be stopped the spread of stops is added to first order;
+# the rows that lead are worked out in full afterwards (search.confirm).
 
-#: Stops that a job expects fewer of than this move no bound that is asked for, although their spread is wide: few are lost, but much.
+#: Stops that a job expects fewer of than this move no bound that is asked for, although their
+#: spread is wide: few are lost, but much.
 RARE = 0.02
 _INNER, _OUTER = normal_score(0.9), normal_score(0.975)
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far a figure may lie above its middle: factors [1] at the upper ends of the 80 % and the 95 % interval, any shape that fits
-    (offers, columns)."""
+    """How far a figure may lie above its middle: factors [1] at the upper ends of the 80 % and the
+    95 % interval, any shape that fits (offers, columns)."""
 
     high80: Array
     high95: Array
 
     def factor(self, probability: float) -> Array:
-        """The factor that the truth stays under with this probability (0.5 to 1): straight in the logarithm over the normal score."""
+        """The factor that the truth stays under with this probability (0.5 to 1): straight in the
+        logarithm over the normal score."""
         score = normal_score(probability)
         low, high = np.log(self.high80), np.log(self.high95)
         beyond = low + (high - low) * (score - _INNER) / (_OUTER - _INNER)
@@ -98,8 +104,9 @@ def certain() -> Spread:
 
 @dataclass(frozen=True, slots=True)
 class Surety:
-    """Time and money of every (offer, column) at a probability, shape (O, J). `spread`: of the time; `stops_s`: standard deviation of what
-    stops take; `price`: of the rent, by offer (O, 1)."""
+    """Time and money of every (offer, column) at a probability, shape (O, J). `spread`: of
+    the time; `stops_s`: standard deviation of what stops take; `price`: of the rent, by
+    offer (O, 1)."""
 
     bill: BillColumns
     spread: Spread
@@ -107,12 +114,14 @@ class Surety:
     price: Spread
 
     def time_s(self, probability: float) -> Array:
-        """The time that each row stays under with this probability [s]; infinite where nothing runs."""
+        """The time that each row stays under with this probability [s]; infinite
+        where nothing runs."""
         return np.asarray(np.where(np.isfinite(self.bill.total_s), self.bill.total_s * self._longer(probability), np.inf))
 
     def usd(self, probability: float) -> Array:
-        """The bill that each row stays under with this probability [USD]: its parts grow with time and price; rent that is owed whole, by a
-        term or a billing step, does not grow before it is used up."""
+        """The bill that each row stays under with this probability [USD]: its parts grow with
+        time and price; rent that is owed whole, by a term or a billing step, does not grow before
+        it is used up."""
         bill, longer = self.bill, self._longer(probability)
         rent = np.maximum(longer / self._owed(), 1.0)
         rent = np.exp(np.hypot(np.log(rent), np.log(self.price.factor(probability))))
@@ -138,7 +147,8 @@ class Surety:
 
 
 def surety_of_job(bill: Bill, market: Market, *, spread: Callable[[], Spread], volume: Volume, nodes: Array, is_limited: bool) -> Surety:
-    """The surety of a job that saves `volume`, on `nodes` servers by column (J,); worked out only where something `is_limited`."""
+    """The surety of a job that saves `volume`, on `nodes` servers by column (J,); worked out only
+    where something `is_limited`."""
     if not is_limited:
         return surety_of_month(bill, market)
     return Surety(bill, spread(), stops_s(bill, market, volume=volume, nodes=nodes), price_spread(market))
@@ -155,10 +165,12 @@ def price_spread(market: Market) -> Spread:
 
 
 def stops_s(bill: Bill, market: Market, *, volume: Volume, nodes: Array) -> Array:
-    """Standard deviation of the time that stops take (O, J) [s]: a Poisson number of them at the rate of the whole job, each losing a
-    restart and a part, anything up to the whole, of what was done since the last checkpoint.
+    """Standard deviation of the time that stops take (O, J) [s]: a Poisson number of them at the
+    rate of the whole job, each losing a restart and a part, anything up to the whole, of what was
+    done since the last checkpoint.
 
-    Reference: variance of a compound Poisson sum, W. Feller, An Introduction to Probability Theory and Its Applications, vol. 1, XII.2.
+    Reference: variance of a compound Poisson sum, W. Feller, An Introduction to Probability Theory
+    and Its Applications, vol. 1, XII.2.
     """
     usual, offers = facts.coefficients("planning"), market.offers
     cards = np.maximum(np.nan_to_num(offers.servers.num_accelerators), 1.0)[offers.server_index]
@@ -181,9 +193,9 @@ CALM = 0.005  # below this chance of any stop the law is that of the undisturbed
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """What stops a run, and what a stop costs. `spot_low`, `spot_high`: fraction of servers taken within a month; `other_per_s`: hardware
-    failures
-    of the whole job [1/s]; `save_s` a checkpoint, `restart_s` from a stop to working again [s]."""
+    """What stops a run, and what a stop costs. `spot_low`, `spot_high`: fraction of servers taken
+    within a month; `other_per_s`: hardware failures of the whole job [1/s]; `save_s` a checkpoint,
+    `restart_s` from a stop to working again [s]."""
 
     spot_low: float
     spot_high: float
@@ -207,11 +219,10 @@ class Hazard:
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """What interruptions do to one run. `total`: wall time with start-up, its interval with chance in it; `late`: probability of missing
-    the deadline
-    (None without one); `interval_s`: work between checkpoints; `without_checkpoints_s`: expected wall time if nothing were saved (infinite:
-    it
-    would hardly ever end)."""
+    """What interruptions do to one run. `total`: wall time with start-up, its interval with chance
+    in it; `late`: probability of missing the deadline (None without one); `interval_s`: work
+    between checkpoints; `without_checkpoints_s`: expected wall time if nothing were saved
+    (infinite: it would hardly ever end)."""
 
     total: Figure
     late: float | None
@@ -233,7 +244,8 @@ class Risk:
 
 
 def likely_values(figure: Figure, count: int) -> Array:
-    """`count` equally likely values of a figure: its quantiles between those that its intervals state, straight in the logarithm."""
+    """`count` equally likely values of a figure: its quantiles between those that its intervals
+    state, straight in the logarithm."""
     known = np.log([figure.low95, figure.low80, figure.mid, figure.high80, figure.high95])
     return np.asarray(np.exp(np.interp((np.arange(count) + 0.5) / count, KNOWN_SHARES, np.maximum.accumulate(known))))
 
@@ -246,10 +258,11 @@ def optimal_interval_s(hazard: Hazard) -> float:
 
 
 def completion_of(run: Figure, hazard: Hazard, *, interval_s: float) -> Completion:
-    """The law of the wall time from the first step to the last, speed and rate being known only within their limits.
+    """The law of the wall time from the first step to the last, speed and rate being known only
+    within their limits.
 
-    Known error: the stretch is that of the middle speed; it changes slowly with the length of the work (under 0.7 % in any bound against
-    nine anchors).
+    Known error: the stretch is that of the middle speed; it changes slowly with the length of the
+    work (under 0.7 % in any bound against nine anchors).
     """
     if float(hazard.rates_per_s().max()) * run.high95 < CALM:
         calm = likely_values(run, SPEEDS * RATES)
@@ -270,8 +283,8 @@ def completion_of(run: Figure, hazard: Hazard, *, interval_s: float) -> Completi
 
 
 def risk_of(run: Figure, hazard: Hazard, *, startup_s: float, expected_s: float, deadline_s: float | None = None) -> Risk:
-    """What interruptions do to `run` (seconds of undisturbed work, with its interval). `expected_s`: the wall time that the search found,
-    the middle."""
+    """What interruptions do to `run` (seconds of undisturbed work, with its interval).
+    `expected_s`: the wall time that the search found, the middle."""
     interval_s = optimal_interval_s(hazard)
     law = completion_of(run, hazard, interval_s=interval_s)
     low95, low80, high80, high95 = (law.quantile_s(share) + startup_s for share in (0.025, 0.1, 0.9, 0.975))
@@ -295,7 +308,8 @@ def risk_of(run: Figure, hazard: Hazard, *, startup_s: float, expected_s: float,
 
 
 def without_checkpoints_s(work_s: float, hazard: Hazard) -> float:
-    """Expected wall time when a stop loses everything [s]: M exp(R / M) (exp(W / M) - 1), infinite beyond e^30 attempts."""
+    """Expected wall time when a stop loses everything [s]: M exp(R / M) (exp(W / M) - 1), infinite
+    beyond e^30 attempts."""
     rate = hazard.mean_rate_per_s()
     if rate <= 0:
         return work_s
@@ -306,8 +320,8 @@ def without_checkpoints_s(work_s: float, hazard: Hazard) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RunOfRow:
-    """A run on `nodes` servers with `accelerators` each: undisturbed `work` [s], `startup_s` before it, `total_s` as the search expects
-    it."""
+    """A run on `nodes` servers with `accelerators` each: undisturbed `work` [s], `startup_s` before
+    it, `total_s` as the search expects it."""
 
     work: Figure
     startup_s: float
@@ -318,7 +332,8 @@ class RunOfRow:
 
 
 def risk_of_row(charges: MarketFacts, offer: int, run: RunOfRow, *, deadline_s: float | None) -> Risk | None:
-    """The risk of a run on an offer; None where it is not spot and fewer stops are expected than are worth telling."""
+    """The risk of a run on an offer; None where it is not spot and fewer stops are expected than
+    are worth telling."""
     usual = facts.coefficients("planning")
     hazard = Hazard(
         spot_low=float(charges.spot_low[offer]),
@@ -335,7 +350,8 @@ def risk_of_row(charges: MarketFacts, offer: int, run: RunOfRow, *, deadline_s: 
 
 
 def risk_facts(risk: Risk | None, hourly_usd: float) -> dict[str, Any] | None:
-    """The risk of an option as plain figures, with the rent that it would run up if nothing were saved."""
+    """The risk of an option as plain figures, with the rent that it would run up if
+    nothing were saved."""
     if risk is None:
         return None
     rent = risk.without_checkpoints_s / 3600.0 * float(hourly_usd)

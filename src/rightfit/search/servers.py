@@ -1,4 +1,5 @@
-"""Who rents what, and where: providers side by side, live from the catalog; regions with names, law and distance."""
+"""Who rents what, and where: providers side by side, live from the catalog; regions with
+names, law and distance."""
 
 from __future__ import annotations
 
@@ -40,13 +41,14 @@ _NEIGHBOURS = frozenset(
 
 @functools.cache
 def silicon() -> tuple[tuple[tuple[str, ...], dict[str, str]], ...]:
-    """Chips of the clouds' own and of Chinese makers: beginnings of their names, and the row of facts/data/silicon.csv."""
+    """Chips of the clouds' own and of Chinese makers: beginnings of their names, and the row of
+    facts/data/silicon.csv."""
     return tuple((tuple(row["beginning"].split("|")), row) for row in facts.table("silicon"))
 
 
 def providers(catalog: Catalog, *, asked: Sequence[str] = (), lang: str = "en") -> list[dict[str, Any]]:
-    """One record for each provider that rents accelerators: cards, largest server, links, ways to pay, own chips, regions, price of an A100
-    and an H100."""
+    """One record for each provider that rents accelerators: cards, largest server, links, ways to
+    pay, own chips, regions, price of an A100 and an H100."""
     table = catalog.all_offers(has_accelerator=True)
     servers = table.servers
     sound = ~table.is_quarantined & np.isfinite(table.price_usd_per_h) & servers.is_recommendable[table.server_index]
@@ -109,7 +111,8 @@ def _largest(table: OfferTable, rows: Any) -> str:
 
 
 def card_price(table: OfferTable, card: str) -> float | None:
-    """The least on-demand price of one such card an hour, whole cards only, quoted; None where none is rented."""
+    """The least on-demand price of one such card an hour, whole cards only, quoted; None
+    where none is rented."""
     servers = table.servers
     wanted = frozenset(facts.match_accelerators(card))
     has = np.array([name in wanted for name in servers.accelerator_name], dtype=np.bool_) & (servers.num_accelerators >= 1)
@@ -127,8 +130,8 @@ def regions(
     residency: Sequence[str] = (),
     near: str = "",
 ) -> list[dict[str, Any]]:
-    """Regions with their names in both languages, continent, areas of law, number of accelerated server types, and how far they are from
-    `near`."""
+    """Regions with their names in both languages, continent, areas of law, number of accelerated
+    server types, and how far they are from `near`."""
     chosen = {names.resolve_provider(name) for name in cloud}
     countries = {code for name in country for code in names.resolve_countries(name, catalog.regions())}
     allowed = set(residency_countries(tuple(residency), catalog)) if residency else set()
@@ -195,10 +198,10 @@ def distance(home: tuple[str, str, str], place: Region) -> str:
 class Verdict:
     """What is known about one server for a workload.
 
-    `option`: the best setup on it, or, where none fits, the one that needs least memory (None when the accelerator cannot run the job at
-    all).
-    `standing`: reasons, most important first: why_best, why_ranked, why_refused, why_unpriced. `failed`: the criteria it fails, with the
-    nearest miss and its least change.
+    `option`: the best setup on it, or, where none fits, the one that needs least memory (None when
+    the accelerator cannot run the job at all).
+    `standing`: reasons, most important first: why_best, why_ranked, why_refused, why_unpriced.
+    `failed`: the criteria it fails, with the nearest miss and its least change.
     """
 
     workload: Any
@@ -229,7 +232,8 @@ class Verdict:
 
 
 def find_server(catalog: Catalog, name: str) -> int:
-    """Row of a server given as PROVIDER/INSTANCE or, where only one provider has it, INSTANCE; a partition stands behind its cloud."""
+    """Row of a server given as PROVIDER/INSTANCE or, where only one provider has it, INSTANCE; a
+    partition stands behind its cloud."""
     from rightfit.catalog import names
 
     owner, _, kind = name.strip().rpartition("/")
@@ -260,7 +264,8 @@ def names_of(catalog: Catalog, server: str) -> tuple[str, str]:
 
 
 def former_name(catalog: Catalog, row: int) -> tuple[Reason, ...]:
-    """What a server is called by now whose seller lists it under another name at a newer price; nothing for others."""
+    """What a server is called by now whose seller lists it under another name at a newer price;
+    nothing for others."""
     servers = catalog.servers()
     reason = servers.not_recommended[row]
     if not reason.startswith(SUPERSEDED_BY):
@@ -269,7 +274,8 @@ def former_name(catalog: Catalog, row: int) -> tuple[Reason, ...]:
 
 
 def market_of_one(catalog: Catalog, row: int) -> tuple[Market, bool]:
-    """The market of one server alone, and whether it has prices; one without gets an offer of unknown price."""
+    """The market of one server alone, and whether it has prices; one without gets an
+    offer of unknown price."""
     accelerated = row < len(catalog.servers(has_accelerator=True))
     table = catalog.all_offers(has_accelerator=True if accelerated else None)
     sound = ~table.is_quarantined & np.isfinite(table.price_usd_per_h)

@@ -1,4 +1,5 @@
-"""Where the data of a wish lie, what it costs to bring them, and which disks there are to hold them."""
+"""Where the data of a wish lie, what it costs to bring them, and which disks
+there are to hold them."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ PLACES = ("stream", "local", "memory")
 
 @dataclass(frozen=True, slots=True)
 class DataSource:
-    """Where the data lie: a region of a cloud with what leaving it costs, or the user's own site (`provider` empty, nothing to pay)."""
+    """Where the data lie: a region of a cloud with what leaving it costs, or the user's own site
+    (`provider` empty, nothing to pay)."""
 
     provider: str
     region: str
@@ -56,8 +58,8 @@ def read_source(workload: Workload, catalog: Catalog) -> DataSource | None:
 
 
 def is_elsewhere(source: DataSource | None, offers: OfferTable) -> Array:
-    """For each offer 0 where its region holds the data, 1 for another region of the same cloud, 2 for another cloud or the user's own
-    site."""
+    """For each offer 0 where its region holds the data, 1 for another region of the same cloud, 2
+    for another cloud or the user's own site."""
     if source is None:
         return np.zeros(len(offers))
     pairs = zip(offers.region_providers, offers.regions, strict=True)
@@ -79,7 +81,8 @@ def upload_s(source: DataSource | None, offers: OfferTable, volume: Volume) -> A
     return np.where(is_elsewhere(source, offers) > 0, volume.dataset_bytes / rate, 0.0)
 
 
-# ---- How large the weight files of a model are as they were published: what every server that starts from them keeps on disk.
+# ---- How large the weight files of a model are as they were published: what every server that
+# starts from them keeps on disk.
 
 _PARTS = ("linear_bytes", "expert_bytes", "attention_bytes", "other_bytes")
 
@@ -90,7 +93,8 @@ def num_parameters(model: Any) -> float:
 
 
 def published_bytes(model: Any) -> float:
-    """The weight files of a model [bytes]: as counted in a file of one's own, else language models in 16 bit or fewer, all others in 32."""
+    """The weight files of a model [bytes]: as counted in a file of one's own, else language models
+    in 16 bit or fewer, all others in 32."""
     if isinstance(model, TransformerArchitecture):
         from rightfit.search.service.wish import is_generating
 

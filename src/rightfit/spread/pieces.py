@@ -1,4 +1,5 @@
-"""A table of any length, worked through in pieces that are kept until all are there: an interrupted run goes on where it stopped."""
+"""A table of any length, worked through in pieces that are kept until all are there: an interrupted
+run goes on where it stopped."""
 
 from __future__ import annotations
 
@@ -35,13 +36,15 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"(\d{7})\.(\d+)\.(\d+)\.csv")
 _MAX_CELL = 131_072 * 64
 
-#: Called after each piece with the rows that are done, all rows, and rows a second [1/s] of this call.
+#: Called after each piece with the rows that are done, all rows, and rows a second
+#: [1/s] of this call.
 Progress = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What a piece became: lines of CSV without a header, the columns, and how many rows were refused."""
+    """What a piece became: lines of CSV without a header, the columns, and how many
+    rows were refused."""
 
     columns: tuple[str, ...]
     lines: str
@@ -50,7 +53,8 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A table that is through: its rows, those refused, those that an earlier call had done, and the seconds that this one took [s]."""
+    """A table that is through: its rows, those refused, those that an earlier call had done, and
+    the seconds that this one took [s]."""
 
     rows: int
     refused: int
@@ -74,8 +78,9 @@ def through(
     piece_rows: int,
     progress: Progress = lambda *_: None,
 ) -> Done:
-    """Work through a table and write what became of it, whole and in the order of its rows. `question`: what the answers depend on beside the rows; a
-    folder of pieces that were made for another question, table or program is begun anew."""
+    """Work through a table and write what became of it, whole and in the order of its rows.
+    `question`: what the answers depend on beside the rows; a folder of pieces that were made for
+    another question, table or program is begun anew."""
     if piece_rows < 1:
         raise InputError(Message("spread.no_piece", rows=piece_rows), field="piece")
     began = time.monotonic()
@@ -194,7 +199,8 @@ def _pieces(source: Path, size: int) -> Iterator[list[dict[str, Any]]]:
         yield piece
 
 
-# ---- What is done with a piece of a table: predictions of its cases, or a plan for each of its wishes. The same functions as without pieces.
+# ---- What is done with a piece of a table: predictions of its cases, or a plan for each of its
+# wishes. The same functions as without pieces.
 
 #: Rows of a piece: a second or two of work, so that progress is seen and little is lost.
 PREDICT_ROWS, PLAN_ROWS = 2000, 20
@@ -214,7 +220,8 @@ def predict_table(
     piece_rows: int = PREDICT_ROWS,
     progress: Progress = lambda *_: None,
 ) -> Done:
-    """Predict every row of a table into another one, in pieces; the same text as predicting it at once. `evidence`: own runs."""
+    """Predict every row of a table into another one, in pieces; the same text as predicting it at
+    once. `evidence`: own runs."""
     question = {"kind": "predict", "evidence": exact_key(evidence).hex()}
     return through(source, out, work=predicted, shared=evidence, question=question, place=place, piece_rows=piece_rows, progress=progress)
 
@@ -240,7 +247,8 @@ def plan_table(
     piece_rows: int = PLAN_ROWS,
     progress: Progress = lambda *_: None,
 ) -> Done:
-    """Plan every row of a table, whose columns are options of `plan`, into another one, in pieces; `wishes` are of all rows. Rows with an id keep it."""
+    """Plan every row of a table, whose columns are options of `plan`, into another one, in pieces;
+    `wishes` are of all rows. Rows with an id keep it."""
     from rightfit.search.offers import book_path
     from rightfit.workload.options import OPTIONS
     from rightfit.workload.vocabulary import nearest_words

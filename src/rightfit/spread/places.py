@@ -1,4 +1,5 @@
-"""Where pieces of work are done: in this process, in processes of this machine, or on a cluster (`cluster`). One protocol, results as they come."""
+"""Where pieces of work are done: in this process, in processes of this machine, or on a cluster
+(`cluster`). One protocol, results as they come."""
 
 from __future__ import annotations
 
@@ -19,14 +20,16 @@ from rightfit.errors import InputError, MissingComponentError, NetworkError, Una
 from rightfit.messages import Message, foreign, system_problem
 from rightfit.workload.vocabulary import nearest_words
 
-#: What is done with a piece: (what all pieces share, the piece) -> result. A function of a module, so that other processes find it by name.
+#: What is done with a piece: (what all pieces share, the piece) -> result. A function of a module,
+#: so that other processes find it by name.
 Work = Callable[[Any, Any], Any]
 Numbered = Iterable[tuple[int, Any]]
 AHEAD = 2  # pieces a worker that are handed out, so that none waits and few are in memory
 
 
 class Place(Protocol):
-    """Does pieces of work. `workers`: how many are at work at once, known once it was asked to work."""
+    """Does pieces of work. `workers`: how many are at work at once, known once it
+    was asked to work."""
 
     workers: int
 
@@ -76,7 +79,8 @@ def _as_done(submit: Callable[[Any], Any], pieces: Numbered, workers: int) -> It
 
 @functools.lru_cache(maxsize=1)
 def program() -> str:
-    """What answers depend on beside the question: every file of this package, and the catalog that counts here. Equal programs give equal answers."""
+    """What answers depend on beside the question: every file of this package, and the catalog that
+    counts here. Equal programs give equal answers."""
     from rightfit.catalog.store import store_path
 
     sums = hashlib.sha256(store_path().name.encode())
@@ -98,7 +102,8 @@ def environment(**variables: str) -> Iterator[None]:
             os.environ.pop(name, None)
 
 
-# ---- Pieces of work on Ray: a cluster that is there, or one that is started on this machine. Workers whose program differs are refused.
+# ---- Pieces of work on Ray: a cluster that is there, or one that is started on this machine.
+# Workers whose program differs are refused.
 
 _RETRIES = 3  # of a piece whose worker died
 _KNOCK_S = 5.0
@@ -114,8 +119,9 @@ def _ray() -> Any:
 
 
 class OnRay:
-    """A Ray cluster. `address`: HOST:PORT of its head, or ray://HOST:PORT of its client server; empty: the one of RAY_ADDRESS or of this machine, else a
-    new one here with as many workers as are asked for, which ends with the work."""
+    """A Ray cluster. `address`: HOST:PORT of its head, or ray://HOST:PORT of its client server;
+    empty: the one of RAY_ADDRESS or of this machine, else a new one here with as many workers as
+    are asked for, which ends with the work."""
 
     def __init__(self, address: str = "", *, workers: int | None = None) -> None:
         self.address, self.asked, self.workers = address, workers, workers or 1
@@ -214,7 +220,8 @@ def _task_as_done(ray: Any, task: Any, work: Work, pieces: Numbered, shared: Any
 
 
 def _blamed(error: Any) -> Exception:
-    """What broke on a worker, in our words: our own errors as they are; a worker without the library says how to give it one."""
+    """What broke on a worker, in our words: our own errors as they are; a worker without the
+    library says how to give it one."""
     cause = getattr(error, "cause", None)
     if isinstance(cause, UnavailableError):
         return UnavailableError(cause.message)
@@ -234,7 +241,8 @@ WORDS = ("here", "processes", "ray")
 
 
 def place_of(text: str, *, workers: int | None = None) -> Place:
-    """The place that a word means: here, processes, ray (a cluster that is known here, else one that is started), ray:HOST:PORT or ray://HOST:PORT."""
+    """The place that a word means: here, processes, ray (a cluster that is known here, else one
+    that is started), ray:HOST:PORT or ray://HOST:PORT."""
     word, _, address = text.strip().partition(":")
     if workers is not None and workers < 1:
         raise InputError(Message("spread.no_workers", value=workers), field="at_once", allowed="1 or more")

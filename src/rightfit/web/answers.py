@@ -1,5 +1,5 @@
-"""Plans for the page, worked out beside the event loop: a bounded pool of threads, answers kept for a while, nothing local in reach of a
-visitor."""
+"""Plans for the page, worked out beside the event loop: a bounded pool of threads, answers kept for
+a while, nothing local in reach of a visitor."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class BusyError(RightfitError):
 
 
 class InternalError(RightfitError):
-    """Something failed that is not the visitor's fault; the number stands in the log beside the trace."""
+    """Something failed that is not the visitor's fault; the number stands in the
+    log beside the trace."""
 
     def __init__(self, number: str) -> None:
         super().__init__(Message("faces.internal", number=number))
@@ -55,9 +56,10 @@ class InternalError(RightfitError):
 
 @dataclasses.dataclass(slots=True)
 class Answers:
-    """Runs what pages ask for. `threads` at a time, `most_waiting` in the queue, `most_kept` answers in memory, `answer_s` the longest that an
-    answer may take from the start of its work [s], `patience_s` the longest that somebody may have to wait before that [s]: who comes when the queue is longer is sent
-    away at once."""
+    """Runs what pages ask for. `threads` at a time, `most_waiting` in the queue, `most_kept`
+    answers in memory, `answer_s` the longest that an answer may take from the start of its work
+    [s], `patience_s` the longest that somebody may have to wait before that [s]: who comes when the
+    queue is longer is sent away at once."""
 
     threads: int = 2
     most_waiting: int = 64
@@ -95,7 +97,8 @@ class Answers:
         )
 
     async def ask(self, key: tuple[Any, ...], work: Callable[[], Found]) -> Found:
-        """The result of `work`, run once for all who ask for the same at the same time and kept for those who come later.
+        """The result of `work`, run once for all who ask for the same at the same time and kept for
+        those who come later.
 
         Raises RightfitError only: what went wrong otherwise is logged under a number.
         """
@@ -117,11 +120,13 @@ class Answers:
         return waiting >= self.most_waiting or (waiting >= _NEVER_MANY and waiting * self._usual_s / self.threads > self.patience_s)
 
     def retry_s(self) -> int:
-        """When to come again [s]: as long as those who wait now will take, by the usual time of an answer."""
+        """When to come again [s]: as long as those who wait now will take, by the usual
+        time of an answer."""
         return max(1, math.ceil(len(self._running) * self._usual_s / self.threads))
 
     async def _awaited(self, task: asyncio.Future[Any], begun: asyncio.Event) -> Any:
-        """The result, within its limit from the start of its work; who waits in the queue for much longer than was foreseen is sent away too."""
+        """The result, within its limit from the start of its work; who waits in the queue for much
+        longer than was foreseen is sent away too."""
         start = asyncio.ensure_future(begun.wait())
         try:
             await asyncio.wait({task, start}, timeout=self.patience_s + self.answer_s, return_when=asyncio.FIRST_COMPLETED)
@@ -163,7 +168,8 @@ class Answers:
 
 
 def _guarded(work: Callable[[], Found]) -> Found:
-    """Run for a visitor: no file, no code and no address of theirs; any failure that is not theirs becomes a number in the log."""
+    """Run for a visitor: no file, no code and no address of theirs; any failure that is not theirs
+    becomes a number in the log."""
     from rightfit.search.offers import rates_of
 
     try:

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 
 def create_app(settings: Settings | None = None) -> Any:
-    """The FastAPI application of the API and, unless the settings leave it out, the pages. MissingComponentError without the extra web."""
+    """The FastAPI application of the API and, unless the settings leave it out, the pages.
+    MissingComponentError without the extra web."""
     from rightfit.rest.app import create_app as create_api
 
     return create_api(settings, page=_mount)

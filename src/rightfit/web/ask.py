@@ -87,7 +87,8 @@ class AskPanel:
         self.settle()
 
     def show_sentence(self, sentence: str) -> None:
-        """Another sentence in its line, as it was typed once; what was read of the one before is gone."""
+        """Another sentence in its line, as it was typed once; what was read of the
+        one before is gone."""
         self.places["sentence"].value = sentence
         self.places["understood"].clear()
         self.edited.clear()
@@ -99,7 +100,8 @@ class AskPanel:
             self.places[name].set_visibility(not begun)
 
     async def _submit(self) -> None:
-        """A new sentence is read; one that was read already does not undo what its fields say by now."""
+        """A new sentence is read; one that was read already does not undo what its
+        fields say by now."""
         sentence = clean(self.places["sentence"].value, LONGEST_SENTENCE)
         if sentence and sentence != self.page.state.ask:
             await self.page.say(sentence)
@@ -115,7 +117,8 @@ class AskPanel:
         await self.page.say(sentence)
 
     def understand(self, sentence: str) -> RightfitError | None:
-        """Read a sentence and show what was understood and what was not; the problem where there is one."""
+        """Read a sentence and show what was understood and what was not; the problem
+        where there is one."""
         from rightfit import api, reach
 
         try:

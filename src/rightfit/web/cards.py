@@ -26,7 +26,8 @@ def draw_card(
     on_compare: Callable[[bool], Any] | None,
     is_listed: bool = True,
 ) -> None:
-    """One plan at a glance. Without `on_open` and `on_compare` it has no actions (a report); `is_listed`: its server has a page in the catalog."""
+    """One plan at a glance. Without `on_open` and `on_compare` it has no actions (a report);
+    `is_listed`: its server has a page in the catalog."""
     with box("article", "card open" if is_open and on_open else "card") as around:
         around.mark(f"card-{card.rank}")
         with box("div", "name"):
@@ -81,7 +82,8 @@ def _actions(
 
 
 def memory_bar(use: MemoryUse, lang: Lang) -> None:
-    """Memory in use against what is there, with the 80 % interval as a whisker; a red line where the interval passes the end."""
+    """Memory in use against what is there, with the 80 % interval as a whisker; a red line where
+    the interval passes the end."""
     whole = max(use.capacity, use.high) * 1.0
     shown = word(
         "result.memory_bar",
@@ -133,7 +135,8 @@ def _plain_rows(cards: Sequence[OptionCard], lang: Lang) -> dict[str, list[str]]
     }
 
 
-# ---- The parts of an answer as the page draws them: sentences, lists, tables, breakdowns as stacked bars.
+# ---- The parts of an answer as the page draws them: sentences, lists, tables,
+# breakdowns as stacked bars.
 
 MOST_TERMS = 7
 
@@ -167,7 +170,8 @@ def bare(title: str) -> str:
 
 
 def breakdown(part: Breakdown, lang: Lang, *, room: MemoryUse | None = None) -> None:
-    """A sum as one stacked bar with its terms below; `room`: the bar is as long as the memory there is."""
+    """A sum as one stacked bar with its terms below; `room`: the bar is as long as
+    the memory there is."""
     heading(bare(part.heading), 3)
     terms, rest = folded(part.terms)
     total = sum(max(term.value, 0.0) for term in part.terms)

@@ -1,4 +1,5 @@
-"""The catalog: servers, prices, accelerators and models with filters, order and pages, all in the address."""
+"""The catalog: servers, prices, accelerators and models with filters, order and pages,
+all in the address."""
 
 from __future__ import annotations
 
@@ -232,7 +233,8 @@ TASKS = ("", "serve", "finetune")
 
 
 class ThingPage:
-    """One visitor's look at a server or a card: figures at once, models that fit as soon as they are worked out."""
+    """One visitor's look at a server or a card: figures at once, models that fit as soon as
+    they are worked out."""
 
     def __init__(self, kind: str, name: str, answers: Answers, lang: Lang) -> None:
         self.kind, self.name, self.answers, self.lang = kind, clean(name, LONGEST_VALUE), answers, lang

@@ -1,5 +1,5 @@
-"""Charts as options of ECharts: where things go and what they are called. Figures come as they are from search and explain; colours from
-the style sheet."""
+"""Charts as options of ECharts: where things go and what they are called. Figures come as they are
+from search and explain; colours from the style sheet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from rightfit.search.answer import Plan
 
 NUM_COLOURS = 6
-#: Marks of the chart, in the order in which they are taken: each has the shape of its name in the style sheet.
+#: Marks of the chart, in the order in which they are taken: each has the shape of its name
+#: in the style sheet.
 MARKS = ("circle", "triangle", "diamond", "rect", "pin")
 
 
@@ -41,7 +42,8 @@ def mark_of(position: int) -> str:
 
 
 def clouds_of(field: Field, plan: Plan) -> list[str]:
-    """Clouds of the ranked plans in their order, then the others by how many offers they have in the field."""
+    """Clouds of the ranked plans in their order, then the others by how many offers they
+    have in the field."""
     counts: dict[str, int] = {}
     for name in field.provider:
         counts[name] = counts.get(name, 0) + 1
@@ -50,7 +52,8 @@ def clouds_of(field: Field, plan: Plan) -> list[str]:
 
 
 def field_chart(field: Field, plan: Plan, lang: Lang, *, hidden: Sequence[str] = ()) -> dict[str, Any]:
-    """Cost against time: a point for each feasible offer, one series a cloud; the front as a line; the ranked plans on top.
+    """Cost against time: a point for each feasible offer, one series a cloud; the front as a line;
+    the ranked plans on top.
 
     A point is [time, money, row of the field]; a plan is [time, money, rank].
     """
@@ -176,7 +179,8 @@ def tip_style() -> dict[str, Any]:
 
 
 def _tooltip(field: Field, plan: Plan, lang: Lang, *, unit_s: float, sign: str) -> str:
-    """A function of the browser that words a point from tables of names; names are of our own catalog and escaped all the same."""
+    """A function of the browser that words a point from tables of names; names are of our own
+    catalog and escaped all the same."""
     tables: dict[str, list[str]] = {"server": [], "region": [], "way": []}
     rows = []
     labels = [f"{q.provider_text(provider, lang)} {name}" for provider, name in zip(field.provider, field.instance_type, strict=True)]
@@ -276,7 +280,8 @@ def plain_axis() -> dict[str, Any]:
 
 
 def scale_chart(points: Sequence[ScalePoint], what: str, lang: Lang, *, currency: str) -> dict[str, Any]:
-    """By the number of servers: the speed beside the ideal one (`what` speed or capacity), or the money (`what` money)."""
+    """By the number of servers: the speed beside the ideal one (`what` speed or capacity), or the
+    money (`what` money)."""
     rate, axis, is_money = exchange_rate(currency).units_per_usd, plain_axis(), what == "money"
     form = money_form(currency) if is_money else "v => +v.toPrecision(3) + ' ×'"
     values = [_short(point.usd.mid * rate if is_money else point.gain) for point in points]

@@ -1,5 +1,5 @@
-"""Small pieces that every part of the page is drawn with. Text always goes through the browser's text nodes: nothing typed is ever
-markup."""
+"""Small pieces that every part of the page is drawn with. Text always goes through the browser's
+text nodes: nothing typed is ever markup."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def link(value: str, href: str, classes: str = "", *, current: bool = False) -> 
 
 
 def button(value: str, on_click: Any, classes: str = "button", *, label_text: str = "", in_browser: str = "") -> Any:
-    """A plain button; `label_text` says what it does where its text alone does not. `in_browser` is a handler in JavaScript, for what the
-    server need not know."""
+    """A plain button; `label_text` says what it does where its text alone does not. `in_browser` is
+    a handler in JavaScript, for what the server need not know."""
     found = text(value, classes, "button")
     if in_browser:
         found.on("click", js_handler=in_browser)
@@ -68,7 +68,8 @@ def bullets(lines: Iterable[str], classes: str = "lines") -> None:
 
 @dataclass(frozen=True, slots=True)
 class Sorting:
-    """Which columns can be sorted by (column: order), the order that holds now, and what a click on a heading does with its order."""
+    """Which columns can be sorted by (column: order), the order that holds now, and what a click on
+    a heading does with its order."""
 
     orders: Mapping[str, str]
     now: str

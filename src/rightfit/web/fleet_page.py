@@ -1,4 +1,5 @@
-"""A fleet on a page: the file is typed or pasted, the plan shows its calendar, its purchase list and where everything runs."""
+"""A fleet on a page: the file is typed or pasted, the plan shows its calendar, its purchase list
+and where everything runs."""
 
 from __future__ import annotations
 
@@ -126,7 +127,8 @@ class FleetPage:
 
 
 def read_text(source: str) -> Mapping[str, Any]:
-    """What is typed, as the keys of a fleet. InputError for what is no YAML, or more than a page plans."""
+    """What is typed, as the keys of a fleet. InputError for what is no YAML, or more
+    than a page plans."""
     from rightfit.fleets.sources import from_text, lines_of
 
     values = from_text("fleet", source)
@@ -142,7 +144,8 @@ def _planned(values: Mapping[str, Any], catalog: Any, futures: int) -> dict[str,
     return api.fleet(values, catalog=catalog, seconds=SECONDS, processes=1, futures=futures).to_dict()
 
 
-# ---- My prices: a price book is typed or chosen, checked line by line, and the best plan stands beside that of list prices. It is kept for this visit alone.
+# ---- My prices: a price book is typed or chosen, checked line by line, and the best plan stands
+# beside that of list prices. It is kept for this visit alone.
 
 _EXAMPLE = text_of("example_book.toml")
 USUAL = {"model": "Llama-3-8B", "task": "finetune", "method": "lora", "data": "50Mtok"}
@@ -151,7 +154,8 @@ _WHERE = re.compile(r"^book:(?P<line>\d+): ")
 
 
 class BookPage:
-    """One visitor's price book and question. The question is the address; the book lives as long as the page."""
+    """One visitor's price book and question. The question is the address; the book lives
+    as long as the page."""
 
     def __init__(self, state: PageState, answers: Answers, client: Client, links: dict[str, Any]) -> None:
         self.state = state if state.wishes else state.with_wishes(USUAL)
@@ -284,7 +288,8 @@ def example_book(lang: Lang) -> str:
 
 
 def read_book(source: str) -> PriceBook:
-    """What is typed, as a price book: CSV where its first line names the column of entries, else TOML. Raises FileInputError."""
+    """What is typed, as a price book: CSV where its first line names the column of entries, else
+    TOML. Raises FileInputError."""
     from rightfit.catalog.price_book import parse_price_book
     from rightfit.search.offers import today
 

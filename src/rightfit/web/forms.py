@@ -1,4 +1,5 @@
-"""Fields for the options of a workload, built from the one table of options: a choice where there are words, else a line of text."""
+"""Fields for the options of a workload, built from the one table of options: a choice where there
+are words, else a line of text."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from rightfit.web.words import choice_name, option_name, word
 from rightfit.workload.options import OPTIONS, RequestOption
 from rightfit.workload.vocabulary import fold
 
-# ---- The whole state of the planning page as its address: what is shown can be sent, kept and opened again.
+# ---- The whole state of the planning page as its address: what is shown can be sent,
+# kept and opened again.
 
 LONGEST_SENTENCE = 2000
 LONGEST_VALUE = 300
@@ -30,8 +32,8 @@ WISHES = tuple(name for name in OPTIONS if name not in LOCAL_OPTIONS)
 
 @dataclass(frozen=True, slots=True)
 class PageState:
-    """`ask`: the sentence, as typed; `wishes`: options in the words of their fields; `option`: the rank that is opened; `compare`: ranks
-    side by side."""
+    """`ask`: the sentence, as typed; `wishes`: options in the words of their fields; `option`: the
+    rank that is opened; `compare`: ranks side by side."""
 
     ask: str = ""
     wishes: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -42,7 +44,8 @@ class PageState:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str], *, lang: Lang = "en") -> PageState:
-        """The state of an address; what does not belong there is left out, what is too long is cut."""
+        """The state of an address; what does not belong there is left out, what
+        is too long is cut."""
         wishes = {name: value for name in WISHES if (value := clean(query.get(name, ""), LONGEST_VALUE))}
         compare = tuple(dict.fromkeys(rank for text in query.get("compare", "")[:40].split(",") if (rank := _rank(text))))
         said = query.get("lang", "")
@@ -67,7 +70,8 @@ class PageState:
         return f"{path}?{urlencode(self.query())}"
 
     def with_wish(self, name: str, value: str) -> PageState:
-        """With one option given, or taken away by an empty value; the chosen rank no longer means the same."""
+        """With one option given, or taken away by an empty value; the chosen rank no
+        longer means the same."""
         wishes = {key: old for key, old in self.wishes.items() if key != name}
         text = clean(value, LONGEST_VALUE)
         return dataclasses.replace(self, wishes={**wishes, name: text} if text else wishes, option=1, compare=())
@@ -93,7 +97,8 @@ def _rank(text: str) -> int:
 
 #: A coroutine, said exactly: mypy refuses whoever calls it without waiting for it.
 Changed = Callable[[str, str], Coroutine[Any, Any, None]]
-#: The fields that matter for each task, in the order of a conversation; everything else is under "more options".
+#: The fields that matter for each task, in the order of a conversation; everything else is
+#: under "more options".
 MAIN = {
     "train": ("model", "task", "data", "epochs", "deadline", "budget", "cloud", "purchase"),
     "finetune": ("model", "task", "method", "data", "deadline", "budget", "cloud", "purchase"),
@@ -137,7 +142,8 @@ def value_name(option: str, code: str, lang: Lang) -> str:
 
 
 def _choices(option: RequestOption, value: str, words: dict[str, str], lang: Lang, changed: Changed, *, several: bool) -> Any:
-    """A list to choose from; a value that is not in the list (another spelling, or nonsense from an address) is shown as it was given."""
+    """A list to choose from; a value that is not in the list (another spelling, or nonsense from an
+    address) is shown as it was given."""
     given = [part.strip() for part in value.split(",") if part.strip()] if several else [value] if value else []
     settled = [_settled(option, part) for part in given]
     words = words | {part: part for part in settled if part not in words}
@@ -189,7 +195,8 @@ def show_error(element: Any, message: str) -> None:
 
 
 def list_name(element: Any) -> str:
-    """The name under which a line of text looks for its suggestions; NiceGUI gives it, whatever is said of `list`."""
+    """The name under which a line of text looks for its suggestions; NiceGUI gives it, whatever
+    is said of `list`."""
     return f"{element.html_id}-datalist"
 
 

@@ -1,4 +1,5 @@
-"""No model yet: data and a goal lead to two or three usual models, each with its server, and to where the data lie."""
+"""No model yet: data and a goal lead to two or three usual models, each with its server, and to
+where the data lie."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ EXAMPLES = {
 
 @dataclass(frozen=True, slots=True)
 class GuideState:
-    """What is told: the kind of data, what it is for in the visitor's words, and options of a workload. It is the address."""
+    """What is told: the kind of data, what it is for in the visitor's words, and options of a
+    workload. It is the address."""
 
     kind: str = ""
     goal: str = ""

@@ -1,5 +1,6 @@
-"""How the prices of a server moved: a step line for each region and way to pay whose price was seen at more than one date, spot first. Every refresh of the catalog
-that finds another price makes the lines longer."""
+"""How the prices of a server moved: a step line for each region and way to pay whose price was seen
+at more than one date, spot first. Every refresh of the catalog that finds another price makes the
+lines longer."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ Moves = tuple["PricePoint", ...]
 
 
 def moves_of(server: str, *, catalog: Catalog) -> tuple[Moves, ...]:
-    """The prices of a server (cloud/type) that were seen at more than one date, each as its points, oldest first: spot first, then those that moved last."""
+    """The prices of a server (cloud/type) that were seen at more than one date, each as its points,
+    oldest first: spot first, then those that moved last."""
     provider, _, name = server.partition("/")
     points = lookup.price_history(name, cloud=(provider,), catalog=catalog)
     mine = (point for point in points if (point.provider, point.instance_type) == (provider, name))
@@ -107,10 +109,12 @@ def _table(lines: Sequence[Moves], lang: Lang, *, currency: str) -> Table:
     return Table(columns, records, title=label("section", "regions", lang))
 
 
-# ---- A map of the world with the places where a server is sold, drawn as SVG from an outline that comes with the package: nothing is loaded from anywhere. The table
-# beside it says the same in words.
+# ---- A map of the world with the places where a server is sold, drawn as SVG from an outline
+# that comes with the package: nothing is loaded from anywhere. The table beside it says the
+# same in words.
 
-#: The part of the world that is shown [degrees]: west, north, width, height. No cloud has a region beyond.
+#: The part of the world that is shown [degrees]: west, north, width, height. No cloud
+#: has a region beyond.
 VIEW = (-168.0, -72.0, 348.0, 122.0)
 MERIDIANS, PARALLELS = range(-150, 180, 30), range(-30, 61, 30)
 NUM_NAMED = 3
@@ -119,12 +123,14 @@ _APART = 7.0  # names closer than this to another's line would lie upon it [degr
 
 @functools.cache
 def outline() -> str:
-    """The land as a path of SVG, longitude to the right and latitude upwards (Natural Earth 1:110m, public domain; thinned)."""
+    """The land as a path of SVG, longitude to the right and latitude upwards (Natural Earth 1:110m,
+    public domain; thinned)."""
     return resources.files("rightfit.web").joinpath("data", "world.txt").read_text(encoding="utf-8")
 
 
 def world_map(places: Sequence[PricedPlace], lang: Lang, *, currency: str = "usd", chosen: str = "") -> None:
-    """A point for each place, its colour from the cheapest to the dearest; the cheapest with their prices, the chosen region in a ring."""
+    """A point for each place, its colour from the cheapest to the dearest; the cheapest with their
+    prices, the chosen region in a ring."""
     if not places:
         return
     low, high = places[0].usd_per_h, places[-1].usd_per_h

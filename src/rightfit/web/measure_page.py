@@ -1,5 +1,6 @@
-"""Measure: from the question to the second server on one page. The plan names the smallest trial, its record is given back, and the page says what held the run back,
-what to change for nothing, which server then, and whether a further test pays. Records are kept for this visit alone."""
+"""Measure: from the question to the second server on one page. The plan names the smallest trial,
+its record is given back, and the page says what held the run back, what to change for nothing,
+which server then, and whether a further test pays. Records are kept for this visit alone."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ class MeasurePage:
             self.links["plan"] = link(word("measure.open_plan", state.lang), state.address(), "chip")
 
     def _upload(self, section: Any) -> None:
-        """A button that opens the files, and the section as a place to drop them: the uploader itself has controls without names, so it works unseen."""
+        """A button that opens the files, and the section as a place to drop them: the uploader
+        itself has controls without names, so it works unseen."""
         lang = self.state.lang
         upload = ui.upload(
             multiple=True,
@@ -124,7 +126,8 @@ class MeasurePage:
     # ---- answers
 
     async def again(self) -> None:
-        """Work out the trial and the advice anew, unless the visitor has gone on in the meantime."""
+        """Work out the trial and the advice anew, unless the visitor has gone
+        on in the meantime."""
         self.turn += 1
         turn = self.turn
         self._draw_records()
@@ -202,7 +205,8 @@ class MeasurePage:
 
 
 def records_of(content: bytes, name: str) -> list[Run]:
-    """The records of a file: one, a list, or the list of a server. Raises FileInputError, UnknownNameError."""
+    """The records of a file: one, a list, or the list of a server. Raises
+    FileInputError, UnknownNameError."""
     from rightfit.errors import FileInputError
     from rightfit.measure.record import run_of, sealed
 

@@ -1,4 +1,5 @@
-"""The pages on a FastAPI application. `mount` adds them; everything they load comes from this server."""
+"""The pages on a FastAPI application. `mount` adds them; everything they load
+comes from this server."""
 
 from __future__ import annotations
 
@@ -33,10 +34,11 @@ if TYPE_CHECKING:
     from rightfit.rest.settings import Settings
 
 
-# ---- Pages that were asked for and never opened: a program that only reads the HTML leaves a page's state behind on the server. It is dropped soon, and one address
-# cannot pile it up.
+# ---- Pages that were asked for and never opened: a program that only reads the HTML leaves a
+# page's state behind on the server. It is dropped soon, and one address cannot pile it up.
 
-#: How long a browser may take to open the connection of a page [s], how often that is looked at [s], and how many pages of one address may wait for it.
+#: How long a browser may take to open the connection of a page [s], how often that is looked at
+#: [s], and how many pages of one address may wait for it.
 OPENS_WITHIN_S = 10.0
 LOOK_EVERY_S = 2.0
 MOST_UNOPENED = 30
@@ -56,7 +58,8 @@ def admit(client: Client) -> None:
 
 
 def _is_unopened(client: Client) -> bool:
-    """Whether nobody opened it. A page whose connection was lost has a time to come back, after which the framework drops it."""
+    """Whether nobody opened it. A page whose connection was lost has a time to come back, after
+    which the framework drops it."""
     return not client.has_socket_connection and not getattr(client, "_delete_tasks", None)
 
 
@@ -97,7 +100,8 @@ def script() -> str:
 
 
 def lang_of(request: Request) -> Lang:
-    """The language of a visitor: that of the address, of the cookie, of the browser, else English."""
+    """The language of a visitor: that of the address, of the cookie, of the
+    browser, else English."""
     for said in (request.query_params.get("lang", ""), request.cookies.get(LANG_COOKIE, "")):
         if said in ("en", "zh"):
             return "zh" if said == "zh" else "en"
@@ -115,9 +119,8 @@ def dark_of(request: Request) -> bool | None:
 
 @contextmanager
 def frame(page: str, lang: Lang, *, dark: bool | None, title: str = "", other: str = "") -> Iterator[dict[str, Any]]:
-    """Draw the surroundings of a page; the content goes inside. `other`: the address of this page in the other language. Gives the links
-    that move
-    with the state of the page."""
+    """Draw the surroundings of a page; the content goes inside. `other`: the address of this page
+    in the other language. Gives the links that move with the state of the page."""
     admit(ui.context.client)
     ui.add_head_html(f"<style>{style()}</style>")
     ui.add_head_html(f"<script>document.documentElement.lang = {json.dumps('zh-CN' if lang == 'zh' else 'en')};</script>")
@@ -158,7 +161,8 @@ def _other(page: str, lang: Lang) -> str:
 
 
 def _toggle_theme() -> None:
-    """The other of light and dark, kept in a cookie; the page is drawn anew so that charts follow. The text is ours alone."""
+    """The other of light and dark, kept in a cookie; the page is drawn anew so that charts follow.
+    The text is ours alone."""
     ui.run_javascript(
         f"document.cookie = '{THEME_COOKIE}=' + (document.body.classList.contains('body--dark') ? 'light' : 'dark')"
         f" + '; path=/; max-age={SECONDS_PER_YEAR:.0f}; samesite=lax'; location.reload();"
@@ -166,8 +170,8 @@ def _toggle_theme() -> None:
 
 
 def mount(app: FastAPI, settings: Settings) -> Answers:
-    """Add the pages to an application; gives where their answers are worked out. Call it once, after all other routes: the pages lie at the
-    root."""
+    """Add the pages to an application; gives where their answers are worked out. Call it once,
+    after all other routes: the pages lie at the root."""
     answers = Answers(most_waiting=settings.most_waiting, answer_s=settings.answer_s)
     add_pages(answers)
     ui.run_with(app, title="rightfit", favicon=ICON, dark=None, tailwind=False, show_welcome_message=False, reconnect_timeout=30.0)

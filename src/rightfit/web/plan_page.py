@@ -1,5 +1,5 @@
-"""The planning page: a sentence or fields, the best plans as cards, the chart of everything feasible, and what is said about the opened
-plan."""
+"""The planning page: a sentence or fields, the best plans as cards, the chart of everything
+feasible, and what is said about the opened plan."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ class PlanPage:
     # ---- what the visitor does
 
     async def say(self, sentence: str) -> None:
-        """A sentence: its wishes take the place of those before, but for fields that were changed after it was typed."""
+        """A sentence: its wishes take the place of those before, but for fields that were changed
+        after it was typed."""
         problem = self.panel.understand(sentence)
         if problem is not None:
             self.turn += 1  # an answer under way belongs to what was asked before
@@ -224,7 +225,8 @@ class PlanPage:
             self.links["report"].props["href"] = self.state.address("/report")
 
     def _problem(self, error: RightfitError) -> None:
-        """What is wrong, beside the field it came from, and once more in a box where the answer would be."""
+        """What is wrong, beside the field it came from, and once more in a box where
+        the answer would be."""
         self.plan = None
         lang = self.state.lang
         self._empty()
@@ -269,7 +271,8 @@ class PlanPage:
                 self._draw_tabs()
 
     def _draw_answer(self, plan: Plan) -> None:
-        """What to rent, what to expect and what to mind, in few lines; the cards show the options beside it."""
+        """What to rent, what to expect and what to mind, in few lines; the cards show the
+        options beside it."""
         lang = self.state.lang
         choice, *others = [part for part in short_sheet(plan, lang) if not isinstance(part, Table)][:-1]  # the last says what to type next
         with box("section", "section panel answer") as section:

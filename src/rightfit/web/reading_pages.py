@@ -65,7 +65,8 @@ def _accuracy_table(rows: Sequence[Sequence[str]], title: str, lang: Lang) -> No
 
 
 def said(cell: str, lang: Lang) -> str:
-    """A cell of the published page in the reader's language, piece by piece; figures and unknown words as they are."""
+    """A cell of the published page in the reader's language, piece by piece; figures and unknown
+    words as they are."""
     if lang == "en":
         return cell
     known = words()["accuracy_word"]
@@ -81,7 +82,8 @@ def _key(text_: str) -> str:
 
 
 class Rules:
-    """Rules of thumb by the post they stand in, each tried on its example when asked; and any other claim."""
+    """Rules of thumb by the post they stand in, each tried on its example when asked;
+    and any other claim."""
 
     def __init__(self, answers: Answers, lang: Lang, claim: str = "") -> None:
         self.answers, self.lang, self.claim = answers, lang, clean(claim, LONGEST_VALUE)

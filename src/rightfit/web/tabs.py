@@ -1,4 +1,5 @@
-"""What is said about the opened plan, a tab for each question: why, of what it is made, what if, how to buy, where, compared, as files."""
+"""What is said about the opened plan, a tab for each question: why, of what it is made, what if,
+how to buy, where, compared, as files."""
 
 from __future__ import annotations
 
@@ -188,7 +189,8 @@ def change_tab(page: PlanHost, plan: Plan, option: Option) -> None:
 
 
 class Board:
-    """The knobs of one plan and the plan that they lead to. Nothing is kept until the visitor says so."""
+    """The knobs of one plan and the plan that they lead to. Nothing is kept until
+    the visitor says so."""
 
     def __init__(self, page: PlanHost, plan: Plan, knobs: tuple[Knob, ...]) -> None:
         self.page, self.plan, self.knobs = page, plan, knobs

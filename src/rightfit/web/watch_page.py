@@ -1,4 +1,5 @@
-"""The page of a run that is followed, and its metrics for Prometheus, by the standard library alone: it runs beside a training job and must weigh nothing."""
+"""The page of a run that is followed, and its metrics for Prometheus, by the standard library
+alone: it runs beside a training job and must weigh nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ _STYLE = (
 
 
 class WatchServer:
-    """Serves `/`, `/state.json` and `/metrics` from a thread of its own while the run is followed. Raises UnavailableError where the port is taken."""
+    """Serves `/`, `/state.json` and `/metrics` from a thread of its own while the run is followed.
+    Raises UnavailableError where the port is taken."""
 
     def __init__(self, host: str, port: int, name: str, lang: Lang) -> None:
         self._name, self._lang = name, lang

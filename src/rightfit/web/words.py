@@ -1,4 +1,5 @@
-"""The words of the page itself, English and Chinese side by side, from data/words.toml; those of answers come from explain."""
+"""The words of the page itself, English and Chinese side by side, from data/words.toml; those of
+answers come from explain."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ _NAMED = re.compile(r"^([a-z][a-z_]+) = ")
 
 
 def on_page(line: str, lang: Lang) -> str:
-    """A sentence of the library as the page says it: options by the names of their fields, not as flags of a command."""
+    """A sentence of the library as the page says it: options by the names of their fields, not as
+    flags of a command."""
     named = _NAMED.match(line)
     if named and named[1] in words()["option"]:
         line = f"{option_name(named[1], lang)} = {line[named.end() :]}"
@@ -56,7 +58,8 @@ def on_page(line: str, lang: Lang) -> str:
 
 
 def choice_name(option: str, value: str, lang: Lang) -> str:
-    """One word of an option's vocabulary in the reader's language; as it is where it is a technical name."""
+    """One word of an option's vocabulary in the reader's language; as it is where it
+    is a technical name."""
     entry = words()["choice"].get(f"{option}_{value}".replace("-", "_"))
     return entry[lang] if entry else value
 

@@ -1,4 +1,5 @@
-"""Amounts of money in any known currency. Rates come from facts/data/currencies.csv; those of a price book go before them."""
+"""Amounts of money in any known currency. Rates come from facts/data/currencies.csv; those of a
+price book go before them."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _OWN_RATES: contextvars.ContextVar[Mapping[str, ExchangeRate]] = contextvars.Con
 
 @contextlib.contextmanager
 def own_rates(rates: Mapping[str, ExchangeRate]) -> Iterator[None]:
-    """Within the block, these rates go before the bundled ones; a rate of a currency that is not known adds it."""
+    """Within the block, these rates go before the bundled ones; a rate of a currency that is
+    not known adds it."""
     token = _OWN_RATES.set({**_OWN_RATES.get({}), **rates})
     try:
         yield
@@ -49,7 +51,8 @@ def from_usd(amount_usd: float, currency: str) -> float:
     return amount_usd * exchange_rate(currency).units_per_usd
 
 
-# ---- Size of a table as people write it: "11Mrows x 28cols", "11M x 28", "1100万行x28列", "5GB x 100cols".
+# ---- Size of a table as people write it: "11Mrows x 28cols", "11M x 28",
+# "1100万行x28列", "5GB x 100cols".
 
 EXAMPLE = "11Mrows x 28cols"
 _SIDES = re.compile(r"^(?P<first>.+?)\s*(?:[x×*,]|by|和)\s*(?P<second>[^x×*,]+)$", re.IGNORECASE)
@@ -59,15 +62,15 @@ _IS_TABLE = rf"[\s\d\w](?:[x×*]|\bby\b)\s*{_NUMBER_START}" + r"|{rows}\b.*\d.*{
 
 
 def is_table(text: str) -> bool:
-    """Whether an amount of data is written as rows and columns ("11M x 28"), not as one number with a unit ("5k examples", "1,000
-    rows")."""
+    """Whether an amount of data is written as rows and columns ("11M x 28"), not as one number with
+    a unit ("5k examples", "1,000 rows")."""
     return bool(shape("amounts", _IS_TABLE, ignore_case=True).search(normalize(text)))
 
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """Rows and columns of a table; `size_bytes` where its size was given in place of its rows (rows then follow from the width of a
-    cell)."""
+    """Rows and columns of a table; `size_bytes` where its size was given in place of its rows (rows
+    then follow from the width of a cell)."""
 
     rows: float
     cols: float
@@ -92,8 +95,8 @@ def _bytes(text: str) -> float:
 
 
 def parse_table_size(text: str, *, cell_bytes: float = 8.0) -> TableSize:
-    """Rows and columns of `text`, in either order where their words stand beside them; a size in bytes becomes rows of `cell_bytes` a cell
-    [bytes]."""
+    """Rows and columns of `text`, in either order where their words stand beside them; a size in
+    bytes becomes rows of `cell_bytes` a cell [bytes]."""
     cleaned = normalize(text)
     sides = _SIDES.match(cleaned)
     if sides is None:

@@ -1,4 +1,5 @@
-"""The attributes of a workload, in base units: what is read of a wish, and what everything behind it works with."""
+"""The attributes of a workload, in base units: what is read of a wish, and what everything
+behind it works with."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def _told(default: T, description: str) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What the user wants to run, on how much data, by when, for how much; None, "" and () are left open."""
+    """What the user wants to run, on how much data, by when, for how much; None, ""
+    and () are left open."""
 
     model: str = _told("", "hub id, alias, size, dimensions or path of a configuration; may be left out for task prepare")
     task: Task = "finetune"

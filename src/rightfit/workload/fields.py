@@ -1,4 +1,5 @@
-"""The options of a workload as typed fields, from the one table: what faces that take structured questions build their models from."""
+"""The options of a workload as typed fields, from the one table: what faces that take structured
+questions build their models from."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ _FILES = frozenset({"trace"})
 
 
 def workload_fields(*, as_text: bool = False) -> dict[str, tuple[Any, Any]]:
-    """{option: (type, pydantic field)}, all optional; `as_text`: for a query, where everything is text. Limits and words are checked by
-    Workload."""
+    """{option: (type, pydantic field)}, all optional; `as_text`: for a query, where everything is
+    text. Limits and words are checked by Workload."""
     return {name: (_kind(option, as_text=as_text) | None, _field(option)) for name, option in OPTIONS.items()}
 
 
@@ -60,7 +61,8 @@ def _description(option: RequestOption) -> str:
 
 
 def settled(model: type[BaseModel], values: Any) -> dict[str, Any]:
-    """The values of a question, checked; every problem names its field, an unknown field the nearest one."""
+    """The values of a question, checked; every problem names its field, an unknown
+    field the nearest one."""
     if not isinstance(values, Mapping):
         raise InputError(Message("workload.no_object_of_question"))
     try:

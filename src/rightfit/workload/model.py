@@ -28,7 +28,8 @@ Entries = dict[str, tuple[Any, int]]
 
 
 def load(path: str | Path, wishes: Mapping[str, Any]) -> dict[str, Any]:
-    """The wishes of a file, overruled by `wishes`. Each value is read once here so that a problem can name its line."""
+    """The wishes of a file, overruled by `wishes`. Each value is read once here so that a problem
+    can name its line."""
     name = str(path)
     entries = _entries(name, read_text(path))
     problems: list[InputError] = []
@@ -44,7 +45,8 @@ def load(path: str | Path, wishes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def save(path: str | Path, wishes: Mapping[str, Any]) -> Path:
-    """Write `wishes`, through a temporary neighbour so that a full disk never leaves half a file."""
+    """Write `wishes`, through a temporary neighbour so that a full disk never
+    leaves half a file."""
     target = Path(path)
     form = _ENDINGS.get(target.suffix.casefold())
     if form is None:
@@ -140,7 +142,8 @@ def _yaml_loader() -> Any:
 
 
 def _refuse_yaml_bomb(name: str, text: str) -> None:
-    """Aliases can blow up and a workload needs none; depth can exhaust the stack of the C parser's composer."""
+    """Aliases can blow up and a workload needs none; depth can exhaust the stack of the C
+    parser's composer."""
     import yaml
 
     depth = 0
@@ -164,7 +167,8 @@ def _yaml_problem(name: str, error: Any) -> Message:
 
 
 def _yaml_value(node: Any, *, name: str, key: str) -> Any:
-    """Scalars stay as written ("no" is Norway, not false), so that our own readers see what the user typed."""
+    """Scalars stay as written ("no" is Norway, not false), so that our own readers see
+    what the user typed."""
     import yaml
 
     if isinstance(node, yaml.ScalarNode):
@@ -244,7 +248,8 @@ def _write_json(wishes: Mapping[str, Any]) -> str:
 
 
 def _write_toml(wishes: Mapping[str, Any]) -> str:
-    """JSON strings, numbers and lists are valid TOML, except for the DEL character, which no option takes."""
+    """JSON strings, numbers and lists are valid TOML, except for the DEL character,
+    which no option takes."""
     return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in wishes.items())
 
 
@@ -255,9 +260,10 @@ _WRITERS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {"yaml": _write_yam
 class Workload(Attributes):
     """What the user wants to run, on how much data, by when, for how much.
 
-    The constructor takes the option names of `rightfit plan` with friendly values (`deadline="24h"`, `budget="1500cny/month"`,
-    `cloud="aws,gcp"`), or
-    the attributes in base units (`deadline_s=86400.0`). `assumed` names the attributes that the user left open and rightfit chose.
+    The constructor takes the option names of `rightfit plan` with friendly values
+    (`deadline="24h"`, `budget="1500cny/month"`, `cloud="aws,gcp"`), or the attributes in base
+    units (`deadline_s=86400.0`). `assumed` names the attributes that the user left open and
+    rightfit chose.
     """
 
     __slots__ = ()
@@ -280,7 +286,8 @@ class Workload(Attributes):
         return cls(**load(path, wishes))
 
     def save(self, path: str | Path) -> Path:
-        """Write the wish to a YAML, TOML or JSON file (by its ending) that from_file reads back to an equal Workload."""
+        """Write the wish to a YAML, TOML or JSON file (by its ending) that from_file reads back to
+        an equal Workload."""
 
         return save(path, self.wishes())
 
@@ -305,7 +312,8 @@ class Workload(Attributes):
         return self.settled(task="train", method="full")
 
     def settled(self, **attributes: Any) -> Self:
-        """The same wish with attributes that we settled, which are taken as they are; what a user says goes through `with_changes`."""
+        """The same wish with attributes that we settled, which are taken as they are; what a user
+        says goes through `with_changes`."""
         unknown = attributes.keys() - _NAMES
         if unknown:
             raise TypeError(f"a workload has no attribute {', '.join(sorted(unknown))}")

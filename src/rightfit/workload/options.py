@@ -1,7 +1,8 @@
-"""Every option of a workload as data (data/options.csv): its kind, its words or limits, and the attributes that it sets.
+"""Every option of a workload as data (data/options.csv): its kind, its words or limits, and the
+attributes that it sets.
 
-`read_wishes` turns what a user gave (friendly strings by option name, or base-unit numbers by attribute name) into the attributes of a
-Workload, and reports every problem in one line each.
+`read_wishes` turns what a user gave (friendly strings by option name, or base-unit numbers by
+attribute name) into the attributes of a Workload, and reports every problem in one line each.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from rightfit.workload.vocabulary import Vocabulary
 
 @dataclass(frozen=True, slots=True)
 class RequestOption:
-    """One option. `attributes` are the fields it sets, the one that carries the limits first; `low`..`high` in base units; `purpose`: key of
-    what an option is for that only some kinds of work take."""
+    """One option. `attributes` are the fields it sets, the one that carries the limits first;
+    `low`..`high` in base units; `purpose`: key of what an option is for that only some kinds
+    of work take."""
 
     name: str
     kind: str
@@ -44,7 +46,8 @@ def _number(text: str) -> float:
 
 
 def _option_of(row: Mapping[str, str]) -> RequestOption:
-    """One line of data/options.csv; empty cells mean what the record's defaults do, and the attribute of the option's own name."""
+    """One line of data/options.csv; empty cells mean what the record's defaults do, and the
+    attribute of the option's own name."""
     return RequestOption(
         row["name"],
         row["kind"],
@@ -64,7 +67,8 @@ _OPTION_OF_ATTRIBUTE = {attribute: option for option in OPTIONS.values() for att
 
 
 def read_wishes(wishes: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes of a Workload from options (friendly) and attributes (base units). Raises InputError, one line per problem."""
+    """Attributes of a Workload from options (friendly) and attributes (base units). Raises
+    InputError, one line per problem."""
     attributes: dict[str, Any] = {}
     problems: list[InputError] = []
     for key, value in _friendly_first(wishes):
@@ -85,7 +89,8 @@ def raise_problems(problems: list[InputError]) -> None:
 
 
 def read_wish(key: str, value: Any) -> dict[str, Any]:
-    """The attributes that one option or attribute sets; an unset value (None, empty list) sets none."""
+    """The attributes that one option or attribute sets; an unset value (None,
+    empty list) sets none."""
     if value is None or (isinstance(value, (list, tuple, set, frozenset)) and not value):
         return {}
     name = key.replace("-", "_")
@@ -108,7 +113,8 @@ def overrules(key: str) -> tuple[str, ...]:
 
 
 def _friendly_first(wishes: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-    """Leave out attributes whose option is given too: the option is what the user wrote, the attribute follows from it."""
+    """Leave out attributes whose option is given too: the option is what the user wrote, the
+    attribute follows from it."""
     given = {key.replace("-", "_") for key, value in wishes.items() if value is not None}
     for key, value in wishes.items():
         option = _OPTION_OF_ATTRIBUTE.get(key)
@@ -126,7 +132,8 @@ def _read_option(option: RequestOption, value: Any) -> dict[str, Any]:
 
 
 def _read_attribute(name: str, value: Any) -> dict[str, Any]:
-    """A base-unit attribute, e.g. deadline_s=3600.0; the option's limits hold when it is the attribute they are for."""
+    """A base-unit attribute, e.g. deadline_s=3600.0; the option's limits hold when it is the
+    attribute they are for."""
     option = _OPTION_OF_ATTRIBUTE[name]
     kind = Attributes.__annotations__[name].partition(" ")[0]
     if kind == "str":
@@ -167,7 +174,8 @@ def _number_text(value: numbers.Real) -> str:
 
 
 def _float(value: numbers.Real) -> float:
-    """As a float; what is beyond all floats (a whole number of 400 digits, from a file) is infinite."""
+    """As a float; what is beyond all floats (a whole number of 400 digits, from a
+    file) is infinite."""
     try:
         return float(value)
     except OverflowError:
@@ -254,7 +262,8 @@ def _cloud(text: str) -> str:
 
 
 def _country(text: str) -> str:
-    """An ISO code; a name that is not in the vocabulary (a continent, say) is left to the catalog."""
+    """An ISO code; a name that is not in the vocabulary (a continent, say) is
+    left to the catalog."""
     folded = vocabulary.fold(text)
     is_code = len(folded) == 2 and folded.isascii() and folded.isalpha()
     return vocabulary.COUNTRIES.get(folded) or (folded.upper() if is_code else text)
@@ -284,7 +293,8 @@ def _read_length(option: RequestOption, value: Any) -> dict[str, Any]:
 
 
 def _read_lengths(option: RequestOption, value: Any) -> dict[str, Any]:
-    """Tokens of every request, or the law of them: the mean is kept as the number, the law as typed."""
+    """Tokens of every request, or the law of them: the mean is kept as the
+    number, the law as typed."""
     text = _text(option, value)
     if not any(mark in text for mark in ("..", "~", "=", ":")):
         return _read_length(option, value)
@@ -388,7 +398,8 @@ def _read_data(option: RequestOption, value: Any) -> dict[str, Any]:
 
 
 def _table_size(text: str) -> dict[str, Any]:
-    """Rows and columns; a size in bytes stays one, because how wide its cells are is for the reader of the wish."""
+    """Rows and columns; a size in bytes stays one, because how wide its cells are is for the
+    reader of the wish."""
     size = parse_table_size(text)
     for number, side, high in ((size.rows, "rows", 1e14), (size.cols, "columns", 1e7)):
         if not number <= high:

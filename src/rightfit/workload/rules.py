@@ -27,7 +27,8 @@ _OF_TUNING = {
     "update": TUNINGS,
     **dict.fromkeys(("rollout", "completions", "reward_model"), REINFORCEMENTS),
 }
-#: Lengths of prompt and answer are options of serving, and of methods in which an engine answers prompts.
+#: Lengths of prompt and answer are options of serving, and of methods in which an
+#: engine answers prompts.
 _OF_ANSWERS = ("input_tokens", "output_tokens")
 
 Given = Mapping[str, Any]
@@ -45,7 +46,8 @@ def contradictions(given: Given) -> list[InputError]:
 
 
 def defaults(given: Given) -> dict[str, Any]:
-    """Values for what was left open and has one usual choice; numbers are left to the search, which knows the model."""
+    """Values for what was left open and has one usual choice; numbers are left to the search,
+    which knows the model."""
     task = given.get("task") or _implied_task(given)
     usual = {"task": task, "method": _usual_method(task, given), "objective": "cost", "currency": _usual_currency(given)}
     if any(name in given for name in ("ttft_s", "tpot_s", "latency_s")):
@@ -56,7 +58,8 @@ def defaults(given: Given) -> dict[str, Any]:
 def _against(
     option: str, other: object, kind: str = "", *, said: str = "", why: Message | None = None, do: Message | None = None
 ) -> SearchResult:
-    """An option that another one, or a word of a kind ("task", "method", "model"), excludes; `said`: as it was given."""
+    """An option that another one, or a word of a kind ("task", "method", "model"), excludes;
+    `said`: as it was given."""
     return option, contradiction(said or option, other, kind=kind, why=why, do=do)
 
 
@@ -127,8 +130,8 @@ def as_typed(given: Given) -> dict[str, Any]:
 
 
 def _implied_task(given: Given) -> str:
-    """What the other options say: an operation means preparation, a rate or a latency serving, an algorithm training; otherwise fine-tuning
-    is meant."""
+    """What the other options say: an operation means preparation, a rate or a latency serving, an
+    algorithm training; otherwise fine-tuning is meant."""
     if "operation" in given:
         return "prepare"
     if is_classical(given) and not any(name in given for name in _SERVING_ATTRIBUTES):
@@ -189,7 +192,8 @@ def _against_task(given: Given, task: str) -> list[SearchResult]:
 
 
 def _against_model(given: Given, task: str) -> list[SearchResult]:
-    """What an algorithm of classical machine learning cannot take, and what only such an algorithm takes."""
+    """What an algorithm of classical machine learning cannot take, and what only such
+    an algorithm takes."""
     model, found = given.get("model", ""), []
     if "operation" in given and task != "prepare":
         found.append(_against("operation", task, "task", why=Message("purposes.prepare")))

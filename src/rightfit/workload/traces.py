@@ -1,8 +1,9 @@
 """Requests over time: drawn from a law, or read from a trace (CSV, JSON, JSON lines).
 
-A trace has one request per row with a time (seconds, milliseconds where the name ends in _ms, or an ISO date), prompt tokens and generated
-tokens. Names of the columns used by published traces are understood: Azure LLM inference (TIMESTAMP, ContextTokens, GeneratedTokens),
-Mooncake (timestamp in ms, input_length, output_length), BurstGPT (Timestamp, Request tokens, Response tokens).
+A trace has one request per row with a time (seconds, milliseconds where the name ends in _ms, or an
+ISO date), prompt tokens and generated tokens. Names of the columns used by published traces are
+understood: Azure LLM inference (TIMESTAMP, ContextTokens, GeneratedTokens), Mooncake (timestamp in
+ms, input_length, output_length), BurstGPT (Timestamp, Request tokens, Response tokens).
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ _COLUMNS: Mapping[str, list[str]] = tomllib.loads((DATA / "trace_columns.toml").
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Requests in order of arrival: `arrival_s` [s] from the first moment on, `input_tokens`, `output_tokens`."""
+    """Requests in order of arrival: `arrival_s` [s] from the first moment on,
+    `input_tokens`, `output_tokens`."""
 
     arrival_s: Array
     input_tokens: Counts
@@ -64,9 +66,8 @@ class Requests:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """A law of token counts: fixed (`variation` 0), else log-normal with that coefficient of variation, within [smallest, largest]; or
-    `even`, all
-    lengths from smallest to largest alike."""
+    """A law of token counts: fixed (`variation` 0), else log-normal with that coefficient of
+    variation, within [smallest, largest]; or `even`, all lengths from smallest to largest alike."""
 
     mean: float
     variation: float = 0.0
@@ -116,8 +117,8 @@ _NAMED = r"({statistic})\s*[=:]\s*([0-9]+(?:\.[0-9]+)?)(k?)"
 
 
 def read_lengths(text: str) -> Lengths:
-    """A law of lengths as typed: "1024", "200..4000" (all alike), "p50=500,p95=3000" or "mean=512,cv=1" (log-normal; min= and max= cut
-    it)."""
+    """A law of lengths as typed: "1024", "200..4000" (all alike), "p50=500,p95=3000" or
+    "mean=512,cv=1" (log-normal; min= and max= cut it)."""
     folded = text.strip().casefold().removesuffix("tokens").strip()
     between = _EVEN.match(folded.replace(" ", "")) if ".." in folded or "~" in folded else None
     if between:
@@ -145,7 +146,8 @@ def _length(part: str, text: str) -> int:
 
 
 def _log_normal(named: Mapping[str, float], text: str) -> Lengths:
-    """A log-normal law from two percentiles, or from its mean (or median) and coefficient of variation."""
+    """A log-normal law from two percentiles, or from its mean (or median) and
+    coefficient of variation."""
     shares = sorted((float(name[1:]) / 100.0, value) for name, value in named.items() if name[0] == "p")
     if len(shares) == 2 and "mean" not in named and "cv" not in named:
         (low_share, low), (high_share, high) = shares
@@ -164,8 +166,8 @@ def _log_normal(named: Mapping[str, float], text: str) -> Lengths:
 
 
 def draw_requests(count: int, *, rate_per_s: float, inputs: Lengths, outputs: Lengths, variation: float = 1.0, seed: int = 0) -> Requests:
-    """`count` requests at a mean rate: Poisson, or bursty with gamma gaps whose coefficient of variation is not 1 (0 = one every
-    1/rate)."""
+    """`count` requests at a mean rate: Poisson, or bursty with gamma gaps whose coefficient of
+    variation is not 1 (0 = one every 1/rate)."""
     _check_positive(rate_per_s, "rate")
     if count < 1:
         raise QuantityError(Message("workload.few_requests", count=count))
@@ -183,7 +185,8 @@ def _check_positive(value: float, name: str) -> None:
 
 
 def read_trace(path: str | Path) -> Requests:
-    """Requests of a trace file, sorted by time and counted from the first. A malformed row is refused with its line."""
+    """Requests of a trace file, sorted by time and counted from the first. A malformed row is
+    refused with its line."""
     name = str(path)
     rows = _rows(name, _read_text(path))
     times: list[float] = []
@@ -335,18 +338,20 @@ def _number(value: object) -> float | None:
         return None
 
 
-# ---- Hourly load profiles: how the rate of requests moves over a day, named, typed by hand, or counted in a trace.
+# ---- Hourly load profiles: how the rate of requests moves over a day, named, typed by hand, or
+# counted in a trace.
 
 HOURS = 24
 
 _SHAPES = tomllib.loads((DATA / "profiles.toml").read_text(encoding="utf-8"))
-#: Shapes by assumption, not by measurement: relative load of each hour from midnight. A user's own profile or trace is always better.
+#: Shapes by assumption, not by measurement: relative load of each hour from midnight. A user's own
+#: profile or trace is always better.
 SHAPES: dict[str, tuple[float, ...]] = {name: tuple(hours) for name, hours in _SHAPES.items()}
 
 
 def hourly_rates(profile: str, *, peak_per_s: float) -> Array:
-    """Rates of 24 hours (24,) [1/s] whose busiest is `peak_per_s`: the name of a shape, or 24 numbers separated by commas (relative or in
-    requests/s)."""
+    """Rates of 24 hours (24,) [1/s] whose busiest is `peak_per_s`: the name of a shape, or 24
+    numbers separated by commas (relative or in requests/s)."""
     if not 0 < peak_per_s < math.inf:
         raise QuantityError(Message("workload.no_rate", value=peak_per_s), field="rate")
     shape = shape_of(profile)
@@ -354,7 +359,8 @@ def hourly_rates(profile: str, *, peak_per_s: float) -> Array:
 
 
 def shape_of(profile: str) -> Array:
-    """The 24 numbers (24,) that a profile says: those of a named shape, typed with commas, or in a file (one a line or with commas)."""
+    """The 24 numbers (24,) that a profile says: those of a named shape, typed with commas, or in a
+    file (one a line or with commas)."""
     name = profile.strip().casefold()
     if "," in name:
         shape = _typed(profile)
@@ -379,7 +385,8 @@ def _is_file(profile: str) -> bool:
 
 
 def _file_text(path: str) -> str:
-    """The numbers of a file with commas: one a line, the last cell where a line has several (hour,rate), a heading left out."""
+    """The numbers of a file with commas: one a line, the last cell where a line has several
+    (hour,rate), a heading left out."""
     reach.refuse_file(repr(path[:80]), field="profile")
     try:
         text = Path(path).read_text("utf-8-sig")
@@ -415,7 +422,8 @@ def _typed(profile: str, *, where: Message | str = "") -> Array:
 
 
 def profile_of(requests: Requests) -> Array:
-    """Mean rate in each hour of the day (24,) [1/s] of a trace, days laid over one another; hour 0 is the first of the trace.
+    """Mean rate in each hour of the day (24,) [1/s] of a trace, days laid over one another; hour 0
+    is the first of the trace.
 
     Hours that the trace does not reach get its mean rate.
     """

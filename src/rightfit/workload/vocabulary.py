@@ -1,4 +1,5 @@
-"""The words that options take, with the other names people use for them, and the search for the nearest word."""
+"""The words that options take, with the other names people use for them, and the search
+for the nearest word."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class Vocabulary:
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def find(self, text: str, *, kind: str, field: str) -> str:
-        """The word meant by `text`, ignoring case and the kind of dash; UnknownNameError with the nearest otherwise."""
+        """The word meant by `text`, ignoring case and the kind of dash; UnknownNameError with the
+        nearest otherwise."""
         folded = fold(text)
         if folded in self.words:
             return folded
@@ -75,6 +77,7 @@ _FORM = re.compile(r"(?:(?P<count>\d{1,3})\s*[x×*]?\s*)?(?P<gpu>[A-Za-z][\w .+-
 
 
 def read_cards(text: str) -> tuple[int, str, str | None] | None:
-    """ "2x RTX-3090@home" as (2, "RTX-3090", "home"): 1 where no count is said, None where no place is, None altogether where it is no such text."""
+    """ "2x RTX-3090@home" as (2, "RTX-3090", "home"): 1 where no count is said, None where no place
+    is, None altogether where it is no such text."""
     form = _FORM.fullmatch(text.strip())
     return None if form is None else (int(form["count"] or 1), form["gpu"], form["place"])

@@ -122,7 +122,8 @@ def runpod(gpus: Sequence[Mapping[str, Any]]) -> Answer:
 
 
 def aws_spot(prices: Mapping[tuple[str, str], str]) -> tuple[Answer, Answer]:
-    """GET spot.json and spot-advisor-data.json: Linux prices by region and type as the feed writes them, "N/A*" for none."""
+    """GET spot.json and spot-advisor-data.json: Linux prices by region and type as the feed writes
+    them, "N/A*" for none."""
     regions = [
         {
             "region": region,
@@ -232,7 +233,8 @@ def aws_pricing(products: Sequence[Mapping[str, Any]], *, page_size: int = 2, re
 
 
 def aws_product(name: str, region: str, price: str, *, reserved: Mapping[str, Mapping[str, str]] | None = None) -> dict[str, Any]:
-    """One product of the price list. `reserved`: term and option -> its price dimensions by unit."""
+    """One product of the price list. `reserved`: term and option -> its price
+    dimensions by unit."""
     dimension = {
         "unit": "Hrs",
         "pricePerUnit": {"USD": price},
@@ -254,7 +256,8 @@ def aws_product(name: str, region: str, price: str, *, reserved: Mapping[str, Ma
 
 
 def aws_ec2(spot: Sequence[tuple[str, str, str]], types: str = "") -> Answer:
-    """EC2 query interface: DescribeSpotPriceHistory (type, zone, price) and DescribeInstanceTypes (inner XML)."""
+    """EC2 query interface: DescribeSpotPriceHistory (type, zone, price) and
+    DescribeInstanceTypes (inner XML)."""
     head = '<?xml version="1.0" encoding="UTF-8"?>'
 
     def answer(request: Request) -> Reply:
@@ -275,7 +278,8 @@ def aws_ec2(spot: Sequence[tuple[str, str, str]], types: str = "") -> Answer:
 
 
 def gcp(skus: Sequence[Mapping[str, Any]], *, page_size: int = 3) -> Answer:
-    """OAuth token of a service account, then services/6F81-5844-456A/skus of the Cloud Billing catalog."""
+    """OAuth token of a service account, then services/6F81-5844-456A/skus of the
+    Cloud Billing catalog."""
 
     def answer(request: Request) -> Reply:
         if request.path.endswith("/token"):
@@ -303,7 +307,8 @@ def gcp_sku(description: str, usage: str, regions: Sequence[str], nanos: int, *,
 
 
 def alicloud(prices: Prices, spot: Mapping[tuple[str, str], float], *, currency: str = "CNY", error: str = "") -> Answer:
-    """ECS 2014-05-26: DescribeAvailableResource, DescribePrice, DescribeSpotPriceHistory, DescribeInstanceTypes."""
+    """ECS 2014-05-26: DescribeAvailableResource, DescribePrice, DescribeSpotPriceHistory,
+    DescribeInstanceTypes."""
 
     def available(region: str) -> dict[str, Any]:
         names = sorted({name for name, place, _ in prices if place == region})

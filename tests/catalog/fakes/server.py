@@ -1,6 +1,7 @@
 """One HTTP server that plays every source of prices, and the faults that they have.
 
-The first word of a path names the source (`/azure/api/retail/prices`); SDKs that take a host only are told apart by their headers.
+The first word of a path names the source (`/azure/api/retail/prices`); SDKs that take a host only
+are told apart by their headers.
 """
 
 from __future__ import annotations
@@ -53,13 +54,15 @@ class _Quiet(ThreadingHTTPServer):
 
 
 Answer = Callable[[Request], Reply]
-# Faults: a status (with Retry-After: 0 where it is a busy one), "truncated" (half the JSON), "broken" (the connection ends half-way),
-# "slow" (no answer for a second), "html" (an error page with status 200).
+# Faults: a status (with Retry-After: 0 where it is a busy one), "truncated" (half the JSON),
+# "broken" (the connection ends half-way), "slow" (no answer for a second), "html" (an error page
+# with status 200).
 Fault = int | str
 
 
 class Fake:
-    """A running server. `answers` maps a source's name to what it says; `faults` are used up one a request, before the answers."""
+    """A running server. `answers` maps a source's name to what it says; `faults` are used up one a
+    request, before the answers."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Answer] = {}

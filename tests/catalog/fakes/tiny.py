@@ -1,4 +1,5 @@
-"""A small package of bundled data (two clouds), so that a refresh with its new store takes a tenth of a second."""
+"""A small package of bundled data (two clouds), so that a refresh with its new store takes a
+tenth of a second."""
 
 from __future__ import annotations
 

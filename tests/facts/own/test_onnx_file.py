@@ -1,4 +1,5 @@
-"""ONNX files: counts by hand and against the bundled records; files that are broken or mean harm."""
+"""ONNX files: counts by hand and against the bundled records; files that are
+broken or mean harm."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def counted(tmp_path, data: bytes, shape: str = "") -> TracedModel:
 
 
 def resnet50() -> bytes:
-    """ResNet-50 (arXiv 1512.03385, stride in the 3 x 3 layer), batch normalisation folded into biases."""
+    """ResNet-50 (arXiv 1512.03385, stride in the 3 x 3 layer), batch normalisation
+    folded into biases."""
     nodes, weights = [], []
 
     def conv(source: str, channels: int, output: int, kernel: int, stride: int) -> str:

@@ -1,4 +1,5 @@
-"""Safetensors: parameters from headers, the configuration beside them, and files that are broken or mean harm."""
+"""Safetensors: parameters from headers, the configuration beside them, and files that are
+broken or mean harm."""
 
 from __future__ import annotations
 

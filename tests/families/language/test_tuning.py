@@ -1,4 +1,5 @@
-"""Tuning on preferences and rewards, for every method of the table: what each adds to time and memory, wishes, refusals, sentences."""
+"""Tuning on preferences and rewards, for every method of the table: what each adds to time and
+memory, wishes, refusals, sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Services of classical models: sized by cores, never on GPUs, refused in one line where they make no sense."""
+"""Services of classical models: sized by cores, never on GPUs, refused in one line where
+they make no sense."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Plans for training on samples: they fit, they scale, they add up, and what is asked for is done."""
+"""Plans for training on samples: they fit, they scale, they add up, and what is
+asked for is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Wishes to train models that are not language models, as numbers: samples, passes, batch, recipe; and what is refused."""
+"""Wishes to train models that are not language models, as numbers: samples, passes, batch, recipe;
+and what is refused."""
 
 from __future__ import annotations
 

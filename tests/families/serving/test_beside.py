@@ -1,4 +1,5 @@
-"""Draft heads and caches kept beside the card: what they change, what they need, what is refused, what a file that starts them says."""
+"""Draft heads and caches kept beside the card: what they change, what they need, what is refused,
+what a file that starts them says."""
 
 from __future__ import annotations
 
@@ -91,7 +92,8 @@ def test_mtp_is_for_models_that_have_it() -> None:
 
 
 def test_deepseek_with_mtp_is_as_much_faster_as_its_makers_of_engines_say() -> None:
-    """SGLang's page on DeepSeek: 1.8 times at batch 1 and 1.5 at 32 on eight H200; ours lie within a fifth of the range."""
+    """SGLang's page on DeepSeek: 1.8 times at batch 1 and 1.5 at 32 on eight H200; ours lie within
+    a fifth of the range."""
     wish = {"model": "deepseek-ai/DeepSeek-V3", "task": "serve", "rate": "0.05/s", "top": 1, "gpu": "H200", "sellers": "all"}
     plain, fast = (rightfit.plan(**wish, **more).best for more in ({}, {"speculative": "mtp"}))
     assert plain is not None

@@ -171,7 +171,8 @@ def test_commitment_is_advised_where_it_saves() -> None:
 
 
 def test_corpus_by_a_deadline_at_least_cost() -> None:
-    # At list prices: quotes of spot servers are ranked by what they may be by now, and shown as they were listed.
+    # At list prices: quotes of spot servers are ranked by what they may be by now, and shown
+    # as they were listed.
     day = rightfit.plan(LLAMA, task="batch", data="1Msamples", deadline="24h", purchase="on-demand", top=3)
     hour = rightfit.plan(LLAMA, task="batch", data="1Msamples", deadline="2h", purchase="on-demand", top=3)
     for plan, limit in ((day, 86400.0), (hour, 7200.0)):

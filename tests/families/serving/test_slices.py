@@ -1,4 +1,5 @@
-"""Parts of a card and several models on one server: the vendor's table, what a slice has, what is refused, who pays."""
+"""Parts of a card and several models on one server: the vendor's table, what a slice has, what is
+refused, who pays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The search over servers for classical machine learning and data preparation, held against sums made one by one."""
+"""The search over servers for classical machine learning and data preparation, held against
+sums made one by one."""
 
 from __future__ import annotations
 
@@ -88,7 +89,8 @@ def test_the_first_is_the_cheapest_of_all_that_pass(boosting: TableResult) -> No
     best = ranking.top[0]
     offer, node = np.nonzero(boosting.bits == 0)
     assert ranked_usd(boosting, np.array([best.offer]), np.array([best.node]))[0] == ranked_usd(boosting, offer, node).min()
-    # Estimated prices rank at the upper end of what they are likely to be, so that their cost may be below that of the row before.
+    # Estimated prices rank at the upper end of what they are likely to be, so that their cost may
+    # be below that of the row before.
     offers, nodes = np.array([row.offer for row in ranking.top]), np.array([row.node for row in ranking.top])
     costs = ranked_usd(boosting, offers, nodes).tolist()
     assert costs == sorted(costs)

@@ -1,4 +1,5 @@
-"""Workloads of classical machine learning and data preparation as jobs with numbers, and what is refused in one line."""
+"""Workloads of classical machine learning and data preparation as jobs with numbers, and what is
+refused in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Spellings of engines, formats, devices, models and loads that no shared table uses must still be understood."""
+"""Spellings of engines, formats, devices, models and loads that no shared table uses must
+still be understood."""
 
 from __future__ import annotations
 

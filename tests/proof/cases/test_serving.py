@@ -167,7 +167,8 @@ def test_a_card_of_two_dies_is_two_devices_where_its_memory_says_so() -> None:
 
 
 def test_degrees_of_copies_and_experts() -> None:
-    """Copies are those of the attention in a mixture of experts, and of the whole model otherwise."""
+    """Copies are those of the attention in a mixture of experts, and of the
+    whole model otherwise."""
     mixture = serve(model="mistralai/Mixtral-8x7B-v0.1", n_devices="8", tp="1", dp="8", ep="8")
     assert (mixture.num_devices[0], mixture.attention_data[0], mixture.tensor[0], mixture.expert[0]) == (8, 8, 1, 8)
     dense = serve(n_devices="8", dp="4")
@@ -269,7 +270,8 @@ def test_the_class_of_an_engine_depends_on_the_device(engine: str, version: str,
     [("vLLM", "0.4.2", "int4-awq"), ("vLLM", "0.6.3", "int4-awq-marlin"), ("AutoAWQ", "", "int4-awq"), ("LMDeploy", "", "int4-awq-marlin")],
 )
 def test_awq_runs_on_its_own_kernels_or_on_faster_ones(engine: str, version: str, expected: str) -> None:
-    """Ten instructions a weight in the kernels of AWQ's project, three in Marlin's, which vLLM took with 0.5.3."""
+    """Ten instructions a weight in the kernels of AWQ's project, three in Marlin's, which
+    vLLM took with 0.5.3."""
     found = serve(engine=engine, engine_version=version, weights_dtype="int4-awq")
     assert format_names()[int(found.weight_format[0])] == expected
     assert found.dequantise_ops[0] == (10.0 if expected == "int4-awq" else 3.0)

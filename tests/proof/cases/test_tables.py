@@ -1,4 +1,5 @@
-"""Rows of the measured table of classical machine learning: machines, cards, what is predicted and what is refused."""
+"""Rows of the measured table of classical machine learning: machines, cards, what is predicted
+and what is refused."""
 
 from __future__ import annotations
 

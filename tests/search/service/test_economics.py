@@ -157,7 +157,8 @@ def test_options_that_need_or_exclude_one_another(wishes: dict[str, Any], words:
 
 @pytest.mark.parametrize("place", [{"residency": "eu"}, {"residency": "gdpr"}, {"country": "IN"}, {"country": "CN"}])
 def test_no_api_stands_against_a_wish_that_is_bound_to_an_area(place: dict[str, str]) -> None:
-    """Nobody says where an API computes: it is neither the first line nor a section, unless the user gives its price."""
+    """Nobody says where an API computes: it is neither the first line nor a section, unless the
+    user gives its price."""
     bound = rightfit.plan("Qwen/Qwen2.5-32B-Instruct", task="serve", rate="2/s", top=1, **place)
     assert bound.best is not None
     assert section(bound, "api")["price"] is None

@@ -40,8 +40,8 @@ def test_solver_finds_what_trying_everything_finds(seed: int) -> None:
 
 def test_small_server_fills_the_rest_that_a_large_one_would_waste() -> None:
     pytest.importorskip("highspy")
-    # 11 of load: three large ones (10 each) cost 30, seven small ones (2 each) 28; two large and one small 24, and 12 are left when a large
-    # one fails.
+    # 11 of load: three large ones (10 each) cost 30, seven small ones (2 each) 28; two large and
+    # one small 24, and 12 are left when a large one fails.
     np.testing.assert_array_equal(cover(np.array([10.0, 4.0]), np.array([10.0, 2.0]), load=11.0), [2, 1])
 
 

@@ -1,4 +1,5 @@
-"""One given server under a service or a batch job: estimate, why, and the front of cost and latency."""
+"""One given server under a service or a batch job: estimate, why, and the front
+of cost and latency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is kept between questions about services changes no answer, and its key holds all that was read."""
+"""What is kept between questions about services changes no answer, and its key holds
+all that was read."""
 
 from __future__ import annotations
 

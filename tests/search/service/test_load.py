@@ -1,4 +1,5 @@
-"""Load in serving plans: laws, traces, profiles, the queue model's last word, saturation, autoscaling, simulation."""
+"""Load in serving plans: laws, traces, profiles, the queue model's last word, saturation,
+autoscaling, simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The same search as plain Python loops over everything, one candidate at a time, written without looking at the vectorised one."""
+"""The same search as plain Python loops over everything, one candidate at a time, written without
+looking at the vectorised one."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ ADAPTERS = (Method.LORA, Method.QLORA, Method.DORA, Method.PTUNING, Method.PREFI
 
 @dataclasses.dataclass(frozen=True)
 class SearchResult:
-    """The best candidate, every feasible (offer, nodes) with cost and time, and how many candidates were tried."""
+    """The best candidate, every feasible (offer, nodes) with cost and time, and how many
+    candidates were tried."""
 
     best: tuple[float, int, int] | None
     feasible: dict[tuple[int, int], tuple[float, float]]
@@ -87,8 +89,9 @@ def candidates(wish: TrainingRequest, gpus: int, nodes: int) -> Iterator[dict[st
 
 
 def last_resort(wish: TrainingRequest, one: dict[str, int], nodes: int) -> int:
-    """How little speaks for a candidate: 1 for a mixture of experts whose adapters gather every expert, 2 for offloading, 3 for what nobody does:
-    either of them over several servers, save for experts that are gathered within each server."""
+    """How little speaks for a candidate: 1 for a mixture of experts whose adapters gather every
+    expert, 2 for offloading, 3 for what nobody does: either of them over several servers, save for
+    experts that are gathered within each server."""
     gathers = wish.model.num_experts > 1 and wish.method in ADAPTERS and wish.workload.framework != "nemo"
     sharded = one["stage"] == 3 and one["offload"] == 0
     if gathers and nodes > 1 and (one["offload"] == 2 or (sharded and one["parts"] == 2)):
@@ -122,8 +125,8 @@ def setup_of(base: SetupColumns, one: dict[str, int], gpus: int) -> SetupColumns
 
 
 def cheapest_volume(provider: str, size: float, needed: float) -> tuple[float, float, float]:
-    """Bytes/s, requests/s and price over the default volume of the cheapest way to buy a volume that reads `needed` bytes/s, else the
-    fastest."""
+    """Bytes/s, requests/s and price over the default volume of the cheapest way to buy a volume
+    that reads `needed` bytes/s, else the fastest."""
     rows = [row for row in facts.table("volumes") if row["provider"] == provider and row["kind"] in ("block", "file")]
     rows = rows or [row for row in facts.table("volumes") if row["provider"] == "*" and row["kind"] == "block"]
     usual = size / 1e9 * float(rows[0]["usd_per_gb_month"])
@@ -144,7 +147,8 @@ def cheapest_volume(provider: str, size: float, needed: float) -> tuple[float, f
 
 
 def data_of(wish: TrainingRequest, market: Market, offer: int, nodes: int, run_s: float, volume: Any, needed: float) -> dict[str, float]:
-    """Seconds of staging and of the run with its waits, bytes on volumes, and their price factor, for tokenised data that are read once."""
+    """Seconds of staging and of the run with its waits, bytes on volumes, and their price factor,
+    for tokenised data that are read once."""
     servers, server = market.offers.servers, int(market.offers.server_index[offer])
     usual = facts.coefficients("loading")
     data, weights = volume.dataset_bytes, volume.weights_bytes
@@ -274,8 +278,8 @@ def brute_force(wish: TrainingRequest, market: Market, filters: Filters, physics
                 setup = setup_of(base, one, gpus)
                 if float(physics.memory(setup)[0] * physics.safety(setup, device)[0]) > float(physics.capacity(device)[0]):
                     continue
-                # what the leanest setup that fits the cards needs of the host, over all servers of the same kind, leaves the rest to the
-                # data
+                # what the leanest setup that fits the cards needs of the host, over all servers of
+                # the same kind, leaves the rest to the data
                 kind = (server, nodes)
                 least_host[kind] = min(least_host.get(kind, math.inf), float(physics.host(setup)[0]))
                 if float(physics.host(setup)[0]) > host:

@@ -1,4 +1,5 @@
-"""The data path inside the search: starved servers lose rank and say so; data elsewhere cost their transfer."""
+"""The data path inside the search: starved servers lose rank and say so; data elsewhere
+cost their transfer."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def test_tokenised_text_never_starves_a_card() -> None:
 
 @pytest.mark.usefixtures("heavy_text")
 def test_servers_with_few_vcpus_wait_and_lose_rank() -> None:
-    """Both have one T4: the computing is the same, the wait is not, and a server with more vCPUs wins though it costs more an hour."""
+    """Both have one T4: the computing is the same, the wait is not, and a server with more vCPUs
+    wins though it costs more an hour."""
     found = search(Workload(**WISH, decode="text"))
     (compute_few, run_few), (compute_many, run_many) = run_of(found, FEW), run_of(found, MANY)
     assert compute_few == compute_many

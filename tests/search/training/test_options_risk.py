@@ -1,5 +1,5 @@
-"""Interruptions in the options of a plan: the interval of the end, the chance to be late, what no checkpoints would cost; and when nothing
-is said."""
+"""Interruptions in the options of a plan: the interval of the end, the chance to be late, what no
+checkpoints would cost; and when nothing is said."""
 
 from __future__ import annotations
 

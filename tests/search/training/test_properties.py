@@ -1,4 +1,5 @@
-"""What must hold whatever the market: cheaper is never worse, more choice is never worse, tighter limits are never better."""
+"""What must hold whatever the market: cheaper is never worse, more choice is never worse, tighter
+limits are never better."""
 
 from __future__ import annotations
 

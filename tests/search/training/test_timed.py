@@ -1,4 +1,5 @@
-"""Times kept between questions: they are the ones that would be found anew, for every family of methods, and take a bounded room."""
+"""Times kept between questions: they are the ones that would be found anew, for every family of
+methods, and take a bounded room."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ OTHER_TIMES: tuple[Question, ...] = (
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> KeptTimes:
-    """An empty store of times in place of the one of the process, so that tests do not help each other."""
+    """An empty store of times in place of the one of the process, so that tests do
+    not help each other."""
     fresh = KeptTimes(most_bytes=64_000_000)
     monkeypatch.setattr(evaluate, "KEPT", fresh)
     return fresh
@@ -117,7 +119,8 @@ def test_what_is_too_large_or_was_not_taken_to_the_end_is_not_kept() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_contenders_are_all_that_can_be_chosen(seed: int) -> None:
-    """Whatever the work and the hosts, taking the best of the contenders is taking the best of all: the same setup at every place, ties included."""
+    """Whatever the work and the hosts, taking the best of the contenders is taking the best of all:
+    the same setup at every place, ties included."""
     draw = np.random.default_rng(seed)
     many, setups, machines = int(draw.integers(0, 400)), 60, 7
     alike, steps_of, host_of, node_of = (draw.integers(0, high, setups) for high in (12, 4, 3, 3))

@@ -1,4 +1,5 @@
-"""Small random markets and a made-up physics with the same dependencies as the real one, cheap enough for brute force."""
+"""Small random markets and a made-up physics with the same dependencies as the real one, cheap
+enough for brute force."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ class ToyCompute(Columns):
 
 @dataclass(frozen=True, slots=True)
 class ToyPhysics:
-    """Memory and time with the shape of the real ones: recomputation saves memory and costs time, sharding saves memory and costs
-    traffic."""
+    """Memory and time with the shape of the real ones: recomputation saves memory and costs time,
+    sharding saves memory and costs traffic."""
 
     parameters: float
 
@@ -78,7 +79,8 @@ class ToyPhysics:
         return ToyCompute(busy_s=flops * again / (device.peak_flops(setup.compute_dtype) * efficiency))
 
     def step_s(self, setup: SetupColumns, device: DeviceColumns, links: LinkColumns, compute: Columns) -> Array:
-        """Busy time over the pipeline with its bubble, traffic of gradients and tensors over the slower link."""
+        """Busy time over the pipeline with its bubble, traffic of gradients and tensors
+        over the slower link."""
         assert isinstance(compute, ToyCompute)
         across = setup.num_gpus > setup.gpus_per_node
         bandwidth = np.where(across, np.minimum(links.intra_bandwidth, links.inter_bandwidth / setup.gpus_per_node), links.intra_bandwidth)

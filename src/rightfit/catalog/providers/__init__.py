@@ -9,7 +9,8 @@ from rightfit.catalog.providers.base import Provider
 from rightfit.errors import UnknownNameError
 from rightfit.messages import Message
 
-# In the order in which they are asked: a provider's own interface comes after collections of others, so that its word is the last.
+# In the order in which they are asked: a provider's own interface comes after collections of
+# others, so that its word is the last.
 NAMES: tuple[str, ...] = (
     *("skypilot", "aws-spot", "aws", "azure", "gcp", "alicloud", "tencent"),
     *("lambda", "runpod", "vast", "nebius", "oci", "verda", "crusoe"),

@@ -1,7 +1,8 @@
-"""Alibaba Cloud ECS through its SDK: DescribeAvailableResource (what a region sells), DescribePrice, DescribeSpotPriceHistory,
-DescribeInstanceTypes.
+"""Alibaba Cloud ECS through its SDK: DescribeAvailableResource (what a region sells),
+DescribePrice, DescribeSpotPriceHistory, DescribeInstanceTypes.
 
-DescribePrice answers for one type a request, so only types with an accelerator are asked for unless every type is wanted.
+DescribePrice answers for one type a request, so only types with an accelerator are asked for unless
+every type is wanted.
 """
 
 from __future__ import annotations
@@ -128,8 +129,8 @@ def _listed(service: Any, client: Client, *, region: str, name: str) -> Iterator
     from alibabacloud_ecs20140526 import models
 
     for purchase, unit, period, hours in _TERMS:
-        # Types that are new or sold in one zone only want a disk that fits them; the smallest ESSD costs nothing in the instance's own
-        # line.
+        # Types that are new or sold in one zone only want a disk that fits them; the smallest ESSD
+        # costs nothing in the instance's own line.
         request = models.DescribePriceRequest(
             region_id=region, resource_type="instance", instance_type=name, price_unit=unit, period=period
         )

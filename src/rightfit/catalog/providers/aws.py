@@ -1,7 +1,9 @@
-"""AWS through boto3: price list, spot price history, server types; and the public feed of the Spot Instance Advisor.
+"""AWS through boto3: price list, spot price history, server types; and the public feed of the
+Spot Instance Advisor.
 
-On demand and reserved: pricing GetProducts. Spot: EC2 DescribeSpotPriceHistory, the cheapest zone. Types: EC2 DescribeInstanceTypes.
-boto3 reads AWS_ENDPOINT_URL_PRICING and AWS_ENDPOINT_URL_EC2 itself.
+On demand and reserved: pricing GetProducts. Spot: EC2 DescribeSpotPriceHistory, the cheapest
+zone. Types: EC2 DescribeInstanceTypes. boto3 reads AWS_ENDPOINT_URL_PRICING and
+AWS_ENDPOINT_URL_EC2 itself.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ _FILTERS = {
     "capacitystatus": "Used",
     "operation": "RunInstances",
 }
-# How the catalog's two reserved modes are paid (docs/concepts/market.md): standard class, one year no upfront, three years all upfront.
+# How the catalog's two reserved modes are paid (docs/concepts/market.md): standard class, one year
+# no upfront, three years all upfront.
 _RESERVED = {("1yr", "No Upfront"): ("reserved-1y", 1), ("3yr", "All Upfront"): ("reserved-3y", 3)}
 _REFUSALS = frozenset(
     [

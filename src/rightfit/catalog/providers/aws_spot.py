@@ -1,6 +1,8 @@
-"""The feeds behind AWS's public pages on spot: prices and interruption bands of every region, without an account.
+"""The feeds behind AWS's public pages on spot: prices and interruption bands of every region,
+without an account.
 
-https://aws.amazon.com/ec2/spot/pricing/ reads website.spot.ec2.aws.a2z.com/spot.json (one price a region and type), the Spot Advisor its own file.
+https://aws.amazon.com/ec2/spot/pricing/ reads website.spot.ec2.aws.a2z.com/spot.json (one price a
+region and type), the Spot Advisor its own file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Azure Retail Prices: public, no account. https://learn.microsoft.com/rest/api/cost-management/retail-prices/azure-retail-prices"""
+"""Azure Retail Prices: public, no account.
+https://learn.microsoft.com/rest/api/cost-management/retail-prices/azure-retail-prices"""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from rightfit.catalog.providers.base import Client, Known, Need, PriceRow, Row, 
 from rightfit.units import HOURS_PER_YEAR
 
 _TERMS = {"1 Year": ("1y", 1), "3 Years": ("3y", 3)}
-# Windows and other licences, whole hosts, and the withdrawn "Low Priority" are other products than a Linux server.
+# Windows and other licences, whole hosts, and the withdrawn "Low Priority" are other products
+# than a Linux server.
 _OTHER_PRODUCTS = ("Windows", "Dedicated Host", "Cloud Services", "CloudServices")
 
 

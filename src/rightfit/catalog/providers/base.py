@@ -1,6 +1,7 @@
 """What every source of prices has in common: the rows it gives, what it needs, and how it is asked.
 
-A provider is asked part by part (usually region by region), so that a refresh that was interrupted goes on with the parts it lacks.
+A provider is asked part by part (usually region by region), so that a refresh that was interrupted
+goes on with the parts it lacks.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from rightfit.records import dataclass
 
 
 class PriceRow(NamedTuple):
-    """One price as the provider states it: `price` in `currency` for `hours` hours of the whole server."""
+    """One price as the provider states it: `price` in `currency` for `hours` hours
+    of the whole server."""
 
     provider: str
     instance_type: str
@@ -32,7 +34,8 @@ class PriceRow(NamedTuple):
 
 
 class ServerRow(NamedTuple):
-    """A server type as the provider describes it; used only for types that the catalog does not know yet."""
+    """A server type as the provider describes it; used only for types that the catalog
+    does not know yet."""
 
     provider: str
     instance_type: str
@@ -89,7 +92,8 @@ class KnownServer:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The catalog as a provider module sees it: its regions (no pseudo ones) and server types by provider."""
+    """The catalog as a provider module sees it: its regions (no pseudo ones) and server
+    types by provider."""
 
     regions: Mapping[str, tuple[str, ...]]
     servers: Mapping[str, Mapping[str, KnownServer]]
@@ -98,7 +102,8 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a provider asks for: Python packages (with the extra that brings them) and credentials, in words and as a test."""
+    """What a provider asks for: Python packages (with the extra that brings them) and credentials,
+    in words and as a test."""
 
     extra: str = "prices"
     packages: tuple[str, ...] = ("httpx", "tenacity")
@@ -111,7 +116,8 @@ class Need:
         return tuple(name for name in self.packages if not _is_installed(name))
 
     def has_credentials(self) -> bool:
-        """Whether something that looks like credentials is there; whether they are good only the provider can say."""
+        """Whether something that looks like credentials is there; whether they are good only
+        the provider can say."""
         if not self.credentials:
             return True
         if any(all(os.environ.get(name) for name in group) for group in self.variables):
@@ -144,7 +150,8 @@ class Provider(Protocol):
 
 
 def match_accelerator(name: str, *, memory_gib: float = 0.0) -> str:
-    """Our name for an accelerator as a provider calls it, the variant by its memory; empty where it is not known or not certain."""
+    """Our name for an accelerator as a provider calls it, the variant by its memory; empty where it
+    is not known or not certain."""
     from rightfit import facts
 
     known = facts.accelerators()
@@ -156,7 +163,8 @@ def match_accelerator(name: str, *, memory_gib: float = 0.0) -> str:
     return found[0].name if len(found) == 1 else ""
 
 
-# ---- HTTP as the modules of the providers use it: paced, retried with growing pauses, and with errors in one plain line.
+# ---- HTTP as the modules of the providers use it: paced, retried with growing pauses, and with
+# errors in one plain line.
 #
 # Credentials travel in headers only; no message ever holds a header, a query or a body.
 
@@ -167,7 +175,8 @@ _REFUSED_SKEW_S = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How hard a provider is asked: the least pause between requests, tries, and pauses between tries (doubling from the first)."""
+    """How hard a provider is asked: the least pause between requests, tries, and pauses between
+    tries (doubling from the first)."""
 
     between_s: float = 0.05
     tries: int = 6
@@ -221,7 +230,8 @@ class Client:
         return bytes(self._retried(url, method="GET", read=lambda answer: answer.content, **request))
 
     def pages(self, url: str, *, next_of: Any, params: Mapping[str, Any] | None = None, **request: Any) -> Iterator[Any]:
-        """Page after page; `next_of(page)` gives the next address or parameters. A page that points to one already read is an error."""
+        """Page after page; `next_of(page)` gives the next address or parameters. A page that points
+        to one already read is an error."""
         seen: set[str] = set()
         target: str | None = url
         current = dict(params or {})
@@ -325,7 +335,8 @@ def refused(provider: str, credentials: str, *, skew_s: float = 0.0) -> NetworkE
 
 
 def one_line(provider: str, error: Exception) -> RightfitError:
-    """The fault of a provider's own client library as one line without anything secret: its code, not its message."""
+    """The fault of a provider's own client library as one line without anything secret: its
+    code, not its message."""
     code = str(getattr(error, "code", "") or type(error).__name__)
     return NetworkError(at_place(provider, Message("catalog.request_failed", code=code[:80])))
 

@@ -1,6 +1,8 @@
-"""Crusoe publishes its prices on a page only; gpuhunt (dstack) keeps that table and asks Crusoe where each type can be had.
+"""Crusoe publishes its prices on a page only; gpuhunt (dstack) keeps that table and asks Crusoe
+where each type can be had.
 
-https://github.com/dstackai/gpuhunt. The price is that of gpuhunt's installed version, so it is as old as that package.
+https://github.com/dstackai/gpuhunt. The price is that of gpuhunt's installed version, so it is as
+old as that package.
 """
 
 from __future__ import annotations

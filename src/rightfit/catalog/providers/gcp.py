@@ -1,6 +1,8 @@
-"""Google Cloud: SKUs of Compute Engine from the Cloud Billing catalog; a server's price is the sum of its cores, memory and accelerators.
+"""Google Cloud: SKUs of Compute Engine from the Cloud Billing catalog; a server's price is the sum
+of its cores, memory and accelerators.
 
-https://cloud.google.com/billing/docs/reference/rest/v1/services.skus/list. Server types and their shapes are the catalog's own.
+https://cloud.google.com/billing/docs/reference/rest/v1/services.skus/list. Server types and their
+shapes are the catalog's own.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from rightfit.units import HOURS_PER_MONTH
 _COMPUTE_ENGINE = "services/6F81-5844-456A"
 _PURCHASES = {"OnDemand": "on-demand", "Preemptible": "spot", "Commit1Yr": "reserved-1y", "Commit3Yr": "reserved-3y"}
 _OTHER_PRODUCTS = ("sole tenancy", "premium", "custom", "suspended", "dws", "reserved ", "upgrade", "extended", "calendar")
-# "Spot Preemptible A2 Instance Core running in Virginia", "Commitment v1: N2 Ram in Americas for 1 Year", "Nvidia L4 GPU running in ...".
+# "Spot Preemptible A2 Instance Core running in Virginia", "Commitment v1: N2 Ram in Americas for 1
+# Year", "Nvidia L4 GPU running in ...".
 _FAMILY = re.compile(
     r"^(?:spot preemptible |preemptible |commitment v\d: |commitment: )?(?P<family>[a-z]\d[a-z]?)(?: \w+)*? (?:instance |predefined |arm |amd )*(?P<part>core|cpu|ram)\b",
     re.IGNORECASE,
@@ -31,7 +34,8 @@ _GPU_OF = {
     "L4": ("l4",), "T4": ("t4",), "V100-SXM-16GB": ("v100",), "P100": ("p100",), "P100-PCIe-16GB": ("p100",), "P4": ("p4",), "K80": ("k80",),
     "H200-SXM-141GB": ("h200 141gb",),
 }  # fmt: skip
-# Families whose price is more than cores, memory and GPUs of one SKU family each, or whose SKUs are named after something else.
+# Families whose price is more than cores, memory and GPUs of one SKU family each, or whose SKUs are
+# named after something else.
 _LEFT_OUT = ("f1", "g1", "m2", "e2-micro", "e2-small", "e2-medium", "a4", "a4x", "ct", "a3-megagpu", "a3-ultragpu")
 
 # GiB of local SSD that these types always have, a GPU of them; billed as a part of its own.
@@ -85,7 +89,8 @@ def _token() -> str:
 
 
 def sku_parts(skus: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str, str], float]:
-    """USD an hour of a core, a GiB or a GPU by family, region and purchase mode. A currency other than USD is an error."""
+    """USD an hour of a core, a GiB or a GPU by family, region and purchase mode. A currency other
+    than USD is an error."""
     parts: dict[tuple[str, str, str, str], float] = {}
     for sku in skus:
         named = _part_of(sku)

@@ -1,4 +1,5 @@
-"""Lambda Cloud: https://docs.lambda.ai/api/cloud, GET /api/v1/instance-types. One price in every region."""
+"""Lambda Cloud: https://docs.lambda.ai/api/cloud, GET /api/v1/instance-types. One
+price in every region."""
 
 from __future__ import annotations
 

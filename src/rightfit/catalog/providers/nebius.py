@@ -1,6 +1,8 @@
-"""Nebius: its prices are served by a gRPC calculator only; the list that gpuhunt (dstack) collects from it every day is public.
+"""Nebius: its prices are served by a gRPC calculator only; the list that gpuhunt (dstack) collects
+from it every day is public.
 
-https://github.com/dstackai/gpuhunt: <base>/nebius/version, then <base>/nebius/<version>/catalog.zip holding nebius.csv.
+https://github.com/dstackai/gpuhunt: <base>/nebius/version, then <base>/nebius/<version>/catalog.zip
+holding nebius.csv.
 """
 
 from __future__ import annotations

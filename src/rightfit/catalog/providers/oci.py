@@ -1,7 +1,9 @@
-"""Oracle Cloud: shapes and products of Oracle's public cost estimator. One list price in every region; preemptible costs half.
+"""Oracle Cloud: shapes and products of Oracle's public cost estimator. One list price in every
+region; preemptible costs half.
 
 https://www.oracle.com/cloud/costestimator.html reads the same two files.
-Preemptible capacity: https://docs.oracle.com/iaas/Content/Compute/Concepts/preemptible.htm ("costs 50% less").
+Preemptible capacity: https://docs.oracle.com/iaas/Content/Compute/Concepts/preemptible.htm
+("costs 50% less").
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ class _Oci:
 
 
 def shape_price(shape: Mapping[str, Any], products: Mapping[str, Mapping[str, Any]]) -> float | None:
-    """USD an hour of a shape of fixed size: its GPUs, or else its cores, plus memory that is not bundled; None where a part has no
-    price."""
+    """USD an hour of a shape of fixed size: its GPUs, or else its cores, plus memory that is not
+    bundled; None where a part has no price."""
     price = 0.0
     for part in shape["products"]:
         kind, unit = part["type"]["value"], _hourly_usd(products.get(part["partNumber"]))

@@ -1,5 +1,5 @@
-"""RunPod: https://docs.runpod.io/sdks/graphql/manage-pods, query gpuTypes. Prices of the secure cloud and of community
-hosts, one for all places."""
+"""RunPod: https://docs.runpod.io/sdks/graphql/manage-pods, query gpuTypes. Prices of the secure
+cloud and of community hosts, one for all places."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class _RunPod:
 
 
 def _asked(gpu: Mapping[str, Any]) -> dict[str, float]:
-    """What an hour of one card costs by way to pay: in RunPod's own data centres, and at hosts of third parties, whose price is no spot price."""
+    """What an hour of one card costs by way to pay: in RunPod's own data centres, and at hosts of
+    third parties, whose price is no spot price."""
     secure, community = bool(gpu.get("secureCloud")), bool(gpu.get("communityCloud"))
     prices = {
         "on-demand": gpu.get("securePrice") if secure else None,

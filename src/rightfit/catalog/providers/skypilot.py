@@ -1,6 +1,8 @@
-"""The catalogs that SkyPilot crawls and publishes: https://github.com/skypilot-org/skypilot-catalog, one CSV file a cloud; no account.
+"""The catalogs that SkyPilot crawls and publishes:
+https://github.com/skypilot-org/skypilot-catalog, one CSV file a cloud; no account.
 
-The way to clouds without a public price interface. The files do not say when a price was read; the day of fetching stands as its date.
+The way to clouds without a public price interface. The files do not say when a price was read; the
+day of fetching stands as its date.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ _ONE_PRICE = {"oci": "global"}  # the same list price in all its regions
 
 
 def folder_rows(client: Client, folder: str, *, inventory: Known) -> Iterator[Row]:
-    """Prices of one cloud's file. A price with dearer zones or regions of one name keeps the cheapest."""
+    """Prices of one cloud's file. A price with dearer zones or regions of one name
+    keeps the cheapest."""
     base = endpoint("skypilot", "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master")
     text = client.text(f"{base}/catalogs/{_VERSION.get(folder, 'v8')}/{folder}/vms.csv")
     reader = csv.DictReader(io.StringIO(text))

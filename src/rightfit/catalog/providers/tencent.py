@@ -1,8 +1,8 @@
-"""Tencent Cloud CVM through its SDK: DescribeZoneInstanceConfigInfos (types and prices of a region), InquiryPriceRunInstances where a
-listed type has no price.
+"""Tencent Cloud CVM through its SDK: DescribeZoneInstanceConfigInfos (types and prices of a
+region), InquiryPriceRunInstances where a listed type has no price.
 
-The interface does not say its currency: CNY for accounts of cloud.tencent.com, USD for those of tencentcloud.com
-(RIGHTFIT_TENCENT_CURRENCY).
+The interface does not say its currency: CNY for accounts of cloud.tencent.com, USD for those of
+tencentcloud.com (RIGHTFIT_TENCENT_CURRENCY).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from rightfit.catalog.providers.base import Client, Known, Need, PriceRow, Row, 
 from rightfit.errors import NetworkError, RightfitError
 from rightfit.messages import Message, at_place
 
-# Charge type -> (purchase mode, field with the discount that is open to all, list field, hours it covers).
+# Charge type -> (purchase mode, field with the discount that is open to all, list
+# field, hours it covers).
 _MODES: dict[str, tuple[tuple[str, str, str, float], ...]] = {
     "POSTPAID_BY_HOUR": (
         ("on-demand", "UnitPriceDiscount", "UnitPrice", 1.0),

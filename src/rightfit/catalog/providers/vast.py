@@ -1,4 +1,5 @@
-"""Vast.ai: https://docs.vast.ai/api, POST /api/v0/bundles/. A marketplace: its offers become prices per accelerator-hour, not servers."""
+"""Vast.ai: https://docs.vast.ai/api, POST /api/v0/bundles/. A marketplace: its offers become prices
+per accelerator-hour, not servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Verda (formerly DataCrunch): https://api.verda.com/v1/docs, instance types and locations. One price in every location."""
+"""Verda (formerly DataCrunch): https://api.verda.com/v1/docs, instance types and locations. One
+price in every location."""
 
 from __future__ import annotations
 

@@ -198,7 +198,8 @@ def listing_of_history(points: Sequence[PricePoint], view: View) -> None:
         note(label("status", "more", view.lang, shown=limit, total=f"{len(records):,}"), view)
 
 
-# ---- Keep a price that one was quoted: `rightfit prices add PROVIDER/INSTANCE PRICE` writes it into a price book.
+# ---- Keep a price that one was quoted: `rightfit prices add PROVIDER/INSTANCE PRICE` writes it
+# into a price book.
 
 USUAL_BOOK = "prices.toml"
 USUAL_CARDS = 8
@@ -216,8 +217,9 @@ def add_price(
     unused: Mapping[str, Any],
     view: View,
 ) -> None:
-    """Write one entry into the price book that is named (RIGHTFIT_PRICE_BOOK, else prices.toml here), checked as a whole; a file that would be wrong is
-    left as it was. `unused`: options of `prices` that say nothing about a quote; one that is given is refused."""
+    """Write one entry into the price book that is named (RIGHTFIT_PRICE_BOOK, else prices.toml
+    here), checked as a whole; a file that would be wrong is left as it was. `unused`: options of
+    `prices` that say nothing about a quote; one that is given is refused."""
     from rightfit.catalog import open_catalog
     from rightfit.search.offers import book_path
 
@@ -256,7 +258,8 @@ def _check_form(words: Sequence[str], single: Mapping[str, list[str] | None], un
 
 
 def _keep(file: Path, kind: str, values: Mapping[str, Any], catalog: Catalog, lang: Lang) -> None:
-    """Append the entry, if the book is still right with it: it is checked as a copy, and only then written."""
+    """Append the entry, if the book is still right with it: it is checked as a copy, and
+    only then written."""
     from rightfit.catalog.price_book import Server, read_price_book
     from rightfit.search.offers import with_price_book
 
@@ -303,7 +306,8 @@ def entry_of(
     count: int | None = None,
     lang: Lang = "en",
 ) -> tuple[str, dict[str, Any]]:
-    """The kind of entry and its fields: another price of a server that has one, else the server with what the catalog knows of it."""
+    """The kind of entry and its fields: another price of a server that has one, else the server
+    with what the catalog knows of it."""
     from rightfit.catalog import names
     from rightfit.catalog.offers import NO_PRICE
 
@@ -330,7 +334,8 @@ def entry_of(
 
 
 def _place(catalog: Catalog, provider: str, region: str) -> str:
-    """The region by the code of a cloud that has regions; raises with the nearest. A place of one's own is taken as it is."""
+    """The region by the code of a cloud that has regions; raises with the nearest. A place of one's
+    own is taken as it is."""
     if not region or not any(one.provider == provider for one in catalog.regions()):
         return region
     found = catalog.find_regions(region, providers=[provider])
@@ -340,7 +345,8 @@ def _place(catalog: Catalog, provider: str, region: str) -> str:
 
 
 def card_named(text: str) -> str:
-    """The one accelerator of a name. Raises where there is none, or cards of several kinds: a quote is for one of them."""
+    """The one accelerator of a name. Raises where there is none, or cards of several kinds: a quote
+    is for one of them."""
     from rightfit import facts
 
     found = list(facts.match_accelerators(text))
@@ -371,7 +377,8 @@ def _known(table: ServerTable, at: int) -> dict[str, Any]:
 
 
 def _repriced(catalog: Catalog, provider: str, name: str, place: str, purchase: str, price: str, lang: Lang) -> dict[str, Any]:
-    """A price for offers that the catalog lists: those of the region and way to pay; without a way on demand, where it is sold so."""
+    """A price for offers that the catalog lists: those of the region and way to pay; without a way
+    on demand, where it is sold so."""
     from rightfit.catalog import names
     from rightfit.catalog.offers import PURCHASE_CODES
 

@@ -45,7 +45,8 @@ def export(
     revision: Annotated[str, option("--revision", help="Commit of the model's repository on the hub.", metavar="COMMIT")] = "",
     view: View,
 ) -> None:
-    """Write the files that start a plan: SkyPilot, Terraform, Kubernetes, training and serving commands, monitoring.
+    """Write the files that start a plan: SkyPilot, Terraform, Kubernetes, training and serving
+    commands, monitoring.
 
     Example: rightfit export plan.json --to skypilot --out job
     """
@@ -108,7 +109,8 @@ def launch(
     stop_after: Annotated[float, option("--stop-after", help="Hours after which servers stop themselves.", metavar="HOURS")] = 0.0,
     view: View,
 ) -> None:
-    """Start a plan through SkyPilot or Terraform: shows the cost, asks, and runs that program on the exported files.
+    """Start a plan through SkyPilot or Terraform: shows the cost, asks, and runs that program on
+    the exported files.
 
     Examples:
 

@@ -1,4 +1,5 @@
-"""Look around in the knowledge base: models, accelerators, datasets, servers, prices; check a name or a claim."""
+"""Look around in the knowledge base: models, accelerators, datasets, servers, prices; check
+a name or a claim."""
 
 from __future__ import annotations
 
@@ -240,7 +241,8 @@ def prices(
 
     Example: rightfit prices g5.xlarge --purchase spot
 
-    A quote that you were given is kept in your price book: rightfit prices add tencent/PNV6.16XLARGE640 250cny --region ap-beijing
+    A quote that you were given is kept in your price book: rightfit prices add
+    tencent/PNV6.16XLARGE640 250cny --region ap-beijing
     """
     if query and is_added(query):
         from rightfit.cli.commands.catalog import add_price
@@ -330,7 +332,8 @@ def _places_joined(values: Any) -> str:
 
 
 def providers(query: Query = None, *, view: View) -> None:
-    """Providers side by side: cards, largest server, links, spot, own chips, regions, price of one A100 and one H100.
+    """Providers side by side: cards, largest server, links, spot, own chips, regions, price of one
+    A100 and one H100.
 
     Example: rightfit providers aws gcp alicloud
     """
@@ -359,7 +362,8 @@ def providers(query: Query = None, *, view: View) -> None:
 def regions(
     query: Query = None, cloud: Clouds = None, country: Countries = None, residency: Residency = None, near: Near = None, *, view: View
 ) -> None:
-    """Regions: names in both languages, country, law, accelerated server types, and how far they are.
+    """Regions: names in both languages, country, law, accelerated server types,
+    and how far they are.
 
     Example: rightfit regions --residency eu --near Berlin
     """
@@ -406,7 +410,8 @@ Task = Annotated[str, option("--task", help="serve or finetune (default: both)."
 
 
 def fit(cards: Cards, count: Count = None, task: Task = "", *, view: View) -> None:
-    """Which models fit my card, served and tuned by each method, at the usual lengths and without offloading.
+    """Which models fit my card, served and tuned by each method, at the usual lengths and
+    without offloading.
 
     Example: rightfit fit RTX-4090
 

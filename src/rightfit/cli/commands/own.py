@@ -57,7 +57,8 @@ def own(
     *,
     view: View,
 ) -> None:
-    """Buy or rent: the cost of an hour on a server of one's own, and the break-even utilisation against each way to rent.
+    """Buy or rent: the cost of an hour on a server of one's own, and the break-even utilisation
+    against each way to rent.
 
     Examples:
 
@@ -87,7 +88,8 @@ def own_answer(section: Section, view: View) -> Answer:
 
 
 def own_parts(section: Section, view: View, *, currency: str) -> list[str | Table]:
-    """Statements, the year's bill, and the table of rents; with --verbose every assumption and its source."""
+    """Statements, the year's bill, and the table of rents; with --verbose every
+    assumption and its source."""
     from rightfit.explain.reasons import renderer
 
     render = renderer(view.lang, currency=currency)
@@ -138,8 +140,8 @@ def _assumptions(content: Any, lang: Lang) -> Table:
 
 
 def with_own(answered: Any, catalog: Catalog) -> Any:
-    """A plan with its section "own"; a plan without an option has none. Raises where the best server has nothing that the comparison is
-    about."""
+    """A plan with its section "own"; a plan without an option has none. Raises where the best
+    server has nothing that the comparison is about."""
     import dataclasses
 
     from rightfit.search.ownership import own_section
@@ -157,7 +159,8 @@ def with_own(answered: Any, catalog: Catalog) -> Any:
 
 
 def with_own_parts(answer: Answer, answered: Any, view: View) -> Answer:
-    """The answer with the comparison at its end, for people; services show their sections themselves."""
+    """The answer with the comparison at its end, for people; services show their
+    sections themselves."""
     import dataclasses
 
     from rightfit.explain.voices import voice_of

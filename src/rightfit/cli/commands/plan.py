@@ -178,8 +178,8 @@ def estimate(
 
     Example: rightfit estimate 7B --on aws/p4d.24xlarge --method full --data 50Mtok
 
-    --engine traced runs one step of the real PyTorch module on fake tensors, without a GPU, for memory alone; MODEL may then be
-    module:function.
+    --engine traced runs one step of the real PyTorch module on fake tensors, without a GPU, for
+    memory alone; MODEL may then be module:function.
     """
     if engine != "analytic":
         from rightfit.cli import plan_view
@@ -280,7 +280,8 @@ def _server_and_model(server: str | None, model: str | None, on: str | None) -> 
 def _said(
     model: str | None, file: Path | None, wishes: dict[str, Any], *, ask: str | None, view: View
 ) -> tuple[str | None, Path | None, dict[str, Any]]:
-    """What was asked for: by options, in plain words, or in answer to questions when nothing was said at a terminal."""
+    """What was asked for: by options, in plain words, or in answer to questions when nothing was
+    said at a terminal."""
     nothing = model is None and file is None and not any(value is not None for value in wishes.values())
     if ask is None and not (nothing and sys.stdin.isatty() and sys.stderr.isatty()):
         return model, file, wishes
@@ -296,7 +297,8 @@ def _said(
 
 
 def _num_options(view: View) -> int:
-    """How many options to rank: a few for people, more for programs; --top 0 asks for as many as there are."""
+    """How many options to rank: a few for people, more for programs; --top 0 asks for as
+    many as there are."""
     if view.top is not None:
         return view.top or _ALL_OPTIONS
     return 10 if view.is_machine else 5

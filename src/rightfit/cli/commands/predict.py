@@ -52,7 +52,8 @@ def _list_columns(table: str, view: View) -> None:
 
 
 def _say_unread(table: Sequence[Mapping[str, Any]], view: View) -> None:
-    """Columns that nothing reads, once for the table: a misspelt one would be unknown in silence."""
+    """Columns that nothing reads, once for the table: a misspelt one would be
+    unknown in silence."""
     from rightfit.proof.case_columns import unread
 
     strange = unread([name for name in table[0] if name]) if table else []

@@ -63,9 +63,11 @@ def probe(
 
     rightfit probe --plan plan.json --stop-when-stable --out run.json -- python train.py
 
-    rightfit probe --url http://127.0.0.1:8000 --input-tokens 512 --output-tokens 128 --ttft 300ms --tpot 30ms
+    rightfit probe --url http://127.0.0.1:8000 --input-tokens 512 --output-tokens 128
+    --ttft 300ms --tpot 30ms
 
-    The command's output and exit code stay what they are; what was measured is printed on standard error.
+    The command's output and exit code stay what they are; what was measured is printed
+    on standard error.
     """
     from rightfit.cli.commands.runs import setup_of
 

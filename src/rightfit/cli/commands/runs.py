@@ -91,7 +91,8 @@ def send(
     *,
     view: View,
 ) -> None:
-    """Send records to the server of a team, where --runs URL finds them; its key is read from RIGHTFIT_TOKEN.
+    """Send records to the server of a team, where --runs URL finds them; its key is read
+    from RIGHTFIT_TOKEN.
 
     Example: rightfit runs send https://rightfit.example.com run.json
     """
@@ -169,7 +170,8 @@ def ingest(
     keep: Annotated[bool, option("--keep", help="Keep the records in the store.")] = False,
     view: View,
 ) -> None:
-    """Make run records of what other programs measured: load tests, trackers, monitors, logs, tables.
+    """Make run records of what other programs measured: load tests, trackers,
+    monitors, logs, tables.
 
     Examples:
 
@@ -226,7 +228,8 @@ def window_of(last: str, until: str) -> dict[str, float]:
 
 
 def setup_of(given: list[str]) -> dict[str, str]:
-    """NAME=VALUE pairs as columns of `rightfit predict`. Raises InputError for a name that is no column."""
+    """NAME=VALUE pairs as columns of `rightfit predict`. Raises InputError for a name
+    that is no column."""
     from rightfit.facts.tables import nearest
     from rightfit.measure.record import setup_columns
 
@@ -263,7 +266,8 @@ def resize(
     view: View,
     wishes: dict[str, Any],
 ) -> None:
-    """Say from measured runs what held them back, what to change for nothing, which server to rent, and whether a further test pays.
+    """Say from measured runs what held them back, what to change for nothing, which server to rent,
+    and whether a further test pays.
 
     Example: rightfit resize run.json --data 50Mtok
 

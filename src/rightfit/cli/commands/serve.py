@@ -65,7 +65,8 @@ def serve(
 
     rightfit serve --open
 
-    rightfit serve --host 0.0.0.0 --token-file token.txt --workers 4 --database postgresql://rightfit@db/rightfit
+    rightfit serve --host 0.0.0.0 --token-file token.txt --workers 4 --database
+    postgresql://rightfit@db/rightfit
     """
     from rightfit.rest import process
     from rightfit.web import asgi
@@ -133,7 +134,8 @@ def _proxy(text: str) -> str:
 
 
 def _with_place(settings: Settings, view: View) -> Settings:
-    """The settings with a place for saved plans: where the data folder cannot be written, a temporary one, which is said."""
+    """The settings with a place for saved plans: where the data folder cannot be written, a
+    temporary one, which is said."""
     import dataclasses
     import tempfile
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from rightfit.measure.watching.judging import Expected, State
     from rightfit.measure.watching.sources import Look, Source
 
-#: Looks that a single answer is made of, and the time between them [s]: shares and rates need two moments.
+#: Looks that a single answer is made of, and the time between them [s]: shares and
+#: rates need two moments.
 _ONCE, _BETWEEN_S = 2, 1.0
 
 
@@ -110,7 +111,8 @@ def _wait_s(text: str | None) -> float:
 
 
 def _states(source: Source, expected: Expected, wait_s: float, *, most: int | None = None, view: View | None = None) -> Iterator[State]:
-    """A state a look until the run ends; an exporter that does not answer for a while is asked again."""
+    """A state a look until the run ends; an exporter that does not answer for a
+    while is asked again."""
     from rightfit.facts.tables import constant_group
     from rightfit.measure.watching.judging import judge
 

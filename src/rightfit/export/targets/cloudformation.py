@@ -20,7 +20,8 @@ IMAGES = {
     (False, "x86_64"): "/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id",
     (False, "arm64"): "/aws/service/ecs/optimized-ami/amazon-linux-2023/arm64/recommended/image_id",
 }
-"""(with accelerators, processor) -> public parameter that holds the newest image with Docker (and driver). From memory: the user can give another."""
+"""(with accelerators, processor) -> public parameter that holds the newest image with Docker (and
+driver). From memory: the user can give another."""
 Resource = dict[str, Any]
 
 
@@ -254,7 +255,8 @@ def with_certificate(there: Any, missing: Any) -> dict[str, Any]:
 
 
 def balancer(job: Job) -> dict[str, Resource]:
-    """The port of the service, open to the balancer alone, and the balancer to one range of clients."""
+    """The port of the service, open to the balancer alone, and the balancer to
+    one range of clients."""
     stack = stack_of(job)
     port = with_certificate(443, 80)
     clients = {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, "CidrIp": ref("ClientCidr"), "Description": "Clients"}

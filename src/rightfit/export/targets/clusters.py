@@ -42,7 +42,8 @@ def time_limit(job: Job) -> str:
 
 
 def directives(job: Job) -> dict[str, str]:
-    """What stands behind #SBATCH. Names are those of ExportSettings: letters, digits and hyphens."""
+    """What stands behind #SBATCH. Names are those of ExportSettings: letters,
+    digits and hyphens."""
     found = {"job-name": job.name, "nodes": str(job.num_nodes), "ntasks-per-node": "1", "time": time_limit(job), "output": "%x-%j.log"}
     if job.gpus_per_node:
         found["gpus-per-node"] = str(job.gpus_per_node)
@@ -53,7 +54,8 @@ def directives(job: Job) -> dict[str, str]:
 
 
 FOLDER = "RIGHTFIT_CHECKPOINTS"
-"""The variable that names a folder which all nodes see: there stands what other launchers mount at /checkpoints."""
+"""The variable that names a folder which all nodes see: there stands what other launchers
+mount at /checkpoints."""
 
 
 def slurm_write(job: Job) -> Files:
@@ -75,8 +77,8 @@ def slurm_write(job: Job) -> Files:
 
 
 def placed(job: Job) -> str:
-    """Shell lines that write the plan's own files with the cluster's folder in the place of /checkpoints, into a folder of this plan's own, and go
-    there."""
+    """Shell lines that write the plan's own files with the cluster's folder in the place of
+    /checkpoints, into a folder of this plan's own, and go there."""
     if job.is_service:
         return ""
     return (
@@ -90,7 +92,8 @@ def placed(job: Job) -> str:
 
 
 def slurm_environment(job: Job) -> str:
-    """Shell lines that make the stack's Python environment once, unless one is active; a module or container of the cluster goes before them."""
+    """Shell lines that make the stack's Python environment once, unless one is active; a module or
+    container of the cluster goes before them."""
     lines = [line for line in stack_of(job).setup if line.startswith("pip ")]
     if job.is_service or not lines:
         return ""
@@ -108,7 +111,8 @@ SLURM = Target(
 )
 
 
-# ---- Ray on Kubernetes: a RayJob that starts the stack's command on every node of a run, or a RayService of vLLM with the plan's limits.
+# ---- Ray on Kubernetes: a RayJob that starts the stack's command on every node of a run, or a
+# RayService of vLLM with the plan's limits.
 
 VERSION = "2.51.1"
 IMAGES = {"run": f"rayproject/ray:{VERSION}-py312-cu128", "service": f"rayproject/ray-llm:{VERSION}-py311-cu128"}
@@ -136,7 +140,8 @@ def settings(job: Job) -> dict[str, Any]:
 
 
 def pod(job: Job, *, role: str, image: str, cards: bool) -> dict[str, Any]:
-    """A pod of the cluster; the operator adds `ray start`. A head without cards only keeps the books."""
+    """A pod of the cluster; the operator adds `ray start`. A head without cards
+    only keeps the books."""
     stack = stack_of(job)
     small = {"requests": {"cpu": "2", "memory": f"{HEAD_GIB}Gi"}, "limits": {"memory": f"{HEAD_GIB}Gi"}}
     volumes = (
@@ -212,7 +217,8 @@ def application(job: Job) -> dict[str, Any]:
 
 
 def service_objects(job: Job) -> list[dict[str, Any]]:
-    """A RayService: a small head, and a worker for each replica of the plan, or for each server of those that span several."""
+    """A RayService: a small head, and a worker for each replica of the plan, or for each server of
+    those that span several."""
     least, most = (servers_of_replica(job) * replicas for replicas in replicas_range(job))
     head = {
         "rayStartParams": {"num-cpus": "0"},
@@ -250,7 +256,8 @@ def _refuses(job: Job) -> Message | str:
 
 
 def run_image_problem(job: Job) -> Message | str:
-    """Why the run's one image does not start on the plan's servers ("" if it does): it is of NVIDIA's cards, or of none, beside x86."""
+    """Why the run's one image does not start on the plan's servers ("" if it does): it is of
+    NVIDIA's cards, or of none, beside x86."""
     vendor = str(job.option.facts.get("vendor") or "NVIDIA") if job.gpus_per_node else "NVIDIA"
     fits = vendor == "NVIDIA" and machine_of(job.accelerator) == "x86_64"
     return "" if fits else Message("export.no_release", engine=IMAGES["run"], card=job.accelerator)
@@ -261,7 +268,8 @@ WITHIN = "0.11.0"
 
 
 def image_problem(job: Job) -> Message | str:
-    """Why the service's one image cannot start the model on the card of the plan ("" if it can): it is of NVIDIA's cards beside x86, and holds one vLLM."""
+    """Why the service's one image cannot start the model on the card of the plan ("" if it can): it
+    is of NVIDIA's cards beside x86, and holds one vLLM."""
     known = model_class(*class_names(job))
     told = {"engine": IMAGES["service"], "card": job.accelerator, "model": job.model}
     if str(job.option.facts.get("vendor") or "NVIDIA") != "NVIDIA" or machine_of(job.accelerator) != "x86_64":

@@ -1,5 +1,5 @@
-"""conda: an environment file with the stack's pinned packages, and which builds of PyTorch, TensorFlow and JAX go with the plan's
-accelerator."""
+"""conda: an environment file with the stack's pinned packages, and which builds of PyTorch,
+TensorFlow and JAX go with the plan's accelerator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ VALUED = ("--extra-index-url", "--index-url", "--find-links")
 
 
 def pip_lines(stack: ExportStack) -> tuple[str, ...]:
-    """The stack's packages, a line each, as pip reads them from a file; empty where it comes in an image alone."""
+    """The stack's packages, a line each, as pip reads them from a file; empty where it comes
+    in an image alone."""
     lines: list[str] = []
     for command in stack.setup:
         words = shlex.split(command)
@@ -41,14 +42,16 @@ def pip_lines(stack: ExportStack) -> tuple[str, ...]:
 
 
 def environment(job: Job, lines: tuple[str, ...]) -> dict[str, Any]:
-    """environment.yml. CUDA and cuDNN come inside the packages of pip, so that only the driver is the server's."""
+    """environment.yml. CUDA and cuDNN come inside the packages of pip, so that only the
+    driver is the server's."""
     build = build_for(job.accelerator)
     python = build.python if build and build.package in lines else PYTHON
     return {"name": job.name, "channels": [CHANNEL, "nodefaults"], "dependencies": [f"python={python}", PIP, {"pip": list(lines)}]}
 
 
 def compatibility(job: Job) -> dict[str, Any]:
-    """compatibility.json: for each framework the preferred release that runs on the accelerator, or null."""
+    """compatibility.json: for each framework the preferred release that runs on the
+    accelerator, or null."""
     found = {framework: build_for(job.accelerator, framework=framework) for framework in FRAMEWORKS}
     return {
         "plan": job.plan_id,
@@ -139,7 +142,8 @@ DOCKERFILE = Target(
 )
 
 
-# ---- Docker Compose: a service on one server of your own, behind TLS and its key, watched by Prometheus and Grafana with the plan's thresholds.
+# ---- Docker Compose: a service on one server of your own, behind TLS and its key, watched by
+# Prometheus and Grafana with the plan's thresholds.
 
 CADDY, PROMETHEUS, GRAFANA = "caddy:2.10.2", "prom/prometheus:v3.7.3", "grafana/grafana:12.2.1"
 EXPORTER, EXPORTER_PORT = "nvcr.io/nvidia/k8s/dcgm-exporter:4.4.1-4.6.0-ubuntu22.04", 9400
@@ -151,7 +155,8 @@ docker compose logs --follow engine   # to end it: docker compose down"""
 
 
 def engine(job: Job, stack: ExportStack) -> dict[str, Any]:
-    """The stack's command in its image, on the plan's cards. Nothing of it is open but to the proxy."""
+    """The stack's command in its image, on the plan's cards. Nothing of it is
+    open but to the proxy."""
     words = launched(stack.command, node_rank="0", num_nodes="1", head_address="127.0.0.1")
     if missing := installs(stack):
         words = ("sh", "-c", " && ".join([*missing, f"exec {shell(words)}"]))
@@ -178,7 +183,8 @@ def engine(job: Job, stack: ExportStack) -> dict[str, Any]:
 
 
 def is_amd(job: Job) -> bool:
-    """Whether the cards are AMD's, which a container reaches through the devices of their driver."""
+    """Whether the cards are AMD's, which a container reaches through the
+    devices of their driver."""
     return bool(job.gpus_per_node) and str(job.option.facts.get("vendor") or "") == "AMD"
 
 

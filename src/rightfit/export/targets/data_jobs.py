@@ -1,4 +1,5 @@
-"""Models of tables: a script that trains with XGBoost, LightGBM, CatBoost, scikit-learn or cuML, or scores a table with such a model."""
+"""Models of tables: a script that trains with XGBoost, LightGBM, CatBoost, scikit-learn or cuML, or
+scores a table with such a model."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ NO_CARD = ("lightgbm", "sklearn")
 
 
 def estimator(job: Job) -> dict[str, Any]:
-    """Where the library has the plan's algorithm: `estimator` for classes or no labels, `regressor` for figures, and whether it learns from
-    labels. Empty where it has none."""
+    """Where the library has the plan's algorithm: `estimator` for classes or no labels, `regressor`
+    for figures, and whether it learns from labels. Empty where it has none."""
     name, library = str(job.option.facts.get("name") or ""), job.option.layout.library
     row = next((row for row in table("classical_estimators") if row["name"] == name), None)
     if library in BOOSTED:
@@ -122,8 +123,8 @@ TABULAR = Target(
 )
 
 
-# ---- Data preparation: a script that tokenises, filters, removes doubles, resizes or converts with Ray Data, Polars or Spark, and goes on where it was
-# stopped.
+# ---- Data preparation: a script that tokenises, filters, removes doubles, resizes or converts with
+# Ray Data, Polars or Spark, and goes on where it was stopped.
 
 RAY, POLARS, SPARK = "ray[data]==2.51.1", "polars==1.35.2", "pyspark==4.0.1"
 PREPARE_PACKAGES = {
@@ -136,7 +137,8 @@ PREPARE_PACKAGES = {
     "dedup": (POLARS,),
     "shuffle": (POLARS,),
 }
-"""Operation -> packages of its script. The others need what no plan says: by what to join, sort or group."""
+"""Operation -> packages of its script. The others need what no plan says: by what to
+join, sort or group."""
 LIBRARIES = ("tokenizers", "python", "opencv", "polars")
 BY_SPARK = ("convert", "dedup", "shuffle")
 TOKENIZER = "openai-community/gpt2"
@@ -241,8 +243,8 @@ PREPARE = Target(
 )
 
 
-# ---- Batch inference to its end: a language model, an encoder of text or a Whisper over every row of the data, part by part, so that a killed run
-# does only what is missing.
+# ---- Batch inference to its end: a language model, an encoder of text or a Whisper over every row
+# of the data, part by part, so that a killed run does only what is missing.
 
 COLUMNS = {"generate": (("messages",), ("prompt",), ("text",)), "embed": (("text",),), "transcribe": (("audio",),)}
 """What a row of the data must hold, by what is done."""
@@ -262,7 +264,8 @@ LEAST_ROWS, MOST_ROWS = 8, 100_000
 
 
 def kind(job: Job) -> str:
-    """What is done with a row: generate, embed or transcribe; "" where there is no program for it."""
+    """What is done with a row: generate, embed or transcribe; "" where there is
+    no program for it."""
     engine = job.option.layout.engine.casefold()
     if engine == "vllm":
         return "generate"
@@ -297,7 +300,8 @@ def backend(job: Job) -> str:
 
 
 def model_name(job: Job) -> str:
-    """The model as the program knows it: faster-whisper has OpenAI's and the distilled ones under their short names."""
+    """The model as the program knows it: faster-whisper has OpenAI's and the distilled ones under
+    their short names."""
     name = hub_id(job)
     if kind(job) != "transcribe":
         return name
@@ -352,7 +356,8 @@ def batch_stack(job: Job) -> ExportStack:
 
 
 def engine_stack(job: Job, files: Files, command: tuple[str, ...]) -> ExportStack:
-    """vLLM as its release for the plan's model and card has it, which brings its own PyTorch; beside it what reads the data."""
+    """vLLM as its release for the plan's model and card has it, which brings its own PyTorch;
+    beside it what reads the data."""
     release = engine_release(job, "vllm")
     beside = (*BATCH_PACKAGES["generate"], *data_packages(job))
     wanted = (*release.package.split(), *beside)
@@ -394,7 +399,8 @@ def _batch_refuses(job: Job) -> Message | str:
 
 
 def embeds_problem(job: Job) -> Message | str:
-    """Why ONNX Runtime does not run the encoder on the plan's card ("" if it does, or another back end is meant)."""
+    """Why ONNX Runtime does not run the encoder on the plan's card ("" if it does, or another
+    back end is meant)."""
     return onnx_problem(job) if job.option.layout.engine.casefold() in PROVIDERS else ""
 
 

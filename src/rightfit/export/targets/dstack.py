@@ -62,8 +62,8 @@ def server(job: Job) -> dict[str, Any]:
 
 
 def fleet(job: Job) -> dict[str, Any]:
-    """A fleet that is empty until the run asks for servers, and empty again behind it. Servers of one run stand side by side, on the fast network
-    that the plan counts on."""
+    """A fleet that is empty until the run asks for servers, and empty again behind it. Servers of
+    one run stand side by side, on the fast network that the plan counts on."""
     _, most = servers_range(job) if job.is_service else (0, job.num_nodes)
     together = "cluster" if job.num_nodes > 1 and not job.is_service else None
     return given(

@@ -88,13 +88,16 @@ def axolotl_settings(job: Job) -> dict[str, Any]:
 
 
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj"]
-"""Projections of attention, latent attention's among them; a name that a model has not is passed over."""
+"""Projections of attention, latent attention's among them; a name that a model has
+not is passed over."""
 EXPERTS = {"gate_proj": "mlp.experts.gate_up_proj", "up_proj": "mlp.experts.gate_up_proj", "down_proj": "mlp.experts.down_proj"}
-"""Layers of an expert -> the weights of all experts together, as Transformers keeps them from 5 on."""
+"""Layers of an expert -> the weights of all experts together, as Transformers
+keeps them from 5 on."""
 
 
 def adapted(job: Job, targets: list[str] | str) -> dict[str, Any]:
-    """What gets an adapter. Experts are no layers but stacked weights: a 4-bit base must be told to pack them, and they are named apart."""
+    """What gets an adapter. Experts are no layers but stacked weights: a 4-bit base must be told to
+    pack them, and they are named apart."""
     if not has_experts(job):
         return {"lora_target_linear": True} if targets == "all-linear" else {"lora_target_modules": targets}
     names = [*ATTENTION, *EXPERTS] if isinstance(targets, str) else targets
@@ -170,7 +173,8 @@ AXOLOTL = Target(
 )
 
 
-# ---- LLaMA-Factory: the settings of `llamafactory-cli train` with the plan's figures, and the description of its data.
+# ---- LLaMA-Factory: the settings of `llamafactory-cli train` with the plan's figures, and the
+# description of its data.
 
 LLAMA_FACTORY_PACKAGES = ("llamafactory==0.9.5",)
 LLAMA_FACTORY_TRANSFORMERS = "5.6.0"
@@ -287,7 +291,8 @@ def refuses_like_deepspeed(job: Job) -> Message | str:
 
 
 def hub_pin(job: Job, last: str) -> str:
-    """The Transformers that goes with a program which takes up to `last`: the usual one, the last for classes that came later."""
+    """The Transformers that goes with a program which takes up to `last`: the usual one, the last
+    for classes that came later."""
     return f"transformers=={last}" if later_class(job) else hub_packages(job, "transformers")[0]
 
 

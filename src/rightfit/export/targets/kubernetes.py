@@ -1,5 +1,5 @@
-"""Plain Kubernetes: a Deployment with Service, scaler, budget and network policy for a service; an indexed Job with its volume for a
-run."""
+"""Plain Kubernetes: a Deployment with Service, scaler, budget and network policy for a service; an
+indexed Job with its volume for a run."""
 
 from __future__ import annotations
 
@@ -29,20 +29,23 @@ from rightfit.export.waiting import cluster_way, wait_files
 from rightfit.messages import Message
 
 WATCHERS = {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}
-"""Where Prometheus stands (keda.PROMETHEUS): it reads the pods' metrics through the network policy."""
+"""Where Prometheus stands (keda.PROMETHEUS): it reads the pods' metrics through
+the network policy."""
 COPIER_IMAGE = "busybox:1.37.0"  # has tar, which kubectl cp asks for
 CPU_TARGET = 60  # percent; a processor server at the plan's load is below it
 
 
 def kubernetes_write(job: Job) -> Files:
-    """One file of all objects; for a run without a bucket another one, of the volume and a pod that copies to it and from it."""
+    """One file of all objects; for a run without a bucket another one, of the volume and a pod that
+    copies to it and from it."""
     objects = service_objects(job) if job.is_service else run_objects(job)
     files = {"objects.yaml": to_yaml(*files_objects(job), *objects), **wait_files(job, cluster_way(job, "job"))}
     return files if job.is_service or job.settings.bucket else {**files, "files.yaml": to_yaml(*checkpoint_objects(job), copier(job))}
 
 
 def copier(job: Job) -> dict[str, Any]:
-    """A pod that does nothing but hold the volume open for `kubectl cp`, before the run and after it."""
+    """A pod that does nothing but hold the volume open for `kubectl cp`, before
+    the run and after it."""
     main = {
         "name": "files",
         "image": COPIER_IMAGE,
@@ -72,7 +75,8 @@ def copier_labels(job: Job) -> dict[str, str]:
 
 
 def service_objects(job: Job) -> list[dict[str, Any]]:
-    """What a service is made of. The scaler by processor load is for servers without cards; with cards use the target keda."""
+    """What a service is made of. The scaler by processor load is for servers without cards; with
+    cards use the target keda."""
     least, most = replicas_range(job)
     port = stack_of(job).port
     pod = {"metadata": pod_metadata(job), "spec": pod_spec(job, terminationGracePeriodSeconds=120)}
@@ -132,7 +136,8 @@ def processor_scaler(job: Job, *, least: int, most: int) -> dict[str, Any]:
 
 
 def run_objects(job: Job) -> list[dict[str, Any]]:
-    """What a run is made of: a volume for checkpoints, names for its nodes, and the Job, one pod a server."""
+    """What a run is made of: a volume for checkpoints, names for its nodes, and the
+    Job, one pod a server."""
     heads = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -173,16 +178,19 @@ KUBERNETES = Target(
 )
 
 
-# ---- JobSet: a run on several servers of a Kubernetes cluster, started and started again as a whole.
+# ---- JobSet: a run on several servers of a Kubernetes cluster, started and
+# started again as a whole.
 
 JOBSET_API = "jobset.x-k8s.io/v1alpha2"
 JOBSET_NODE = "node"
 LONGEST_NAME = 63 - len("-node-0-00000-xxxxx")
-"""A pod's name holds the job's, that of the set's part, its number and five letters of Kubernetes; a name in DNS has 63 at most."""
+"""A pod's name holds the job's, that of the set's part, its number and five letters of Kubernetes;
+a name in DNS has 63 at most."""
 
 
 def run_set(job: Job) -> dict[str, Any]:
-    """One job of a pod a server. A pod that is lost takes the whole run back to its last checkpoint: collectives cannot go on without it."""
+    """One job of a pod a server. A pod that is lost takes the whole run back to its last
+    checkpoint: collectives cannot go on without it."""
     places = Places(head_address=f"{job.name}-{JOBSET_NODE}-0-0.{job.name}")
     pods = {"metadata": pod_metadata(job), "spec": pod_spec(job, main=container(job, places=places), restartPolicy="Never")}
     job_spec = given(
@@ -230,8 +238,9 @@ JOBSET = Target(
 )
 
 
-# ---- LeaderWorkerSet: a service whose replicas each span several servers of a Kubernetes cluster. The first pod of a group leads, the others join it,
-# and a group that loses one starts again as a whole.
+# ---- LeaderWorkerSet: a service whose replicas each span several servers of a Kubernetes
+# cluster. The first pod of a group leads, the others join it, and a group that loses one starts
+# again as a whole.
 
 LEADERWORKERSET_API = "leaderworkerset.x-k8s.io/v1"
 LEADERWORKERSET_PLACES = Places(node_rank="$(LWS_WORKER_INDEX)", head_address="$(LWS_LEADER_ADDRESS)")
@@ -318,8 +327,8 @@ LEADERWORKERSET = Target(
 )
 
 
-# ---- Kubeflow Trainer: a TrainJob with a runtime of its own, so that image, volumes and place are the plan's and not the cluster's
-# defaults.
+# ---- Kubeflow Trainer: a TrainJob with a runtime of its own, so that image, volumes and place are
+# the plan's and not the cluster's defaults.
 
 KUBEFLOW_TRAINJOB_API = "trainer.kubeflow.org/v1alpha1"
 KUBEFLOW_TRAINJOB_NODE = "node"  # the name by which Trainer knows the container that trains
@@ -343,7 +352,8 @@ def runtime(job: Job) -> dict[str, Any]:
         "metadata": metadata(job),
         "spec": {
             "mlPolicy": {"numNodes": job.num_nodes, "torch": {}},
-            # A lost node takes the whole run back to its last checkpoint: collectives cannot go on without it.
+            # A lost node takes the whole run back to its last checkpoint: collectives
+            # cannot go on without it.
             "template": {"spec": {"failurePolicy": {"maxRestarts": 20 if job.is_spot else 3}, "replicatedJobs": [replicated]}},
         },
     }

@@ -1,4 +1,5 @@
-"""KEDA: a scaler for the Deployment of target kubernetes, at the requests in flight that the plan computed."""
+"""KEDA: a scaler for the Deployment of target kubernetes, at the requests in flight that
+the plan computed."""
 
 from __future__ import annotations
 
@@ -49,8 +50,8 @@ def keda_write(job: Job) -> Files:
 
 
 def series_of(job: Job) -> str:
-    """What picks the series of the job's pods: Prometheus' own chart makes labels of series from those of pods, each sign of theirs that is no letter
-    or digit as "_"."""
+    """What picks the series of the job's pods: Prometheus' own chart makes labels of series from
+    those of pods, each sign of theirs that is no letter or digit as "_"."""
     return ", ".join(f'{re.sub(r"[^A-Za-z0-9_]", "_", name)}="{value}"' for name, value in selector(job).items())
 
 
@@ -77,7 +78,8 @@ KEDA = Target(
 )
 
 
-# ---- KServe: an InferenceService with the plan's server program as its container, scaled at the plan's requests in flight.
+# ---- KServe: an InferenceService with the plan's server program as its container, scaled at the
+# plan's requests in flight.
 
 GROUP = "serving.kserve.io"
 CONTAINER = "kserve-container"  # the name by which KServe knows the container that answers
@@ -85,7 +87,8 @@ GRACE_S = 120
 
 
 def scaling(job: Job) -> tuple[str, dict[str, Any]]:
-    """Class of scaler and its fields: by requests in flight where the program counts them, by processor load without cards, else none."""
+    """Class of scaler and its fields: by requests in flight where the program counts them, by
+    processor load without cards, else none."""
     least, most = replicas_range(job)
     query = QUERIES.get(job.option.layout.engine.casefold())
     limits = {"minReplicas": least, "maxReplicas": most}
@@ -105,7 +108,8 @@ def scaling(job: Job) -> tuple[str, dict[str, Any]]:
 
 
 def service(job: Job) -> dict[str, Any]:
-    """The InferenceService. Plain deployments: the ones on Knative allow neither shared memory nor a choice of nodes by default."""
+    """The InferenceService. Plain deployments: the ones on Knative allow neither shared memory nor
+    a choice of nodes by default."""
     scaler, limits = scaling(job)
     about = metadata(job)
     marks = {f"{GROUP}/deploymentMode": "Standard", f"{GROUP}/autoscalerClass": scaler}
@@ -145,16 +149,16 @@ KSERVE = Target(
 )
 
 
-# ---- Karpenter: a pool that may rent the plan's server type, and those of its alternatives that run the same job, with a ceiling at the plan's
-# count.
+# ---- Karpenter: a pool that may rent the plan's server type, and those of its alternatives that
+# run the same job, with a ceiling at the plan's count.
 
 CLASSES = {"aws": ("karpenter.k8s.aws", "EC2NodeClass"), "azure": ("karpenter.azure.com", "AKSNodeClass")}
 LONGEST_LIFE = "720h"
 
 
 def types_of(job: Job) -> list[str]:
-    """Server types of the pool: the plan's first, then alternatives in the same region that run the same layout and are bought the same
-    way."""
+    """Server types of the pool: the plan's first, then alternatives in the same region that run the
+    same layout and are bought the same way."""
     same = [other.instance_type for other in job.alternatives if _runs_the_same(job.option, other)]
     return list(dict.fromkeys([job.option.instance_type, *same]))
 
@@ -167,7 +171,8 @@ def _runs_the_same(option: OptionPart, other: OptionPart) -> bool:
 
 
 def pool(job: Job) -> dict[str, Any]:
-    """The NodePool. Nodes of a run are not moved while it runs; empty ones are given back at once."""
+    """The NodePool. Nodes of a run are not moved while it runs; empty ones are
+    given back at once."""
     group, kind = CLASSES[job.option.provider]
     requirements = [
         _one_of("node.kubernetes.io/instance-type", types_of(job)),
@@ -201,7 +206,8 @@ def karpenter_limits(job: Job) -> dict[str, str]:
 
 
 def node_class(job: Job) -> dict[str, Any]:
-    """What a node is made of: image, disk, and on AWS the networks that carry the cluster's discovery tag."""
+    """What a node is made of: image, disk, and on AWS the networks that carry the
+    cluster's discovery tag."""
     group, kind = CLASSES[job.option.provider]
     if kind == "AKSNodeClass":
         spec: dict[str, Any] = {"imageFamily": "Ubuntu2204", "osDiskSizeGB": job.disk_gib, "tags": job.labels}
@@ -252,8 +258,8 @@ KARPENTER = Target(
 )
 
 
-# ---- NGINX in front of the servers of a service: spreads requests by requests in flight, streams answers, takes no more than the plan's
-# rate.
+# ---- NGINX in front of the servers of a service: spreads requests by requests in flight, streams
+# answers, takes no more than the plan's rate.
 
 PORT = 8080
 ADDRESSES = "10.60.0."
@@ -267,7 +273,8 @@ LEAST_KEPT = 16
 
 
 def rate(job: Job) -> float:
-    """Requests a second that the plan's servers bear [1/s]: where they saturate, else what was wished."""
+    """Requests a second that the plan's servers bear [1/s]: where they saturate,
+    else what was wished."""
     most = job.section("saturation").get("all_per_s")
     return float(most or job.wish("rate_per_s") or 0.0)
 
@@ -284,8 +291,8 @@ def upstream(job: Job) -> str:
 
 
 def nginx_limits(job: Job) -> tuple[str, str]:
-    """(zone, use) of the limit of requests; empty where the plan knows no rate. NGINX counts whole requests a second, or a minute where
-    there are fewer."""
+    """(zone, use) of the limit of requests; empty where the plan knows no rate. NGINX counts whole
+    requests a second, or a minute where there are fewer."""
     most = rate(job)
     if most <= 0:
         return "", ""

@@ -1,4 +1,5 @@
-"""Megatron-LM: the flags of pretrain_gpt.py for the plan's layout and the model's shape, and the preparation of its data."""
+"""Megatron-LM: the flags of pretrain_gpt.py for the plan's layout and the model's shape, and the
+preparation of its data."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ from rightfit.facts.devices import Span
 from rightfit.messages import Message
 
 IMAGE = "nvcr.io/nvidia/pytorch:25.09-py3"
-"""What Megatron-LM's own checks of the pinned commit build on: Transformer Engine and Apex are inside."""
+"""What Megatron-LM's own checks of the pinned commit build on: Transformer Engine
+and Apex are inside."""
 LEAST_CAPABILITY = 7.5
 ROTARY_BASES = {"llama3": 500_000, "qwen2": 1_000_000, "qwen3": 1_000_000, "mixtral": 1_000_000}
 STRATEGIES = {"zero-2": "optim_grads", "zero-3": "optim_grads_params"}
@@ -160,7 +162,8 @@ def megatron_stack(job: Job) -> ExportStack:
 
 
 def prepare(job: Job) -> str:
-    """prepare.sh: text lines to the file of tokens that Megatron reads; run once, beside the checkpoints."""
+    """prepare.sh: text lines to the file of tokens that Megatron reads; run once,
+    beside the checkpoints."""
     words = ["python", f"Megatron-LM-{MEGATRON_COMMIT}/tools/preprocess_data.py", "--input", job.settings.data_path]
     words += ["--output-prefix", DATA.removesuffix("_text_document"), "--json-keys", "text", "--tokenizer-type", "HuggingFaceTokenizer"]
     words += ["--tokenizer-model", hub_id(job), "--workers", str(max(1, int(job.option.vcpus or 8) - 1)), "--append-eod"]
@@ -227,7 +230,8 @@ MEGATRON = Target(
 )
 
 
-# ---- ColossalAI: a training script with the plug-in that suits the plan's layout (DDP, ZeRO, Gemini, or tensor and pipeline parallelism).
+# ---- ColossalAI: a training script with the plug-in that suits the plan's layout (DDP, ZeRO,
+# Gemini, or tensor and pipeline parallelism).
 
 PACKAGES = ("colossalai==0.5.0", "transformers==4.51.3", "datasets==4.3.0", "numpy==1.26.4")
 SPAN: Span = ((2, 2), (2, 5, 1))
@@ -263,7 +267,8 @@ def plugin(job: Job) -> tuple[str, dict[str, Any]]:
 
 
 def settings(job: Job) -> dict[str, Any]:
-    """train.json. A pipeline takes all micro-batches of a step at once; the others take one after the other."""
+    """train.json. A pipeline takes all micro-batches of a step at once; the others take
+    one after the other."""
     layout = job.option.layout
     name, arguments = plugin(job)
     pipelined = layout.pipeline > 1

@@ -37,8 +37,8 @@ VLLM_CACHE_TYPES = {"8-bit": "fp8", "fp8": "fp8"}
 
 
 def vllm_stack(job: Job) -> ExportStack:
-    """The server's command; on each server of a replica that spans several, that of its part, joined by Ray. The key of the interface is read
-    from the environment, never written."""
+    """The server's command; on each server of a replica that spans several, that of its part,
+    joined by Ray. The key of the interface is read from the environment, never written."""
     command: tuple[str, ...] = ("vllm", "serve", *vllm_arguments(job))
     files: Files = {}
     if servers_of_replica(job) > 1:
@@ -61,7 +61,8 @@ def vllm_stack(job: Job) -> ExportStack:
 def vllm_arguments(job: Job) -> tuple[str, ...]:
     """Words after `vllm serve`."""
     layout = job.option.layout
-    # All addresses of the server: it stands behind a balancer, and the launch files open no port to the world.
+    # All addresses of the server: it stands behind a balancer, and the launch files open no
+    # port to the world.
     words: list[str] = [hub_id(job), "--host", "0.0.0.0", "--port", str(PORT)]  # noqa: S104
     words += revision_words(job)
     for flag, value in (
@@ -136,7 +137,8 @@ def refuses(job: Job) -> Message | str:
 
 
 def vllm_write(job: Job) -> Files:
-    """One script; for a replica on several servers the one beside it that joins them, and the script is started on each."""
+    """One script; for a replica on several servers the one beside it that joins them, and the
+    script is started on each."""
     found, servers = vllm_stack(job), servers_of_replica(job)
     about = f"{job.model} with vLLM {engine_release(job, 'vllm').version}, plan {job.plan_id}"
     needs = [("VLLM_API_KEY", KEY[1])]
@@ -399,7 +401,8 @@ def llama_cpp_arguments(job: Job) -> tuple[str, ...]:
 
 
 def llama_cpp_write(job: Job) -> Files:
-    """One script. Whoever runs it puts the weights, in the plan's format, where it looks for them."""
+    """One script. Whoever runs it puts the weights, in the plan's format, where
+    it looks for them."""
     form = job.option.layout.weight_format or "the plan's format"
     about = f"{job.model} as {form} with llama.cpp {LLAMA_CPP_VERSION}, plan {job.plan_id}; put the GGUF file at /models/model.gguf"
     return {"serve.sh": script(about, llama_cpp_stack(job).command, needs=[("LLAMA_API_KEY", KEY[1])])}

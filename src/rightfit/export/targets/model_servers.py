@@ -1,4 +1,5 @@
-"""ONNX Runtime behind FastAPI: a small service for encoders and vision models that gathers requests into batches as the plan counted on."""
+"""ONNX Runtime behind FastAPI: a small service for encoders and vision models that gathers requests
+into batches as the plan counted on."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def onnx_service_settings(job: Job) -> dict[str, Any]:
 
 
 def threads(job: Job) -> int:
-    """Threads of a worker's session: the physical cores of a processor server, one where a card does the work."""
+    """Threads of a worker's session: the physical cores of a processor server, one where a
+    card does the work."""
     return 1 if job.gpus_per_node else max(1, int((job.option.vcpus or 2) // 2))
 
 
@@ -101,7 +103,8 @@ ONNX_SERVICE = Target(
 )
 
 
-# ---- BentoML: a service with the plan's batching and workers, and the file from which it is packed.
+# ---- BentoML: a service with the plan's batching and workers, and the file from
+# which it is packed.
 
 BENTOML_VERSION = "1.4.39"
 LEAST_TIMEOUT_S = 10.0  # before a request is given up; the plan's latency is met long before

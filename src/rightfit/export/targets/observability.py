@@ -58,7 +58,8 @@ def of_plan(job: Job, metric: str) -> str:
 
 
 def busy_share(job: Job, *, over: str = "") -> str:
-    """The share of time that cards are busy, now or on average over a while: of their engines, or by the driver where that is not counted."""
+    """The share of time that cards are busy, now or on average over a while: of their engines, or
+    by the driver where that is not counted."""
     metric = of_plan(job, "DCGM_FI_PROF_GR_ENGINE_ACTIVE" if has_profiling(job) else "DCGM_FI_DEV_GPU_UTIL")
     share = f"avg_over_time({metric}[{over}])" if over else metric
     return share if has_profiling(job) else f"{share} / 100"
@@ -70,7 +71,8 @@ def cost_rate(job: Job) -> str:
 
 
 def first_token(job: Job) -> str:
-    """The 95th percentile of the time to the first token; "" where the program does not publish it."""
+    """The 95th percentile of the time to the first token; "" where the program
+    does not publish it."""
     metric = FIRST_TOKEN.get(job.option.layout.engine.casefold())
     return f"histogram_quantile(0.95, sum by (le) (rate({of_plan(job, metric)}[5m])))" if metric and job.is_service else ""
 
@@ -121,7 +123,8 @@ def _prometheus_of_cards(job: Job) -> list[dict[str, Any]]:
 
 
 def _of_use(job: Job) -> list[dict[str, Any]]:
-    """Idle cards with a job's memory wait for something, mostly data; idle cards without are rented for nothing."""
+    """Idle cards with a job's memory wait for something, mostly data; idle cards without are
+    rented for nothing."""
     floor = floor_of_utilisation(job)
     peak = job.option.estimate.get("peak_memory_bytes")
     if not floor or peak is None:
@@ -170,7 +173,8 @@ PROMETHEUS = Target(
 )
 
 
-# ---- Grafana: a dashboard of the cards and of the job, with the plan's own predictions as lines across the curves.
+# ---- Grafana: a dashboard of the cards and of the job, with the plan's own predictions as lines
+# across the curves.
 
 WIDTH, HEIGHT = 12, 8
 SCHEMA = 41
@@ -179,7 +183,8 @@ SOURCE = {"type": "prometheus", "uid": "${source}"}
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One panel: a query, the unit in which Grafana shows it, and the plan's figures as lines of a colour."""
+    """One panel: a query, the unit in which Grafana shows it, and the plan's figures as
+    lines of a colour."""
 
     title: str
     query: str
@@ -324,13 +329,15 @@ GRAFANA = Target(
 )
 
 
-# ---- MLflow: a run that carries the plan as tags, parameters and predicted metrics, so that what happens stands beside what was foretold.
+# ---- MLflow: a run that carries the plan as tags, parameters and predicted metrics, so that what
+# happens stands beside what was foretold.
 
 VERSION = "3.17.2"
 
 
 def settings(job: Job) -> dict[str, Any]:
-    """What plan.json holds: names of MLflow allow letters, digits, "_", "-", ".", " ", ":" and "/"."""
+    """What plan.json holds: names of MLflow allow letters, digits, "_", "-",
+    ".", " ", ":" and "/"."""
     option = job.option
     tags = {
         **job.labels,

@@ -1,5 +1,5 @@
-"""The provider's own command line: one command that rents the plan's server and hands it its first boot. For who has a network and keys
-there already."""
+"""The provider's own command line: one command that rents the plan's server and hands it its first
+boot. For who has a network and keys there already."""
 
 from __future__ import annotations
 
@@ -31,21 +31,24 @@ from rightfit.export.waiting import (
 )
 from rightfit.messages import Message
 
-# ---- cloud-init: what a bare server of any cloud (or of your own) is given as user data, so that it starts the job at its first boot.
+# ---- cloud-init: what a bare server of any cloud (or of your own) is given as user data, so that
+# it starts the job at its first boot.
 
 SECRETS = "/etc/rightfit/secrets"
 STORES = {
     "s3": ":s3,provider=AWS,env_auth=true,no_check_bucket=true:",
     "gs": ":gcs,env_auth=true,bucket_policy_only=true,no_check_bucket=true:",
 }
-"""Scheme of a bucket -> rclone remote, where a server's own role opens it. The other clouds' need their own words: use their Terraform."""
+"""Scheme of a bucket -> rclone remote, where a server's own role opens it. The other clouds' need
+their own words: use their Terraform."""
 
 
 STORES_NAMED = " or ".join(f"{name}://..." for name in STORES)
 
 
 def ground(job: Job) -> Ground:
-    """Secrets are files that whoever made the server puts there (the job waits for them); nothing else is known of where it stands."""
+    """Secrets are files that whoever made the server puts there (the job waits for them); nothing
+    else is known of where it stands."""
     scheme = job.settings.bucket.partition("://")[0]
     return Ground(
         # The name is one of the stack's own: a shell word already.
@@ -141,7 +144,8 @@ NEEDS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("CAM_ROLE", "a role that may read the secrets and write the bucket"),
     ),
 }
-"""Provider -> (environment variable, what it must hold) that the command takes from whoever runs it."""
+"""Provider -> (environment variable, what it must hold) that the command takes
+from whoever runs it."""
 
 
 def provider_cli_write(job: Job) -> Files:
@@ -157,7 +161,8 @@ def provider_cli_write(job: Job) -> Files:
 
 
 def handed_over(job: Job) -> list[str]:
-    """The first boot with what the server cannot know by itself written before it, packed for the clouds that take it as one word."""
+    """The first boot with what the server cannot know by itself written before it, packed for the
+    clouds that take it as one word."""
     names = (["RIGHTFIT_VAULT"] if job.option.provider == "azure" else []) + ([] if job.is_service else [BUCKET_VARIABLE[0]])
     said = [f"  printf 'export {name}=%q\\n' \"${name}\"" for name in names]
     said.append(f"  if [ -f {TOKEN_FILE} ]; then echo export {TOKEN}=yes; else echo export {TOKEN}=no; fi")
@@ -167,13 +172,15 @@ def handed_over(job: Job) -> list[str]:
 
 
 class CommandWord(str):
-    """A word in which the shell puts a variable: it stands in double quotes, everything else in it is ours."""
+    """A word in which the shell puts a variable: it stands in double quotes, everything
+    else in it is ours."""
 
     __slots__ = ()
 
 
 def words(command: Sequence[str]) -> str:
-    """The command line, an option a line. Each variable word is put in after quoting, so that nothing of the plan is ever expanded."""
+    """The command line, an option a line. Each variable word is put in after quoting, so that
+    nothing of the plan is ever expanded."""
     marks = {f"@{number}@": word for number, word in enumerate(command) if isinstance(word, CommandWord)}
     line = shell_lines([f"@{number}@" if isinstance(word, CommandWord) else word for number, word in enumerate(command)])
     for mark, word in marks.items():
@@ -316,8 +323,9 @@ PROVIDER_CLI = Target(
 )
 
 
-# ---- RunPod: a pod by the seller's own command line. The pod unpacks the job's files, installs what its image lacks, copies checkpoints to S3 and back,
-# and takes itself down when the run ends, however it ends.
+# ---- RunPod: a pod by the seller's own command line. The pod unpacks the job's files, installs
+# what its image lacks, copies checkpoints to S3 and back, and takes itself down when the run ends,
+# however it ends.
 
 ANY = ("", "any", "global")
 KILL_AFTER_S = 300

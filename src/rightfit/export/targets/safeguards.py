@@ -1,4 +1,5 @@
-"""A server that ends its own rent: after the plan's time, or when its cards have had nothing to do."""
+"""A server that ends its own rent: after the plan's time, or when its cards have
+had nothing to do."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ STOPS = {
     "tencent": "tccli cvm StopInstances --StoppedMode STOP_CHARGING --InstanceIds "
     f'"[\\"$({FETCH} http://metadata.tencentyun.com/latest/meta-data/instance-id)\\"]"',
 }
-"""What ends the bill of the server itself. A shutdown from inside does on AWS and Google; the others go on billing until they are told through their own program."""
+"""What ends the bill of the server itself. A shutdown from inside does on AWS and Google; the
+others go on billing until they are told through their own program."""
 
 AUTO_STOP_BODY = """
 busy() {
@@ -99,7 +101,8 @@ AUTO_STOP = Target(
 )
 
 
-# ---- An alarm on the cloud's own budget service: at the plan's cost, and when the forecast passes the most that the plan holds possible.
+# ---- An alarm on the cloud's own budget service: at the plan's cost, and when the forecast passes
+# the most that the plan holds possible.
 
 CLOUDS = ("aws", "azure", "gcp")
 MOST_PERCENT = 100
@@ -232,7 +235,8 @@ BUDGET_ALARM = Target(
 )
 
 
-# ---- Checkpoints to the bucket while a run goes on, and back before it starts: one script on the cloud's own command line.
+# ---- Checkpoints to the bucket while a run goes on, and back before it starts: one script on the
+# cloud's own command line.
 
 CHECKPOINT_SYNC_POLL_S = 60
 SETTLE_S = 20
@@ -339,8 +343,8 @@ CHECKPOINT_SYNC = Target(
 )
 
 
-# ---- Runs on spot servers: the last checkpoint back before the start, the cloud's notice heard while it runs, a last copy before the server is
-# taken.
+# ---- Runs on spot servers: the last checkpoint back before the start, the cloud's notice heard
+# while it runs, a last copy before the server is taken.
 
 TAKEN_AWAY = 75  # the exit code that says "try again" (EX_TEMPFAIL)
 SPOT_RECOVERY_POLL_S = 5
@@ -348,8 +352,8 @@ SPOT_RECOVERY_POLL_S = 5
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Where a cloud says that it takes the server: base address, the shell words that succeed once it has said so, and the seconds from
-    then."""
+    """Where a cloud says that it takes the server: base address, the shell words that succeed once
+    it has said so, and the seconds from then."""
 
     base: str
     heard: str
@@ -377,7 +381,8 @@ NOTICES = {
     "alicloud": Notice("http://100.100.100.200", f'{QUIET} "$metadata/latest/meta-data/instance/spot/termination-time" >/dev/null', 300),
     "tencent": Notice("http://metadata.tencentyun.com", f'{QUIET} "$metadata/latest/meta-data/spot/termination-time" >/dev/null', 120),
 }
-"""From the clouds' pages on spot interruption notices (memory: written down without a source at hand)."""
+"""From the clouds' pages on spot interruption notices (memory: written down without
+a source at hand)."""
 
 SPOT_RECOVERY_BODY = """
 heard() {

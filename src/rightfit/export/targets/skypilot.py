@@ -1,4 +1,5 @@
-"""SkyPilot: a task for `sky launch`, a managed spot job for `sky jobs launch`, or a service for `sky serve up`."""
+"""SkyPilot: a task for `sky launch`, a managed spot job for `sky jobs launch`, or a service
+for `sky serve up`."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ _RANK, _NODES, _HEAD = '"$SKYPILOT_NODE_RANK"', '"$SKYPILOT_NUM_NODES"', '"$(ech
 
 
 def resources(job: Job) -> dict[str, Any]:
-    """The plan's server, or any of it and of those that run the same command: SkyPilot takes the cheapest that it gets."""
+    """The plan's server, or any of it and of those that run the same command: SkyPilot takes the
+    cheapest that it gets."""
     common: dict[str, Any] = {"disk_size": job.disk_gib, "labels": job.labels}
     stack = stack_of(job)
     if stack.port:
@@ -72,8 +74,9 @@ def are_joined(job: Job) -> bool:
 
 
 def places(job: Job) -> list[dict[str, Any]]:
-    """The plan's server; then the same accelerators in other regions and on other hosts; then the plan's other options that run the same
-    command. Servers that work as one stay of one type: another host may lack the network that the plan counts on."""
+    """The plan's server; then the same accelerators in other regions and on other hosts; then the
+    plan's other options that run the same command. Servers that work as one stay of one type:
+    another host may lack the network that the plan counts on."""
     option = job.option
     types = {option.instance_type} if are_joined(job) else {option.instance_type, *(other.instance_type for other in option.alternatives)}
     found = [_place(option.provider, option.region, skypilot_name(option), option.purchase)]
@@ -97,7 +100,8 @@ def runs_the_same(option: OptionPart, other: OptionPart) -> bool:
         and skypilot_name(other) != ""
         and lacks(other.provider) <= lacks(option.provider)
         and other.purchase in PURCHASES
-        # Another accelerator may be cheaper by the hour, which is what SkyPilot chooses by, and dearer by the job.
+        # Another accelerator may be cheaper by the hour, which is what SkyPilot chooses by, and
+        # dearer by the job.
         and (other.nodes, other.accelerator, other.layout) == (option.nodes, option.accelerator, option.layout)
         and (other.purchase == "spot") == (option.purchase == "spot")
     )
@@ -114,11 +118,13 @@ def _place(provider: str, region: str, instance_type: str, purchase: str) -> dic
 PYTHON = "3.12"
 MADE = f'pip install uv && {{ [ -d "$HOME/job-env" ] || uv venv --quiet --seed --python {PYTHON} "$HOME/job-env"; }}'
 ENTER = '. "$HOME/job-env/bin/activate"'
-"""The Python of SkyPilot's images is older than what the newest engines ask for: an environment with one of the job's own."""
+"""The Python of SkyPilot's images is older than what the newest engines ask for: an environment
+with one of the job's own."""
 
 
 def task(job: Job, *, mounted: bool = True) -> dict[str, Any]:
-    """The task as SkyPilot's schema has it. Without `mounted` for a dry run before there is a bucket: SkyPilot looks for it then too."""
+    """The task as SkyPilot's schema has it. Without `mounted` for a dry run before there is a
+    bucket: SkyPilot looks for it then too."""
     stack = stack_of(job)
     words = launched(
         probed(job, stack.command) if job.settings.trial else stack.command, node_rank="@rank@", num_nodes="@nodes@", head_address="@head@"
@@ -148,7 +154,8 @@ def task(job: Job, *, mounted: bool = True) -> dict[str, Any]:
 
 
 def probed(job: Job, command: Sequence[str]) -> tuple[str, ...]:
-    """The command of a trial: measured until its step time has settled; the record lies with the checkpoints."""
+    """The command of a trial: measured until its step time has settled; the record lies
+    with the checkpoints."""
     layout = job.option.layout
     known = {
         "model": job.model,
@@ -162,7 +169,8 @@ def probed(job: Job, command: Sequence[str]) -> tuple[str, ...]:
 
 
 def service(job: Job, health_path: str) -> dict[str, Any]:
-    """Replicas as the plan counts them: one of SkyPilot's is one server, which may hold several of the plan's."""
+    """Replicas as the plan counts them: one of SkyPilot's is one server, which may hold
+    several of the plan's."""
     facts, day = job.option.facts, job.section("autoscaling")
     # A replica of SkyPilot's is the servers of one group where one of the plan's spans several.
     least, most = (max(1, servers // servers_of_replica(job)) for servers in servers_range(job))

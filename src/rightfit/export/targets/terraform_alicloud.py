@@ -1,5 +1,5 @@
-"""Terraform for Alibaba Cloud: network, server (or spot), disk, bucket, secrets by reference, balancer before a service, and an end by
-itself."""
+"""Terraform for Alibaba Cloud: network, server (or spot), disk, bucket, secrets by reference,
+balancer before a service, and an end by itself."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def write(job: Job) -> Files:
 
 
 def boot(job: Job) -> str:
-    """Secrets come from the key management service and checkpoints go to the bucket, both by the server's own role; at its end the server
-    releases itself."""
+    """Secrets come from the key management service and checkpoints go to the bucket, both by the
+    server's own role; at its end the server releases itself."""
     region = job.option.region
     own = ["--mode", "EcsRamRole", "--ram-role-name", f"{job.name}-server", "--region", region]
     take = " | python3 -c 'import json, sys; print(json.load(sys.stdin)[\"SecretData\"])'"
@@ -253,7 +253,8 @@ resource "alicloud_oss_bucket_public_access_block" "checkpoints" {{
 
 
 def balancer(job: Job) -> str:
-    """The port of the service, open to the balancer alone, and the balancer to one range of clients."""
+    """The port of the service, open to the balancer alone, and the balancer to
+    one range of clients."""
     stack = stack_of(job)
     return f"""
 resource "alicloud_security_group_rule" "service" {{

@@ -1,4 +1,5 @@
-"""Terraform for AWS: network, server (or spot request), volume, secrets by reference, balancer before a service, and a stop by itself."""
+"""Terraform for AWS: network, server (or spot request), volume, secrets by reference, balancer
+before a service, and a stop by itself."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def write(job: Job) -> Files:
 
 
 def boot(job: Job) -> str:
-    """Secrets come from the parameter store, and checkpoints go to the bucket, both by the server's own role."""
+    """Secrets come from the parameter store, and checkpoints go to the bucket, both by the
+    server's own role."""
     return first_boot(job, ground(job))
 
 
@@ -245,7 +247,8 @@ resource "aws_instance" "server" {{
 
 
 def bucket(job: Job) -> str:
-    """Where checkpoints go: the user's bucket, or one that is made; it is kept by `terraform destroy` while it holds anything."""
+    """Where checkpoints go: the user's bucket, or one that is made; it is kept by
+    `terraform destroy` while it holds anything."""
     return f"""
 locals {{
   bucket = var.bucket == "" ? aws_s3_bucket.checkpoints[0].bucket : var.bucket
@@ -309,7 +312,8 @@ resource "aws_iam_role_policy" "checkpoints" {{
 
 
 def balancer(job: Job) -> str:
-    """The port of the service, open to the balancer alone, and the balancer to one range of clients."""
+    """The port of the service, open to the balancer alone, and the balancer to
+    one range of clients."""
     stack = stack_of(job)
     return f"""
 locals {{

@@ -1,4 +1,5 @@
-"""Terraform for Azure: network, server (or spot), disk, storage, secrets by reference, balancer before a service, and an end by itself."""
+"""Terraform for Azure: network, server (or spot), disk, storage, secrets by reference, balancer
+before a service, and an end by itself."""
 
 from __future__ import annotations
 
@@ -42,9 +43,9 @@ def write(job: Job) -> Files:
 
 
 def boot(job: Job) -> str:
-    """Secrets come from the key vault and checkpoints go to the storage account, both by the server's own identity. A server that is only
-    shut down still
-    costs, so it asks to be deallocated."""
+    """Secrets come from the key vault and checkpoints go to the storage account, both by the
+    server's own identity. A server that is only shut down still costs, so it asks to be
+    deallocated."""
     token = (
         "curl -sf -H Metadata:true "
         f"'{IDENTITY}/identity/oauth2/token?api-version=2018-02-01&resource={{}}'"
@@ -258,8 +259,9 @@ resource "azurerm_role_assignment" "itself" {{
 
 
 def bucket(job: Job) -> str:
-    """Where checkpoints go: a container of the user's account, which must be one of the subscription's, or of an account that is made. That lies in a group of
-    its own, since a group that is destroyed takes with it whatever is in it."""
+    """Where checkpoints go: a container of the user's account, which must be one of the
+    subscription's, or of an account that is made. That lies in a group of its own, since a group
+    that is destroyed takes with it whatever is in it."""
     return f"""
 locals {{
   account    = var.account == "" ? azurerm_storage_account.checkpoints[0].name : var.account
@@ -322,7 +324,8 @@ resource "azurerm_role_assignment" "checkpoints" {{
 
 
 def balancer(job: Job) -> str:
-    """The balancer passes addresses on, so the servers' own security group lets in one range of clients and the balancer's probes."""
+    """The balancer passes addresses on, so the servers' own security group lets in one range of
+    clients and the balancer's probes."""
     stack = stack_of(job)
     rule = """
 resource "azurerm_network_security_rule" "{name}" {{

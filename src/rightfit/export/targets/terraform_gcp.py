@@ -1,5 +1,5 @@
-"""Terraform for Google Cloud: network, server (or spot), disk, bucket, secrets by reference, balancer before a service, and an end by
-itself."""
+"""Terraform for Google Cloud: network, server (or spot), disk, bucket, secrets by reference,
+balancer before a service, and an end by itself."""
 
 from __future__ import annotations
 
@@ -31,12 +31,14 @@ IMAGES = {
     True: "projects/deeplearning-platform-release/global/images/family/common-cu128-ubuntu-2204-nvidia-570",
     False: "projects/cos-cloud/global/images/family/cos-121-lts",
 }
-"""Whether the server has accelerators -> image with Docker (and the driver). From memory: the user can give another."""
+"""Whether the server has accelerators -> image with Docker (and the driver). From memory: the
+user can give another."""
 ARM_IMAGES = {
     True: "projects/ubuntu-os-accelerator-images/global/images/family/ubuntu-accelerator-2404-arm64-with-nvidia-570",
     False: "projects/cos-cloud/global/images/family/cos-arm64-121-lts",
 }
-"""The same for servers with Arm processors, which start no other. From memory; the first lacks Docker, which the boot then installs."""
+"""The same for servers with Arm processors, which start no other. From memory; the first lacks
+Docker, which the boot then installs."""
 ARM_FAMILIES = ("c4a-", "n4a-", "t2a-", "a4x-")
 """Axion, Ampere Altra and Grace."""
 DOCKER = ("command -v docker >/dev/null || { apt-get update -qq && apt-get install -y -qq docker.io nvidia-container-toolkit; }",)
@@ -56,7 +58,8 @@ def write(job: Job) -> Files:
 
 
 def boot(job: Job) -> str:
-    """Secrets come from Secret Manager and checkpoints go to the bucket, both by the server's own account."""
+    """Secrets come from Secret Manager and checkpoints go to the bucket, both by the
+    server's own account."""
     image = "google/cloud-sdk:542.0.0-slim"
     words = ("docker", "run", "--rm", "--network", "host", image, "gcloud", "secrets", "versions", "access", "latest", "--secret")
     return first_boot(
@@ -103,8 +106,8 @@ def outputs(job: Job) -> str:
 
 
 def scheduling(job: Job) -> str:
-    """Spot or not, and the end: Google itself deletes the server after its longest time. Servers with accelerators cannot be moved while
-    they run."""
+    """Spot or not, and the end: Google itself deletes the server after its longest time. Servers
+    with accelerators cannot be moved while they run."""
     values: dict[str, object] = {"provisioning_model": "SPOT", "preemptible": True} if job.is_spot else {"provisioning_model": "STANDARD"}
     values["automatic_restart"] = job.is_service and not job.is_spot
     values["on_host_maintenance"] = "TERMINATE" if job.is_spot or job.gpus_per_node else "MIGRATE"
@@ -115,7 +118,8 @@ def scheduling(job: Job) -> str:
 
 
 def secrets_given(job: Job) -> str:
-    """An expression: the secrets that are there to be read. The optional one is where it was stored; a right to read what is not there is refused."""
+    """An expression: the secrets that are there to be read. The optional one is where it was
+    stored; a right to read what is not there is refused."""
     names = stack_of(job).secrets
     needed = hcl([secret_id(name) for name in names if name not in OPTIONAL_SECRETS])
     return f'local.token == "yes" ? {hcl([secret_id(name) for name in names])} : {needed}'
@@ -272,7 +276,8 @@ resource "google_storage_bucket_iam_member" "checkpoints" {{
 
 
 def balancer(job: Job) -> str:
-    """The port of the service, open to the balancer alone, and the balancer to one range of clients."""
+    """The port of the service, open to the balancer alone, and the balancer to
+    one range of clients."""
     stack = stack_of(job)
     return f"""
 resource "google_compute_firewall" "service" {{

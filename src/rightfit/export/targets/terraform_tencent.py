@@ -1,5 +1,5 @@
-"""Terraform for Tencent Cloud: network, server (or spot), disk, bucket, secrets by reference, balancer before a service, and an end by
-itself."""
+"""Terraform for Tencent Cloud: network, server (or spot), disk, bucket, secrets by reference,
+balancer before a service, and an end by itself."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def own_words(job: Job) -> list[str]:
 
 
 def boot(job: Job) -> str:
-    """Secrets come from the secrets manager and checkpoints go to the bucket, both by the server's own role; at its end the server returns
-    itself."""
+    """Secrets come from the secrets manager and checkpoints go to the bucket, both by the server's
+    own role; at its end the server returns itself."""
     region = job.option.region
     take = " | python3 -c 'import json, sys; print(json.load(sys.stdin)[\"SecretString\"])'"
 
@@ -223,7 +223,8 @@ def keeping(job: Job) -> str:
 
 
 def bucket(job: Job) -> str:
-    """Where checkpoints go: the user's bucket, or one that is made. Names of buckets end in the account's number there."""
+    """Where checkpoints go: the user's bucket, or one that is made. Names of buckets end in the
+    account's number there."""
     name = f"{job.name[: MOST_BUCKET_NAME - 13]}-{job.plan_id}"
     return f"""
 locals {{
@@ -252,7 +253,8 @@ resource "tencentcloud_cos_bucket" "checkpoints" {{
 
 
 def balancer(job: Job) -> str:
-    """The balancer reaches the servers past their security group, and one range of clients reaches the balancer."""
+    """The balancer reaches the servers past their security group, and one range of clients
+    reaches the balancer."""
     stack = stack_of(job)
     return f"""
 resource "tencentcloud_security_group" "balancer" {{

@@ -1,4 +1,5 @@
-"""torchrun: a training script in plain PyTorch that spreads the model as the plan does (DDP or FSDP2), and the command that starts it."""
+"""torchrun: a training script in plain PyTorch that spreads the model as the plan does (DDP or
+FSDP2), and the command that starts it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ SHARDED = ("zero-1", "zero-2", "zero-3", "hybrid")
 
 
 def spreading(job: Job, *, fsdp2: bool | None = None) -> dict[str, Any]:
-    """How train_loop.py spreads the model: FSDP2 where the plan shards (or `fsdp2` says so), else DDP."""
+    """How train_loop.py spreads the model: FSDP2 where the plan shards (or `fsdp2`
+    says so), else DDP."""
     layout = job.option.layout
     return {
         "parallel": "fsdp2" if (layout.sharding in SHARDED if fsdp2 is None else fsdp2) else "ddp",
@@ -44,7 +46,8 @@ def spreading(job: Job, *, fsdp2: bool | None = None) -> dict[str, Any]:
 
 
 def settings(job: Job, *, fsdp2: bool) -> dict[str, Any]:
-    """What train.json holds. ZeRO-1 and ZeRO-2 become FSDP2 that keeps gathered weights after the forward pass."""
+    """What train.json holds. ZeRO-1 and ZeRO-2 become FSDP2 that keeps gathered weights
+    after the forward pass."""
     layout = job.option.layout
     objective = "classification" if model_kind(job) == "encoder" else "causal"
     return {
@@ -112,7 +115,8 @@ TORCHRUN = Target(
 )
 
 
-# ---- FSDP2: the plain PyTorch script with every weight, gradient and optimizer state sharded, on the host where the plan offloads.
+# ---- FSDP2: the plain PyTorch script with every weight, gradient and optimizer state sharded, on
+# the host where the plan offloads.
 
 
 def fsdp2_stack(job: Job) -> ExportStack:

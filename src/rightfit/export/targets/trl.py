@@ -1,5 +1,5 @@
-"""Transformers + PEFT + TRL: a training script that reads the plan's figures from a JSON file beside it, and the torchrun command that
-starts it."""
+"""Transformers + PEFT + TRL: a training script that reads the plan's figures from a JSON file
+beside it, and the torchrun command that starts it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ COLUMNS = (("messages",), ("prompt", "completion"), ("text",))
 
 
 def settings(job: Job, *, spread_by: str = "trainer") -> dict[str, Any]:
-    """What train.json holds: the plan's figures under the script's names. PyTorch's own attention has the flash kernel inside: no package
-    to build."""
+    """What train.json holds: the plan's figures under the script's names. PyTorch's own attention
+    has the flash kernel inside: no package to build."""
     attention = "eager" if job.option.layout.attention == "eager" else "sdpa"
     host = {"activations_on_host": True} if job.option.layout.moves_activations else {}
     return {**common_settings(job, columns=COLUMNS), "attention": attention, "spread_by": spread_by, **host}
@@ -87,23 +87,27 @@ TRL = Target(
 )
 
 
-# ---- DeepSpeed: its settings with the plan's ZeRO stage, buckets and offloading, and the TRL script that trains under them.
+# ---- DeepSpeed: its settings with the plan's ZeRO stage, buckets and offloading, and the TRL
+# script that trains under them.
 
 VERSION = "deepspeed==0.19.8"
 STAGES = {"zero-1": 1, "zero-2": 2, "zero-3": 3}
 BUCKET_ELEMENTS = 200_000_000
-"""Elements that are reduced or gathered together where the model's width is not known; half of DeepSpeed's own, to keep the plan's memory."""
+"""Elements that are reduced or gathered together where the model's width is not known; half of
+DeepSpeed's own, to keep the plan's memory."""
 
 
 def stage(job: Job) -> int:
-    """ZeRO stage: the plan's, and at least 2 (3) where the optimizer (the weights too) lies on the host."""
+    """ZeRO stage: the plan's, and at least 2 (3) where the optimizer (the weights
+    too) lies on the host."""
     layout = job.option.layout
     least = {"none": 0, "activations": 0, "optimizer": 2}.get(layout.offload, 3)
     return max(least, STAGES.get(layout.sharding, 0))
 
 
 def zero(job: Job) -> dict[str, Any]:
-    """The section zero_optimization. Buckets of a layer's square matrix, as Transformers chooses them."""
+    """The section zero_optimization. Buckets of a layer's square matrix, as
+    Transformers chooses them."""
     layout, known = job.option.layout, architecture(job)
     bucket = known.hidden_size**2 if known else BUCKET_ELEMENTS
     found: dict[str, Any] = {"stage": stage(job), "contiguous_gradients": True, "overlap_comm": True, "reduce_bucket_size": bucket}
@@ -124,8 +128,8 @@ def zero(job: Job) -> dict[str, Any]:
 
 
 def deepspeed_config(job: Job) -> dict[str, Any]:
-    """deepspeed.json. The batch is the plan's; the optimizer stands here only where it works on the host, where DeepSpeed must bring its
-    own."""
+    """deepspeed.json. The batch is the plan's; the optimizer stands here only where it works on the
+    host, where DeepSpeed must bring its own."""
     layout = job.option.layout
     found: dict[str, Any] = {
         "train_micro_batch_size_per_gpu": layout.micro_batch,
@@ -183,7 +187,8 @@ DEEPSPEED = Target(
 )
 
 
-# ---- Accelerate: the settings file of `accelerate launch` for the plan's layout (DDP, DeepSpeed or FSDP2), with the TRL script.
+# ---- Accelerate: the settings file of `accelerate launch` for the plan's layout (DDP, DeepSpeed or
+# FSDP2), with the TRL script.
 
 
 def kind(job: Job) -> str:
@@ -199,7 +204,8 @@ def kind(job: Job) -> str:
 
 
 def fsdp() -> dict[str, Any]:
-    """The section fsdp_config, of FSDP2. Layers are wrapped by the classes that the model itself names.
+    """The section fsdp_config, of FSDP2. Layers are wrapped by the classes that the
+    model itself names.
 
     Recomputation is the Trainer's (train.json): with both, the Trainer refuses to start.
     """

@@ -122,7 +122,8 @@ TIMM = Target(
 )
 
 
-# ---- diffusers: the library's own training scripts with the plan's batch, precision, size and adapter rank.
+# ---- diffusers: the library's own training scripts with the plan's batch, precision,
+# size and adapter rank.
 
 DIFFUSERS_PACKAGES = (
     "diffusers==0.40.0",
@@ -159,8 +160,8 @@ def script_of(job: Job) -> str:
 
 
 def diffusers_options(job: Job) -> tuple[str, ...]:
-    """Arguments of the script. The data are a folder of images with metadata.jsonl, or a data set of the hub, whose column "text" captions
-    each."""
+    """Arguments of the script. The data are a folder of images with metadata.jsonl, or a data set
+    of the hub, whose column "text" captions each."""
     layout, script = job.option.layout, script_of(job)
     words = [
         "--pretrained_model_name_or_path",
@@ -259,7 +260,8 @@ DIFFUSERS = Target(
 )
 
 
-# ---- Segmentation: a training script in plain PyTorch for models that give each pixel its class, of Transformers (SegFormer ...) or torchvision.
+# ---- Segmentation: a training script in plain PyTorch for models that give each pixel its class,
+# of Transformers (SegFormer ...) or torchvision.
 
 SEGMENTATION_PACKAGES = ("transformers==4.57.1", "datasets==4.3.0", "torchvision==0.23.0", "pillow==12.0.0", "numpy==2.2.6")
 SEGMENTATION_COLUMNS = (("image", "mask"),)
@@ -316,7 +318,8 @@ SEGMENTATION = Target(
 )
 
 
-# ---- Speech: a training script in plain PyTorch for recognisers of Transformers, those that write (Whisper) and those that mark frames (CTC).
+# ---- Speech: a training script in plain PyTorch for recognisers of Transformers, those that write
+# (Whisper) and those that mark frames (CTC).
 
 SPEECH_PACKAGES = ("transformers==4.57.1", "datasets==4.3.0", "soundfile==0.13.1", "scipy==1.16.3", "numpy==2.2.6")
 SPEECH_COLUMNS = (("audio", "text"),)
@@ -324,7 +327,8 @@ SPEECH_METHODS = ("full",)
 FILLED_S = 30.0
 """Seconds to which Whisper fills every recording."""
 LONGEST = 2.0
-"""Longest recording that is kept, over the plan's mean: the memory that the plan counts is that of the mean."""
+"""Longest recording that is kept, over the plan's mean: the memory that the plan counts
+is that of the mean."""
 SPEECH_RATES = {"train": 5e-4, "finetune": 1e-5}
 """Not part of a plan: usual values to begin with."""
 

@@ -20,8 +20,8 @@ from rightfit.facts.own.reference import Reference, Tally, architecture_of, pars
 from rightfit.facts.records import Model, TracedModel
 from rightfit.messages import Message, at_place, from_data, system_problem
 
-# ---- Counts kept in the cache folder by the content of what they were counted from. A cache that cannot be used costs time, never an
-# answer.
+# ---- Counts kept in the cache folder by the content of what they were counted from. A cache that
+# cannot be used costs time, never an answer.
 
 #: Raised when the way of counting changes, so that old counts are counted again.
 VERSION = 1
@@ -47,7 +47,8 @@ def key_of(*parts: str) -> str:
 
 
 def read(key: str) -> dict[str, Any] | None:
-    """The entry, or None when there is none that can be read, or a file that it was counted from has changed."""
+    """The entry, or None when there is none that can be read, or a file that it was
+    counted from has changed."""
     try:
         entry = json.loads(_path_of(key).read_text("utf-8"))
         same = all(file_digest(Path(path)) == digest for path, digest in entry.get("files", {}).items())
@@ -62,20 +63,22 @@ def write(key: str, result: dict[str, Any], *, files: dict[str, str] | None = No
         kept.write_whole(_path_of(key), json.dumps({"result": result, "files": files or {}}))
 
 
-# ---- The process that looks into a model of the user's own: limited in time and, for files, in memory, so that no file can hurt.
+# ---- The process that looks into a model of the user's own: limited in time and, for files, in
+# memory, so that no file can hurt.
 
-#: Files are read in well under a second each 100 MB; building and tracing large PyTorch modules takes minutes at most.
+#: Files are read in well under a second each 100 MB; building and tracing large PyTorch modules
+#: takes minutes at most.
 SECONDS = {"onnx": 60, "function": 300}
-#: Address space of the process that parses a file: Python and onnx, and several copies of the file while it is parsed. The user's own code
-#: is not
-#: limited, it may need what it needs.
+#: Address space of the process that parses a file: Python and onnx, and several copies of the file
+#: while it is parsed. The user's own code is not limited, it may need what it needs.
 BASE_BYTES, BYTES_PER_BYTE = 2 << 30, 8
 _EXTRAS = {"onnx": "onnx", "function": "trace"}
 _ERRORS = {"file": FileInputError, "input": InputError}
 
 
 def run_worker(kind: str, target: str, shape: str, *, label: str) -> dict[str, Any]:
-    """What `worker` says about `target`; its refusal, its end by a limit or by a crash are one line each."""
+    """What `worker` says about `target`; its refusal, its end by a limit or by a crash
+    are one line each."""
     label = " ".join(label.split())
     seconds = _seconds(kind)
     with tempfile.TemporaryDirectory(prefix="rightfit-") as folder:
@@ -214,7 +217,8 @@ def _onnx_record(reference: Reference, path: str, size: int, changed_ns: int) ->
         digest = file_digest(Path(path))
     except OSError as error:
         raise FileInputError(Message("facts.unreadable_file", path=path, error=system_problem(error)), field="model") from None
-    # External data are judged by where they lie, so the same bytes in another folder are another case.
+    # External data are judged by where they lie, so the same bytes in another
+    # folder are another case.
     key = key_of("onnx", digest, str(Path(path).resolve().parent), reference.shape.text)
     entry = read(key)
     values = entry["result"] if entry else run_worker("onnx", path, reference.shape.text, label=path)
@@ -228,8 +232,8 @@ _RUN: dict[tuple[str, str], Model] = {}
 
 
 def run_function(text: str) -> Model:
-    """The record of module:function. Runs the user's own code, once for each process; between processes the counts hold while the imported
-    files are the same."""
+    """The record of module:function. Runs the user's own code, once for each process; between
+    processes the counts hold while the imported files are the same."""
     reference = parse(text)
     assert reference is not None
     folder = str(Path.cwd())
@@ -250,7 +254,8 @@ def _counted_function(reference: Reference, folder: str) -> Model:
 
 
 def _known_function(reference: Reference) -> Model:
-    """A function that was run already: code runs where a plan names it, never because a table or a record does."""
+    """A function that was run already: code runs where a plan names it, never because a
+    table or a record does."""
     found = _RUN.get((str(Path.cwd()), reference.text))
     if found is None:
         raise UnknownNameError("model", reference.text, allowed=Message("names.own_code"), field="model")

@@ -1,6 +1,8 @@
-"""An ONNX file counted by shape inference of the onnx package: parameters, multiply-adds, activations, layer mix of one sample.
+"""An ONNX file counted by shape inference of the onnx package: parameters, multiply-adds,
+activations, layer mix of one sample.
 
-Runs in a process of its own with limits (see `process`). Weights outside the file are never opened: their sizes stand in it.
+Runs in a process of its own with limits (see `process`). Weights outside the file are never opened:
+their sizes stand in it.
 """
 
 from __future__ import annotations
@@ -15,11 +17,12 @@ from rightfit.facts.own.reference import SHAPE_HINT, RefusedError, Shape, Tally,
 from rightfit.messages import Message, foreign, system_problem
 from rightfit.records import dataclass
 
-# ---- Multiply-adds of ONNX operators from the shapes of their tensors, by the operators' definitions (onnx/docs/Operators.md, opset 1 to 24).
+# ---- Multiply-adds of ONNX operators from the shapes of their tensors, by the operators'
+# definitions (onnx/docs/Operators.md, opset 1 to 24).
 #
-# Each counter takes the shapes of inputs and outputs, the attributes, and which inputs are constant; it returns the class of work
-# (tally.CLASSES),
-# multiply-adds, and elements written. Shapes hold the batch.
+# Each counter takes the shapes of inputs and outputs, the attributes, and which inputs are
+# constant; it returns the class of work (tally.CLASSES), multiply-adds, and elements written.
+# Shapes hold the batch.
 
 Dims = tuple[int, ...]
 Work = tuple[str, float, float]
@@ -27,7 +30,8 @@ Work = tuple[str, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One operator: shapes of its inputs (None where absent) and outputs, attributes, and which inputs are constant."""
+    """One operator: shapes of its inputs (None where absent) and outputs, attributes, and which
+    inputs are constant."""
 
     name: str
     inputs: Sequence[Dims | None]
@@ -75,7 +79,8 @@ def _convolution_class(groups: int, channels: int, weight: Dims) -> str:
 
 
 def _product(call: Call, *, second: int = 1) -> Work:
-    """MatMul: output elements times the common dimension; without a constant operand it is attention or the like."""
+    """MatMul: output elements times the common dimension; without a constant operand it is
+    attention or the like."""
     left, written = call.input(0), _size(call.output())
     has_weight = call.constant[0] or (second < len(call.constant) and call.constant[second])
     return ("linear" if has_weight else "score"), written * left[-1], written
@@ -89,7 +94,8 @@ def _gemm(call: Call) -> Work:
 
 
 def _einsum(call: Call) -> Work:
-    """Einsum: the product of the sizes of all its letters, operand by operand where it has more than two."""
+    """Einsum: the product of the sizes of all its letters, operand by operand where it
+    has more than two."""
     equation = call.attributes.get("equation", b"")
     text = (equation.decode("ascii", "replace") if isinstance(equation, bytes) else str(equation)).replace(" ", "").split("->")[0]
     sizes: dict[str, int] = {}
@@ -119,7 +125,8 @@ def _recurrent(call: Call) -> Work:
 
 
 def _attention(call: Call) -> Work:
-    """Attention of opset 23 (queries, keys, values): both products; 3-D inputs hold their heads in the last dimension."""
+    """Attention of opset 23 (queries, keys, values): both products; 3-D inputs hold their heads in
+    the last dimension."""
     query, key = call.input(0), call.input(1)
     value = call.input(2)
     if len(query) == 4:
@@ -159,7 +166,8 @@ COUNTERS: Mapping[str, Callable[[Call], Work]] = {
     "Attention": _attention,
     "MatMulNBits": _few_bits,
 }
-#: Operators that do no products: element-wise, moves, reductions. What is in neither list is named to the user.
+#: Operators that do no products: element-wise, moves, reductions. What is in neither list is
+#: named to the user.
 DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training", "com.microsoft")
 #: Operators whose body runs a number of times that the file does not say.
 LOOPS = ("Loop", "Scan", "SequenceMap")
@@ -249,7 +257,8 @@ def graphs(graph: Any, depth: int = 0) -> Iterable[Any]:
 
 
 def check_tensors(model: Any, folder: Path) -> None:
-    """Refuse shapes that cannot be, and weights that lie outside the model's folder. Nothing is opened."""
+    """Refuse shapes that cannot be, and weights that lie outside the model's folder.
+    Nothing is opened."""
     import onnx
 
     total, nodes = 0, 0
@@ -289,7 +298,8 @@ def _check_location(tensor: Any, folder: Path) -> None:
 
 
 def settle_inputs(graph: Any, shape: Shape) -> int:
-    """Give every free size of the inputs a number and return the batch that the graph is counted at.
+    """Give every free size of the inputs a number and return the batch that the
+    graph is counted at.
 
     The first dimension is the batch where it is free or 1, or where an image or a clip has it.
     """
@@ -329,7 +339,8 @@ def settle_inputs(graph: Any, shape: Shape) -> int:
 
 
 def _keep_only(graph: Any, inputs: list[Any], stored: set[str]) -> None:
-    """Leave what outputs say of their free sizes to inference: they would contradict the numbers chosen."""
+    """Leave what outputs say of their free sizes to inference: they would contradict
+    the numbers chosen."""
     del inputs, stored
     for one in graph.output:
         if one.type.HasField("tensor_type"):
@@ -429,8 +440,8 @@ _BYTES = {"float": 4.0, "float16": 2.0, "bfloat16": 2.0, "double": 8.0, "int8": 
 
 
 def _count_parameters(graph: Any, tally: Tally) -> None:
-    """Stored numbers that are weights: floating point, and integers of at most eight bits; indices and shapes are not. Shared ones count
-    once."""
+    """Stored numbers that are weights: floating point, and integers of at most eight bits; indices
+    and shapes are not. Shared ones count once."""
     tables = {
         node.input[0] for inner in graphs(graph) for node in inner.node if node.op_type in ("Gather", "GatherBlockQuantized") and node.input
     }

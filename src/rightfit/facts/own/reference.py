@@ -1,4 +1,5 @@
-"""What the user typed for a model of their own: a file, a folder of shards, or module:function, with the shape of one input in brackets."""
+"""What the user typed for a model of their own: a file, a folder of shards, or module:function,
+with the shape of one input in brackets."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ SHAPE_HINT = Message("facts.shape_hint")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The shape of one sample without its batch: `sides`, and whether it counts token ids. Empty: not said."""
+    """The shape of one sample without its batch: `sides`, and whether it counts token
+    ids. Empty: not said."""
 
     sides: tuple[int, ...] = ()
     is_tokens: bool = False
@@ -63,7 +65,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A model of the user's own. `kind` is onnx, safetensors or function; `target` the path or module:function."""
+    """A model of the user's own. `kind` is onnx, safetensors or function; `target` the path
+    or module:function."""
 
     kind: str
     target: str
@@ -94,7 +97,8 @@ def is_own(text: str) -> bool:
 
 
 def is_named_so(text: str) -> bool:
-    """Whether `text` is written as a model of one's own is, told by its letters alone: no file is looked for."""
+    """Whether `text` is written as a model of one's own is, told by its letters alone: no
+    file is looked for."""
     found = _TEXT.fullmatch(text.strip())
     return bool(found and _kind_by_name(found["target"].strip()))
 
@@ -117,7 +121,8 @@ def _kind_by_name(target: str) -> str:
 
 
 def _is_folder_of_shards(target: str) -> bool:
-    """A folder with safetensors files and no config.json (with one it is read as before, which is exact)."""
+    """A folder with safetensors files and no config.json (with one it is read as
+    before, which is exact)."""
     if not target.startswith((".", "/", "~")) and os.sep not in target and not Path(target).is_dir():
         return False
     try:
@@ -148,8 +153,8 @@ def read_shape(text: str) -> Shape:
 
 
 def with_input(text: str, *, input_shape: str = "", image_size: str = "", seq_len: int | None = None) -> str:
-    """`text` with the shape that the options say. Options that contradict each other or the text are refused; no option leaves it as it
-    is."""
+    """`text` with the shape that the options say. Options that contradict each other or the text
+    are refused; no option leaves it as it is."""
     reference = parse(text)
     if reference is None:
         raise InputError(Message("facts.no_own_model", text=text), field="model")
@@ -171,7 +176,8 @@ def with_input(text: str, *, input_shape: str = "", image_size: str = "", seq_le
     return dataclasses.replace(reference, shape=shape).text
 
 
-# ---- Counts of a traced model, and the record made of them: kind of layers from their mix, modality from the input.
+# ---- Counts of a traced model, and the record made of them: kind of layers from their mix,
+# modality from the input.
 
 #: Where multiply-adds and written elements are counted.
 CLASSES = ("conv", "grouped", "depthwise", "conv3d", "linear", "recurrent", "score")
@@ -179,14 +185,15 @@ CLASSES = ("conv", "grouped", "depthwise", "conv3d", "linear", "recurrent", "sco
 
 @dataclasses.dataclass(slots=True)
 class Tally:
-    """Counts of one pass. `macs` and `elements` (written by weighted operators) by CLASSES, `layers` weighted operators by class.
+    """Counts of one pass. `macs` and `elements` (written by weighted operators) by CLASSES,
+    `layers` weighted operators by class.
 
-    `tokens` most rows that one linear operator sees in a sample, `attended` longest row of attention scores, `kernel` of the widest
-    depthwise
-    convolution, `upsamplings`, `blocks` of attention, `gathered` elements looked up in
-    tables, `steps` of recurrent layers in sequence; `widest` output. `kept_bytes` what autograd keeps (0: not traced),
-    `fixed_bytes` of that whatever the batch; `backward_macs` of the backward pass. `inputs` and `outputs`: (name, shape of a sample,
-    dtype).
+    `tokens` most rows that one linear operator sees in a sample, `attended` longest row of
+    attention scores, `kernel` of the widest depthwise convolution, `upsamplings`, `blocks` of
+    attention, `gathered` elements looked up in tables, `steps` of recurrent layers in sequence;
+    `widest` output. `kept_bytes` what autograd keeps (0: not traced), `fixed_bytes` of that
+    whatever the batch; `backward_macs` of the backward pass. `inputs` and `outputs`: (name, shape
+    of a sample, dtype).
     """
 
     macs: dict[str, float] = dataclasses.field(default_factory=lambda: dict.fromkeys(CLASSES, 0.0))
@@ -244,7 +251,8 @@ class Tally:
 def layer_kind(tally: Tally, modality: str) -> str:
     """The kind of layers (estimate.forward_models.KINDS) that the mix of operators shows.
 
-    Depthwise convolutions do little arithmetic and much traffic, so written elements tell them; what is left goes by multiply-adds.
+    Depthwise convolutions do little arithmetic and much traffic, so written elements tell them;
+    what is left goes by multiply-adds.
     """
     macs, total = tally.macs, max(tally.weighted_macs, 1.0)
     written = max(tally.weighted_elements, 1.0)
@@ -304,12 +312,14 @@ def image_side(shape: list[int], modality: str) -> float:
     return math.sqrt(height * width)
 
 
-#: A block of attention is eight layers: four products, two normalisations, attention, and what stands between.
+#: A block of attention is eight layers: four products, two normalisations, attention, and
+#: what stands between.
 _LAYERS_PER_BLOCK = 8.0
 
 
 def _layers(tally: Tally, kind: str) -> float:
-    """Layers in sequence as the rates of forward passes count them (facts.networks.vision_layers)."""
+    """Layers in sequence as the rates of forward passes count them
+    (facts.networks.vision_layers)."""
     weighted = float(sum(count for name, count in tally.layers.items() if name not in ("score", "recurrent")))
     if kind == "recurrent":
         return max(tally.steps, weighted, 1.0)
@@ -361,7 +371,8 @@ LARGEST_DIFFERENCE = 0.02
 
 
 def architecture_of(config: Mapping[str, Any] | None, params: int, *, name: str, source: str) -> TransformerArchitecture | None:
-    """The transformer that `config` describes; None where it describes none, or one of another size than `params`."""
+    """The transformer that `config` describes; None where it describes none, or one of another
+    size than `params`."""
     if not config:
         return None
     from rightfit.facts.config_json import architecture_from_config

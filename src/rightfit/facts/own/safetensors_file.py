@@ -1,8 +1,9 @@
-"""Parameters of safetensors files from their headers, through the safetensors package; weights are never read.
+"""Parameters of safetensors files from their headers, through the safetensors package;
+weights are never read.
 
-With a config.json beside them the configuration says the rest (a language model, or a model of timm or torchvision by its name); without
-one only
-parameters are known, and the record says what is missing.
+With a config.json beside them the configuration says the rest (a language model, or a model of
+timm or torchvision by its name); without one only parameters are known, and the record says
+what is missing.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ def _indexed(path: Path) -> list[Path]:
 
 
 def header(file: Path) -> Mapping[str, tuple[str, tuple[int, ...]]]:
-    """Dtype and shape of every tensor in a file, as the safetensors package reads and checks them."""
+    """Dtype and shape of every tensor in a file, as the safetensors package
+    reads and checks them."""
     try:
         import safetensors
     except ImportError:
@@ -101,7 +103,8 @@ def header(file: Path) -> Mapping[str, tuple[str, tuple[int, ...]]]:
 
 
 def counts(tensors: Mapping[str, tuple[str, tuple[int, ...]]]) -> Tally:
-    """Parameters by dtype. Weights of 4 bits that are packed into integers count as what they stand for."""
+    """Parameters by dtype. Weights of 4 bits that are packed into integers count as
+    what they stand for."""
     tally = Tally()
     for key, (dtype, shape) in tensors.items():
         count = math.prod(shape)
@@ -122,14 +125,16 @@ def counts(tensors: Mapping[str, tuple[str, tuple[int, ...]]]) -> Tally:
 
 
 def _packed(key: str, dtype: str) -> int:
-    """Numbers in one stored element: GPTQ and AWQ pack eight 4-bit weights into an int32, bitsandbytes two into a byte."""
+    """Numbers in one stored element: GPTQ and AWQ pack eight 4-bit weights into an int32,
+    bitsandbytes two into a byte."""
     if key.endswith("qweight") and dtype in ("I32", "U32"):
         return 8
     return _HALVES if dtype == "U8" and key.endswith((".weight", "_blocks")) else 0
 
 
 def _described(config: Path, tally: Tally, name: str, source: str) -> Model | None:
-    """The model that a config.json beside the file describes; None without one. Other than the file's parameters are refused."""
+    """The model that a config.json beside the file describes; None without one. Other than the
+    file's parameters are refused."""
     if not config.is_file():
         return None
     from rightfit.facts.config_json import parse_config, read_config
@@ -153,13 +158,15 @@ def _described(config: Path, tally: Tally, name: str, source: str) -> Model | No
 
 
 def _is_tied(model: TransformerArchitecture, tally: Tally) -> bool:
-    """Whether the difference is an output layer that is stored twice, or left out because it is tied."""
+    """Whether the difference is an output layer that is stored twice, or left out
+    because it is tied."""
     head = model.vocab_size * model.hidden_size
     return any(abs(tally.params - model.params_total + sign * head) < 0.03 * tally.params for sign in (1, -1))
 
 
 def _named(architecture: str, tally: Tally, name: str, source: str) -> Model | None:
-    """A bundled vision model that the configuration names, if its parameters are those of the file within a tenth (heads differ)."""
+    """A bundled vision model that the configuration names, if its parameters are those of the file
+    within a tenth (heads differ)."""
     from rightfit.facts import bundled
 
     for text in (f"timm/{architecture}", f"torchvision/{architecture}", architecture):

@@ -1,7 +1,10 @@
-"""A user's PyTorch module, counted by running it once forward and backward on fake tensors: shapes are real, memory is not.
+"""A user's PyTorch module, counted by running it once forward and backward on fake tensors: shapes
+are real, memory is not.
 
-Runs in a process of its own (see `process`). Arithmetic comes from PyTorch's own formulas (torch.utils.flop_counter), what is kept for the
-backward pass from torch.autograd.graph.saved_tensors_hooks. Two batches are run and subtracted, so that counts are per sample.
+Runs in a process of its own (see `process`). Arithmetic comes from PyTorch's own formulas
+(torch.utils.flop_counter), what is kept for the backward pass from
+torch.autograd.graph.saved_tensors_hooks. Two batches are run and subtracted, so that counts
+are per sample.
 """
 
 from __future__ import annotations
@@ -27,8 +30,8 @@ _RETURN_HINT = Message("facts.return_hint")
 
 
 def count_function(target: str, shape: str) -> dict[str, Any]:
-    """Counts of `module:function` for inputs of `shape`, its Hugging Face configuration where it has one, and digests of the user's
-    files."""
+    """Counts of `module:function` for inputs of `shape`, its Hugging Face configuration where it
+    has one, and digests of the user's files."""
     import torch
 
     warnings.simplefilter("ignore")
@@ -68,7 +71,8 @@ def load(target: str) -> Callable[[], Any]:
 
 
 def built(build: Callable[[], Any]) -> tuple[Any, Any]:
-    """The module, and example inputs if the function gives some. Built on fake tensors, for real where the code looks at values."""
+    """The module, and example inputs if the function gives some. Built on fake tensors, for real
+    where the code looks at values."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -290,7 +294,8 @@ def _marked_recurrent(module: Any, counter: Any) -> Iterator[None]:
 
 
 def counting_mode(tally: Tally, own: dict[int, None]) -> Any:
-    """A dispatch mode that adds every product it sees to `tally`. `own`: storages of the module's parameters."""
+    """A dispatch mode that adds every product it sees to `tally`. `own`: storages of the
+    module's parameters."""
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.flop_counter import flop_registry
 
@@ -345,13 +350,15 @@ def attended(name: str, args: Any, out: Any) -> float:
 
 
 def attention_macs(args: Any) -> float:
-    """Both products of attention: queries x keys x (width of keys + width of values), for every sample and head."""
+    """Both products of attention: queries x keys x (width of keys + width of values), for
+    every sample and head."""
     query, key, value = args[:3]
     return float(math.prod(query.shape[:-1]) * key.shape[-2] * (query.shape[-1] + value.shape[-1]))
 
 
 def convolution_backward_macs(args: Any) -> float:
-    """As much as the forward pass for each gradient that is wanted (of the input, of the weight)."""
+    """As much as the forward pass for each gradient that is wanted (of the
+    input, of the weight)."""
     gradient, values, weight = args[:3]
     base = values if args[7] else gradient
     return float(math.prod(base.shape) * math.prod(weight.shape[1:]) * sum(bool(one) for one in args[10][:2]))
@@ -378,7 +385,8 @@ def classify(name: str, args: Any, out: Any, own: dict[int, None]) -> tuple[str,
 
 
 def own_files(before: set[str]) -> dict[str, str]:
-    """Digests of the source files that were imported for this model and are the user's: not of Python, nor of installed packages."""
+    """Digests of the source files that were imported for this model and are the user's: not of
+    Python, nor of installed packages."""
     folders = {str(Path(path).resolve()) for path in (sys.prefix, sys.base_prefix, Path(__file__).parents[2])}
     found = {}
     for name in set(sys.modules) - before:

@@ -1,4 +1,5 @@
-"""Started by `process`: count one model and write the answer as JSON. Whatever goes wrong is told in the answer, in one line."""
+"""Started by `process`: count one model and write the answer as JSON. Whatever goes wrong is told
+in the answer, in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The physics that the search runs on: estimate/ and physics/ behind the few functions of evaluate.Physics."""
+"""The physics that the search runs on: estimate/ and physics/ behind the few functions
+of evaluate.Physics."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ MEMORY_METRIC = "peak_memory_bytes"
 
 @dataclass(frozen=True, slots=True)
 class LanguageEngine:
-    """The analytic engine for one model. A setup is offered when it fits with 90 % probability (the upper end of the 80 % interval)."""
+    """The analytic engine for one model. A setup is offered when it fits with 90 % probability (the
+    upper end of the 80 % interval)."""
 
     model: ModelColumns
     shape_typical: float
@@ -63,8 +65,8 @@ class LanguageEngine:
         return {phase.name.lower(): held for phase, held in zip(Phase, found, strict=True)}
 
     def safety(self, setup: SetupColumns, device: DeviceColumns) -> Array:
-        """The factor by which the true memory exceeds the predicted one with probability 10 %: the error of a prediction is a
-        factor, so this does not depend on the prediction."""
+        """The factor by which the true memory exceeds the predicted one with probability 10 %: the
+        error of a prediction is a factor, so this does not depend on the prediction."""
         ones = np.ones(setup.num_rows)
         return self.figure(MEMORY_METRIC, ones, self.regime(setup, device)).high80
 
@@ -77,7 +79,8 @@ class LanguageEngine:
         return interval_models()[MEMORY].uncalibrated(RegimeColumns.of(architecture=device.architecture)).astype(np.intp)
 
     def time_spread(self, setup: SetupColumns, device: DeviceColumns) -> Spread:
-        """How far the time of each setup may lie above the predicted one: by how well its regime is known."""
+        """How far the time of each setup may lie above the predicted one: by how well
+        its regime is known."""
         known = self.figure("total_time_s", np.ones(setup.num_rows), self.regime(setup, device))
         return Spread(known.high80, known.high95)
 
@@ -106,7 +109,8 @@ class LanguageEngine:
 
     def volume(self, wish: TrainingRequest, base: SetupColumns) -> Volume:
         """Bytes kept and moved by the whole job."""
-        # The least of the precisions: an answer must not get dearer because another card of the market would train in fp32.
+        # The least of the precisions: an answer must not get dearer because another card of the
+        # market would train in fp32.
         weights = float(np.min(memory_states.stored_bytes(self.model, base)))
         checkpoint = float(np.min(memory_states.checkpoint_file_bytes(self.model, base)))
         trained = base.adapter_params * base.adapter_weight_bytes
@@ -122,16 +126,19 @@ class LanguageEngine:
         return 1.0 - probability_over(MEMORY_METRIC, required_bytes, self.capacity(device), self.regime(setup, device))
 
 
-# ---- The physics of tuning on preferences and rewards: the trained model's own, and what the models beside it and the rollouts add.
+# ---- The physics of tuning on preferences and rewards: the trained model's own, and what the
+# models beside it and the rollouts add.
 #
-# Formulas and sources: physics/step.py and docs/tasks/preference-tuning.md. No measured run has calibrated them, so every interval is widened
-# by the deviations of facts/data/coefficients/tuning.toml.
+# Formulas and sources: physics/step.py and docs/tasks/preference-tuning.md. No measured run has
+# calibrated them, so every interval is widened by the deviations of
+# facts/data/coefficients/tuning.toml.
 
 
 @dataclass(frozen=True, slots=True)
 class TunedMemory:
-    """What lies beside the trained model, per GPU [bytes]: frozen and second models by name while it trains, and all of a card's memory by
-    name while the engine answers (empty without rollouts)."""
+    """What lies beside the trained model, per GPU [bytes]: frozen and second models by name
+    while it trains, and all of a card's memory by name while the engine answers (empty
+    without rollouts)."""
 
     beside: dict[str, Array]
     answering: dict[str, Array]
@@ -149,7 +156,8 @@ class TunedMemory:
 
 @dataclass(frozen=True, slots=True)
 class TunedTimes:
-    """Seconds of an iteration, shape (N,): training of the policy, of the value model, scoring, and what rollouts add."""
+    """Seconds of an iteration, shape (N,): training of the policy, of the value model, scoring, and
+    what rollouts add."""
 
     train_s: Array
     value_s: Array
@@ -189,7 +197,8 @@ class TunedEngine(LanguageEngine):
         return np.asarray(np.maximum(LanguageEngine.memory(self, setup) + found.beside_bytes, found.answering_bytes))
 
     def phases(self, setup: SetupColumns) -> dict[str, Array]:
-        """What the card must hold at each moment of a step, and while answers are written [bytes]."""
+        """What the card must hold at each moment of a step, and while answers
+        are written [bytes]."""
         found = self._memory(setup)
         training = {name: held + found.beside_bytes for name, held in LanguageEngine.phases(self, setup).items()}
         return {**training, **({"answering": found.answering_bytes} if found.answering else {})}
@@ -216,7 +225,8 @@ class TunedEngine(LanguageEngine):
         return TunedMemory(beside, {"weights": own.weights, "states": own.trained, **beside, **engine, **context})
 
     def _size(self) -> float:
-        """Parameters of the reward model over those of the trained one; 0 without a reward model."""
+        """Parameters of the reward model over those of the trained one; 0
+        without a reward model."""
         other = self.tuning.reward_model
         return float(other.params_total) / float(self.arch.params_total) if other is not None else 0.0
 
@@ -236,7 +246,8 @@ class TunedEngine(LanguageEngine):
         return physics.engine_gpus(self.policy, setup, most=facts.coefficients("tuning")["most_engine_gpus"])
 
     def host(self, setup: SetupColumns) -> Array:
-        """Host memory per node [bytes]: what is moved there of a value model's states counts as for the trained one."""
+        """Host memory per node [bytes]: what is moved there of a value model's states counts as
+        for the trained one."""
         own = LanguageEngine.host(self, setup)
         nodes = np.maximum(np.ceil(setup.num_gpus / setup.gpus_per_node), 1.0)
         moved = memory_states.offloaded_bytes(self.model, setup) / nodes
@@ -263,7 +274,8 @@ class TunedEngine(LanguageEngine):
         return TunedTimes(train, value, scoring, answering)
 
     def _active(self) -> float:
-        """Parameters that a token passes through in the reward model, over those of the trained one."""
+        """Parameters that a token passes through in the reward model, over those
+        of the trained one."""
         other = self.tuning.reward_model
         return float(other.params_active) / float(self.arch.params_active) if other is not None else 0.0
 
@@ -294,7 +306,8 @@ class TunedEngine(LanguageEngine):
         return dataclasses.replace(found, weights_bytes=found.weights_bytes + more)
 
     def details(self, setup: SetupColumns, device: DeviceColumns, links: LinkColumns) -> tuple[MemoryColumns, StepColumns]:
-        """Everything about a few rows: the models beside the trained one, and the phases of an iteration."""
+        """Everything about a few rows: the models beside the trained one, and the
+        phases of an iteration."""
         memory, step = LanguageEngine.details(self, setup, device, links)
         times = self._times(setup, device, links, self.compute(setup, device))
         more = {"value_s": times.value_s, "scoring_s": times.scoring_s, "rollout_s": times.rollout_s}

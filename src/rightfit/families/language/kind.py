@@ -19,7 +19,8 @@ from rightfit.search.training.kind import training_family
 from rightfit.search.training.options import row_risk, shifted, with_risks
 from rightfit.search.training.wish import TrainingRequest
 
-# ---- Chosen rows in full where language models are trained: memory and step term by term, figures with intervals.
+# ---- Chosen rows in full where language models are trained: memory and step term by term,
+# figures with intervals.
 
 
 def evaluate_rows(search_result: TrainingResult, rows: Sequence[Row], num_full: int | None = None) -> Details:

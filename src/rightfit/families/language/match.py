@@ -1,4 +1,5 @@
-"""Which workloads are of this family: training and fine-tuning that no other family of training takes."""
+"""Which workloads are of this family: training and fine-tuning that no other family
+of training takes."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def matches(workload: Workload) -> bool:
 
 
 def settle(workload: Workload) -> Workload:
-    """The wish with the task that is meant where none was given: so many tokens are learned from the start."""
+    """The wish with the task that is meant where none was given: so many tokens are
+    learned from the start."""
     if not workload.is_tuning_assumed or workload.quantization or workload.lora_rank or workload.lora_targets:
         return workload
     from rightfit.families.language.wish import pretraining_tokens
@@ -49,7 +51,8 @@ REWARD_HONOURS = Honours(
 
 
 def honours(workload: Workload) -> Honours:
-    """The options that training on tokens reads, by preferences and rewards more than by examples."""
+    """The options that training on tokens reads, by preferences and rewards
+    more than by examples."""
     if workload.method in REINFORCEMENTS:
         return REWARD_HONOURS
     return PREFERENCE_HONOURS if workload.method in TUNINGS else HONOURS

@@ -1,4 +1,5 @@
-"""The space of set-ups of a language model: its bounds, its machines, what every set-up has in common, and the data of a run."""
+"""The space of set-ups of a language model: its bounds, its machines, what every set-up has in
+common, and the data of a run."""
 
 from __future__ import annotations
 
@@ -53,19 +54,21 @@ def space_limits(wish: TrainingRequest, node_counts: tuple[int, ...] = NODE_COUN
 
 
 def moves_activations(workload: Workload) -> bool:
-    """Whether what recomputation keeps, the inputs of layers, lies in host memory; weights and states stay where they are."""
+    """Whether what recomputation keeps, the inputs of layers, lies in host memory; weights and
+    states stay where they are."""
     return workload.offload == "activations"
 
 
 def recompute_levels(workload: Workload) -> tuple[int, ...]:
-    """Levels of recomputation that are open: the user's; all layers where their inputs lie on the host (that is what trainers move); else
-    (empty) every one."""
+    """Levels of recomputation that are open: the user's; all layers where their inputs lie on the
+    host (that is what trainers move); else (empty) every one."""
     level = workload.recompute or ("full" if moves_activations(workload) else "")
     return (int(Recompute[level.upper()]),) if level else ()
 
 
 def tuned_shardings(wish: TrainingRequest) -> tuple[int, ...]:
-    """Sharding modes of tuning on preferences and rewards: no framework of it streams weights from the host through its several passes."""
+    """Sharding modes of tuning on preferences and rewards: no framework of it streams weights from
+    the host through its several passes."""
     modes = chosen_shardings(wish.workload.sharding, wish.workload.offload) or (
         tuple(mode for mode in Sharding if not (wish.method in ADAPTER_METHODS and mode in STATE_SHARDINGS))
     )
@@ -73,7 +76,8 @@ def tuned_shardings(wish: TrainingRequest) -> tuple[int, ...]:
 
 
 def micro_batches(wish: TrainingRequest) -> tuple[int, ...]:
-    """Sequences of a micro-batch that are open: the user's, else (empty) every power of two; both answers of a pair go together."""
+    """Sequences of a micro-batch that are open: the user's, else (empty) every power of two; both
+    answers of a pair go together."""
     pair = 2 if wish.tuning and wish.tuning.method.is_paired else 1
     if wish.workload.micro_batch:
         return (wish.workload.micro_batch * pair,)
@@ -81,8 +85,8 @@ def micro_batches(wish: TrainingRequest) -> tuple[int, ...]:
 
 
 def last_resort(wish: TrainingRequest) -> tuple[int, ...]:
-    """Shardings that nothing but need speaks for: under adapters on a mixture of experts without expert parallelism ZeRO-3, which gathers
-    every expert for every micro-step."""
+    """Shardings that nothing but need speaks for: under adapters on a mixture of experts without
+    expert parallelism ZeRO-3, which gathers every expert for every micro-step."""
     gathers_experts = wish.model.num_experts > 1 and wish.method in ADAPTER_METHODS and not splits_models(wish.workload, wish.method)
     return FULLY_SHARDED if gathers_experts else ()
 
@@ -107,7 +111,8 @@ def chosen_shardings(sharding: str | None, offload: str | None) -> tuple[int, ..
 
 @functools.lru_cache(maxsize=8)
 def _fleet(servers: ServerTable, method: Method, precision: str, attention: str) -> Fleet:
-    """A table of servers is hashed by identity, so the cache keeps the fleets of the last few markets."""
+    """A table of servers is hashed by identity, so the cache keeps the fleets of
+    the last few markets."""
     return build_fleet(servers, method=method, precision=precision, attention=attention)
 
 
@@ -139,8 +144,8 @@ def training_case(wish: TrainingRequest, variant: Variant) -> TrainingCase:
 
 
 def base_setup(wish: TrainingRequest, variants: Sequence[Variant]) -> SetupColumns:
-    """What method, precision, optimizer and framework decide, one row for each variant. Memory is counted as the driver reports it:
-    that is what must fit the card."""
+    """What method, precision, optimizer and framework decide, one row for each variant. Memory is
+    counted as the driver reports it: that is what must fit the card."""
     try:
         rows = [setup_fields(training_case(wish, variant)) for variant in variants]
     except KeyError as error:

@@ -1,4 +1,5 @@
-"""From a workload to numbers: the model, the amount of work, the batch, and every default that was taken on the way."""
+"""From a workload to numbers: the model, the amount of work, the batch, and every default that
+was taken on the way."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
-# ---- Preference and reinforcement tuning as a wish says it: weights that are trained, lengths, amount of data, batch, reward model.
+# ---- Preference and reinforcement tuning as a wish says it: weights that are trained, lengths,
+# amount of data, batch, reward model.
 
 DECODERS = ("decoder", "moe-decoder", "vlm")
 FEW_BITS = ("nf4", "fp4", "int4")
@@ -89,7 +91,8 @@ def _length(given: int | None, field: str, usual: float, notes: Notes) -> float:
 
 
 def _reward_model(workload: Workload, method: TuningMethod, model: TransformerArchitecture, notes: Notes) -> TransformerArchitecture | None:
-    """The model that rewards answers: the named one; ppo takes one like the trained model; grpo rewards by rules where none is named."""
+    """The model that rewards answers: the named one; ppo takes one like the trained model; grpo
+    rewards by rules where none is named."""
     if workload.reward_model:
         found = facts.model(workload.reward_model, field="reward_model")
         if not isinstance(found, TransformerArchitecture):
@@ -103,7 +106,8 @@ def _reward_model(workload: Workload, method: TuningMethod, model: TransformerAr
 
 
 def tuned_length(workload: Workload, tuning: Tuning, model: TransformerArchitecture, notes: Notes) -> int:
-    """Tokens of a sequence that is trained on: prompt and answer, or the usual limit of trainers on preferences."""
+    """Tokens of a sequence that is trained on: prompt and answer, or the usual limit of
+    trainers on preferences."""
     limit = model.max_position if model.certainty != "typical" else 0
     if tuning.rollout:
         wanted, field = int(tuning.prompt_tokens + tuning.answer_tokens), "output_tokens"
@@ -120,7 +124,8 @@ def tuned_length(workload: Workload, tuning: Tuning, model: TransformerArchitect
 
 
 def tuned_amount(workload: Workload, tuning: Tuning, seq_len: int, notes: Notes) -> Amount:
-    """Tokens that are trained on over all epochs: each pair twice its length, each prompt with all its answers."""
+    """Tokens that are trained on over all epochs: each pair twice its length, each prompt
+    with all its answers."""
     if workload.epochs is None:
         notes.take("epochs", 1.0, "epochs")
     epochs, per_token = workload.epochs or 1.0, facts.coefficients("planning")["bytes_per_token"]
@@ -138,7 +143,8 @@ def tuned_amount(workload: Workload, tuning: Tuning, seq_len: int, notes: Notes)
 
 
 def tuned_batch(workload: Workload, tuning: Tuning, sequences: float, notes: Notes) -> int:
-    """Sequences of an optimizer step. The user's batch counts pairs, or answers; no more than there are."""
+    """Sequences of an optimizer step. The user's batch counts pairs, or answers; no
+    more than there are."""
     pair = 2 if tuning.method.is_paired else 1
     if workload.global_batch:
         return int(workload.global_batch) * pair
@@ -160,7 +166,8 @@ FLOPS_PER_PARAMETER_AND_TOKEN = 6.0  # forward 2, backward 4: the definition use
 
 
 def read_wish(workload: Workload) -> TrainingRequest:
-    """The workload as numbers; raises what the user must know (contradictions, things that are not there yet)."""
+    """The workload as numbers; raises what the user must know (contradictions, things that
+    are not there yet)."""
     notes = Notes()
     model = transformer(workload)
     refuse_sample_methods(workload, model.name)
@@ -194,7 +201,8 @@ def read_wish(workload: Workload) -> TrainingRequest:
 
 
 def pretraining_tokens(workload: Workload) -> float:
-    """Tokens of the data where they are so many that nobody fine-tunes on them; 0 where they are fewer, or not known."""
+    """Tokens of the data where they are so many that nobody fine-tunes on them; 0 where they are
+    fewer, or not known."""
     usual = facts.coefficients("planning")
     tokens = workload.data_tokens or 0.0
     if not tokens and workload.data_unit == "dataset" and workload.data:
@@ -205,7 +213,8 @@ def pretraining_tokens(workload: Workload) -> float:
 
 
 def settle_language_method(workload: Workload, model: TransformerArchitecture) -> Workload:
-    """The method where none was given: encoders are fine-tuned whole, as their papers and examples do; others with adapters."""
+    """The method where none was given: encoders are fine-tuned whole, as their papers and examples
+    do; others with adapters."""
     if "method" not in workload.assumed or workload.task != "finetune" or workload.quantization or model.kind != "encoder":
         return workload
     if workload.lora_rank or workload.lora_targets:
@@ -214,7 +223,8 @@ def settle_language_method(workload: Workload, model: TransformerArchitecture) -
 
 
 def refuse_kept_activations(workload: Workload) -> None:
-    """Trainers move the inputs of layers that recomputation keeps; without recomputation every operator's would cross the bus."""
+    """Trainers move the inputs of layers that recomputation keeps; without recomputation every
+    operator's would cross the bus."""
     if workload.offload == "activations" and workload.recompute not in (None, "full"):
         raise ContradictionError(
             Message("families.activations_kept", recompute=workload.recompute),
@@ -223,7 +233,8 @@ def refuse_kept_activations(workload: Workload) -> None:
 
 
 def take_framework(workload: Workload, method: Method, notes: Notes) -> None:
-    """The training stack that is taken where none is named: it decides whether a copy of the model can be split over accelerators."""
+    """The training stack that is taken where none is named: it decides whether a copy of the model
+    can be split over accelerators."""
     usual = assumed_framework(workload, method)
     if usual:
         notes.take("framework", usual, "framework")
@@ -264,7 +275,8 @@ def transformer(workload: Workload) -> TransformerArchitecture:
 
 
 def sequence_length(workload: Workload, model: TransformerArchitecture, notes: Notes) -> int:
-    """Tokens per sequence: the user's, or the usual one within the model's limit (a typical shape of some size has none of its own)."""
+    """Tokens per sequence: the user's, or the usual one within the model's limit (a typical shape
+    of some size has none of its own)."""
     limit = model.max_position
     if workload.seq_len is not None:
         if limit and workload.seq_len > limit and model.certainty != "typical":
@@ -279,7 +291,8 @@ def sequence_length(workload: Workload, model: TransformerArchitecture, notes: N
 
 
 def amount_of_work(workload: Workload, model: TransformerArchitecture, seq_len: int, notes: Notes) -> Amount:
-    """Tokens over all epochs and bytes on disk, from what the user gave or from the usual amount."""
+    """Tokens over all epochs and bytes on disk, from what the user gave or
+    from the usual amount."""
     per_token = facts.coefficients("planning")["bytes_per_token"]
     once = _one_pass(workload, model, seq_len, notes, per_token)
     if workload.epochs is None:
@@ -304,8 +317,8 @@ def _one_pass(workload: Workload, model: TransformerArchitecture, seq_len: int, 
 
 
 def sample_tokens(workload: Workload, model: TransformerArchitecture, seq_len: int) -> int:
-    """Tokens of a sample: the usual length of instruction data where a decoder is fine-tuned and no length is said; else the full sequence,
-    to which encoders pad."""
+    """Tokens of a sample: the usual length of instruction data where a decoder is fine-tuned and no
+    length is said; else the full sequence, to which encoders pad."""
     if workload.task != "finetune" or workload.seq_len is not None or model.kind == "encoder":
         return seq_len
     return min(seq_len, int(facts.coefficients("planning")["finetune_sample_tokens"]))
@@ -320,7 +333,8 @@ def _from_samples(samples: float, unit: str, seq_len: int, notes: Notes, per_tok
 
 
 def _from_dataset(dataset: Dataset, seq_len: int, notes: Notes, per_token: float) -> Amount:
-    """Tokens where the dataset's card counts them, else its bytes by the usual bytes per token, else full sequences."""
+    """Tokens where the dataset's card counts them, else its bytes by the usual bytes per token,
+    else full sequences."""
     if dataset.tokens:
         return Amount(float(dataset.tokens), dataset.size_bytes or dataset.tokens * per_token, float(dataset.samples))
     if dataset.domain not in ("text", "code", "preference", "instruction", "pretraining", "math"):

@@ -1,1 +1,2 @@
-"""Services and batches of models of one pass: encoders, vision, diffusion, speech, classical models."""
+"""Services and batches of models of one pass: encoders, vision, diffusion,
+speech, classical models."""

@@ -1,8 +1,9 @@
-"""Serving classical models: one row a request, on the processors of CPU servers behind a web server, one worker process a core.
+"""Serving classical models: one row a request, on the processors of CPU servers behind a web
+server, one worker process a core.
 
-A replica is a server. Workers take one request at a time, so what waits is answered at workers / core seconds; the rest is as for models of
-one forward
-pass (serving_forward.py), whose space and grid are used.
+A replica is a server. Workers take one request at a time, so what waits is answered at workers /
+core seconds; the rest is as for models of one forward pass (serving_forward.py), whose space and
+grid are used.
 """
 
 from __future__ import annotations
@@ -44,12 +45,14 @@ if TYPE_CHECKING:
     from rightfit.search.service.stacks import ServingStack
     from rightfit.workload import Workload
 
-#: What answers requests to classical models. No coefficients of forward passes are its own: single rows are timed apart.
+#: What answers requests to classical models. No coefficients of forward passes are its own: single
+#: rows are timed apart.
 _ENGINE = PassEngine("FastAPI", ("fastapi", "uvicorn"), "FastAPI", "", ("table",), ("cpu", "cpu-amx"), ("fp32",))
 
 
 def read_classical_service(workload: Workload, notes: Notes) -> ServingRequest:
-    """The workload as numbers: how wide a request is, how large the model, how many requests, how soon answered."""
+    """The workload as numbers: how wide a request is, how large the model, how many requests,
+    how soon answered."""
     named = classical_model(workload.model)
     assert named is not None
     _refuse_accelerators(workload)

@@ -1,8 +1,9 @@
-"""Serving models of one forward pass (encoders, vision, diffusion, speech) on accelerators and on CPU servers.
+"""Serving models of one forward pass (encoders, vision, diffusion, speech) on accelerators
+and on CPU servers.
 
-A replica is one accelerator, or the CPU of one server. It treats what has gathered while it worked (batch while busy): at mean batch b the
-rate is
-b / S(b), and a request waits for the rest of the pass under way and for its own.
+A replica is one accelerator, or the CPU of one server. It treats what has gathered while it worked
+(batch while busy): at mean batch b the rate is b / S(b), and a request waits for the rest of the
+pass under way and for its own.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
-# ---- What one input of a model of one pass is like: pixels, frames, denoising steps, seconds of sound; each is read or refused.
+# ---- What one input of a model of one pass is like: pixels, frames, denoising steps, seconds of
+# sound; each is read or refused.
 
 #: Options of an input, and why a model that does not take one refuses it.
 _INSTEAD: Mapping[str, Message] = {
@@ -67,7 +69,8 @@ def taken_options(model: Model, work: ForwardWork) -> tuple[str, ...]:
 
 
 def read_inputs(workload: Workload, model: Model, work: ForwardWork, notes: Notes) -> PassInput:
-    """What the user says of an input; what a model does not take is refused, and what it takes and nobody says is noted where the answer hangs on it."""
+    """What the user says of an input; what a model does not take is refused, and what it takes and
+    nobody says is noted where the answer hangs on it."""
     taken = taken_options(model, work)
     given = {name: getattr(workload, f"{name}_s" if name == "audio_length" else name) for name in _INSTEAD}
     for name, value in given.items():
@@ -143,7 +146,8 @@ def read_forward_wish(workload: Workload, model: Any, notes: Notes) -> ServingRe
 
 
 def forward_rate(workload: Workload, notes: Notes, *, modality: str = "") -> float:
-    """Requests a second of a service; 0 of a batch job, and where users were given in place of a rate."""
+    """Requests a second of a service; 0 of a batch job, and where users were given
+    in place of a rate."""
     if workload.task != "serve":
         return 0.0
     rate = workload.rate_per_s or 0.0
@@ -202,7 +206,8 @@ def _refuse_unit(unit: str, modality: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ForwardChoice:
-    """Engines and arithmetic that the user leaves open; the number format wanted is empty for the usual one."""
+    """Engines and arithmetic that the user leaves open; the number format wanted is empty
+    for the usual one."""
 
     engines: tuple[PassEngine, ...]
     dtype: str
@@ -231,7 +236,8 @@ def read_forward_choice(workload: Workload, modality: str) -> ForwardChoice:
 
 
 def forward_stack(choice: ForwardChoice, family: str) -> ServingStack | None:
-    """The first engine of the table that runs on a family, in the arithmetic wanted or the engine's usual one."""
+    """The first engine of the table that runs on a family, in the arithmetic wanted or the
+    engine's usual one."""
     for one in choice.engines:
         dtypes = [name for name in one.dtypes if not (name == "int8" and family in NO_INT8)]
         if family in one.families and (not choice.dtype or choice.dtype in dtypes):
@@ -241,7 +247,8 @@ def forward_stack(choice: ForwardChoice, family: str) -> ServingStack | None:
 
 
 def forward_market(catalog: Catalog, filters: Filters, *, with_cpus: bool) -> Market:
-    """Servers with accelerators, and of each CPU server its cheapest offer that passes the user's filters."""
+    """Servers with accelerators, and of each CPU server its cheapest offer that passes
+    the user's filters."""
     table = catalog.all_offers()
     sound = sound_offers(table)
     has_card = (table.servers.num_accelerators > 0)[table.server_index]
@@ -283,7 +290,8 @@ def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoic
 
 
 def _cpu_key(machine: PassMachine) -> tuple[str, float, float]:
-    """Processors of one class have one kind, as many cores and as much RAM: what does not fit the small one must not be sold on it."""
+    """Processors of one class have one kind, as many cores and as much RAM: what does not fit the
+    small one must not be sold on it."""
     assert machine.processor is not None
     return machine.processor.key, machine.card.num_sms, machine.memory_bytes
 
@@ -313,8 +321,8 @@ def shared_machines(
 def forward_space(
     fleet: ServingFleet, machines: Sequence[PassMachine], wish: ServingRequest, *, timed: Timed | None = None
 ) -> tuple[ServingSpace, Array]:
-    """Candidates (one a machine class) and the seconds of a pass at each batch (rows x PASS_BATCHES); infinite where the batch does not
-    fit.
+    """Candidates (one a machine class) and the seconds of a pass at each batch (rows x
+    PASS_BATCHES); infinite where the batch does not fit.
 
     timed: gives seconds and memory of a pass on machines, in place of `passes`.
     """
@@ -344,7 +352,8 @@ def forward_space(
     return ServingSpace(machine, ones, ones, stacks, *parts, fits, needed, safe[:, 0], usable, code, code), pass_s
 
 
-#: Passes of some hundred models on the whole market: a question that follows changes the load or the money.
+#: Passes of some hundred models on the whole market: a question that follows changes the
+#: load or the money.
 _PASSES: Kept[tuple[Array, Array]] = Kept(8_000_000, size_of=lambda found: sum(array.nbytes for array in found))
 
 
@@ -361,7 +370,8 @@ def passes(machines: Sequence[PassMachine], stacks: Sequence[ServingStack], wish
 def _passes(
     one_input: PassInput, devices: Sequence[ForwardDevice], software: Sequence[tuple[Engine, Arithmetic]], shares: Sequence[float]
 ) -> tuple[Array, Array]:
-    """The same of devices, each in its engine and arithmetic; shares: of the card that a machine has."""
+    """The same of devices, each in its engine and arithmetic; shares: of the card
+    that a machine has."""
     work = forward_work(one_input)
     assert work is not None
     cases = [
@@ -389,14 +399,16 @@ def _engine_class(name: str) -> Engine:
 
 
 def _share_of_card(machine: PassMachine) -> float:
-    """Part of its card's arithmetic that a slice has; 1 of whole cards and processors. Times are those of the card over this share: an upper
-    bound, since what waits for the host does not grow."""
+    """Part of its card's arithmetic that a slice has; 1 of whole cards and processors.
+    Times are those of the card over this share: an upper bound, since what waits for the
+    host does not grow."""
     whole = facts.accelerators().get(machine.card.name.partition("/")[0])
     return machine.card.num_sms / max(whole.num_sms, 1) if whole is not None and "/" in machine.card.name else 1.0
 
 
 def suits_cpu(wish: ServingRequest) -> bool:
-    """Whether a CPU server is worth a look: small models, none that draws images, and those whose size is tables that are looked up."""
+    """Whether a CPU server is worth a look: small models, none that draws images, and those whose
+    size is tables that are looked up."""
     work = forward_work(PassInput(wish.model.name))
     assert work is not None
     looks_up = all(stage.kind == "recommender" for stage in work.stages)

@@ -1,5 +1,5 @@
-"""The family of services of one pass: encoders, vision, diffusion, speech, recommenders, classical models; online, and batches worked
-off."""
+"""The family of services of one pass: encoders, vision, diffusion, speech, recommenders, classical
+models; online, and batches worked off."""
 
 from __future__ import annotations
 

@@ -41,7 +41,8 @@ _DECODES = {"vision": ("pillow", "opencv", "ffcv", "dali", "raw"), "video": ("ra
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """`samples` and bytes of one pass over the data, the number of passes, and what a sample is called."""
+    """`samples` and bytes of one pass over the data, the number of passes, and what
+    a sample is called."""
 
     samples: float
     dataset_bytes: float
@@ -121,7 +122,8 @@ def _counted(workload: Workload, usual: UsualTraining, sample: Mapping[str, Any]
 
 
 def _of_dataset(name: str, work: ModelWork, usual: UsualTraining, each: float, notes: Notes) -> tuple[float, float]:
-    """A named data set: what it counts, else its bytes by the usual size. Of a graph only the labelled nodes are samples."""
+    """A named data set: what it counts, else its bytes by the usual size. Of a graph only the
+    labelled nodes are samples."""
     record = facts.dataset(name)
     if record.domain not in _DOMAINS[usual.domain]:
         raise InputError(

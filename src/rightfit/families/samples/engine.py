@@ -1,8 +1,9 @@
-"""The physics that the search runs on where samples are trained on: evaluate.Physics for estimate.vision_training.
+"""The physics that the search runs on where samples are trained on: evaluate.Physics for
+estimate.vision_training.
 
-A setup is told in the same columns as that of a language model (physics.columns.SetupColumns); this module reads of them the micro-batch,
-accumulation,
-numbers of devices, precision, recomputation, the degree over which states or tables are split, and whether weights lie in host memory.
+A setup is told in the same columns as that of a language model (physics.columns.SetupColumns); this
+module reads of them the micro-batch, accumulation, numbers of devices, precision, recomputation,
+the degree over which states or tables are split, and whether weights lie in host memory.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ if TYPE_CHECKING:
     from rightfit.search.training.machines import Machines
 
 
-#: Arithmetic of each Dtype: half precision means autocast, unless only adapters learn (then weights are held in bf16).
+#: Arithmetic of each Dtype: half precision means autocast, unless only adapters learn (then weights
+#: are held in bf16).
 _ARITHMETIC = {Dtype.FP32: "fp32", Dtype.TF32: "tf32", Dtype.FP16: "amp", Dtype.BF16: "amp", Dtype.FP8: "amp"}
 _MEMORY_NAMES = {"transient": "working", "allocator": "slack"}
 _TIME_NAMES = {"compute": "compute_s", "tables": "tables_s", "communication": "data_s", "update": "update_s", "host": "overhead_s"}
@@ -62,7 +64,8 @@ _BOTTLENECKS = {"data_s": Bottleneck.INTER_NODE, "tables_s": Bottleneck.MEMORY_B
 
 @dataclass(frozen=True, slots=True)
 class SampleEngine:
-    """The engine for one wish. A setup is offered when it fits with 90 % probability (the upper end of the 80 % interval)."""
+    """The engine for one wish. A setup is offered when it fits with 90 % probability (the upper end
+    of the 80 % interval)."""
 
     wish: SampleRequest
     work: WorkColumns
@@ -89,8 +92,8 @@ class SampleEngine:
 
     @property
     def card_decoding_s(self) -> float:
-        """Seconds in which an accelerator decodes one sample instead of training, where it is asked to (nvJPEG, NVDEC); taken whole, as
-        neither overlaps well."""
+        """Seconds in which an accelerator decodes one sample instead of training, where it is asked
+        to (nvJPEG, NVDEC); taken whole, as neither overlaps well."""
         if self.wish.load.decode != "dali":
             return 0.0
         usual = facts.coefficients("loading")
@@ -144,7 +147,8 @@ class SampleEngine:
         return np.asarray(sum(self.memory_terms(setup).values(), np.zeros(1)))
 
     def phases(self, setup: SetupColumns) -> dict[str, Array]:
-        """The one moment that is counted, the backward pass: everything that a sample keeps lies on the card with all states [bytes]."""
+        """The one moment that is counted, the backward pass: everything that a sample keeps lies on
+        the card with all states [bytes]."""
         return {"backward_start": self.memory(setup)}
 
     def interval(self, metric: str, mid: Array) -> FigureColumns:
@@ -165,7 +169,8 @@ class SampleEngine:
         return np.zeros(device.num_rows, dtype=np.intp)
 
     def time_spread(self, setup: SetupColumns, device: DeviceColumns) -> Spread:
-        """How far any time may lie above the predicted one: the doubt of the rate does not depend on the accelerator."""
+        """How far any time may lie above the predicted one: the doubt of the rate does not depend
+        on the accelerator."""
         del setup, device
         rate = self.rate_interval(np.ones(1))
         return Spread(1.0 / rate.low80, 1.0 / rate.low95)
@@ -180,7 +185,8 @@ class SampleEngine:
         return device.memory_bytes * coefficients()["usable_fraction"]
 
     def host(self, setup: SetupColumns) -> Array:
-        """Host memory per node [bytes]: processes, weights that were moved there, and a node's part of what the job keeps in RAM."""
+        """Host memory per node [bytes]: processes, weights that were moved there, and a node's part
+        of what the job keeps in RAM."""
         nodes = np.maximum(setup.data / np.maximum(setup.gpus_per_node, 1.0), 1.0)
         each = facts.coefficients("training")["host_bytes_per_accelerator"] + layouts.host_weights_bytes(self.work, self.setup_of(setup))
         return np.asarray(setup.gpus_per_node * each + self.wish.recipe.host_bytes / nodes)
@@ -208,7 +214,8 @@ class SampleEngine:
         return np.asarray(sum(terms.values(), np.zeros(1)))
 
     def volume(self, wish: TrainingRequest, base: SetupColumns) -> Volume:
-        """Bytes kept and moved by the whole job: nothing is fetched for training from scratch, adapters alone are sent home."""
+        """Bytes kept and moved by the whole job: nothing is fetched for training from scratch,
+        adapters alone are sent home."""
         del base
         assert isinstance(wish, SampleRequest)
         work, recipe = wish.work, wish.recipe
@@ -257,7 +264,8 @@ class SampleEngine:
         return StepColumns(terms, step, self.model_flops(setup), codes[longest])
 
     def model_flops(self, setup: SetupColumns) -> Array:
-        """Arithmetic of one step that the model needs, whatever is recomputed: three forward passes, two where only adapters learn."""
+        """Arithmetic of one step that the model needs, whatever is recomputed: three forward
+        passes, two where only adapters learn."""
         passes = 2.0 if self.wish.recipe.adapter_rank or self.wish.recipe.trainable else 3.0
         work = self.work
         each = 2.0 * (passes * (work.macs + work.score_macs) + work.frozen_macs)
@@ -282,8 +290,8 @@ def facts_silicon() -> tuple[str, ...]:
     return tuple(SILICON)
 
 
-# ---- The search for training on samples: the same candidates, market and criteria as for language models, with the physics of
-# training_engine.
+# ---- The search for training on samples: the same candidates, market and criteria as for language
+# models, with the physics of training_engine.
 
 _DTYPES = {"fp32": Dtype.FP32, "tf32": Dtype.TF32, "fp16": Dtype.FP16, "bf16": Dtype.BF16}
 #: Layers whose blocks may be computed again in the backward pass.
@@ -302,7 +310,8 @@ def sample_fleet(servers: ServerTable, precision: str) -> Fleet:
     code = {name: number for number, name in enumerate(names)}
     rows = np.array([code[name] for name in machines.accelerators], dtype=np.intp)
     columns = device.take(rows).replace(memory_bytes=machines.memory_bytes)
-    # The search only hands devices through to the engine, which knows that they are of another kind.
+    # The search only hands devices through to the engine, which knows that they
+    # are of another kind.
     return dataclasses.replace(fleet, machines=dataclasses.replace(machines, device=cast("DeviceColumns", columns)))
 
 
@@ -313,7 +322,8 @@ def _chip(name: str) -> str:
 
 
 def sample_limits(wish: SampleRequest, node_counts: tuple[int, ...]) -> SpaceLimits:
-    """Data parallelism only; states or tables split where that can help, weights in host memory where denoisers are tuned."""
+    """Data parallelism only; states or tables split where that can help, weights in host memory
+    where denoisers are tuned."""
     workload = wish.workload
     levels = (Recompute.NONE, Recompute.FULL) if wish.work.kind in _RECOMPUTED else (Recompute.NONE,)
     if workload.recompute:
@@ -357,7 +367,8 @@ def sample_base(machines: Machines) -> SetupColumns:
 
 
 def refuse_what_never_fits(wish: SampleRequest, engine: SampleEngine, machines: Machines) -> None:
-    """An image or clip of a wanted size that alone is larger than any card holds is the user's slip, not a shortage of servers."""
+    """An image or clip of a wanted size that alone is larger than any card holds is the user's
+    slip, not a shortage of servers."""
     workload = wish.workload
     if not len(machines) or not (workload.image_size or workload.frames or workload.audio_length_s):
         return

@@ -1,4 +1,5 @@
-"""The family of samples: training of vision, detection, diffusion, speech, recommendation and graphs."""
+"""The family of samples: training of vision, detection, diffusion, speech,
+recommendation and graphs."""
 
 from __future__ import annotations
 
@@ -31,13 +32,14 @@ if TYPE_CHECKING:
     from rightfit.search.training.machines import Machines
 
 
-# ---- Advice that only training on samples knows: compiled kernels, and decoding that does not starve the cards.
+# ---- Advice that only training on samples knows: compiled kernels, and decoding that does
+# not starve the cards.
 
 COMPILED = "torch.compile"
 FASTER_DECODERS = ("dali", "ffcv")
 WORTHWHILE = 0.9
-#: Networks of many small kernels, which compilation joins; tables and graphs are not bound by them, detectors change shape from image to
-#: image.
+#: Networks of many small kernels, which compilation joins; tables and graphs are not bound by them,
+#: detectors change shape from image to image.
 _COMPILABLE = ("conv", "grouped", "depthwise", "convnext", "window", "transformer", "unet", "denoiser", "dit")
 
 
@@ -60,7 +62,8 @@ def _loading_matters(best: Option) -> bool:
 
 
 def _tried(search_result: TrainingResult, best: Option, key: str, **changes: str) -> Iterable[Reason]:
-    """What the best option would be with one change of the recipe, if that saves a tenth of money, or of time where time is asked for."""
+    """What the best option would be with one change of the recipe, if that saves a tenth of money,
+    or of time where time is asked for."""
     try:
         wish = search_result.craft.read(search_result.wish.workload.with_changes(**changes))
     except RightfitError:
@@ -79,7 +82,8 @@ def _tried(search_result: TrainingResult, best: Option, key: str, **changes: str
         yield Reason(key, {**effect_of(there, at, best), **changes})
 
 
-# ---- Options in full where samples are trained on: figures with intervals, terms, layout, and what explanations need beside.
+# ---- Options in full where samples are trained on: figures with intervals, terms, layout, and what
+# explanations need beside.
 
 _NAMES = ("mid", "low80", "high80", "low95", "high95")
 TABLES = "tables"

@@ -26,7 +26,8 @@ def matches(workload: Workload) -> bool:
 
 
 def settle(workload: Workload) -> Workload:
-    """The wish with the task that is meant where none was given: what is trained from the start is not fine-tuned."""
+    """The wish with the task that is meant where none was given: what is trained from the start
+    is not fine-tuned."""
     if not workload.is_tuning_assumed:
         return workload
     from rightfit.families.samples.wish import starts_afresh
@@ -34,7 +35,8 @@ def settle(workload: Workload) -> Workload:
     return workload.from_the_start() if starts_afresh(workload) else workload
 
 
-#: What a model takes of image_size, frames, audio_length and latents its own reading of the wish says.
+#: What a model takes of image_size, frames, audio_length and latents its own
+#: reading of the wish says.
 HONOURS = Honours(
     frozenset(
         {"data", "method", "epochs", "global_batch", "micro_batch", "optimizer", "lora_rank", "recompute", "precision", "quantization"}

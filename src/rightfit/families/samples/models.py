@@ -19,8 +19,9 @@ _IMAGE_SHARE = 0.4
 
 @functools.lru_cache(maxsize=256)
 def sample_model(name: str) -> Any:
-    """The record of a model that is trained on samples, its name where only the table of its arithmetic knows it, None for a language model
-    and for trees. A name that nobody knows raises UnknownNameError with the nearest."""
+    """The record of a model that is trained on samples, its name where only the table of its
+    arithmetic knows it, None for a language model and for trees. A name that nobody knows raises
+    UnknownNameError with the nearest."""
     try:
         record = facts.model(name)
     except RightfitError:
@@ -33,8 +34,8 @@ def sample_model(name: str) -> Any:
 
 
 def _is_encoder(record: TransformerArchitecture) -> bool:
-    """Whether a transformer takes sound or images and writes no text of a language model: Whisper, and CLIP, whose image half is a large
-    part of it."""
+    """Whether a transformer takes sound or images and writes no text of a language model: Whisper,
+    and CLIP, whose image half is a large part of it."""
     if record.kind == "vlm":
         return record.params_vision >= _IMAGE_SHARE * record.params_total
     if record.kind != "encoder-decoder":
@@ -47,7 +48,8 @@ def _is_encoder(record: TransformerArchitecture) -> bool:
 
 
 def trains_samples(workload: Workload) -> bool:
-    """Whether this is a wish to train a model that is not a language model. An unknown model is left to those who look for it first."""
+    """Whether this is a wish to train a model that is not a language model. An unknown model is
+    left to those who look for it first."""
     if workload.task not in ("train", "finetune") or workload.model.endswith(".json"):
         return False
     try:

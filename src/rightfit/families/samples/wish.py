@@ -1,5 +1,5 @@
-"""From a workload to a SampleRequest: models of vision, diffusion, speech, recommendation and graphs; every default that was taken is
-noted."""
+"""From a workload to a SampleRequest: models of vision, diffusion, speech, recommendation and
+graphs; every default that was taken is noted."""
 
 from __future__ import annotations
 
@@ -38,15 +38,17 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
-# ---- What the search asks of a wish to train a model that is not a language model: one sample stands where a language model has a token.
+# ---- What the search asks of a wish to train a model that is not a language model: one sample
+# stands where a language model has a token.
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How the samples are trained on. `optimizer_bytes` of states per trained parameter; `adapter_rank` > 0: adapters learn; `trainable` >
-    0: that
-    many parameters learn; `stored`: how frozen weights are held; `software`: a class of stacks; `latents`: "cached", "live" or empty where
-    there is no image encoder; `host_bytes`: what each job keeps in RAM whatever its accelerators (features of a graph)."""
+    """How the samples are trained on. `optimizer_bytes` of states per trained parameter;
+    `adapter_rank` > 0: adapters learn; `trainable` > 0: that many parameters learn; `stored`: how
+    frozen weights are held; `software`: a class of stacks; `latents`: "cached", "live" or empty
+    where there is no image encoder; `host_bytes`: what each job keeps in RAM whatever its
+    accelerators (features of a graph)."""
 
     optimizer_bytes: float
     software: str
@@ -60,9 +62,8 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest(TrainingRequest):
-    """A wish counted in samples: `seq_len` is 1 and `amount.tokens` counts samples over all epochs. `sample` describes one: its unit
-    ("images"), side
-    [pixels], frames, seconds."""
+    """A wish counted in samples: `seq_len` is 1 and `amount.tokens` counts samples over all epochs.
+    `sample` describes one: its unit ("images"), side [pixels], frames, seconds."""
 
     model: Any  # the record, None where only a table of arithmetic knows the model
     work: ModelWork = dataclasses.field(kw_only=True)
@@ -71,8 +72,8 @@ class SampleRequest(TrainingRequest):
     sample: Mapping[str, Any] = dataclasses.field(kw_only=True)
 
 
-# ---- What learns and how: methods that a model can use, optimizer, software, latents; options that do not go with it are refused in one
-# line.
+# ---- What learns and how: methods that a model can use, optimizer, software, latents; options that
+# do not go with it are refused in one line.
 
 ATTENTION_KINDS = ("transformer", "window", "dit", "denoiser")
 ADAPTERS = ("lora", "dora", "qlora")
@@ -161,7 +162,8 @@ def read_recipe(workload: Workload, work: ModelWork, sample: Mapping[str, Any], 
 
 
 def _latents(workload: Workload, work: ModelWork, method: str, notes: Notes) -> str:
-    """Whether latents and text embeddings are made beforehand: not where the text encoder learns too."""
+    """Whether latents and text embeddings are made beforehand: not where the text
+    encoder learns too."""
     if work.modality != "diffusion":
         return ""
     if workload.latents:
@@ -191,9 +193,11 @@ def _stored(workload: Workload, method: str, frozen: float) -> str:
 
 
 _STAND_IN = "graphsage"  # whose neighbourhoods stand for those of other graph networks on the same graph
-#: Kinds of data that models learn from the start: no published weights know one's own users, rows or nodes.
+#: Kinds of data that models learn from the start: no published weights know one's own
+#: users, rows or nodes.
 _NEVER_TUNED = ("recommender", "graph")
-#: So much of the data that a model is published as trained on is all of it: copies differ by files that could not be read.
+#: So much of the data that a model is published as trained on is all of it: copies differ by files
+#: that could not be read.
 _NEARLY_ALL = 0.95
 
 
@@ -244,8 +248,9 @@ def _usual(workload: Workload, work: ModelWork, asked: NetworkInput) -> UsualTra
 
 
 def starts_afresh(workload: Workload) -> bool:
-    """Whether training from the start is meant where no task was given: such models have no published weights to start from, or the data are
-    those (or more) that such models are published as trained on."""
+    """Whether training from the start is meant where no task was given: such models have no
+    published weights to start from, or the data are those (or more) that such models are published
+    as trained on."""
     work, asked = _work(workload, sample_model(workload.model))
     usual = _usual(workload, work, asked)
     if usual.domain in _NEVER_TUNED:
@@ -264,8 +269,8 @@ def _note_training(workload: Workload, usual: UsualTraining, notes: Notes) -> No
 
 
 def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[ModelWork, NetworkInput]:
-    """What training on one sample costs, at the size that the user wants; `audio_s` of sound, 0: the length that the model is usually
-    given."""
+    """What training on one sample costs, at the size that the user wants; `audio_s` of sound, 0:
+    the length that the model is usually given."""
     from rightfit.estimation.pass_records import NetworkInput
     from rightfit.estimation.sample_work import train_work
 
@@ -282,7 +287,8 @@ def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[Mod
 
 
 def _without_owner(name: str) -> list[str]:
-    """The name behind the owner of a hub id, where the tables of arithmetic know that and not the whole."""
+    """The name behind the owner of a hub id, where the tables of arithmetic know that
+    and not the whole."""
     owner, _, bare = name.rpartition("/")
     return [bare] if owner and is_listed(bare) and not is_listed(name) else []
 
@@ -324,7 +330,8 @@ def _sample(workload: Workload, record: Any, asked: NetworkInput, usual: UsualTr
 
 
 def _adapted(work: ModelWork, workload: Workload, record: Any, latents: str, amount: Samples) -> ModelWork:
-    """The work under the method: a frozen backbone runs forward only; latents made beforehand cost their encoders once."""
+    """The work under the method: a frozen backbone runs forward only; latents made beforehand cost
+    their encoders once."""
     usual = facts.coefficients("training")
     if workload.method == "freeze":
         share = usual["head_share"]
@@ -350,7 +357,8 @@ def _adapted(work: ModelWork, workload: Workload, record: Any, latents: str, amo
 
 
 def _global_batch(workload: Workload, usual: UsualTraining, amount: Samples, notes: Notes) -> int:
-    """Samples of an optimizer step: the user's or the usual; where data are few, a small part of them."""
+    """Samples of an optimizer step: the user's or the usual; where data are few, a
+    small part of them."""
     if workload.global_batch is not None:
         return int(workload.global_batch)
     wanted = usual.run(workload.task).batch

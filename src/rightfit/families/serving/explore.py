@@ -1,4 +1,5 @@
-"""Every way to serve a language model: on cards and processors, in every engine and weight format."""
+"""Every way to serve a language model: on cards and processors, in every engine
+and weight format."""
 
 from __future__ import annotations
 
@@ -46,25 +47,28 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
-# ---- CPU servers for language models: which are looked at, and what each of them is to the physics of serving.
+# ---- CPU servers for language models: which are looked at, and what each of them is to the
+# physics of serving.
 #
-# A processor is a row of facts/data/serving_devices.csv (whose bandwidth and arithmetic the coefficients were fitted with); a cloud server
-# gets the share of its
-# socket that its cores are, at most one socket: engines lose what a second one would add to its slow link. Int8 rates are of
+# A processor is a row of facts/data/serving_devices.csv (whose bandwidth and arithmetic the
+# coefficients were fitted with); a cloud server gets the share of its socket that its cores are, at
+# most one socket: engines lose what a second one would add to its slow link. Int8 rates are of
 # facts/data/forward_cpus.csv.
 
 Index = NDArray[np.intp]
 
-#: Markets with CPU servers that were asked for last, by the catalog: each has the size of the catalog's offers (some 4 MB), and filters are the
-#: visitors' own.
+#: Markets with CPU servers that were asked for last, by the catalog: each has the size of the
+#: catalog's offers (some 4 MB), and filters are the visitors' own.
 _MOST_MARKETS = 8
 _markets: weakref.WeakKeyDictionary[Any, Recent[tuple[Filters, float], Market]] = weakref.WeakKeyDictionary()
 
 
 def token_market(catalog: Catalog, filters: Filters, *, with_cpus: bool, least_bytes: float = 0.0) -> Market:
-    """Offers with accelerators, and where CPUs may serve the cheapest offers of CPU servers that pass the user's filters; read once.
+    """Offers with accelerators, and where CPUs may serve the cheapest offers of CPU servers that
+    pass the user's filters; read once.
 
-    least_bytes: what a CPU server must hold. Of servers of one provider with as many cores of one processor only the cheapest is kept.
+    least_bytes: what a CPU server must hold. Of servers of one provider with as many cores of one
+    processor only the cheapest is kept.
     """
     if not with_cpus:
         return open_market(catalog)
@@ -82,7 +86,8 @@ def token_market(catalog: Catalog, filters: Filters, *, with_cpus: bool, least_b
 
 
 def _cheapest_kinds(table: OfferTable, rows: Index, *, least_bytes: float) -> Index:
-    """Of offers of CPU servers that hold `least_bytes` the cheapest of each provider, processor and number of cores."""
+    """Of offers of CPU servers that hold `least_bytes` the cheapest of each provider, processor
+    and number of cores."""
     servers = table.servers
     kept: dict[tuple[str, str, float], int] = {}
     held = rows[np.nan_to_num(servers.memory_bytes)[table.server_index[rows]] >= least_bytes]
@@ -99,7 +104,8 @@ def least_bytes(wish: ServingRequest, stacks: StackRequest) -> float:
 
 
 def most_bytes(wish: ServingRequest) -> float:
-    """What an engine would use of a server at most: 16-bit weights with a margin, and a cache for its few dozen sequences."""
+    """What an engine would use of a server at most: 16-bit weights with a margin, and a cache for
+    its few dozen sequences."""
     return float(wish.model.params_total * 2.0 * 1.3 + usual()["cpu_cache_bytes"])
 
 
@@ -108,8 +114,8 @@ def _fewest_bits(stacks: StackRequest) -> float:
 
 
 def suits_cpus(wish: ServingRequest, stacks: StackRequest, filters: Filters) -> bool:
-    """Whether CPU servers are worth a look: asked for, or left open and the fastest processor that is known could keep the limits and carry
-    the load."""
+    """Whether CPU servers are worth a look: asked for, or left open and the fastest processor that
+    is known could keep the limits and carry the load."""
     engines = [row["name"] for row in stack_rows() if FAMILY in row["families"].split("|")]
     runs = not stacks.engines or bool(set(engines) & set(stacks.engines))
     if not runs and filters.gpus == ("",):
@@ -127,8 +133,8 @@ def suits_cpus(wish: ServingRequest, stacks: StackRequest, filters: Filters) -> 
 
 
 def within_reach(wish: ServingRequest, stacks: StackRequest, *, bandwidth: float, flops: float) -> bool:
-    """Whether a processor could keep the limits at its peaks: active weights / bandwidth for each token, the prompt's arithmetic for the
-    first."""
+    """Whether a processor could keep the limits at its peaks: active weights / bandwidth for each
+    token, the prompt's arithmetic for the first."""
     bits = 16.0 if stacks.is_free else _fewest_bits(stacks)
     token_s, prompt_s = _active(wish) * bits / 8.0 / bandwidth, 2.0 * _active(wish) * max(wish.input_tokens, 1) / flops
     total_s = prompt_s + max(wish.output_tokens - 1, 0) * token_s
@@ -141,16 +147,18 @@ def _active(wish: ServingRequest) -> float:
 
 @functools.cache
 def _fastest() -> tuple[float, float]:
-    """The highest memory rate [bytes/s] and 16-bit arithmetic [FLOP/s] of the processors in the table."""
+    """The highest memory rate [bytes/s] and 16-bit arithmetic [FLOP/s] of the
+    processors in the table."""
     rows = [row for row in facts.table("serving_devices") if row["family"] == FAMILY]
     return max(float(row["memory_bw_gbps"]) for row in rows) * 1e9, max(float(row["fp16_dense_tflops"] or 0) for row in rows) * 1e12
 
 
 def cpu_machines(servers: ServerTable, listed: Index, wish: ServingRequest, stacks: StackRequest, *, every: bool) -> dict[int, Accelerator]:
-    """The processor of each listed server without accelerators that could serve, by row of the table of servers; `every`: also those that
-    cannot keep the limits.
+    """The processor of each listed server without accelerators that could serve, by row of the
+    table of servers; `every`: also those that cannot keep the limits.
 
-    Memory beyond what an engine would use is left out, so that servers that differ in nothing else are one class.
+    Memory beyond what an engine would use is left out, so that servers that differ in nothing
+    else are one class.
     """
     out: dict[int, Accelerator] = {}
     most = most_bytes(wish)
@@ -166,10 +174,11 @@ def cpu_machines(servers: ServerTable, listed: Index, wish: ServingRequest, stac
 
 @functools.lru_cache(maxsize=4096)
 def processor(text: str, cores: float, memory_bytes: float, *, is_arm: bool) -> Accelerator:
-    """So many cores of the processor that a server's words mean, as a device with the memory that an engine may take.
+    """So many cores of the processor that a server's words mean, as a device with the memory that
+    an engine may take.
 
-    Rates are the lower of what the two tables give. Arithmetic in bf16 and int8 is that of x86 engines with instructions for it
-    (AVX512_BF16, AMX, VNNI).
+    Rates are the lower of what the two tables give. Arithmetic in bf16 and int8 is that of x86
+    engines with instructions for it (AVX512_BF16, AMX, VNNI).
     """
     whole, kind = find_device(text)[0], processor_kind(text)
     cores_used = min(cores, float(whole.num_sms))
@@ -198,7 +207,8 @@ def explore(workload: Workload, catalog: Catalog, *, market: Market | None = Non
 
 
 def stack_wish_of(workload: Workload, model: str, *names: str) -> StackRequest:
-    """Engine and formats that the workload names for a model. `names`: those by which its class is known."""
+    """Engine and formats that the workload names for a model. `names`: those by which
+    its class is known."""
     words = {"engine": workload.framework or "", "quantization": workload.quantization or "", "precision": workload.precision or ""}
     return read_stack_wish(**words, model=model, kv_cache=workload.kv_cache or "", names=names)
 

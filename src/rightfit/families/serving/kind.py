@@ -32,11 +32,12 @@ if TYPE_CHECKING:
     from rightfit.estimation.simulate import Simulated
 
 
-# ---- Prompts and answers on servers of their own: n replicas that only treat prompts hand the cache over the network to m that only decode.
+# ---- Prompts and answers on servers of their own: n replicas that only treat prompts hand the
+# cache over the network to m that only decode.
 #
-# Zhong et al., DistServe (OSDI 2024); Patel et al., Splitwise (ISCA 2024). Prompts then hold up no answers, so that decoding may fill its
-# batch up to the limit of the
-# time per token; the price is the transfer of the cache and two pools that each round up to whole servers.
+# Zhong et al., DistServe (OSDI 2024); Patel et al., Splitwise (ISCA 2024). Prompts then hold up no
+# answers, so that decoding may fill its batch up to the limit of the time per token; the price is
+# the transfer of the cache and two pools that each round up to whole servers.
 
 Index = NDArray[np.intp]
 LOADS = np.linspace(0.01, 1.0, 100)
@@ -44,8 +45,8 @@ LOADS = np.linspace(0.01, 1.0, 100)
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """Rates [1/s] that one replica of each row carries as a prompt server and as a decoding one, and the transfer of one request's cache
-    [s]."""
+    """Rates [1/s] that one replica of each row carries as a prompt server and as a decoding one,
+    and the transfer of one request's cache [s]."""
 
     prompt_per_s: Array
     decode_per_s: Array
@@ -53,8 +54,8 @@ class Pools:
 
 
 def pools(search_result: ServingResult, rows: Index, *, each: Index) -> Pools:
-    """What replicas of these candidates carry within the limits when each does one of the two only; `each` of them share a server's
-    network."""
+    """What replicas of these candidates carry within the limits when each does one of the two only;
+    `each` of them share a server's network."""
     assert search_result.times is not None
     wish, limits = search_result.wish, search_result.wish.limits
     times, space = search_result.times.take(rows), search_result.space.take(rows)
@@ -77,7 +78,8 @@ def pools(search_result: ServingResult, rows: Index, *, each: Index) -> Pools:
 
 
 def disaggregated_section(search_result: ServingResult, option: Option, *, machine: int) -> Section | None:
-    """The fewest servers of the option's kind in two pools against those of the option; a statement only where they are fewer."""
+    """The fewest servers of the option's kind in two pools against those of the option; a statement
+    only where they are fewer."""
     wish = search_result.wish
     if search_result.times is None or not wish.rate_per_s or wish.extras or wish.output_tokens < 2 or not option.accelerator.name:
         return None
@@ -115,19 +117,21 @@ def _content(option: Option, rows: Index, able: Pools, cell: tuple[int, int], se
     }
 
 
-# ---- `--simulate`: the shown options played through by the discrete-event simulation, beside the percentiles of the queue model.
+# ---- `--simulate`: the shown options played through by the discrete-event simulation, beside the
+# percentiles of the queue model.
 
 SEED = 0
 FIRST_REQUESTS = 20_000
 MOST_REQUESTS = 160_000
 CLOSED_REQUESTS_PER_USER = 200
-#: Half of the relative difference of the 99th percentile of first tokens between the two halves of a run that counts as stable.
+#: Half of the relative difference of the 99th percentile of first tokens between the two halves of
+#: a run that counts as stable.
 STABLE = 0.03
 
 
 def refuse_simulation(wish: ServingRequest) -> None:
-    """What cannot be simulated is said before the search: batch jobs and models of one forward pass have no continuous batching under
-    load."""
+    """What cannot be simulated is said before the search: batch jobs and models of one forward pass
+    have no continuous batching under load."""
     if wish.is_batch:
         raise ContradictionError(Message("families.simulate_batch"), field="simulate")
     if not wish.generates:
@@ -138,7 +142,8 @@ def refuse_simulation(wish: ServingRequest) -> None:
 
 
 def with_simulation(search_result: ServingResult, options: Sequence[Option], candidates: Sequence[int]) -> tuple[Option, ...]:
-    """The options with what the simulation gave in `facts["simulated"]`; equal replicas under equal load are simulated once."""
+    """The options with what the simulation gave in `facts["simulated"]`; equal replicas under equal
+    load are simulated once."""
     if not options:
         return ()
     from rightfit.search.service.refine import groups_of
@@ -156,8 +161,8 @@ def with_simulation(search_result: ServingResult, options: Sequence[Option], can
 
 
 def simulated_figures(wish: ServingRequest, columns: ReplicaColumns, *, replicas: int) -> dict[str, Any]:
-    """Percentiles [s] by the names of the estimate, with how they came about; {"error": ...} where a request alone is too large for a
-    replica."""
+    """Percentiles [s] by the names of the estimate, with how they came about; {"error": ...} where
+    a request alone is too large for a replica."""
     try:
         if wish.load is not None and wish.load.trace is not None:
             return _of_trace(wish, columns, replicas=replicas)
@@ -179,7 +184,8 @@ def _of_trace(wish: ServingRequest, columns: ReplicaColumns, *, replicas: int) -
 
 
 def _of_rate(wish: ServingRequest, columns: ReplicaColumns, *, replicas: int) -> dict[str, Any]:
-    """One replica with its share of a Poisson load; twice as many requests until the 99th percentile stands still."""
+    """One replica with its share of a Poisson load; twice as many requests until the 99th
+    percentile stands still."""
     from rightfit.estimation.simulate import simulate
 
     assert wish.load is not None
@@ -193,7 +199,8 @@ def _of_rate(wish: ServingRequest, columns: ReplicaColumns, *, replicas: int) ->
 
 
 def _of_users(wish: ServingRequest, columns: ReplicaColumns, *, replicas: int) -> dict[str, Any]:
-    """One replica with its share of users, each sending the next request when the last is answered."""
+    """One replica with its share of users, each sending the next request when
+    the last is answered."""
     from rightfit.estimation.simulate import simulate_closed
 
     assert wish.load is not None
@@ -205,7 +212,8 @@ def _of_users(wish: ServingRequest, columns: ReplicaColumns, *, replicas: int) -
 
 
 def halves_differ(run: Simulated) -> float:
-    """Half of the relative difference of the 99th percentile of first tokens between the two halves of a run."""
+    """Half of the relative difference of the 99th percentile of first tokens between the
+    two halves of a run."""
     middle = run.ttft_s.size // 2
     first, second = (float(np.percentile(part, 99)) for part in (run.ttft_s[:middle], run.ttft_s[middle:]))
     return abs(first - second) / max(first + second, 1e-12)

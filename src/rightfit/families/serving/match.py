@@ -1,4 +1,5 @@
-"""Which workloads are of this family: services and batches that no other family of services takes."""
+"""Which workloads are of this family: services and batches that no other family
+of services takes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""From a workload to numbers where a language model answers: the load, the lengths, the latency limits, and every default that was
-taken."""
+"""From a workload to numbers where a language model answers: the load, the lengths, the latency
+limits, and every default that was taken."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from rightfit.workload.traces import Requests
 
 
-# ---- Shared prefixes, adapters and drafts of a workload as numbers, with the defaults that were taken.
+# ---- Shared prefixes, adapters and drafts of a workload as numbers, with the
+# defaults that were taken.
 
 NGRAM = ("ngram", "n-gram", "prompt-lookup")
 VOCABULARY_SLACK = 0.01  # paddings of one tokenizer's table differ by less
@@ -79,7 +80,8 @@ def _shared(workload: Workload, input_tokens: int) -> float:
 
 
 def _found_again(workload: Workload, notes: Notes) -> tuple[float, float]:
-    """Share of a prompt that a cache beside the card's memory holds, and how long it is kept [s]."""
+    """Share of a prompt that a cache beside the card's memory holds, and how
+    long it is kept [s]."""
     if not workload.kv_offload:
         return 0.0, 0.0
     usual = facts.coefficients("serving_planning")
@@ -97,7 +99,8 @@ def _found_again(workload: Workload, notes: Notes) -> tuple[float, float]:
 
 
 class Chance(NamedTuple):
-    """Probability that a drafted token is accepted, and its ends where it was assumed (0: it was given)."""
+    """Probability that a drafted token is accepted, and its ends where it was assumed
+    (0: it was given)."""
 
     mid: float
     low: float = 0.0
@@ -165,7 +168,8 @@ def _draft_model(name: str, model: TransformerArchitecture) -> TransformerArchit
     return draft
 
 
-# ---- What a request holds beside text: images, frames of a video, a recording, as tokens of the prompt and work of the vision tower.
+# ---- What a request holds beside text: images, frames of a video, a recording, as tokens of the
+# prompt and work of the vision tower.
 
 OPTIONS = ("images", "image_size", "frames", "audio_length")
 
@@ -273,7 +277,8 @@ def read_token_wish(workload: Workload) -> ServingRequest:
 
 
 def _with_seen(prompt: int, output: int, seen: Seen, workload: Workload, model: TransformerArchitecture) -> int:
-    """The whole prompt: its text and what is seen and heard; raises where that is over the model's limit."""
+    """The whole prompt: its text and what is seen and heard; raises where that is over
+    the model's limit."""
     whole, limit = prompt + seen.tokens, model.max_position
     if seen.tokens and limit and whole + output > limit:
         name = next(name for name in ("images", "frames", "image_size", "audio_length_s") if getattr(workload, name) is not None)
@@ -293,7 +298,8 @@ def _with_seen(prompt: int, output: int, seen: Seen, workload: Workload, model: 
 
 
 def token_lengths(workload: Workload, model: TransformerArchitecture, notes: Notes) -> tuple[int, int]:
-    """Prompt and answer length of a request, within the model's limit: a default gives way to it, what the user says does not."""
+    """Prompt and answer length of a request, within the model's limit: a default gives way to it,
+    what the user says does not."""
     limit = model.max_position
     given = [getattr(workload, name) for name in ("input_tokens", "output_tokens")]
     chosen = usual_lengths(given, limit)
@@ -310,7 +316,8 @@ def token_lengths(workload: Workload, model: TransformerArchitecture, notes: Not
 
 
 def usual_lengths(given: Sequence[int | None], limit: int | None) -> list[int]:
-    """Tokens of prompt and answer; the usual ones where they are not given, cut to what the model's limit leaves, at least one each."""
+    """Tokens of prompt and answer; the usual ones where they are not given, cut to what the model's
+    limit leaves, at least one each."""
     usual_ones = [int(usual()[name]) for name in ("input_tokens", "output_tokens")]
     chosen = [int(usual_ones[at] if value is None else value) for at, value in enumerate(given)]
     if not limit or sum(chosen) <= limit:
@@ -324,7 +331,8 @@ def usual_lengths(given: Sequence[int | None], limit: int | None) -> list[int]:
 
 
 def request_rate(workload: Workload, notes: Notes, *, trace: Requests | None = None) -> float:
-    """Requests a second that must be served: as given, of the trace's busiest hour, or the peak of the profile."""
+    """Requests a second that must be served: as given, of the trace's busiest hour, or the
+    peak of the profile."""
     if trace is not None:
         return busiest_rate_per_s(trace)
     if workload.profile:
@@ -341,10 +349,12 @@ def request_rate(workload: Workload, notes: Notes, *, trace: Requests | None = N
 
 
 def rate_of_users(workload: Workload, limits: Limits, output: int, notes: Notes) -> float:
-    """Requests a second of users who read an answer and write on before they ask again; 0 where nobody thinks (then each user always has a request in
-    flight). An answer is taken to come in half the time that the limits allow.
+    """Requests a second of users who read an answer and write on before they ask again; 0 where
+    nobody thinks (then each user always has a request in flight). An answer is taken to come in
+    half the time that the limits allow.
 
-    Reference: the interactive response time law, E. Lazowska et al., Quantitative System Performance (1984), chapter 3: X = N / (Z + R).
+    Reference: the interactive response time law, E. Lazowska et al., Quantitative System
+    Performance (1984), chapter 3: X = N / (Z + R).
     """
     if not workload.users or workload.task == "batch":
         return 0.0
@@ -379,14 +389,16 @@ def requests_of(workload: Workload, model: TransformerArchitecture, prompt: int,
 
 
 def usual_first_token_s(prompt: int) -> tuple[float, bool]:
-    """The usual limit of the first token after a prompt of so many tokens [s], and whether it is longer than that of a usual prompt."""
+    """The usual limit of the first token after a prompt of so many tokens [s], and whether it is
+    longer than that of a usual prompt."""
     more = float(usual()["ttft_s_per_token"]) * max(0, prompt - int(usual()["input_tokens"]))
     return round(float(usual()["ttft_s"]) + more, 1), more > 0
 
 
 def token_limits(workload: Workload, notes: Notes, *, prompt: int) -> Limits:
-    """Latency limits: the user's, and of first token and later tokens the usual ones where nothing is said of them. Saying one does not
-    drop the other; a limit of the whole request bounds the first token too. The longer the prompt, the longer its first token may take."""
+    """Latency limits: the user's, and of first token and later tokens the usual ones where nothing
+    is said of them. Saying one does not drop the other; a limit of the whole request bounds the
+    first token too. The longer the prompt, the longer its first token may take."""
     infinity = float("inf")
     given: dict[str, float | None] = {name: getattr(workload, f"{name}_s") for name in LATENCY_LIMITS}
     percentile = (workload.percentile or usual()["percentile"]) / 100.0

@@ -1,5 +1,5 @@
-"""One search for a server that does classical machine learning or prepares data: every server of the catalog, with and without GPU, priced
-and judged."""
+"""One search for a server that does classical machine learning or prepares data: every server of
+the catalog, with and without GPU, priced and judged."""
 
 from __future__ import annotations
 
@@ -50,13 +50,15 @@ Index = NDArray[np.intp]
 
 ONE = (1,)
 SEVERAL = (1, 2, 4, 8, 16, 32)
-#: Libraries that write what they have learned while they go on; the others start again after an interruption.
+#: Libraries that write what they have learned while they go on; the others start again
+#: after an interruption.
 SAVES = ("xgboost", "lightgbm", "catboost", "h2o", "h2o_xgboost", "spark", "network")
 
 
 @dataclass(frozen=True, slots=True)
 class TableResult:
-    """All that one search found. Rows of `bill` and `bits` are offers, columns the numbers of servers in `columns`."""
+    """All that one search found. Rows of `bill` and `bits` are offers, columns the numbers of
+    servers in `columns`."""
 
     wish: TableRequest
     filters: Filters
@@ -106,8 +108,8 @@ def explore_host(workload: Workload, catalog: Catalog) -> TableResult:
 
 
 def node_counts_of(wish: TableRequest, filters: Filters) -> tuple[int, ...]:
-    """Several servers only where they can share the work and it can be worth it: one server is always the cheapest way to work off a
-    pile."""
+    """Several servers only where they can share the work and it can be worth it: one server is
+    always the cheapest way to work off a pile."""
     in_haste = filters.deadline_s is not None or wish.workload.objective != "cost"
     return SEVERAL if is_divisible(wish) and in_haste else ONE
 
@@ -121,9 +123,8 @@ def explore(
     any_server: bool = False,
     as_if: bool = False,
 ) -> TableResult:
-    """Evaluate every server, then price and judge every offer. `any_server`: those that were given by name, burstable ones too; `as_if`:
-    what
-    does not fit is priced as if it did."""
+    """Evaluate every server, then price and judge every offer. `any_server`: those that were given
+    by name, burstable ones too; `as_if`: what does not fit is priced as if it did."""
     check_storage(wish.workload.storage or "")
     counts = node_counts or node_counts_of(wish, filters)
     nodes = np.array(counts, dtype=np.float64)
@@ -146,9 +147,9 @@ def explore(
 
 
 def cheapest_places(market: Market, filters: Filters) -> Market:
-    """Of each (server, way to pay) the cheapest offer that the user's filters leave, and the cheapest of those that they refuse: where many
-    numbers of
-    servers are looked at, other regions at a higher price are not."""
+    """Of each (server, way to pay) the cheapest offer that the user's filters leave, and the
+    cheapest of those that they refuse: where many numbers of servers are looked at, other regions
+    at a higher price are not."""
     offers = market.offers
     refused = np.zeros(len(offers), dtype=np.bool_)
     for mask in filter_failures(offers, filters).values():
@@ -168,7 +169,8 @@ def on_one_server(work: HostWork, nodes: Array) -> HostWork:
 
 
 def volume_of(wish: TableRequest, work: HostWork) -> Volume:
-    """Bytes that come in, and the trained model that is saved; the model and prepared data stay in the object store of their region."""
+    """Bytes that come in, and the trained model that is saved; the model and prepared data stay in
+    the object store of their region."""
     model = float(work.memory_terms["model"].max(initial=0.0)) if "model" in work.memory_terms else 0.0
     return Volume(0.0, wish.data_bytes, model, 0.0)
 
@@ -199,8 +201,8 @@ def price(
 
 
 def with_store(wish: TableRequest, market: Market, billed: Bill) -> Bill:
-    """A bill of preparation with the object store that holds what comes in and what is made, for as long as the job takes; where a place
-    has no price of its own, at that of the general table."""
+    """A bill of preparation with the object store that holds what comes in and what is made, for as
+    long as the job takes; where a place has no price of its own, at that of the general table."""
     task = wish.preparation
     assert task is not None
     listed = market.charges.object_usd_per_gb_month
@@ -211,21 +213,24 @@ def with_store(wish: TableRequest, market: Market, billed: Bill) -> Bill:
 
 
 def time_spread(wish: TableRequest, market: Market, work: HostWork) -> Spread:
-    """How far the time of every offer (O, 1) may lie above the predicted one: by where the job runs."""
+    """How far the time of every offer (O, 1) may lie above the predicted one: by
+    where the job runs."""
     groups = [group_interval(time_group(wish, on_gpu=on_gpu), np.ones(1), doubts=np.full(1, wish.doubts)) for on_gpu in (False, True)]
     on_gpu = work.on_gpu[market.offers.server_index].astype(np.intp)[:, None]
     return Spread(*(np.array([float(getattr(group, name)[0]) for group in groups])[on_gpu] for name in ("high80", "high95")))
 
 
 def repeated_s(run_s: Array, *, rate_per_s: Array) -> Array:
-    """Expected seconds of work that starts from the beginning after every interruption: (e^(rate x run) - 1) / rate, exponential law."""
+    """Expected seconds of work that starts from the beginning after every interruption: (e^(rate x
+    run) - 1) / rate, exponential law."""
     finite = np.where(np.isfinite(run_s), run_s, 0.0)
     repeated = np.expm1(np.minimum(rate_per_s * finite, LARGEST_EXPONENT)) / rate_per_s
     return np.where(np.isfinite(run_s), np.maximum(repeated, finite), np.inf)
 
 
 def feasibility(work: HostWork, servers: HostServers) -> Feasibility:
-    """Which servers hold the job, in the terms of the search for training: what one GPU and what the host must hold."""
+    """Which servers hold the job, in the terms of the search for training: what one GPU and what
+    the host must hold."""
     shape = work.fits.shape
     able, fits_card = work.able[:, None], work.fits_card[:, None]
     fits_ram = (work.ram_needed_bytes <= servers.ram_bytes[:, None]) | work.fits
@@ -245,7 +250,8 @@ def feasibility(work: HostWork, servers: HostServers) -> Feasibility:
 
 
 def folding_groups(search_result: TableResult, offer: Index, node: Index) -> Index:
-    """Rows of one provider with the same vCPUs, RAM, cores and GPUs on as many servers, spot apart from the rest, are one option."""
+    """Rows of one provider with the same vCPUs, RAM, cores and GPUs on as many servers, spot apart
+    from the rest, are one option."""
     servers, hosts = search_result.market.offers.servers, search_result.servers
     kinds = [
         codes_of(servers.provider),
@@ -262,7 +268,8 @@ def _codes(values: Array) -> Index:
     return np.unique(values, return_inverse=True)[1].astype(np.intp)
 
 
-# ---- Options of a host plan: the chosen rows with RAM and time by term, figures with intervals, money, and what reasons need beside them.
+# ---- Options of a host plan: the chosen rows with RAM and time by term, figures with intervals,
+# money, and what reasons need beside them.
 
 
 def build_host_options(search_result: TableResult, rows: Sequence[Row]) -> tuple[Option, ...]:
@@ -328,7 +335,8 @@ def figure(group: str, value: float, doubts: float, *, source: str = "calibrated
 
 
 def estimate_of(search_result: TableResult, row: Row, server: int) -> dict[str, Figure]:
-    """Figures by the contract's names. `peak_memory_bytes` is of what is scarce: the GPU where one works, else RAM."""
+    """Figures by the contract's names. `peak_memory_bytes` is of what is scarce: the GPU where
+    one works, else RAM."""
     wish, work, at = search_result.wish, search_result.work, (server, row.node)
     on_gpu = bool(work.on_gpu[server])
     run = float(sum(column[server, min(row.node, column.shape[1] - 1)] for column in work.time_terms.values()))

@@ -1,4 +1,5 @@
-"""The family of tables: classical machine learning and data preparation, on processors and on libraries of GPUs."""
+"""The family of tables: classical machine learning and data preparation, on processors and on
+libraries of GPUs."""
 
 from __future__ import annotations
 
@@ -31,17 +32,21 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
-# ---- Why a host option stands where it does, what to beware of, and what would help: codes with numbers.
+# ---- Why a host option stands where it does, what to beware of, and what would help:
+# codes with numbers.
 #
-# WHY: the headlines of training plans; host_fits {ram_bytes, needed_bytes, limit_bytes, probability}; host_fits_card {card_bytes,
-# limit_bytes, probability};
-#     host_spills {spilled_bytes}; host_bottleneck {term, share}; host_memory_decides {ratio_bytes}; deadline_met, budget_met
-# WARNINGS: those of prices; spot_interruption, spot_rate_unknown; deadline_risk; host_memory_tight {probability}; host_burstable {};
-# host_gpu_unmeasured {};
-#     host_several_gpus {count}; host_one_thread {vcpus}; host_starts_again {}; storage_not_there {storage, taken}
-# ADVICE: host_gpu_instead, host_cpu_instead {where, total_usd, total_time_s, factor}; host_prepare_apart {where, total_usd, factor};
-# relax_deadline, host_spot;
-#     host_tip_* (the codes of estimate/classical.py and estimate/preparation.py); changes where nothing is feasible
+# WHY: the headlines of training plans; host_fits {ram_bytes, needed_bytes, limit_bytes,
+# probability}; host_fits_card {card_bytes, limit_bytes, probability};
+#     host_spills {spilled_bytes}; host_bottleneck {term, share}; host_memory_decides {ratio_bytes};
+#         deadline_met, budget_met
+# WARNINGS: those of prices; spot_interruption, spot_rate_unknown; deadline_risk;
+# host_memory_tight {probability}; host_burstable {}; host_gpu_unmeasured {};
+#     host_several_gpus {count}; host_one_thread {vcpus}; host_starts_again {};
+#         storage_not_there {storage, taken}
+# ADVICE: host_gpu_instead, host_cpu_instead {where, total_usd, total_time_s, factor};
+# host_prepare_apart {where, total_usd, factor}; relax_deadline, host_spot;
+#     host_tip_* (the codes of estimate/classical.py and estimate/preparation.py); changes where
+#         nothing is feasible
 
 TIGHT = 0.975
 MEMORY_SHARE = 0.5
@@ -168,7 +173,8 @@ def _where(search_result: TableResult, cell: tuple[int, int]) -> dict[str, Any]:
 
 
 def _other_device(search_result: TableResult, best: Option | None) -> Iterable[Reason]:
-    """What the cheapest server of the other kind would take and cost: a GPU beside processors, processors beside a GPU."""
+    """What the cheapest server of the other kind would take and cost: a GPU beside processors,
+    processors beside a GPU."""
     if best is None or search_result.wish.on_gpu is None or search_result.wish.on_cpu is None:
         return
     gpu = _on_gpu(best)
@@ -187,7 +193,8 @@ def _work_s(search_result: TableResult, cell: tuple[int, int]) -> float:
 
 
 def _apart(search_result: TableResult, best: Option | None) -> Iterable[Reason]:
-    """What the same preparation would cost on the cheapest server with a GPU, which would idle meanwhile."""
+    """What the same preparation would cost on the cheapest server with a GPU, which
+    would idle meanwhile."""
     if best is None or search_result.wish.job != PREPARE or best.accelerator.name:
         return
     at = cheapest_of(
@@ -201,7 +208,8 @@ def _apart(search_result: TableResult, best: Option | None) -> Iterable[Reason]:
 
 
 def _tips(search_result: TableResult, best: Option | None) -> Iterable[Reason]:
-    """The codes of the physics that suit the job, on the best server or, where none holds it, on the largest."""
+    """The codes of the physics that suit the job, on the best server or, where none holds
+    it, on the largest."""
     for code in _preparation_codes(search_result, best) if search_result.wish.job == PREPARE else _classical_codes(search_result, best):
         yield Reason(f"host_tip_{code.replace('-', '_')}", {})
 
@@ -272,14 +280,16 @@ def host_money(search_result: TableResult, option: Option, row: Row, catalog: Ca
 
 
 def every_offer(search_result: TableResult, option: Option, row: Row, catalog: Catalog) -> TableResult:
-    """The search on every offer of an option's server: where many numbers of servers were looked at, it took the cheapest places only."""
+    """The search on every offer of an option's server: where many numbers of servers were looked
+    at, it took the cheapest places only."""
     market = whole_market(catalog)
     rows = np.flatnonzero(market.offers.server_index == search_result.market.offers.server_index[row.offer])
     return explore(search_result.wish, market.take(rows), search_result.filters, node_counts=(option.nodes,))
 
 
 def confirm(search_result: TableResult, top: int) -> tuple[TableResult, Ranking]:
-    """The search as it is. Sizes of servers are options of their own here: for processors the size is the choice."""
+    """The search as it is. Sizes of servers are options of their own here: for processors the
+    size is the choice."""
     return search_result, rank(search_result, top=top, folding=folding_groups)
 
 

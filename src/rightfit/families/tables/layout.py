@@ -1,4 +1,5 @@
-"""How work on tables runs, as words and exports read it: beside its makers, so that reading it loads none of them."""
+"""How work on tables runs, as words and exports read it: beside its makers, so that reading it
+loads none of them."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ CPU, GPU = "cpu", "gpu"
 
 @dataclass(frozen=True, slots=True)
 class HostLayout(Layout):
-    """How the job runs: on `device` (cpu or gpu) with `library`; `threads` of the server at work, `cards` GPUs in use on it."""
+    """How the job runs: on `device` (cpu or gpu) with `library`; `threads` of the server at work,
+    `cards` GPUs in use on it."""
 
     device: str = CPU
     library: str = ""

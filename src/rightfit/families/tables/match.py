@@ -1,4 +1,5 @@
-"""Which workloads are of this family: classical machine learning and data preparation, told by the task and the model's name alone."""
+"""Which workloads are of this family: classical machine learning and data preparation, told by the
+task and the model's name alone."""
 
 from __future__ import annotations
 
@@ -21,12 +22,14 @@ EMBED = "embed"
 
 
 def matches(workload: Workload) -> bool:
-    """Whether a workload is a job of classical machine learning or data preparation; serving a classical model is a service like others."""
+    """Whether a workload is a job of classical machine learning or data preparation; serving a
+    classical model is a service like others."""
     return workload.task == "prepare" or (_is_classical(workload.model) and workload.task != "serve")
 
 
 def settle(workload: Workload) -> Workload:
-    """Embedding is inference of a model over the data: it becomes a batch job, of another family."""
+    """Embedding is inference of a model over the data: it becomes a batch job,
+    of another family."""
     if workload.task == "prepare" and EMBED in (workload.operation or "").casefold():
         return embedding_workload(workload)
     return workload

@@ -1,4 +1,5 @@
-"""From a workload of classical machine learning or data preparation to a job with numbers; every default that was taken is noted."""
+"""From a workload of classical machine learning or data preparation to a job with numbers; every
+default that was taken is noted."""
 
 from __future__ import annotations
 
@@ -39,11 +40,12 @@ _STORED = ("csv", "parquet", "jsonl")
 
 @dataclass(frozen=True, slots=True)
 class TableRequest:
-    """A job of a server's processors or of libraries on GPUs. `job`: train, score (a table with a trained model) or prepare.
+    """A job of a server's processors or of libraries on GPUs. `job`: train, score (a table with a
+    trained model) or prepare.
 
-    `on_cpu`, `on_gpu`: the algorithm as it runs there, None where it does not; `preparation`: the operation. `data_bytes` as stored, `rows`
-    and `cols`
-    of a table (0 for preparation of anything else), `doubts`: inputs that were assumed.
+    `on_cpu`, `on_gpu`: the algorithm as it runs there, None where it does not; `preparation`: the
+    operation. `data_bytes` as stored, `rows` and `cols` of a table (0 for preparation of anything
+    else), `doubts`: inputs that were assumed.
     """
 
     workload: Workload
@@ -132,7 +134,8 @@ def _gpu_task(task: ClassicalTask, *, is_named: bool, library: str) -> Classical
 
 
 def _cuml_runs(task: ClassicalTask) -> bool:
-    """Whether cuML has the algorithm, asked as for scikit-learn; libraries of their own have theirs."""
+    """Whether cuML has the algorithm, asked as for scikit-learn; libraries of
+    their own have theirs."""
     return task.library != "cuml" or gpu_support(dataclasses.replace(task, library="sklearn")) is not None
 
 
@@ -159,7 +162,8 @@ def _read_preparation(workload: Workload, notes: Notes) -> TableRequest:
 
 
 def refuse_idle_preparation(workload: Workload, task: PreparationTask, stored: str) -> None:
-    """What was said of a table and says nothing to the operation. `stored`: the format that the amount of data implies."""
+    """What was said of a table and says nothing to the operation. `stored`: the format that the
+    amount of data implies."""
     from rightfit.estimation.preparation import preparation_task
 
     if workload.columns and stored != "memory":

@@ -1,4 +1,5 @@
-"""What a job takes on every server: time, RAM, GPU memory, disks, by (server, number of servers); terms that add up to each."""
+"""What a job takes on every server: time, RAM, GPU memory, disks, by (server, number of servers);
+terms that add up to each."""
 
 from __future__ import annotations
 
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
     from rightfit.estimation.classical import ClassicalTask
 
 
-# ---- Servers as classical machine learning and data preparation see them: processors, RAM, disks, network, and the GPUs that its libraries run
-# on.
+# ---- Servers as classical machine learning and data preparation see them: processors, RAM, disks,
+# network, and the GPUs that its libraries run on.
 #
-# Everything is by server (S,), whatever its price; thousands of servers are a few array operations, because the physics takes columns.
+# Everything is by server (S,), whatever its price; thousands of servers are a few array operations,
+# because the physics takes columns.
 
 Mask = NDArray[np.bool_]
 
@@ -44,10 +46,11 @@ RAPIDS_CAPABILITY, BOOSTING_CAPABILITY = 7.0, 5.0
 
 @dataclass(frozen=True, slots=True)
 class HostServers:
-    """Servers under one another. `ram_bytes`: what a job may fill; `gpu`: one GPU of each (any figures where there is none); `gpus`: how
-    many whole
-    ones it has; `capability` of CUDA (0: none); `disk_rate` of its local disks [byte/s]; `store_rate` from an object store [byte/s];
-    `usual_network` what so many vCPUs are given where no bandwidth is stated, else no bound [byte/s]."""
+    """Servers under one another. `ram_bytes`: what a job may fill; `gpu`: one GPU of each
+    (any figures where there is none); `gpus`: how many whole ones it has; `capability` of
+    CUDA (0: none); `disk_rate` of its local disks [byte/s]; `store_rate` from an object store
+    [byte/s]; `usual_network` what so many vCPUs are given where no bandwidth is stated, else
+    no bound [byte/s]."""
 
     cpu: CpuColumns
     gpu: GpuColumns
@@ -104,14 +107,16 @@ def host_servers(servers: ServerTable) -> HostServers:
 
 
 def _usual_network(servers: ServerTable) -> Array:
-    """Bytes/s that a server's vCPUs are usually given where nobody states its bandwidth; infinite where somebody does."""
+    """Bytes/s that a server's vCPUs are usually given where nobody states its bandwidth; infinite
+    where somebody does."""
     stated = np.nan_to_num(servers.network_bytes_per_s) > 0
     each = facts.coefficients("preparation")["network_bytes_per_s_per_vcpu"] * np.maximum(np.nan_to_num(servers.vcpus), 1.0)
     return np.where(stated, np.inf, each)
 
 
 def _gpus(servers: ServerTable) -> tuple[GpuColumns, Array]:
-    """One GPU of each server, and its CUDA compute capability; 0 where there is none that these libraries know."""
+    """One GPU of each server, and its CUDA compute capability; 0 where there is none that
+    these libraries know."""
     known = {name: _gpu(name) for name in set(servers.accelerator_name)}
     table = np.array([known[name] for name in servers.accelerator_name], dtype=np.float64).reshape(-1, 5)
     gpu = GpuColumns(lanes=table[:, 0], flops=table[:, 1], bandwidth=table[:, 2], memory_bytes=table[:, 3], count=np.ones(table.shape[0]))
@@ -120,7 +125,8 @@ def _gpus(servers: ServerTable) -> tuple[GpuColumns, Array]:
 
 @functools.cache
 def _gpu(name: str) -> tuple[float, float, float, float, float]:
-    """(multiprocessors x clock, FLOP/s, bandwidth, memory, compute capability); ones and no capability for what is no NVIDIA GPU."""
+    """(multiprocessors x clock, FLOP/s, bandwidth, memory, compute capability); ones and no
+    capability for what is no NVIDIA GPU."""
     record = facts.accelerators().get(name)
     if record is None or record.vendor != "NVIDIA" or min(record.fp32_flops, record.memory_bandwidth) <= 0:
         return 1.0, 1.0, 1.0, 1.0, 0.0
@@ -137,11 +143,11 @@ RAPIDS = ("cuml",)
 class HostWork:
     """By (server, number of servers), shape (S, J), where nothing else is said.
 
-    `work_s`: work, as if it fitted; `fits`: whether it does; `ram_bytes` the expected peak, `ram_needed_bytes` with the margin;
-    `card_bytes`, `card_needed_bytes` and
-    `card_capacity_bytes` (S,) of GPU memory, `cards` (S,) GPUs in use; `stored_bytes` on rented volumes of all servers, `price_factor` of
-    theirs, `staging_s`;
-    `spilled_bytes`; `disk_bytes` that each server keeps, on whatever disk.
+    `work_s`: work, as if it fitted; `fits`: whether it does; `ram_bytes` the expected peak,
+    `ram_needed_bytes` with the margin; `card_bytes`, `card_needed_bytes` and `card_capacity_bytes`
+    (S,) of GPU memory, `cards` (S,) GPUs in use; `stored_bytes` on rented volumes of all servers,
+    `price_factor` of theirs, `staging_s`; `spilled_bytes`; `disk_bytes` that each server keeps, on
+    whatever disk.
     """
 
     work_s: Array
@@ -184,7 +190,8 @@ def upper(group: str, mid: Array, doubts: float) -> Array:
 
 
 def probability_within(group: str, mid: float, limit: float, doubts: float) -> float:
-    """Probability that a figure stays within a limit; between the stored quantiles linear in the logarithm, exponential tails beyond."""
+    """Probability that a figure stays within a limit; between the stored quantiles linear in the
+    logarithm, exponential tails beyond."""
     if not (mid > 0 and limit > 0):
         return 0.0
     one = group_interval(group, np.ones(1), doubts=np.full(1, doubts))
@@ -216,7 +223,8 @@ def memory_group(wish: TableRequest) -> str:
 
 
 def classical_work(wish: TableRequest, servers: HostServers, *, any_server: bool) -> HostWork:
-    """One algorithm on every server: on its GPU where a library runs there, else on its processors."""
+    """One algorithm on every server: on its GPU where a library runs there, else
+    on its processors."""
     count = len(servers)
     on_gpu = gpu_users(wish, servers)
     missing = _missing(wish, servers, on_gpu, any_server=any_server)
@@ -303,7 +311,8 @@ def _missing(wish: TableRequest, servers: HostServers, on_gpu: Mask, *, any_serv
 
 
 def is_divisible(wish: TableRequest) -> bool:
-    """Whether several servers can share the operation: files and documents pass one by one, or Spark spreads what must be held."""
+    """Whether several servers can share the operation: files and documents pass one by one, or
+    Spark spreads what must be held."""
     task = wish.preparation
     return task is not None and (task.held_bytes == 0 or task.library == "spark")
 
@@ -403,9 +412,11 @@ def _workers(threads: Array, asked: int | None) -> Array:
 
 
 def volumes_of(servers: HostServers, size_bytes: Array, storage: str, *, kept: tuple[str, ...]) -> tuple[Array, Array, Array]:
-    """Bytes on rented volumes, their price over that of the default volume, and the rate of whatever disk is used, (S,) each.
+    """Bytes on rented volumes, their price over that of the default volume, and the rate of
+    whatever disk is used, (S,) each.
 
-    Local disks that are large enough come first unless a volume is asked for by name; `kept`: words of `storage` that need no disk.
+    Local disks that are large enough come first unless a volume is asked for by name; `kept`: words
+    of `storage` that need no disk.
     """
     count = len(servers)
     if storage in kept or not (size_bytes > 0).any():

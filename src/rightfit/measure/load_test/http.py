@@ -1,5 +1,6 @@
-"""HTTP/1.1 over asyncio, as little of it as a load test needs: connections that are kept, bodies by chunk, by length or to the end. A small client because the
-client's own time is part of what it measures; no redirects, no compression."""
+"""HTTP/1.1 over asyncio, as little of it as a load test needs: connections that are kept, bodies by
+chunk, by length or to the end. A small client because the client's own time is part of what it
+measures; no redirects, no compression."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class Place:
 
 
 def place_of(url: str) -> Place:
-    """The place of an API by an address of it, with or without /v1 and the name of a call. Raises InputError."""
+    """The place of an API by an address of it, with or without /v1 and the name of a call.
+    Raises InputError."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -91,7 +93,8 @@ class Client:
 
     @contextlib.asynccontextmanager
     async def ask(self, method: str, path: str, body: bytes = b"") -> AsyncIterator[Reply]:
-        """The answer to a request. Raises HttpError and OSError. The connection is kept when the body was read to its end."""
+        """The answer to a request. Raises HttpError and OSError. The connection is kept when the
+        body was read to its end."""
         text = f"{method} {path} HTTP/1.1\r\n{self._head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         reader, writer, line = await self._sent(text.encode() + body)
         is_whole = False
@@ -110,7 +113,8 @@ class Client:
                 writer.close()
 
     async def _sent(self, request: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes]:
-        """The request written and the first line of its answer; once more over a new connection where a kept one had been closed meanwhile."""
+        """The request written and the first line of its answer; once more over a new connection
+        where a kept one had been closed meanwhile."""
         while self._idle:
             reader, writer = self._idle.pop()
             with contextlib.suppress(OSError):
@@ -157,7 +161,8 @@ async def _headers(reader: asyncio.StreamReader) -> Mapping[str, str]:
 
 
 async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str], done: list[bool]) -> AsyncIterator[bytes]:
-    """Pieces of the body as they come; `done` gets an entry where the connection can be used again."""
+    """Pieces of the body as they come; `done` gets an entry where the connection
+    can be used again."""
     if "chunked" in headers.get("transfer-encoding", "").lower():
         while size := int((await reader.readline()).split(b";")[0], 16):
             yield (await reader.readexactly(size + 2))[:-2]
@@ -178,18 +183,21 @@ async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str], done: 
             yield piece
 
 
-# ---- One streamed chat completion: when its first token came, when its last one, and how many tokens the server says there were.
+# ---- One streamed chat completion: when its first token came, when its last one, and how many
+# tokens the server says there were.
 #
-# Tokens are those of `usage` (stream_options.include_usage); text is never counted, since another tokenizer gives another number and a chunk may hold several
-# tokens. Servers that repeat a running `usage` on every chunk are read by the last.
+# Tokens are those of `usage` (stream_options.include_usage); text is never counted, since another
+# tokenizer gives another number and a chunk may hold several tokens. Servers that repeat a running
+# `usage` on every chunk are read by the last.
 
 _LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One request. Moments [s] of one clock: `due` (when it should have left), sent, first token, last chunk; tokens by the server's count.
-    `error` says why it failed; of a failed one the moments that were not reached are infinite."""
+    """One request. Moments [s] of one clock: `due` (when it should have left), sent, first token,
+    last chunk; tokens by the server's count. `error` says why it failed; of a failed one the
+    moments that were not reached are infinite."""
 
     due: float
     sent: float
@@ -207,14 +215,16 @@ class Answer:
 
     @property
     def tpot(self) -> float:
-        """(end to end - first token) / (tokens - 1) [s]; not a number for an answer of one token, or of one piece."""
+        """(end to end - first token) / (tokens - 1) [s]; not a number for an answer of one
+        token, or of one piece."""
         if self.tokens_out < 2 or self.is_whole:
             return math.nan
         return (self.last - self.first) / (self.tokens_out - 1)
 
     @property
     def is_whole(self) -> bool:
-        """Whether several tokens came in one piece: a proxy that buffers, a server that holds text back. Its first token is its last."""
+        """Whether several tokens came in one piece: a proxy that buffers, a server that holds text
+        back. Its first token is its last."""
         return self.tokens_out > 1 and self.last <= self.first
 
     @property
@@ -225,7 +235,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: a prompt of `numbers` random numbers, for `output_tokens` tokens. `forced`: the server is told not to stop earlier."""
+    """What is asked: a prompt of `numbers` random numbers, for `output_tokens` tokens. `forced`:
+    the server is told not to stop earlier."""
 
     model: str
     numbers: int
@@ -233,7 +244,8 @@ class Question:
     forced: bool = True
 
     def body(self) -> bytes:
-        """A prompt that no earlier one began with, so that no cache of prefixes shortens the first token."""
+        """A prompt that no earlier one began with, so that no cache of prefixes
+        shortens the first token."""
         prompt = " ".join(str(random.randrange(100, 1000)) for _ in range(self.numbers))  # noqa: S311 (no secret)
         asked: dict[str, Any] = {
             "model": self.model,
@@ -248,7 +260,8 @@ class Question:
 
 
 async def ask(client: Client, question: Question, *, due: float | None = None, timeout_s: float) -> Answer:
-    """Send the question and read its answer to the end. Never raises for what the server does; a failure is an answer with `error`."""
+    """Send the question and read its answer to the end. Never raises for what the server does; a
+    failure is an answer with `error`."""
     body = question.body()
     sent = time.perf_counter()
     start = Answer(sent if due is None else due, sent)

@@ -1,7 +1,9 @@
-"""One load for a while: so many streams (closed loop) or arrivals at random (open loop), and what came of it.
+"""One load for a while: so many streams (closed loop) or arrivals at random (open loop),
+and what came of it.
 
-Throughput is the work done inside the window: a request counts by the share of its time that lies inside, so that no batch of answers is in or out by chance;
-what started before the window (warm-up) or ended after it counts with its part. Latencies are of requests that were sent inside the window.
+Throughput is the work done inside the window: a request counts by the share of its time that lies
+inside, so that no batch of answers is in or out by chance; what started before the window (warm-up)
+or ended after it counts with its part. Latencies are of requests that were sent inside the window.
 """
 
 from __future__ import annotations
@@ -25,14 +27,16 @@ from rightfit.measure.readers.prometheus import Sample, samples_of
 from rightfit.messages import Message, cause, did_you_mean, system_problem
 from rightfit.records import dataclass
 
-# ---- What stands behind an address: the model it serves, whether it speaks the API, how long a prompt must be to be so many of its tokens, when it is warm.
+# ---- What stands behind an address: the model it serves, whether it speaks the API, how long a
+# prompt must be to be so many of its tokens, when it is warm.
 
 _ENGINES = ("vllm", "sglang")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A service that answers: what to ask it, its engine where it tells, and its answers when nothing else runs."""
+    """A service that answers: what to ask it, its engine where it tells, and its answers when
+    nothing else runs."""
 
     question: Question
     engine: str
@@ -41,7 +45,8 @@ class Endpoint:
 
 
 async def found_at(client: Client, *, model: str, input_tokens: int, output_tokens: int) -> Endpoint:
-    """The endpoint, warm. Raises NetworkError (not reached, every request fails) and InputError (no such API, no such model, no count of tokens)."""
+    """The endpoint, warm. Raises NetworkError (not reached, every request fails) and InputError (no
+    such API, no such model, no count of tokens)."""
     name, engine, unlisted = await _model(client, model)
     question, notes = await _accepted(client, Question(name, max(input_tokens // 3, 1), output_tokens), unlisted)
     notes += [f"the server answers for {name!r}, which its list of models lacks: see that it serves that model"] if unlisted else []
@@ -50,8 +55,9 @@ async def found_at(client: Client, *, model: str, input_tokens: int, output_toke
 
 
 async def _model(client: Client, wanted: str) -> tuple[str, str, Message | None]:
-    """The model to ask for, the engine, and what to say where the server refuses that model and its list lacks it. The one that is named is tried also
-    where it is on no list: servers that load what they are asked for (transformers serve) list what lies in a cache."""
+    """The model to ask for, the engine, and what to say where the server refuses that model and its
+    list lacks it. The one that is named is tried also where it is on no list: servers that load
+    what they are asked for (transformers serve) list what lies in a cache."""
     place = client.place
     try:
         async with client.ask("GET", f"{place.base}/models") as reply:
@@ -95,7 +101,8 @@ def _served(text: str) -> dict[str, str] | None:
 
 
 async def _accepted(client: Client, question: Question, unlisted: Message | None) -> tuple[Question, list[str]]:
-    """The question in the form that the server takes; refusals of the first request are told as they are, after `unlisted`."""
+    """The question in the form that the server takes; refusals of the first request are told as
+    they are, after `unlisted`."""
     answer = await _one(client, question)
     notes = []
     if answer.status in (400, 422):
@@ -113,7 +120,8 @@ async def _accepted(client: Client, question: Question, unlisted: Message | None
 
 
 async def _of_length(client: Client, question: Question, input_tokens: int) -> Question:
-    """The question with so many numbers that the server counts `input_tokens`: a line through two lengths."""
+    """The question with so many numbers that the server counts `input_tokens`: a line
+    through two lengths."""
     short = dataclasses.replace(question, numbers=max(question.numbers // 2, 1), output_tokens=2)
     long = dataclasses.replace(question, numbers=question.numbers + 1, output_tokens=2)
     low, high = await _one(client, short), await _one(client, long)
@@ -125,7 +133,8 @@ async def _of_length(client: Client, question: Question, input_tokens: int) -> Q
 
 
 async def _warm(client: Client, question: Question) -> tuple[Answer, ...]:
-    """Answers one after the other until the first token has settled: the last few are near the fastest of them."""
+    """Answers one after the other until the first token has settled: the last few are near
+    the fastest of them."""
     rule = constant_group("measure", "load")
     answers: list[Answer] = []
     for _ in range(int(rule["most_warm_up"])):
@@ -158,8 +167,9 @@ _SAMPLES = 4
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One load. `streams` or `rate` [requests/s] says which, `window` [s since the clock's start] is what counts, `cpu_share` of one core and `lag_s` are the client's own;
-    `server` holds samples of its counters."""
+    """One load. `streams` or `rate` [requests/s] says which, `window` [s since the clock's start]
+    is what counts, `cpu_share` of one core and `lag_s` are the client's own; `server` holds samples
+    of its counters."""
 
     streams: int
     rate: float
@@ -201,7 +211,8 @@ class Level:
 
     @property
     def is_client_bound(self) -> bool:
-        """Whether the client itself was the limit: its core half busy, or its loop late by a tenth of the first token."""
+        """Whether the client itself was the limit: its core half busy, or its loop late by a tenth
+        of the first token."""
         rule = constant_group("measure", "load")
         first = statistics.median([one.ttft for one in self.good]) if self.good else math.inf
         return self.cpu_share > rule["client_cpu"] or self.lag_s > rule["client_lag"] * first
@@ -233,7 +244,8 @@ async def closed(client: Client, question: Question, *, streams: int, seconds: f
 
 
 async def opened(client: Client, question: Question, *, rate: float, seconds: float, most: int) -> Level:
-    """Arrivals at random at this rate [1/s], whether earlier ones are answered or not. With more than `most` at the same time it ends: the server does not keep up."""
+    """Arrivals at random at this rate [1/s], whether earlier ones are answered or not. With more
+    than `most` at the same time it ends: the server does not keep up."""
     moments = arrivals(rate, seconds)
     tasks: list[asyncio.Task[Answer]] = []
     running: set[asyncio.Task[Answer]] = set()
@@ -279,7 +291,7 @@ def _level(answers: Sequence[Answer], whole: tuple[float, float], watch: _Watch,
     return Level(streams, rate, window, tuple(answers), watch.cpu_share, lag, tuple(watch.server))
 
 
-# ---- the client itself, and the server's counters ------------------------------------------------------------------------------------------
+# ---- the client itself, and the server's counters ------------------------------------------------
 
 
 @dataclasses.dataclass(slots=True)
@@ -291,7 +303,8 @@ class _Watch:
 
 @contextlib.asynccontextmanager
 async def _watched(client: Client, seconds: float) -> AsyncIterator[_Watch]:
-    """Note how late the event loop is and how busy its core, and what the server's counters show before, during and after."""
+    """Note how late the event loop is and how busy its core, and what the server's counters show
+    before, during and after."""
     watch = _Watch()
     watch.server += await counters(client, time.time())
     began, used = time.perf_counter(), time.process_time()

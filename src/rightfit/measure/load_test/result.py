@@ -1,4 +1,5 @@
-"""A load test as a run record: the figures of the largest rate that holds, its levels as series, the price, and where the server's own counters disagree."""
+"""A load test as a run record: the figures of the largest rate that holds, its levels as series,
+the price, and where the server's own counters disagree."""
 
 from __future__ import annotations
 
@@ -21,10 +22,12 @@ from rightfit.measure.record import Measured, Run, Series, Source, own_version, 
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
-# ---- Percentiles of requests that follow one another: one that waits makes the next one wait, so a sample of n says less than n independent ones.
+# ---- Percentiles of requests that follow one another: one that waits makes the next one wait, so a
+# sample of n says less than n independent ones.
 #
-# The variance of a share is that of independent requests times an inflation, estimated by batch means. Reference: Law and Kelton, Simulation modeling and analysis,
-# section 9.5.3 (batch means); David and Nagaraja, Order statistics, section 7.1.
+# The variance of a share is that of independent requests times an inflation, estimated by batch
+# means. Reference: Law and Kelton, Simulation modeling and analysis, section 9.5.3 (batch means);
+# David and Nagaraja, Order statistics, section 7.1.
 
 #: Normal quantile of an 80 % interval.
 Z80 = 1.2816
@@ -32,7 +35,8 @@ _BATCHES = 10
 
 
 def inflation(beyond: Sequence[bool], share: float) -> float:
-    """By how much the variance of the share of `beyond`, in order of time, exceeds that of independent requests at that percentile; at least 1."""
+    """By how much the variance of the share of `beyond`, in order of time, exceeds that of
+    independent requests at that percentile; at least 1."""
     size = len(beyond) // _BATCHES
     if size < 1:
         return 1.0
@@ -41,7 +45,8 @@ def inflation(beyond: Sequence[bool], share: float) -> float:
 
 
 def quantile(values: Sequence[float], share: float) -> tuple[float, float, float]:
-    """The quantile of a sample in order of time with the bounds of its 80 % interval; infinite (or 0) where the sample is too small to bound it."""
+    """The quantile of a sample in order of time with the bounds of its 80 % interval; infinite
+    (or 0) where the sample is too small to bound it."""
     ordered, n = sorted(values), len(values)
     if not n:
         return math.nan, 0.0, math.inf
@@ -52,7 +57,8 @@ def quantile(values: Sequence[float], share: float) -> tuple[float, float, float
 
 
 def keeps(values: Sequence[float], target: float, share: float) -> tuple[bool, bool, bool]:
-    """Whether that share of the values is within the target: in the sample, surely, surely not (80 %). Without values nothing is known to miss."""
+    """Whether that share of the values is within the target: in the sample, surely, surely not (80
+    %). Without values nothing is known to miss."""
     if not values:
         return True, False, False
     beyond = [value > target for value in values]
@@ -61,19 +67,23 @@ def keeps(values: Sequence[float], target: float, share: float) -> tuple[bool, b
     return missed <= allowed + 1e-9, missed + half <= allowed, missed - half > allowed
 
 
-# ---- The knee of an endpoint: closed loops with more and more streams until throughput stops growing, then random arrivals in steps up to the largest rate at which
-# the wished percentile holds.
+# ---- The knee of an endpoint: closed loops with more and more streams until throughput
+# stops growing, then random arrivals in steps up to the largest rate at which the wished
+# percentile holds.
 #
-# A closed loop hides queueing (a slow answer delays the next question), so it only says how much throughput there is; what a user waits for comes from the open loop.
-# A level holds where the percentile of every target is met, requests fail at most one in a hundred and arrivals are served as they come. The capacity lies between the
-# largest rate that surely holds and the smallest that surely does not (80 %), each wider by what n random arrivals leave open of a rate (1 / sqrt(n)).
+# A closed loop hides queueing (a slow answer delays the next question), so it only says how much
+# throughput there is; what a user waits for comes from the open loop. A level holds where the
+# percentile of every target is met, requests fail at most one in a hundred and arrivals are served
+# as they come. The capacity lies between the largest rate that surely holds and the smallest that
+# surely does not (80 %), each wider by what n random arrivals leave open of a rate (1 / sqrt(n)).
 #
 # Reference: Schroeder, Wierman, Harchol-Balter, Open versus closed: a cautionary tale, NSDI 2006.
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What to ask and how long: tokens, targets [s] at `percentile` (0 to 1), seconds and requests of an open level, and all the time there is [s]."""
+    """What to ask and how long: tokens, targets [s] at `percentile` (0 to 1), seconds and requests
+    of an open level, and all the time there is [s]."""
 
     input_tokens: int
     output_tokens: int
@@ -89,8 +99,9 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What was found: the level at the largest rate [1/s] that holds (None: none does) with an 80 % interval; `is_bound`: the server may take more, the test could not ask
-    for it. `levels` are all that count."""
+    """What was found: the level at the largest rate [1/s] that holds (None: none does) with an
+    80 % interval; `is_bound`: the server may take more, the test could not ask for it. `levels`
+    are all that count."""
 
     endpoint: Endpoint
     levels: tuple[Level, ...]
@@ -128,7 +139,8 @@ def _targets(test: Trial) -> list[tuple[Callable[[Answer], float], float]]:
 
 
 def measure(place: Place, test: Trial) -> Capacity:
-    """Find the capacity of the endpoint. Raises NetworkError, InputError, and UnavailableError where the client itself is the limit from the first level on."""
+    """Find the capacity of the endpoint. Raises NetworkError, InputError, and UnavailableError
+    where the client itself is the limit from the first level on."""
     return asyncio.run(_measured(place, test))
 
 
@@ -156,7 +168,8 @@ class _Search:
         self.is_cut = False
 
     async def closed_loops(self) -> None:
-        """1, 2, 4 ... streams until throughput stops growing, a target is missed, or time or client end it."""
+        """1, 2, 4 ... streams until throughput stops growing, a target is missed, or
+        time or client end it."""
         seconds = max(self.rule["closed_share"] * self.test.level_s, self.rule["least_latencies"] * self.latency_s)
         best = 0.0
         for streams in itertools.takewhile(lambda n: n <= self.rule["most_streams"], (2**n for n in itertools.count())):
@@ -171,7 +184,8 @@ class _Search:
         self._cut(f"throughput still grew at {self.rule['most_streams']:g} streams, the most that are tried")
 
     async def open_loops(self) -> None:
-        """Rates in steps up to the throughput of the closed loops until one does not hold; then halvings of the last step."""
+        """Rates in steps up to the throughput of the closed loops until one does not hold; then
+        halvings of the last step."""
         peak = max((level.requests_per_s for level in self.levels), default=0.0)
         for rung in (self.rule[f"rung_{at}"] for at in range(1, 5)):
             if not await self._at(rung * peak) or not holds(self.open[-1], self.test)[0]:
@@ -200,7 +214,8 @@ class _Search:
         return False
 
     def _counts(self, level: Level) -> bool:
-        """Keep the level, unless the client was its limit. Raises where the first one already says that nothing can be measured."""
+        """Keep the level, unless the client was its limit. Raises where the first one already says
+        that nothing can be measured."""
         if level.error_share > self.rule["useless"]:
             failed = next((one.error for one in level.inside if one.error), Message("measure.none_sent"))
             said = Message("measure.failed", failed=len(level.inside) - len(level.good), count=len(level.inside), load=_load(level))
@@ -343,7 +358,8 @@ def _latencies(level: Level) -> list[Measured]:
 
 
 def price_of(found: Capacity, usd_per_h: float | None) -> tuple[float, float, float] | None:
-    """USD of a million generated tokens at the capacity, with its 80 % interval; None where no rate holds or there is no price."""
+    """USD of a million generated tokens at the capacity, with its 80 % interval; None where no rate
+    holds or there is no price."""
     if found.best is None or usd_per_h is None:
         return None
     mid = usd_per_h / (found.best.tokens_per_s * 3600.0) * 1e6
@@ -372,7 +388,7 @@ def _series(found: Capacity) -> list[Series]:
     return [Series(metric=name, at_s=at, values=values) for name, values in rates.items()]
 
 
-# ---- the server's own counters -----------------------------------------------------------------------------------------------------------
+# ---- the server's own counters -------------------------------------------------------------------
 
 
 def _of_server(level: Level) -> list[Measured]:
@@ -384,7 +400,8 @@ def _of_server(level: Level) -> list[Measured]:
 
 
 def grown(samples: Sequence[Sample], name: str) -> float | None:
-    """How much a counter of the server grew between the first and the last sample, over all its series."""
+    """How much a counter of the server grew between the first and the last sample,
+    over all its series."""
     moments = {sample.at for sample in samples if sample.name == name and sample.at is not None}
     if len(moments) < 2:
         return None
@@ -413,7 +430,8 @@ def _doubts(found: Capacity, test: Trial, level: Level) -> list[str]:
 
 
 def disagreements(level: Level) -> list[str]:
-    """Where the server counts otherwise than the client by more than a tenth: other users, or a client (or network) that adds time."""
+    """Where the server counts otherwise than the client by more than a tenth: other users, or a
+    client (or network) that adds time."""
     tolerance = constant_group("measure", "load")["agrees"]
     answers = [one for one in level.answers if not one.error]
     doubts = []

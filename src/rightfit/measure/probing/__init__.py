@@ -1,1 +1,2 @@
-"""Measure a command while it runs, without a change of its code: `wrapped` starts and samples it, `agent` counts inside it, `counters` reads the machine."""
+"""Measure a command while it runs, without a change of its code: `wrapped` starts and samples it,
+`agent` counts inside it, `counters` reads the machine."""

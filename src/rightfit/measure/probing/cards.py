@@ -1,7 +1,9 @@
-"""What accelerators show of themselves: NVIDIA's (NVML, with its profiling counters on Hopper and newer), AMD's (amdsmi), and DCGM where it runs.
+"""What accelerators show of themselves: NVIDIA's (NVML, with its profiling counters on Hopper and
+newer), AMD's (amdsmi), and DCGM where it runs.
 
-Each question is asked on its own: what a driver, a card or a MIG part does not answer is unknown, never 0. Process ids are not used: in a container they are not
-those that the driver knows, so the command's cards are those of CUDA_VISIBLE_DEVICES and its memory is what was added since the start.
+Each question is asked on its own: what a driver, a card or a MIG part does not answer is unknown,
+never 0. Process ids are not used: in a container they are not those that the driver knows, so the
+command's cards are those of CUDA_VISIBLE_DEVICES and its memory is what was added since the start.
 """
 
 from __future__ import annotations
@@ -20,9 +22,11 @@ from typing import Any, Protocol
 from rightfit.records import dataclass
 from rightfit.units import MIB
 
-#: Reasons for a lowered clock that heat or the supply of power cause (nvml.h: nvmlClocksEventReason HwSlowdown, SwThermalSlowdown, HwThermalSlowdown, HwPowerBrake).
+#: Reasons for a lowered clock that heat or the supply of power cause (nvml.h: nvmlClocksEventReason
+#: HwSlowdown, SwThermalSlowdown, HwThermalSlowdown, HwPowerBrake).
 _THROTTLES = 0x8 | 0x20 | 0x40 | 0x80
-#: A card at full load is at its power limit (SwPowerCap) as a matter of course: only a limit under the one that it came with takes speed from it.
+#: A card at full load is at its power limit (SwPowerCap) as a matter of course: only a limit under
+#: the one that it came with takes speed from it.
 _POWER_CAP, _LOWERED = 0x4, 0.99
 #: Metrics of NVML's GPM (nvml.h: nvmlGpmMetricId_t), in percent.
 _GPM = {"sm_active_share": 2, "tensor_active_share": 5, "dram_active_share": 10}
@@ -34,7 +38,8 @@ _DCGM_TIMEOUT_S, _DCGM_EVERY_S = 5, 10
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One card at one moment: `shares` by metric of a run record, in [0, 1]; `used_bytes` of all processes."""
+    """One card at one moment: `shares` by metric of a run record, in [0, 1];
+    `used_bytes` of all processes."""
 
     key: str
     name: str
@@ -53,7 +58,8 @@ class Cards(Protocol):
 
 
 def optional(name: str) -> Any:
-    """A library that may not be installed or, without its driver, cannot be imported (amdsmi raises KeyError); None without it."""
+    """A library that may not be installed or, without its driver, cannot be imported (amdsmi raises
+    KeyError); None without it."""
     try:
         with contextlib.redirect_stdout(None):
             return importlib.import_module(name)
@@ -95,7 +101,7 @@ def _text(name: Any) -> str:
     return name.decode() if isinstance(name, bytes) else str(name or "")
 
 
-# ---- NVIDIA ----------------------------------------------------------------------------------------------------------------------------
+# ---- NVIDIA --------------------------------------------------------------------------------------
 
 
 class Nvidia:
@@ -134,7 +140,8 @@ class Nvidia:
         return bool(limit and usual and limit < _LOWERED * usual)
 
     def _profiled(self, key: str, handle: Any) -> dict[str, float]:
-        """Shares between this sample of GPM and the one before; empty where the card has none (before Hopper)."""
+        """Shares between this sample of GPM and the one before; empty where the card has
+        none (before Hopper)."""
         support = ask(self._nvml, "nvmlGpmQueryDeviceSupport", handle)
         if support is None or not support.isSupportedDevice:
             return {}
@@ -169,7 +176,8 @@ def _done(library: Any, name: str, *arguments: Any) -> bool:
 
 
 def visible(nvml: Any) -> list[tuple[str, Any, bool]]:
-    """(key, handle, whether it is a MIG part) of the cards that the command may use: all, or those of CUDA_VISIBLE_DEVICES by number, GPU or MIG id."""
+    """(key, handle, whether it is a MIG part) of the cards that the command may use: all, or those
+    of CUDA_VISIBLE_DEVICES by number, GPU or MIG id."""
     count = int(ask(nvml, "nvmlDeviceGetCount") or 0)
     given = os.environ.get("CUDA_VISIBLE_DEVICES")
     words = [str(index) for index in range(count)] if given is None else [part.strip() for part in given.split(",") if part.strip()]
@@ -194,18 +202,20 @@ def _parts(nvml: Any, word: str, handle: Any, *, is_part: bool) -> list[tuple[st
     return [part for part in parts if part[1] is not None] or [(word, handle, False)]
 
 
-# ---- DCGM ------------------------------------------------------------------------------------------------------------------------------
+# ---- DCGM ----------------------------------------------------------------------------------------
 
 
 class Dcgm:
-    """Shares of `dcgmi dmon`, where DCGM is installed and its service runs: what NVML does not tell of cards before Hopper."""
+    """Shares of `dcgmi dmon`, where DCGM is installed and its service runs: what NVML does not tell
+    of cards before Hopper."""
 
     def __init__(self) -> None:
         self._program = shutil.which("dcgmi")
         self._asked_s = -math.inf
 
     def read(self) -> dict[str, dict[str, float]]:
-        """Shares by number of the card; empty without DCGM, and where it was asked a moment ago: it takes a second. A DCGM that once failed is not asked again."""
+        """Shares by number of the card; empty without DCGM, and where it was asked a moment ago: it
+        takes a second. A DCGM that once failed is not asked again."""
         if self._program is None or time.monotonic() - self._asked_s < _DCGM_EVERY_S:
             return {}
         self._asked_s = time.monotonic()
@@ -232,7 +242,7 @@ def dcgm_shares(text: str) -> dict[str, dict[str, float]]:
     return found
 
 
-# ---- AMD -------------------------------------------------------------------------------------------------------------------------------
+# ---- AMD -----------------------------------------------------------------------------------------
 
 
 class Amd:

@@ -1,4 +1,5 @@
-"""What a process tree takes of the machine: processors, memory, disk, network (psutil), cards. What cannot be read is unknown, never 0."""
+"""What a process tree takes of the machine: processors, memory, disk, network (psutil), cards. What
+cannot be read is unknown, never 0."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from rightfit.measure.probing import cards
 _CGROUP = Path("/sys/fs/cgroup")
 #: Processes whose shared memory is told apart in one sample; the rest count whole.
 _MOST_DETAILED = 32
-#: Samples that wait to hear whether the program was stepping when they were taken: over an hour of them; and how many a mean over its steps needs.
+#: Samples that wait to hear whether the program was stepping when they were taken: over an hour of
+#: them; and how many a mean over its steps needs.
 _MOST_WAITING, _LEAST_STEPPING = 4096, 3
 
 
@@ -39,8 +41,9 @@ class Mean:
 
 @dataclasses.dataclass(slots=True)
 class Means:
-    """Means by metric over the whole run and over the time between its first steady step and its last: loading, compiling and saving say nothing of a step. Of the
-    latter one hears afterwards, so the latest samples wait."""
+    """Means by metric over the whole run and over the time between its first steady step and its
+    last: loading, compiling and saving say nothing of a step. Of the latter one hears afterwards,
+    so the latest samples wait."""
 
     whole: dict[str, Mean] = dataclasses.field(default_factory=dict)
     stepping: dict[str, Mean] = dataclasses.field(default_factory=dict)
@@ -71,8 +74,9 @@ class Means:
 
 @dataclasses.dataclass
 class Machine:
-    """Samples of one process tree. `sample` is called about once a second. `means`: of cards and of the busiest process, by metric of a run record; `memory`: what each
-    card holds more than at the start, at its peak; `now` the latest values [bytes, shares]."""
+    """Samples of one process tree. `sample` is called about once a second. `means`: of cards and of
+    the busiest process, by metric of a run record; `memory`: what each card holds more than at the
+    start, at its peak; `now` the latest values [bytes, shares]."""
 
     pid: int
     host_peak: float = 0.0
@@ -127,7 +131,8 @@ class Machine:
         self.busiest = max(self.cpu_s.values(), default=0.0) / elapsed if elapsed > 0 else 0.0
 
     def _memory_of(self, process: Any, *, detailed: bool) -> float:
-        """Proportional share where the system tells it: pages that loader workers share count once."""
+        """Proportional share where the system tells it: pages that loader
+        workers share count once."""
         if detailed:
             with contextlib.suppress(self._psutil.Error, AttributeError, OSError):
                 return float(process.memory_full_info().pss)
@@ -166,7 +171,8 @@ class Machine:
 
     @property
     def was_killed_for_memory(self) -> bool:
-        """Whether the kernel killed a process of this group of processes for memory since the start."""
+        """Whether the kernel killed a process of this group of processes for
+        memory since the start."""
         now = oom_kills()
         return self._killed is not None and now is not None and now > self._killed
 
@@ -177,7 +183,8 @@ class Machine:
 
 
 def oom_kills(root: Path = _CGROUP) -> int | None:
-    """Kills for memory in this process's group (cgroup v2 memory.events); None where that is not told."""
+    """Kills for memory in this process's group (cgroup v2 memory.events); None
+    where that is not told."""
     try:
         own = Path("/proc/self/cgroup").read_text(encoding="utf-8").strip().rpartition("::/")[2]
         for folder in (root / own, root):
@@ -189,7 +196,8 @@ def oom_kills(root: Path = _CGROUP) -> int | None:
     return None
 
 
-# ---- What the agent counted inside the processes of a command: one JSON file a process, in a folder that only this run has.
+# ---- What the agent counted inside the processes of a command: one JSON file a process, in a
+# folder that only this run has.
 
 #: Variable by which processes are told the folder, and how its name begins.
 FOLDER_VARIABLE, FOLDER_PREFIX = "RIGHTFIT_PROBE_DIR", "rightfit-probe-"
@@ -205,7 +213,8 @@ def counted(folder: Path) -> list[dict[str, Any]]:
 
 
 class Stepping:
-    """When the program was stepping, as its processes tell it while they run; a file is read again only when it was written again."""
+    """When the program was stepping, as its processes tell it while they run; a file is read again
+    only when it was written again."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -213,7 +222,8 @@ class Stepping:
         self._times: dict[str, tuple[float, float]] = {}
 
     def span(self) -> tuple[float, float] | None:
-        """From the first steady step to the last of all processes [s since the epoch]; None before there was one."""
+        """From the first steady step to the last of all processes [s since the epoch]; None
+        before there was one."""
         for path in self._folder.glob("*.json"):
             with contextlib.suppress(OSError, ValueError):
                 written = path.stat().st_mtime_ns
@@ -225,6 +235,7 @@ class Stepping:
 
 
 def leading(tallies: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The process that stands for the run: of those that stepped the first rank, with the most steps."""
+    """The process that stands for the run: of those that stepped the first rank,
+    with the most steps."""
     stepped = [tally for tally in tallies if tally["steps"]]
     return min(stepped, key=lambda tally: (tally["rank"], -tally["steps"])) if stepped else None

@@ -1,4 +1,5 @@
-"""Run a command, sample it, and make a record of it. The command's exit code, its signals and its output stay what they are."""
+"""Run a command, sample it, and make a record of it. The command's exit code, its signals and its
+output stay what they are."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ from rightfit.messages import Message, system_problem
 from rightfit.records import dataclass
 from rightfit.units import GIB
 
-# ---- What PyTorch's profiler saw of a few steps: operators by kind (facts/data/profile_kinds.csv), and those that take most time alone.
+# ---- What PyTorch's profiler saw of a few steps: operators by kind (facts/data/profile_kinds.csv),
+# and those that take most time alone.
 
 #: Operators that a record names.
 _MOST = 12
@@ -50,7 +52,8 @@ def kind_of(name: str) -> str:
 
 
 def profile_of(tallies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Seconds a step by kind, and of the operators that take most; on the card where there is one, else on the host. Empty where nothing was profiled."""
+    """Seconds a step by kind, and of the operators that take most; on the card where there is one,
+    else on the host. Empty where nothing was profiled."""
     tally = next((one for one in tallies if one.get("operators")), None)
     if tally is None:
         return {}
@@ -70,15 +73,18 @@ def profile_of(tallies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-# ---- A probed run together with what was meant to run and with the log that it wrote. What was seen goes before what was planned; what the user says before both.
+# ---- A probed run together with what was meant to run and with the log that it wrote. What was
+# seen goes before what was planned; what the user says before both.
 
-#: Columns that tell the card: a plan's are not taken over by a run on a machine that shows none, or another.
+#: Columns that tell the card: a plan's are not taken over by a run on a machine that
+#: shows none, or another.
 _CARD = ("gpu", "n_gpus", "device", "n_devices")
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What was meant to run, beside what is seen: set-up in columns of `rightfit predict`, server, and the wish."""
+    """What was meant to run, beside what is seen: set-up in columns of `rightfit predict`,
+    server, and the wish."""
 
     setup: Mapping[str, str] = dataclasses.field(default_factory=dict)
     server: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -86,7 +92,8 @@ class Planned:
 
 
 def with_plan(run: Run, planned: Planned, given: Mapping[str, str]) -> Run:
-    """The run with set-up, server and wish of its plan, as far as they are those of the machine that it ran on."""
+    """The run with set-up, server and wish of its plan, as far as they are those of the
+    machine that it ran on."""
     wanted, notes = dict(planned.setup), []
     card, seen = wanted.get("gpu", ""), {**run.setup, **given}.get("gpu", "")
     is_here = not card or card_named(card).casefold() == card_named(seen).casefold()
@@ -112,7 +119,8 @@ def with_plan(run: Run, planned: Planned, given: Mapping[str, str]) -> Run:
 
 
 def with_log(run: Run, log: Path) -> Run:
-    """The run with the figures of the log that it wrote, where the same figure was not counted inside."""
+    """The run with the figures of the log that it wrote, where the same figure was
+    not counted inside."""
     if not log.is_file():
         return run.model_copy(update={"warnings": [*run.warnings, f"--log: no file {log}"]})
     figures, setup, tool = log_figures(Item(log, str(log)).text)
@@ -140,9 +148,11 @@ def probe(
     log: Path | None = None,
     snapshot: Path | None = None,
 ) -> Run:
-    """Run the command to its end and say what it did. With `stop_when_stable` it is asked to stop when the step time has settled; with `deep` PyTorch's profiler looks at
-    three steps, and an out-of-memory error leaves PyTorch's memory snapshot at `snapshot`.PID.pickle. `log`: a file that the command writes, read where no steps could be
-    counted. Raises InputError where it cannot start."""
+    """Run the command to its end and say what it did. With `stop_when_stable` it is asked to stop
+    when the step time has settled; with `deep` PyTorch's profiler looks at three steps, and an
+    out-of-memory error leaves PyTorch's memory snapshot at `snapshot`.PID.pickle. `log`: a file
+    that the command writes, read where no steps could be counted. Raises InputError where it
+    cannot start."""
     if not command:
         raise InputError(Message("measure.no_command"), field="command")
     started = datetime.datetime.now(tz=datetime.UTC).isoformat(timespec="seconds")
@@ -164,7 +174,8 @@ def exit_code(returncode: int) -> int:
 
 
 def _deep(snapshot: Path | None) -> dict[str, str]:
-    """What the agent is told; and NCCL's flight recorder, which says after a time-out which rank hung."""
+    """What the agent is told; and NCCL's flight recorder, which says after a
+    time-out which rank hung."""
     found = {"RIGHTFIT_PROBE_DEEP": "1", "TORCH_NCCL_TRACE_BUFFER_SIZE": "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1"}
     return found | ({"RIGHTFIT_PROBE_SNAPSHOT": str(snapshot.absolute())} if snapshot is not None else {})
 
@@ -200,7 +211,8 @@ def _send(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 def _watch(process: subprocess.Popen[bytes], machine: Machine, folder: Path, *, stop_when_stable: bool) -> bool:
-    """Sample until the command ends; whether it was asked to stop because its step time had settled."""
+    """Sample until the command ends; whether it was asked to stop because its
+    step time had settled."""
     rule, stepping = constant_group("measure", "probe"), Stepping(folder)
     asked_at: float | None = None
     escalation = [(0.0, signal.SIGINT), (rule["terminate_after"], signal.SIGTERM), (rule["kill_after"], signal.SIGKILL)]
@@ -224,7 +236,7 @@ def _is_stable(folder: Path) -> bool:
     return intervals is not None and intervals.is_stable
 
 
-# ---- what was counted inside -------------------------------------------------------------------------------------------------------------
+# ---- what was counted inside ---------------------------------------------------------------------
 
 
 def _step_figures(tally: Mapping[str, Any]) -> tuple[list[Measured], list[str]]:
@@ -247,7 +259,8 @@ def _step_figures(tally: Mapping[str, Any]) -> tuple[list[Measured], list[str]]:
 
 
 def _setup(tallies: Sequence[Mapping[str, Any]], tally: Mapping[str, Any] | None, machine: Machine) -> dict[str, str]:
-    """What the processes tell of the set-up: cards, ranks, batch and length of the first batch, library. Without PyTorch the cards are those that hold more than at the start."""
+    """What the processes tell of the set-up: cards, ranks, batch and length of the first batch,
+    library. Without PyTorch the cards are those that hold more than at the start."""
     setup: dict[str, str] = {}
     names = [card["name"] for one in tallies for card in one["gpus"]]
     names = names or [machine.names[key] for key, added in machine.memory.items() if added > 0 and not machine.has_parts]
@@ -268,7 +281,8 @@ def _setup(tallies: Sequence[Mapping[str, Any]], tally: Mapping[str, Any] | None
 
 
 def _memory_figures(tallies: Sequence[Mapping[str, Any]], machine: Machine) -> list[Measured]:
-    """Peaks of PyTorch's allocator, the largest of all ranks; memory as the driver saw it, beside."""
+    """Peaks of PyTorch's allocator, the largest of all ranks; memory as the
+    driver saw it, beside."""
     cards = [card for tally in tallies for card in tally["gpus"]]
     figures: list[Measured] = []
     for counter in ("allocated", "reserved") if cards else ():

@@ -26,9 +26,10 @@ _HEAD = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """What the user says of figures that files leave open: whether a time per token counts the first token (True, False, None: not said), which counter
-    memory was read from, the set-up in columns of `rightfit predict`, and of a Prometheus the window (`last_s` [s] up to `until` [s since 1970; None: now]) and
-    the labels that its series must have."""
+    """What the user says of figures that files leave open: whether a time per token counts the
+    first token (True, False, None: not said), which counter memory was read from, the set-up in
+    columns of `rightfit predict`, and of a Prometheus the window (`last_s` [s] up to `until` [s
+    since 1970; None: now]) and the labels that its series must have."""
 
     counts_first_token: bool | None = None
     counter: str = ""
@@ -88,7 +89,8 @@ class Item:
 
     @functools.cached_property
     def table(self) -> list[dict[str, str]]:
-        """The file as a table with a header (comma, semicolon, tab or bar); empty where it is none."""
+        """The file as a table with a header (comma, semicolon, tab or bar);
+        empty where it is none."""
         first = self.head.split("\n", 1)[0]
         mark = max(",;\t|", key=first.count)
         if not first.count(mark):
@@ -117,7 +119,8 @@ def _json_lines(text: str) -> list[Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A kind of result. `detects` says whether an item is of it; `reads` makes its records. `special`: more special than one that also detects it."""
+    """A kind of result. `detects` says whether an item is of it; `reads` makes its records.
+    `special`: more special than one that also detects it."""
 
     kind: str
     detects: Callable[[Item], bool]
@@ -135,7 +138,8 @@ def number(value: Any) -> float | None:
 
 
 def figure(name: str, value: Any, *, scale: float = 1.0, **more: Any) -> list[Measured]:
-    """The figure where there is one, in a list; nothing for a missing, negative or infinite value."""
+    """The figure where there is one, in a list; nothing for a missing, negative
+    or infinite value."""
     found = number(value)
     return [measured(name, found * scale, **more)] if found is not None and found >= 0 else []
 

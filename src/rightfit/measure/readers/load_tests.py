@@ -1,8 +1,9 @@
 """Results of load tests: vLLM bench, guidellm, aiperf and genai-perf.
 
-Time per token is (end to end - first token) / (tokens - 1), without the first token. vLLM bench calls that tpot; guidellm calls it inter_token_latency_ms, and
-its time_per_output_token_ms is end to end / tokens, which is another figure and is not taken. Every one of these programs exits with 0 when all
-requests failed, so failures are read from the file.
+Time per token is (end to end - first token) / (tokens - 1), without the first token. vLLM bench
+calls that tpot; guidellm calls it inter_token_latency_ms, and its time_per_output_token_ms is end
+to end / tokens, which is another figure and is not taken. Every one of these programs exits with 0
+when all requests failed, so failures are read from the file.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def _failures(completed: float | None, failed: float) -> list[Measured]:
     return figure("error_share", failed / asked, n=int(asked)) if asked else []
 
 
-# ---- vLLM bench ------------------------------------------------------------------------------------------------------------------------
+# ---- vLLM bench ----------------------------------------------------------------------------------
 
 
 def _is_vllm(item: Item) -> bool:
@@ -91,7 +92,7 @@ def _vllm_date(text: Any) -> str:
     return f"{text[:4]}-{text[4:6]}-{text[6:8]}T{text[9:11]}:{text[11:13]}:{text[13:15]}Z" if len(text) == len("20250101-120000") else ""
 
 
-# ---- guidellm --------------------------------------------------------------------------------------------------------------------------
+# ---- guidellm ------------------------------------------------------------------------------------
 
 _GUIDELLM = {
     "time_to_first_token_ms": ("ttft_ms", 1.0),
@@ -173,7 +174,7 @@ def _guidellm_metric(found: Mapping[str, Any], metric: str, scale: float) -> lis
     return figures
 
 
-# ---- aiperf and genai-perf -------------------------------------------------------------------------------------------------------------
+# ---- aiperf and genai-perf -----------------------------------------------------------------------
 
 _PERF = {
     "time_to_first_token": "ttft_ms",
@@ -238,7 +239,8 @@ def _errors(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _token_warnings(found: Mapping[str, Any]) -> list[str]:
-    """Tokens counted by a tokenizer of the client's own differ from the server's: then the time per token is off by that ratio."""
+    """Tokens counted by a tokenizer of the client's own differ from the server's: then the time per
+    token is off by that ratio."""
     counted = number((found.get("output_sequence_length") or {}).get("avg"))
     billed = number((found.get("usage_completion_tokens") or {}).get("avg"))
     if counted and billed and abs(counted / billed - 1.0) > 0.05:

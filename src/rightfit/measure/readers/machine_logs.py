@@ -1,4 +1,5 @@
-"""What machines log: nvidia-smi's CSV and dmon, sacct and seff of Slurm, exports of the clouds' monitors."""
+"""What machines log: nvidia-smi's CSV and dmon, sacct and seff of Slurm, exports of
+the clouds' monitors."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def device_figures(busy: Sequence[float], memory_mib: Sequence[float], power: Se
     )
 
 
-# ---- nvidia-smi ------------------------------------------------------------------------------------------------------------------------
+# ---- nvidia-smi ----------------------------------------------------------------------------------
 
 
 def _columns(item: Item) -> dict[str, str]:
@@ -74,7 +75,7 @@ def _smi(item: Item, _definitions: Definitions) -> list[Run]:
 _ALLOCATORS = "memory as the driver sees it: TensorFlow, JAX and vLLM take it all at once, so with them it says nothing of need"
 
 
-# ---- nvidia-smi dmon -------------------------------------------------------------------------------------------------------------------
+# ---- nvidia-smi dmon -----------------------------------------------------------------------------
 
 
 def _is_dmon(item: Item) -> bool:
@@ -102,7 +103,7 @@ def _dmon(item: Item, _definitions: Definitions) -> list[Run]:
     return [item.run("nvidia-smi-dmon", figures, tool="nvidia-smi", setup=words(n_gpus=len(cards)), warnings=[_ALLOCATORS])]
 
 
-# ---- Slurm -----------------------------------------------------------------------------------------------------------------------------
+# ---- Slurm ---------------------------------------------------------------------------------------
 
 _SIZES = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "": 1.0}
 _SIZE = re.compile(r"^([\d.]+)\s*([KMGT]?)(?:i?B)?[nc]?$", re.IGNORECASE)
@@ -186,7 +187,7 @@ def _seff(item: Item, _definitions: Definitions) -> list[Run]:
     return [item.run("seff", figures, tool="Slurm", duration_s=elapsed, oom="OUT_OF_ME" in state, complete=state.startswith("COMPLETED"))]
 
 
-# ---- monitors of clouds ----------------------------------------------------------------------------------------------------------------
+# ---- monitors of clouds --------------------------------------------------------------------------
 
 _CLOUDS = {
     "nvidia_smi_utilization_gpu": ("gpu_busy_share", 0.01),
@@ -200,7 +201,8 @@ _CLOUDS = {
 
 
 def _cloud_series(item: Item) -> dict[str, list[float]]:
-    """Metric name of a cloud -> values, of CloudWatch's get-metric-data and get-metric-statistics, of Google's time series, or of a CSV of a console."""
+    """Metric name of a cloud -> values, of CloudWatch's get-metric-data and get-metric-statistics,
+    of Google's time series, or of a CSV of a console."""
     found: dict[str, list[float]] = {}
     data = item.json if isinstance(item.json, Mapping) else {}
     for part in data.get("MetricDataResults") or []:

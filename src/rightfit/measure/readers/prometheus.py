@@ -1,8 +1,11 @@
-"""Prometheus: the text that an exporter shows, and the JSON of the API, of DCGM, vLLM, SGLang, TGI and Triton (facts/data/exporter_metrics.csv).
+"""Prometheus: the text that an exporter shows, and the JSON of the API, of DCGM, vLLM, SGLang, TGI
+and Triton (facts/data/exporter_metrics.csv).
 
-One page of an exporter is a moment: gauges count, totals since the start become a rate only where the page tells how long that is
-(process_start_time_seconds) or where two moments are given. A histogram gives its mean, and percentiles with the bounds of their bucket. Of a figure under an
-old and a new name only the first name in the table counts; they are never added. Values near 2^63 mean "not supported".
+One page of an exporter is a moment: gauges count, totals since the start become a rate only where
+the page tells how long that is (process_start_time_seconds) or where two moments are given. A
+histogram gives its mean, and percentiles with the bounds of their bucket. Of a figure under an old
+and a new name only the first name in the table counts; they are never added. Values near 2^63 mean
+"not supported".
 """
 
 from __future__ import annotations
@@ -128,7 +131,8 @@ def _figure(row: Mapping[str, str], samples: list[Sample], elapsed: float | None
 
 
 def _rate(samples: list[Sample], elapsed: float | None) -> float | None:
-    """Growth per second of all series together: between the first and the last moment, or since the start. A counter that fell was reset: it counts from zero."""
+    """Growth per second of all series together: between the first and the last moment, or since the
+    start. A counter that fell was reset: it counts from zero."""
     series: dict[tuple[tuple[str, str], ...], list[Sample]] = {}
     for sample in samples:
         series.setdefault(tuple(sorted(sample.labels.items())), []).append(sample)
@@ -168,7 +172,8 @@ def _histogram(metric: str, samples: list[Sample], scale: float, definition: str
 
 
 def _added(samples: list[Sample]) -> list[tuple[str, Mapping[str, str], float]]:
-    """What each series counted: between its moments where there are several, else since the start of its process."""
+    """What each series counted: between its moments where there are several, else since the
+    start of its process."""
     series: dict[tuple[Any, ...], list[Sample]] = {}
     for sample in samples:
         series.setdefault((sample.name, *sorted(sample.labels.items())), []).append(sample)
@@ -242,10 +247,13 @@ READERS = (
 )
 
 
-# ---- A Prometheus by its address: the history of every known exporter in a window, asked through its API.
+# ---- A Prometheus by its address: the history of every known exporter in a window,
+# asked through its API.
 #
-# Gauges are averaged and peaks are taken by Prometheus itself over each step (`avg_over_time`, `max_over_time`), so that a peak between two points is not lost;
-# counters and histograms count what was added within the window. Several models in one answer are a question to the user: their figures are no one's.
+# Gauges are averaged and peaks are taken by Prometheus itself over each step (`avg_over_time`,
+# `max_over_time`), so that a peak between two points is not lost; counters and histograms count
+# what was added within the window. Several models in one answer are a question to the user: their
+# figures are no one's.
 
 KIND = "prometheus-server"
 _TIMEOUT_S = 30
@@ -263,7 +271,9 @@ def is_server(address: str) -> bool:
 
 
 def runs_of_server(address: str, definitions: Definitions) -> list[Run]:
-    """The record of the window that the user asks for. Raises NetworkError, FileInputError (no known exporter), AmbiguousNameError (several models), InputError (a selector that Prometheus refuses)."""
+    """The record of the window that the user asks for. Raises NetworkError, FileInputError (no
+    known exporter), AmbiguousNameError (several models), InputError (a selector that
+    Prometheus refuses)."""
     until = definitions.until if definitions.until is not None else datetime.datetime.now(tz=datetime.UTC).timestamp()
     window = {"start": f"{until - definitions.last_s:.3f}", "end": f"{until:.3f}"}
     selector = "{" + definitions.match + "}"

@@ -1,6 +1,8 @@
-"""Training runs as trackers and trainers keep them: trainer_state.json, LLaMA-Factory's trainer_log.jsonl, TensorBoard, W&B offline, MLflow.
+"""Training runs as trackers and trainers keep them: trainer_state.json, LLaMA-Factory's
+trainer_log.jsonl, TensorBoard, W&B offline, MLflow.
 
-One line of a history is one logged step; a step time is the time between two lines over the optimizer steps between them, after warm-up.
+One line of a history is one logged step; a step time is the time between two lines over the
+optimizer steps between them, after warm-up.
 """
 
 from __future__ import annotations
@@ -20,18 +22,23 @@ from rightfit.measure.record import Measured, Run
 from rightfit.measure.signals import steady
 from rightfit.messages import Message, at_place, cause
 
-# ---- Two binary logs read without their programs: TensorBoard's event files and W&B's offline files.
+# ---- Two binary logs read without their programs: TensorBoard's event files and
+# W&B's offline files.
 #
-# Both frame protobuf messages; the few fields needed are read by tag from the wire format (varint, 64-bit, length-delimited, 32-bit).
-# TensorBoard: record = length u64, crc u32, data, crc u32 (tensorflow/core/lib/io/record_writer.h); Event {1 wall_time double, 2 step varint, 5 summary}; Summary.Value
-# {1 tag, 2 simple_value float, 8 tensor}. W&B: LevelDB's log framing, blocks of 32 KiB, after a header of 7 bytes (wandb/sdk/internal/datastore.py, 0.31).
+# Both frame protobuf messages; the few fields needed are read by tag from the wire format (varint,
+# 64-bit, length-delimited, 32-bit).
+# TensorBoard: record = length u64, crc u32, data, crc u32 (tensorflow/core/lib/io/record_writer.h);
+# Event {1 wall_time double, 2 step varint, 5 summary}; Summary.Value
+# {1 tag, 2 simple_value float, 8 tensor}. W&B: LevelDB's log framing, blocks of 32 KiB, after a
+# header of 7 bytes (wandb/sdk/internal/datastore.py, 0.31).
 
 _BLOCK = 32_768
 _HEADER = 7
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """(tag, value) of each field of a message: integers, or bytes. Ends at the first thing that is no field."""
+    """(tag, value) of each field of a message: integers, or bytes. Ends at the first
+    thing that is no field."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -62,7 +69,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     return value, at
 
 
-# ---- TensorBoard -----------------------------------------------------------------------------------------------------------------------
+# ---- TensorBoard ---------------------------------------------------------------------------------
 
 
 def scalars_of_events(data: bytes) -> Iterator[tuple[str, float, float, float]]:
@@ -100,11 +107,12 @@ def _scalar(value: dict[int, Any]) -> float | None:
     return None
 
 
-# ---- W&B -------------------------------------------------------------------------------------------------------------------------------
+# ---- W&B -----------------------------------------------------------------------------------------
 
 
 def wandb_records(data: bytes) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Lines of history and of system statistics, each a mapping of key to value. A file cut short ends where it was cut."""
+    """Lines of history and of system statistics, each a mapping of key to value. A file cut short
+    ends where it was cut."""
     history, stats = [], []
     for record in _leveldb_records(data):
         for tag, message in fields(record):
@@ -158,7 +166,8 @@ def _leveldb_records(data: bytes) -> Iterator[bytes]:
 
 
 def step_figures(points: Sequence[tuple[float, float]]) -> list[Measured]:
-    """Step time from (seconds, optimizer step) pairs in any order; nothing where fewer than three steps were logged."""
+    """Step time from (seconds, optimizer step) pairs in any order; nothing where fewer than three
+    steps were logged."""
     ordered = sorted({step: at for at, step in points}.items())
     intervals = [(at - before) / (step - last) for (last, before), (step, at) in itertools.pairwise(ordered)]
     found = steady(intervals)
@@ -173,7 +182,7 @@ def _nothing(item: Item, what: Message) -> FileInputError:
     return FileInputError(at_place(item.shown, what))
 
 
-# ---- Hugging Face Trainer --------------------------------------------------------------------------------------------------------------
+# ---- Hugging Face Trainer ------------------------------------------------------------------------
 
 
 def _is_trainer(item: Item) -> bool:
@@ -250,7 +259,7 @@ def clock_s(text: str) -> float:
     return (float(days) if days.strip() else 0.0) * 86400.0 + sum(part * 60.0**power for power, part in enumerate(reversed(parts)))
 
 
-# ---- TensorBoard -----------------------------------------------------------------------------------------------------------------------
+# ---- TensorBoard ---------------------------------------------------------------------------------
 
 
 def event_files(item: Item) -> list[Path]:
@@ -283,7 +292,7 @@ def _iso(at: float) -> str:
     return datetime.datetime.fromtimestamp(at, tz=datetime.UTC).isoformat(timespec="seconds")
 
 
-# ---- Weights & Biases, offline ---------------------------------------------------------------------------------------------------------
+# ---- Weights & Biases, offline -------------------------------------------------------------------
 
 
 def wandb_files(item: Item) -> list[Path]:
@@ -292,7 +301,8 @@ def wandb_files(item: Item) -> list[Path]:
 
 
 def wandb_points(path: Path) -> tuple[list[tuple[float, float]], list[dict[str, Any]]]:
-    """(seconds since 1970, step) of the history of one file, and the lines of its sampler of the machine."""
+    """(seconds since 1970, step) of the history of one file, and the lines of its
+    sampler of the machine."""
 
     history, stats = wandb_records(path.read_bytes())
     points = [
@@ -321,7 +331,8 @@ def _wandb(item: Item, _definitions: Definitions) -> list[Run]:
 
 
 def system_figures(lines: Sequence[Mapping[str, Any]]) -> list[Measured]:
-    """Figures of the trackers' own samplers: W&B's gpu.N.* and MLflow's system/*. Driver memory of a framework that takes it all at once says nothing."""
+    """Figures of the trackers' own samplers: W&B's gpu.N.* and MLflow's system/*. Driver memory of
+    a framework that takes it all at once says nothing."""
     busy = [
         value / 100
         for line in lines
@@ -364,7 +375,7 @@ def mean_of(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-# ---- MLflow ----------------------------------------------------------------------------------------------------------------------------
+# ---- MLflow --------------------------------------------------------------------------------------
 
 
 def mlflow_store(item: Item) -> Path | None:
@@ -395,7 +406,8 @@ def _rows(path: Path, question: str, values: Sequence[str] = ()) -> list[tuple[A
 
 
 def mlflow_runs(item: Item) -> list[tuple[str, dict[str, _Points], dict[str, str]]]:
-    """Name, points [s since 1970, step, value] by metric, and parameters of every run of a store."""
+    """Name, points [s since 1970, step, value] by metric, and parameters of
+    every run of a store."""
     store = mlflow_store(item)
     assert store is not None
     return list(_mlflow_database(store) if store.is_file() else _mlflow_files(store))

@@ -1,4 +1,5 @@
-"""What training programs print and leave: log lines, out-of-memory messages, PyTorch's memory snapshots, and a table of one's own."""
+"""What training programs print and leave: log lines, out-of-memory messages, PyTorch's memory
+snapshots, and a table of one's own."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from rightfit.measure.signals import failure_of, steady
 from rightfit.messages import Message
 from rightfit.units import GIB
 
-# ---- log lines -------------------------------------------------------------------------------------------------------------------------
+# ---- log lines -----------------------------------------------------------------------------------
 
 _MEGATRON = re.compile(r"elapsed time per iteration \(ms\):\s*([\d.]+)")
 _TITAN = re.compile(r"\bstep:\s*(\d+).*?\bmemory:\s*([\d.]+)\s*GiB.*?\btps:\s*([\d,]+)")
@@ -27,7 +28,8 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def log_figures(text: str) -> tuple[list[Measured], dict[str, str], str]:
-    """Figures of the lines of a log, the set-up they tell, and whose lines they are; nothing where none is known."""
+    """Figures of the lines of a log, the set-up they tell, and whose lines they are; nothing
+    where none is known."""
     clean = _ANSI.sub("", text.replace("\r", "\n"))
     for name, read in _LOGS.items():
         figures, setup = read(clean)
@@ -77,7 +79,8 @@ def _tqdm(text: str) -> tuple[list[Measured], dict[str, str]]:
 
 
 def log_intervals(text: str) -> list[float]:
-    """Seconds a step of the lines of a log, oldest first: Megatron's own, or a progress bar's moving average."""
+    """Seconds a step of the lines of a log, oldest first: Megatron's own, or a progress
+    bar's moving average."""
     megatron = [float(value) / 1000 for value in _MEGATRON.findall(text)]
     return megatron or _bar_intervals(text)
 
@@ -122,11 +125,12 @@ def _log(item: Item, _definitions: Definitions) -> list[Run]:
     ]
 
 
-# ---- PyTorch's memory snapshot ---------------------------------------------------------------------------------------------------------
+# ---- PyTorch's memory snapshot -------------------------------------------------------------------
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Reads containers, numbers and text; anything else in the file would run code and is refused."""
+    """Reads containers, numbers and text; anything else in the file would run
+    code and is refused."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"{module}.{name} is no plain data")
@@ -143,7 +147,8 @@ def _snapshot_of(item: Item) -> Mapping[str, Any] | None:
 
 
 def _snapshot(item: Item, _definitions: Definitions) -> list[Run]:
-    """Reserved and allocated at the peak of the recorded history; at the moment of the snapshot where no history was recorded."""
+    """Reserved and allocated at the peak of the recorded history; at the moment of the snapshot
+    where no history was recorded."""
     found = _snapshot_of(item)
     if found is None:
         raise FileInputError(Message("measure.not_a_memory_snapshot", file=item.shown))
@@ -170,7 +175,7 @@ def _peak(trace: list[Mapping[str, Any]], now: float) -> float:
     return peak
 
 
-# ---- a table of one's own --------------------------------------------------------------------------------------------------------------
+# ---- a table of one's own ------------------------------------------------------------------------
 
 
 def _is_own(item: Item) -> bool:
@@ -208,7 +213,8 @@ def _own_figure(where: str, name: str, value: float, row: Mapping[str, str], def
 
 
 def _without_first(where: str, value: float, row: Mapping[str, str], definitions: Definitions) -> float:
-    """Time per token without the first; end to end over all tokens is turned into it where first token and tokens are known."""
+    """Time per token without the first; end to end over all tokens is turned into it where first
+    token and tokens are known."""
     if definitions.counts_first_token is None:
         raise InputError(
             Message("measure.counts_first_token", place=where),

@@ -1,7 +1,9 @@
 """What looks at a run say beside its plan: how far, until when, for how much, and what is wrong.
 
-A figure has left the plan's 95 % interval where its own 95 % interval lies outside it, so that a few slow steps raise no alarm. The time that is left is steps times the
-steady step time; while that has not settled, the plan's step time. Cut-offs are data (facts/data/constants/measure.csv, watch.*).
+A figure has left the plan's 95 % interval where its own 95 % interval lies outside it, so that
+a few slow steps raise no alarm. The time that is left is steps times the steady step time;
+while that has not settled, the plan's step time. Cut-offs are data
+(facts/data/constants/measure.csv, watch.*).
 """
 
 from __future__ import annotations
@@ -24,15 +26,17 @@ from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 from rightfit.units import GIB, SECONDS_PER_HOUR
 
-# ---- What a plan says of a run that is followed: figures with their intervals, how much work, what an hour costs.
+# ---- What a plan says of a run that is followed: figures with their intervals, how much work,
+# what an hour costs.
 
 _BOUNDS = ("mid", "low80", "high80", "low95", "high95")
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """`figures` by the names of an option's estimate, in base units; `steps` of the whole run; `startup_s` before the first; `usd_per_h` of all servers;
-    `capacity_bytes` of one card and `host_bytes` of one server."""
+    """`figures` by the names of an option's estimate, in base units; `steps` of the whole run;
+    `startup_s` before the first; `usd_per_h` of all servers; `capacity_bytes` of one card and
+    `host_bytes` of one server."""
 
     server: str = ""
     is_service: bool = False
@@ -100,7 +104,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A figure now beside the plan's: "inside", "above" or "below" its 95 % interval; "unknown" without a plan or before it has settled."""
+    """A figure now beside the plan's: "inside", "above" or "below" its 95 % interval; "unknown"
+    without a plan or before it has settled."""
 
     name: str
     value: float
@@ -161,9 +166,11 @@ def _left(now: Look, steps: Steady | None, whole: float | None, expected: Expect
 
 
 def student(score: float, freedom: int) -> float:
-    """The quantile of Student's t at a normal score [standard deviations]: few steps know their own spread badly.
+    """The quantile of Student's t at a normal score [standard deviations]: few steps know
+    their own spread badly.
 
-    Reference: Abramowitz and Stegun (1964), 26.7.5, two terms; under 2 degrees of freedom as of 2. Known error: at 2 degrees 2 % (80 %) and 10 % (95 %) too narrow, under 1 % from 5.
+    Reference: Abramowitz and Stegun (1964), 26.7.5, two terms; under 2 degrees of freedom as of 2.
+    Known error: at 2 degrees 2 % (80 %) and 10 % (95 %) too narrow, under 1 % from 5.
     """
     nu = max(freedom, 2)
     return score + (score**3 + score) / (4.0 * nu) + (5.0 * score**5 + 16.0 * score**3 + 3.0 * score) / (96.0 * nu**2)
@@ -178,7 +185,7 @@ def _cost(spent: float | None, left: Figure | None, usd_per_h: float | None) -> 
     return None if spent is None or left is None or usd_per_h is None else _scaled(left, usd_per_h / SECONDS_PER_HOUR, spent)
 
 
-# ---- beside the plan -------------------------------------------------------------------------------------------------------------------
+# ---- beside the plan -----------------------------------------------------------------------------
 
 
 def _compared(now: Look, steps: Steady | None, expected: Expected) -> tuple[Compared, ...]:
@@ -201,7 +208,7 @@ def _beside(name: str, value: float, low: float, high: float, planned: Figure | 
     return Compared(name, value, low, high, planned, verdict)
 
 
-# ---- what is wrong ---------------------------------------------------------------------------------------------------------------------
+# ---- what is wrong -------------------------------------------------------------------------------
 
 
 def _findings(looks: Sequence[Look], steps: Steady | None, compared: Sequence[Compared], expected: Expected) -> list[Finding]:
@@ -211,7 +218,8 @@ def _findings(looks: Sequence[Look], steps: Steady | None, compared: Sequence[Co
 
 
 def _outside(compared: Sequence[Compared]) -> list[Finding]:
-    """Slower or faster than the plan's 95 % interval; more memory than it. Less memory than planned is no harm while a run goes on."""
+    """Slower or faster than the plan's 95 % interval; more memory than it. Less memory than planned
+    is no harm while a run goes on."""
     found = []
     for item in compared:
         if item.planned is None or (item.verdict != "above" and item.name != "step_s"):
@@ -228,7 +236,8 @@ def _outside(compared: Sequence[Compared]) -> list[Finding]:
 
 
 def _pauses(now: Look, steps: Steady | None, expected: Expected) -> list[Finding]:
-    """No step for long: longer than ten steps and than three times the longest pause so far; or none at all long after the start."""
+    """No step for long: longer than ten steps and than three times the longest pause so far; or
+    none at all long after the start."""
     rule = constant_group("measure", "watch")
     planned = expected.figure("step_s")
     if now.since_step_s is not None and now.is_alive:
@@ -242,7 +251,8 @@ def _pauses(now: Look, steps: Steady | None, expected: Expected) -> list[Finding
 
 
 def _leaks(looks: Sequence[Look], expected: Expected) -> list[Finding]:
-    """Memory that grows all the time: host memory of the processes, and what PyTorch's allocator holds."""
+    """Memory that grows all the time: host memory of the processes, and what
+    PyTorch's allocator holds."""
     limits = {"host_memory_bytes": expected.host_bytes, "allocated_bytes": expected.capacity_bytes}
     found = []
     for name, limit in limits.items():
@@ -255,7 +265,8 @@ def _leaks(looks: Sequence[Look], expected: Expected) -> list[Finding]:
 
 
 def growth_per_s(points: Sequence[tuple[float, float]]) -> float:
-    """Bytes per second of memory that is larger in each part of the time than in the part before; 0 where it is not so. The first third is start-up."""
+    """Bytes per second of memory that is larger in each part of the time than in the part before; 0
+    where it is not so. The first third is start-up."""
     rule = constant_group("measure", "watch")
     parts = int(rule["leak_parts"])
     kept = list(points[len(points) // 3 :])
@@ -322,7 +333,8 @@ def _wasted(share: float, expected: Expected) -> dict[str, float]:
     return {"wasted_usd_per_h": share * expected.usd_per_h} if expected.usd_per_h and share > 0 else {}
 
 
-# ---- The state of a run for Prometheus: what was measured and what the plan said, under names of our own.
+# ---- The state of a run for Prometheus: what was measured and what the plan said,
+# under names of our own.
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: Every code of a finding that is a series of its own: 1 while it holds.

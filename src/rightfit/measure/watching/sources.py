@@ -1,4 +1,5 @@
-"""One look at a run: how far it is, how long its steps take, what its machine does. Sources make looks; nothing here knows where they come from."""
+"""One look at a run: how far it is, how long its steps take, what its machine does. Sources make
+looks; nothing here knows where they come from."""
 
 from __future__ import annotations
 
@@ -31,8 +32,10 @@ from rightfit.units import GIB, MIB
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A moment of a run. `at_s`: our own monotonic clock. `step` optimizer steps done of `whole`; `intervals` seconds a step, oldest first; `elapsed_s` since the
-    run began. `figures`: metrics of a run record by name, as they are now or since the look before; memory in bytes. What is not known is absent or None."""
+    """A moment of a run. `at_s`: our own monotonic clock. `step` optimizer steps done of `whole`;
+    `intervals` seconds a step, oldest first; `elapsed_s` since the run began. `figures`: metrics of
+    a run record by name, as they are now or since the look before; memory in bytes. What is not
+    known is absent or None."""
 
     at_s: float
     is_alive: bool = True
@@ -59,14 +62,16 @@ class Source(Protocol):
 
 
 class LastStep:
-    """When the count of steps last grew, by our own clock, so that a clock that is set cannot make or hide a stall."""
+    """When the count of steps last grew, by our own clock, so that a clock that is set cannot
+    make or hide a stall."""
 
     def __init__(self) -> None:
         self._step: float | None = None
         self._at_s = 0.0
 
     def since(self, step: float | None, now_s: float, *, known_s: float = 0.0) -> float | None:
-        """Seconds since the count grew; at the first look `known_s`, what the source itself tells. None before the first step."""
+        """Seconds since the count grew; at the first look `known_s`, what the source itself tells.
+        None before the first step."""
         if step is None or step <= 0:
             return None
         if self._step is None:
@@ -76,10 +81,12 @@ class LastStep:
         return now_s - self._at_s
 
 
-# ---- Follow a service or a machine by the page that it shows to Prometheus: what happened since the look before.
+# ---- Follow a service or a machine by the page that it shows to Prometheus: what happened
+# since the look before.
 
 _TIMEOUT_S = 10
-#: Metric, statistic of a record -> figure of a look in base units, and what one unit is of its unit.
+#: Metric, statistic of a record -> figure of a look in base units, and what one
+#: unit is of its unit.
 _FIGURES = {
     ("ttft_ms", "p95"): ("ttft_p95_s", 1e-3),
     ("ttft_ms", "mean"): ("ttft_s", 1e-3),
@@ -100,7 +107,8 @@ class ExporterSource:
     _before: list[Sample] = dataclasses.field(default_factory=list)
 
     def look(self) -> Look:
-        """The page now. Raises NetworkError where it does not answer, InputError where no name on it is known."""
+        """The page now. Raises NetworkError where it does not answer, InputError where no
+        name on it is known."""
         now, moment = time.monotonic(), time.time()
         page = [dataclasses.replace(sample, at=moment) for sample in samples_of(_fetched(self.address))]
         if not any(known_name(sample.name) for sample in page):
@@ -115,7 +123,8 @@ class ExporterSource:
 
 
 def since(before: Sequence[Sample], now: Sequence[Sample]) -> list[Sample]:
-    """Samples of what happened between two pages: histograms as differences, counters at both moments, gauges as they are. A counter that fell was reset."""
+    """Samples of what happened between two pages: histograms as differences, counters at both
+    moments, gauges as they are. A counter that fell was reset."""
     if not before:
         return list(now)
     last = {_key(sample): sample for sample in before}
@@ -154,7 +163,8 @@ def _fetched(address: str) -> str:
 
 
 def exporter_source(address: str) -> ExporterSource:
-    """The source of an address; without a path it is that of /metrics. Raises InputError for what is no address."""
+    """The source of an address; without a path it is that of /metrics. Raises InputError for
+    what is no address."""
     parts = urlsplit(address)
     if not parts.hostname:
         raise InputError(Message("measure.no_exporter_address", address=address[:80]), field="target")
@@ -163,7 +173,8 @@ def exporter_source(address: str) -> ExporterSource:
     return ExporterSource(whole, without_secrets(whole))
 
 
-# ---- Follow a run by what it leaves: a tracker's folder (TensorBoard, W&B offline, MLflow), a trainer's state, or a log that grows.
+# ---- Follow a run by what it leaves: a tracker's folder (TensorBoard, W&B offline, MLflow), a
+# trainer's state, or a log that grows.
 
 #: Of a log only so much of its end is read.
 _TAIL_BYTES = int(MIB)
@@ -174,7 +185,8 @@ _ELAPSED = re.compile(r"\[((?:\d+:)?\d+:\d+)<")
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What a run has left: optimizer steps done and wanted, seconds a step, and what its own sampler saw."""
+    """What a run has left: optimizer steps done and wanted, seconds a step, and what
+    its own sampler saw."""
 
     step: float | None = None
     whole: float | None = None
@@ -185,7 +197,8 @@ class History:
 
 
 def history_of(path: Path) -> History:
-    """What a file or folder tells; read anew each time, since it grows. Raises FileInputError where nothing in it is known."""
+    """What a file or folder tells; read anew each time, since it grows. Raises FileInputError where
+    nothing in it is known."""
     for detects, read in _KINDS:
         item = Item(path, str(path))
         if detects(item):
@@ -332,7 +345,8 @@ class FolderSource:
 
 
 def folder_source(path: Path) -> FolderSource:
-    """The source of a file or folder. Raises InputError where it does not exist, FileInputError where nothing in it is known."""
+    """The source of a file or folder. Raises InputError where it does not exist, FileInputError
+    where nothing in it is known."""
     if not is_there(path):
         raise InputError(Message("measure.nothing_to_watch", word=str(path)), field="target")
     history_of(path)
@@ -392,7 +406,8 @@ def _inside(tally: Mapping[str, Any]) -> dict[str, float]:
 
 
 def process_source(pid: int) -> ProcessSource:
-    """The source of a process id. Raises InputError where there is none, MissingComponentError without psutil."""
+    """The source of a process id. Raises InputError where there is none,
+    MissingComponentError without psutil."""
     if optional("psutil") is None:
         raise MissingComponentError(Message("measure.no_psutil"))
     process = _process(pid)
@@ -402,7 +417,8 @@ def process_source(pid: int) -> ProcessSource:
 
 
 def _process(pid: int) -> Any:
-    """The process where it runs; None for one that has ended, or waits only for its parent to notice."""
+    """The process where it runs; None for one that has ended, or waits only for
+    its parent to notice."""
     psutil = optional("psutil")
     try:
         process = psutil.Process(pid)
@@ -424,7 +440,8 @@ def folder_of(process: Any) -> Path | None:
 
 
 def only_probe() -> int:
-    """The process id of the one `rightfit probe` of this user that runs here. Raises InputError where there is none, AmbiguousNameError where there are several."""
+    """The process id of the one `rightfit probe` of this user that runs here. Raises InputError
+    where there is none, AmbiguousNameError where there are several."""
     found = {}
     for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*"):
         with contextlib.suppress(OSError, ValueError, KeyError):
@@ -441,11 +458,13 @@ def only_probe() -> int:
     return next(iter(found))
 
 
-# ---- What can be followed, by the word that names it: a process id, an address, a file or folder, or nothing for the one `rightfit probe` that runs.
+# ---- What can be followed, by the word that names it: a process id, an address, a file or folder,
+# or nothing for the one `rightfit probe` that runs.
 
 
 def source_of(target: str) -> Source:
-    """The source of a target. Raises InputError, MissingComponentError; what it follows is read at each look."""
+    """The source of a target. Raises InputError, MissingComponentError; what it follows is
+    read at each look."""
     if not target:
         return process_source(only_probe())
     if target.startswith(("http://", "https://")):

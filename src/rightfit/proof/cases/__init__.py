@@ -1,1 +1,2 @@
-"""Rows of the measured tables read as the typed cases that estimate takes; nothing else reads words of rows."""
+"""Rows of the measured tables read as the typed cases that estimate takes; nothing else
+reads words of rows."""

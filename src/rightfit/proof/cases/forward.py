@@ -1,4 +1,5 @@
-"""Rows of the inference table whose model does not generate token by token, as cases of one forward pass."""
+"""Rows of the inference table whose model does not generate token by token, as cases
+of one forward pass."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ _TRANSFORMER_KINDS = ("encoder", "embedding", "encoder-decoder")
 
 @dataclass(frozen=True, slots=True)
 class ForwardRows:
-    """Rows that could be read as cases, their positions in the table (`index`), what was assumed of each, and why the others could not be (by position)."""
+    """Rows that could be read as cases, their positions in the table (`index`), what was assumed of
+    each, and why the others could not be (by position)."""
 
     cases: tuple[ForwardCase, ...]
     assumptions: tuple[tuple[str, ...], ...]
@@ -50,8 +52,8 @@ def forward_rows(rows: Sequence[Row]) -> ForwardRows:
 
 
 def is_forward(row: Row) -> bool:
-    """Whether a row of the inference table is one of a model without token-by-token generation (or whose generation is its smaller
-    part)."""
+    """Whether a row of the inference table is one of a model without token-by-token generation (or
+    whose generation is its smaller part)."""
     if row.get("metric", "") in OWN_METRICS:
         return True
     name = row.get("model", "").strip()
@@ -66,7 +68,8 @@ def is_forward(row: Row) -> bool:
 
 
 def read_forward_case(row: Row) -> tuple[ForwardCase, tuple[str, ...]]:
-    """One row as a case, and what was assumed; a row that cannot be told is refused with the reason."""
+    """One row as a case, and what was assumed; a row that cannot be told is
+    refused with the reason."""
     wish = wish_of(row)
     work = _work_of(wish) if wish.model else None
     device = forward_device(row["device"], row.get("device_mem_gib", "")) if row.get("device") else None
@@ -123,12 +126,13 @@ def _work_of(wish: PassInput) -> ForwardWork | None:
     return _WORKS[wish]
 
 
-# engine, arithmetic, devices, load -------------------------------------------------------------------------------------------------------
+# engine, arithmetic, devices, load ----------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=4096)
 def engine_of(text: str, flags: str, device: str) -> Engine:
-    """Engine class of a row from its engine, flags and device; the flags name the engine only where its own cell is empty."""
+    """Engine class of a row from its engine, flags and device; the flags name the engine only where
+    its own cell is empty."""
     if says(TABLE, "neuron", device, ignore_case=True):
         return Engine.NEURON
     row = first_match("forward_engines", text or flags)
@@ -142,7 +146,8 @@ def engine_of(text: str, flags: str, device: str) -> Engine:
 
 
 def arithmetic_of(text: str, computed: str = "") -> Arithmetic | None:
-    """Arithmetic of the matrix products: that which a row says it computes in, else that of its weights; None where nothing is said."""
+    """Arithmetic of the matrix products: that which a row says it computes in, else that of its
+    weights; None where nothing is said."""
     lowered = (computed or text).lower()
     if "amp" in lowered or "mixed" in lowered:
         return Arithmetic.AMP
@@ -155,7 +160,8 @@ _MAX_SOCKETS = 8.0
 
 
 def _num_devices(row: Row, device: ForwardDevice) -> float:
-    """Devices of a row. Of processors, the sockets where they are stated: some tables count cores or memory domains in their place."""
+    """Devices of a row. Of processors, the sockets where they are stated: some tables count cores
+    or memory domains in their place."""
     count = first_number(row.get("n_devices", "")) or 1.0
     if device.silicon != "cpu":
         return count
@@ -174,7 +180,8 @@ _MULTISTREAM = 8.0  # samples of one query of MLPerf's multi-stream scenario
 
 
 def batch_of(row: Row) -> tuple[float, Scenario]:
-    """Inputs that run together (0: the engine chose), and how the load came; a rate without a batch is an open load."""
+    """Inputs that run together (0: the engine chose), and how the load came; a rate without a
+    batch is an open load."""
     text, rate, arrival = (row.get(name, "").strip().lower() for name in ("batch_or_concurrency", "request_rate", "arrival"))
     if "slo" in rate or re.search(r"\bserver\b", text) or (arrival == "open" and not first_number(text)):
         return 0.0, Scenario.SERVER
@@ -190,7 +197,7 @@ def batch_of(row: Row) -> tuple[float, Scenario]:
     return 0.0 if row.get("metric", "").endswith("per_s") else 1.0, Scenario.OFFLINE
 
 
-# the input -------------------------------------------------------------------------------------------------------------------------------
+# the input ----------------------------------------------------------------------------------------
 
 
 _PIXELS = r"(?<![\d.])(\d{2,4})\s?{pixel}|{side_name}[ _]?{size_name}?[ =:]+(\d{2,4})\b(?!\s?x)|imgsz[ =:]*(\d{2,4})\b"
@@ -201,7 +208,8 @@ _SIDE = re.compile(r"\d{2,4}(?:\.0)?")
 
 
 def image_of(text: str) -> tuple[float, float, float]:
-    """Height, width, frames; zeros where the text names none. A third small number after two sizes is channels, not frames."""
+    """Height, width, frames; zeros where the text names none. A third small number after two sizes
+    is channels, not frames."""
     if _SIDE.fullmatch(text.strip()):
         return float(text), float(text), 0.0
     frames = number_in(TABLE, _FRAMES, text, ignore_case=True)
@@ -253,9 +261,11 @@ def _wish(model: str, *cells: str) -> PassInput:
     )
 
 
-# ---- Rows of the table of measured loaders as cases: what is decoded, by what, on how many cores of which processor, from where.
+# ---- Rows of the table of measured loaders as cases: what is decoded, by what, on how many cores
+# of which processor, from where.
 #
-# Rows are written by people; everything is read from words (what, loader, hardware, sample_kind) and what they do not say is assumed and named.
+# Rows are written by people; everything is read from words (what, loader, hardware, sample_kind)
+# and what they do not say is assumed and named.
 
 LOADING_TABLE = "loading"  # of words
 _SIZE = re.compile(r"(\d{2,5})\s*[x×]\s*(\d{2,5})(?!\s*gpu)")
@@ -274,7 +284,8 @@ _FIGURES = constants("loading_words")
 
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """How a named loader works: `decode_factor` over libjpeg-turbo, what it does, and whether batches are handed over from worker processes."""
+    """How a named loader works: `decode_factor` over libjpeg-turbo, what it does, and whether
+    batches are handed over from worker processes."""
 
     name: str
     decode_factor: float
@@ -284,7 +295,8 @@ class Loader:
 
 @dataclass(frozen=True, slots=True)
 class LoadingRow:
-    """One row: its case, the name of the loader, how many samples it is about (0: not said), and what was assumed."""
+    """One row: its case, the name of the loader, how many samples it is about (0: not said),
+    and what was assumed."""
 
     case: LoadingCase
     loader: str
@@ -301,8 +313,8 @@ def loader_named(text: str) -> Loader:
 
 
 def photograph_pixels(longest_side: float) -> float:
-    """Mean pixels of web photographs (mean 0.2 megapixels, mostly 4:3) shrunk so that no side is longer: large ones shrink, small ones
-    stay."""
+    """Mean pixels of web photographs (mean 0.2 megapixels, mostly 4:3) shrunk so that no side is
+    longer: large ones shrink, small ones stay."""
     return float(((_FIGURES["web_share"] * longest_side**2) ** -4 + _FIGURES["web_pixels"] ** -4) ** -0.25)
 
 
@@ -329,8 +341,8 @@ def picture_of(sample: str, text: str) -> tuple[float, float, tuple[str, ...]]:
     if quality and 30 <= quality <= 100:
         return pixels, pixels * bytes_per_pixel(quality), tuple(taken)
     original = not side and ("imagenet" in sample or "jpeg" in sample) and pixels <= _FIGURES["original_most_pixels"]
-    # ImageNet's files hold more bytes than their pixels need: 138 GB in 1.28 million files, validation 6.3 GB in 50,000
-    # (facts/data/datasets.csv).
+    # ImageNet's files hold more bytes than their pixels need: 138 GB in 1.28 million files,
+    # validation 6.3 GB in 50,000 (facts/data/datasets.csv).
     dense = _FIGURES["imagenet_validation_bytes" if re.search(r"\bval", sample) else "imagenet_bytes"]
     return pixels, pixels * (dense if original else bytes_per_pixel(_FIGURES["quality"])), tuple(taken)
 
@@ -345,7 +357,8 @@ def read_loading_case(row: Row) -> LoadingRow:
     words = {name: row.get(name, "").casefold() for name in ("what", "loader", "hardware", "sample_kind")}
     text = " ; ".join(words.values())
     taken: list[str] = []
-    # The words of the loader count first; "DataLoader around a decoder" is decided by the decoder with the hand-over of processes.
+    # The words of the loader count first; "DataLoader around a decoder" is decided by the decoder
+    # with the hand-over of processes.
     loader = loader_named(f"{words['loader']} ; {words['what']}")
     around = "dataloader" in words["what"] or "dataloader" in words["loader"]
     workers, in_process = worker_count(row, words, taken)
@@ -371,7 +384,8 @@ def read_loading_case(row: Row) -> LoadingRow:
         core_speed=core.speed,
         threads_per_core=core.threads,
         place=place_of(f"{words['hardware']} ; {words['what']}"),
-        # One loader is one process and feeds one card; the other cards of the machine count where the row says that it trains on them.
+        # One loader is one process and feeds one card; the other cards of the machine count where
+        # the row says that it trains on them.
         num_gpus=max(1.0, number_in(LOADING_TABLE, _GPUS, words["what"])),
         in_shards=work == Work.CROP or "shard" in loader.name,
     )

@@ -34,7 +34,8 @@ _DIMENSIONS = {
     "params": "params_total",
     "active": "params_active",
 }
-# Instruction samples (Alpaca, OpenOrca, Dolly) have 200-500 tokens: 15 % of the usual limit of 2,048.
+# Instruction samples (Alpaca, OpenOrca, Dolly) have 200-500 tokens: 15 % of the
+# usual limit of 2,048.
 _DEFAULT_GPU = "A100-SXM-80GB"
 
 
@@ -87,7 +88,8 @@ def _known_architecture(name: str) -> TransformerArchitecture | None:
 
 
 def _adjusted(arch: TransformerArchitecture, name: str, given: dict[str, float]) -> TransformerArchitecture:
-    """A truncated or widened variant of a known model: the row's own dimensions win over the published ones."""
+    """A truncated or widened variant of a known model: the row's own dimensions win over
+    the published ones."""
     layers = int(given.get("num_layers", arch.num_layers))
     if arch.kind == "encoder-decoder" or layers == arch.num_layers:
         return arch
@@ -108,7 +110,8 @@ def _adjusted(arch: TransformerArchitecture, name: str, given: dict[str, float])
 
 
 def _from_dimensions(name: str, kind: str, mlp: str, tied: str, given: dict[str, float]) -> TransformerArchitecture:
-    """An architecture from the dimensions in the row; what is missing follows from the others in the usual proportions."""
+    """An architecture from the dimensions in the row; what is missing follows from the others in
+    the usual proportions."""
     whole = {key: int(value) for key, value in given.items()}
     hidden = whole["hidden_size"]
     heads = whole.get("num_heads") or max(hidden // 128, 1)
@@ -180,7 +183,8 @@ def _accelerator_cached(name: str, memory_gib: float) -> tuple[Accelerator, bool
 
 @functools.lru_cache(maxsize=256)
 def _variant(name: str) -> Accelerator | None:
-    """A card that is not rented anywhere but appears in measurements: like a known one, with its own memory and rates."""
+    """A card that is not rented anywhere but appears in measurements: like a known one, with its
+    own memory and rates."""
     row = next((row for row in facts.table("accelerator_variants") if row["name"].lower() == name.lower()), None)
     if row is None:
         return None

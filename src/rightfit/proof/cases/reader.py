@@ -1,7 +1,8 @@
 """How the cells of measured rows are read: one way for every table.
 
-A table's module says which cell means what; the words that it knows are lists of facts/data/words and pattern tables of facts/data, and
-what a row does not say, or says in words that nobody knows, is named in the assumptions of its case.
+A table's module says which cell means what; the words that it knows are lists of facts/data/words
+and pattern tables of facts/data, and what a row does not say, or says in words that nobody knows,
+is named in the assumptions of its case.
 """
 
 from __future__ import annotations
@@ -98,12 +99,14 @@ _COUNTERS = {
 
 
 def counter_of(row: Mapping[str, str]) -> str:
-    """What counted the memory of a case: allocator, reserved, driver or process; empty where it does not say."""
+    """What counted the memory of a case: allocator, reserved, driver or process; empty
+    where it does not say."""
     return _COUNTERS.get(word(row, "counter").lower(), "")
 
 
 def counts_tensors(row: Mapping[str, str]) -> bool:
-    """Whether the counter of a case sees what the program asked its allocator for, and not what driver, context and libraries take beside it."""
+    """Whether the counter of a case sees what the program asked its allocator for, and not what
+    driver, context and libraries take beside it."""
     return counter_of(row) in ("allocator", "reserved")
 
 
@@ -147,7 +150,8 @@ def _processor(text: str) -> ForwardDevice:
 
 
 def _cores(text: str) -> float:
-    """Cores that words about a processor tell: their number, or the size of a server of AWS or Google; 0 where they tell none."""
+    """Cores that words about a processor tell: their number, or the size of a server of AWS or
+    Google; 0 where they tell none."""
     if stated := shape("forward", _CORES, ignore_case=True).search(text):
         return float(stated[1] or stated[2])
     if rented := shape("forward", _GOOGLE_SIZE, ignore_case=True).search(text):

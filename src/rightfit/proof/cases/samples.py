@@ -1,6 +1,8 @@
-"""Rows of the measured table of training that is not of language models, turned into the columns that physics reads.
+"""Rows of the measured table of training that is not of language models, turned into the columns
+that physics reads.
 
-A row that cannot be told is refused with its reason; what was taken for granted is named. Every spelling is read by words, never by source.
+A row that cannot be told is refused with its reason; what was taken for granted is named. Every
+spelling is read by words, never by source.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ _VISION_TASKS = (
 
 @dataclass(frozen=True, slots=True)
 class SamplesRows:
-    """The cases of the rows in `index`, what was assumed for each, and by position the reasons why the others are none."""
+    """The cases of the rows in `index`, what was assumed for each, and by position the reasons why
+    the others are none."""
 
     cases: SamplesCases
     index: NDArray[np.intp]
@@ -243,7 +246,8 @@ def _columns(cases: list[_Row], index: list[int], refused: dict[int, str]) -> Sa
 
 
 def _links(cases: list[_Row]) -> LinkColumns:
-    """The usual server of each device; a device that no server is known of is linked like a PCIe card."""
+    """The usual server of each device; a device that no server is known of is
+    linked like a PCIe card."""
     known = facts.accelerators()
     names = [case.device.name if case.device.name in known else "A40" for case in cases]
     return default_links(
@@ -259,11 +263,12 @@ def kind_names(cases: SamplesCases) -> list[str]:
     return [KINDS[int(code)] for code in cases.work.kind]
 
 
-# words ----------------------------------------------------------------------------------------------------------------------------------
+# words --------------------------------------------------------------------------------------------
 
 
 class ImageSize(NamedTuple):
-    """Mean height and width, frames, pixels of the largest input, and views of a self-supervised recipe as (side, count); 0 = not said."""
+    """Mean height and width, frames, pixels of the largest input, and views of a self-supervised
+    recipe as (side, count); 0 = not said."""
 
     height: float = 0.0
     width: float = 0.0
@@ -274,7 +279,8 @@ class ImageSize(NamedTuple):
 
 _TRIPLE = re.compile(r"(?<!\d)(\d{2,4})\s?x\s?(\d{2,4})\s?x\s?(\d{2,4})")
 _PAIR = re.compile(r"(?<!\d)(\d{2,4})\s?[x\u00d7]\s?(\d{2,4})")
-#: Sampling of a clip: frames of a clip x frames between them x clips ("frames 8x8x1", "frames 1x1x16").
+#: Sampling of a clip: frames of a clip x frames between them x clips ("frames
+#: 8x8x1", "frames 1x1x16").
 _CLIP = re.compile(r"frames?\s*(\d{1,3})x\d{1,3}x(\d{1,3})(?!\d)")
 _VIEWS = re.compile(r"(?<![\dx])(\d{1,2})x(\d{2,3})(?=\+|$)")
 _MEAN_ASPECT, _PADDED = _FIGURES["mean_aspect"], _FIGURES["padded"]
@@ -308,8 +314,9 @@ def image_size(text: str, task: str = "") -> ImageSize:
 
 
 def _cropped_clip(stored: str, frames: float) -> ImageSize:
-    """Videos whose clips are sampled: they are stored at one size and the network sees square crops of another, 112 of small ones and 224 of others (Tran
-    et al. 2015; Wang et al. 2016; Feichtenhofer et al. 2019)."""
+    """Videos whose clips are sampled: they are stored at one size and the network sees square crops
+    of another, 112 of small ones and 224 of others (Tran et al. 2015; Wang et al. 2016;
+    Feichtenhofer et al. 2019)."""
     sides = [float(value) for value in re.findall(r"\d{3}", stored)]
     small = "height" not in stored and sides and min(sides) < _FIGURES["small_video_side"]
     side = _FIGURES["small_video_crop" if small else "video_crop"]
@@ -317,7 +324,8 @@ def _cropped_clip(stored: str, frames: float) -> ImageSize:
 
 
 def _pair(first: float, second: float, frames: float, task: str, words: str) -> ImageSize:
-    """Two numbers: a limit that keeps the shape of photographs in detection (1333x800), else height and width."""
+    """Two numbers: a limit that keeps the shape of photographs in detection (1333x800),
+    else height and width."""
     long, short = max(first, second), min(first, second)
     photographs = _FIGURES["photo_aspect_least"] < long / short < _FIGURES["photo_aspect_most"] and short > _FIGURES["photo_short_least"]
     if task in ("detection", "instance_segmentation", "panoptic", "keypoint") and photographs and long >= 1000:
@@ -336,7 +344,8 @@ def _short_side(words: str) -> ImageSize:
 
 
 def precision_of(text: str, *, has_tf32: bool, has_bf16: bool, convolutions: bool, adapters: bool) -> tuple[str, str]:
-    """Arithmetic and what was assumed. PyTorch and TensorFlow run fp32 convolutions in TF32 where the card has it."""
+    """Arithmetic and what was assumed. PyTorch and TensorFlow run fp32 convolutions in TF32
+    where the card has it."""
     words = text.lower()
     if "tf32" in words:
         return ("tf32" if has_tf32 else "fp32"), ""
@@ -369,7 +378,8 @@ def channels_last(text: str, precision: str) -> bool:
 
 
 def optimizer_bytes(flags: str, work: ModelWork, model: str) -> float:
-    """Bytes of optimizer states per parameter; the usual optimizer of the task where none is named."""
+    """Bytes of optimizer states per parameter; the usual optimizer of the task
+    where none is named."""
     named = shape(TABLE, r"{optimizer_flag}[=:]\s*([\w-]+(?:[ (]+8-?bit)?)").search(flags.lower())
     if says("optimizer_offloaded", flags.lower()):
         return 0.0
@@ -408,7 +418,8 @@ def method_fields(model: str, flags: str, task: str) -> dict[str, float]:
 
 
 def cache_fields(framework: str, flags: str, stack: str) -> dict[str, float]:
-    """Whether latents and text embeddings are made beforehand, and whether encoders stay on the card."""
+    """Whether latents and text embeddings are made beforehand, and whether
+    encoders stay on the card."""
     words = f"{framework} {flags}".lower()
     offload = _FIGURES["offloaded"] if says("offloaded", words) else 0.0
     if "ramtorch" in words:
@@ -444,10 +455,11 @@ def counter_of(flags: str, counter: str, stack: str) -> tuple[float, str]:
     return float(MemoryCounter.RESERVED), f"{COUNTER_GUESSED}: reserved memory taken"
 
 
-# runs -----------------------------------------------------------------------------------------------------------------------------------
+# runs ---------------------------------------------------------------------------------------------
 
 
-#: Mean seconds of audio per sample are in the models' work; fine-tuning of speech usually runs 15-30 epochs.
+#: Mean seconds of audio per sample are in the models' work; fine-tuning of speech usually
+#: runs 15-30 epochs.
 _USUAL_EPOCHS = constant_group("training_work", "usual_epochs")
 
 
@@ -458,7 +470,8 @@ def _points(model: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 def benchmark_samples(model: str, *, global_batch: float) -> float:
-    """Samples to MLPerf's target by model and global batch, from its reference convergence points; NaN where it is no benchmark."""
+    """Samples to MLPerf's target by model and global batch, from its reference convergence points;
+    NaN where it is no benchmark."""
     name = next((name for words, name in meanings(TABLE, "benchmark", ignore_case=True) if words.fullmatch(model)), "")
     batches, samples = _points(name) if name else ((), ())
     if not batches or global_batch <= 0:
@@ -482,7 +495,8 @@ def _flag(text: str, name: str) -> float:
 
 
 def run_samples(row: Mapping[str, str], work: ModelWork, *, global_batch: float) -> float:
-    """Samples of the run that a row times: steps x batch, epochs x data set, or the benchmark's; NaN where nothing tells."""
+    """Samples of the run that a row times: steps x batch, epochs x data set, or the benchmark's;
+    NaN where nothing tells."""
     flags, model = word(row, "extra_flags"), word(row, "model")
     if steps := number(row, "steps") or _flag(flags, "step"):
         return steps * global_batch

@@ -1,6 +1,8 @@
-"""Measured serving runs of language models, as rows of text, turned into the columns that physics reads.
+"""Measured serving runs of language models, as rows of text, turned into the columns
+that physics reads.
 
-Every column is optional. What a row does not say is taken from the usual default and named in its assumptions.
+Every column is optional. What a row does not say is taken from the usual default and named
+in its assumptions.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ _MANY_USERS = 64.0
 
 @dataclass(frozen=True, slots=True)
 class ServingCases:
-    """Usable rows as columns, as TrainingCases. `names` are the architectures, `engines` and `formats` the classes that were recognised."""
+    """Usable rows as columns, as TrainingCases. `names` are the architectures, `engines` and
+    `formats` the classes that were recognised."""
 
     model: ModelColumns
     serve: ServeColumns
@@ -101,7 +104,8 @@ def _to_columns(cases: list[_Row], index: list[int], refused: dict[int, str], ro
 
 
 def _own_links(links: LinkColumns, cases: list[_Row]) -> LinkColumns:
-    """Links of chips that are wired to one another whatever their form (NeuronLink, ICI, Gaudi's Ethernet): their own rate."""
+    """Links of chips that are wired to one another whatever their form (NeuronLink, ICI, Gaudi's
+    Ethernet): their own rate."""
     wired = np.array([case.accelerator.vendor in _WIRED_VENDORS and case.accelerator.nvlink_bandwidth > 0 for case in cases], dtype=bool)
     many = wired & np.array([case.serve["tensor"] * case.serve["pipeline"] > 1 for case in cases], dtype=bool)
     rate = np.array([case.accelerator.nvlink_bandwidth / 2 for case in cases])
@@ -152,13 +156,14 @@ def _stack(row: Mapping[str, str], arch: TransformerArchitecture, accelerator: A
     )
 
 
-#: Cards that exist in virtual machines of clouds only, where PCIe cards do not read one another's memory.
+#: Cards that exist in virtual machines of clouds only, where PCIe cards do not read
+#: one another's memory.
 _VIRTUAL_ONLY = ("A10G", "T4G")
 
 
 def _reads_peers(accelerator: Accelerator, row: Mapping[str, str]) -> bool:
-    """Whether the cards of a server read one another's memory over PCIe: data-center cards on servers of their own do, GeForce cards'
-    driver forbids it."""
+    """Whether the cards of a server read one another's memory over PCIe: data-center cards on
+    servers of their own do, GeForce cards' driver forbids it."""
     words = f"{word(row, 'device')} {word(row, 'host')}"
     return (
         accelerator.name not in _VIRTUAL_ONLY
@@ -188,12 +193,14 @@ def _device(name: str, memory_gib: float, taken: list[str]) -> tuple[Accelerator
     return accelerator, family
 
 
-#: The version of a library that an engine is built on, which is not its own: "TensorRT 10.2.0" under TensorRT-LLM.
+#: The version of a library that an engine is built on, which is not its own: "TensorRT 10.2.0"
+#: under TensorRT-LLM.
 _LIBRARY_VERSION = r"\b{built_on}[ -]v?\d[\w.+]*"
 
 
 def _stated_version(row: Mapping[str, str]) -> float:
-    """The engine's version from its own column or else from its name ("vLLM v0.6.0"); versions of what it is built on are left out."""
+    """The engine's version from its own column or else from its name ("vLLM v0.6.0"); versions of
+    what it is built on are left out."""
     stated, engine = (
         shape("serving", _LIBRARY_VERSION, ignore_case=True).sub("", word(row, column)) for column in ("engine_version", "engine")
     )
@@ -204,14 +211,15 @@ _CACHE_WORDS = r"(?:kv[-_ ]?(?:cache)?[-_ ]?{cache_setting}?[-_ =:]*({cache_form
 
 
 def _cache_words(text: str) -> str:
-    """The cache's format where it is told beside the weights' or in the flags: "fp8 KV cache", "kv_cache_dtype=fp8"."""
+    """The cache's format where it is told beside the weights' or in the flags: "fp8 KV cache",
+    "kv_cache_dtype=fp8"."""
     found = shape("serving", _CACHE_WORDS).search(text.lower())
     return next((word for word in found.groups() if word), "") if found else ""
 
 
 def _unties(weight_format: str, version: float) -> bool:
-    """Whether Transformers loads a head of its own from a quantised checkpoint of a model with tied embeddings: AWQ always, GPTQ before
-    4.45."""
+    """Whether Transformers loads a head of its own from a quantised checkpoint of a model with tied
+    embeddings: AWQ always, GPTQ before 4.45."""
     return weight_format.startswith("int4-awq") or (weight_format in ("int4-gptq", "int8-gptq") and 0 < version < 4.45)
 
 
@@ -245,7 +253,7 @@ def _memory(row: Mapping[str, str], engine: EngineClass, serve: Mapping[str, flo
     }
 
 
-# loads and layouts ----------------------------------------------------------------------------------------------------------------------
+# loads and layouts --------------------------------------------------------------------------------
 
 
 def layout_values(
@@ -257,12 +265,14 @@ def layout_values(
     dies: float,
     memory_bytes: float = 0.0,
 ) -> dict[str, float]:
-    """Degrees of parallelism of one replica and the number of replicas. `memory_bytes` of one device: under load, where the layout is not
-    stated, replicas of the smallest group that holds the model run beside each other."""
+    """Degrees of parallelism of one replica and the number of replicas. `memory_bytes` of one
+    device: under load, where the layout is not stated, replicas of the smallest group that holds
+    the model run beside each other."""
     devices, tensor, pipeline, replicas = (number_of(row, name) for name in ("n_devices", "tp", "pp", "replicas"))
     kind = engine.name
     copies, experts = max(number_of(row, "dp"), 1.0), max(number_of(row, "ep"), 1.0)
-    # Copies inside one engine are those of the attention where experts are shared, and whole replicas otherwise.
+    # Copies inside one engine are those of the attention where experts are shared, and whole
+    # replicas otherwise.
     attention_data = copies if arch.num_experts > 1 or arch.attention_kind == "mla" else 1.0
     split = word(row, "split").lower().startswith("layer") or kind in ("native", "eager")
     if not devices:
@@ -301,7 +311,8 @@ def layout_values(
 
 
 def smallest_group(devices: float, arch: TransformerArchitecture, serve: Mapping[str, float], memory_bytes: float) -> float:
-    """Devices of the smallest group, a power of two that divides `devices`, whose memory holds the weights and as much again of a quarter."""
+    """Devices of the smallest group, a power of two that divides `devices`, whose memory holds the
+    weights and as much again of a quarter."""
     experts = max(arch.params_total - arch.params_active, 0)
     needed = _FIGURES["room_over_weights"] * ((arch.params_total - experts) * serve["linear_bytes"] + experts * serve["expert_bytes"])
     group = 1.0
@@ -366,23 +377,27 @@ def load_values(row: Mapping[str, str], engine: EngineClass, taken: list[str]) -
 
 
 def is_prefill_only(row: Mapping[str, str]) -> bool:
-    """Whether users get one token each: every prompt then waits for all others, as in a fixed batch."""
+    """Whether users get one token each: every prompt then waits for all others,
+    as in a fixed batch."""
     return 0 < number_of(row, "output_tokens") <= 1
 
 
 def is_count_of_prompts(number: float) -> bool:
-    """Whether a number beside a rate of infinity counts prompts, not users: users are few or a power of two."""
+    """Whether a number beside a rate of infinity counts prompts, not users: users are few
+    or a power of two."""
     some = _FIGURES["some_prompts"]
     return number >= _FIGURES["many_prompts"] or (number >= some and number % some == 0)
 
 
 def are_varied(prompt: float, output: float) -> bool:
-    """Whether lengths are means of samples that differ: a prompt off the numbers that benchmarks with fixed lengths take, and no fixed answer."""
+    """Whether lengths are means of samples that differ: a prompt off the numbers that benchmarks
+    with fixed lengths take, and no fixed answer."""
     return output > 1 and _is_off(prompt, _FIGURES["round_prompt"]) and _is_off(output, _FIGURES["round_answer"])
 
 
 def _is_off(length: float, unit: float) -> bool:
-    """Whether a length is no power of two and no multiple of `unit`, give or take what a tokeniser adds."""
+    """Whether a length is no power of two and no multiple of `unit`, give or take
+    what a tokeniser adds."""
     if length <= 0:
         return False
     units = (2.0 ** round(math.log2(length)), unit, _FIGURES["round_binary"])
@@ -393,8 +408,9 @@ _LENGTH_PAIR = re.compile(r"(\d[\d.,]*\s*k?)\s*(?:/|\+|in\b.*?)\s*(\d[\d.,]*\s*k
 
 
 def _lengths(row: Mapping[str, str], metric: str, taken: list[str], *, loaded: bool) -> tuple[float, float]:
-    """Tokens of a prompt and of an answer. Many users ask what those of a conversation do where nothing names other data, and their answers
-    decide how busy the service is whatever is asked about it."""
+    """Tokens of a prompt and of an answer. Many users ask what those of a conversation do
+    where nothing names other data, and their answers decide how busy the service is whatever
+    is asked about it."""
     prompt, output = number_of(row, "input_tokens"), number_of(row, "output_tokens")
     pair = _LENGTH_PAIR.search(word(row, "input_tokens"))
     if pair and not output:
@@ -416,12 +432,13 @@ def _lengths(row: Mapping[str, str], metric: str, taken: list[str], *, loaded: b
     return prompt, output
 
 
-# words ----------------------------------------------------------------------------------------------------------------------------------
+# words --------------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=4096)
 def architecture(name: str, params_b: float) -> tuple[object, str]:
-    """The record that a model's name means and what was assumed: the first of several that fit, or a usual shape of its size."""
+    """The record that a model's name means and what was assumed: the first of several that fit, or
+    a usual shape of its size."""
     # The text in brackets and the words before it are tried too: "bert (bert-base-cased)".
     tries = [
         name,
@@ -446,7 +463,8 @@ def architecture(name: str, params_b: float) -> tuple[object, str]:
 
 
 def _without_endings(name: str) -> list[str]:
-    """The name less one after the other of the endings that tell of a format or a tuning ("gemma-3-4b-it-qat")."""
+    """The name less one after the other of the endings that tell of a format or a tuning
+    ("gemma-3-4b-it-qat")."""
     ending, found = shape("serving", r"[-_ ]{model_end}$", ignore_case=True), []
     while (shorter := ending.sub("", name)) != name:
         found.append(shorter)
@@ -455,7 +473,8 @@ def _without_endings(name: str) -> list[str]:
 
 
 def _of_size(name: str, size: float) -> tuple[object, str] | None:
-    """The bundled model that the name means without its size, where that model has about this many billions of parameters ("R1 671B")."""
+    """The bundled model that the name means without its size, where that model has about this many
+    billions of parameters ("R1 671B")."""
     plain = re.sub(r"[-_ ]*(?<![\d.])\d+(?:\.\d+)?\s*b\b", "", name, flags=re.IGNORECASE).strip(" -_")
     try:
         candidates = [facts.model(plain, network=False)] if re.search("[a-z]", plain, re.IGNORECASE) else []
@@ -473,7 +492,8 @@ def _size_in(name: str) -> float:
 
 
 def data_lengths(text: str, model: str) -> tuple[float, float]:
-    """Mean tokens of prompt and answer of the data set that a text names (facts/data/serving_datasets.csv); zeros where it names none."""
+    """Mean tokens of prompt and answer of the data set that a text names
+    (facts/data/serving_datasets.csv); zeros where it names none."""
     for row, pattern in worded_rows("serving_datasets"):
         if pattern and pattern.search(text.lower()) and (not row["models"] or re.search(row["models"], model.lower())):
             return float(row["input_tokens"]), float(row["output_tokens"])
@@ -484,7 +504,8 @@ _PERCENTILE = r"^{percentile_before}?[ _-]?(\d{1,2}(?:\.\d+)?){percentile_after}
 
 
 def quantile_of(text: str) -> float:
-    """Quantile that words of a percentile mean ("p99", "median", "99th"); 0 where the mean is asked for or nothing is understood."""
+    """Quantile that words of a percentile mean ("p99", "median", "99th"); 0 where the mean is asked
+    for or nothing is understood."""
     words = text.strip().lower()
     if words == "median":
         return 0.5
@@ -496,8 +517,8 @@ _AMOUNT = re.compile(r"(\d[\d,_]*(?:\.\d+)?|\.\d+)\s*(k|m)?(?![a-z]*\d)", re.IGN
 
 
 def number_in(text: str) -> float:
-    """The number that a cell means: "1,024", "1k" (1,024; "1.5k" is 1,500), "~500 tokens", "bs=8", "128-256" (their mean); 0 where there is
-    none."""
+    """The number that a cell means: "1,024", "1k" (1,024; "1.5k" is 1,500), "~500 tokens", "bs=8",
+    "128-256" (their mean); 0 where there is none."""
     try:
         value = float(text)
         return value if 0 < value < 1e15 else 0.0

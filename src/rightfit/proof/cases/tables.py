@@ -1,4 +1,5 @@
-"""Rows of the measured table of classical machine learning as cases: task, processor, GPU, or an honest reason why not."""
+"""Rows of the measured table of classical machine learning as cases: task, processor, GPU, or an
+honest reason why not."""
 
 from __future__ import annotations
 
@@ -30,10 +31,10 @@ CLASSICAL_METRICS = (*TIME_METRICS, MEMORY_METRIC)
 
 @dataclass(frozen=True, slots=True)
 class ClassicalCases:
-    """Rows that can be told, under one another. `index` their positions in the table; `on_gpu` 1 where a GPU does the work; `growth_only` 1
-    where the
-    memory is what training adds to the data; `age_years` of the library against those of today; `card_memory` 1 where it is that of the
-    GPU; `reported_gib` the step in which a source reports memory (0 = exact)."""
+    """Rows that can be told, under one another. `index` their positions in the table; `on_gpu` 1
+    where a GPU does the work; `growth_only` 1 where the memory is what training adds to the data;
+    `age_years` of the library against those of today; `card_memory` 1 where it is that of the GPU;
+    `reported_gib` the step in which a source reports memory (0 = exact)."""
 
     index: NDArray[np.intp]
     tasks: tuple[ClassicalTask, ...]
@@ -51,7 +52,8 @@ class ClassicalCases:
 
 
 def is_classical(row: Row) -> bool:
-    """Whether a row is of the table of classical machine learning: it has its columns, or one of its metrics."""
+    """Whether a row is of the table of classical machine learning: it has its columns, or
+    one of its metrics."""
     return row.get("metric", "") in CLASSICAL_METRICS or ("library" in row and "algorithm" in row)
 
 
@@ -136,7 +138,8 @@ def _problem(row: Row) -> str:
 
 
 def _task(row: Row) -> ClassicalTask:
-    """What a row runs, on a GPU in the library that has it there; a row that cannot be told is refused with the reason."""
+    """What a row runs, on a GPU in the library that has it there; a row that cannot be told is
+    refused with the reason."""
     if problem := _problem(row):
         raise RefusedRowError(problem)
     task = classical_task(table_case(row))
@@ -187,7 +190,7 @@ def classical_cases(rows: Sequence[Row]) -> ClassicalCases:
     )
 
 
-# machines --------------------------------------------------------------------------------------------------------------------------------
+# machines -----------------------------------------------------------------------------------------
 
 
 _VCPUS_PER_XLARGE = constants("classical_usual")["vcpus_per_xlarge"]
@@ -215,9 +218,11 @@ def _vcpus(text: str) -> float:
 
 
 def host_of(hardware: str, cores: float, pinning: str) -> Host:
-    """The processor at work of a measured row. `cores` are threads where the machine's words do not say physical.
+    """The processor at work of a measured row. `cores` are threads where the machine's words
+    do not say physical.
 
-    `pinning` of a run tells more: both threads of a core, both sockets, everything of a machine, or a thread on each of its cores.
+    `pinning` of a run tells more: both threads of a core, both sockets, everything of a machine, or
+    a thread on each of its cores.
     """
     processor = host_processor(hardware)
     per_core, per_socket = processor.threads_per_core, processor.cores

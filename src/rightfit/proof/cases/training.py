@@ -1,7 +1,8 @@
 """Measured training jobs, as rows of text, turned into the columns that physics reads.
 
-Every column is optional. What a row does not say is taken from the usual default and named in its assumptions; what cannot be guessed
-(an unknown model without dimensions, an unknown accelerator) makes the row refused, with the reason.
+Every column is optional. What a row does not say is taken from the usual default and named in its
+assumptions; what cannot be guessed (an unknown model without dimensions, an unknown accelerator)
+makes the row refused, with the reason.
 """
 
 from __future__ import annotations
@@ -50,11 +51,12 @@ _OPTIMIZER_FLAGS = ("badam", "galore", "lomo", "apollo", "muon", "adafactor", "l
 
 @dataclass(frozen=True, slots=True)
 class TrainingCases:
-    """Usable rows as columns. `index[i]` is the position in the table of row i here; `refused` holds the others with the reason.
+    """Usable rows as columns. `index[i]` is the position in the table of row i here; `refused`
+    holds the others with the reason.
 
-    `assumptions[i]` lists what was taken because row i did not say it; `gpu_names[i]` is the accelerator (empty where unknown, then a
-    common
-    one stands in); `names[i]` the architecture; `habits[i]` what was taken of the stack and can be overruled in its flags, as name=value.
+    `assumptions[i]` lists what was taken because row i did not say it; `gpu_names[i]` is the
+    accelerator (empty where unknown, then a common one stands in); `names[i]` the architecture;
+    `habits[i]` what was taken of the stack and can be overruled in its flags, as name=value.
     """
 
     model: ModelColumns
@@ -182,7 +184,8 @@ class SettingWords(TypedDict, total=False):
 
 
 def training_case(model: TransformerArchitecture, **words: Unpack[SettingWords]) -> TrainingCase:
-    """The case that words mean for a model; empty ones take the usual default of the framework. Raises InputError for a setting among the flags that has no such value."""
+    """The case that words mean for a model; empty ones take the usual default of the framework.
+    Raises InputError for a setting among the flags that has no such value."""
     return _read_settings(model, **words)[0]
 
 
@@ -232,12 +235,13 @@ def _stated(flags: str, name: str) -> float:
 
 
 def split_weights(text: str) -> tuple[str, str]:
-    """Words for the stored weights as (of the base, of adapters beside it): "bf16 (adapters fp32)" holds a base of 16 bits."""
+    """Words for the stored weights as (of the base, of adapters beside it): "bf16 (adapters fp32)"
+    holds a base of 16 bits."""
     found = re.search(r"\(?\s*adapters?\W+(?:in\s+)?(\w+)\s*\)?", text, re.IGNORECASE)
     return (text, "") if found is None else (text.replace(found[0], "").strip(" ,;+"), found[1].lower())
 
 
-# settings of the stack -----------------------------------------------------------------------------------------------------------------
+# settings of the stack ----------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=4096)
@@ -252,8 +256,8 @@ def row_settings(
     optimizer: str = "",
     date: str = "",
 ) -> dict[str, str]:
-    """Settings that frameworks.csv gives to such a job, and those that its flags state. A rule with `before` is one of old versions: it needs a date, and one before
-    that."""
+    """Settings that frameworks.csv gives to such a job, and those that its flags state. A rule with
+    `before` is one of old versions: it needs a date, and one before that."""
     lowered, strategy, weights = flags.lower(), strategy.lower(), split_weights(weights)[0].lower()
 
     def accepts(rule: StackRule) -> bool:
@@ -286,7 +290,8 @@ def _numbers_or(words: Sequence[str]) -> Message:
 
 
 def stated_habits(flags: str) -> dict[str, str]:
-    """Settings that a case gives itself, as `name=value` among its flags: they overrule what is known of the stack.
+    """Settings that a case gives itself, as `name=value` among its flags: they overrule what is
+    known of the stack.
 
     Raises InputError for a value that is none.
     """
@@ -303,12 +308,13 @@ def stated_habits(flags: str) -> dict[str, str]:
 
 
 def assumed_habits(settings: Mapping[str, str], flags: str) -> str:
-    """What was taken of the stack and can be overruled in the flags, as `name=value`; what the case gave itself is not among it."""
+    """What was taken of the stack and can be overruled in the flags, as `name=value`; what the case
+    gave itself is not among it."""
     told = stated_habits(flags)
     return "; ".join(f"{name}={settings[name]}" for name in _habit_names() if name in settings and name not in told)
 
 
-# columns -------------------------------------------------------------------------------------------------------------------------------
+# columns ------------------------------------------------------------------------------------------
 
 
 def _layout(row: Mapping[str, str], taken: list[str]) -> dict[str, float]:
@@ -420,7 +426,8 @@ def _batch(
     if not accumulation:
         accumulation = max(round(total / (micro * ranks)), 1.0) if total else 1.0
         if layout["pipeline"] > 1 and accumulation == 1 and not layout["naive_pipeline"]:
-            # A pipeline needs micro-batches: a stated local batch is what the schedule cuts into single sequences.
+            # A pipeline needs micro-batches: a stated local batch is what the schedule cuts
+            # into single sequences.
             accumulation, micro = (micro, 1.0) if micro > 1 else (8.0 * layout["pipeline"], micro)
             taken.append(f"micro-batches of the pipeline not stated: {accumulation:.0f} of {micro:.0f} sequences")
     length = number(row, "seq_len")
@@ -438,14 +445,16 @@ def _offload(row: Mapping[str, str], layout: dict[str, float]) -> dict[str, floa
     if not text and not any(named.values()):
         return {}
     if not any(named.values()):
-        # Of a sharded frozen base there is nothing but the weights to offload; of other jobs the states of the optimizer go first.
+        # Of a sharded frozen base there is nothing but the weights to offload; of other jobs the
+        # states of the optimizer go first.
         frozen = METHODS.get(word(row, "method").lower(), Method.FULL) not in (Method.FULL, Method.GALORE) and layout["shard_stage"] >= 3
         named = {"optimizer": 1.0, "params": float(frozen), "activations": 0.0}
     return {f"offload_{part}": value for part, value in named.items()}
 
 
 def _token_fraction(row: Mapping[str, str], taken: list[str]) -> float:
-    """Part of the stated length that the longest samples of a run reach, where the source says that its data are shorter than the limit."""
+    """Part of the stated length that the longest samples of a run reach, where the source says that
+    its data are shorter than the limit."""
     text = f"{word(row, 'lengths')} {word(row, 'extra_flags')}".lower()
     if says("setup", "shorter", text):
         taken.append("data shorter than the stated length: the usual part of it taken")

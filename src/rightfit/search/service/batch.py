@@ -1,4 +1,5 @@
-"""Batch inference: a corpus worked off at full throughput on n servers; time and money of the whole job by (offer, number of servers)."""
+"""Batch inference: a corpus worked off at full throughput on n servers; time and money of the whole
+job by (offer, number of servers)."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ def judged_batch(
 
 
 def batch_sizing(wish: ServingRequest, fleet: ServingFleet, space: ServingSpace, rate_per_s: Array, *, counts: Array) -> Sizing:
-    """The candidate of each (machine class, servers) with the highest throughput, its replicas, and the seconds that the corpus takes."""
+    """The candidate of each (machine class, servers) with the highest throughput, its replicas, and
+    the seconds that the corpus takes."""
     per_group = np.maximum(fleet.gpus_per_node[space.machine] // np.maximum(space.tensor, 1), 1).astype(np.float64)
     replicas = np.floor(counts[None, :] / space.nodes[:, None]) * per_group[:, None]
     total = replicas * rate_per_s[:, None]
@@ -84,7 +86,8 @@ def batch_sizing(wish: ServingRequest, fleet: ServingFleet, space: ServingSpace,
 
 
 def batch_bill(wish: ServingRequest, market: Market, fleet: ServingFleet, sizing: Sizing, *, counts: Array) -> Bill:
-    """Time and money with start-up, restarts of spot servers and billing steps, as for training runs."""
+    """Time and money with start-up, restarts of spot servers and billing steps, as
+    for training runs."""
     offers, servers = market.offers, market.offers.servers
     machine = fleet.machine_index[offers.server_index]
     run_s = np.full((len(offers), counts.shape[0]), np.inf)
@@ -108,7 +111,8 @@ def rate_spread(wish: ServingRequest) -> Spread:
 
 
 def batch_volume(wish: ServingRequest) -> Volume:
-    """Bytes that a batch job fetches and saves: the model with its image, and how far it has come."""
+    """Bytes that a batch job fetches and saves: the model with its image, and
+    how far it has come."""
     return Volume(weights_bytes(wish) + usual()["image_gb"] * 1e9, 0.0, usual()["batch_progress_bytes"], 0.0)
 
 
@@ -171,9 +175,9 @@ MOST_TRIED = 4
 
 
 def given_servers(search_result: ServingResult, nodes: int) -> Given[ServingResult]:
-    """The service or the batch job on `nodes` servers of the one type of the market, with the stack that serves it best there; where they
-    are too few,
-    as many as would do. A filter or a budget that the server fails does not take the answer away: the server was given."""
+    """The service or the batch job on `nodes` servers of the one type of the market, with the stack
+    that serves it best there; where they are too few, as many as would do. A filter or a budget
+    that the server fails does not take the answer away: the server was given."""
     search_result = on_servers(search_result, nodes)
     at = cheapest(search_result)
     fits = at is not None and search_result.nodes((at.offer, at.node)) <= nodes
@@ -182,7 +186,8 @@ def given_servers(search_result: ServingResult, nodes: int) -> Given[ServingResu
 
 
 def cheapest(search_result: ServingResult) -> Row | None:
-    """The cheapest offer within the user's filters, else of all that are enough, else of all that would be with more servers."""
+    """The cheapest offer within the user's filters, else of all that are enough, else of all that
+    would be with more servers."""
     known = np.isfinite(search_result.bill.total_s)
     over = np.left_shift(1, CRITERIA.index("max_nodes"))
     for mask in (
@@ -197,8 +202,8 @@ def cheapest(search_result: ServingResult) -> Row | None:
 
 
 def on_servers(search_result: ServingResult, nodes: int) -> ServingResult:
-    """The search with exactly so many servers; where those are too few, with as many as are needed, which then breaks the limit of
-    servers."""
+    """The search with exactly so many servers; where those are too few, with as many as are needed,
+    which then breaks the limit of servers."""
     wanted = dataclasses.replace(search_result.filters, any_software=True, max_nodes=nodes)
     if search_result.wish.is_batch:
         judged = judged_batch(
@@ -217,7 +222,8 @@ def on_servers(search_result: ServingResult, nodes: int) -> ServingResult:
 
 
 def _with_fixed(search_result: ServingResult, nodes: int) -> ServingResult:
-    """Each (class, format) sized for `nodes` servers where a candidate carries the load on them: the one with the least latency."""
+    """Each (class, format) sized for `nodes` servers where a candidate carries the load on them:
+    the one with the least latency."""
     row, replicas, servers, latency = (getattr(search_result.sizing, name).copy() for name in ("row", "replicas", "servers", "latency_s"))
     confirmed: dict[int, Queued] = dict(search_result.confirmed.kept)
     for machine, column in np.argwhere(row >= 0).tolist():
@@ -233,8 +239,8 @@ def _with_fixed(search_result: ServingResult, nodes: int) -> ServingResult:
 
 
 def _best_on(search_result: ServingResult, rows: NDArray[np.intp], nodes: int) -> tuple[int, float, float, Queued | None] | None:
-    """The candidate with the least latency on so many servers: its row, replicas, latency, and the queue model's figures where it speaks of
-    it."""
+    """The candidate with the least latency on so many servers: its row, replicas, latency, and the
+    queue model's figures where it speaks of it."""
     space, wish = search_result.space, search_result.wish
     per_group = np.maximum(search_result.fleet.gpus_per_node[space.machine[rows]] // np.maximum(space.tensor[rows], 1), 1)
     replicas = (nodes // space.nodes[rows] * per_group).astype(np.float64)

@@ -1,7 +1,8 @@
-"""What a service costs in other ways: at a token API, serverless, on spot servers with on-demand ones under them, and in other weight
-formats.
+"""What a service costs in other ways: at a token API, serverless, on spot servers with on-demand
+ones under them, and in other weight formats.
 
-Each function gives a section of the plan (or nothing where it does not apply), worked out for the first option only.
+Each function gives a section of the plan (or nothing where it does not apply), worked out for the
+first option only.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ def economics(
     freed: ServingResult | None = None,
     more: Sequence[Section | None] = (),
 ) -> tuple[Section, ...]:
-    """All sections that say something about the first option. `freed`: the search with any weight format, where the user left that open;
-    `more`:
-    sections of a service that only its family knows."""
+    """All sections that say something about the first option. `freed`: the search with any
+    weight format, where the user left that open; `more`: sections of a service that only its
+    family knows."""
     if not options:
         return ()
     made = [extras_section(search_result, options[0]), api_section(search_result, options[0])]
@@ -54,7 +55,8 @@ def economics(
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The least that can be rented for a service: the servers of one replica (or one server with several), what it costs and carries."""
+    """The least that can be rented for a service: the servers of one replica (or one server with
+    several), what it costs and carries."""
 
     usd_per_h: float
     rate_per_s: float
@@ -62,7 +64,8 @@ class Unit:
 
 
 def unit_of(search_result: ServingResult, option: Option) -> Unit:
-    """The unit of an option, kept as full as its limits allow; its share of disks and traffic is in the price."""
+    """The unit of an option, kept as full as its limits allow; its share of disks and
+    traffic is in the price."""
     layout = option.layout
     assert isinstance(layout, ServingLayout)
     count = count_of(option)
@@ -93,7 +96,8 @@ def server_of(search_result: ServingResult, option: Option) -> int:
 
 
 def api_section(search_result: ServingResult, option: Option) -> Section | None:
-    """Own servers against an API: this load's price there, and the volume above which own servers are cheaper."""
+    """Own servers against an API: this load's price there, and the volume above which own
+    servers are cheaper."""
     wish = search_result.wish
     if not wish.generates:
         return None
@@ -110,13 +114,15 @@ def api_section(search_result: ServingResult, option: Option) -> Section | None:
 
 
 def _checkpoint(wish: ServingRequest) -> str:
-    """The checkpoint by its name: an API that sells the model whose shape it borrows sells another."""
+    """The checkpoint by its name: an API that sells the model whose shape it
+    borrows sells another."""
     asked = wish.workload.model
     return facts.hub_repository(asked, facts.resolve_offline(asked)) or wish.model.name
 
 
 def is_bound(search_result: ServingResult) -> bool:
-    """Whether the wish keeps data or servers in an area. No price list says where an API computes, so that none is held against it."""
+    """Whether the wish keeps data or servers in an area. No price list says where an API computes,
+    so that none is held against it."""
     return bool(search_result.wish.workload.residency or search_result.wish.workload.country)
 
 
@@ -131,7 +137,8 @@ def given_price(search_result: ServingResult) -> tuple[ApiPrice, ...]:
 
 
 def service_against_api(search_result: ServingResult, option: Option, price: ApiPrice) -> dict[str, float]:
-    """Figures of a service: a month at the API and on own servers, and the break-even of physics.scaling.api_break_even."""
+    """Figures of a service: a month at the API and on own servers, and the break-even of
+    physics.scaling.api_break_even."""
     wish, unit = search_result.wish, unit_of(search_result, option)
     tokens = float(wish.input_tokens + wish.output_tokens)
     even = scaling.api_break_even(
@@ -175,8 +182,8 @@ def _api_verdict(figures: dict[str, float]) -> str:
 
 
 def serverless_section(search_result: ServingResult, option: Option) -> Section | None:
-    """Serverless accelerators that bill by the second and sleep between requests: a month, the break-even rate, and what a cold start
-    costs."""
+    """Serverless accelerators that bill by the second and sleep between requests: a month, the
+    break-even rate, and what a cold start costs."""
     if is_bound(search_result):
         return None
     rate = float(option.facts["rate_per_s"])
@@ -193,7 +200,8 @@ def serverless_section(search_result: ServingResult, option: Option) -> Section 
 
 
 def _serverless_offer(search_result: ServingResult, row: dict[str, str], *, rate: float, own_usd: float) -> dict[str, Any]:
-    """One product of the table for this model and rate; figures are None where its price or its speed with this model is not known."""
+    """One product of the table for this model and rate; figures are None where its price or its
+    speed with this model is not known."""
     out: dict[str, Any] = {name: row[name] for name in ("provider", "product", "region", "accelerator", "as_of", "source", "note")}
     out |= dict.fromkeys(("usd_per_h", "monthly_usd", "break_even_rate_per_s", "cold_start_s", "cold_share"))
     at = fastest_on(search_result, row["accelerator"]) if row["accelerator_usd_per_s"] else -1
@@ -233,7 +241,8 @@ def _serverless_offer(search_result: ServingResult, row: dict[str, str], *, rate
 
 
 def fastest_on(search_result: ServingResult, accelerator: str) -> int:
-    """The candidate that carries most on one card of a kind within the limits, -1 where none does; weights as published come first."""
+    """The candidate that carries most on one card of a kind within the limits, -1 where none does;
+    weights as published come first."""
     space, able = search_result.space, search_result.capacity
     cards = np.array([card.name == accelerator for card in search_result.fleet.accelerators], dtype=bool)
     if not len(space) or not cards.any():
@@ -244,7 +253,8 @@ def fastest_on(search_result: ServingResult, accelerator: str) -> int:
 
 
 def cold_start_s(search_result: ServingResult, index: int, *, start_s: float) -> float:
-    """Seconds until a sleeping replica answers: the instance, then image, weights and warm-up as for any new replica."""
+    """Seconds until a sleeping replica answers: the instance, then image, weights and warm-up as
+    for any new replica."""
     cold = cold_start_of(num_parameters(search_result.wish.model) * weight_bits(search_result, index) / 8.0)
     return float(start_s + cold.image_s[0] + cold.weights_s[0] + cold.warm_up_s[0])
 
@@ -259,7 +269,8 @@ def weight_bits(search_result: ServingResult, index: int) -> float:
 
 
 def spot_section(search_result: ServingResult, option: Option) -> Section | None:
-    """The cheapest mix of spot and on-demand servers of the option's kind in its region that is short of servers as rarely as asked."""
+    """The cheapest mix of spot and on-demand servers of the option's kind in its region that is
+    short of servers as rarely as asked."""
     cost = option.cost
     assert isinstance(cost, ServingCost)
     hours = usual()["hours_per_month"]
@@ -297,7 +308,8 @@ def spot_section(search_result: ServingResult, option: Option) -> Section | None
 
 
 def monthly_interruptions(search_result: ServingResult, option: Option) -> float:
-    """Share of the spot servers of the option's kind that are taken back within a month: the upper figure that is known."""
+    """Share of the spot servers of the option's kind that are taken back within a month: the upper
+    figure that is known."""
     offers = search_result.market.offers
     server = server_of(search_result, option)
     spot = (offers.server_index == server) & (offers.purchase_index == PURCHASES.index("spot"))
@@ -308,7 +320,8 @@ def monthly_interruptions(search_result: ServingResult, option: Option) -> float
 
 
 def _candidate_of(search_result: ServingResult, option: Option) -> int:
-    """The row of the space that an option runs: of its machine class and weight format, as it was sized."""
+    """The row of the space that an option runs: of its machine class and weight
+    format, as it was sized."""
     layout = option.layout
     assert isinstance(layout, ServingLayout)
     machine = int(search_result.fleet.machine_index[server_of(search_result, option)])
@@ -322,8 +335,8 @@ def _candidate_of(search_result: ServingResult, option: Option) -> int:
 
 
 def extras_section(search_result: ServingResult, option: Option) -> Section | None:
-    """What a shared prefix, adapters and drafts do to the first option: memory, and the time per token at its load with and without
-    them."""
+    """What a shared prefix, adapters and drafts do to the first option: memory, and the time per
+    token at its load with and without them."""
     extras = search_result.wish.extras
     if not extras:
         return None
@@ -359,8 +372,8 @@ def extras_section(search_result: ServingResult, option: Option) -> Section | No
 
 
 def formats_section(freed: ServingResult) -> Section | None:
-    """Each weight format at its cheapest: memory of the weights, time per token of a lone request, a month's cost, and the published
-    evidence on quality."""
+    """Each weight format at its cheapest: memory of the weights, time per token of a lone request,
+    a month's cost, and the published evidence on quality."""
     total = np.where(freed.bits == 0, freed.bill.total_usd, np.inf)
     rows = []
     for column in range(total.shape[1]):

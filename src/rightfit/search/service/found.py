@@ -35,8 +35,8 @@ Index = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """One candidate at one number of replicas by the queue model: percentiles by "metric@share", capacity of a replica, sequences in
-    flight."""
+    """One candidate at one number of replicas by the queue model: percentiles by "metric@share",
+    capacity of a replica, sequences in flight."""
 
     replicas: float
     values: Mapping[str, float]
@@ -48,7 +48,8 @@ class Queued:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """What was found of candidates: row of the space -> the queue model's figures, or the least latencies of one that was dropped."""
+    """What was found of candidates: row of the space -> the queue model's figures, or the least
+    latencies of one that was dropped."""
 
     kept: Mapping[int, Queued] = dataclasses.field(default_factory=dict)
     dropped: Mapping[int, Queued] = dataclasses.field(default_factory=dict)
@@ -59,8 +60,8 @@ class Confirmed:
 
 @dataclass(frozen=True, slots=True)
 class ServingBill:
-    """Money of a month by (offer, format column); `total_s` is the latency of a request under the load, which `--objective time` ranks
-    by."""
+    """Money of a month by (offer, format column); `total_s` is the latency of a request under the
+    load, which `--objective time` ranks by."""
 
     total_usd: Array
     total_s: Array
@@ -73,7 +74,8 @@ class ServingBill:
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """The best candidate of each (machine class, format column): its row (-1: none), replicas, servers and latency under the load."""
+    """The best candidate of each (machine class, format column): its row (-1: none), replicas,
+    servers and latency under the load."""
 
     row: Index
     replicas: Array
@@ -83,7 +85,8 @@ class Sizing:
 
 @dataclass(frozen=True, slots=True)
 class ServingResult:
-    """All that one serving search found. Rows of `bill` and `bits` are offers; columns are weight formats (column 0: as published)."""
+    """All that one serving search found. Rows of `bill` and `bits` are offers; columns are weight
+    formats (column 0: as published)."""
 
     wish: ServingRequest
     filters: Filters
@@ -108,7 +111,8 @@ class ServingResult:
         return self.wish.workload
 
     def nodes(self, cell: tuple[int, int]) -> float:
-        """Servers of an (offer, column); infinity where no number of them is enough, one where the server can run nothing."""
+        """Servers of an (offer, column); infinity where no number of them is enough, one where the
+        server can run nothing."""
         machine = int(self.fleet.machine_index[int(self.market.offers.server_index[cell[0]])])
         return float(self.sizing.servers[machine, cell[1]]) if machine >= 0 else 1.0
 
@@ -150,11 +154,13 @@ class ServingResult:
         return int(self.sizing.row[machine, column]) if machine >= 0 else -1
 
 
-# ---- Several models on one server: replicas on slices of its cards, and neighbours that take some of them.
+# ---- Several models on one server: replicas on slices of its cards, and neighbours that
+# take some of them.
 
 
 def sliced_fleet(fleet: ServingFleet, workload: Workload, servers: ServerTable) -> ServingFleet:
-    """The fleet with the slices that a workload asks for in place of whole cards; classes whose cards have none such serve nothing."""
+    """The fleet with the slices that a workload asks for in place of whole cards; classes whose
+    cards have none such serve nothing."""
     if not workload.slice:
         return fleet
     names = [servers.accelerator_name[row] for row in fleet.first.tolist()]
@@ -187,7 +193,8 @@ def sliced_fleet(fleet: ServingFleet, workload: Workload, servers: ServerTable) 
 
 
 def neighbours_of(workload: Workload) -> tuple[Workload, ...]:
-    """The wishes of the models that are to stand on the same servers: "MODEL" or "MODEL@RATE" each."""
+    """The wishes of the models that are to stand on the same servers: "MODEL" or
+    "MODEL@RATE" each."""
     found = []
     for text in workload.beside:
         name, _, rate = text.rpartition("@") if "@" in text else (text, "", "")
@@ -200,7 +207,8 @@ def neighbours_of(workload: Workload) -> tuple[Workload, ...]:
 
 
 def taken_by(neighbours: tuple[ServingResult, ...], fleet: ServingFleet) -> Array:
-    """Cards or slices of a fleet of each class that the replicas of neighbours take (classes,); infinity where one of them does not run.
+    """Cards or slices of a fleet of each class that the replicas of neighbours take (classes,);
+    infinity where one of them does not run.
 
     A neighbour that would run on the server's processors is not meant: it stands on its cards.
     """
@@ -225,7 +233,8 @@ def _devices(other: ServingResult, machine: int) -> float:
 
 
 def shared_fleet(fleet: ServingFleet, workload: Workload, servers: ServerTable, explored: Callable[[Workload], object]) -> ServingFleet:
-    """The fleet as slices where they are asked for, with what the neighbours of a workload take of each class.
+    """The fleet as slices where they are asked for, with what the neighbours of a workload
+    take of each class.
 
     `explored`: what the family of a neighbour, which is any family of services, finds for it.
     """
@@ -244,8 +253,8 @@ def _served(found: object) -> ServingResult:
 
 
 def sharing_section(search_result: ServingResult, option: Option, *, server: int) -> Section | None:
-    """How the cards of the first option are shared: slices, what each has, what is lost, and who stands beside. `server`: its row in the
-    market's table."""
+    """How the cards of the first option are shared: slices, what each has, what is lost, and who
+    stands beside. `server`: its row in the market's table."""
     workload = search_result.wish.workload
     if not workload.slice and not workload.beside:
         return None

@@ -1,7 +1,9 @@
-"""What one replica can take: rates and latencies over a grid of concurrencies, for every candidate at once.
+"""What one replica can take: rates and latencies over a grid of concurrencies, for every
+candidate at once.
 
-Each row is a candidate, each column a number of requests in flight. By Little's law each concurrency is a rate, so the largest rate at
-which all latency limits hold is found without iteration.
+Each row is a candidate, each column a number of requests in flight. By Little's law each
+concurrency is a rate, so the largest rate at which all latency limits hold is found
+without iteration.
 """
 
 from __future__ import annotations
@@ -24,14 +26,16 @@ from rightfit.records import dataclass
 from rightfit.search.service.space import ServingSpace, stretched
 from rightfit.search.service.wish import Limits, ServingRequest, usual
 
-# ---- What physics says of candidates of services, kept between questions: most next questions change the budget, the places or the load, and the times
-# of a step stay. The key is a digest of everything that is read, so that nothing can be forgotten in it.
+# ---- What physics says of candidates of services, kept between questions: most next questions
+# change the budget, the places or the load, and the times of a step stay. The key is a digest of
+# everything that is read, so that nothing can be forgotten in it.
 
 Value = TypeVar("Value")
 
 
 class Kept(Generic[Value]):
-    """The last results of a pure function, within a number of bytes. Safe between threads; callers must not write into a result."""
+    """The last results of a pure function, within a number of bytes. Safe between threads; callers
+    must not write into a result."""
 
     def __init__(self, most_bytes: int, *, size_of: Callable[[Value], int]) -> None:
         self.known: Recent[bytes, Value] = Recent(most_bytes, size_of=size_of)
@@ -59,8 +63,8 @@ PASS_BATCHES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])
 
 @dataclass(frozen=True, slots=True)
 class ReplicaGrid:
-    """Concurrency, rate and latencies at the wanted percentile of each candidate (rows) at each load (columns). `limit`: most requests in
-    flight."""
+    """Concurrency, rate and latencies at the wanted percentile of each candidate (rows) at each
+    load (columns). `limit`: most requests in flight."""
 
     batch: Array
     rate_per_s: Array
@@ -76,9 +80,11 @@ class ReplicaGrid:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The most that one replica of each candidate may be given: `rate_per_s`, `users`; 0 where a latency limit fails even alone.
+    """The most that one replica of each candidate may be given: `rate_per_s`, `users`; 0 where a
+    latency limit fails even alone.
 
-    `saturation_per_s`: the rate beyond which queues grow without end. `alone_*`: latencies of a single request, the least there are.
+    `saturation_per_s`: the rate beyond which queues grow without end. `alone_*`: latencies of a
+    single request, the least there are.
     """
 
     rate_per_s: Array
@@ -91,9 +97,9 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class TokenTimes:
-    """What physics says of each candidate (rows) at each load (columns), before any law of waiting: means, and `closed_s`, the first token
-    of a
-    fixed number of users. `limit`: most requests in flight."""
+    """What physics says of each candidate (rows) at each load (columns), before any law of
+    waiting: means, and `closed_s`, the first token of a fixed number of users. `limit`: most
+    requests in flight."""
 
     batch: Array
     rate_per_s: Array
@@ -110,7 +116,8 @@ class TokenTimes:
 
 
 def token_times(space: ServingSpace) -> TokenTimes:
-    """Times of all candidates of a language model; those that do not fit take nothing and wait for ever."""
+    """Times of all candidates of a language model; those that do not fit take nothing
+    and wait for ever."""
     usable = np.flatnonzero(space.fits)
     distinct, group = distinct_candidates(space, usable)
     some = space.take(usable[distinct])
@@ -126,9 +133,8 @@ def token_times(space: ServingSpace) -> TokenTimes:
 
 
 def distinct_candidates(space: ServingSpace, usable: Index) -> tuple[Index, Index]:
-    """One of the usable rows for each combination that times depend on, and the combination of each: servers of one provider and another
-    often
-    differ in nothing but price."""
+    """One of the usable rows for each combination that times depend on, and the combination of
+    each: servers of one provider and another often differ in nothing but price."""
     links = [getattr(space.links, name) for name in ("intra_bandwidth", "intra_kind", "inter_bandwidth", "inter_kind")]
     alone, inside = space.tensor[usable] == 1, space.nodes[usable] == 1
     spread_over = np.broadcast_to(space.serve.attention_data, (len(space),))[usable]
@@ -165,8 +171,8 @@ def _times(space: ServingSpace) -> TokenTimes:
 
 
 def with_extras(extras: ServingExtras, parts: tuple[Any, ...], batch: Array, plain: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Step, prompt, TPOT, first token of a closed load and rate with shared prefix, adapters and drafts, from those without, all (rows,
-    points)."""
+    """Step, prompt, TPOT, first token of a closed load and rate with shared prefix, adapters and
+    drafts, from those without, all (rows, points)."""
     step, prompt, tpot, closed, rate = plain
     model, serve, device, links = parts
     rates, flat = serving_rates(serve, links), batch.ravel()
@@ -187,7 +193,8 @@ def with_extras(extras: ServingExtras, parts: tuple[Any, ...], batch: Array, pla
 
 
 def token_grid(times: TokenTimes, wish: ServingRequest, *, percentile: float) -> ReplicaGrid:
-    """Latencies at a percentile. Open load: prompts queue; a fixed number of users: their prompts come together in part."""
+    """Latencies at a percentile. Open load: prompts queue; a fixed number of users: their prompts
+    come together in part."""
     with np.errstate(invalid="ignore"):
         if wish.rate_per_s:
             wait = waiting_s(times.rate_per_s * times.prompt_s, times.prompt_s, percentile=percentile)
@@ -202,8 +209,8 @@ def token_grid(times: TokenTimes, wish: ServingRequest, *, percentile: float) ->
 
 
 def waiting_s(load: Array, service_s: Array, *, percentile: float) -> Array:
-    """Wait for the server of prompts at a percentile [s]: P(wait > t) = load x exp(-2 (1 - load) t / service), the heavy-traffic law of
-    M/D/1."""
+    """Wait for the server of prompts at a percentile [s]: P(wait > t) = load x exp(-2 (1 - load)
+    t / service), the heavy-traffic law of M/D/1."""
     busy = np.clip(load, 1e-9, 0.999)
     over = np.maximum(np.log(busy / (1.0 - percentile)), 0.0)
     wait = over * service_s / (2.0 * (1.0 - busy))
@@ -211,7 +218,8 @@ def waiting_s(load: Array, service_s: Array, *, percentile: float) -> Array:
 
 
 def spread(tpot: Array, batch: Array, *, percentile: float) -> Array:
-    """By how much TPOT at a percentile exceeds its mean: the number in flight varies as a Poisson count, and TPOT with it."""
+    """By how much TPOT at a percentile exceeds its mean: the number in flight varies as a Poisson
+    count, and TPOT with it."""
     if not tpot.shape[0]:
         return np.ones_like(tpot)
     log_batch, log_tpot = np.log(np.maximum(batch, 1.0)), np.log(tpot)
@@ -223,7 +231,8 @@ def spread(tpot: Array, batch: Array, *, percentile: float) -> Array:
 
 
 def capacity(grid: ReplicaGrid, limits: Limits) -> Capacity:
-    """The largest load of each candidate within the limits, linear between the points of the grid."""
+    """The largest load of each candidate within the limits, linear between the
+    points of the grid."""
     excess = np.zeros(grid.rate_per_s.shape)
     for values, limit in ((grid.ttft_s, limits.ttft_s), (grid.tpot_s, limits.tpot_s), (grid.latency_s, limits.latency_s)):
         if np.isfinite(limit):
@@ -245,7 +254,8 @@ def capacity(grid: ReplicaGrid, limits: Limits) -> Capacity:
 
 
 def within(excess: Array, values: Array) -> Array:
-    """The value of each row at the last point before `excess` passes 1, interpolated to where it does."""
+    """The value of each row at the last point before `excess` passes 1,
+    interpolated to where it does."""
     rows = np.arange(values.shape[0])
     passes = excess > 1.0
     first = np.where(passes.any(axis=1), np.argmax(passes, axis=1), values.shape[1])
@@ -277,7 +287,8 @@ def at_load(grid: ReplicaGrid, values: Array, *, rate_per_s: Array | None = None
 
 
 def pass_grid(pass_s: Array, *, percentile: float) -> ReplicaGrid:
-    """Rate and latency of each candidate at each mean batch; a pass that is slower per input than a smaller one gains nothing."""
+    """Rate and latency of each candidate at each mean batch; a pass that is slower per input than a
+    smaller one gains nothing."""
     finite = np.isfinite(pass_s)
     rate = np.where(finite, PASS_BATCHES[None, :] / np.where(finite, pass_s, 1.0), 0.0)
     latency = np.where(finite, pass_s * (1.0 + percentile), np.inf)

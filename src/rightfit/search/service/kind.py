@@ -37,17 +37,23 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
-# ---- Why a serving option stands where it does, what to beware of, what would be cheaper, and why other offers were refused: codes with
-# numbers.
+# ---- Why a serving option stands where it does, what to beware of, what would be cheaper, and why
+# other offers were refused: codes with numbers.
 #
-# WHY: serve_cheapest, serve_fastest, serve_balanced {monthly_usd, runner_up, runner_up_usd}; serve_fits {weights_bytes, cache_bytes,
-# requests, devices};
-#     serve_replicas {replicas, rate_per_s, utilisation}; serve_limit {metric, value_s, limit_s, percentile};
-#     serve_bottleneck, serve_bottleneck_request {term, share}; serve_release {engine, version, architecture, least}
-# WARNINGS: serve_single {n_plus_one_usd}, serve_one_replica {n_plus_one_usd, servers}; serve_across {servers, fabric};
-#     serve_quality {format, evidence}; serve_widened {format, wide, engine, accelerator}; serve_spot {}; serve_engine_uncalibrated {accelerator}
-# ADVICE: serve_n_plus_one {servers, monthly_usd}; serve_commit {purchase, monthly_usd, saving_usd, share};
-#     serve_quantise {format, monthly_usd, saving_usd, evidence}; serve_bound_* {limit_s, least_s, engine, ...}: a limit that no server keeps
+# WHY: serve_cheapest, serve_fastest, serve_balanced {monthly_usd, runner_up, runner_up_usd};
+# serve_fits {weights_bytes, cache_bytes, requests, devices};
+#     serve_replicas {replicas, rate_per_s, utilisation};
+#         serve_limit {metric, value_s, limit_s, percentile};
+#     serve_bottleneck, serve_bottleneck_request {term, share};
+#         serve_release {engine, version, architecture, least}
+# WARNINGS: serve_single {n_plus_one_usd}, serve_one_replica {n_plus_one_usd, servers};
+# serve_across {servers, fabric};
+#     serve_quality {format, evidence}; serve_widened {format, wide, engine, accelerator};
+#         serve_spot {}; serve_engine_uncalibrated {accelerator}
+# ADVICE: serve_n_plus_one {servers, monthly_usd};
+# serve_commit {purchase, monthly_usd, saving_usd, share};
+#     serve_quantise {format, monthly_usd, saving_usd, evidence};
+#         serve_bound_* {limit_s, least_s, engine, ...}: a limit that no server keeps
 
 HEADLINES = {"cost": "serve_cheapest", "time": "serve_fastest", "balanced": "serve_balanced"}
 BATCH_HEADLINES = {"cost": "cheapest", "time": "fastest", "balanced": "balanced"}
@@ -105,11 +111,13 @@ def _why(search_result: ServingResult, option: Option, options: Sequence[Option]
 
 
 PLANNED_RELEASE = {"vLLM": "0.11.0", "SGLang": "0.5.4"}
-"""The releases whose speed the tables of engines are of: a class that came later needs a later one, which is said."""
+"""The releases whose speed the tables of engines are of: a class that came later needs a later
+one, which is said."""
 
 
 def _release_reasons(search_result: ServingResult, option: Option) -> list[Reason]:
-    """The release of the engine that a model of a newer class needs, and the one that its files start."""
+    """The release of the engine that a model of a newer class needs, and the one
+    that its files start."""
     engine, names = str(getattr(option.layout, "engine", "")), search_result.wish.class_names
     known = model_class(*names) if engine in PLANNED_RELEASE and names else None
     least = known.least.get(engine.casefold(), "") if known else ""
@@ -261,7 +269,8 @@ def _commitment(search_result: ServingResult, best: Option) -> list[Reason]:
 
 
 def _bounds(search_result: ServingResult) -> list[Reason]:
-    """Which physical bound an impossible limit breaks: weights over bandwidth for TPOT, arithmetic of the prompt for TTFT."""
+    """Which physical bound an impossible limit breaks: weights over bandwidth for TPOT, arithmetic
+    of the prompt for TTFT."""
     wish, space = search_result.wish, search_result.space
     usable = np.flatnonzero(space.fits)
     if not usable.shape[0]:
@@ -276,7 +285,8 @@ def _bounds(search_result: ServingResult) -> list[Reason]:
 
 
 def _bound(search_result: ServingResult, name: str, index: int, *, limit_s: float, least_s: float) -> Reason:
-    """A limit that no candidate keeps: of language models with the time that no software can beat on the fastest one's devices."""
+    """A limit that no candidate keeps: of language models with the time that no software can beat
+    on the fastest one's devices."""
     space, machine = search_result.space, int(search_result.space.machine[index])
     fastest = {"limit_s": limit_s, "least_s": least_s, "engine": space.stack[index].name}
     if not search_result.wish.generates:
@@ -288,7 +298,8 @@ def _bound(search_result: ServingResult, name: str, index: int, *, limit_s: floa
 
 
 def _physical_bound(search_result: ServingResult, name: str, index: int) -> float:
-    """The time [s] that no software can beat on these devices: reading the active weights once, or the prompt's arithmetic at peak."""
+    """The time [s] that no software can beat on these devices: reading the active weights once, or
+    the prompt's arithmetic at peak."""
     wish, space = search_result.wish, search_result.space
     card = search_result.fleet.accelerators[int(space.machine[index])]
     devices = float(space.tensor[index] * space.nodes[index])
@@ -313,7 +324,8 @@ class Explore(Protocol):
 
 
 def service_family(name: str, explore: Explore, *, ways: Ways, play: Play | None = None) -> Family[ServingResult]:
-    """A family of services. `ways`: advice and sections about other ways to serve; `play`: the options played through by simulation."""
+    """A family of services. `ways`: advice and sections about other ways to serve; `play`: the
+    options played through by simulation."""
 
     def search(workload: Workload, catalog: Catalog) -> ServingResult:
         if workload.fleet == "mixed":
@@ -345,8 +357,8 @@ def service_family(name: str, explore: Explore, *, ways: Ways, play: Play | None
         )
 
     def alone(search_result: ServingResult, option: Option, catalog: Catalog) -> tuple[Market, BillColumns] | None:
-        """Every offer of an option's server with its bill; None where the search has them all: of servers without accelerators it took the
-        cheapest."""
+        """Every offer of an option's server with its bill; None where the search has them all: of
+        servers without accelerators it took the cheapest."""
         if option.accelerator.name or len(search_result.market.offers.servers) == 1:
             return None
         market, _ = market_of_one(catalog, catalog.server_rows[option.provider, option.instance_type])
@@ -383,7 +395,8 @@ def confirm(search_result: ServingResult, top: int) -> tuple[ServingResult, Rank
 
 
 def told(search_result: ServingResult) -> tuple[str, str]:
-    """Names under which money and time are told: of a batch job the whole of it, of a service a month and a request."""
+    """Names under which money and time are told: of a batch job the whole of it, of a service a
+    month and a request."""
     return ("total_usd", "total_time_s") if search_result.wish.is_batch else ("monthly_usd", "latency_s")
 
 
@@ -403,8 +416,8 @@ def spread_out(front: Sequence[Row]) -> Sequence[Row]:
 
 
 def spread_over(front: Sequence[Row], most: int) -> list[Row]:
-    """At most so many points of a front, evenly over it, its two ends among them; figures of points that are not options are those of the
-    quick law."""
+    """At most so many points of a front, evenly over it, its two ends among them; figures of points
+    that are not options are those of the quick law."""
     if len(front) <= most:
         return list(front)
     return [front[at] for at in np.unique(np.linspace(0, len(front) - 1, most).round().astype(int)).tolist()]

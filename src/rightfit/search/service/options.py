@@ -1,4 +1,5 @@
-"""The serving answer as data: options with latencies, capacity, monthly cost; the fields beside those of a training plan."""
+"""The serving answer as data: options with latencies, capacity, monthly cost; the fields beside
+those of a training plan."""
 
 from __future__ import annotations
 
@@ -39,12 +40,13 @@ METRICS = {"ttft_s": "ttft_ms", "tpot_s": "tpot_ms", "latency_s": "latency_ms"}
 
 @dataclass(frozen=True, slots=True)
 class ServingLayout(Layout):
-    """How a service runs: `replicas` of `tensor` x `pipeline` x `attention_data` accelerators each; `max_batch` requests that one holds at
-    most.
+    """How a service runs: `replicas` of `tensor` x `pipeline` x `attention_data` accelerators each;
+    `max_batch` requests that one holds at most.
 
     `slice`: the part of a card that a replica has, empty where it has whole ones.
 
-    With `attention_data` over 1 each accelerator attends to its own requests and the experts are spread over all of them (`expert`).
+    With `attention_data` over 1 each accelerator attends to its own requests and the experts are
+    spread over all of them (`expert`).
     """
 
     engine: str = ""
@@ -59,8 +61,8 @@ class ServingLayout(Layout):
 
 @dataclass(frozen=True, slots=True)
 class ServingCost(Cost):
-    """Money of a service: `monthly_usd` of 730 hours at the load asked for, and what a thousand requests and a million tokens cost at that
-    load.
+    """Money of a service: `monthly_usd` of 730 hours at the load asked for, and what a thousand
+    requests and a million tokens cost at that load.
 
     `by_purchase`: the month in the other ways to pay for the same servers in the same region.
     """
@@ -93,7 +95,8 @@ def build_serving_options(search_result: ServingResult, rows: Sequence[Row]) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Details:
-    """Everything evaluated on a few rows: candidate, replicas and servers of each; figures by name; memory and time terms."""
+    """Everything evaluated on a few rows: candidate, replicas and servers of each; figures by name;
+    memory and time terms."""
 
     candidate: list[int]
     replicas: Array
@@ -138,7 +141,8 @@ def _evaluate(search_result: ServingResult, rows: Sequence[Row]) -> _Details:
 
 
 def _pass_terms(search_result: ServingResult, pass_s: Array) -> dict[str, Array]:
-    """What a pass is spent on; of classical models the request's parts, of others the computation as a whole."""
+    """What a pass is spent on; of classical models the request's parts, of others the
+    computation as a whole."""
     if not search_result.wish.scores_rows:
         return {"compute": pass_s}
     from rightfit.estimation.classical_service import core_shares
@@ -237,7 +241,8 @@ def _layout(search_result: ServingResult, details: _Details, position: int) -> S
 
 
 def _estimate(search_result: ServingResult, details: _Details, row: Row, position: int) -> dict[str, Figure]:
-    """Figures by the contract's names. Latencies without a percentile in their name are at the percentile asked for."""
+    """Figures by the contract's names. Latencies without a percentile in their name are at the
+    percentile asked for."""
     wish, values = search_result.wish, details.values
     doubts = doubts_of(wish)
     if wish.generates and search_result.fleet.families[int(search_result.space.machine[details.candidate[position]])] == CPU_FAMILY:
@@ -273,7 +278,8 @@ def _estimate(search_result: ServingResult, details: _Details, row: Row, positio
 
 
 def _batch_estimate(search_result: ServingResult, figures: dict[str, Figure], row: Row) -> dict[str, Figure]:
-    """Of a batch job: throughput, and the time of the whole job with the interval of the throughput and, on spot, of chance."""
+    """Of a batch job: throughput, and the time of the whole job with the interval of the throughput
+    and, on spot, of chance."""
     rate, risk = figures["requests_per_s"], batch_risk(search_result, row, figures["requests_per_s"])
     at = (row.offer, row.node)
     fixed_s = float(_batch_bill(search_result).startup_s[at])

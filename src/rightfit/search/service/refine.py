@@ -1,9 +1,10 @@
-"""The last options of a serving search by the better law: percentiles of the queue model in place of the quick ones, replicas in agreement.
+"""The last options of a serving search by the better law: percentiles of the queue model in place
+of the quick ones, replicas in agreement.
 
-The search sizes every candidate with a law of one formula. For those that would be shown, `physics.waiting` gives the percentiles; a
-candidate that breaks a limit
-by them gets more replicas, one that no number of replicas helps is dropped, and the market is priced and ranked anew until the shown
-options are all confirmed.
+The search sizes every candidate with a law of one formula. For those that would be shown,
+`physics.waiting` gives the percentiles; a candidate that breaks a limit by them gets more replicas,
+one that no number of replicas helps is dropped, and the market is priced and ranked anew until the
+shown options are all confirmed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from rightfit.search.service.sizing import rejudged, size
 from rightfit.search.service.space import ServingSpace, stretched
 from rightfit.search.service.wish import ServingRequest, usual
 
-# ---- Replicas as the queue model and the simulation see them: step times as a table, taken from the serving physics of each candidate.
+# ---- Replicas as the queue model and the simulation see them: step times as a table, taken from
+# the serving physics of each candidate.
 
 SEQUENCES = np.concatenate([2.0 ** np.arange(11), [2048.0]])
 PROMPT_TOKENS = np.array([64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0])
@@ -39,9 +41,11 @@ PROBE_BATCH = 32.0
 
 
 def replica_columns(space: ServingSpace) -> ReplicaColumns:
-    """One row a candidate. Attention is linear in the tokens read (decode) and in the pairs (prompt); all else is in the tables.
+    """One row a candidate. Attention is linear in the tokens read (decode) and in the pairs
+    (prompt); all else is in the tables.
 
-    Sequences beside a prompt wait for it as the search has it: a step costs its decoding and `interference` times the prompt's pass.
+    Sequences beside a prompt wait for it as the search has it: a step costs its decoding and
+    `interference` times the prompt's pass.
     """
     rows = len(space)
     space = dataclasses.replace(space, serve=stretched(space.serve, rows))
@@ -81,7 +85,8 @@ def replica_columns(space: ServingSpace) -> ReplicaColumns:
 
 
 def _repeated(space: ServingSpace, rates: ServeRates, points: int) -> tuple[tuple[Any, ...], tuple[int, int]]:
-    """Model, serve, device, links and rates with each row repeated for so many points, and the shape of (rows, points)."""
+    """Model, serve, device, links and rates with each row repeated for so many points, and the
+    shape of (rows, points)."""
     shape = (len(space), points)
     index = np.repeat(np.arange(len(space)), points)
     parts = (space.serve, space.device, space.links, rates)
@@ -99,7 +104,8 @@ def _decode_s(space: ServingSpace, rates: ServeRates, *, batch: Array, context: 
 
 
 def _prompt_s(space: ServingSpace, rates: ServeRates, *, tokens: Array) -> tuple[Array, Array]:
-    """Seconds of a pass over `tokens` of a prompt without attention (N, points), and of attention per pair (N,)."""
+    """Seconds of a pass over `tokens` of a prompt without attention (N, points), and of
+    attention per pair (N,)."""
     (model, serve, device, links, repeated), shape = _repeated(space, rates, tokens.size)
     prompt = np.tile(tokens, shape[0])
     times = prefill.prefill_times(model, serve, device, links, repeated, prompt=prompt, sequences=np.ones(1))
@@ -122,8 +128,8 @@ _KNOWN: Kept[Queued] = Kept(4_000_000, size_of=lambda _: 2000)
 
 
 def refined(search_result: ServingResult, *, top: int) -> tuple[ServingResult, Ranking]:
-    """The search with its first `top` options confirmed, and their order. Loads of users, batch jobs and forward passes are left as they
-    are."""
+    """The search with its first `top` options confirmed, and their order. Loads of users, batch
+    jobs and forward passes are left as they are."""
     ranking = rank(search_result, top=top)
     wish = search_result.wish
     if not wish.generates or wish.is_batch or not wish.rate_per_s or wish.load is None:
@@ -146,7 +152,8 @@ def refined(search_result: ServingResult, *, top: int) -> tuple[ServingResult, R
 
 
 def groups_of(search_result: ServingResult) -> NDArray[np.intp]:
-    """A number for each candidate; those whose times cannot differ share it. Candidates that do not fit have -1."""
+    """A number for each candidate; those whose times cannot differ share it. Candidates that
+    do not fit have -1."""
     usable = np.flatnonzero(search_result.space.fits)
     out = np.full(len(search_result.space), -1, dtype=np.intp)
     out[usable] = distinct_candidates(search_result.space, usable)[1]
@@ -154,8 +161,8 @@ def groups_of(search_result: ServingResult) -> NDArray[np.intp]:
 
 
 def confirm(wish: ServingRequest, columns: ReplicaColumns, *, replicas: float) -> Queued:
-    """The fewest replicas of one candidate that keep the limits by the queue model, found from those of the quick law; infinite where none
-    do."""
+    """The fewest replicas of one candidate that keep the limits by the queue model, found from
+    those of the quick law; infinite where none do."""
     here = queued(wish, columns, replicas=replicas)
     if here.excess > 1.0:
         return _more(wish, columns, here)
@@ -168,8 +175,8 @@ def confirm(wish: ServingRequest, columns: ReplicaColumns, *, replicas: float) -
 
 
 def _more(wish: ServingRequest, columns: ReplicaColumns, here: Queued) -> Queued:
-    """More replicas until the limits hold: by one where there are few, by a tenth where there are many; none where a lone request breaks
-    them."""
+    """More replicas until the limits hold: by one where there are few, by a tenth where there are
+    many; none where a lone request breaks them."""
     alone = queued(wish, columns, replicas=wish.rate_per_s / max(LEAST_LOAD * here.capacity_per_s, 1e-12))
     if alone.excess > 1.0:
         return dataclasses.replace(alone, replicas=math.inf)
@@ -188,7 +195,8 @@ def _more(wish: ServingRequest, columns: ReplicaColumns, here: Queued) -> Queued
 
 
 def queued(wish: ServingRequest, columns: ReplicaColumns, *, replicas: float) -> Queued:
-    """Percentiles of one candidate when the load is shared by so many replicas at random; `excess`: the worst figure over its limit."""
+    """Percentiles of one candidate when the load is shared by so many replicas at random; `excess`:
+    the worst figure over its limit."""
     assert wish.load is not None
     load = wish.load.columns(np.array([wish.rate_per_s / replicas]))
     shares = np.array(tuple(dict.fromkeys((*PERCENTILES, wish.limits.percentile))))
@@ -201,7 +209,8 @@ def queued(wish: ServingRequest, columns: ReplicaColumns, *, replicas: float) ->
 
 
 def _queue(columns: ReplicaColumns, load: LoadColumns, shares: Array) -> Queued:
-    """The queue at one replica, whatever the limits; no figures where the load is too much whatever its percentiles are."""
+    """The queue at one replica, whatever the limits; no figures where the load is too much whatever
+    its percentiles are."""
     means = steady(columns, load)
     utilisation = float(means.load[0])
     values = {}
@@ -214,7 +223,8 @@ def _queue(columns: ReplicaColumns, load: LoadColumns, shares: Array) -> Queued:
 
 
 def with_confirmed(search_result: ServingResult, group: NDArray[np.intp], book: Mapping[int, Queued]) -> ServingResult:
-    """The search with the replicas of `book` (by group) in place of the quick law's: sized, priced and judged again."""
+    """The search with the replicas of `book` (by group) in place of the quick law's: sized,
+    priced and judged again."""
     rows = {int(row): book[int(group[row])] for row in np.flatnonzero(np.isin(group, list(book)))}
     able = search_result.capacity
     changed: dict[str, Array] = {
@@ -247,8 +257,8 @@ def _queued_latency(sizing: Sizing, rows: Mapping[int, Queued], *, percentile: f
 def queue_values(
     search_result: ServingResult, candidates: list[int], values: Mapping[str, Array], batch: Array
 ) -> tuple[dict[str, Array], Array]:
-    """Figures and sequences in flight by the queue model for those candidates that were confirmed; of the rest the quick law's, which are
-    given."""
+    """Figures and sequences in flight by the queue model for those candidates that were confirmed;
+    of the rest the quick law's, which are given."""
     out = {name: np.array(column, dtype=np.float64) for name, column in values.items()}
     running = np.array(batch, dtype=np.float64)
     for position, row in enumerate(candidates):

@@ -1,11 +1,11 @@
-"""Several kinds of servers for one service at least cost: whole servers of each kind in one region, with one to spare, as an integer
-programme.
+"""Several kinds of servers for one service at least cost: whole servers of each kind in one region,
+with one to spare, as an integer programme.
 
     min sum p_i x_i   so that for each kind j in use   sum c_i x_i - c_j >= load,   x_i whole
 
-p_i price and c_i capacity of a unit of kind i (the servers of one replica, or one server with several), so that any one unit may fail.
-Solved by HiGHS (Huangfu and
-Hall, Mathematical Programming Computation, 2018), which is the optional extra `fleet`.
+p_i price and c_i capacity of a unit of kind i (the servers of one replica, or one server with
+several), so that any one unit may fail. Solved by HiGHS (Huangfu and Hall, Mathematical Programming
+Computation, 2018), which is the optional extra `fleet`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from rightfit.search.solver import quiet_highs, solver_module
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-#: The user's own criteria on single servers; what the whole fleet costs or how many there are is decided here.
+#: The user's own criteria on single servers; what the whole fleet costs or how many there
+#: are is decided here.
 OF_A_SERVER = ("status", "cloud", "region", "country", "gpu", "software", "purchase")
 MOST_KINDS = 24
 GAP = 1e-6
@@ -43,7 +44,8 @@ GAP = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class ServerKinds:
-    """Units that may be rented, one row each: offer and candidate, price [USD/h] and load that one carries, servers in it."""
+    """Units that may be rented, one row each: offer and candidate, price [USD/h] and load that one
+    carries, servers in it."""
 
     offer: Index
     row: Index
@@ -65,7 +67,8 @@ def solver() -> Any:
 
 
 def cover(usd_per_h: Array, capacity: Array, *, load: float) -> NDArray[np.intp]:
-    """Whole numbers of each kind that carry `load` at least cost even without any one unit; usd_per_h, capacity: (K,)."""
+    """Whole numbers of each kind that carry `load` at least cost even without any one unit;
+    usd_per_h, capacity: (K,)."""
     capacity, load = capacity / load, 1.0  # figures near one suit the solver's tolerances
     highs = quiet_highs()
     highs.setOptionValue("mip_rel_gap", GAP)
@@ -81,14 +84,16 @@ def cover(usd_per_h: Array, capacity: Array, *, load: float) -> NDArray[np.intp]
 
 
 def undominated(usd_per_h: Array, capacity: Array) -> Index:
-    """Kinds to which no other is as cheap and as able: in any fleet such a one could stand in its place, also where one unit fails."""
+    """Kinds to which no other is as cheap and as able: in any fleet such a one could stand in its
+    place, also where one unit fails."""
     order = np.lexsort((-capacity, usd_per_h))
     best = np.maximum.accumulate(np.concatenate([[-np.inf], capacity[order][:-1]]))
     return np.sort(order[capacity[order] > best])
 
 
 def kinds_of(search_result: ServingResult) -> ServerKinds:
-    """Every offer that passes by itself, with the candidate that carries most per server within the latency limits."""
+    """Every offer that passes by itself, with the candidate that carries most per server within
+    the latency limits."""
     space, offers = search_result.space, search_result.market.offers
     able = search_result.capacity.rate_per_s if search_result.wish.rate_per_s else search_result.capacity.users
     each = np.maximum(search_result.fleet.gpus_per_node[space.machine] // np.maximum(space.tensor, 1), 1)
@@ -126,8 +131,8 @@ def _disk_usd_per_h(search_result: ServingResult, passes: Index) -> Array:
 
 
 def cheapest_fleet(search_result: ServingResult) -> tuple[ServerKinds, NDArray[np.intp]] | None:
-    """The cheapest fleet of all regions: its kinds and how many of each. Regions are solved in the order of their bound load x least price
-    / capacity."""
+    """The cheapest fleet of all regions: its kinds and how many of each. Regions are solved in the
+    order of their bound load x least price / capacity."""
     kinds, load = kinds_of(search_result), search_result.wish.rate_per_s or float(search_result.wish.users)
     offers = search_result.market.offers
     servers = offers.server_index[kinds.offer]
@@ -151,7 +156,8 @@ def cheapest_fleet(search_result: ServingResult) -> tuple[ServerKinds, NDArray[n
 
 
 def fleet_section(search_result: ServingResult, option: Option) -> Section | None:
-    """The mixed fleet with one unit to spare, against the cheapest of one kind with one to spare."""
+    """The mixed fleet with one unit to spare, against the cheapest of one kind
+    with one to spare."""
     chosen = cheapest_fleet(search_result)
     if chosen is None:
         return None
@@ -184,8 +190,8 @@ def _part(search_result: ServingResult, kinds: ServerKinds, index: int, count: i
     }
 
 
-# ---- Load over time: what lies beyond saturation, how the fleet follows the day, when a scaler acts, and how long a new replica takes to
-# answer.
+# ---- Load over time: what lies beyond saturation, how the fleet follows the day, when a scaler
+# acts, and how long a new replica takes to answer.
 
 #: What is shown of an overload: this much more than saturation, for this long.
 OVERLOAD = 1.2
@@ -194,14 +200,16 @@ HOURLY_PURCHASES = ("on-demand", "spot")
 
 
 def load_sections(search_result: ServingResult, options: tuple[Option, ...], candidate: int) -> tuple[Section, ...]:
-    """Saturation and autoscaling of the first option, whose row of the space is `candidate`; nothing for batch jobs."""
+    """Saturation and autoscaling of the first option, whose row of the space is `candidate`;
+    nothing for batch jobs."""
     if not options or search_result.wish.is_batch:
         return ()
     return saturation_section(options[0]), autoscaling_section(search_result, options[0], candidate)
 
 
 def saturation_section(option: Option) -> Section:
-    """Where the queue begins to grow without end, and how bad it is ten minutes into a load a fifth above that."""
+    """Where the queue begins to grow without end, and how bad it is ten minutes into a load
+    a fifth above that."""
     replicas = float(option.layout.data)
     each = float(option.estimate["requests_per_s"].mid) / replicas
     first = option.estimate.get("ttft_p50_s", option.estimate["latency_p50_s"]).mid
@@ -218,7 +226,8 @@ def saturation_section(option: Option) -> Section:
 
 
 def cold_start_of(weights_bytes: float, *, weights_from: str = "weights_local_disk") -> scaling.ColdStart:
-    """Seconds until a new replica answers: server, image, weights from a store of facts/data/cold_start.csv, warm-up of the engine."""
+    """Seconds until a new replica answers: server, image, weights from a store of
+    facts/data/cold_start.csv, warm-up of the engine."""
     known = {row["name"]: float(row["value"]) for row in facts.table("cold_start")}
     one = {name: np.array([value]) for name, value in known.items()}
     return scaling.cold_start(
@@ -254,7 +263,8 @@ def cold_start_content(option: Option) -> dict[str, float]:
 
 
 def capacity_at_limits(search_result: ServingResult, candidate: int, *, replicas: float) -> float:
-    """The rate [1/s] that one replica may get within the limits: by the queue model where it judged the option, else of the quick law."""
+    """The rate [1/s] that one replica may get within the limits: by the queue model where it judged
+    the option, else of the quick law."""
     able = float(search_result.capacity.rate_per_s[candidate])
     known = search_result.confirmed.kept.get(candidate)
     if known is None or not search_result.wish.rate_per_s:
@@ -282,7 +292,8 @@ def hourly_of(search_result: ServingResult, option: Option) -> tuple[Array, bool
 
 
 def autoscaling_section(search_result: ServingResult, option: Option, candidate: int) -> Section:
-    """Thresholds of a scaler, the cold start by part, and (with a profile) the fleet that follows the day against the fixed one."""
+    """Thresholds of a scaler, the cold start by part, and (with a profile) the fleet that follows
+    the day against the fixed one."""
     hourly, given = hourly_of(search_result, option)
     replicas = float(option.layout.data)
     capacity = capacity_at_limits(search_result, candidate, replicas=replicas) if given else float(option.facts["replica_rate_per_s"])
@@ -321,15 +332,16 @@ def autoscaling_section(search_result: ServingResult, option: Option, candidate:
 
 
 def waiting_target(search_result: ServingResult, capacity_per_s: float) -> float:
-    """Requests that wait at a replica at which another should come: half of those that it takes up within the limit of the first token (or
-    the answer)."""
+    """Requests that wait at a replica at which another should come: half of those that it takes up
+    within the limit of the first token (or the answer)."""
     limits = search_result.wish.limits
     limit = next((value for value in (limits.ttft_s, limits.latency_s) if math.isfinite(value)), float(usual()["ttft_s"]))
     return max(float(math.floor(0.5 * capacity_per_s * limit)), 1.0)
 
 
 def load_balancer_usd(replicas: float, *, servers: int) -> float:
-    """A month of a managed load balancer [USD] that is not in the price: of several servers it is, and a single replica needs none."""
+    """A month of a managed load balancer [USD] that is not in the price: of several servers it is,
+    and a single replica needs none."""
     known = usual()
     return float(known["load_balancer_usd_per_h"] * known["hours_per_month"]) if replicas > 1 and servers == 1 else 0.0
 
@@ -345,7 +357,8 @@ def servers_of(option: Option, replicas: Array) -> Array:
 
 
 def day_content(option: Option, hourly: Array, counts: Array) -> dict[str, Any]:
-    """Replicas of each hour, and the month's rent [USD] when they follow the day and when the option's own servers stay."""
+    """Replicas of each hour, and the month's rent [USD] when they follow the day and when the
+    option's own servers stay."""
     cost = option.cost
     assert isinstance(cost, ServingCost)
     purchase = option.purchase if option.purchase in HOURLY_PURCHASES else "on-demand"

@@ -28,17 +28,20 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
-# ---- What a server with accelerators needs beside them for a service: RAM and processors of its engine's processes.
+# ---- What a server with accelerators needs beside them for a service: RAM and processors of its
+# engine's processes.
 
 _OTHER_BITS = 16.0
 _BITS = {"fp32": 32.0}
 
 
 def host_need_bytes(wish: ServingRequest, fleet: ServingFleet) -> Array:
-    """Host RAM [bytes] that a server of each machine class needs (classes,): the engine's processes, and weights on their way to the cards.
+    """Host RAM [bytes] that a server of each machine class needs (classes,): the engine's
+    processes, and weights on their way to the cards.
 
-    Engines of language models read one file after another, each process its own; other models are read whole, in the arithmetic that runs,
-    and then moved (from_pretrained, torch.load). Classes without accelerators hold the model in RAM: their need is that of the estimate.
+    Engines of language models read one file after another, each process its own; other models are
+    read whole, in the arithmetic that runs, and then moved (from_pretrained, torch.load). Classes
+    without accelerators hold the model in RAM: their need is that of the estimate.
     """
     known = usual()
     cards = fleet.gpus_per_node.astype(np.float64)
@@ -51,7 +54,8 @@ def host_need_bytes(wish: ServingRequest, fleet: ServingFleet) -> Array:
 
 
 def least_vcpus(wish: ServingRequest, accelerators: Array) -> Array:
-    """Hardware threads that the processes of an engine need at least; `accelerators` of one server, 0 of those without, which need none."""
+    """Hardware threads that the processes of an engine need at least; `accelerators` of one server,
+    0 of those without, which need none."""
     apart = float(usual()["engine_processes"]) if wish.generates else float(facts.coefficients("planning")["job_processes"])
     return np.where(accelerators > 0, apart + accelerators, 0.0)
 
@@ -70,7 +74,8 @@ def serving_wanted(workload: Workload, catalog: Catalog) -> Filters:
 
 
 def format_columns(space: ServingSpace, published: str) -> tuple[tuple[str, ...], Index]:
-    """Weight formats as columns of the answer: as published first, whatever its arithmetic is called."""
+    """Weight formats as columns of the answer: as published first, whatever its
+    arithmetic is called."""
     names = [
         "16-bit" if stack.kv == "16-bit" and (stack.is_full_precision or stack.format == published) else f"{stack.format}/{stack.kv}"
         for stack in space.stack
@@ -82,7 +87,8 @@ def format_columns(space: ServingSpace, published: str) -> tuple[tuple[str, ...]
 def size(
     wish: ServingRequest, fleet: ServingFleet, space: ServingSpace, grid: ReplicaGrid, able: Capacity, column: Index, *, num_columns: int
 ) -> Sizing:
-    """Replicas and servers of every candidate, and the best candidate of each class and format: fewest servers, then least latency."""
+    """Replicas and servers of every candidate, and the best candidate of each class and format:
+    fewest servers, then least latency."""
     replicas = replicas_needed(wish, able)
     per_group = np.maximum(fleet.gpus_per_node[space.machine] // np.maximum(space.tensor, 1), 1).astype(np.float64)
     with np.errstate(invalid="ignore"):
@@ -109,7 +115,8 @@ def size(
 
 
 def replicas_needed(wish: ServingRequest, able: Capacity) -> Array:
-    """The least number of replicas for the rate and the users; infinity where one replica can take nothing."""
+    """The least number of replicas for the rate and the users; infinity where one
+    replica can take nothing."""
     with np.errstate(divide="ignore", invalid="ignore"):
         for_rate = np.ceil(wish.rate_per_s / able.rate_per_s - 1e-9) if wish.rate_per_s else np.ones_like(able.rate_per_s)
         for_users = np.ceil(wish.users / able.users - 1e-9) if wish.users else np.ones_like(able.users)
@@ -118,7 +125,8 @@ def replicas_needed(wish: ServingRequest, able: Capacity) -> Array:
 
 
 def loaded_latency(wish: ServingRequest, grid: ReplicaGrid, replicas: Array) -> Array:
-    """Latency of a request at the percentile when the load is shared by so many replicas [s]; infinity where there are none."""
+    """Latency of a request at the percentile when the load is shared by so many replicas [s];
+    infinity where there are none."""
     known = np.flatnonzero(np.isfinite(replicas))
     out = np.full(replicas.shape, np.inf)
     if known.shape[0]:
@@ -129,7 +137,8 @@ def loaded_latency(wish: ServingRequest, grid: ReplicaGrid, replicas: Array) -> 
 
 
 def share_of_load(wish: ServingRequest, replicas: Array) -> dict[str, Any]:
-    """What one of so many replicas gets: a rate, a number of users, or (a batch job) all that it can take."""
+    """What one of so many replicas gets: a rate, a number of users, or (a batch job)
+    all that it can take."""
     if wish.is_batch:
         return {"batch": np.full(replicas.shape, np.inf)}
     return {"rate_per_s": wish.rate_per_s / replicas} if wish.rate_per_s else {"batch": wish.users / replicas}
@@ -167,7 +176,8 @@ def weights_gb(wish: ServingRequest) -> float:
 
 
 def egress_gb(wish: ServingRequest, hours: float) -> float:
-    """Answers sent out in a month [GB]: text of four bytes a token; users count by the rate that they make."""
+    """Answers sent out in a month [GB]: text of four bytes a token; users count by the
+    rate that they make."""
     requests = wish.rate_per_s * hours * 3600.0
     return requests * wish.output_tokens * float(facts.coefficients("planning")["bytes_per_token"]) / 1e9
 
@@ -236,7 +246,8 @@ def rejudged(
 
 
 def together_of(space: ServingSpace, sizing: Sizing) -> Array:
-    """Servers of one replica of the best candidate of each (machine class, column); 1 where there is none."""
+    """Servers of one replica of the best candidate of each (machine class, column); 1
+    where there is none."""
     if not len(space):
         return np.ones(sizing.row.shape)
     return np.where(sizing.row >= 0, space.nodes[np.maximum(sizing.row, 0)], 1).astype(np.float64)
@@ -254,8 +265,9 @@ def add_memory(
     *,
     kept_bytes: Array | float = 0.0,
 ) -> None:
-    """Put memory and processors beside the other criteria: what a candidate needs is memory of the cards, or of the server where it has none; beside
-    cards the server needs RAM and processors of its own. `kept_bytes`: caches of prompts that one server keeps in its RAM."""
+    """Put memory and processors beside the other criteria: what a candidate needs is memory of the
+    cards, or of the server where it has none; beside cards the server needs RAM and processors of
+    its own. `kept_bytes`: caches of prompts that one server keeps in its RAM."""
     offers = market.offers
     machine = fleet.machine_index[offers.server_index]
     on_cpu = np.array([*(family.startswith(CPU_FAMILY) for family in fleet.families), False])[machine][:, None]
@@ -271,7 +283,8 @@ def add_memory(
 def class_facts(
     fleet: ServingFleet, space: ServingSpace, able: Capacity, wish: ServingRequest, column: Index, *, num_columns: int
 ) -> dict[str, Array]:
-    """Of each (class, format): how many candidates there are and fit, the least memory need with its margin, and the least latencies of a lone request."""
+    """Of each (class, format): how many candidates there are and fit, the least memory need with
+    its margin, and the least latencies of a lone request."""
     size = len(fleet) * num_columns
     group = space.machine * num_columns + column
     shape = (len(fleet), num_columns)
@@ -292,12 +305,13 @@ def class_facts(
     return out
 
 
-# ---- Usual limits that no server keeps give way: a service never fails on a default that its user did not say.
+# ---- Usual limits that no server keeps give way: a service never fails on a default that
+# its user did not say.
 
 
 def widened(wish: ServingRequest, space: ServingSpace, grid: ReplicaGrid) -> ServingRequest:
-    """The wish with each latency limit that was assumed, and that no candidate keeps even for a request alone, at `wide_limit` times the
-    time of the fastest."""
+    """The wish with each latency limit that was assumed, and that no candidate keeps even for a
+    request alone, at `wide_limit` times the time of the fastest."""
     assumed = [
         name for name in LATENCY_LIMITS if getattr(wish.workload, f"{name}_s") is None and np.isfinite(getattr(wish.limits, f"{name}_s"))
     ]

@@ -1,7 +1,9 @@
-"""The candidate space of serving: machine class x devices of one replica x engine and weight format, as columns for the physics.
+"""The candidate space of serving: machine class x devices of one replica x engine and weight
+format, as columns for the physics.
 
-A replica takes 1, 2, 4, 8 or 16 accelerators of one server (tensor parallel); where not even all of them hold the weights, servers are
-chained by pipeline. How many replicas there are and what they cost is not decided here.
+A replica takes 1, 2, 4, 8 or 16 accelerators of one server (tensor parallel); where not even all of
+them hold the weights, servers are chained by pipeline. How many replicas there are and what they
+cost is not decided here.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
     from rightfit.search.service.wish import ServingRequest
 
 Index = NDArray[np.intp]
-#: Machine class, accelerators in a server, servers, stack, and whether attention is data parallel with experts over all accelerators.
+#: Machine class, accelerators in a server, servers, stack, and whether attention is data parallel
+#: with experts over all accelerators.
 Candidate = tuple[int, int, int, ServingStack, bool]
 
 CPU_FAMILY = "cpu"
@@ -45,9 +48,9 @@ PLAIN = ("machine", "tensor", "nodes", "fits", "needed_bytes", "safe_bytes", "us
 
 @dataclass(frozen=True, slots=True)
 class ServingFleet:
-    """Servers by machine class. `first`: a server row of each class; `machine_index`: class of each server (-1: cannot serve this) and what
-    it
-    lacks (`missing`, empty: nothing); `stacks`: what runs on each class; `taken`: devices of a class that other models hold (empty: none)."""
+    """Servers by machine class. `first`: a server row of each class; `machine_index`: class of each
+    server (-1: cannot serve this) and what it lacks (`missing`, empty: nothing); `stacks`: what
+    runs on each class; `taken`: devices of a class that other models hold (empty: none)."""
 
     accelerators: tuple[Accelerator, ...]
     families: tuple[str, ...]
@@ -64,11 +67,12 @@ class ServingFleet:
 
 @dataclass(frozen=True, slots=True)
 class ServingSpace:
-    """Candidates, one row each: machine class, accelerators of one replica in a server (`tensor`), servers that it spans, and the columns
-    that physics reads.
+    """Candidates, one row each: machine class, accelerators of one replica in a server (`tensor`),
+    servers that it spans, and the columns that physics reads.
 
-    How a replica divides its accelerators is in `serve`. Its input length is that of the part of a prompt that is not shared with other
-    requests. `safe_bytes`: what is needed with the margin by which `fits` is judged.
+    How a replica divides its accelerators is in `serve`. Its input length is that of the part of a
+    prompt that is not shared with other requests. `safe_bytes`: what is needed with the margin by
+    which `fits` is judged.
     """
 
     machine: Index
@@ -98,21 +102,22 @@ class ServingSpace:
 
     @property
     def held_bytes(self) -> Array:
-        """What one device holds beside weights, workspace and cache of the model: the engine's context, adapters, a draft, a shared
-        prefix."""
+        """What one device holds beside weights, workspace and cache of the model: the engine's
+        context, adapters, a draft, a shared prefix."""
         return overhead_bytes(self.serve) + fixed_bytes(self.extras, self.model, self.serve)
 
 
 def family_of(accelerator: Accelerator) -> str:
-    """The coefficient family of an accelerator; AMD cards other than Instinct are in no serving engine's list of tested devices."""
+    """The coefficient family of an accelerator; AMD cards other than Instinct are in no serving
+    engine's list of tested devices."""
     if accelerator.vendor == "AMD" and not accelerator.architecture.startswith("CDNA"):
         return "unknown"
     return devices.family_of(accelerator)
 
 
 def serving_fleet(servers: ServerTable, wish: StackRequest, *, processors: Mapping[int, Accelerator] | None = None) -> ServingFleet:
-    """Machine classes of a table of servers, and what runs on each. `processors`: servers without accelerators that may serve too, by
-    row."""
+    """Machine classes of a table of servers, and what runs on each. `processors`: servers without
+    accelerators that may serve too, by row."""
     known, cpus = chips(servers), processors or {}
     verdicts: dict[str, tuple[tuple[ServingStack, ...], str]] = {
         name: stacks_of(card, family_of(card), wish) for name, card in known.items()
@@ -153,7 +158,8 @@ def degrees_of(model: TransformerArchitecture, num_gpus: int, *, asked: int | No
 
 
 def build_serving_space(servers: ServerTable, fleet: ServingFleet, wish: ServingRequest) -> ServingSpace:
-    """All candidates: replicas within one server, and pipelines over servers where those do not hold the model."""
+    """All candidates: replicas within one server, and pipelines over servers where those do
+    not hold the model."""
     workload = wish.workload
     asked = 1 if workload.slice else workload.tensor_parallel  # slices have no links to one another
     allowed = {count: degrees_of(wish.model, count, asked=asked) for count in set(fleet.gpus_per_node.tolist())}
@@ -187,10 +193,11 @@ def build_serving_space(servers: ServerTable, fleet: ServingFleet, wish: Serving
 
 
 def _attention_data(fleet: ServingFleet, wish: ServingRequest, *, nodes: Sequence[int]) -> list[Candidate]:
-    """Layouts of mixtures of experts in which each accelerator attends to its own requests and experts are spread over all of them.
+    """Layouts of mixtures of experts in which each accelerator attends to its own requests and
+    experts are spread over all of them.
 
-    A latent cache cannot be cut by heads and would stand on each accelerator of a tensor group. Only engines and cards of
-    facts/data/serving_features.csv.
+    A latent cache cannot be cut by heads and would stand on each accelerator of a tensor group.
+    Only engines and cards of facts/data/serving_features.csv.
     """
     if not wish.model.num_experts or wish.workload.slice or wish.workload.tensor_parallel or wish.workload.pipeline_parallel:
         return []
@@ -206,7 +213,8 @@ def _attention_data(fleet: ServingFleet, wish: ServingRequest, *, nodes: Sequenc
 
 
 def _smallest_that_fit(space: ServingSpace) -> ServingSpace:
-    """Of the layouts over servers of one class and stack, the two smallest that hold the model (the largest where none does)."""
+    """Of the layouts over servers of one class and stack, the two smallest that hold the model (the
+    largest where none does)."""
     chosen: list[int] = []
     groups: dict[tuple[int, int, bool], list[int]] = {}
     spread = (np.broadcast_to(space.serve.attention_data, (len(space),)) > 1).tolist()
@@ -219,7 +227,8 @@ def _smallest_that_fit(space: ServingSpace) -> ServingSpace:
 
 
 def _stack_codes(fleet: ServingFleet) -> dict[int, int]:
-    """A number for each stack that is its own, by the identity of the record: one of many is compared in no time."""
+    """A number for each stack that is its own, by the identity of the record: one of many is
+    compared in no time."""
     records = {id(stack): stack for found in fleet.stacks for stack in found}
     kinds = {stack: code for code, stack in enumerate(dict.fromkeys(records.values()))}
     return {identity: kinds[stack] for identity, stack in records.items()}
@@ -285,7 +294,8 @@ def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingRequest, ro
 
 
 def memory_need(model: ModelColumns, serve: ServeColumns, device: DeviceColumns) -> tuple[Array, Array]:
-    """Bytes that one device needs for the weights and one request, and what the engine may take of it."""
+    """Bytes that one device needs for the weights and one request, and what the
+    engine may take of it."""
     overhead = overhead_bytes(serve)
     one = serving_columns.kv_bytes_per_device(model, serve, tokens=serve.input_tokens + serve.output_tokens)
     workspace = serving_columns.engine_workspace_bytes(model, serve, coefficients=facts.coefficients("operators"))

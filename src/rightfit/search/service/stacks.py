@@ -1,6 +1,8 @@
-"""Which engine runs which weights on which accelerator: facts/data/serving_stacks.csv and serving_formats.csv as rules.
+"""Which engine runs which weights on which accelerator: facts/data/serving_stacks.csv and
+serving_formats.csv as rules.
 
-A wrong pair is refused with the reason: at once (exit 2) where the user named engine and card, else as a rejection of the offers.
+A wrong pair is refused with the reason: at once (exit 2) where the user named engine and card, else
+as a rejection of the offers.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ SIXTEEN_BIT = ("bf16", "fp16", "gguf-f16")
 
 @dataclass(frozen=True, slots=True)
 class ServingStack:
-    """An engine with the weights it runs: `engine` and `version` as the estimate's tables name them, `format` of the weights, `kv` of the
-    cache."""
+    """An engine with the weights it runs: `engine` and `version` as the estimate's tables name
+    them, `format` of the weights, `kv` of the cache."""
 
     name: str
     engine: str
@@ -53,8 +55,9 @@ class ServingStack:
 
 @dataclass(frozen=True, slots=True)
 class StackRequest:
-    """What the user fixed: engine names of the table, weight formats and those of the cache, whether any weight format will do; and the names by which
-    the model's class is known (as asked, that of its record)."""
+    """What the user fixed: engine names of the table, weight formats and those of the cache,
+    whether any weight format will do; and the names by which the model's class is known (as asked,
+    that of its record)."""
 
     engines: tuple[str, ...]
     formats: tuple[str, ...]
@@ -84,8 +87,8 @@ def format_rows() -> dict[str, dict[str, str]]:
 def read_stack_wish(
     *, engine: str, quantization: str, precision: str, model: str = "", kv_cache: str = "", names: tuple[str, ...] = ()
 ) -> StackRequest:
-    """The user's words as names of the tables; unknown ones raise with what is allowed. Without a word a model is served as it was
-    published."""
+    """The user's words as names of the tables; unknown ones raise with what is allowed. Without a
+    word a model is served as it was published."""
     formats, is_free = _formats(quantization, precision)
     published = published_format(model)
     if published and not precision and not quantization.strip():
@@ -133,7 +136,8 @@ def _formats(quantization: str, precision: str) -> tuple[tuple[str, ...], bool]:
 
 
 def stacks_of(accelerator: Accelerator, family: str, wish: StackRequest) -> tuple[tuple[ServingStack, ...], str]:
-    """The stacks to try on an accelerator, each with the cache formats wanted, or none and what it lacks."""
+    """The stacks to try on an accelerator, each with the cache formats wanted, or none
+    and what it lacks."""
     found, lacks = _weight_stacks(accelerator, family, wish)
     stacks = tuple(
         dataclasses.replace(stack, kv=kv)
@@ -154,7 +158,8 @@ def has_feature(feature: str, engine: str, family: str) -> bool:
 def _weight_stacks(accelerator: Accelerator, family: str, wish: StackRequest) -> tuple[tuple[ServingStack, ...], str]:
     """The stacks by weight format, with a cache of 16 bit.
 
-    For each format the first engine of the table that runs it there; 16 bit means bf16 where the accelerator has it, else fp16.
+    For each format the first engine of the table that runs it there; 16 bit means bf16 where the
+    accelerator has it, else fp16.
     """
     if (
         min(
@@ -200,8 +205,9 @@ def _is_wanted(row: dict[str, str], wish: StackRequest) -> bool:
 
 
 def _knows(row: dict[str, str], wish: StackRequest, accelerator: Accelerator) -> bool:
-    """Whether a release of the engine runs on such a card and has the model's class there, where that is known. Cards of other makers than the two whose
-    releases were read have engines of their own."""
+    """Whether a release of the engine runs on such a card and has the model's class there,
+    where that is known. Cards of other makers than the two whose releases were read have
+    engines of their own."""
     known, engine = wish.known, AGES.get(row["engine"], row["engine"])
     if engine in READ and accelerator.vendor in ("NVIDIA", "AMD"):
         return release_for(engine, wish.names, accelerator.name) is not None
@@ -212,7 +218,8 @@ def _knows(row: dict[str, str], wish: StackRequest, accelerator: Accelerator) ->
 
 AGES = {"text-generation-inference": "tgi"}
 COMPILED = "xla"
-"""The class of engines that chips of their own compile models for: only where they are named, and nothing is known of their models here."""
+"""The class of engines that chips of their own compile models for: only where they are named, and
+nothing is known of their models here."""
 
 
 def _has_class(row: dict[str, str], known: ModelClass) -> bool:
@@ -220,7 +227,8 @@ def _has_class(row: dict[str, str], known: ModelClass) -> bool:
 
 
 def refuse_unknown_class(wish: StackRequest, model: str) -> None:
-    """Raise before any server is looked at where no released engine that may be taken has the model's class."""
+    """Raise before any server is looked at where no released engine that may be taken has
+    the model's class."""
     known = wish.known
     if known is None or any(_has_class(row, known) for row in stack_rows() if _is_wanted(row, wish) and row["classes"] != COMPILED):
         return
@@ -232,7 +240,8 @@ def refuse_unknown_class(wish: StackRequest, model: str) -> None:
 
 
 def _widens(row: dict[str, str], name: str, family: str) -> bool:
-    """Whether an engine keeps weights in a format that the card does not compute in, and widens them in its kernels."""
+    """Whether an engine keeps weights in a format that the card does not compute in, and widens
+    them in its kernels."""
     return has_feature(f"{name}-weights", row["name"], family)
 
 
@@ -248,7 +257,8 @@ def has_arithmetic(accelerator: Accelerator, name: str) -> bool:
 
 
 def refuse_wrong_pair(wish: StackRequest, cards: tuple[tuple[Accelerator, str], ...]) -> None:
-    """Raise where the user named cards and none of them runs the engine or the format that was named too."""
+    """Raise where the user named cards and none of them runs the engine or the format
+    that was named too."""
     if not cards:
         return
     verdicts = {accelerator.name: stacks_of(accelerator, family, wish) for accelerator, family in cards}
@@ -279,7 +289,8 @@ def pair_problem(name: str, lacks: str, wish: StackRequest) -> Message:
     return Message("search.pair_none", formats=", ".join(wish.formats[:3]), card=name)
 
 
-# ---- Servers without accelerators as replicas: their cheapest offers, and the processor of each as a device.
+# ---- Servers without accelerators as replicas: their cheapest offers, and the processor
+# of each as a device.
 
 Index = NDArray[np.intp]
 _SKIPPED = ("burstable", "gpu")
@@ -301,7 +312,8 @@ def cheapest_cpu_offers(table: OfferTable, candidates: NDArray[np.bool_], filter
 
 @dataclass(frozen=True, slots=True)
 class PassMachine:
-    """One class of machines: the card or CPU as the facts name it, its family, how many replicas a server holds, and of a CPU server the kind of processor."""
+    """One class of machines: the card or CPU as the facts name it, its family, how many replicas a
+    server holds, and of a CPU server the kind of processor."""
 
     device: str
     family: str
@@ -330,10 +342,11 @@ def _machine(text: str, cores: int, memory_bytes: float) -> PassMachine:
     return PassMachine(text, "cpu-amx" if kind.has_matrix_units else "cpu", 1, memory_bytes, card, kind)
 
 
-# ---- What one server of a service or a batch job keeps on disk: weight files as they were published, a draft and adapters beside them.
+# ---- What one server of a service or a batch job keeps on disk: weight files as they were
+# published, a draft and adapters beside them.
 #
-# The bill rents volumes by it, and the plan carries it (`estimate.disk_bytes`), so that the files that start a server make the disk large
-# enough.
+# The bill rents volumes by it, and the plan carries it (`estimate.disk_bytes`), so that the files
+# that start a server make the disk large enough.
 
 
 def weights_bytes(wish: ServingRequest) -> float:
@@ -348,14 +361,16 @@ def weights_bytes(wish: ServingRequest) -> float:
 
 
 def kept_of(wish: ServingRequest) -> float:
-    """What caches of prompts take that are kept for later requests, on all servers together [bytes]."""
+    """What caches of prompts take that are kept for later requests, on all
+    servers together [bytes]."""
     if not wish.extras.hit_share:
         return 0.0
     return kept_bytes(wish.extras, wish.model, input_tokens=wish.input_tokens, rate_per_s=wish.rate_per_s, users=wish.users)
 
 
 def disk_bytes(wish: ServingRequest, run_format: str) -> float:
-    """What a server keeps [bytes], with weights in the format that runs where its file is the larger, and a batch job's progress."""
+    """What a server keeps [bytes], with weights in the format that runs where its file is the
+    larger, and a batch job's progress."""
     known = format_rows().get(run_format) if wish.generates else None
     as_run = num_parameters(wish.model) * float(known["bits"]) / 8.0 if known else 0.0
     more = max(0.0, as_run - published_bytes(wish.model))
@@ -368,7 +383,8 @@ TABLE = "table"
 
 
 def doubts_of(wish: ServingRequest) -> float:
-    """Inputs of a wish that are not known but typical: the model's shape; how often drafts are accepted or prompts found again."""
+    """Inputs of a wish that are not known but typical: the model's shape; how often drafts are
+    accepted or prompts found again."""
     guessed = wish.extras.acceptance_low > 0 or (wish.extras.hit_share > 0 and wish.workload.cache_hits is None)
     return float(getattr(wish.model, "certainty", "exact") == "typical") + float(guessed)
 
@@ -381,16 +397,19 @@ def service_figure(metric: str, value: float, *, doubts: float, modality: str = 
 
 
 def _table_figure(metric: str, value: float, *, doubts: float) -> Figure:
-    """A figure of a service of a classical model: as sure as predictions of such models on machines of other people."""
+    """A figure of a service of a classical model: as sure as predictions of such models on
+    machines of other people."""
     from rightfit.estimation.figures import classical_interval
 
     known = "peak_ram_gib" if metric == "peak_mem_gib" else "predict_time_s"
     return classical_interval(known, np.array([value]), doubts=np.array([doubts]), gpu=False).row(0)
 
 
-# ---- How surely a replica fits: engines fill a card with their cache by design, so that what must fit is the weights, what is beside them, and one request.
+# ---- How surely a replica fits: engines fill a card with their cache by design, so that what must
+# fit is the weights, what is beside them, and one request.
 #
-# Weights are counted; what is beside them (workspace, context, one request) is as unsure as measured peaks are.
+# Weights are counted; what is beside them (workspace, context, one request) is as unsure as
+# measured peaks are.
 
 #: Bytes of a parameter of a model of one pass by its format; two where it is not named.
 WEIGHT_BYTES = {"fp32": 4.0, "int8": 1.0}
@@ -402,7 +421,8 @@ def spread_of(wish: ServingRequest) -> Figure:
 
 
 def safe_bytes(weights: Array, needed: Array, wish: ServingRequest) -> Array:
-    """What replicas need at most, with nine in ten: weights and what is beside them at the upper 80 % end [bytes], shapes as given."""
+    """What replicas need at most, with nine in ten: weights and what is beside them at the upper
+    80 % end [bytes], shapes as given."""
     held = np.minimum(weights, needed)
     return np.asarray(held + (needed - held) * spread_of(wish).high80)
 

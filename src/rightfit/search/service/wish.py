@@ -1,4 +1,5 @@
-"""From a serving workload to numbers: the load, the lengths, the latency limits, and every default that was taken."""
+"""From a serving workload to numbers: the load, the lengths, the latency limits, and every
+default that was taken."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
-# ---- The load of a service: how long requests are, when they come, and how that moves over the day; as numbers, as a law, or as a trace.
+# ---- The load of a service: how long requests are, when they come, and how that moves over the
+# day; as numbers, as a law, or as a trace.
 
 #: A trace shorter than this says nothing of how the day goes.
 SHORTEST_DAY_S = 6 * SECONDS_PER_HOUR
@@ -38,9 +40,10 @@ SHORTEST_DAY_S = 6 * SECONDS_PER_HOUR
 
 @dataclass(frozen=True, slots=True)
 class ServingLoad:
-    """Laws of the lengths of requests, and the same as the queue model's atoms (19,) [tokens]; `trace`: the requests themselves, where
-    given;
-    `hourly_per_s`: rate of each hour of the day (24,) [1/s]. `shared_tokens` of each prompt are in the cache already."""
+    """Laws of the lengths of requests, and the same as the queue model's atoms (19,) [tokens];
+    `trace`: the requests themselves, where given;
+    `hourly_per_s`: rate of each hour of the day (24,) [1/s]. `shared_tokens` of each prompt are in
+    the cache already."""
 
     inputs: Lengths
     outputs: Lengths
@@ -51,7 +54,8 @@ class ServingLoad:
     shared_tokens: float = 0.0
 
     def columns(self, rate_per_s: Array) -> LoadColumns:
-        """The load of N replicas that get `rate_per_s` (N,) each, as the queue model takes it: Poisson arrivals."""
+        """The load of N replicas that get `rate_per_s` (N,) each, as the queue model takes
+        it: Poisson arrivals."""
         prompts = np.maximum(self.input_atoms - self.shared_tokens, 1.0)
         return LoadColumns.of(rate_per_s, input_tokens=prompts, output_tokens=self.output_atoms)
 
@@ -70,7 +74,8 @@ class ServingLoad:
 
 
 def trace_of(workload: Workload) -> Requests | None:
-    """The requests of the trace that the workload names, stretched to its rate where it gives one."""
+    """The requests of the trace that the workload names, stretched to its rate
+    where it gives one."""
     if not workload.trace:
         return None
     trace = read_trace(workload.trace)
@@ -100,7 +105,8 @@ def busiest_rate_per_s(trace: Requests) -> float:
 
 
 def law_of(workload: Workload, side: str, *, mean: int, room: int) -> Lengths:
-    """The law of lengths of one side ("input", "output"): as typed, else all the same; nothing longer than `room` (0: no limit)."""
+    """The law of lengths of one side ("input", "output"): as typed, else all the same; nothing
+    longer than `room` (0: no limit)."""
     text = getattr(workload, f"{side}_law")
     law = read_lengths(text) if text else Lengths(float(mean))
     return law.capped(room) if room and text else law
@@ -114,7 +120,8 @@ def mean_lengths(trace: Requests) -> tuple[int, int]:
 def read_load(
     workload: Workload, trace: Requests | None, *, lengths: tuple[int, int], rate_per_s: float, longest: int, notes: Notes
 ) -> ServingLoad:
-    """The load of a language model. `lengths`: means; `longest`: what the model's context holds (0: no limit)."""
+    """The load of a language model. `lengths`: means; `longest`: what the model's context
+    holds (0: no limit)."""
     if trace is not None and longest and int((trace.input_tokens + trace.output_tokens).max()) > longest:
         worst = int((trace.input_tokens + trace.output_tokens).argmax())
         total = int(trace.input_tokens[worst] + trace.output_tokens[worst])
@@ -132,7 +139,8 @@ def read_load(
 
 
 def hourly_of(workload: Workload, trace: Requests | None, *, rate_per_s: float, notes: Notes) -> Array | None:
-    """Rates over the day (24,) [1/s]: of the profile with the rate as its peak, or as a trace of six hours or more has them."""
+    """Rates over the day (24,) [1/s]: of the profile with the rate as its peak, or as a trace of
+    six hours or more has them."""
     if workload.profile:
         if workload.rate_per_s is None:
             notes.take(
@@ -145,8 +153,8 @@ def hourly_of(workload: Workload, trace: Requests | None, *, rate_per_s: float, 
 
 
 def peak_of(workload: Workload) -> float | None:
-    """The peak of a profile of 24 typed numbers or of a file, taken as requests per second where no rate is given; none of a named
-    shape."""
+    """The peak of a profile of 24 typed numbers or of a file, taken as requests per second where no
+    rate is given; none of a named shape."""
     if not workload.profile or workload.rate_per_s is not None:
         return None
     from rightfit.workload.traces import SHAPES
@@ -174,11 +182,12 @@ class Limits:
 class ServingRequest:
     """What the serving search needs to know of a workload.
 
-    `rate_per_s` requests a second (0 where only users were given), `users` with a request in flight at the same time, `requests` of a batch
-    job in all (0 for a service). `input_tokens`, `output_tokens` of one request in the mean; both 0 for models that do not generate text.
-    `load`: laws of
-    lengths, trace and profile of a service that generates text. `modality`: kind of input of a model that does not (image, audio, text,
-    table). `one_input`: what one input of it is like (pixels, frames, denoising steps, seconds of sound).
+    `rate_per_s` requests a second (0 where only users were given), `users` with a request in flight
+    at the same time, `requests` of a batch job in all (0 for a service). `input_tokens`,
+    `output_tokens` of one request in the mean; both 0 for models that do not generate text.
+    `load`: laws of lengths, trace and profile of a service that generates text. `modality`: kind of
+    input of a model that does not (image, audio, text, table). `one_input`: what one input of it is
+    like (pixels, frames, denoising steps, seconds of sound).
     """
 
     workload: Workload
@@ -197,13 +206,15 @@ class ServingRequest:
 
     @property
     def published_name(self) -> str:
-        """What tells in which format the weights are published: the name asked for, what its configuration states, the model's own name."""
+        """What tells in which format the weights are published: the name asked for, what its
+        configuration states, the model's own name."""
         asked = self.workload.model or ""
         return f"{asked} {stated_quantization(asked)} {getattr(self.model, 'name', '')}"
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names by which the model's class is known to engines: the repository asked for, and that of its record; none for a model of one's own."""
+        """The names by which the model's class is known to engines: the repository asked for, and
+        that of its record; none for a model of one's own."""
         record = str(getattr(self.model, "name", ""))
         asked = hub_repository(self.workload.model or "", resolve_offline(self.workload.model or ""))
         return tuple(dict.fromkeys(name for name in (asked, record) if "/" in name))

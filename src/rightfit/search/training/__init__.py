@@ -1,1 +1,2 @@
-"""The table of set-ups of training on accelerators, which the families of language models and of samples share."""
+"""The table of set-ups of training on accelerators, which the families of language models
+and of samples share."""

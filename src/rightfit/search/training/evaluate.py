@@ -1,21 +1,24 @@
-"""Candidates = machine classes x setups; memory and time of each, evaluated on the distinct keys that they depend on.
+"""Candidates = machine classes x setups; memory and time of each, evaluated on the distinct keys
+that they depend on.
 
-Memory depends on the setup and hardly on the machine, so it is computed per distinct setup and compared with every machine's capacity as
-an outer product. Only what fits gets a time. Of the recomputation levels of one setup only the least that fits is timed: the
-others recompute more at the same layout and micro-batch, and physics.step gives them at least the same time, because a longer backward pass
-adds its whole length and hides at most `overlap` <= 1 of it in communication (so no best answer is lost; the brute-force test
-evaluates them all). The result is, for each machine class, node count and host-memory tier, the setup that takes least time.
+Memory depends on the setup and hardly on the machine, so it is computed per distinct setup and
+compared with every machine's capacity as an outer product. Only what fits gets a time. Of the
+recomputation levels of one setup only the least that fits is timed: the others recompute more at
+the same layout and micro-batch, and physics.step gives them at least the same time, because a
+longer backward pass adds its whole length and hides at most `overlap` <= 1 of it in communication
+(so no best answer is lost; the brute-force test evaluates them all). The result is, for each
+machine class, node count and host-memory tier, the setup that takes least time.
 
-One minimum is enough for every objective: with the server, the number of nodes, the region and the purchase mode given, the cost grows with
-the
-run time (rent is non-decreasing in billed time, storage is linear in it, the expected time under interruptions grows with the work), and
-so does the time itself; so the fastest setup that fits is also the cheapest, and also best for any objective that grows in both.
-Loading data sets a floor under the run time of each server and node count afterwards (estimate/data_path.py), which keeps the order of
-setups.
+One minimum is enough for every objective: with the server, the number of nodes, the region and the
+purchase mode given, the cost grows with the run time (rent is non-decreasing in billed time,
+storage is linear in it, the expected time under interruptions grows with the work), and so does the
+time itself; so the fastest setup that fits is also the cheapest, and also best for any objective
+that grows in both. Loading data sets a floor under the run time of each server and node count
+afterwards (estimate/data_path.py), which keeps the order of setups.
 
-"Fastest" gives way to plainness: each degree of elaborateness (space.SetupTable.elaborateness) counts as `plain_preference` more time, so
-that two
-cards run DDP and not ZeRO-3 where that gains a hundredth. Times in the answer are the real ones of the setup taken.
+"Fastest" gives way to plainness: each degree of elaborateness (space.SetupTable.elaborateness)
+counts as `plain_preference` more time, so that two cards run DDP and not ZeRO-3 where that gains a
+hundredth. Times in the answer are the real ones of the setup taken.
 """
 
 from __future__ import annotations
@@ -41,18 +44,21 @@ LARGEST_BATCH = 2_000_000
 
 
 class Physics(Protocol):
-    """What the search asks of estimate/: the real one is search.engine.Engine, tests bring their own."""
+    """What the search asks of estimate/: the real one is search.engine.Engine,
+    tests bring their own."""
 
     @property
     def key(self) -> Hashable:
-        """Names all that memory and times depend on beside setups and machines, so that they can be kept; None where nothing is kept."""
+        """Names all that memory and times depend on beside setups and machines, so that they can be
+        kept; None where nothing is kept."""
         ...
 
     def memory(self, setup: SetupColumns) -> Array:
         """Peak memory of each setup on one accelerator [bytes]."""
 
     def safety(self, setup: SetupColumns, device: DeviceColumns) -> Array:
-        """Factor on the peak memory of each setup that makes it fit `device` (one row) with the wanted probability."""
+        """Factor on the peak memory of each setup that makes it fit `device` (one row) with the
+        wanted probability."""
 
     def caution(self, device: DeviceColumns) -> Index:
         """Accelerators with the same number have the same `safety`."""
@@ -72,10 +78,12 @@ class Physics(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The setup to take, by (machine class, node count, host tier): `run_s` of the work alone, `setup` row (-1: none fits).
+    """The setup to take, by (machine class, node count, host tier): `run_s` of the work alone,
+    `setup` row (-1: none fits).
 
-    A host tier t holds setups that need at most `tiers[t]` bytes of host memory. By (machine class, node count): `least_bytes`, the least
-    memory on an accelerator (safety included) that any layout needs (infinite: no layout), and `least_host_bytes` of what fits.
+    A host tier t holds setups that need at most `tiers[t]` bytes of host memory. By (machine class,
+    node count): `least_bytes`, the least memory on an accelerator (safety included) that any layout
+    needs (infinite: no layout), and `least_host_bytes` of what fits.
     """
 
     run_s: Array
@@ -88,15 +96,17 @@ class Best:
     num_timed: int
 
     def tier_of(self, host_memory: Array) -> Index:
-        """The highest tier that a host can use, -1 for none; a host of unknown size (NaN) can use all."""
+        """The highest tier that a host can use, -1 for none; a host of unknown size
+        (NaN) can use all."""
         amounts = np.where(np.isfinite(host_memory), host_memory, np.inf)
         return np.searchsorted(self.tiers, amounts, side="right") - 1
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeed:
-    """What each setup needs [bytes]: on one accelerator at the peak, the same with the margin for safety, shape (caution class, setup), and
-    on one host. `caution`: each machine's caution class."""
+    """What each setup needs [bytes]: on one accelerator at the peak, the same with the margin
+    for safety, shape (caution class, setup), and on one host. `caution`: each machine's
+    caution class."""
 
     peak_bytes: Array
     safe_bytes: Array
@@ -107,15 +117,16 @@ class MemoryNeed:
 def memory_key(setups: SetupTable) -> tuple[Index, Index]:
     """A representative setup of each distinct memory key, and each setup's key.
 
-    Besides the group: variant, micro-batch, recomputation, and of the accumulation only whether there is any and how many micro-batches
-    fill a pipeline.
+    Besides the group: variant, micro-batch, recomputation, and of the accumulation only whether
+    there is any and how many micro-batches fill a pipeline.
     """
     accumulate = np.minimum(setups.grad_accum, np.maximum(setups.pipeline, 2))
     return distinct_rows([setups.variant, setups.memory_group, setups.recompute, accumulate, setups.micro_batch])
 
 
 def memory_of(setups: SetupTable, base: SetupColumns, machines: Machines, physics: Physics) -> MemoryNeed:
-    """Memory of every setup, evaluated once for each distinct key; host memory depends on accelerators per node too."""
+    """Memory of every setup, evaluated once for each distinct key; host memory depends on
+    accelerators per node too."""
     first, inverse = memory_key(setups)
     columns = collapse(setups.take(first).columns(base))
     peak = np.broadcast_to(physics.memory(columns), first.shape)
@@ -131,14 +142,15 @@ def memory_of(setups: SetupTable, base: SetupColumns, machines: Machines, physic
 
 
 def work_steps(setups: SetupTable, *, tokens: float, seq_len: int) -> Array:
-    """Optimizer steps for the whole work: ceil(tokens / tokens per step), at least one. A layout whose batch was rounded up takes fewer."""
+    """Optimizer steps for the whole work: ceil(tokens / tokens per step), at least one. A layout
+    whose batch was rounded up takes fewer."""
     batch = setups.data * setups.micro_batch.astype(np.float64) * setups.grad_accum
     return np.maximum(np.ceil(tokens / (batch * seq_len) - 1e-9), 1.0)
 
 
 def batches(space: Space, machines: Machines) -> Iterator[Index]:
-    """Machine classes in groups of at most LARGEST_BATCH candidates (or one class), so that memory stays bounded whatever the size of the
-    table."""
+    """Machine classes in groups of at most LARGEST_BATCH candidates (or one class), so that memory
+    stays bounded whatever the size of the table."""
     block = space.block(machines.variant, machines.gpus_per_node)
     order = np.argsort(block, kind="stable")
     number = (np.cumsum(space.counts[block[order]]) - 1) // LARGEST_BATCH
@@ -149,7 +161,8 @@ def batches(space: Space, machines: Machines) -> Iterator[Index]:
 def fitting_rows(
     space: Space, machines: Machines, need: MemoryNeed, capacity: Array, *, members: Index, every_level: bool = False
 ) -> tuple[Index, Index]:
-    """(machine class, setup) of every candidate of `members` that fits; with `every_level` dominated recomputation levels too."""
+    """(machine class, setup) of every candidate of `members` that fits; with `every_level`
+    dominated recomputation levels too."""
     levels = 1 if every_level else len(space.limits.recompute) or len(Recompute)
     block = space.block(machines.variant[members], machines.gpus_per_node[members])
     caution = need.caution[members]
@@ -176,14 +189,16 @@ def first_level(fits: Mask, levels: int) -> Mask:
 
 
 def chunks(size: int, rows: int = CHUNK_ROWS) -> Iterator[slice]:
-    """Slices of at most `rows`: small enough that a column stays in the processor's cache, and memory stays bounded."""
+    """Slices of at most `rows`: small enough that a column stays in the processor's cache, and
+    memory stays bounded."""
     for start in range(0, size, rows):
         yield slice(start, min(start + rows, size))
 
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """Times candidates: the compute part once for each distinct (accelerator, compute key), the rest row by row in chunks."""
+    """Times candidates: the compute part once for each distinct (accelerator, compute key), the
+    rest row by row in chunks."""
 
     columns: SetupColumns
     machines: Machines
@@ -214,8 +229,8 @@ def compute_key(setups: SetupTable) -> tuple[Index, int, Index]:
 def build_timer(
     columns: SetupColumns, keys: tuple[Index, int, Index], machines: Machines, physics: Physics, *, machine: Index, setup: Index
 ) -> Timer:
-    """Evaluate the compute part of the given candidates. `columns`: every setup as the physics reads it; `keys`: compute_key of the
-    table."""
+    """Evaluate the compute part of the given candidates. `columns`: every setup as the physics
+    reads it; `keys`: compute_key of the table."""
     key, num_keys, first = keys
     device_code = machines.device_code
     codes, size = combine([device_code[machine], key[setup]], [int(device_code.max(initial=0)) + 1, num_keys])
@@ -233,9 +248,9 @@ def build_timer(
 
 
 def host_tiers(host_bytes: Array, host_memory: Array) -> tuple[Array, Index]:
-    """Tiers of host memory: the distinct amounts that servers have, as far as setups differ in them. Each setup's tier is the smallest
-    amount
-    that holds it; the last tier (there is always one) is for what no server holds."""
+    """Tiers of host memory: the distinct amounts that servers have, as far as setups differ in
+    them. Each setup's tier is the smallest amount that holds it; the last tier (there is always
+    one) is for what no server holds."""
     amounts = np.append(np.unique(host_memory[np.isfinite(host_memory)]), np.inf)
     last = amounts.shape[0] - 1
     used, tier = distinct(np.append(np.searchsorted(amounts, host_bytes), last), amounts.shape[0])
@@ -243,8 +258,9 @@ def host_tiers(host_bytes: Array, host_memory: Array) -> tuple[Array, Index]:
 
 
 def preference(setups: SetupTable, *, last_resort: tuple[int, ...] = ()) -> Array:
-    """Factor on each setup's time when setups are compared: over 1 for elaborate ones, and so large that anything else that fits goes
-    before it for what is a last resort, offloading the very last."""
+    """Factor on each setup's time when setups are compared: over 1 for elaborate ones, and so
+    large that anything else that fits goes before it for what is a last resort, offloading
+    the very last."""
     usual = facts.coefficients("planning")
     last = np.isin(setups.sharding, last_resort).astype(np.int32) + 2 * (setups.sharding >= Sharding.OFFLOAD_OPTIMIZER)
     return np.asarray((1.0 + usual["plain_preference"] * setups.elaborateness) * usual["last_resort_factor"] ** np.minimum(last, 2))
@@ -252,8 +268,8 @@ def preference(setups: SetupTable, *, last_resort: tuple[int, ...] = ()) -> Arra
 
 @dataclass(frozen=True, slots=True)
 class Leaders:
-    """The setup to take of each place, found so far: `weighed` time (with the preference), real `run_s`, `setup` row, shape (T, ...) with
-    host tiers first. Filled in place."""
+    """The setup to take of each place, found so far: `weighed` time (with the preference), real
+    `run_s`, `setup` row, shape (T, ...) with host tiers first. Filled in place."""
 
     weighed: Array
     run_s: Array
@@ -265,7 +281,8 @@ class Leaders:
         return cls(np.full(shape, np.inf), np.full(shape, np.inf), np.full(shape, -1, dtype=np.intp))
 
     def enter(self, *, place: Index, weighed: Array, run_s: Array, setup: Index) -> None:
-        """Take the candidates that are best at their place (flat index); of equal ones the first."""
+        """Take the candidates that are best at their place (flat index); of
+        equal ones the first."""
         least = self.weighed.reshape(-1)
         np.minimum.at(least, place, weighed)
         winners = np.flatnonzero(weighed == least[place])[::-1]
@@ -273,7 +290,8 @@ class Leaders:
         self.run_s.reshape(-1)[place[winners]] = run_s[winners]
 
     def share_tiers(self) -> None:
-        """A server with more host memory may also use the setups of lower tiers: running minimum over the first axis."""
+        """A server with more host memory may also use the setups of lower tiers: running minimum
+        over the first axis."""
         for tier in range(1, self.weighed.shape[0]):
             lower = self.weighed[tier - 1] <= self.weighed[tier]
             for values in (self.weighed, self.run_s, self.setup):
@@ -290,7 +308,8 @@ def search_setups(
     host_memory: Array,
     every_level: bool = False,
 ) -> Best:
-    """Memory, fit and time of every candidate; the best by (machine class, node count, host tier)."""
+    """Memory, fit and time of every candidate; the best by (machine class, node
+    count, host tier)."""
     setups = space.setups
     if not len(machines):
         return nothing(len(space.limits.node_counts))
@@ -323,7 +342,8 @@ def search_setups(
 
 
 def time_setups(space: Space, machines: Machines, base: SetupColumns, physics: Physics, *, every_level: bool) -> Timed:
-    """What setups need, and the times of the contenders among all candidates that fit; from before where the job is known."""
+    """What setups need, and the times of the contenders among all candidates that fit; from before
+    where the job is known."""
     key = None
     if physics.key is not None:
         key = (physics.key, space.limits, base.content(), every_level)
@@ -347,8 +367,9 @@ def time_setups(space: Space, machines: Machines, base: SetupColumns, physics: P
 
 
 def alike_setups(space: Space, host_bytes: Array) -> Index:
-    """A number for each setup; those of a block with the same servers, samples in a step and host memory share it. However much work there is, they
-    take the same number of steps and the same hosts, so that of one machine class only the fastest of them can be chosen."""
+    """A number for each setup; those of a block with the same servers, samples in a step and host
+    memory share it. However much work there is, they take the same number of steps and the same
+    hosts, so that of one machine class only the fastest of them can be chosen."""
     setups = space.setups
     batch = np.unique(setups.data.astype(np.int64) * setups.micro_batch * setups.grad_accum, return_inverse=True)[1]
     host = np.unique(host_bytes, return_inverse=True)[1]
@@ -356,7 +377,8 @@ def alike_setups(space: Space, host_bytes: Array) -> Index:
 
 
 def contenders(alike: Index, *, machine: Index, setup: Index, weighed: Array) -> Index:
-    """Of the candidates of each machine class whose setups are alike, the one of least `weighed` time (of equal ones the first) -> rows."""
+    """Of the candidates of each machine class whose setups are alike, the one of least `weighed`
+    time (of equal ones the first) -> rows."""
     code, size = combine([machine, alike[setup]], [int(machine.max(initial=0)) + 1, int(alike.max(initial=0)) + 1])
     unique, code = distinct(code, size)
     least = np.full(unique.shape[0], np.inf)
@@ -379,7 +401,8 @@ def node_index(space: Space) -> Index:
 
 
 def least_memory(space: Space, machines: Machines, need: MemoryNeed) -> Array:
-    """Least safe memory of any setup, by (machine class, node count); infinite where there is no setup."""
+    """Least safe memory of any setup, by (machine class, node count); infinite where
+    there is no setup."""
     blocks, nodes = space.counts.shape[0], len(space.limits.node_counts)
     place = np.repeat(np.arange(blocks), space.counts) * nodes + node_index(space)
     least = np.full((need.safe_bytes.shape[0], blocks * nodes), np.inf)

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
-# ---- All that one search for a training job found, and what the two families of training tell it: how a job of theirs is bounded, prepared,
-# loaded,
-# evaluated and told.
+# ---- All that one search for a training job found, and what the two families of training tell it:
+# how a job of theirs is bounded, prepared, loaded, evaluated and told.
 
 
 class TrainingEngine(Physics, Protocol):
-    """The physics of one job: what evaluates every candidate, and what a few chosen rows are told in full by."""
+    """The physics of one job: what evaluates every candidate, and what a few chosen rows
+    are told in full by."""
 
     def volume(self, wish: Any, base: SetupColumns) -> Volume:
         """Bytes kept and moved by the whole job."""
@@ -63,9 +63,9 @@ class TrainingEngine(Physics, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Everything evaluated on a few rows, one array row each. `stored_bytes`: peak memory if no activation were recomputed; `waiting_s`: of
-    a step
-    for data. `risks`: what stops do to a run that may well be stopped, whose time and deadline then come from there."""
+    """Everything evaluated on a few rows, one array row each. `stored_bytes`: peak memory if no
+    activation were recomputed; `waiting_s`: of a step for data. `risks`: what stops do to a run
+    that may well be stopped, whose time and deadline then come from there."""
 
     setups: SetupTable
     columns: SetupColumns
@@ -84,11 +84,11 @@ class Details:
 class Craft:
     """One family of training.
 
-    read: a wish from a workload. limits: bounds of the space of set-ups. fleet: machine classes of servers. base: what every set-up has in
-    common. engine: the physics of a job, which
-    refuses what fits nowhere. load: the data of a run. evaluate: chosen rows in full. layout, facts: a layout and the facts of an option in
-    the family's
-    words. unit_cost: the key of Cost that a run is priced by, and how many millions of them it has.
+    read: a wish from a workload. limits: bounds of the space of set-ups. fleet: machine classes of
+    servers. base: what every set-up has in common. engine: the physics of a job, which refuses what
+    fits nowhere. load: the data of a run. evaluate: chosen rows in full. layout, facts: a layout
+    and the facts of an option in the family's words. unit_cost: the key of Cost that a run is
+    priced by, and how many millions of them it has.
     """
 
     read: Callable[[Workload], TrainingRequest]
@@ -105,7 +105,8 @@ class Craft:
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """All that one search found. Rows of `bill` and `failures` are offers, columns the node counts of `space`."""
+    """All that one search found. Rows of `bill` and `failures` are offers, columns the node
+    counts of `space`."""
 
     wish: TrainingRequest
     filters: Filters
@@ -210,7 +211,8 @@ def path_of(load: DataLoad, market: Market, run_s: Array, *, needed_memory_bytes
 
 
 def price(market: Market, volume: Volume, path: DataPath, *, moved: Array, node_counts: tuple[int, ...]) -> Bill:
-    """Time and money of every (offer, node count) from the data path of every (server, node count)."""
+    """Time and money of every (offer, node count) from the data path of every
+    (server, node count)."""
     offers, servers = market.offers, market.offers.servers
     rows = offers.server_index
     return bill(
@@ -227,7 +229,8 @@ def price(market: Market, volume: Volume, path: DataPath, *, moved: Array, node_
 
 
 def time_spread(space: Space, base: SetupColumns, engine: TrainingEngine, fleet: Fleet, best: Best, host_memory: Array) -> Spread:
-    """How far the time of each (server, node count) may lie above the predicted one; 1 where no set-up fits."""
+    """How far the time of each (server, node count) may lie above the predicted one; 1
+    where no set-up fits."""
     machine, node, tier = np.nonzero(best.setup >= 0)
     chosen, card = best.setup[machine, node, tier], fleet.machines.device_code[machine]
     first, alike = distinct_rows([chosen, card])
@@ -249,7 +252,8 @@ def of_offers(spread: Spread, market: Market) -> Spread:
 
 
 def by_server(best: Best, fleet: Fleet, host_memory: Array) -> tuple[Array, Feasibility]:
-    """Run time and feasibility of each (server, node count) from those of its machine class and host tier."""
+    """Run time and feasibility of each (server, node count) from those of its machine
+    class and host tier."""
     able = fleet.machine_index >= 0
     machine, tier = np.maximum(fleet.machine_index, 0), best.tier_of(host_memory)
     if not len(fleet.machines):
@@ -273,7 +277,8 @@ def by_server(best: Best, fleet: Fleet, host_memory: Array) -> tuple[Array, Feas
 
 
 def with_least_memory(search_result: TrainingResult) -> TrainingResult:
-    """Where no setup fits: the search as if the one that needs least memory did, to say how much that is and how long it would take."""
+    """Where no setup fits: the search as if the one that needs least memory did, to say how much
+    that is and how long it would take."""
     space, machines = search_result.space, search_result.fleet.machines
     need = memory_of(space.setups, search_result.base, machines, search_result.engine)
     if not space.setups.num_rows:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
-# ---- What would serve the user better, each with its predicted effect: another method, spot, more time, more nodes, a smaller card, fewer
-# cards.
+# ---- What would serve the user better, each with its predicted effect: another method, spot, more
+# time, more nodes, a smaller card, fewer cards.
 
 LIGHTER_METHODS = {
     "full": ("lora", "qlora"),
@@ -42,7 +42,8 @@ ONE_NODE = (1,)
 
 
 def advise(search_result: TrainingResult, options: tuple[Option, ...], more: Iterable[Reason] = ()) -> tuple[Reason, ...]:
-    """Advice for a plan: the least changes first where nothing is feasible; `more`: what only the family knows."""
+    """Advice for a plan: the least changes first where nothing is feasible; `more`: what
+    only the family knows."""
     best = options[0] if options else None
     changes = () if best else least_changes(search_result)
     return (
@@ -87,8 +88,8 @@ def _fewest(search_result: TrainingResult, best: Option | None) -> Iterable[Reas
 
 
 def least_accelerators(search_result: TrainingResult, accelerator: str) -> int:
-    """The least number of accelerators of this name, over servers and node counts of the market, that a setup fits on, the host's RAM
-    included; 0 where none does."""
+    """The least number of accelerators of this name, over servers and node counts of the market,
+    that a setup fits on, the host's RAM included; 0 where none does."""
     servers = search_result.market.offers.servers
     rows = np.array([name == accelerator for name in servers.accelerator_name], dtype=np.bool_)
     fits = search_result.feasible.fits_host & rows[:, None]
@@ -132,7 +133,8 @@ def training_money(search_result: TrainingResult, option: Option, row: Row, cata
 
 
 def given_servers(craft: Craft, workload: Workload, market: Market, nodes: int, catalog: Catalog) -> Given[TrainingResult]:
-    """The job on so many servers of one type; where no set-up fits, as if the one that needs least memory did."""
+    """The job on so many servers of one type; where no set-up fits, as if the one that
+    needs least memory did."""
     servers = market.offers.servers
     if not servers.accelerator_name[0]:
         raise UnavailableError(Message("search.training_without_card", server=f"{servers.provider[0]}/{servers.instance_type[0]}"))

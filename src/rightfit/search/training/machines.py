@@ -1,7 +1,9 @@
-"""The servers as physics sees them: machines that differ in nothing physics reads are one machine class.
+"""The servers as physics sees them: machines that differ in nothing physics reads are
+one machine class.
 
-Prices, regions, names and host sizes do not change how fast a step is, so hundreds of server types become a few classes, and each
-class is evaluated once. What a server's accelerator cannot do (an arithmetic, training at all) is recorded here as its missing capability.
+Prices, regions, names and host sizes do not change how fast a step is, so hundreds of server types
+become a few classes, and each class is evaluated once. What a server's accelerator cannot do (an
+arithmetic, training at all) is recorded here as its missing capability.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """Machine classes: one row each. `device` and `links` have one row a class; `variant` indexes `variants`."""
+    """Machine classes: one row each. `device` and `links` have one row a class; `variant`
+    indexes `variants`."""
 
     accelerators: tuple[str, ...]
     gpus_per_node: Index
@@ -75,7 +78,8 @@ class Machines:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Every server with its machine class (-1: it cannot run this at all) and the capability that it lacks (empty: none)."""
+    """Every server with its machine class (-1: it cannot run this at all) and the capability that
+    it lacks (empty: none)."""
 
     machines: Machines
     machine_index: Index
@@ -83,9 +87,9 @@ class Fleet:
 
 
 def behind(accelerator: Accelerator) -> Accelerator:
-    """The chip that a label stands for: where a cloud hides the chip and its rates are not published, those of the accelerator that it
-    equals by
-    the cloud's own figures, with the memory that is published."""
+    """The chip that a label stands for: where a cloud hides the chip and its rates are not
+    published, those of the accelerator that it equals by the cloud's own figures, with the memory
+    that is published."""
     known = facts.accelerators().get(accelerator.equivalent_to)
     if known is None or (accelerator.memory_bandwidth > 0 and max(accelerator.bf16_flops, accelerator.fp16_flops) > 0):
         return accelerator
@@ -106,7 +110,8 @@ def lacks(accelerator: Accelerator, *, method: Method, precision: str) -> str:
 
 
 def variant_of(accelerator: Accelerator, *, precision: str, attention: str) -> Variant:
-    """The arithmetic to use: the one asked for, else bf16, else fp16 where it is faster than fp32."""
+    """The arithmetic to use: the one asked for, else bf16, else fp16 where it
+    is faster than fp32."""
     flash = accelerator.supports_flash_attention and attention in ("", "flash")
     if precision:
         return Variant(precision, flash)
@@ -116,7 +121,8 @@ def variant_of(accelerator: Accelerator, *, precision: str, attention: str) -> V
 
 
 def build_fleet(servers: ServerTable, *, method: Method, precision: str = "", attention: str = "") -> Fleet:
-    """Machine classes of a table of servers. Slices of an accelerator get no class: physics knows whole ones only."""
+    """Machine classes of a table of servers. Slices of an accelerator get no class: physics
+    knows whole ones only."""
     known, classes = chips(servers), MachineClasses(len(servers))
     verdicts = {name: lacks(card, method=method, precision=precision) for name, card in known.items()}
     missing = []
@@ -128,7 +134,8 @@ def build_fleet(servers: ServerTable, *, method: Method, precision: str = "", at
 
 
 class MachineClasses:
-    """Servers gathered by what tells them apart: the `first` server of each class, and the class of each server (`index`; -1: none)."""
+    """Servers gathered by what tells them apart: the `first` server of each class, and the class of
+    each server (`index`; -1: none)."""
 
     def __init__(self, num_servers: int) -> None:
         self.index = np.full(num_servers, -1, dtype=np.intp)
@@ -146,7 +153,8 @@ class MachineClasses:
 
 
 def linked(servers: ServerTable) -> Iterator[tuple[str, float, str, str, float]]:
-    """Accelerators of each server and what joins them within it and beyond, as far as physics reads it: (name, count, link, RDMA, bytes/s)."""
+    """Accelerators of each server and what joins them within it and beyond, as far as physics reads
+    it: (name, count, link, RDMA, bytes/s)."""
     counts, network = servers.num_accelerators.tolist(), np.nan_to_num(servers.network_bytes_per_s).tolist()
     within = (link if count > 1 else "" for link, count in zip(servers.gpu_interconnect, counts, strict=True))
     return zip(servers.accelerator_name, counts, within, servers.rdma, network, strict=True)
@@ -205,14 +213,16 @@ def collapse(columns: AnyColumns) -> AnyColumns:
     return columns.replace(**same)
 
 
-# ---- What every setup needs and how long the steps of the contenders take, kept between questions: neither depends on the amount of work, prices,
-# limits or places, which are what most next questions change.
+# ---- What every setup needs and how long the steps of the contenders take, kept between questions:
+# neither depends on the amount of work, prices, limits or places, which are what most next
+# questions change.
 
 Codes = NDArray[Any]
 
 
 class Piece(NamedTuple):
-    """Contenders of some machine classes: machine class, setup, seconds of a step. `num_timed` candidates were timed to find them."""
+    """Contenders of some machine classes: machine class, setup, seconds of a step. `num_timed`
+    candidates were timed to find them."""
 
     machine: Codes
     setup: Codes
@@ -222,8 +232,9 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What each setup needs of a host, the least that any needs of an accelerator, by (machine class, node count), and what each machine class has of
-    it [bytes]; the contenders among all that fits, in pieces."""
+    """What each setup needs of a host, the least that any needs of an accelerator, by (machine
+    class, node count), and what each machine class has of it [bytes]; the contenders among all that
+    fits, in pieces."""
 
     host_bytes: Array
     least_bytes: Array
@@ -236,8 +247,9 @@ class Timed:
 
 
 class KeptTimes:
-    """The times of the last few jobs, within a number of bytes. A job's key names all that its times depend on but the
-    machine classes, which are told apart by identity. Safe between threads."""
+    """The times of the last few jobs, within a number of bytes. A job's key names all that
+    its times depend on but the machine classes, which are told apart by identity. Safe
+    between threads."""
 
     def __init__(self, most_bytes: int) -> None:
         # The machine classes are held, so that no other ones can come to have their identity.

@@ -1,4 +1,5 @@
-"""Options in full: the chosen rows with memory and time broken down, figures with intervals, cost terms, and reasons as data."""
+"""Options in full: the chosen rows with memory and time broken down, figures with intervals, cost
+terms, and reasons as data."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from rightfit.search.training.explore import Details, TrainingEngine, TrainingResult
 
 
-# ---- Room on a card: what the chosen set-up must hold at each moment of a step, and the largest micro-batch that it would hold.
+# ---- Room on a card: what the chosen set-up must hold at each moment of a step, and the largest
+# micro-batch that it would hold.
 
 #: Above so many samples a micro-batch is said to be as large as one likes.
 MOST_SAMPLES = 2**20
@@ -38,7 +40,8 @@ _POINTS = 34
 
 
 def room_sections(search_result: TrainingResult, option: Option, row: Row) -> tuple[Section, ...]:
-    """The section `memory`: phases [bytes on a card], what the card gives, the micro-batch and the largest one that fits the search asks for."""
+    """The section `memory`: phases [bytes on a card], what the card gives, the micro-batch and the
+    largest one that fits the search asks for."""
     setups = search_result.space.setups.take(np.array([search_result.setup_of(row.offer, row.node)], dtype=np.intp))
     machine = search_result.fleet.machine_index[search_result.market.offers.server_index[[row.offer]]]
     columns, device = collapse(setups.columns(search_result.base)), search_result.fleet.machines.device.take(machine)
@@ -53,7 +56,8 @@ def room_sections(search_result: TrainingResult, option: Option, row: Row) -> tu
 
 
 def largest_batch(engine: TrainingEngine, columns: SetupColumns, device: DeviceColumns) -> int:
-    """The largest micro-batch of one set-up that fits the card as the search asks it to; 0 where not even one sample does."""
+    """The largest micro-batch of one set-up that fits the card as the search asks it to; 0 where
+    not even one sample does."""
     low, high = 0, MOST_SAMPLES + 1
     room = float(np.ravel(engine.capacity(device))[0])
     while high - low > 1:
@@ -67,14 +71,15 @@ def largest_batch(engine: TrainingEngine, columns: SetupColumns, device: DeviceC
     return low
 
 
-# ---- The data path and the checkpoints of one option as plain figures and codes; explain/ turns them into sentences.
+# ---- The data path and the checkpoints of one option as plain figures and codes; explain/ turns
+# them into sentences.
 
 READ, PREPARE = "read", "prepare"
 
 
 def data_part(search_result: TrainingResult, offer: int, node: int) -> dict[str, Any]:
-    """Everything about the data of the option in one row of the market: where they are staged and why, what loading needs and what it
-    gets."""
+    """Everything about the data of the option in one row of the market: where they are staged and
+    why, what loading needs and what it gets."""
     path, load = search_result.path, search_result.craft.load(search_result.wish, search_result.volume)
     server = int(search_result.market.offers.server_index[offer])
     hosts, at = hosts_of(search_result.market.offers.servers), (server, node)
@@ -131,9 +136,9 @@ def _step(position: Any, provider: str, load: DataLoad) -> VolumeStep | None:
 
 
 def why_staged(load: DataLoad, staging: Staging, *, volume: str, cached: float) -> str:
-    """Why the data lie there, as a code: asked, local, memory, stream, cached (a volume whose content the page cache holds) or volume. What
-    was asked
-    for and this server does not have is not called so."""
+    """Why the data lie there, as a code: asked, local, memory, stream, cached (a volume whose
+    content the page cache holds) or volume. What was asked for and this server does not have is
+    not called so."""
     if load.storage and load.storage in (volume, staging.name.lower()):
         return "asked"
     if staging == Staging.VOLUME:
@@ -142,8 +147,8 @@ def why_staged(load: DataLoad, staging: Staging, *, volume: str, cached: float) 
 
 
 def workers_of(load: DataLoad, *, cores: float, needed: float, accelerators: float) -> int:
-    """Loader processes for each accelerator: as asked, else what the work needs with a half more, at least 2 and at most the cores there
-    are."""
+    """Loader processes for each accelerator: as asked, else what the work needs with a half more,
+    at least 2 and at most the cores there are."""
     if load.workers:
         return load.workers
     most = max(1.0, cores // accelerators) if np.isfinite(cores) else 8.0
@@ -179,9 +184,9 @@ def checkpoint_part(search_result: TrainingResult, offer: int, node: int) -> dic
 
 
 def build_options(search_result: TrainingResult, rows: Sequence[Row], num_full: int | None = None) -> tuple[Option, ...]:
-    """The rows as options, ranked in their order (reasons are added by grounds.py). `num_full`: of how many, from the first, the law of the
-    time under
-    interruptions is worked out; the rest keep the interval of the undisturbed run."""
+    """The rows as options, ranked in their order (reasons are added by grounds.py). `num_full`: of
+    how many, from the first, the law of the time under interruptions is worked out; the rest keep
+    the interval of the undisturbed run."""
     if not rows:
         return ()
     details = search_result.craft.evaluate(search_result, rows, num_full)
@@ -252,15 +257,16 @@ def _terms(terms: Any, position: int) -> dict[str, float]:
 
 
 def time_terms(details: Details, position: int) -> dict[str, float]:
-    """Terms that add up to the step, waiting for data among them where there is any worth a name."""
+    """Terms that add up to the step, waiting for data among them where there
+    is any worth a name."""
     terms, waiting = _terms(details.step.terms, position), float(details.waiting_s[position])
     return {**terms, "loading_s": waiting} if waiting > 1e-9 * sum(terms.values()) else terms
 
 
 def memory_terms(details: Details, position: int) -> dict[str, float]:
-    """Terms that add up to what the card must hold. The allocator's slack is what is left of it under pressure: it gives cached blocks back
-    before
-    it fails, so a roomy card shows a larger figure in use."""
+    """Terms that add up to what the card must hold. The allocator's slack is what is left of it
+    under pressure: it gives cached blocks back before it fails, so a roomy card shows a larger
+    figure in use."""
     terms = _terms(details.memory.terms, position)
     required = float(np.broadcast_to(details.memory.required_bytes, details.fit_probability.shape)[position])
     slack = terms.get("slack", 0.0) + required - sum(terms.values())

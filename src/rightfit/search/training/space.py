@@ -1,10 +1,11 @@
-"""The candidate space: every way to lay a job out on n servers of g accelerators, as a struct of integer arrays.
+"""The candidate space: every way to lay a job out on n servers of g accelerators, as a struct
+of integer arrays.
 
-A setup is (variant, accelerators per node, nodes, tensor, pipeline, context, expert, sharding mode, recomputation, micro-batch). What a
-setup
-means does not depend on the server, only on the number of accelerators and on the variant (arithmetic and attention kernel that the
-accelerator can run), so the table holds each setup once; candidates are servers x the setups of their block. Rows are made by
-repeating and masking integer grids, never by a Python loop over rows.
+A setup is (variant, accelerators per node, nodes, tensor, pipeline, context, expert, sharding mode,
+recomputation, micro-batch). What a setup means does not depend on the server, only on the number of
+accelerators and on the variant (arithmetic and attention kernel that the accelerator can run), so
+the table holds each setup once; candidates are servers x the setups of their block. Rows are made
+by repeating and masking integer grids, never by a Python loop over rows.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ PIPELINE_IMBALANCE = 1.125
 
 
 class Sharding(IntEnum):
-    """How weights, gradients and optimizer state are spread over the data-parallel ranks, and what is moved to the host."""
+    """How weights, gradients and optimizer state are spread over the data-parallel ranks, and what
+    is moved to the host."""
 
     NONE = 0
     ZERO1 = 1
@@ -55,11 +57,12 @@ SHARD_STAGE = np.array([0, 1, 2, 3, 3, 3, 3], dtype=np.int32)
 
 @dataclass(frozen=True, slots=True)
 class SpaceLimits:
-    """What bounds the space: the model's divisibility, the batch, what the training stack can do (`splits_models`: tensor, pipeline and
-    expert
-    parallelism), and what the user fixed (empty tuple: free). `last_resort`: shardings that are taken only where nothing else but
-    offloading fits, which comes last of all; neither reaches over several servers then. `apart`: one in so many accelerators trains, the
-    others run an engine beside the trainer. `by_server`: memory depends on the accelerators of a server, too."""
+    """What bounds the space: the model's divisibility, the batch, what the training stack can do
+    (`splits_models`: tensor, pipeline and expert parallelism), and what the user fixed (empty
+    tuple: free). `last_resort`: shardings that are taken only where nothing else but offloading
+    fits, which comes last of all; neither reaches over several servers then. `apart`: one in so
+    many accelerators trains, the others run an engine beside the trainer. `by_server`: memory
+    depends on the accelerators of a server, too."""
 
     num_heads: int
     num_layers: int
@@ -81,11 +84,12 @@ class SpaceLimits:
 
 @dataclass(frozen=True, slots=True)
 class SetupTable:
-    """All setups, ordered by block (variant, accelerators per node), then nodes, then from plain to elaborate; recomputation varies
-    fastest.
+    """All setups, ordered by block (variant, accelerators per node), then nodes, then from plain to
+    elaborate; recomputation varies fastest.
 
-    `memory_group`, `compute_group`: numbers of the distinct combinations of what memory and compute time read besides variant, micro-batch
-    and recomputation. They are found while the table is still small.
+    `memory_group`, `compute_group`: numbers of the distinct combinations of what memory and compute
+    time read besides variant, micro-batch and recomputation. They are found while the table is
+    still small.
     """
 
     variant: Codes
@@ -115,12 +119,14 @@ class SetupTable:
 
     @property
     def elaborateness(self) -> Codes:
-        """How many moving parts each setup has: the sharding mode, and one for each further kind of parallelism."""
+        """How many moving parts each setup has: the sharding mode, and one for each further
+        kind of parallelism."""
         degrees = (self.tensor, self.pipeline, self.context, self.expert)
         return np.asarray(ELABORATENESS[self.sharding] + sum((degree > 1).astype(np.int32) for degree in degrees))
 
     def columns(self, base: SetupColumns) -> SetupColumns:
-        """These rows as the physics reads them; `base` holds, for each variant, what the method and the precision decide."""
+        """These rows as the physics reads them; `base` holds, for each variant, what the method and
+        the precision decide."""
         stage = SHARD_STAGE[self.sharding]
         return base.take(self.variant.astype(np.intp)).replace(
             micro_batch=self.micro_batch,
@@ -170,9 +176,10 @@ def _balanced(layers: int, stages: Codes) -> Mask:
 def _spread(limits: SpaceLimits, gpu_counts: tuple[int, ...]) -> Grid:
     """Parallel degrees for each number of accelerators per node and of nodes.
 
-    Tensor, pipeline and expert parallelism only where the training stack has them. Tensor parallelism stays within a node and divides the
-    heads; pipelines are balanced; experts divide both the data ranks and the
-    number of experts; no more data-parallel ranks than sequences in the batch.
+    Tensor, pipeline and expert parallelism only where the training stack has them. Tensor
+    parallelism stays within a node and divides the heads; pipelines are balanced; experts
+    divide both the data ranks and the number of experts; no more data-parallel ranks than
+    sequences in the batch.
     """
     experts = EXPERT_DEGREES if limits.num_experts > 1 and limits.splits_models else (1,)
     contexts = CONTEXT_DEGREES if limits.seq_len > LONG_SEQUENCE else (1,)
@@ -198,7 +205,8 @@ def _spread(limits: SpaceLimits, gpu_counts: tuple[int, ...]) -> Grid:
 
 
 def _shardings(limits: SpaceLimits) -> tuple[int, ...]:
-    """Sharding modes worth a look: an adapter has next to no optimizer state to shard or to move."""
+    """Sharding modes worth a look: an adapter has next to no optimizer state
+    to shard or to move."""
     if limits.sharding:
         return limits.sharding
     if limits.method in ADAPTER_METHODS:
@@ -207,8 +215,9 @@ def _shardings(limits: SpaceLimits) -> tuple[int, ...]:
 
 
 def _sharded(limits: SpaceLimits, grid: Grid) -> Grid:
-    """Each spread with each sharding that works with it. Pipelines go with ZeRO-1 at most, hybrid sharding needs several nodes,
-    offloading is for plain data parallelism (that is what ZeRO-Offload and FSDP implement)."""
+    """Each spread with each sharding that works with it. Pipelines go with ZeRO-1 at most, hybrid
+    sharding needs several nodes, offloading is for plain data parallelism (that is what
+    ZeRO-Offload and FSDP implement)."""
     grid = _cross(grid, "sharding", _shardings(limits))
     mode, data = grid["sharding"], grid["data"]
     local = grid["gpus_per_node"] // (grid["tensor"] * grid["context"])
@@ -230,18 +239,17 @@ def _sharded(limits: SpaceLimits, grid: Grid) -> Grid:
 
 
 def _across_servers(limits: SpaceLimits, grid: Grid) -> NDArray[np.bool_]:
-    """Last resorts that would fetch their weights from other servers at every micro-step: no published run stands behind that, so it is done
-    only where the user says so."""
+    """Last resorts that would fetch their weights from other servers at every micro-step: no
+    published run stands behind that, so it is done only where the user says so."""
     within = set(limits.last_resort) - {Sharding.HYBRID} | {Sharding.OFFLOAD_ALL}
     barred = bool(limits.last_resort) and not limits.sharding
     return np.asarray(np.isin(grid["sharding"], sorted(within)) & (grid["nodes"] > 1) & barred)
 
 
 def _grouped(grid: Grid, *, by_server: bool) -> Grid:
-    """Number the distinct combinations that memory and compute time depend on (see SetupTable). Memory reads the number of accelerators up
-    to
-    eight (communication buffers), and of the data ranks and of the nodes (whose error is larger) only whether there are several; where
-    ranks
+    """Number the distinct combinations that memory and compute time depend on (see SetupTable).
+    Memory reads the number of accelerators up to eight (communication buffers), and of the data
+    ranks and of the nodes (whose error is larger) only whether there are several; where ranks
     shard, the degree says the rest."""
     accelerators = np.minimum(grid["gpus_per_node"] * grid["nodes"], 8)
     server = [grid["gpus_per_node"]] if by_server else []
@@ -254,10 +262,10 @@ def _grouped(grid: Grid, *, by_server: bool) -> Grid:
 
 
 def _batched(limits: SpaceLimits, grid: Grid) -> Grid:
-    """Each sharding with each micro-batch (powers of two up to the rank's share of the global batch) and recomputation. Where the ranks do
-    not
-    divide the batch, the step is rounded up by at most a quarter (the number of steps is then smaller: the work stays the same). The
-    recomputation levels of a setup are consecutive rows, least first: search/evaluate.py relies on it."""
+    """Each sharding with each micro-batch (powers of two up to the rank's share of the global
+    batch) and recomputation. Where the ranks do not divide the batch, the step is rounded up by at
+    most a quarter (the number of steps is then smaller: the work stays the same). The recomputation
+    levels of a setup are consecutive rows, least first: search/evaluate.py relies on it."""
     powers = tuple(2**power for power in range(max(1, limits.global_batch.bit_length())))
     grid = _cross(grid, "micro_batch", limits.micro_batch or powers)
     one_pass = grid["data"].astype(np.int64) * grid["micro_batch"]
@@ -269,7 +277,8 @@ def _batched(limits: SpaceLimits, grid: Grid) -> Grid:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Setups with the range of rows of each block (variant, accelerators per node). `number[variant, accelerators]` is a block's number."""
+    """Setups with the range of rows of each block (variant, accelerators per node).
+    `number[variant, accelerators]` is a block's number."""
 
     setups: SetupTable
     limits: SpaceLimits

@@ -34,8 +34,9 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What learning from preferences or rewards adds: its method, the weights it trains (`update`), where the engine answers (`rollout`,
-    empty without one), answers to each prompt, lengths [tokens], and the reward model (None: rules, or none)."""
+    """What learning from preferences or rewards adds: its method, the weights it trains (`update`),
+    where the engine answers (`rollout`, empty without one), answers to each prompt, lengths
+    [tokens], and the reward model (None: rules, or none)."""
 
     method: TuningMethod
     update: str
@@ -53,8 +54,8 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRequest:
-    """What the search needs to know of a training job. `assumptions`: each default that was taken. `tuning`: where preferences or rewards
-    are learned from."""
+    """What the search needs to know of a training job. `assumptions`: each default that was taken.
+    `tuning`: where preferences or rewards are learned from."""
 
     workload: Workload
     model: Any
@@ -67,8 +68,9 @@ class TrainingRequest:
 
 
 def read_framework(workload: Workload, notes: Notes) -> None:
-    """Every word of a framework is one that is known, or is refused with the nearest; what resembles nothing and stands beside a known word is said
-    to be unread. A framework of which no word is known would change nothing: it is refused."""
+    """Every word of a framework is one that is known, or is refused with the nearest; what
+    resembles nothing and stands beside a known word is said to be unread. A framework of which no
+    word is known would change nothing: it is refused."""
     text = (workload.framework or "").casefold()
     if not text:
         return

@@ -1,7 +1,9 @@
-"""A workload from plain words, by rules alone: what was understood, what was assumed, what could not be used.
+"""A workload from plain words, by rules alone: what was understood, what was assumed, what
+could not be used.
 
-A sentence is read once, rule by rule; what one rule has read no later rule sees (its place is blanked out). What is left at the end, beyond
-words that carry nothing, is reported as not used. Nothing is guessed without saying so.
+A sentence is read once, rule by rule; what one rule has read no later rule sees (its place is
+blanked out). What is left at the end, beyond words that carry nothing, is reported as not used.
+Nothing is guessed without saying so.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ _LISTS = ("cloud", "region", "country", "purchase", "gpu")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One thing understood: the option, its value in friendly form, and the words it was read from (empty: it follows from the rest)."""
+    """One thing understood: the option, its value in friendly form, and the words it was read from
+    (empty: it follows from the rest)."""
 
     option: str
     value: str
@@ -37,8 +40,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """What a sentence says. `wishes` are options as Workload takes them; `inferred` those that follow from others; `unused` words that no
-    option holds."""
+    """What a sentence says. `wishes` are options as Workload takes them; `inferred` those that
+    follow from others; `unused` words that no option holds."""
 
     sentence: str
     readings: tuple[Reading, ...]
@@ -47,12 +50,14 @@ class Understood:
 
     @property
     def weighty(self) -> tuple[str, ...]:
-        """Of the words that no option holds those that would change the answer: a law, a period, a promise, how many of something."""
+        """Of the words that no option holds those that would change the answer: a law, a period, a
+        promise, how many of something."""
         return tuple(piece for piece in self.unused if grammar.WEIGHTY.search(piece) or _is_demand(piece))
 
     @property
     def own_machine(self) -> str:
-        """The machine that somebody has ("I have two RTX 3090 at home"), as --have takes it; empty where none is told."""
+        """The machine that somebody has ("I have two RTX 3090 at home"), as --have takes it; empty
+        where none is told."""
         gpu = next((reading.value for reading in self.readings if reading.option == "gpu"), "")
         if not gpu or not grammar.OWNING.search(self.sentence):
             return ""
@@ -93,7 +98,8 @@ class _Sentence:
 
 
 def understand(text: str, *, today: datetime.date | None = None) -> Understood:
-    """Read a wish from plain words. `today` settles "by Monday". InputError when there is nothing to read."""
+    """Read a wish from plain words. `today` settles "by Monday". InputError when there
+    is nothing to read."""
     plain = normalize(text)
     if not plain:
         raise InputError(Message("workload.say_what"), field="ask")
@@ -122,7 +128,8 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
 
 
 def _refuse_unplanned(text: str) -> None:
-    """Methods that no plan knows are refused: without their word the sentence would be another wish."""
+    """Methods that no plan knows are refused: without their word the sentence
+    would be another wish."""
     for name, pattern in grammar.UNPLANNED.items():
         match = pattern.search(text)
         if match and not _NEGATION.search(text[: match.start()]):
@@ -152,7 +159,8 @@ def _apply(sentence: _Sentence, rule: grammar.GrammarRule) -> None:
 
 
 def _read_described(sentence: _Sentence) -> None:
-    """An amount of data whose unit has words before it that say which: "20k math prompts", "2 million scanned pages"."""
+    """An amount of data whose unit has words before it that say which: "20k math prompts", "2
+    million scanned pages"."""
     if sentence.has("data"):
         return
     for match in grammar.DESCRIBED.finditer(sentence.text):
@@ -201,7 +209,8 @@ def _memory_sizes(sentence: _Sentence) -> list[str]:
 
 
 def _read_gpus(sentence: _Sentence, unused: list[str]) -> None:
-    """Accelerators by name. How many is for the plan to say, so a count is reported as not used; a name after "no" is too."""
+    """Accelerators by name. How many is for the plan to say, so a count is reported as not used; a
+    name after "no" is too."""
     for start, end, name in reversed(grammar.gpu_matches(sentence.text)):
         before = sentence.text[:start]
         if negated := _NEGATION.search(before):
@@ -242,8 +251,8 @@ def _read_deadline(sentence: _Sentence, today: datetime.date) -> None:
 
 
 def _read_words(sentence: _Sentence) -> None:
-    """Words for a choice. Purchase modes may be several; of the others the first that fits is taken, the most particular being listed
-    first."""
+    """Words for a choice. Purchase modes may be several; of the others the first that fits is
+    taken, the most particular being listed first."""
     for option, choices, several in (
         ("purchase", grammar.PURCHASES, True),
         ("method", grammar.TUNING_METHODS, False),
@@ -278,8 +287,8 @@ def _read_choice(sentence: _Sentence, option: str, choices: Mapping[str, re.Patt
 
 
 def _read_tuning(sentence: _Sentence) -> None:
-    """A method that learns from preferences or rewards: the first that is named, an abbreviation before the words for its kind. The other
-    words for it have then been used."""
+    """A method that learns from preferences or rewards: the first that is named, an abbreviation
+    before the words for its kind. The other words for it have then been used."""
     named = [*grammar.TUNING_METHODS.items(), *grammar.TUNING_KINDS.items()]
     for value, pattern in named:
         match = pattern.search(sentence.text)
@@ -367,7 +376,8 @@ def _infer(sentence: _Sentence, text: str) -> list[Reading]:
 
 
 def _operation(text: str) -> str:
-    """What is to be done with the data: the first operation of the table whose words the sentence holds; "" where none does."""
+    """What is to be done with the data: the first operation of the table whose words the sentence
+    holds; "" where none does."""
     chinese = tables.meaning(grammar.WORDS_TABLE, "operation_zh", text)
     if chinese:
         return chinese
@@ -420,7 +430,8 @@ def _is_demand(piece: str) -> bool:
 
 
 def _left_over(text: str) -> list[str]:
-    """Pieces that nothing has read and that are more than filler; a number with the word that it counts."""
+    """Pieces that nothing has read and that are more than filler; a number with the
+    word that it counts."""
     pieces = []
     for counted in list(grammar.COUNTED.finditer(text)):
         if counted["thing"].casefold() not in grammar.FILLERS:

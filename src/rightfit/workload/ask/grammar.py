@@ -1,9 +1,9 @@
-"""How people write quantities in a sentence, in English and Chinese: shapes of numbers, times, money, amounts of data and what stands
-around them.
+"""How people write quantities in a sentence, in English and Chinese: shapes of numbers, times,
+money, amounts of data and what stands around them.
 
-The words are in facts/data/words/quantities.csv, one a line; a shape names a list of them in braces. Every rule has a shape with a group
-`value`
-(what the option takes, in its own friendly form) and says which option it gives. The rules are in ../data/quantities.toml.
+The words are in facts/data/words/quantities.csv, one a line; a shape names a list of them in
+braces. Every rule has a shape with a group `value` (what the option takes, in its own friendly
+form) and says which option it gives. The rules are in ../data/quantities.toml.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ ENGLISH_NUMBERS = {word.word: word.meaning for word in tables.words(TABLE, "engl
 NUMBER_WORDS = re.compile(rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})(?![\w-])", re.IGNORECASE)
 
 
-# ---- Words that name a choice (task, method, purchase mode, cloud, precision ...) in a sentence: facts/data/words/{choices,fillers}.csv as
-# patterns.
+# ---- Words that name a choice (task, method, purchase mode, cloud, precision ...) in a sentence:
+# facts/data/words/{choices,fillers}.csv as patterns.
 
 WORDS_TABLE = "choices"
 
@@ -162,7 +162,8 @@ MAX_NODES = _spelled("max_nodes")
 UNPLANNED = _spelled("unplanned_method")
 RESIDENCIES = _spelled("residency")
 WEIGHTY = pattern(listed("weighty"))
-"""Words of wishes that no option holds: an answer that left them out would be one to another question."""
+"""Words of wishes that no option holds: an answer that left them out would be one
+to another question."""
 OWNING = pattern(listed("owning"))
 """Words before cards that somebody has already, and where such a machine stands."""
 OWN_PLACES = _spelled("own_place")
@@ -219,7 +220,8 @@ _GPU = tables.shape("names", r"(?<![A-Za-z0-9]){gpu_maker}*{gpu}(?:[- ]?{gpu_for
 
 
 def gpu_matches(text: str) -> list[tuple[int, int, str]]:
-    """(start, end, name) of the accelerators in a sentence. A plural "s" is dropped where the name without it is the known one."""
+    """(start, end, name) of the accelerators in a sentence. A plural "s" is dropped where the name
+    without it is the known one."""
     found = []
     for match in _GPU.finditer(text):
         name = match[0].strip()
@@ -241,7 +243,8 @@ def _family_words() -> frozenset[str]:
 
 
 def model_match(text: str) -> tuple[int, int, str] | None:
-    """(start, end, name) of the model in a sentence: the longest run of words that the facts know as one."""
+    """(start, end, name) of the model in a sentence: the longest run of words that the
+    facts know as one."""
     best: tuple[int, int, str] | None = None
     for run in _RUN.finditer(text):
         words = [(run.start() + word.start(), run.start() + word.end()) for word in _WORD.finditer(run[0])]
@@ -270,7 +273,8 @@ def is_model(name: str) -> bool:
 
 
 def _fits(tokens: tuple[str, ...], names: Mapping[tuple[str, ...], object]) -> bool:
-    """Whether some model's name holds all of these words that matter, and none of them is an everyday one."""
+    """Whether some model's name holds all of these words that matter, and none of them
+    is an everyday one."""
     wanted = set(tables.without_noise(tokens))
     if not wanted or set(tokens) & _EVERYDAY:
         return False

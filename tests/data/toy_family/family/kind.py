@@ -29,13 +29,15 @@ if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.workload import Workload
 
-# Toy figures: a record, comparisons a second and core, what a disk moves, runs that one merge takes, how far off all that may be.
+# Toy figures: a record, comparisons a second and core, what a disk moves, runs that one merge
+# takes, how far off all that may be.
 RECORD_BYTES, CORE_RATE, DISK_BYTES_PER_S, MOST_RUNS, DOUBT = 100.0, 2e7, 5e8, 64.0, 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Sorting:
-    """All that one search found. Times [s] and memory [bytes] are by server; one server does the job."""
+    """All that one search found. Times [s] and memory [bytes] are by server; one
+    server does the job."""
 
     workload: Workload
     filters: Filters
@@ -70,7 +72,8 @@ class Sorting:
 
 
 def search(workload: Workload, market: Market, wanted: Filters, *, as_if: bool = False) -> Sorting:
-    """Time, money and memory on every offer; `as_if`: also where RAM holds too little for one merge."""
+    """Time, money and memory on every offer; `as_if`: also where RAM holds too
+    little for one merge."""
     if workload.data_bytes is None:
         raise InputError("data: how much is sorted? give it in bytes, for example data 1TB", field="data")
     servers, rows, data_bytes = market.offers.servers, market.offers.server_index, workload.data_bytes

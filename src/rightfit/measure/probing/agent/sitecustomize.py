@@ -1,8 +1,11 @@
-"""Counts steps inside a Python program that rightfit probe runs. Python imports it at its start, because its folder is first on PYTHONPATH.
+"""Counts steps inside a Python program that rightfit probe runs. Python imports it at its start,
+because its folder is first on PYTHONPATH.
 
-It needs the standard library alone, swallows its own faults, and runs the user's own sitecustomize. Hooks are set when a module is imported, so nothing is imported that
-the program does not import itself: PyTorch's optimizer steps (torch.optim.optimizer.register_optimizer_step_post_hook) and loaders, boosting rounds of XGBoost and LightGBM,
-fits of scikit-learn. Every process writes one JSON file, whole or not at all.
+It needs the standard library alone, swallows its own faults, and runs the user's own sitecustomize.
+Hooks are set when a module is imported, so nothing is imported that the program does not import
+itself: PyTorch's optimizer steps (torch.optim.optimizer.register_optimizer_step_post_hook) and
+loaders, boosting rounds of XGBoost and LightGBM, fits of scikit-learn. Every process writes one
+JSON file, whole or not at all.
 """
 
 import atexit
@@ -21,9 +24,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 #: Entries that are kept: a longer run joins neighbours, so that a million steps need no more room.
 MOST_ENTRIES = 4096
 WRITE_EVERY_S = 2.0
-#: Steps before the time in which the program is said to be stepping: those that compile, tune and fill caches.
+#: Steps before the time in which the program is said to be stepping: those that compile,
+#: tune and fill caches.
 WARM_UP = 3
-#: With RIGHTFIT_PROBE_DEEP: steps before PyTorch's profiler starts, those that it warms up in, those that it keeps; operators that are kept.
+#: With RIGHTFIT_PROBE_DEEP: steps before PyTorch's profiler starts, those that it warms up in,
+#: those that it keeps; operators that are kept.
 DEEP = bool(os.environ.get("RIGHTFIT_PROBE_DEEP"))
 DEEP_WAIT, DEEP_WARM, DEEP_ACTIVE, MOST_OPERATORS = 10, 2, 3, 300
 
@@ -56,7 +61,8 @@ class Tally:
         self.rank = int(os.environ.get("RANK", "0") or 0)
 
     def step(self, who=0, kind="torch"):
-        """One step of optimizer `who`: several optimizers that step without a batch fetched between are one step."""
+        """One step of optimizer `who`: several optimizers that step without a batch fetched
+        between are one step."""
         fetched = self.batches != self.batches_at_step
         again = who in self.seen
         if self.seen and not fetched and not again:
@@ -81,7 +87,8 @@ class Tally:
             self.write()
 
     def record_memory(self):
-        """PyTorch records who allocates what, for the snapshot that an out-of-memory error leaves; from when the program itself has begun to use the card."""
+        """PyTorch records who allocates what, for the snapshot that an out-of-memory error leaves;
+        from when the program itself has begun to use the card."""
         cuda = sys.modules["torch"].cuda
         if not self.recording and cuda.is_initialized():
             self.recording = True
@@ -152,13 +159,15 @@ class Tally:
         }
 
     def batches_per_step(self):
-        """Between the first step and the last: loops fetch one batch ahead, and a run may end within a step."""
+        """Between the first step and the last: loops fetch one batch ahead, and a run may
+        end within a step."""
         if self.steps > 1:
             return (self.batches_at_step - self.batches_at_first) / (self.steps - 1)
         return float(self.batches_at_step)
 
     def write(self):
-        """Write beside, then rename; a full disk or a folder that is gone loses the count and nothing else."""
+        """Write beside, then rename; a full disk or a folder that is gone loses the
+        count and nothing else."""
         self.written = time.perf_counter()
         if not FOLDER or not (self.steps or self.fit_s or self.error or self.batches):
             return
@@ -199,11 +208,12 @@ def gpus():
     return found
 
 
-# ---- hooks, one a module ---------------------------------------------------------------------------------------------------------------
+# ---- hooks, one a module -------------------------------------------------------------------------
 
 
 def hook_optimizer(module):
-    """PyTorch's own global hook: one call is one optimizer step, so accumulation of gradients needs no special case."""
+    """PyTorch's own global hook: one call is one optimizer step, so accumulation of gradients
+    needs no special case."""
     module.register_optimizer_step_post_hook(lambda optimizer, _args, _kwargs: TALLY.step(id(optimizer)))
 
 
@@ -230,8 +240,9 @@ def hook_loader(module):
 
 
 def shape_of(batch):
-    """Whether they are tokens, and the shape of the token ids, else of the first tensor of a batch; an empty list where there is none. Whole numbers of two
-    dimensions without a name are tokens where the program has loaded transformers: elsewhere they may be the columns of a table."""
+    """Whether they are tokens, and the shape of the token ids, else of the first tensor of a batch;
+    an empty list where there is none. Whole numbers of two dimensions without a name are tokens
+    where the program has loaded transformers: elsewhere they may be the columns of a table."""
     with contextlib.suppress(Exception):
         parts = batch if hasattr(batch, "keys") else {}
         tensor = (
@@ -266,7 +277,8 @@ def hook_booster(module, kind):
 
 
 def hook_keras(module):
-    """The end of a batch of Keras's training, on TensorFlow, JAX or PyTorch; there it is PyTorch's optimizer that counts."""
+    """The end of a batch of Keras's training, on TensorFlow, JAX or PyTorch; there it is PyTorch's
+    optimizer that counts."""
     callbacks = module.CallbackList
     inner = callbacks.on_train_batch_end
 

@@ -1,4 +1,5 @@
-"""Stands in for vLLM, which wants a card: the same names and arguments, one prompt after the other by Transformers."""
+"""Stands in for vLLM, which wants a card: the same names and arguments, one prompt after the
+other by Transformers."""
 
 import json
 import os
