@@ -59,7 +59,7 @@ def test_the_reference_is_made_from_code(made: Path) -> None:
         "python.md": "## rightfit.plan\n",
         "rest.md": "/api/v1/plan",
         "schema.md": "## plan.schema.json\n",
-        "physics/flops.md": "```python\n",
+        "physics/transformer.md": "```python\n",
     }.items():
         assert words in pages[name], name
     modules = {path.stem for path in (ROOT / "src/rightfit/physics").glob("*.py") if path.stem != "__init__"}

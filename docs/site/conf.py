@@ -1,4 +1,5 @@
-"""Configuration of the documentation site; scripts/build_site.py gathers the pages and says which language it builds."""
+"""Configuration of the documentation site; scripts/build_site.py gathers the pages and says which
+language it builds."""
 
 import os
 

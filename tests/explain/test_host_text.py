@@ -73,8 +73,8 @@ def test_both_languages_name_the_same_fields() -> None:
 
 
 def test_every_tip_is_given_and_every_assumption_has_its_words() -> None:
-    estimate = Path(rightfit.__file__).parent / "estimate"
-    codes = "".join((estimate / f"{name}.py").read_text("utf-8") for name in ("classical_advice", "preparation"))
+    estimate = Path(rightfit.__file__).parent / "estimation"
+    codes = "".join((estimate / f"{name}.py").read_text("utf-8") for name in ("classical", "preparation"))
     tips = [key.removeprefix("host_tip_") for key in topic("host") if key.startswith("host_tip_")]
     assert len(tips) >= 20
     assert [tip for tip in tips if f'"{tip.replace("_", "-")}"' not in codes] == []

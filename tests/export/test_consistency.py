@@ -391,7 +391,7 @@ def test_a_table_is_scored_by_a_model_that_the_user_brings() -> None:
     assert "model" not in brings(job("xgboost-train-aws"))
 
 
-IMAGES_WITH_PIP = ("pytorch/pytorch:", "rocm/pytorch:", "python:", "nvcr.io/nvidia/pytorch:")
+IMAGES_WITH_PIP = ("pytorch/pytorch:", "rocm/pytorch:", "python:", "nvcr.io/nvidia/pytorch:", "vllm/vllm-openai:", "rocm/vllm:")
 
 
 @pytest.mark.parametrize("name", PLANS)

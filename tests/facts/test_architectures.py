@@ -13,11 +13,11 @@ from rightfit.facts import bundled, tables
 
 ONE_MODEL = """
 import rightfit.facts as facts
-from rightfit.facts import architectures
+from rightfit.facts import bundled as architectures
 facts.model("meta-llama/Meta-Llama-3-8B")
 import sys
 print(architectures.load.cache_info().currsize, architectures._family_text.cache_info().currsize)
-heavy = {"numpy", "pydantic", "tomllib", "difflib", "huggingface_hub", "rightfit.facts.dimensions", "rightfit.facts.config_json"}
+heavy = {"numpy", "pydantic", "difflib", "huggingface_hub", "rightfit.facts.dimensions", "rightfit.facts.config_json"}
 print(sorted(heavy & set(sys.modules)))
 """
 

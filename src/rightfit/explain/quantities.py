@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rightfit.explain.messages import join, label, say, say_or
 from rightfit.messages import Lang
 from rightfit.records import dataclass
-from rightfit.search.answer import Option
 from rightfit.units import GIB, currency_sign
 from rightfit.workload.amounts import from_usd
+
+if TYPE_CHECKING:
+    from rightfit.search.answer import Option
 
 _WIDTHS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _COUNTS_EN = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))

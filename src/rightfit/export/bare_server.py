@@ -4,9 +4,12 @@ is given back is the cloud's."""
 
 from __future__ import annotations
 
+import ast
 import base64
 import gzip
 import hashlib
+import io
+import tokenize
 from collections.abc import Callable, Mapping
 
 from rightfit.export.buckets import BUCKET, place_of
@@ -208,12 +211,25 @@ def packed_files(files: Mapping[str, str]) -> str:
     alone: a first boot may be no longer than 16 kB on some clouds. A file ends at a line that
     stands in none of them."""
     mark = "EOF-" + hashlib.sha256("".join(files.values()).encode()).hexdigest()[:12]
-    whole = {path: text if text.endswith("\n") or not text else text + "\n" for path, text in files.items()}
+    read = {path: without_prose(text) if path.endswith(".py") else text for path, text in files.items()}
+    whole = {path: text if text.endswith("\n") or not text else text + "\n" for path, text in read.items()}
     lines = "".join(
         f"mkdir -p {shell([path.rpartition('/')[0]])}\ncat > {shell([path])} <<'{mark}'\n{text}{mark}\n" for path, text in whole.items()
     )
     packed = base64.encodebytes(gzip.compress(lines.encode(), mtime=0)).decode()
     return f"base64 -d <<'EOF' | gunzip | bash -e\n{packed}EOF\n" if files else ""
+
+
+def without_prose(program: str) -> str:
+    """A Python program without the docstrings of functions and the lines of comment that only its
+    readers need: the bundle shows it whole."""
+    tree = ast.parse(program)
+    bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef) and len(node.body) > 1]
+    said = [body[0] for body in bodies if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)]
+    left_out = {line for node in said for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    tokens = tokenize.generate_tokens(io.StringIO(program).readline)
+    left_out |= {one.start[0] for one in tokens if one.type == tokenize.COMMENT and one.line.lstrip().startswith("#")}
+    return "".join(line for number, line in enumerate(program.splitlines(keepends=True), 1) if number not in left_out)
 
 
 def packed_file(path: str, text: str) -> str:

@@ -71,7 +71,7 @@ def of_step(step_s: Array, quantile: Array) -> Array:
     `step_s` [s], `quantile` [1] -> [s].
 
     Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the
-    normal law); docs/decisions/kernels- and-loads.md.
+    normal law); docs/decisions/kernels-and-loads.md.
     """
     return _asked(quantile, quantile * step_s, step_s / 2.0)
 
@@ -83,7 +83,7 @@ def of_queue(mean_s: Array, quantile: Array) -> Array:
     `mean_s` [s], `quantile` [1] -> [s].
 
     Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the
-    normal law); docs/decisions/kernels- and-loads.md.
+    normal law); docs/decisions/kernels-and-loads.md.
     """
     return _asked(quantile, 2.0 * quantile * mean_s, mean_s)
 
@@ -94,7 +94,7 @@ def of_wait(mean_s: Array, quantile: Array) -> Array:
     `mean_s` [s], `quantile` [1] -> [s].
 
     Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the
-    normal law); docs/decisions/kernels- and-loads.md.
+    normal law); docs/decisions/kernels-and-loads.md.
     """
     return _asked(quantile, -np.log1p(-np.minimum(quantile, _MOST)) * mean_s, mean_s)
 
@@ -107,7 +107,7 @@ def of_first_wave(others_s: Array, share: Array, quantile: Array) -> Array:
     on average: half the share of requests that are of the first wave, `quantile` [1] -> [s].
 
     Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the
-    normal law); docs/decisions/kernels- and-loads.md.
+    normal law); docs/decisions/kernels-and-loads.md.
     """
     first = np.clip(2.0 * share, 1e-9, 1.0)
     return _asked(quantile, np.clip((quantile - (1.0 - first)) / first, 0.0, 1.0) * others_s, share * others_s)
@@ -121,7 +121,7 @@ def of_interruptions(token_s: Array, step_s: Array, batch: Array, quantile: Arra
     `quantile` [1] -> [s].
 
     Source: Kingman 1961 (waits in heavy traffic are exponential), Shore 1982 (quantiles of the
-    normal law); docs/decisions/kernels- and-loads.md.
+    normal law); docs/decisions/kernels-and-loads.md.
     """
     level = np.clip(quantile, 1.0 - _MOST, _MOST)
     # Shore 1982: the quantile of the normal law, within 0.03 of a deviation.

@@ -13,7 +13,6 @@ from rightfit.cli.declared import argument, option
 from rightfit.cli.output import Answer, View, emit, listing, note, open_market
 from rightfit.cli.parameters import is_added
 from rightfit.errors import ContradictionError, InputError
-from rightfit.explain.listings import fit_parts
 from rightfit.explain.messages import label
 from rightfit.explain.quantities import Column, Table, price_remark, server_status
 from rightfit.messages import Message
@@ -417,6 +416,7 @@ def fit(cards: Cards, count: Count = None, task: Task = "", *, view: View) -> No
 
     Several cards stand in one machine: rightfit fit RTX-3090 --count 2 --task finetune
     """
+    from rightfit.explain.listings import fit_parts
     from rightfit.planner.cards import fits_of
 
     machines = [_machine(name, count) for name in cards.split(",") if name.strip()]

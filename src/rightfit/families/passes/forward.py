@@ -229,9 +229,7 @@ def read_forward_choice(workload: Workload, modality: str) -> ForwardChoice:
     wanted = workload.quantization if workload.quantization not in (None, "none", "any") else workload.precision
     if wanted and not any(wanted in one.dtypes for one in engines):
         allowed = sorted({dtype for one in engines for dtype in one.dtypes})
-        raise ContradictionError(
-            Message("families.quantization_unserved", filters=wanted, formats=", ".join(allowed)), field="quantization"
-        )
+        raise ContradictionError(Message("families.quantization_unserved", wanted=wanted, formats=", ".join(allowed)), field="quantization")
     return ForwardChoice(tuple(engines), wanted or "")
 
 

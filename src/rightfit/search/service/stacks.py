@@ -235,8 +235,9 @@ def refuse_unknown_class(wish: StackRequest, model: str) -> None:
     engines = ", ".join(wish.engines) or "vLLM, SGLang"
     others = [row["name"] for row in stack_rows() if row["classes"] != COMPILED and _has_class(row, known)]
     told = {"model": model, "architecture": known.architecture, "engines": engines}
-    key = "search.no_engine_class" if not others else "search.no_engine_class_but"
-    raise ContradictionError(Message(key, **told, others=", ".join(others)) if others else Message(key, **told), field="framework")
+    if others:
+        raise ContradictionError(Message("search.no_engine_class_but", **told, others=", ".join(others)), field="framework")
+    raise ContradictionError(Message("search.no_engine_class", **told), field="framework")
 
 
 def _widens(row: dict[str, str], name: str, family: str) -> bool:
