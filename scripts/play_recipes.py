@@ -347,7 +347,7 @@ RECIPES: Mapping[str, Recipe] = {
             ),
         ),
         (
-            "tests/export/test_registry.py::test_every_module_is_a_target_of_its_own_name",
+            "tests/export/test_registry.py::test_every_module_holds_targets_and_no_name_is_given_twice",
             "tests/export/test_registry.py::test_every_target_says_what_it_is_and_what_checks_it",
             "tests/export/test_pages.py::test_every_target_has_a_page",
             "tests/export/test_pages.py::test_the_table_says_what_checks_it",
@@ -492,7 +492,7 @@ RECIPES: Mapping[str, Recipe] = {
             Step(
                 change(f"{FACTS}/currencies.csv", end="acm,2.5,2026-10,a bank,Acme crown,\n"),
                 (
-                    "units.py: _CURRENCIES has no word for acm of currencies.csv",
+                    "units.toml: currencies has no word for acm of currencies.csv",
                     "currencies.csv: acm has no Chinese name",
                 ),
             ),
@@ -501,7 +501,7 @@ RECIPES: Mapping[str, Recipe] = {
                     change(
                         f"{FACTS}/currencies.csv", ("acm,2.5,2026-10,a bank,Acme crown,", "acm,2.5,2026-10-01,a bank,Acme crown,爱克米克朗")
                     ),
-                    change("src/rightfit/units.py", ('"idr", "thb")', '"idr", "thb", "acm")')),
+                    change("src/rightfit/data/units.toml", ('  ["thb", "thb"],\n', '  ["thb", "thb"],\n  ["acm", "acm"],\n')),
                 )
             ),
         ),

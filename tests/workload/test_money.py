@@ -34,7 +34,7 @@ def test_unknown_currency() -> None:
 
 def test_every_currency_that_can_be_written_has_a_rate_and_the_other_way_round() -> None:
     written, rates = set(units._CURRENCIES.values()), set(amounts.exchange_rates())
-    assert written >= rates, f"units.py: _CURRENCIES has no word for {', '.join(sorted(rates - written))} of currencies.csv"
+    assert written >= rates, f"units.toml: currencies has no word for {', '.join(sorted(rates - written))} of currencies.csv"
     assert written <= rates, f"currencies.csv has no rate for {', '.join(sorted(written - rates))}, which units.py can read"
 
 

@@ -17,7 +17,7 @@ from rightfit.search.advice import cheaper_spot, relaxed
 from rightfit.search.answer import Counts, Layout, Option, Reason, Section
 from rightfit.search.bill import cost_of, money_parts
 from rightfit.search.constraints import Failures, Feasibility, Filters, assumed_purchases, judge, read_filters
-from rightfit.search.family import Beside, Family, Given, accelerator_of, offer_facts, offered
+from rightfit.search.family import Beside, Family, Given, accelerator_of, job_offer_facts, offered
 from rightfit.search.market import Bill, Volume, bill
 from rightfit.search.offers import Market, known_host_bytes, whole_market
 from rightfit.search.option_reasons import headline, price_warnings
@@ -124,7 +124,7 @@ def _option(found: Sorting, row: Row, position: int) -> Option:
         memory_terms={"runs": memory_bytes},
         time_terms={name: value for name, value in terms.items() if value},
         cost=cost_of(found.bill, found.market, at, time=time),
-        facts={**offer_facts(found, row), "data_bytes": data_bytes, "capacity_bytes": ram_bytes},
+        facts={**job_offer_facts(found, row), "data_bytes": data_bytes, "capacity_bytes": ram_bytes},
     )
 
 
