@@ -102,18 +102,22 @@ def test_rooms_of_the_frame_name_no_family(room: str) -> None:
 
 
 @functools.cache
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """Every node of a module: walking is what takes the time of these tests."""
+    return tuple(ast.walk(tree))
+
+
+@functools.cache
 def names_used(tree: ast.AST) -> set[str]:
     """Every name and attribute that a module reads."""
-    return {node.id if isinstance(node, ast.Name) else node.attr for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)}
+    return {node.id if isinstance(node, ast.Name) else node.attr for node in nodes(tree) if isinstance(node, ast.Name | ast.Attribute)}
 
 
 @functools.cache
 def texts(tree: ast.AST) -> set[str]:
     """Every text of a module but docstrings, those of f-strings up to their first field."""
-    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    return {
-        node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said
-    }
+    said = {id(node.value) for node in nodes(tree) if isinstance(node, ast.Expr)}
+    return {node.value for node in nodes(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said}
 
 
 def room_of(module: str) -> str:
@@ -181,7 +185,7 @@ def test_a_package_is_a_function_too_only_where_they_share_a_name() -> None:
     swapped = {
         name
         for name, tree in own(SOURCE).items()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Assign) and any(isinstance(at, ast.Attribute) and at.attr == "__class__" for at in node.targets)
     }
     assert swapped == {name for name in own(SOURCE) if shares_its_name(name)}
