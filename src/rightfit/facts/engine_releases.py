@@ -180,10 +180,15 @@ def has_class(engine: str, known: ModelClass | None) -> bool:
     return is_of_its_time(engine, known)
 
 
+def _age(engine: str) -> Mapping[str, str] | None:
+    """What is said of an engine whose registry was not read."""
+    return next((row for row in table("engine_ages") if row["engine"] == engine), None)
+
+
 def starts_on(engine: str, card: Accelerator) -> bool:
     """Whether the one release of an engine whose registry was not read runs on a card; True where
     nothing is said of it."""
-    row = next((row for row in table("engine_ages") if row["engine"] == engine), None)
+    row = _age(engine)
     return (
         row is None or not row["vendor"] or (card.vendor in row["vendor"].split("|") and machine_of(card.name) in row["machine"].split("|"))
     )
@@ -192,7 +197,7 @@ def starts_on(engine: str, card: Accelerator) -> bool:
 def is_of_its_time(engine: str, known: ModelClass) -> bool:
     """Whether the release of an engine whose registry was not read came with or after vLLM's first
     with the class; True where nothing is said of it."""
-    row = next((row for row in table("engine_ages") if row["engine"] == engine), None)
+    row = _age(engine)
     if row is None or "vllm" not in known.least:
         return True
     return known.least["vllm"] != _NEVER and numbers(known.least["vllm"]) <= numbers(row["as_vllm"])
