@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-import rightfit
-
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 #: Who imports by name, and what: its own sub-modules (a prefix), a library that may be missing,
@@ -138,17 +136,12 @@ def own(root: Path) -> dict[str, ast.Module]:
     return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in modules(root).items() if not name.startswith(CARRIED)}
 
 
-def shares_its_name(module: str) -> bool:
-    """Whether a package has the name of a public function, so that it must be one as well."""
-    return module.count(".") == 1 and room_of(module) in rightfit.__all__
-
-
 def by_name(root: Path) -> list[str]:
     """Modules that import by name and are no registry, or give a registry's import
     what is not theirs."""
     faults = []
     for name, tree in own(root).items():
-        if not names_used(tree) & BY_NAME or shares_its_name(name):
+        if not names_used(tree) & BY_NAME:
             continue
         prefix = REGISTRIES.get(name)
         named = {text for text in texts(tree) if re.fullmatch(r"rightfit\.[a-z_.]*", text)}
@@ -166,7 +159,7 @@ def upward(root: Path) -> list[str]:
         for text in sorted(texts(tree)):
             named = text.partition(":")[0].rstrip(".")
             above = re.match(r"rightfit\.\w", text) and named in known and stand[room_of(named)] > stand[room_of(name)]
-            faults += [f"{name} says {text}"] if above and not shares_its_name(name) else []
+            faults += [f"{name} says {text}"] if above else []
     return faults
 
 
@@ -179,16 +172,14 @@ def test_no_text_names_a_module_of_a_room_above() -> None:
     assert upward(SOURCE) == []
 
 
-def test_a_package_is_a_function_too_only_where_they_share_a_name() -> None:
-    """A class of a module is changed where importing the package would take the place of a public
-    function, and nowhere else."""
+def test_no_module_changes_its_class() -> None:
     swapped = {
         name
         for name, tree in own(SOURCE).items()
         for node in nodes(tree)
         if isinstance(node, ast.Assign) and any(isinstance(at, ast.Attribute) and at.attr == "__class__" for at in node.targets)
     }
-    assert swapped == {name for name in own(SOURCE) if shares_its_name(name)}
+    assert swapped == set()
 
 
 def test_a_call_upward_is_found(tmp_path: Path) -> None:
