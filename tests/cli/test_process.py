@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -58,10 +59,33 @@ def test_ctrl_c_is_one_line_and_130(environment: dict[str, str], tmp_path: Path)
     os.mkfifo(pipe)  # nobody writes: the command waits while reading
     command = [sys.executable, "-m", "rightfit", "plan", "--file", str(pipe)]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-    time.sleep(1.0)
+    writer = _once_read(pipe)
     started.send_signal(signal.SIGINT)
     out, err = started.communicate(timeout=20)
+    os.close(writer)
     assert (started.returncode, out, err) == (130, "", "interrupted\n")
+
+
+def _once_read(pipe: Path) -> int:
+    """Open the pipe for writing as soon as somebody reads it."""
+    for _ in range(600):
+        with contextlib.suppress(OSError):
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        time.sleep(0.1)
+    raise AssertionError("nobody reads the pipe")
+
+
+def test_ctrl_c_while_a_class_is_made_is_130(environment: dict[str, str], tmp_path: Path) -> None:
+    """`python -m` forgets that an interrupt within an exec() of text was answered for."""
+    (tmp_path / "interrupted.py").write_text(
+        "import sys; from rightfit.cli import run\n"
+        "def dispatch(arguments): exec('raise KeyboardInterrupt')\n"
+        "run._dispatch = dispatch\n"
+        "sys.exit(run.run([]))\n"
+    )
+    command = [sys.executable, "-m", "interrupted"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
 def test_an_unexpected_error_is_one_line_with_70(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return _finish(_dispatch(arguments))
     except KeyboardInterrupt:
+        # `python -m` dies of the signal instead of leaving with our code where Ctrl-C came within
+        # an exec() of text (every dataclass has one), unless another exec() ends well after it.
+        exec("")  # noqa: S102
         return _say("interrupted", INTERRUPTED)
     except BrokenPipeError:
         return _leave_broken_pipe()
