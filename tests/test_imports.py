@@ -36,6 +36,7 @@ BY_NAME = frozenset(
 )
 
 
+@functools.cache
 def modules(root: Path) -> dict[str, Path]:
     """Every module by its dotted name."""
     named = {".".join(path.relative_to(root).with_suffix("").parts): path for path in sorted(root.rglob("*.py"))}
@@ -44,11 +45,13 @@ def modules(root: Path) -> dict[str, Path]:
 
 def imported(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
     """Every import: in functions too, and those that only a type checker reads, since who reads the
-    code must follow them as well."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node
-        yield from imported(node)
+    code must follow them as well. Only statements hold statements."""
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for node in getattr(tree, block, ()):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                yield node
+            elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
+                yield from imported(node)
 
 
 @functools.cache
@@ -141,7 +144,8 @@ def by_name(root: Path) -> list[str]:
     what is not theirs."""
     faults = []
     for name, tree in own(root).items():
-        if not names_used(tree) & BY_NAME:
+        source = modules(root)[name].read_text(encoding="utf-8")
+        if not any(word in source for word in BY_NAME) or not names_used(tree) & BY_NAME:
             continue
         prefix = REGISTRIES.get(name)
         named = {text for text in texts(tree) if re.fullmatch(r"rightfit\.[a-z_.]*", text)}
