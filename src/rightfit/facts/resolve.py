@@ -321,7 +321,7 @@ def nearest_models(text: str, *, count: int = 3) -> tuple[str, ...]:
 
 def search_models(query: str = "", kind: str | None = None) -> list[Model]:
     """Bundled models whose name, aliases or family hold all words of `query`, nearest
-    spelling when none does.
+    spelling when none does; those that are called so first.
 
     `kind` keeps one family of records (transformer, vision, diffusion, other) or one transformer
     kind (decoder, encoder, vlm ...).
@@ -331,8 +331,25 @@ def search_models(query: str = "", kind: str | None = None) -> list[Model]:
     if not found and words:
         names = nearest_models(query, count=10)
         found = [entry for entry in bundled.index() if entry.name in names]
+    found.sort(key=lambda entry: _farness(entry, query))
     records = (bundled.load(entry) for entry in found if kind not in bundled.FAMILIES or entry.family == kind)
     return [record for record in records if kind is None or kind in bundled.FAMILIES or getattr(record, "kind", "") == kind]
+
+
+def _farness(entry: IndexEntry, query: str) -> int:
+    """How far a query is from a model's names: 0 one of them, 1 its beginning up to a dash (llama-3
+    of llama-3-8b), 2 up to a point (of llama-3.1-8b), 3 a part of one, 4 words of several."""
+    wanted = query.strip().casefold().replace(" ", "-")
+    names = [name.casefold() for name in (entry.name, *entry.aliases)]
+    names += [name.rpartition("/")[2] for name in names]
+    if wanted in names:
+        return 0
+    starts = [name[len(wanted) :] for name in names if name.startswith(wanted)]
+    if wanted and any(rest[0] in "-_" for rest in starts):
+        return 1
+    if wanted and any(rest[0] == "." for rest in starts):
+        return 2
+    return 3 if any(wanted in name for name in names) else 4
 
 
 def _holds(entry: IndexEntry, words: tuple[str, ...]) -> bool:
