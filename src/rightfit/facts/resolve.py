@@ -3,6 +3,7 @@ however spelt, files, sizes, dimensions, hub ids. Never a silent guess."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import re
@@ -75,7 +76,7 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
     if not query or len(query) > 4096 or "\x00" in query:
         raise UnknownNameError("model", query[:80].replace("\x00", ""), allowed=MODEL_FORMS)
     if entry := bundled.exact_names().get(query.casefold()):
-        return Resolution(bundled.load(entry), "name" if entry.name == query else "alias", query)
+        return Resolution(_as_asked(entry, query), "name" if entry.name == query else "alias", query)
     if (usual := usual_model(query)) and (entry := bundled.exact_names().get(usual.casefold())):
         return Resolution(bundled.load(entry), "usual", query)
     if own_reference(query):
@@ -93,7 +94,7 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
     if (size := dimensions.parameter_count(query)) is not None:
         return Resolution(dimensions.typical_architecture(size), "size", query)
     if entry := _loose_entry(query):
-        return Resolution(bundled.load(entry), "spelling", query)
+        return Resolution(_as_asked(entry, query), "spelling", query)
     if maker := closed_model(query):
         raise InputError(
             Message("facts.closed_model", model=query[:80], maker=maker),
@@ -105,6 +106,24 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
 
         return Resolution(hub.fetch_architecture(query, nearest=close), "hub", query)
     raise UnknownNameError("model", query, nearest=close, allowed="" if close else MODEL_FORMS)
+
+
+def _as_asked(entry: IndexEntry, query: str) -> Model:
+    """The record of an entry, with what the checkpoint that borrows its shape has otherwise:
+    context, steps (facts/data/alias_differences.csv)."""
+    record = bundled.load(entry)
+    differences = _differences()
+    repository = _repositories().get(query.casefold()) or (_meant(query, entry) if _is_path(entry.name) else "")
+    return dataclasses.replace(record, **differences[repository]) if repository in differences else record
+
+
+@functools.cache
+def _differences() -> Mapping[str, Mapping[str, int]]:
+    """Repository -> field -> value."""
+    found: dict[str, dict[str, int]] = {}
+    for row in tables.table("alias_differences"):
+        found.setdefault(row["alias"], {})[row["field"]] = int(row["value"])
+    return found
 
 
 def resolve_offline(text: str) -> Resolution | None:
