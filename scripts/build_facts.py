@@ -75,10 +75,21 @@ def count_moe_layers(row: Row) -> int:
     return (layers - dense) // every
 
 
+def has_both_tables(row: Row) -> bool:
+    """Whether a row counts the head with the embedding: twice the vocabulary's table."""
+    table = int(row["vocab_size"] or 0) * int(row["hidden_size"] or 0)
+    return not row["tied_embeddings"] and bool(table) and int(row["params_embedding"] or 0) >= 1.9 * table
+
+
 def ties_embeddings(row: Row) -> str:
     """Whether the head shares the input embedding. Blank rows have no head of their own (encoders)
-    or share it (BART, Whisper, CLIP)."""
-    return row["tied_embeddings"] or "1"
+    or share it (BART, Whisper, CLIP), unless their embedding is counted with a head."""
+    return "0" if has_both_tables(row) else row["tied_embeddings"] or "1"
+
+
+def embedding_table(row: Row) -> str:
+    """Parameters of the input embedding alone."""
+    return str(int(row["vocab_size"]) * int(row["hidden_size"])) if has_both_tables(row) else row["params_embedding"]
 
 
 def count_layers(row: Row) -> str:
@@ -117,7 +128,7 @@ TRANSFORMER: dict[str, Rule] = {
     "num_shared_experts": "n_shared_experts", "learned_positions": "learned_pos_embeddings", "attention_out_bias": "attn_out_bias",
     "num_encoder_layers": "encoder_layers", "num_decoder_layers": "decoder_layers", "num_full_attention_layers": count_full_attention_layers,
     "num_sliding_layers": "n_sliding_layers", "num_linear_layers": "n_linear_layers", "num_moe_layers": count_moe_layers,
-    "tied_embeddings": ties_embeddings, "intermediate_size": feed_forward_width,
+    "tied_embeddings": ties_embeddings, "params_embedding": embedding_table, "intermediate_size": feed_forward_width,
     "vision_patch": lambda row: first_integer(row["vision_patch"].lstrip("(")),
     "vision_image_size": lambda row: first_integer(row["vision_image_size"].lstrip("(")), "qk_norm": lambda row: int(bool(row["qk_norm"])), "qk_norm_full": lambda row: int(row["qk_norm"] == "full"),
     "params_published_basis": "published_basis", "params_stored": "hub_safetensors_total",
