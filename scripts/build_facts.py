@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Turn the collected fact tables into the compact data files of `rightfit.facts`.
 
-    python scripts/build_facts.py SOURCE_FOLDER [--out FOLDER]
+    python scripts/build_facts.py SOURCE_FOLDER [--out FOLDER] [--add]
 
 Reads accelerators.csv, models_{transformer,vision,diffusion,other}.csv and datasets.csv from
 SOURCE_FOLDER and writes one CSV per record type, whose columns are the fields of the record and
@@ -75,10 +75,21 @@ def count_moe_layers(row: Row) -> int:
     return (layers - dense) // every
 
 
+def has_both_tables(row: Row) -> bool:
+    """Whether a row counts the head with the embedding: twice the vocabulary's table."""
+    table = int(row["vocab_size"] or 0) * int(row["hidden_size"] or 0)
+    return not row["tied_embeddings"] and bool(table) and int(row["params_embedding"] or 0) >= 1.9 * table
+
+
 def ties_embeddings(row: Row) -> str:
     """Whether the head shares the input embedding. Blank rows have no head of their own (encoders)
-    or share it (BART, Whisper, CLIP)."""
-    return row["tied_embeddings"] or "1"
+    or share it (BART, Whisper, CLIP), unless their embedding is counted with a head."""
+    return "0" if has_both_tables(row) else row["tied_embeddings"] or "1"
+
+
+def embedding_table(row: Row) -> str:
+    """Parameters of the input embedding alone."""
+    return str(int(row["vocab_size"]) * int(row["hidden_size"])) if has_both_tables(row) else row["params_embedding"]
 
 
 def count_layers(row: Row) -> str:
@@ -117,8 +128,9 @@ TRANSFORMER: dict[str, Rule] = {
     "num_shared_experts": "n_shared_experts", "learned_positions": "learned_pos_embeddings", "attention_out_bias": "attn_out_bias",
     "num_encoder_layers": "encoder_layers", "num_decoder_layers": "decoder_layers", "num_full_attention_layers": count_full_attention_layers,
     "num_sliding_layers": "n_sliding_layers", "num_linear_layers": "n_linear_layers", "num_moe_layers": count_moe_layers,
-    "tied_embeddings": ties_embeddings, "intermediate_size": feed_forward_width,
-    "qk_norm": lambda row: int(bool(row["qk_norm"])), "qk_norm_full": lambda row: int(row["qk_norm"] == "full"),
+    "tied_embeddings": ties_embeddings, "params_embedding": embedding_table, "intermediate_size": feed_forward_width,
+    "vision_patch": lambda row: first_integer(row["vision_patch"].lstrip("(")),
+    "vision_image_size": lambda row: first_integer(row["vision_image_size"].lstrip("(")), "qk_norm": lambda row: int(bool(row["qk_norm"])), "qk_norm_full": lambda row: int(row["qk_norm"] == "full"),
     "params_published_basis": "published_basis", "params_stored": "hub_safetensors_total",
     "fields_without_source": "fields_without_read_source", "licence": lambda row: LICENCE_SPELLING.get(row["licence"], row["licence"]),
 }  # fmt: skip
@@ -136,6 +148,7 @@ VISION: dict[str, Rule] = {
 DIFFUSION: dict[str, Rule] = {
     "forward_flops": ("gflops_per_forward", 1e9), "vae_decode_flops": ("gflops_vae_decode", 1e9), "other_params": ("other_params", 1.0),
     "denoiser_params_published": "published_denoiser_params", "flops_by_output": flops_by_output,
+    "denoiser_tokens": lambda row: first_integer(row["denoiser_tokens"]),
 }  # fmt: skip
 
 OTHER: dict[str, Rule] = {
@@ -247,6 +260,46 @@ def build_models(source: Path, out: Path) -> None:
     write_rows(out / "models_index.csv", ("family", "name", "aliases"), index)
 
 
+def joined(path: Path, header: Sequence[str], table: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """A table that is there, with the rows of another; a row of the same name takes the place of
+    the older one, columns that only one of them has stay empty in the other."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        before = list(csv.DictReader(stream))
+    columns = [*before[0], *(name for name in header if name not in before[0])]
+    rows = {row["name"]: row for row in before} | {line[0]: dict(zip(header, line, strict=True)) for line in table}
+    return columns, [[row.get(name) or "" for name in columns] for row in rows.values()]
+
+
+def joined_index(path: Path, added: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """The index with new records: what is a name of theirs is no alias of another any more."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        before = {row["name"]: (row["family"], row["aliases"].split(";")) for row in csv.DictReader(stream)}
+    theirs = {text.casefold() for _, name, aliases in added for text in (name, *aliases.split(";")) if text}
+    kept = {name: (family, [one for one in aliases if one.casefold() not in theirs]) for name, (family, aliases) in before.items()}
+    new = {name: (family, aliases.split(";")) for family, name, aliases in added}
+    return [(family, name, ";".join(filter(None, aliases))) for name, (family, aliases) in (kept | new).items()]
+
+
+def add(source: Path, out: Path) -> None:
+    """Models and accelerators of a later collection beside those that are there."""
+    index: list[tuple[str, str, str]] = []
+    for family, (record, rules) in ARCHITECTURES.items():
+        rows = read_rows(source / f"models_{family}.csv")
+        refuse_without_source(family, rows)
+        columns, lines = joined(out / f"models_{family}.csv", *convert(rows, record, rules))
+        correct(columns, lines)
+        write_rows(out / f"models_{family}.csv", columns, [[blank_zero(cell) for cell in line] for line in lines])
+        index += [(family, row["name"], row["aliases"]) for row in rows]
+    whole = joined_index(out / "models_index.csv", index)
+    refuse_shared_names(whole)
+    write_rows(out / "models_index.csv", ("family", "name", "aliases"), whole)
+    if not (source / "accelerators.csv").exists():
+        return
+    cards = read_rows(source / "accelerators.csv")
+    refuse_without_source("accelerators", cards)
+    write_rows(out / "accelerators.csv", *joined(out / "accelerators.csv", *convert(cards, records.Accelerator, ACCELERATOR)))
+
+
 def build_plain(source: Path, out: Path, name: str, record: type, rules: Mapping[str, Rule]) -> None:
     """A table that is loaded whole."""
     rows = read_rows(source / f"{name}.csv")
@@ -259,7 +312,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=Path, help="folder with the collected tables")
     parser.add_argument("--out", type=Path, default=ROOT / "src" / "rightfit" / "facts" / "data")
+    parser.add_argument("--add", action="store_true", help="join models and accelerators to those that are there")
     arguments = parser.parse_args()
+    if arguments.add:
+        add(arguments.source, arguments.out)
+        return
     arguments.out.mkdir(parents=True, exist_ok=True)
     build_models(arguments.source, arguments.out)
     build_plain(arguments.source, arguments.out, "accelerators", records.Accelerator, ACCELERATOR)

@@ -54,7 +54,7 @@ def test_an_unknown_sort_order_is_refused(catalog: Catalog) -> None:
 
 def test_the_offers_of_one_server(catalog: Catalog) -> None:
     offers = catalog.offers_of(catalog.server_rows["azure", "Standard_ND96asr_v4"])
-    assert len(offers) == 8
+    assert len(offers) == 13
     assert {offers.servers.instance_type[i] for i in offers.server_index.tolist()} == {"Standard_ND96asr_v4"}
 
 
@@ -209,7 +209,7 @@ def test_status_counts_and_dates_everything(catalog: Catalog) -> None:
     assert (by_name["tencent"].oldest, by_name["tencent"].newest) == ("2022-05-20", "2026-06-15")
     assert by_name["otc"].prices == 0
     assert sum(entry.prices for entry in status.providers) == status.prices
-    assert catalog.as_of()["gcp"] == "2026-10-10"
+    assert catalog.as_of()["gcp"] == "2026-10-13"
     assert status.to_dict()["fingerprint"] == status.fingerprint
 
 

@@ -24,8 +24,8 @@ def test_a_price_is_the_whole_server_with_its_source_and_date(catalog: Catalog) 
     rows = catalog.prices(OfferFilter(regions=("us-east-1",), purchases=("on-demand",)), name="p4d.24xlarge").rows()
     assert len(rows) == 1
     assert rows[0]["price_usd_per_h"] == pytest.approx(21.9576)
-    assert (rows[0]["as_of"], rows[0]["is_estimate"], rows[0]["is_stale"]) == ("2026-07-20", False, False)
-    assert "karpenter-provider-aws" in rows[0]["source"]
+    assert (rows[0]["as_of"], rows[0]["is_estimate"], rows[0]["is_stale"]) == ("2026-10-10", False, False)
+    assert "ewyluda/gpu-price-index" in rows[0]["source"]
 
 
 def test_a_server_is_in_base_units(catalog: Catalog) -> None:

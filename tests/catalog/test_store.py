@@ -145,7 +145,7 @@ def test_a_missing_column_is_noticed(copied: Path) -> None:
     with sqlite3.connect(copied) as connection:
         connection.execute("DELETE FROM block WHERE name LIKE 'server_accelerator/%'")
     connection.close()
-    assert len(open_catalog(copied).servers(has_accelerator=True)) == 1111
+    assert len(open_catalog(copied).servers(has_accelerator=True)) == 1131
 
 
 def test_a_store_damaged_while_open_is_rebuilt_in_use(copied: Path) -> None:

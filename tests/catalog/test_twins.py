@@ -136,7 +136,7 @@ def test_the_checks_say_the_same_of_the_store_as_at_its_build(catalog: Catalog) 
     assert {one.instance_type for one in found} == set(CRUSOE)
     one = next(one for one in found if one.instance_type == "l40s-48gb.1x")
     assert one.had == "1 USD/h of 2025-01-01"
-    assert one.limit == "1x_L40S at 1.5 USD/h of 2026-09-20"
+    assert one.limit == "1x_L40S at 1.5 USD/h of 2026-10-10"
 
 
 # ---- the rule ------------------------------------------------------------------------------------
@@ -204,9 +204,9 @@ def test_the_newer_price_wins_whichever_of_the_names_has_it(market: CheckedMarke
     assert not turned & set(stated)
 
 
-@pytest.mark.parametrize(("date", "is_old"), [("2026-07-23", False), ("2026-07-22", False), ("2026-07-21", True), ("", False)])
+@pytest.mark.parametrize(("date", "is_old"), [("2026-08-12", False), ("2026-08-11", False), ("2026-08-10", True), ("", False)])
 def test_prices_of_about_the_same_time_stand_beside_each_other(market: CheckedMarket, date: str, is_old: bool) -> None:
-    """The newer one is of 2026-09-20, 60 days after 2026-07-22; without a date nothing is known."""
+    """The newer one is of 2026-10-10, 60 days after 2026-08-11; without a date nothing is known."""
     rows = rows_of(market, "crusoe", "l40s-48gb.1x")
     assert bool(superseded(dated(market, rows, date)) & set(rows)) is is_old
 

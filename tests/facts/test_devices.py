@@ -130,6 +130,7 @@ def test_any_text_gives_names_or_our_error(text: str) -> None:
 
 # Cards whose makers say nothing of what is inside: the clouds rent them under names of their own.
 # Their figures stay unknown.
+APPLE = ("M3-Max-40", "M3-Ultra-80", "M4-Max-40", "M5-Max-40")
 UNDISCLOSED = frozenset({"undisclosed"})
 
 
@@ -150,6 +151,6 @@ def test_every_accelerator_says_what_a_prediction_needs(name: str) -> None:
     )
 
 
-# Rates that the maker does not publish, and a card that runs no training or
-# serving program of ours.
-UNPUBLISHED, OWN_SOFTWARE = frozenset({"MI308X"}), frozenset({"Qualcomm-AI100"})
+# Rates that the maker does not publish, and cards that run no training or serving program of ours.
+UNPUBLISHED = frozenset({"MI308X"})
+OWN_SOFTWARE = frozenset({"Qualcomm-AI100", "MTT-S5000", "MLU590", "MetaX-C500"}) | {f"Apple-{chip}" for chip in APPLE}

@@ -126,10 +126,10 @@ def test_seven_billion_looks_like_a_seven_billion_model() -> None:
 
 
 def test_typical_shape_is_as_far_off_as_its_docstring_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave each decoder out: median and 80th percentile of hidden size 0 and 14 %, of
-    layers 12 and 27 %."""
+    """Leave each decoder out: median and 80th percentile of hidden size 0 and 20 %, of
+    layers 13 and 29 %."""
     every = dimensions._dense_decoders()
-    assert len(every) == 124
+    assert len(every) == 129
     hidden, layers = [], []
     for left_out in every:
         others = tuple(one for one in every if one.params_total != left_out.params_total)
@@ -138,9 +138,9 @@ def test_typical_shape_is_as_far_off_as_its_docstring_says(monkeypatch: pytest.M
         hidden.append(abs(math.log(shape.hidden_size / left_out.hidden_size)))
         layers.append(abs(math.log(shape.num_layers / left_out.num_layers)))
     assert quantiles(hidden, n=10)[4] <= 0.05
-    assert quantiles(hidden, n=10)[7] <= math.log(1.16)
-    assert quantiles(layers, n=10)[4] <= math.log(1.13)
-    assert quantiles(layers, n=10)[7] <= math.log(1.28)
+    assert quantiles(hidden, n=10)[7] <= math.log(1.21)
+    assert quantiles(layers, n=10)[4] <= math.log(1.14)
+    assert quantiles(layers, n=10)[7] <= math.log(1.29)
 
 
 @STEADY

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rightfit import facts
 from rightfit.errors import AmbiguousNameError, FileInputError, RightfitError, UnknownNameError
+from rightfit.facts import bundled, tables
 from rightfit.facts.records import TransformerArchitecture
 
 STEADY = settings(deadline=None, derandomize=True, max_examples=60)
@@ -151,7 +152,7 @@ def test_search() -> None:
     assert LLAMA_3_8B in names
     assert all(isinstance(record, TransformerArchitecture) for record in facts.search_models("llama", kind="transformer"))
     assert {record.kind for record in facts.search_models("", kind="encoder-decoder")} == {"encoder-decoder"}
-    assert len(facts.search_models("", kind="diffusion")) == 58
+    assert len(facts.search_models("", kind="diffusion")) == 83
     assert facts.search_models("lamma-3-8b")
     assert facts.search_models("zzzzzzzzzz") == []
 
@@ -198,3 +199,30 @@ def test_any_text_gives_a_record_or_our_error(text: str) -> None:
 )
 def test_pieces_of_names_give_a_record_or_our_error(pieces: list[str]) -> None:
     assert "\n" not in complaint(lambda query: facts.model(query, network=False), "".join(pieces))
+
+
+def test_a_search_begins_with_what_is_called_so() -> None:
+    """A name or alias of the index (every seventeenth) finds its record first; the beginning of
+    names comes before what only holds the words."""
+    names = [(entry.name, name) for entry in bundled.index() for name in (entry.name, *entry.aliases) if "(" not in name][::17]
+    assert [name for record, name in names if facts.search_models(name)[0].name != record] == []
+    assert facts.search_models("llama-3")[0].name.startswith("meta-llama/Meta-Llama-3-")
+    assert facts.search_models("qwen3")[0].name.startswith("Qwen/Qwen3-")
+
+
+def test_a_checkpoint_that_borrows_a_shape_keeps_its_own_context_and_steps() -> None:
+    """Every row of alias_differences.csv: by the name of the repository, and by the common name
+    that means it."""
+    rows = tables.table("alias_differences")
+    assert len(rows) > 25
+    for row in rows:
+        lender = bundled.load(bundled.exact_names()[row["alias"].casefold()])
+        assert row["source"]
+        assert lender.name != row["alias"], "a record of its own says it itself"
+        assert getattr(lender, row["field"]) != int(row["value"])
+        for name in (row["alias"], row["alias"].lower()):
+            record = facts.model(name)
+            assert getattr(record, row["field"]) == int(row["value"])
+            assert record.name == lender.name
+    assert facts.model("glm-4.6").max_position == 202752  # type: ignore[union-attr]
+    assert facts.model("zai-org/GLM-4.5").max_position == 131072  # type: ignore[union-attr]

@@ -24,6 +24,8 @@ LOOKED_UP = ("google/gemma-3n", "google/gemma-4-E", "allenai/led-")
 #: Two attention blocks a layer and experts that compute nothing: the published mean of active
 #: parameters follows the routing.
 BY_ROUTING = ("meituan-longcat/LongCat-Flash",)
+#: Dimensions that are the defaults of a class or of its preview, beside a count that was read.
+BY_DEFAULTS = ("tencent/Hy4-preview", "RecursiveSI/flint")
 #: Products per active parameter: how far dimensions and published counts may differ.
 LEAST, MOST = 0.85, 1.1
 
@@ -31,7 +33,7 @@ LEAST, MOST = 0.85, 1.1
 @functools.cache
 def decoders() -> tuple[str, ...]:
     names = (row["name"] for row in facts.table("models_transformer"))
-    found = ((name, facts.model(name)) for name in names if not name.startswith(SHARED + LOOKED_UP + BY_ROUTING))
+    found = ((name, facts.model(name)) for name in names if not name.startswith(SHARED + LOOKED_UP + BY_ROUTING + BY_DEFAULTS))
     return tuple(name for name, one in found if isinstance(one, TransformerArchitecture) and "decoder" in one.kind)
 
 

@@ -42,7 +42,12 @@ _WORDS = {
     "own_figure": "measure.figure",
     "below_cause": "reasons.below",
 }
-_CRITERION_UNITS = {"gpu_memory": "limit_bytes", "host_memory": "limit_bytes", "deadline": "limit_s", "budget": "limit_usd"}
+_CRITERION_UNITS = {
+    "gpu_memory": "limit_bytes",
+    "host_memory": "limit_bytes",
+    "deadline": "limit_s",
+    "budget": "limit_usd",
+} | dict.fromkeys(("ttft", "tpot", "latency"), "limit_s")
 #: What measured runs say of an option (measure/own_runs.py).
 OWN_RUNS = ("own_runs", "own_runs_card", "own_runs_other", "own_runs_unused")
 UNSHARDED = frozenset({"none", "ddp", ""})

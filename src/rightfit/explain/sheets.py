@@ -260,7 +260,7 @@ FIRST_WARNINGS = tuple(tomllib.loads(Path(__file__).with_name("data").joinpath("
 #: Assumptions without which the answer would be one to another question.
 TAKEN = ("assumed_usual_model", "assumed_shape_by_name", "assumed_task_corpus", "assumed_task_published_data")
 #: Advice that matters enough for a short answer.
-FIRST_ADVICE = ("own_does_not", "certainty")
+FIRST_ADVICE = ("own_does_not", "own_does_not_gap", "certainty")
 #: Advice to ask for the price of a card that nobody publishes: it matters where several
 #: servers do its work.
 UNPRICED = "unpriced"

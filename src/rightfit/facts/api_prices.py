@@ -3,18 +3,22 @@ family and size where the model itself has none."""
 
 from __future__ import annotations
 
-import functools
 import re
+from collections.abc import Sequence
 
 from rightfit.facts.tables import filled, table
 from rightfit.records import dataclass
 
 _ORNAMENTS = re.compile(
-    r"[-_. ](instruct|chat|it|hf|base|turbo|fp8|fp16|bf16|tput|awq|gptq|gguf|preview|v\d+(\.\d+)?|\d{4})(?=$|[-_. ])|^meta[-_]",
+    r"[-_. ](instruct|chat|it|hf|base|turbo|fp8|fp16|bf16|tput|awq|gptq|gguf|preview|\d{4})(?=$|[-_. ])|^meta[-_]"
+    # a version after the size is a release of one model; without a size it names the model
+    r"|(?<=\db)[-_. ]v\d+(\.\d+)?(?=$|[-_. ])",
     re.IGNORECASE,
 )
+_GENERATION = re.compile(r"^([a-z]{3,})(?=\d)")
 _SIZE = re.compile(r"(?<![a-z\d.])(\d+x)?(\d+(?:\.\d+)?)b(?:[-_]a(\d+(?:\.\d+)?)b)?(?![a-z])", re.IGNORECASE)
 _FAMILY = re.compile(r"[a-z]+", re.IGNORECASE)
+_FEWEST_SELLERS = 4
 #: Parts of a name that say what a model takes beside text: one that takes images is not priced by
 #: one that does not.
 _SENSES = re.compile(r"(?<![a-z])(vl|vlm|vision|omni|audio|ocr)(?![a-z])", re.IGNORECASE)
@@ -45,7 +49,7 @@ def bare_name(model: str) -> str:
     last, previous = model.rsplit("/", 1)[-1].casefold(), ""
     while last != previous:
         previous, last = last, _ORNAMENTS.sub("", last)
-    return re.sub(r"[-_. ]+", "-", last)
+    return _GENERATION.sub(r"\1-", re.sub(r"[-_. ]+", "-", last))
 
 
 def family_and_size(model: str) -> tuple[str, str]:
@@ -59,17 +63,28 @@ def family_and_size(model: str) -> tuple[str, str]:
     return family[0] + senses, f"{size[1] or ''}{float(size[2]):g}{'-' + size[3] if size[3] else ''}"
 
 
-@functools.cache
-def _rows() -> tuple[tuple[str, tuple[str, str], dict[str, str]], ...]:
-    return tuple((bare_name(row["model"]), family_and_size(row["model"]), row) for row in table("api_prices"))
-
-
 def api_prices(model: str) -> tuple[ApiPrice, ...]:
     """All published prices of a model; where there is none, those of models of its family and
     size; else nothing."""
     name, kin = bare_name(model), family_and_size(model)
-    same = [(row, "same") for bare, _, row in _rows() if bare == name]
-    similar = [(row, "similar") for _, other, row in _rows() if kin[0] and other == kin]
-    notes = ("quantization", "note")
-    found = same or similar
-    return tuple(filled(ApiPrice, row, match=match, note="; ".join(row[name] for name in notes if row[name])) for row, match in found)
+    family = _FAMILY.match(name)
+    near = [row for row in table("api_prices") if family is None or family[0] in row["model"].casefold()]
+    found, match = [row for row in near if bare_name(row["model"]) == name], "same"
+    if not found and kin[0]:
+        found, match = [row for row in near if family_and_size(row["model"]) == kin], "similar"
+    return tuple(
+        filled(ApiPrice, row, match=match, note="; ".join(row[name] for name in ("quantization", "note") if row[name])) for row in found
+    )
+
+
+def price_to_expect(prices: Sequence[ApiPrice], *, input_tokens: float, output_tokens: float) -> ApiPrice:
+    """The cheapest price for so many tokens that other sellers bear out.
+
+    With four sellers or more, one that asks less than half of what they ask at the median is a
+    promotion, or a price that a list kept after the seller had dropped the model.
+    """
+    in_order = sorted(prices, key=lambda one: one.usd_of(input_tokens, output_tokens))
+    if len(in_order) < _FEWEST_SELLERS:
+        return in_order[0]
+    half = in_order[len(in_order) // 2].usd_of(input_tokens, output_tokens) / 2.0
+    return next(one for one in in_order if one.usd_of(input_tokens, output_tokens) >= half)

@@ -87,8 +87,16 @@ def _covers(name: _Name, record: Accelerator) -> bool:
         return False
     if not name.variants <= known.variants | {record.form}:
         return False
+    if not name.memory_gb and _is_altered(record.name):
+        return False
     memory_gb = record.memory_bytes / 2**30
     return not name.memory_gb or name.memory_gb == known.memory_gb or abs(name.memory_gb / memory_gb - 1) <= _MEMORY_TOLERANCE
+
+
+def _is_altered(name: str) -> bool:
+    """Whether a card is another with more memory than its maker gave it (RTX-4090-48GB): nobody
+    means it who does not say so."""
+    return re.sub(r"-\d+GB$", "", name) in accelerators() and bool(_parse(name).memory_gb)
 
 
 def match_accelerators(name: str) -> tuple[str, ...]:

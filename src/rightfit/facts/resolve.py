@@ -3,6 +3,7 @@ however spelt, files, sizes, dimensions, hub ids. Never a silent guess."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import re
@@ -75,7 +76,7 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
     if not query or len(query) > 4096 or "\x00" in query:
         raise UnknownNameError("model", query[:80].replace("\x00", ""), allowed=MODEL_FORMS)
     if entry := bundled.exact_names().get(query.casefold()):
-        return Resolution(bundled.load(entry), "name" if entry.name == query else "alias", query)
+        return Resolution(_as_asked(entry, query), "name" if entry.name == query else "alias", query)
     if (usual := usual_model(query)) and (entry := bundled.exact_names().get(usual.casefold())):
         return Resolution(bundled.load(entry), "usual", query)
     if own_reference(query):
@@ -93,7 +94,7 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
     if (size := dimensions.parameter_count(query)) is not None:
         return Resolution(dimensions.typical_architecture(size), "size", query)
     if entry := _loose_entry(query):
-        return Resolution(bundled.load(entry), "spelling", query)
+        return Resolution(_as_asked(entry, query), "spelling", query)
     if maker := closed_model(query):
         raise InputError(
             Message("facts.closed_model", model=query[:80], maker=maker),
@@ -105,6 +106,24 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
 
         return Resolution(hub.fetch_architecture(query, nearest=close), "hub", query)
     raise UnknownNameError("model", query, nearest=close, allowed="" if close else MODEL_FORMS)
+
+
+def _as_asked(entry: IndexEntry, query: str) -> Model:
+    """The record of an entry, with what the checkpoint that borrows its shape has otherwise:
+    context, steps (facts/data/alias_differences.csv)."""
+    record = bundled.load(entry)
+    differences = _differences()
+    repository = _repositories().get(query.casefold()) or (_meant(query, entry) if _is_path(entry.name) else "")
+    return dataclasses.replace(record, **differences[repository]) if repository in differences else record
+
+
+@functools.cache
+def _differences() -> Mapping[str, Mapping[str, int]]:
+    """Repository -> field -> value."""
+    found: dict[str, dict[str, int]] = {}
+    for row in tables.table("alias_differences"):
+        found.setdefault(row["alias"], {})[row["field"]] = int(row["value"])
+    return found
 
 
 def resolve_offline(text: str) -> Resolution | None:
@@ -321,7 +340,7 @@ def nearest_models(text: str, *, count: int = 3) -> tuple[str, ...]:
 
 def search_models(query: str = "", kind: str | None = None) -> list[Model]:
     """Bundled models whose name, aliases or family hold all words of `query`, nearest
-    spelling when none does.
+    spelling when none does; those that are called so first.
 
     `kind` keeps one family of records (transformer, vision, diffusion, other) or one transformer
     kind (decoder, encoder, vlm ...).
@@ -331,8 +350,25 @@ def search_models(query: str = "", kind: str | None = None) -> list[Model]:
     if not found and words:
         names = nearest_models(query, count=10)
         found = [entry for entry in bundled.index() if entry.name in names]
+    found.sort(key=lambda entry: _farness(entry, query))
     records = (bundled.load(entry) for entry in found if kind not in bundled.FAMILIES or entry.family == kind)
     return [record for record in records if kind is None or kind in bundled.FAMILIES or getattr(record, "kind", "") == kind]
+
+
+def _farness(entry: IndexEntry, query: str) -> int:
+    """How far a query is from a model's names: 0 one of them, 1 its beginning up to a dash (llama-3
+    of llama-3-8b), 2 up to a point (of llama-3.1-8b), 3 a part of one, 4 words of several."""
+    wanted = query.strip().casefold().replace(" ", "-")
+    names = [name.casefold() for name in (entry.name, *entry.aliases)]
+    names += [name.rpartition("/")[2] for name in names]
+    if wanted in names:
+        return 0
+    starts = [name[len(wanted) :] for name in names if name.startswith(wanted)]
+    if wanted and any(rest[0] in "-_" for rest in starts):
+        return 1
+    if wanted and any(rest[0] == "." for rest in starts):
+        return 2
+    return 3 if any(wanted in name for name in names) else 4
 
 
 def _holds(entry: IndexEntry, words: tuple[str, ...]) -> bool:

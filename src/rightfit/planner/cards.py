@@ -108,18 +108,27 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     """The plan on the machine alone, with a section `rental`: what the best rental would take and
     cost. Where the machine does not do it, the plan is that of rentals, and its advice says so."""
     machine = read_machine(have)
-    mine = workload.with_changes(gpu=(), cloud=("private",), purchase=("owned",))
+    # named, so that its own software stack counts
+    mine = workload.with_changes(gpu=(machine.gpu,), cloud=("private",), purchase=("owned",))
     own = plan(mine, catalog=with_machine(catalog, machine), **asked)
     rented = plan(workload.with_changes(gpu=()), catalog=catalog, **asked)
     if own.best is None:
-        why = max(own.rejected, key=lambda one: one.count).criterion if own.rejected else "gpu_memory"
-        return dataclasses.replace(rented, advice=(Reason("own_does_not", {"machine": machine.name, "criterion": why}), *rented.advice))
+        return dataclasses.replace(rented, advice=(_not_on_own(machine, own), *rented.advice))
     if rented.best is None:
         return own
     section = Section(
         "rental", {"option": rented.best.to_dict()}, (Reason("rent_instead" + month_of_task(workload.task), beside(rented.best)),)
     )
     return dataclasses.replace(own, sections=(section, *own.sections))
+
+
+def _not_on_own(machine: Machine, own: Plan) -> Reason:
+    """Why the machine does not do it: what stands in its own way, not in that of the rentals that
+    were left out beside it."""
+    first = next((one for one in own.rejected if one.example.startswith("private/")), None)
+    if first is None:
+        return Reason("own_does_not", {"machine": machine.name, "criterion": "gpu_memory"})
+    return Reason("own_does_not_gap", {"machine": machine.name, "criterion": first.criterion, "needed": first.needed, "had": first.had})
 
 
 def beside(best: Option) -> dict[str, Any]:

@@ -106,6 +106,7 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
         section rental, beside a machine of one's own
         (rent_instead_month of a service)
     own_does_not {machine, criterion}   the machine that one has does not do it
+    own_does_not_gap {machine, criterion, needed, had}   the same, with what it lacks
 
 HOW TO BUY (section buy) and the month (section bill):
     buy_job {purchase, job_h, job_usd}, buy_job_spot, buy_job_spot_dear {job_usd, share},

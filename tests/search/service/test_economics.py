@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 
 import rightfit
 from rightfit.errors import ContradictionError, InputError
-from rightfit.facts.api_prices import api_prices, bare_name, family_and_size
+from rightfit.facts import table
+from rightfit.facts.api_prices import api_prices, bare_name, family_and_size, price_to_expect
 from rightfit.physics import scaling
 from rightfit.search.answer import Plan
 
@@ -72,6 +74,10 @@ def test_names_of_one_model_are_one() -> None:
     assert bare_name("meta-llama/Meta-Llama-3.1-8B-Instruct-Turbo") == bare_name("Llama-3.1-8B") == "llama-3-1-8b"
     assert bare_name("Qwen/Qwen3-235B-A22B-fp8-tput") == bare_name("Qwen3-235B-A22B")
     assert bare_name("llama-3-8b") != bare_name("llama-3.1-8b")
+    assert bare_name("llama3.1-8b-instruct") == bare_name("meta-llama/Llama-3.1-8B")
+    assert bare_name("mistralai/Mistral-7B-Instruct-v0.3") == bare_name("Mistral-7B-v0.1")
+    versions = ("DeepSeek-V2.5", "DeepSeek-V3", "DeepSeek-V3.1", "DeepSeek-V3.2", "DeepSeek-V4-Flash", "DeepSeek-R1")
+    assert len({bare_name(f"deepseek-ai/{name}") for name in versions}) == len(versions)
     assert family_and_size("mistralai/Mixtral-8x7B-Instruct-v0.1") == ("mixtral", "8x7")
     assert family_and_size("Qwen/Qwen3-30B-A3B") == ("qwen", "30-3")
 
@@ -82,6 +88,30 @@ def test_published_prices_are_of_the_model_or_say_that_they_are_not() -> None:
     assert api_prices("no-such-thing") == ()
     for model in ("meta-llama/Meta-Llama-3-8B", "Qwen/Qwen1.5-7B"):
         assert all(price.source and price.as_of and price.output_usd_per_million > 0 for price in api_prices(model))
+
+
+def test_a_seller_has_one_price_for_a_model_and_none_is_out_of_date() -> None:
+    rows = table("api_prices")
+    keys = [(row["model"].casefold(), row["provider"]) for row in rows]
+    assert len(set(keys)) == len(keys)
+    dates = sorted(datetime.date.fromisoformat(row["as_of"]) for row in rows)
+    assert dates[-1] - dates[0] <= datetime.timedelta(days=180)
+
+
+def test_a_price_that_no_other_seller_bears_out_does_not_decide() -> None:
+    """Of every model of the table with four sellers or more."""
+    judged = 0
+    for model in {row["model"] for row in table("api_prices")}:
+        prices = api_prices(model)
+        each = sorted(one.usd_of(4.0, 1.0) for one in prices)
+        expected = price_to_expect(prices, input_tokens=4.0, output_tokens=1.0).usd_of(4.0, 1.0)
+        if len(prices) < 4:
+            assert expected == each[0]
+            continue
+        judged += 1
+        assert each[len(each) // 2] / 2.0 <= expected <= each[len(each) // 2]
+        assert not [one for one in each if each[len(each) // 2] / 2.0 <= one < expected]
+    assert judged > 100
 
 
 def test_model_without_a_price_says_so() -> None:

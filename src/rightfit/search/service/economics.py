@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.catalog.offers import PURCHASES
-from rightfit.facts.api_prices import ApiPrice, api_prices
+from rightfit.facts.api_prices import ApiPrice, api_prices, price_to_expect
 from rightfit.physics import scaling
 from rightfit.records import dataclass
 from rightfit.search.answer import Option, Reason, Section
@@ -104,7 +104,7 @@ def api_section(search_result: ServingResult, option: Option) -> Section | None:
     offers = given_price(search_result) or (() if is_bound(search_result) else api_prices(_checkpoint(wish)))
     if not offers:
         return Section("api", {"prices": [], "price": None})
-    price = min(offers, key=lambda one: one.usd_of(wish.input_tokens, wish.output_tokens))
+    price = price_to_expect(offers, input_tokens=wish.input_tokens, output_tokens=wish.output_tokens)
     content: dict[str, Any] = {"price": asdict(price), "prices": [asdict(one) for one in offers]}
     figures = batch_against_api(search_result, option, price) if wish.is_batch else service_against_api(search_result, option, price)
     names = ("model", "provider", "as_of", "match", "input_usd_per_million", "output_usd_per_million")

@@ -1,0 +1,48 @@
+"""A machine of one's own: how it is written, what runs on it, and why not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rightfit.search.ownership import read_machine
+
+
+@pytest.mark.parametrize("between", ["x", "x ", " x ", " "])
+@pytest.mark.parametrize(
+    ("card", "name"), [("4090", "RTX-4090"), ("3090", "RTX-3090"), ("RTX-4090", "RTX-4090"), ("rtx 3060", "RTX-3060"), ("T4", "T4")]
+)
+@pytest.mark.parametrize(("place", "said"), [("", ""), ("@home", "home")])
+def test_cards_are_written_as_people_write_them(card: str, name: str, between: str, place: str, said: str) -> None:
+    one, two = read_machine(card + place), read_machine(f"2{between}{card}{place}")
+    assert (one.gpu, one.count, one.place) == (name, 1, said)
+    assert (two.gpu, two.count, two.place) == (name, 2, said)
+
+
+def test_more_memory_than_the_maker_gave_is_meant_by_who_says_so() -> None:
+    assert read_machine("4090 48GB").gpu == "RTX-4090-48GB"
+    assert read_machine("2080 Ti 22GB").gpu == "RTX-2080-Ti-22GB"
+    assert read_machine("2080 Ti").gpu == "RTX-2080-Ti"
+
+
+def test_a_mac_serves_by_llama_cpp(run: Any) -> None:
+    result = run("plan", "llama-3-8b", "--task", "serve", "--rate", "0.1/s", "--ttft", "20s", "--have", "M4 Max", "--top", "1")
+    assert "Run on your own 1x-Apple-M4-Max-40 (private)" in result.out
+    assert "Set-up: llama.cpp" in result.out
+
+
+@pytest.mark.parametrize(
+    ("have", "wish", "lacks"),
+    [
+        ("T4", "llama-3-70b --method lora --data 10Mtok", {"en": "of host RAM, has", "zh": "主机内存"}),
+        ("M4 Max", "llama-3-8b --task serve --rate 0.1/s", {"en": "allowed are 2 s", "zh": "上限为 2 秒"}),
+    ],
+)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_refusal_names_what_the_machine_lacks(run: Any, have: str, wish: str, lacks: dict[str, str], lang: str) -> None:
+    """Never that it is none of the clouds that were left out beside it."""
+    result = run("plan", *wish.split(), "--have", have, "--top", "1", "--lang", lang)
+    said = " ".join(result.out.split())
+    assert lacks[lang] in said
+    assert "(cloud)" not in said
