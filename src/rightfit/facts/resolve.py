@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rightfit import reach
 from rightfit.errors import AmbiguousNameError, InputError, RightfitError, UnknownNameError
@@ -118,7 +118,7 @@ def _as_asked(entry: IndexEntry, query: str) -> Model:
 
 
 @functools.cache
-def _differences() -> Mapping[str, Mapping[str, int]]:
+def _differences() -> Mapping[str, Mapping[str, Any]]:
     """Repository -> field -> value."""
     found: dict[str, dict[str, int]] = {}
     for row in tables.table("alias_differences"):
