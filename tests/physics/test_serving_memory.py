@@ -10,6 +10,7 @@ from rightfit.physics.columns import AttentionKind, DeviceColumns, Kind, ModelCo
 from rightfit.physics.serving_columns import (
     ServeColumns,
     attended_tokens,
+    expert_padding,
     kv_bytes_per_token_layer,
     kv_cache_bytes,
     kv_replication,
@@ -103,7 +104,7 @@ def test_how_many_sequences_fit_by_hand() -> None:
     serve = ServeColumns.of(input_tokens=1024, output_tokens=1024, chunk_tokens=2048, max_batch=1e6)
     found = max_sequences(LLAMA, serve, A100, overhead_bytes=np.full(1, 1e9), coefficients=OPERATORS)[0]
     workspace = max(2048 * (3 * 14336 + 4 * 4096) * 2, 64 * 6 * 128256)
-    assert found == np.floor((0.9 * 80 * 2**30 - 2 * 8030261248 - 1e9 - workspace) / (2048 * 131072))
+    assert found == np.floor((0.9 * OPERATORS["visible_share"] * 80 * 2**30 - 2 * 8030261248 - 1e9 - workspace) / (2048 * 131072))
 
 
 def test_at_least_one_sequence_and_never_more_than_the_engine_allows() -> None:
@@ -121,12 +122,30 @@ def test_more_memory_never_fits_less() -> None:
 
 
 def test_a_share_of_the_card_or_of_what_is_free_on_it() -> None:
-    """100 GB, 60 GB of weights: 0.9 of the card leaves 30 GB for the cache, 0.9 of
+    """100 GB visible, 60 GB of weights: 0.9 of the card leaves 30 GB for the cache, 0.9 of
     what is free 36 GB."""
     model = ModelColumns.of(num_layers=1, hidden_size=0, num_heads=1, num_kv_heads=1, head_dim=1, vocab_size=1, params_total=30e9)
-    device, none = DeviceColumns.of(memory_bytes=100e9), np.zeros(1)
+    device, none = DeviceColumns.of(memory_bytes=100e9 / OPERATORS["visible_share"]), np.zeros(1)
     serve = ServeColumns.of(memory_fraction=0.9, chunk_tokens=1, max_batch=1)
     assert kv_room_bytes(model, serve, device, overhead_bytes=none, coefficients=OPERATORS)[0] == pytest.approx(30e9, rel=1e-6)
     assert kv_room_bytes(model, serve.replace(fraction_of_free=1), device, overhead_bytes=none, coefficients=OPERATORS)[0] == pytest.approx(
         36e9, rel=1e-6
     )
+
+
+def test_block_formats_pad_the_width_of_an_expert() -> None:
+    """gpt-oss-120b: 2,880 of 3,072 on one card; 360 of 512 on eight."""
+    model = ModelColumns.of(num_experts=128, moe_intermediate_size=2880)
+    padded = [expert_padding(model, ServeColumns.of(expert_tile=256, tensor=ways))[0] for ways in (1, 8)]
+    assert padded == pytest.approx([3072 / 2880, 512 / 360])
+    assert expert_padding(model, ServeColumns.of(tensor=8))[0] == 1.0
+    assert expert_padding(model, ServeColumns.of(expert_tile=256, tensor=8, expert=8))[0] == pytest.approx(3072 / 2880)
+
+
+def test_graphs_lie_outside_the_share_and_never_beyond_the_card() -> None:
+    """80 GB, 2 GB of graphs: a share of 0.9 loses nothing to them; of 0.99 they decide."""
+    device, overhead = DeviceColumns.of(memory_bytes=80e9 / OPERATORS["visible_share"]), np.full(1, 3e9)
+    model = ModelColumns.of(num_layers=1, num_heads=1, num_kv_heads=1, head_dim=1, vocab_size=1, params_total=20e9)
+    serve = ServeColumns.of(memory_fraction=np.array([0.9, 0.99]), graph_bytes=2e9, chunk_tokens=1, max_batch=1)
+    room = kv_room_bytes(model, serve, device, overhead_bytes=overhead, coefficients=OPERATORS)
+    assert room == pytest.approx([72e9 - 40e9 - 1e9, 78e9 - 40e9 - 1e9], rel=1e-6)

@@ -41,6 +41,7 @@ USUAL_SERVER = 8.0
 INTRA_WORDS = {
     "none": IntraKind.NONE,
     "pcie": IntraKind.PCIE,
+    "host": IntraKind.PCIE,
     "nvlink": IntraKind.NVLINK,
     "nvswitch": IntraKind.SWITCH,
     "xgmi": IntraKind.SWITCH,
@@ -87,7 +88,7 @@ def _intra(accelerator: Accelerator, num: int, word: str) -> tuple[float, int]:
     if kind in (IntraKind.NVLINK, IntraKind.SWITCH) and nvlink > 0 and not bridged:
         return nvlink, kind
     pcie = pcie_bandwidth(accelerator)
-    if not has_peer_copies(accelerator):
+    if word == "host" or not has_peer_copies(accelerator):
         pcie *= link_facts()["geforce_staged_fraction"]
     # A TPU slice has its own mesh whose rate the table may lack: never fall to PCIe there.
     return (pcie, IntraKind.PCIE) if kind != IntraKind.NONE else (pcie, IntraKind.NONE)
@@ -184,6 +185,8 @@ def default_inter(accelerator: Accelerator, notes: str) -> tuple[float, int]:
     found = shape("setup", _RATE, ignore_case=True).search(lowered)
     if found:
         return float(found[1]) * float(found[2] or 1) * 1e9 / 8, kind
+    if kind == InterKind.ETHERNET:
+        return link_facts()["default_inter_other"], kind  # the fabrics below are of RDMA
     family = _INTER_DEFAULTS.get(accelerator.architecture, "other") if accelerator.form != "pcie" else "other"
     if family == "volta" and says("setup", "dgx", lowered):
         family = "dgx_volta"
@@ -212,10 +215,12 @@ def default_links(
 
 def _interconnect_word(accelerator: Accelerator, notes: str) -> str:
     lowered = notes.lower()
+    if says("setup", "no_peer_copies", lowered):
+        return "host"
     for word in ("nvswitch", "nvlink"):
         if word in lowered and accelerator.nvlink_bandwidth > 0:
             return word
-    return default_interconnect(accelerator)
+    return "pcie" if says("setup", "over_pcie", lowered) else default_interconnect(accelerator)
 
 
 def _columns_of(servers: Array, inter: Sequence[tuple[float, int]]) -> LinkColumns:
@@ -290,6 +295,7 @@ def device_columns(accelerators: Iterable[Accelerator]) -> DeviceColumns:
     values["vendor"] = [_code(VENDORS, row.vendor) for row in rows]
     values["form"] = [_code(FORMS, row.form) for row in rows]
     values["price_class"] = [float(is_consumer(row.name)) for row in rows]
+    values["inline_ecc"] = [float(has_inline_ecc(row.name)) for row in rows]
     return DeviceColumns.of(**values)
 
 
@@ -307,6 +313,12 @@ def _image_tokens(arch: TransformerArchitecture) -> float:
 
 def _code(names: tuple[str, ...], name: str) -> float:
     return float(names.index(name)) if name in names else 0.0
+
+
+def has_inline_ecc(name: str) -> bool:
+    """Data-center cards with GDDR6, whose driver corrects errors by default and keeps a sixteenth
+    of their memory for it; HBM and GDDR7 correct beside it."""
+    return shape("setup", "^{inline_ecc}$", ignore_case=True).match(name) is not None
 
 
 def is_consumer(name: str) -> bool:

@@ -21,15 +21,23 @@ from rightfit.physics.serving_columns import (
     ServeColumns,
     ServeRates,
     ServingCounter,
+    kv_bytes_per_device,
     kv_cache_bytes,
     max_sequences,
     prompt_workspace_bytes,
+    reserved_bytes,
+    usable_bytes,
+    visible_bytes,
     weights_bytes,
+    weights_bytes_per_device,
 )
 from rightfit.physics.waiting import of_queue
 from rightfit.records import dataclass
 
 _ONE = np.ones(1)
+#: Beside weights at least this share of them is needed; where the weights alone do not fit, this
+#: share of that is left.
+_LEAST_REST, _NO_ROOM = 0.01, 0.01
 #: Steps of a bisection over the logarithm of a number of sequences.
 _HALVINGS = 18
 
@@ -398,6 +406,29 @@ def peak_memory_bytes(
         "workspace": workspace,
         "context": fixed * np.where(together, devices, 1.0),
     }
+
+
+def fit_room(model: ModelColumns, serve: ServeColumns, device: DeviceColumns, values: Mapping[str, float] | None = None) -> Array:
+    """Log of what the fullest device has beside the weights over what it needs beside them (N,): at
+    most nothing where the case does not fit, NaN where the device's memory is not known.
+
+    Engines that set the cache aside start when their share holds the longest request; others hold
+    what the batch takes. Weights are counted, so that the doubt is of the rest alone.
+    """
+    operators = facts.coefficients("operators")
+    weights = weights_bytes_per_device(model, serve) * serve.weight_copies
+    tokens = np.where(serve.longest_tokens > 0, serve.longest_tokens, serve.input_tokens + serve.output_tokens)
+    taken = reserved_bytes(model, serve, overhead_bytes=overhead_bytes(serve, values), coefficients=operators)
+    share = usable_bytes(serve, device, taken_bytes=taken, coefficients=operators)
+    asked = taken + kv_bytes_per_device(model, serve, tokens=tokens)
+    terms = peak_memory_bytes(model, serve.replace(counter=np.full(1, float(ServingCounter.DRIVER_ONE))), device, values)
+    held = sum(terms.values(), np.zeros(1))
+    reserves = serve.continuous > 0
+    needed = np.where(reserves, asked, held)
+    capacity = np.where(reserves, share, visible_bytes(device, coefficients=operators))
+    least = _LEAST_REST * weights
+    rest = np.maximum(needed - weights, least) / np.maximum(capacity - weights, least * _NO_ROOM)
+    return np.where(device.memory_bytes > 0, -np.log(rest), np.nan)
 
 
 def metric_values(serve: ServeColumns, times: ServingTimes) -> dict[str, Array]:

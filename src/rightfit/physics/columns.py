@@ -283,7 +283,8 @@ class SetupColumns(Columns):
     (DDP), 1, 2, 3 (ZeRO / FSDP) over `shard_degree` ranks. Flags are 0 or 1. `adapter_params` are
     the parameters that an adapter adds and trains (whole model); `trainable_params` all that is
     trained. `linear_weight_bytes` is what one frozen linear parameter takes in memory, quantisation
-    constants included; `other_weight_bytes` the same for embeddings, norms and head.
+    constants included; `other_weight_bytes` the same for embeddings, norms and head,
+    `expert_weight_bytes` for routed experts (0 = as linear ones).
 
     `adapter_on_*` say which matrices carry an adapter: 0/1, and 0-2 for `key_value` (key, value)
     and `up` (gate, up). `gradient_bytes`, `master_bytes`, `optimizer_bytes`, `accumulation_bytes`
@@ -340,6 +341,7 @@ class SetupColumns(Columns):
     compute_dtype: Array = column(Dtype.BF16, "code")
     activation_bytes: Array = column(2, "bytes/element")
     linear_weight_bytes: Array = column(2, "bytes/parameter")
+    expert_weight_bytes: Array = column(0, "bytes/parameter")
     other_weight_bytes: Array = column(2, "bytes/parameter")
     gradient_bytes: Array = column(2, "bytes/parameter")
     master_bytes: Array = column(0, "bytes/parameter")
@@ -418,7 +420,7 @@ class SetupColumns(Columns):
 @dataclass(frozen=True, slots=True)
 class DeviceColumns(Columns):
     """One accelerator as software sees it. Rates per second, dense. A rate of 0 means the device
-    does not have that arithmetic."""
+    does not have that arithmetic. `inline_ecc` 1 = error correction lies in the memory itself."""
 
     memory_bytes: Array = column(0, "bytes")
     memory_bandwidth: Array = column(0, "bytes/s")
@@ -438,6 +440,7 @@ class DeviceColumns(Columns):
     int8_ops: Array = column(0, "operations/s")
     fp4_flops: Array = column(0, "FLOP/s")
     host_bandwidth: Array = column(0, "bytes/s")
+    inline_ecc: Array = column(0, "flag")
 
     def peak_flops(self, dtype: Array) -> Array:
         """Dense peak in the arithmetic `dtype` [code, Dtype] of each row -> [FLOP/s]; falls to fp32

@@ -88,8 +88,11 @@ class ServeColumns(Columns):
     time (0 = all). `cache_tokens` slots of the cache that are reserved in advance (0 = grows).
     `head_copies` how often the output head is stored beside the embedding. `full_logits` bytes per
     logit kept for each prompt token. `memory_fraction` of the device that the engine takes, where
-    `fraction_of_free` is 1 of what is free beside the weights; `kv_reserve` share of the output
-    length for which it keeps room when it admits a request. `family` and `engine` are rows of the
+    `fraction_of_free` is 1 of what is free beside the weights; `graph_bytes` of captured graphs
+    that lie outside that share; `expert_tile` to whose multiples the kernels pad the width of an
+    expert (0 = not); `longest_tokens` of one request that the engine must hold to start (0 = those
+    of a request). `kv_reserve` share of the output length for which it keeps room when it admits a
+    request. `family` and `engine` are rows of the
     coefficient tables; `version` of the engine as major + minor / 100.
     """
 
@@ -130,6 +133,9 @@ class ServeColumns(Columns):
     full_logits: Array = column(0, "bytes/logit")
     memory_fraction: Array = column(0.9, "1")
     fraction_of_free: Array = column(0, "flag")
+    graph_bytes: Array = column(0, "bytes")
+    expert_tile: Array = column(0, "elements")
+    longest_tokens: Array = column(0, "tokens")
     kv_reserve: Array = column(1, "1")
     kv_block: Array = column(16, "tokens")
     engine: Array = column(0, "code")
@@ -365,6 +371,20 @@ def weights_bytes(model: ModelColumns, serve: ServeColumns) -> Array:
     )
 
 
+def expert_padding(model: ModelColumns, serve: ServeColumns) -> Array:
+    """What the experts take on devices over what they hold: kernels of block formats pad the part
+    of an expert's width that one device has to whole tiles.
+
+    -> [1]. gpt-oss on one card: 2,880 of 3,072 rows, 1.067; on eight: 360 of 512, 1.42.
+
+    Source: vLLM (layers/quantization/mxfp4.py: round_up of the intermediate size), by counting.
+    """
+    ways = np.where(serve.expert > 1, 1.0, serve.tensor)
+    width = np.maximum(model.moe_intermediate_size / ways, 1.0)
+    tile = np.maximum(serve.expert_tile, 1.0)
+    return np.where((serve.expert_tile > 0) & (model.moe_intermediate_size > 0), np.ceil(width / tile) * tile / width, 1.0)
+
+
 def weights_bytes_per_device(model: ModelColumns, serve: ServeColumns) -> Array:
     """Weights of one device: cut by tensor and pipeline; experts also by attention-data ranks;
     attention is replicated over those.
@@ -374,9 +394,9 @@ def weights_bytes_per_device(model: ModelColumns, serve: ServeColumns) -> Array:
     Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
     docs/decisions/serving-physics.md.
     """
-    shared = weights_bytes(model, serve) - transformer.routed_expert_parameters(model) * serve.expert_bytes
-    experts = transformer.routed_expert_parameters(model) * serve.expert_bytes / serve.attention_data
-    return (shared + experts) / (serve.tensor * serve.pipeline)
+    experts = transformer.routed_expert_parameters(model) * serve.expert_bytes
+    shared = weights_bytes(model, serve) - experts
+    return (shared + experts * expert_padding(model, serve) / serve.attention_data) / (serve.tensor * serve.pipeline)
 
 
 def prompt_workspace_bytes(
@@ -411,8 +431,20 @@ def kv_room_bytes(
     Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
     docs/decisions/serving-physics.md.
     """
-    taken = weights_bytes_per_device(model, serve) + engine_workspace_bytes(model, serve, coefficients=coefficients) + overhead_bytes
-    return np.maximum(usable_bytes(serve, device, taken_bytes=taken) - taken, 0.0)
+    taken = reserved_bytes(model, serve, overhead_bytes=overhead_bytes, coefficients=coefficients)
+    return np.maximum(usable_bytes(serve, device, taken_bytes=taken, coefficients=coefficients) - taken, 0.0)
+
+
+def reserved_bytes(model: ModelColumns, serve: ServeColumns, *, overhead_bytes: Array, coefficients: Mapping[str, float]) -> Array:
+    """What lies in an engine's share of one device beside the cache: weights, workspace, and
+    `overhead_bytes` but for the graphs, which it captures in what the share leaves.
+
+    `overhead_bytes` [bytes], `coefficients` [coefficients] -> [bytes].
+
+    Source: accounting; vLLM (gpu_worker.py: the cache is sized before graphs are captured).
+    """
+    workspace = engine_workspace_bytes(model, serve, coefficients=coefficients)
+    return weights_bytes_per_device(model, serve) + workspace + np.maximum(overhead_bytes - serve.graph_bytes, 0.0)
 
 
 def engine_workspace_bytes(model: ModelColumns, serve: ServeColumns, *, coefficients: Mapping[str, float]) -> Array:
@@ -431,17 +463,30 @@ def engine_workspace_bytes(model: ModelColumns, serve: ServeColumns, *, coeffici
     return prompt_workspace_bytes(model, serve, tokens=tokens, sequences=np.minimum(serve.max_batch, coefficients["most_prompts"]))
 
 
-def usable_bytes(serve: ServeColumns, device: DeviceColumns, *, taken_bytes: Array) -> Array:
-    """What an engine may fill of a device, cache included, where weights, workspace and overheads
-    take `taken_bytes` of it.
+def visible_bytes(device: DeviceColumns, *, coefficients: Mapping[str, float]) -> Array:
+    """What of a device's nominal memory software can fill: less what the driver keeps, and the
+    sixteenth in which cards with GDDR6 hold their error correction.
 
-    `taken_bytes` [bytes] -> [bytes].
+    `coefficients` [coefficients]: `visible_share`, `inline_ecc_share` -> [bytes].
+
+    Source: nvidia-smi totals (A100-80: 79.1 GiB, A10G: 22.0, T4: 14.7); NVIDIA, ECC on GDDR6.
+    """
+    return device.memory_bytes * coefficients["visible_share"] * (1.0 - coefficients["inline_ecc_share"] * device.inline_ecc)
+
+
+def usable_bytes(serve: ServeColumns, device: DeviceColumns, *, taken_bytes: Array, coefficients: Mapping[str, float]) -> Array:
+    """What an engine may fill of a device, cache included, where weights, workspace and overheads
+    take `taken_bytes` of it: its share, and never what its graphs need.
+
+    `taken_bytes` [bytes], `coefficients` [coefficients] -> [bytes].
 
     Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
     docs/decisions/serving-physics.md.
     """
-    of_free = taken_bytes + (device.memory_bytes - taken_bytes) * serve.memory_fraction
-    return np.where(serve.fraction_of_free > 0, of_free, device.memory_bytes * serve.memory_fraction)
+    visible = visible_bytes(device, coefficients=coefficients)
+    of_free = taken_bytes + (visible - taken_bytes) * serve.memory_fraction
+    share = np.where(serve.fraction_of_free > 0, of_free, visible * serve.memory_fraction)
+    return np.minimum(share, visible - serve.graph_bytes)
 
 
 def kv_bytes_per_device(model: ModelColumns, serve: ServeColumns, *, tokens: Array) -> Array:

@@ -44,6 +44,7 @@ from rightfit.physics.columns import DeviceColumns, IntraKind, LinkColumns, Mode
 from rightfit.physics.serving_columns import Load, ServeColumns, ServingCounter
 from rightfit.proof.cases.reader import counts_tensors, read_rows, word
 from rightfit.records import dataclass
+from rightfit.units import FP32_BYTES
 
 _WINDOWED, _UNWINDOWED = "mistralai/Mistral-7B-v0.1", "mistralai/Mistral-7B-v0.3"
 _WIRED_VENDORS = ("AWS", "Google", "Intel", "Huawei", "AMD")
@@ -122,10 +123,13 @@ def _read_row(row: Mapping[str, str]) -> _Row:
         taken.append("engine not stated: a usual serving engine taken")
     case = _stack(row, arch, accelerator, family, taken)
     serve = serving_fields(case)
+    if case.weights.name == "fp8" and says("serving", "wide_attention", word(row, "model"), ignore_case=True):
+        serve["attention_bytes"] = FP32_BYTES / 2.0
     serve |= load_values(row, case.engine, taken)
     dies = dies_of(accelerator.name, number_of(row, "device_mem_gib"))
     serve |= layout_values(row, case.engine, serve, arch, dies=dies, memory_bytes=accelerator.memory_bytes)
     serve |= _memory(row, case.engine, serve, arch)
+    serve |= _limits(row, case.engine, arch)
     serve["gpus_per_node"] = linked_devices(accelerator.name)
     serve["peer_access"] = float(_reads_peers(accelerator, row))
     return _Row(arch, accelerator, serve, taken)
@@ -251,6 +255,27 @@ def _memory(row: Mapping[str, str], engine: EngineClass, serve: Mapping[str, flo
         "head_copies": float(arch.tied_embeddings and eager and _unties(format_names()[int(serve["weight_format"])], serve["version"])),
         "offload_bandwidth": offload.get(word(row, "offload").lower(), 0.0),
     }
+
+
+#: How engines spell the share of the memory that they take, and the longest request of a service.
+_SHARE = r"\b{cache_share}[\s=:]*([01]?\.\d+|1(?![\d.]))"
+_LONGEST = r"\b{longest_request}[\s=:]*(\d[\d,_]*k?)"
+#: Classes of engines that refuse to start where the cache cannot hold the longest request, which is
+#: the model's longest context unless they are told another.
+_HOLD_LONGEST = ("graph", "async", "ungraphed")
+
+
+def _limits(row: Mapping[str, str], engine: EngineClass, arch: TransformerArchitecture) -> dict[str, float]:
+    """The share of the memory that the engine is told to take, and the longest request that it must
+    hold to start."""
+    flags = word(row, "flags").lower()
+    found, longest = shape("serving", _SHARE).search(flags), shape("serving", _LONGEST).search(flags)
+    share = number_of(row, "gpu_memory_utilization") or (float(found[1]) if found else 0.0)
+    tokens = number_of(row, "cache_tokens") or (number_in(longest[1]) if longest else 0.0)
+    states_lengths = number_of(row, "input_tokens") or number_of(row, "output_tokens")
+    if not tokens and not states_lengths and engine.name in _HOLD_LONGEST:
+        tokens = float(arch.max_position)
+    return {"memory_fraction": share if 0 < share <= 1 else engine.memory_fraction, "longest_tokens": tokens}
 
 
 # loads and layouts --------------------------------------------------------------------------------
