@@ -102,10 +102,14 @@ def serving_rates(serve: ServeColumns, links: LinkColumns, values: Mapping[str, 
     for field, names in _PORTS.items():
         for name in names:
             columns[field] = columns[field] * tables[name][family, engine]
+    ranks = np.maximum(serve.tensor * serve.attention_data, 1.0)
+    columns["request_s"] = columns["request_s"] + tables[_BY_RANKS][engine] * np.log2(ranks)
     columns["repeat_passes"] = columns["repeat_passes"] + tables["port_repeat"][family, engine]
     return ServeRates(**columns)
 
 
+#: What the first token of a request takes longer for each doubling of the ranks that share a layer.
+_BY_RANKS = "group_request_s"
 #: Factors of an engine, by the column that they change.
 _QUALITIES = {"attention_quality": "attention_stream", "flash_quality": "flash_fraction", "all_reduce_quality": "all_reduce_s"}
 #: Factors of an engine on a family of cards, by the column that they change.
@@ -128,7 +132,7 @@ def _tables(source: Mapping[str, float]) -> Mapping[str, Array]:
     engine class second."""
     one = {
         **dict.fromkeys(BY_FAMILY, family_names()),
-        **dict.fromkeys((*BY_ENGINE, *_QUALITIES), engine_classes()),
+        **dict.fromkeys((*BY_ENGINE, *_QUALITIES, _BY_RANKS), engine_classes()),
         **dict.fromkeys(BY_LINK, LINKS),
     }
     tables = {name: _table(source, name, keys) for name, keys in one.items()}

@@ -286,9 +286,10 @@ def waiting_s(physics: ServingPhysics, batch: Array, latency: Array) -> Array:
     prompt, step = physics.shared_prompt_s(batch), physics.step_s(batch)
     users = np.where(serve.batch > 0, serve.batch / serve.data, batch)
     others = np.maximum(np.minimum(users, batch) - 1.0, 0.0) * prompt
-    closed = np.where(users > 1, quantiles.of_step(step, serve.quantile), 0.0) + quantiles.of_first_wave(
-        others, rates.burst, serve.quantile
-    )
+    # Where the number of requests is told, so is the share of those that all users ask at first.
+    waves = np.where(serve.requests > 0, serve.requests / serve.data / np.maximum(users, 1.0), np.inf)
+    first = np.where(np.isfinite(waves), 0.5 / np.maximum(waves, 1.0), rates.burst)
+    closed = np.where(users > 1, quantiles.of_step(step, serve.quantile), 0.0) + quantiles.of_first_wave(others, first, serve.quantile)
     closed = closed + np.where(users > batch, (users / np.maximum(batch, 1.0) - 1.0) * latency, 0.0)
     requests = np.where(serve.requests > 0, serve.requests / serve.data, batch)
     rounds = np.maximum(requests / np.maximum(batch, 1.0) - 1.0, 0.0) / 2.0
