@@ -16,6 +16,7 @@ from rightfit.physics.serving_columns import (
     kv_replication,
     kv_room_bytes,
     max_sequences,
+    read_bytes,
     weights_bytes,
     weights_bytes_per_device,
 )
@@ -149,3 +150,54 @@ def test_graphs_lie_outside_the_share_and_never_beyond_the_card() -> None:
     serve = ServeColumns.of(memory_fraction=np.array([0.9, 0.99]), graph_bytes=2e9, chunk_tokens=1, max_batch=1)
     room = kv_room_bytes(model, serve, device, overhead_bytes=overhead, coefficients=OPERATORS)
     assert room == pytest.approx([72e9 - 40e9 - 1e9, 78e9 - 40e9 - 1e9], rel=1e-6)
+
+
+#: DeepSeek-V4-Flash: 21 layers of 4 tokens an entry of which 512 are chosen, 20 of 128 tokens, all
+#: with a window of 128 tokens.
+COMPRESSED = ModelColumns.of(
+    num_layers=43,
+    num_heads=64,
+    num_kv_heads=1,
+    head_dim=512,
+    num_full_attention_layers=41,
+    num_sliding_layers=2,
+    sliding_window=128,
+    sparse_layers=21,
+    sparse_stride=4,
+    sparse_most=512,
+    pooled_layers=20,
+    pooled_stride=128,
+    cache_bytes=5536,
+    cache_window=128,
+    window_bytes=44032,
+    index_bytes=1344,
+    num_index_layers=21,
+    index_heads=64,
+    index_width=128,
+    key_value_share=0.5,
+)
+
+
+def test_compressed_attention_reads_the_entries_that_it_chooses() -> None:
+    """At 300,000 tokens: 21 x (512 + 128) + 20 x (2,344 + 128) + 2 x 128 entries of 1,024 bytes,
+    and the keys."""
+    context = np.array([300_000.0])
+    entries = 21 * (512 + 128) + 20 * (300_000 / 128 + 128) + 2 * 128
+    assert attended_tokens(COMPRESSED, context)[0] == pytest.approx(entries)
+    assert read_bytes(COMPRESSED, np.full(1, 2.0), context)[0] == pytest.approx(entries * 1024 + 300_000 * 1344)
+
+
+def test_compressed_cache_by_hand() -> None:
+    """300,000 x (5,536 + 1,344) bytes and 128 x 44,032 of the window: 2.07 GB, where 43 layers of
+    two times 512 would hold 26 GB."""
+    serve = ServeColumns.of(kv_block=1, kv_bytes=2)
+    held = kv_cache_bytes(COMPRESSED, serve, tokens=np.array([300_000.0]))[0]
+    assert held == pytest.approx(300_000 * 6880 + 128 * 44032)
+
+
+def test_short_contexts_of_sparse_layers_are_those_of_full_ones() -> None:
+    full = LLAMA.replace(num_full_attention_layers=32)
+    sparse = full.replace(sparse_layers=32, sparse_most=2048)
+    for context in (1.0, 512.0, 2048.0):
+        assert attended_tokens(sparse, np.array([context]))[0] == attended_tokens(full, np.array([context]))[0]
+    assert attended_tokens(sparse, np.array([65536.0]))[0] == 32 * 2048

@@ -279,11 +279,42 @@ def model_columns(archs: Sequence[TransformerArchitecture]) -> ModelColumns:
     values["attention_kind"] = [float(_ATTENTIONS.get(arch.attention_kind, AttentionKind.MHA)) for arch in archs]
     values["norm"] = [float(_NORMS.get(arch.norm, Norm.RMSNORM)) for arch in archs]
     values["num_layers"] = [float(_total_layers(arch)) for arch in archs]
-    values["num_index_layers"] = [float(arch.num_layers * ("DSA" in arch.notes)) for arch in archs]
+    counted = [_attention_counts(arch.name) for arch in archs]
+    values |= {name: [one.get(name, default) for one in counted] for name, default in _ATTENTION_COUNTS.items()}
+    values["num_index_layers"] = [
+        one.get("num_index_layers", float(arch.num_layers * ("DSA" in arch.notes))) for one, arch in zip(counted, archs, strict=True)
+    ]
     values["has_lm_head"] = [float(arch.kind != "embedding") for arch in archs]
     values["params_vision"] = [float(arch.params_vision + arch.params_audio) for arch in archs]
     values["image_tokens"] = [_image_tokens(arch) for arch in archs]
     return ModelColumns.of(**values)
+
+
+#: Columns of facts/data/attention_kinds.csv that physics has by the same name, and what stands
+#: where nothing was counted.
+_ATTENTION_COUNTS = dict.fromkeys(
+    (
+        "sparse_layers",
+        "sparse_most",
+        "pooled_layers",
+        "index_heads",
+        "index_width",
+        "cache_bytes",
+        "window_bytes",
+        "index_bytes",
+        "state_bytes",
+    ),
+    0.0,
+) | {"cache_window": 0.0, "sparse_stride": 1.0, "pooled_stride": 1.0, "key_value_share": 1.0}
+_COUNTED_AS = {"index_layers": "num_index_layers", "window": "cache_window"}
+
+
+@functools.cache
+def _attention_counts(name: str) -> dict[str, float]:
+    """What was counted of a model's attention and cache; nothing where it was not."""
+    row = next((row for row in facts.table("attention_kinds") if row["model"] == name), None)
+    cells = {column: text for column, text in row.items() if column not in ("model", "source") and text} if row else {}
+    return {_COUNTED_AS.get(column, column): float(text) for column, text in cells.items()}
 
 
 def device_columns(accelerators: Iterable[Accelerator]) -> DeviceColumns:

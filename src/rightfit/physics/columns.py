@@ -228,6 +228,14 @@ class ModelColumns(Columns):
     For encoder-decoder models `num_layers` counts both stacks and `num_decoder_layers` the ones
     with cross attention. `params_total` counts tied heads once; `params_active` is what one token
     passes through.
+
+    Of sparse attention: `sparse_layers` in which a token attends to `sparse_most` entries at most,
+    each of `sparse_stride` tokens, chosen by `num_index_layers` indexers of `index_heads` heads
+    over keys of `index_width`; `pooled_layers` that attend to all entries of `pooled_stride`
+    tokens; both to the last `cache_window` tokens beside. What a token holds over all layers where
+    it was counted (0: by formula): `cache_bytes`, and inside the window `window_bytes` more, in 16
+    bits; `index_bytes` of the indexers' keys; `state_bytes` of a sequence. `key_value_share` 0.5 =
+    keys and values are one tensor.
     """
 
     kind: Array = column(Kind.DECODER, "code")
@@ -264,6 +272,19 @@ class ModelColumns(Columns):
     num_sliding_layers: Array = column(0, "layers")
     num_linear_layers: Array = column(0, "layers")
     num_index_layers: Array = column(0, "layers")
+    sparse_layers: Array = column(0, "layers")
+    sparse_stride: Array = column(1, "tokens")
+    sparse_most: Array = column(0, "entries")
+    pooled_layers: Array = column(0, "layers")
+    pooled_stride: Array = column(1, "tokens")
+    index_heads: Array = column(0, "heads")
+    index_width: Array = column(0, "elements")
+    cache_bytes: Array = column(0, "bytes/token")
+    cache_window: Array = column(0, "tokens")
+    window_bytes: Array = column(0, "bytes/token")
+    index_bytes: Array = column(0, "bytes/token")
+    state_bytes: Array = column(0, "bytes")
+    key_value_share: Array = column(1, "1")
     has_lm_head: Array = column(1, "flag")
     params_total: Array = column(0, "parameters")
     params_active: Array = column(0, "parameters")

@@ -291,7 +291,39 @@ def attended_tokens(model: ModelColumns, context: Array) -> Array:
     full = np.where((windowed >= model.num_layers) & (model.num_full_attention_layers == 0), 0.0, attention_layers(model))
     full = np.minimum(full, np.maximum(model.num_layers - windowed, 0.0))
     window = np.where(model.sliding_window > 0, np.minimum(context, model.sliding_window), context)
-    return full * context + windowed * window
+    chosen = model.sparse_layers + model.pooled_layers
+    return np.maximum(full - chosen, 0.0) * context + windowed * window + chosen_entries(model, context)
+
+
+def chosen_entries(model: ModelColumns, context: Array) -> Array:
+    """Sum over sparse and pooled layers of the entries that a new token attends to: those that the
+    indexer chooses of every `sparse_stride` tokens, all of every `pooled_stride`, and the window.
+
+    `context` [tokens] -> [entries].
+
+    Source: DeepSeek-AI 2025 (DeepSeek-V3.2: sparse attention), 2026 (DeepSeek-V4: compressed).
+    """
+    beside = np.minimum(context, model.cache_window)
+    sparse = np.minimum(context / model.sparse_stride, np.where(model.sparse_most > 0, model.sparse_most, np.inf))
+    return model.sparse_layers * (sparse + beside) + model.pooled_layers * (context / model.pooled_stride + beside)
+
+
+def read_bytes(model: ModelColumns, kv_bytes: Array, context: Array) -> Array:
+    """What a new token reads of the cache over all layers, the indexers' keys included.
+
+    `kv_bytes` [bytes/element], `context` [tokens] -> [bytes].
+
+    Source: accounting; facts/data/attention_kinds.csv where bytes were counted.
+    """
+    each = kv_bytes_per_token_layer(model, kv_bytes) * model.key_value_share
+    by_formula = attended_tokens(model, context) * each + context * model.index_bytes * kv_bytes / 2.0
+    counted = (context * model.cache_bytes + np.minimum(context, model.cache_window) * model.window_bytes) * kv_bytes / 2.0
+    return np.where((model.cache_bytes > 0) & (model.sparse_layers == 0), counted, by_formula)
+
+
+def index_flops(model: ModelColumns, keys: Array) -> Array:
+    """Operations of all indexers on so many (query, key) pairs [pairs] of one head -> [FLOP]."""
+    return 2.0 * keys / model.sparse_stride * model.num_index_layers * model.index_heads * model.index_width
 
 
 def kv_cache_bytes(model: ModelColumns, serve: ServeColumns, *, tokens: Array) -> Array:
@@ -308,7 +340,11 @@ def kv_cache_bytes(model: ModelColumns, serve: ServeColumns, *, tokens: Array) -
     block = np.maximum(serve.kv_block, 1.0)
     rounded = np.ceil(tokens / block) * block
     state = model.num_linear_layers * model.hidden_size * np.maximum(model.head_dim, STATE_HEAD) * 2.0 * 2.0
-    return attended_tokens(model, rounded) * kv_bytes_per_token_layer(model, serve.kv_bytes) + state
+    state = np.where(model.state_bytes > 0, model.state_bytes, state)
+    plain = model.replace(sparse_layers=np.zeros(1), pooled_layers=np.zeros(1))
+    by_formula = attended_tokens(plain, rounded) * kv_bytes_per_token_layer(model, serve.kv_bytes)
+    held = rounded * (model.cache_bytes + model.index_bytes) + np.minimum(rounded, model.cache_window) * model.window_bytes
+    return np.where(model.cache_bytes > 0, held * serve.kv_bytes / 2.0, by_formula) + state
 
 
 def kv_replication(model: ModelColumns, serve: ServeColumns) -> Array:
