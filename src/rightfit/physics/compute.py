@@ -143,8 +143,8 @@ def _decomposed(
     model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, products: _Products
 ) -> tuple[Array, Array]:
     """Further forward and backward seconds of DoRA, all layers: the norm of every adapted matrix is
-    taken anew in each pass, over the base with the product of the adapter added; with dropout the
-    base is multiplied a second time.
+    taken anew in each pass, over the base with the product of the adapter added, and the base is
+    multiplied a second time (but for releases since 0.14 without dropout, which few scripts are).
 
     Source: Liu et al. 2024 (DoRA), section 4; PEFT (tuners/lora/dora.py: get_weight_norm, forward).
     """
@@ -160,10 +160,9 @@ def _decomposed(
     norms = carried / setup.tensor * rates.decomposed_bytes / operators.achieved_bandwidth(device, rates)
     share = np.minimum(carried / np.maximum(transformer.linear_parameters(model), 1.0), 1.0)
     expanded = share * operators.dequantise_s(model, setup, device, rates)
-    again = np.where(setup.adapter_dropout > 0, share, 0.0)
     is_decomposed = setup.method == Method.DORA
-    forward = np.where(is_decomposed, norms + expanded + again * products.forward, 0.0)
-    return forward, np.where(is_decomposed, again * products.input_gradient, 0.0)
+    forward = np.where(is_decomposed, norms + expanded + share * products.forward, 0.0)
+    return forward, np.where(is_decomposed, share * products.input_gradient, 0.0)
 
 
 def _fp8_casts(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, tokens: Array) -> Array:
