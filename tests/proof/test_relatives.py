@@ -51,7 +51,7 @@ def test_a_known_model_is_itself(name: str) -> None:
 @pytest.mark.parametrize("name", ["flux.3", "Wan3", "Qwen-Image-2.0", "nobody/drawer"])
 def test_parameters_that_are_told_count(name: str, metric: str) -> None:
     small, large = predict([DRAWN | {"metric": metric, "model": name, "params_b": told} for told in ("2", "20")])
-    assert large["predicted"] > 3.0 * small["predicted"]
+    assert large["predicted"] > (3.0 if metric == "latency_ms" else 1.8) * small["predicted"]
 
 
 @pytest.mark.parametrize("name", ["nvidia/Cosmos-Predict2-2B-Text2Image", "nobody/drawer", *RELATIVES[:3]])

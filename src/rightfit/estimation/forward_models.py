@@ -294,7 +294,14 @@ def _drawn(wish: PassInput, record: DiffusionModel) -> ForwardWork | None:
     size = f", scaled to {ratio * record.denoiser_params / 1e9:.3g}B parameters" if near.is_sized else ""
     said = f"model {wish.model[:60]!r} not known: the nearest relative {record.name} taken{size}"
     doubt = _FIGURES["sized_doubt" if near.is_sized else "relative_doubt"]
-    return dataclasses.replace(work, stages=stages, params=work.params * ratio, assumptions=(said, *work.assumptions), doubt=doubt)
+    return dataclasses.replace(
+        work,
+        stages=stages,
+        params=work.params * ratio,
+        assumptions=(said, *work.assumptions),
+        wide_params=work.wide_params * ratio,
+        doubt=doubt,
+    )
 
 
 def _scaled(stage: Stage, ratio: float) -> Stage:
@@ -330,7 +337,12 @@ def _diffusion(wish: PassInput, record: DiffusionModel) -> ForwardWork | None:
     params = weights + record.text_encoder_params + record.vae_params + record.image_encoder_params + record.other_params
     assumptions = () if wish.steps or wish.denoise_only else (f"{steps:.0f} denoising steps taken",)
     stages = (main,) if wish.denoise_only else (main, *_decoder(record, ratio))
-    return ForwardWork(stages, params, "video" if frames > 1 else "image", assumptions)
+    at_once = _FIGURES["decoded_frames_cogvideox" if "cogvideox" in record.name.lower() else "decoded_frames"]
+    pixels = wanted / (wish.frames or frames) * min(wish.frames or frames, at_once)
+    each = _FIGURES["decode_elements_video" if frames > 1 else "decode_elements"]
+    drawn = 0.0 if heard or wish.denoise_only else pixels * each
+    modality = "video" if frames > 1 else "image"
+    return ForwardWork(stages, params, modality, assumptions, decode_elements=drawn, wide_params=params - weights)
 
 
 def _scaled_macs(record: DiffusionModel, target: float, ratio: float, share: float) -> tuple[float, float]:

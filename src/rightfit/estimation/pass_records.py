@@ -44,7 +44,9 @@ class ForwardWork:
 
     `output_bytes` per input are copied to the host when large; `state_elements` per input stay in
     memory from one stage to the next; `pixels` of an image that the host hands over. `is_guessed`:
-    only parameters are known, and the arithmetic is that of the family; `doubt` how many times as
+    only parameters are known, and the arithmetic is that of the family; `decode_elements` live at a
+    time while one output is decoded, `wide_params` that formats below 16 bits leave as they are,
+    `doubt` how many times as
     wide an interval is where the work is that of a relative.
     """
 
@@ -56,6 +58,8 @@ class ForwardWork:
     state_elements: float = 0.0
     pixels: float = 0.0
     is_guessed: bool = False
+    decode_elements: float = 0.0
+    wide_params: float = 0.0
     doubt: float = 1.0
 
 
