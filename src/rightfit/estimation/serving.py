@@ -35,9 +35,6 @@ from rightfit.physics.waiting import of_queue
 from rightfit.records import dataclass
 
 _ONE = np.ones(1)
-#: Beside weights at least this share of them is needed; where the weights alone do not fit, this
-#: share of that is left.
-_LEAST_REST, _NO_ROOM = 0.01, 0.01
 #: Steps of a bisection over the logarithm of a number of sequences.
 _HALVINGS = 18
 
@@ -430,8 +427,9 @@ def fit_room(model: ModelColumns, serve: ServeColumns, device: DeviceColumns, va
     reserves = serve.continuous > 0
     needed = np.where(reserves, asked, held)
     capacity = np.where(reserves, share, visible_bytes(device, coefficients=operators))
-    least = _LEAST_REST * weights
-    rest = np.maximum(needed - weights, least) / np.maximum(capacity - weights, least * _NO_ROOM)
+    share_of_weights = constants("serving_rows")["least_beside_weights"]
+    least = share_of_weights * weights
+    rest = np.maximum(needed - weights, least) / np.maximum(capacity - weights, least * share_of_weights)
     return np.where(device.memory_bytes > 0, -np.log(rest), np.nan)
 
 

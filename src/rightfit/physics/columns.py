@@ -274,7 +274,7 @@ class ModelColumns(Columns):
     num_index_layers: Array = column(0, "layers")
     sparse_layers: Array = column(0, "layers")
     sparse_stride: Array = column(1, "tokens")
-    sparse_most: Array = column(0, "entries")
+    sparse_most: Array = column(0, "1")
     pooled_layers: Array = column(0, "layers")
     pooled_stride: Array = column(1, "tokens")
     index_heads: Array = column(0, "heads")

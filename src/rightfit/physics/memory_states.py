@@ -398,7 +398,7 @@ def decomposed_output_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 
     -> [bytes/token].
 
-    Source: PEFT (tuners/lora/dora.py: result = (scale - 1) x base + scale x adapter).
+    Source: Liu et al. 2024 (DoRA); PEFT (tuners/lora/dora.py: (scale - 1) x base + scale x adapter).
     """
     attention = (
         setup.adapter_on_query * transformer.query_width(model) + setup.adapter_on_key_value * transformer.key_value_width(model) / 2.0
@@ -409,12 +409,12 @@ def decomposed_output_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 
 
 def decomposed_scratch_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
-    """The largest adapted matrix three times in 16 bits, while DoRA takes its norm: expanded base,
-    product of the adapter, their sum.
+    """The largest adapted matrix three times in the width of activations, while DoRA takes its
+    norm: expanded base, product of the adapter, their sum.
 
     -> [bytes].
 
-    Source: PEFT (tuners/lora/dora.py: get_weight_norm).
+    Source: Liu et al. 2024 (DoRA); PEFT (tuners/lora/dora.py: get_weight_norm).
     """
     inner = np.where(model.num_experts > 0, model.moe_intermediate_size, model.intermediate_size)
     width = np.where(setup.adapter_on_up + setup.adapter_on_down > 0, inner, model.hidden_size)

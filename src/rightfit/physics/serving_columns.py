@@ -299,7 +299,7 @@ def chosen_entries(model: ModelColumns, context: Array) -> Array:
     """Sum over sparse and pooled layers of the entries that a new token attends to: those that the
     indexer chooses of every `sparse_stride` tokens, all of every `pooled_stride`, and the window.
 
-    `context` [tokens] -> [entries].
+    `context` [tokens] -> [1].
 
     Source: DeepSeek-AI 2025 (DeepSeek-V3.2: sparse attention), 2026 (DeepSeek-V4: compressed).
     """
@@ -322,7 +322,12 @@ def read_bytes(model: ModelColumns, kv_bytes: Array, context: Array) -> Array:
 
 
 def index_flops(model: ModelColumns, keys: Array) -> Array:
-    """Operations of all indexers on so many (query, key) pairs [pairs] of one head -> [FLOP]."""
+    """Operations of all indexers.
+
+    `keys` [1] pairs of a query and a token of its context -> [FLOP].
+
+    Source: DeepSeek-AI 2025 (DeepSeek-V3.2: sparse attention), by counting.
+    """
     return 2.0 * keys / model.sparse_stride * model.num_index_layers * model.index_heads * model.index_width
 
 
@@ -413,7 +418,7 @@ def expert_padding(model: ModelColumns, serve: ServeColumns) -> Array:
 
     -> [1]. gpt-oss on one card: 2,880 of 3,072 rows, 1.067; on eight: 360 of 512, 1.42.
 
-    Source: vLLM (layers/quantization/mxfp4.py: round_up of the intermediate size), by counting.
+    Source: vLLM 2025 (layers/quantization/mxfp4.py: round_up of the intermediate size), by counting.
     """
     ways = np.where(serve.expert > 1, 1.0, serve.tensor)
     width = np.maximum(model.moe_intermediate_size / ways, 1.0)
@@ -505,7 +510,7 @@ def visible_bytes(device: DeviceColumns, *, coefficients: Mapping[str, float]) -
 
     `coefficients` [coefficients]: `visible_share`, `inline_ecc_share` -> [bytes].
 
-    Source: nvidia-smi totals (A100-80: 79.1 GiB, A10G: 22.0, T4: 14.7); NVIDIA, ECC on GDDR6.
+    Source: nvidia-smi totals of 2024 (A100-80: 79.1 GiB, A10G: 22.0, T4: 14.7).
     """
     return device.memory_bytes * coefficients["visible_share"] * (1.0 - coefficients["inline_ecc_share"] * device.inline_ecc)
 

@@ -223,7 +223,8 @@ def adapted_parameters(
 ) -> Array:
     """Parameters of the base matrices that carry an adapter, over the whole model.
 
-    Arguments as those of `adapter_parameters` -> [parameters].
+    `query`, `output`, `down`, `experts` [flag], `key_value`, `up` [1] number of adapted matrices,
+    0 to 2 -> [parameters].
     Source: accounting of each matrix.
     """
     hidden = model.hidden_size
