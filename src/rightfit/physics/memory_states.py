@@ -398,7 +398,7 @@ def decomposed_output_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 
     -> [bytes/token].
 
-    Source: Liu et al. 2024 (DoRA); PEFT (tuners/lora/dora.py: (scale - 1) x base + scale x adapter).
+    Source: Liu et al. 2024 (DoRA); PEFT (dora.py: (scale - 1) x base + scale x adapter).
     """
     attention = (
         setup.adapter_on_query * transformer.query_width(model) + setup.adapter_on_key_value * transformer.key_value_width(model) / 2.0

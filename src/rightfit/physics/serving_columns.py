@@ -305,7 +305,7 @@ def chosen_entries(model: ModelColumns, context: Array) -> Array:
     """
     beside = np.minimum(context, model.cache_window)
     sparse = np.minimum(context / model.sparse_stride, np.where(model.sparse_most > 0, model.sparse_most, np.inf))
-    return model.sparse_layers * (sparse + beside) + model.pooled_layers * (context / model.pooled_stride + beside)
+    return np.asarray(model.sparse_layers * (sparse + beside) + model.pooled_layers * (context / model.pooled_stride + beside))
 
 
 def read_bytes(model: ModelColumns, kv_bytes: Array, context: Array) -> Array:
@@ -418,7 +418,7 @@ def expert_padding(model: ModelColumns, serve: ServeColumns) -> Array:
 
     -> [1]. gpt-oss on one card: 2,880 of 3,072 rows, 1.067; on eight: 360 of 512, 1.42.
 
-    Source: vLLM 2025 (layers/quantization/mxfp4.py: round_up of the intermediate size), by counting.
+    Source: vLLM 2025 (layers/quantization/mxfp4.py: round_up of the intermediate size).
     """
     ways = np.where(serve.expert > 1, 1.0, serve.tensor)
     width = np.maximum(model.moe_intermediate_size / ways, 1.0)
