@@ -25,7 +25,7 @@ from rightfit.facts.networks import (
 )
 from rightfit.facts.records import DiffusionModel, Model, OtherModel, TracedModel, TransformerArchitecture, VisionModel
 from rightfit.facts.resolve import own_reference
-from rightfit.facts.tables import constant_group, constants
+from rightfit.facts.tables import constant_group, constants, says
 
 # ---- Work of encoders, encoder-decoders and speech models from their dimensions.
 
@@ -176,7 +176,14 @@ def forward_work(wish: PassInput) -> ForwardWork | None:
             return transformer_work(wish, record)
     if wish.is_drawn or wish.steps or wish.frames > 1:
         params = wish.params or size_told(wish.model)
-        return _drawn(dataclasses.replace(wish, params=params), nearest_denoiser(params, moving=wish.frames > 1)) if params else None
+        return (
+            _drawn(
+                dataclasses.replace(wish, params=params),
+                nearest_denoiser(params, moving=wish.frames > 1 or says("forward", "moving", wish.model, ignore_case=True)),
+            )
+            if params
+            else None
+        )
     return _unknown(wish)
 
 
