@@ -41,7 +41,6 @@ USUAL_SERVER = 8.0
 INTRA_WORDS = {
     "none": IntraKind.NONE,
     "pcie": IntraKind.PCIE,
-    "host": IntraKind.PCIE,
     "nvlink": IntraKind.NVLINK,
     "nvswitch": IntraKind.SWITCH,
     "xgmi": IntraKind.SWITCH,
