@@ -47,6 +47,12 @@ LARGEST = 3.0
 #: How far a level may move out because the next source adds to their number: this share of
 #: what is left to 1.
 MOST_CORRECTION = 0.3
+#: By how much, in the log, a known stack that is named is surer than the quantiles of all say; one
+#: that nobody names is as wide as they are. The sources above are met with what the program knew
+#: of them then. Of the third set at first contact, 80 % of the errors of named stacks
+#: lay within 0.22 to 0.46 of the intervals by source, of the second today within 0.18 to 0.42 but
+#: for two; 0.8 keeps 80 % of each of those.
+TOLD = {"memory": -0.223}
 #: Conditions by family that lowered the error of the scale on sources left out, and the least that
 #: each may widen: not knowing never narrows.
 USED = {
@@ -266,10 +272,12 @@ def file_rows(law: IntervalLaw, data: Residuals) -> list[dict[str, str]]:
     sources = len({publisher(source) for source in data.text["source"]})
     source = f"validation/fit_law.py: {data.size} rows of {sources} sources, left out or at first contact"
     rows = [("factor", family, name, f"{value:g}") for family, found in law.factors.items() for name, value in found.items()]
+    rows += [("factor", family, "no_software", f"{-value:g}") for family, value in TOLD.items()]
     rows += [("device", family, name, "") for family in sorted(law.devices) for name in sorted(law.devices[family] - {""})]
     rows += [("risk", family, "", f"{value:g}") for family, value in law.risks.items()]
     for group, values in law.quantiles.items():
-        rows += [("quantile", group, f"{level:g}", f"{value:g}") for level, value in zip(LEVELS, values, strict=True)]
+        told = float(np.exp(TOLD.get(family_of(group), 0.0)))
+        rows += [("quantile", group, f"{level:g}", f"{value * told:.4g}") for level, value in zip(LEVELS, values, strict=True)]
     return [{"part": part, "group": group, "name": name, "value": value, "source": source} for part, group, name, value in rows]
 
 

@@ -62,6 +62,7 @@ ALLOWED: dict[str, tuple[tuple[float, ...], str]] = {
     "waiting._MOST": ((0.9999,), CAP),
     "waiting.of_interruptions": ((0.5, 5.5556), "Shore 1982: quantile of the normal law from its tail"),
     "waiting.SLICES": ((6,), "numerics: shares of an exponential law"),
+    "memory_states.decomposed_scratch_bytes": ((3.0,), "accounting: tensors kept"),
     "memory_states._block_bytes": ((3.0,), "accounting: tensors kept"),
     "memory_states.moe_bytes": ((3.0,), "accounting: tensors kept"),
     "memory_states.selective_bytes": ((0.5,), "definition: PyTorch's policy keeps every second product"),

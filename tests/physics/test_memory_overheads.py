@@ -19,6 +19,7 @@ COEFFICIENTS = {
     "slack_overlap_ratio": 0.8,
     "squeezed_ratio": 0.03,
     "usable_fraction": 0.98,
+    "inline_ecc_share": 0.0625,
 }
 MOMENT = {"steady": np.array([10e9]), "stored": np.array([4e9]), "spikes": np.array([2e9]), "buffers": np.array([1e9])}
 
@@ -55,3 +56,10 @@ def test_usable_memory() -> None:
     card = DeviceColumns.of(memory_bytes=80e9)
     assert overheads.usable_bytes(card, coefficients=COEFFICIENTS)[0] == pytest.approx(78.4e9)
     assert overheads.squeezed_bytes(np.array([1e9]), coefficients=COEFFICIENTS)[0] == pytest.approx(3e7)
+
+
+def test_cards_with_gddr6_keep_a_sixteenth_for_error_correction() -> None:
+    """A10G: 24 GiB by name, 22.05 GiB in torch; error correction of HBM lies beside it."""
+    plain, inline = DeviceColumns.of(memory_bytes=24e9), DeviceColumns.of(memory_bytes=24e9, inline_ecc=1)
+    whole, kept = (overheads.usable_bytes(card, coefficients=COEFFICIENTS)[0] for card in (plain, inline))
+    assert kept == pytest.approx(whole * 15 / 16)

@@ -10,11 +10,13 @@ from rightfit.physics.columns import AttentionKind, DeviceColumns, Kind, ModelCo
 from rightfit.physics.serving_columns import (
     ServeColumns,
     attended_tokens,
+    expert_padding,
     kv_bytes_per_token_layer,
     kv_cache_bytes,
     kv_replication,
     kv_room_bytes,
     max_sequences,
+    read_bytes,
     weights_bytes,
     weights_bytes_per_device,
 )
@@ -103,7 +105,7 @@ def test_how_many_sequences_fit_by_hand() -> None:
     serve = ServeColumns.of(input_tokens=1024, output_tokens=1024, chunk_tokens=2048, max_batch=1e6)
     found = max_sequences(LLAMA, serve, A100, overhead_bytes=np.full(1, 1e9), coefficients=OPERATORS)[0]
     workspace = max(2048 * (3 * 14336 + 4 * 4096) * 2, 64 * 6 * 128256)
-    assert found == np.floor((0.9 * 80 * 2**30 - 2 * 8030261248 - 1e9 - workspace) / (2048 * 131072))
+    assert found == np.floor((0.9 * OPERATORS["visible_share"] * 80 * 2**30 - 2 * 8030261248 - 1e9 - workspace) / (2048 * 131072))
 
 
 def test_at_least_one_sequence_and_never_more_than_the_engine_allows() -> None:
@@ -121,12 +123,81 @@ def test_more_memory_never_fits_less() -> None:
 
 
 def test_a_share_of_the_card_or_of_what_is_free_on_it() -> None:
-    """100 GB, 60 GB of weights: 0.9 of the card leaves 30 GB for the cache, 0.9 of
+    """100 GB visible, 60 GB of weights: 0.9 of the card leaves 30 GB for the cache, 0.9 of
     what is free 36 GB."""
     model = ModelColumns.of(num_layers=1, hidden_size=0, num_heads=1, num_kv_heads=1, head_dim=1, vocab_size=1, params_total=30e9)
-    device, none = DeviceColumns.of(memory_bytes=100e9), np.zeros(1)
+    device, none = DeviceColumns.of(memory_bytes=100e9 / OPERATORS["visible_share"]), np.zeros(1)
     serve = ServeColumns.of(memory_fraction=0.9, chunk_tokens=1, max_batch=1)
     assert kv_room_bytes(model, serve, device, overhead_bytes=none, coefficients=OPERATORS)[0] == pytest.approx(30e9, rel=1e-6)
     assert kv_room_bytes(model, serve.replace(fraction_of_free=1), device, overhead_bytes=none, coefficients=OPERATORS)[0] == pytest.approx(
         36e9, rel=1e-6
     )
+
+
+def test_block_formats_pad_the_width_of_an_expert() -> None:
+    """gpt-oss-120b: 2,880 of 3,072 on one card; 360 of 512 on eight."""
+    model = ModelColumns.of(num_experts=128, moe_intermediate_size=2880)
+    padded = [expert_padding(model, ServeColumns.of(expert_tile=256, tensor=ways))[0] for ways in (1, 8)]
+    assert padded == pytest.approx([3072 / 2880, 512 / 360])
+    assert expert_padding(model, ServeColumns.of(tensor=8))[0] == 1.0
+    assert expert_padding(model, ServeColumns.of(expert_tile=256, tensor=8, expert=8))[0] == pytest.approx(3072 / 2880)
+
+
+def test_graphs_lie_outside_the_share_and_never_beyond_the_card() -> None:
+    """80 GB, 2 GB of graphs: a share of 0.9 loses nothing to them; of 0.99 they decide."""
+    device, overhead = DeviceColumns.of(memory_bytes=80e9 / OPERATORS["visible_share"]), np.full(1, 3e9)
+    model = ModelColumns.of(num_layers=1, num_heads=1, num_kv_heads=1, head_dim=1, vocab_size=1, params_total=20e9)
+    serve = ServeColumns.of(memory_fraction=np.array([0.9, 0.99]), graph_bytes=2e9, chunk_tokens=1, max_batch=1)
+    room = kv_room_bytes(model, serve, device, overhead_bytes=overhead, coefficients=OPERATORS)
+    assert room == pytest.approx([72e9 - 40e9 - 1e9, 78e9 - 40e9 - 1e9], rel=1e-6)
+
+
+#: DeepSeek-V4-Flash: 21 layers of 4 tokens an entry of which 512 are chosen, 20 of 128 tokens, all
+#: with a window of 128 tokens.
+COMPRESSED = ModelColumns.of(
+    num_layers=43,
+    num_heads=64,
+    num_kv_heads=1,
+    head_dim=512,
+    num_full_attention_layers=41,
+    num_sliding_layers=2,
+    sliding_window=128,
+    sparse_layers=21,
+    sparse_stride=4,
+    sparse_most=512,
+    pooled_layers=20,
+    pooled_stride=128,
+    cache_bytes=5536,
+    cache_window=128,
+    window_bytes=44032,
+    index_bytes=1344,
+    num_index_layers=21,
+    index_heads=64,
+    index_width=128,
+    key_value_share=0.5,
+)
+
+
+def test_compressed_attention_reads_the_entries_that_it_chooses() -> None:
+    """At 300,000 tokens: 21 x (512 + 128) + 20 x (2,344 + 128) + 2 x 128 entries of 1,024 bytes,
+    and the keys."""
+    context = np.array([300_000.0])
+    entries = 21 * (512 + 128) + 20 * (300_000 / 128 + 128) + 2 * 128
+    assert attended_tokens(COMPRESSED, context)[0] == pytest.approx(entries)
+    assert read_bytes(COMPRESSED, np.full(1, 2.0), context)[0] == pytest.approx(entries * 1024 + 300_000 * 1344)
+
+
+def test_compressed_cache_by_hand() -> None:
+    """300,000 x (5,536 + 1,344) bytes and 128 x 44,032 of the window: 2.07 GB, where 43 layers of
+    two times 512 would hold 26 GB."""
+    serve = ServeColumns.of(kv_block=1, kv_bytes=2)
+    held = kv_cache_bytes(COMPRESSED, serve, tokens=np.array([300_000.0]))[0]
+    assert held == pytest.approx(300_000 * 6880 + 128 * 44032)
+
+
+def test_short_contexts_of_sparse_layers_are_those_of_full_ones() -> None:
+    full = LLAMA.replace(num_full_attention_layers=32)
+    sparse = full.replace(sparse_layers=32, sparse_most=2048)
+    for context in (1.0, 512.0, 2048.0):
+        assert attended_tokens(sparse, np.array([context]))[0] == attended_tokens(full, np.array([context]))[0]
+    assert attended_tokens(sparse, np.array([65536.0]))[0] == 32 * 2048

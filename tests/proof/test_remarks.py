@@ -208,8 +208,9 @@ def test_a_language_model_of_unknown_name_is_not_one_forward_pass(metric: str) -
 
 @pytest.mark.parametrize("engine", ["xDiT", "diffusers"])
 def test_an_unknown_denoiser_is_refused(engine: str) -> None:
-    answer = one(metric="latency_ms", model="Zorblax-T2V", params_b="30", engine=engine, device="H20", batch_or_concurrency="1")
-    assert "is a denoiser that is not known" in str(answer["error"])
+    case = {"metric": "latency_ms", "model": "Zorblax-T2V", "engine": engine, "device": "H20", "batch_or_concurrency": "1"}
+    assert "is a denoiser that is not known" in str(one(**case)["error"])
+    assert "the nearest relative" in str(one(**case, params_b="30")["assumptions"])
 
 
 @pytest.mark.parametrize(

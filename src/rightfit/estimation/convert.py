@@ -87,7 +87,7 @@ def _intra(accelerator: Accelerator, num: int, word: str) -> tuple[float, int]:
     if kind in (IntraKind.NVLINK, IntraKind.SWITCH) and nvlink > 0 and not bridged:
         return nvlink, kind
     pcie = pcie_bandwidth(accelerator)
-    if not has_peer_copies(accelerator):
+    if word == "host" or not has_peer_copies(accelerator):
         pcie *= link_facts()["geforce_staged_fraction"]
     # A TPU slice has its own mesh whose rate the table may lack: never fall to PCIe there.
     return (pcie, IntraKind.PCIE) if kind != IntraKind.NONE else (pcie, IntraKind.NONE)
@@ -184,6 +184,8 @@ def default_inter(accelerator: Accelerator, notes: str) -> tuple[float, int]:
     found = shape("setup", _RATE, ignore_case=True).search(lowered)
     if found:
         return float(found[1]) * float(found[2] or 1) * 1e9 / 8, kind
+    if kind == InterKind.ETHERNET:
+        return link_facts()["default_inter_other"], kind  # the fabrics below are of RDMA
     family = _INTER_DEFAULTS.get(accelerator.architecture, "other") if accelerator.form != "pcie" else "other"
     if family == "volta" and says("setup", "dgx", lowered):
         family = "dgx_volta"
@@ -212,10 +214,12 @@ def default_links(
 
 def _interconnect_word(accelerator: Accelerator, notes: str) -> str:
     lowered = notes.lower()
+    if says("setup", "no_peer_copies", lowered):
+        return "host"
     for word in ("nvswitch", "nvlink"):
         if word in lowered and accelerator.nvlink_bandwidth > 0:
             return word
-    return default_interconnect(accelerator)
+    return "pcie" if says("setup", "over_pcie", lowered) else default_interconnect(accelerator)
 
 
 def _columns_of(servers: Array, inter: Sequence[tuple[float, int]]) -> LinkColumns:
@@ -274,11 +278,42 @@ def model_columns(archs: Sequence[TransformerArchitecture]) -> ModelColumns:
     values["attention_kind"] = [float(_ATTENTIONS.get(arch.attention_kind, AttentionKind.MHA)) for arch in archs]
     values["norm"] = [float(_NORMS.get(arch.norm, Norm.RMSNORM)) for arch in archs]
     values["num_layers"] = [float(_total_layers(arch)) for arch in archs]
-    values["num_index_layers"] = [float(arch.num_layers * ("DSA" in arch.notes)) for arch in archs]
+    counted = [_attention_counts(arch.name) for arch in archs]
+    values |= {name: [one.get(name, default) for one in counted] for name, default in _ATTENTION_COUNTS.items()}
+    values["num_index_layers"] = [
+        one.get("num_index_layers", float(arch.num_layers * ("DSA" in arch.notes))) for one, arch in zip(counted, archs, strict=True)
+    ]
     values["has_lm_head"] = [float(arch.kind != "embedding") for arch in archs]
     values["params_vision"] = [float(arch.params_vision + arch.params_audio) for arch in archs]
     values["image_tokens"] = [_image_tokens(arch) for arch in archs]
     return ModelColumns.of(**values)
+
+
+#: Columns of facts/data/attention_kinds.csv that physics has by the same name, and what stands
+#: where nothing was counted.
+_ATTENTION_COUNTS = dict.fromkeys(
+    (
+        "sparse_layers",
+        "sparse_most",
+        "pooled_layers",
+        "index_heads",
+        "index_width",
+        "cache_bytes",
+        "window_bytes",
+        "index_bytes",
+        "state_bytes",
+    ),
+    0.0,
+) | {"cache_window": 0.0, "sparse_stride": 1.0, "pooled_stride": 1.0, "key_value_share": 1.0}
+_COUNTED_AS = {"index_layers": "num_index_layers", "window": "cache_window"}
+
+
+@functools.cache
+def _attention_counts(name: str) -> dict[str, float]:
+    """What was counted of a model's attention and cache; nothing where it was not."""
+    row = next((row for row in facts.table("attention_kinds") if row["model"] == name), None)
+    cells = {column: text for column, text in row.items() if column not in ("model", "source") and text} if row else {}
+    return {_COUNTED_AS.get(column, column): float(text) for column, text in cells.items()}
 
 
 def device_columns(accelerators: Iterable[Accelerator]) -> DeviceColumns:
@@ -290,6 +325,7 @@ def device_columns(accelerators: Iterable[Accelerator]) -> DeviceColumns:
     values["vendor"] = [_code(VENDORS, row.vendor) for row in rows]
     values["form"] = [_code(FORMS, row.form) for row in rows]
     values["price_class"] = [float(is_consumer(row.name)) for row in rows]
+    values["inline_ecc"] = [float(has_inline_ecc(row.name)) for row in rows]
     return DeviceColumns.of(**values)
 
 
@@ -307,6 +343,12 @@ def _image_tokens(arch: TransformerArchitecture) -> float:
 
 def _code(names: tuple[str, ...], name: str) -> float:
     return float(names.index(name)) if name in names else 0.0
+
+
+def has_inline_ecc(name: str) -> bool:
+    """Data-center cards with GDDR6, whose driver corrects errors by default and keeps a sixteenth
+    of their memory for it; HBM and GDDR7 correct beside it."""
+    return shape("setup", "^{inline_ecc}$", ignore_case=True).match(name) is not None
 
 
 def is_consumer(name: str) -> bool:

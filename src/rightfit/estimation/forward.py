@@ -135,6 +135,9 @@ CASE_COLUMNS = (
     "pixels",
     "state_elements",
     "tensor",
+    "held_by",
+    "decode_elements",
+    "wide_params",
     "tensors_only",
 )
 
@@ -279,8 +282,9 @@ def _numbers(case: ForwardCase) -> dict[str, float]:
         "tokens_in": case.tokens_in,
         "channels_last": float(case.is_channels_last),
         "audio": float(work.modality == "audio" and len(work.stages) > 1),
-        **{name: getattr(work, name) for name in ("params", "output_bytes", "pixels", "state_elements")},
+        **{name: getattr(work, name) for name in ("params", "output_bytes", "pixels", "state_elements", "decode_elements", "wide_params")},
         "tensor": max(tensor, 1.0),
+        "held_by": max(case.tensor, 1.0),
         "tensors_only": float(case.tensors_only),
     }
 
@@ -429,19 +433,35 @@ def pass_metric_values(cases: CaseColumns, values: Coefficients | None = None) -
     }
 
 
+#: Text encoders and decoders stay in 16 bits where a denoiser is quantised.
+_WIDE_BYTES = 2.0
 _STORED_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "amp": 4.0, "bf16": 2.0, "int8": 1.0, "fp8": 1.0}
 _HELD_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "amp": 2.0, "bf16": 2.0, "int8": 2.0, "fp8": 2.0}
 
 
 def peak_bytes(cases: CaseColumns, values: Coefficients) -> Array:
-    """Memory of one device [bytes]: weights, the activations that live at a time, and what the
-    runtime itself takes, where the counter sees it."""
+    """Memory of one device [bytes]: its part of the weights and of the activations that live at a
+    time, and what the runtime itself takes, where the counter sees it."""
     case = cases.case
     stored, held = _by_dtype(_STORED_BYTES, case["dtype"]), _by_dtype(_HELD_BYTES, case["dtype"])
     per_layer = cases.stage["activations"] / np.maximum(cases.stage["layers"], 1.0) * cases.stage["items"]
     widest = np.zeros(len(cases))
     np.maximum.at(widest, cases.stage_row, per_layer)
-    live: Array = case["batch"] * (widest * values["live_layers"] + case["state_elements"]) * held
+    drawn = np.maximum(widest * values["live_layers"] + case["state_elements"], case["decode_elements"])
+    live: Array = case["batch"] * drawn * held
+    stored_wide = np.maximum(stored, np.where(case["wide_params"] > 0, _WIDE_BYTES, 0.0))
+    weights = (case["params"] - case["wide_params"]) * stored + case["wide_params"] * stored_wide
     runtime = np.where(case["silicon"] == SILICON.index("cpu"), values["runtime_cpu_bytes"], values["runtime_bytes"])
     seen = np.where(case["tensors_only"] > 0, 0.0, runtime)
-    return np.asarray(case["params"] * stored + live + seen, dtype=np.float64)
+    return np.asarray((weights + live) / case["held_by"] + seen, dtype=np.float64)
+
+
+def fit_room(cases: CaseColumns, at: int, usable_bytes: float) -> float | None:
+    """Log of what a device has over what one case holds there, its runtime too; None where the
+    device's memory is not known (0)."""
+    if usable_bytes <= 0:
+        return None
+    seen = {name: column[at : at + 1] for name, column in cases.case.items()} | {"tensors_only": np.zeros(1)}
+    chosen = cases.stage_row == at
+    one = CaseColumns(np.zeros(int(chosen.sum()), dtype=np.intp), {n: v[chosen] for n, v in cases.stage.items()}, seen, (cases.works[at],))
+    return float(np.log(usable_bytes / peak_bytes(one, coefficients())[0]))

@@ -15,14 +15,17 @@ from rightfit.facts.networks import (
     heard_seconds,
     is_speech_network,
     listed_network,
+    nearest_denoiser,
     network_family,
     record_of,
+    relative_of,
     side_in_name,
+    size_told,
     vision_layers,
 )
 from rightfit.facts.records import DiffusionModel, Model, OtherModel, TracedModel, TransformerArchitecture, VisionModel
 from rightfit.facts.resolve import own_reference
-from rightfit.facts.tables import constant_group, constants
+from rightfit.facts.tables import constant_group, constants, says
 
 # ---- Work of encoders, encoder-decoders and speech models from their dimensions.
 
@@ -154,7 +157,11 @@ def forward_work(wish: PassInput) -> ForwardWork | None:
         if listed.macs:
             return _listed(wish, listed)
         mean = listed.mean_tokens  # lengths vary and padding is not computed: a stated length is the longest
-        wish = dataclasses.replace(wish, model=listed.record, tokens=min(wish.tokens or mean, mean) if mean else wish.tokens)
+        if mean and wish.tokens > mean:
+            found = forward_work(dataclasses.replace(wish, model=listed.record, tokens=mean))
+            said = f"lengths of this benchmark vary: {mean:.0f} tokens taken of {wish.tokens:.0f} at most"
+            return found and dataclasses.replace(found, assumptions=(said, *found.assumptions))
+        wish = dataclasses.replace(wish, model=listed.record, tokens=wish.tokens or mean)
     record = record_of(wish.model)
     if wish.macs and not isinstance(record, TransformerArchitecture | DiffusionModel):
         return _stated(wish, record)
@@ -162,11 +169,21 @@ def forward_work(wish: PassInput) -> ForwardWork | None:
         case VisionModel():
             return _vision(wish, record)
         case DiffusionModel():
-            return _diffusion(wish, record)
+            return _drawn(wish, record)
         case OtherModel():
             return _other(wish, record)
         case TransformerArchitecture():
             return transformer_work(wish, record)
+    if wish.is_drawn or wish.steps or wish.frames > 1:
+        params = wish.params or size_told(wish.model)
+        return (
+            _drawn(
+                dataclasses.replace(wish, params=params),
+                nearest_denoiser(params, moving=wish.frames > 1 or says("forward", "moving", wish.model, ignore_case=True)),
+            )
+            if params
+            else None
+        )
     return _unknown(wish)
 
 
@@ -178,7 +195,8 @@ def _area_ratio(wish: PassInput, side: float) -> float:
 
 
 def _listed(wish: PassInput, listed: ListedNetwork) -> ForwardWork:
-    ratio = _area_ratio(wish, listed.image_size)
+    heard = wish.audio_s / listed.audio_s if listed.audio_s and wish.audio_s else 1.0
+    ratio = _area_ratio(wish, listed.image_size) * heard
     stage = Stage(
         listed.kind,
         listed.macs * ratio,
@@ -245,9 +263,12 @@ def _vision(wish: PassInput, record: VisionModel) -> ForwardWork | None:
 
 
 def _unknown(wish: PassInput) -> ForwardWork | None:
-    """A model that only its parameter count describes: the usual arithmetic of its family."""
+    """A model that only its parameter count describes: the usual arithmetic of its family, of a
+    text where only tokens are told."""
     if not wish.params:
         return None
+    if (wish.tokens or wish.audio_s) and not wish.height:
+        return _unknown_sequence(wish)
     family = network_family(wish.model)
     detector = family.kind == "detection"
     ratio = _area_ratio(wish, _FIGURES["detector_side"] if detector else _USUAL_SIDE)
@@ -255,6 +276,46 @@ def _unknown(wish: PassInput) -> ForwardWork | None:
     macs = wish.params * (each * ratio if family.kind != "transformer" else max(wish.tokens, _FIGURES["vit_tokens"]))
     stage = Stage(family.kind, macs, macs / family.macs_per_activation, wish.params, family.layers, host=family.host)
     return ForwardWork((stage,), wish.params, "vision", ("model not known: arithmetic guessed from its parameters",), is_guessed=True)
+
+
+def _unknown_sequence(wish: PassInput) -> ForwardWork:
+    """An encoder of text or sound that only its parameters describe: each is multiplied with once a
+    token, or once a position of the sound."""
+    tokens = wish.tokens or wish.audio_s * _AUDIO_POSITIONS / _AUDIO_WINDOW_S
+    stage = Stage("transformer", wish.params * tokens, tokens * _FIGURES["text_activations"], wish.params, _FIGURES["text_layers"])
+    told = ("model not known: arithmetic of an encoder with its parameters taken",)
+    modality = "text" if wish.tokens else "audio"
+    return ForwardWork((stage,), wish.params, modality, told, is_guessed=True, doubt=_FIGURES["sized_doubt"])
+
+
+def _drawn(wish: PassInput, record: DiffusionModel) -> ForwardWork | None:
+    """Work of a denoiser, or of the nearest relative: scaled by parameters that are told, and said
+    with its doubt."""
+    work = _diffusion(wish, record)
+    near = relative_of(wish.model, record, wish.params)
+    unknown = record_of(wish.model) is None
+    if work is None or not (near.is_other or unknown):
+        return work
+    ratio = near.ratio if near.is_other else wish.params / record.denoiser_params
+    stages = tuple(_scaled(stage, ratio) for stage in work.stages)
+    size = f", scaled to {ratio * record.denoiser_params / 1e9:.3g}B parameters" if near.is_sized else ""
+    said = f"model {wish.model[:60]!r} not known: the nearest relative {record.name} taken{size}"
+    doubt = _FIGURES["sized_doubt" if near.is_sized else "relative_doubt"]
+    return dataclasses.replace(
+        work,
+        stages=stages,
+        params=work.params * ratio,
+        assumptions=(said, *work.assumptions),
+        wide_params=work.wide_params * ratio,
+        doubt=doubt,
+    )
+
+
+def _scaled(stage: Stage, ratio: float) -> Stage:
+    """A stage of a model with `ratio` times the parameters: wider by the root of what
+    it is larger."""
+    grown = {name: getattr(stage, name) * ratio for name in ("macs", "weights")}
+    return dataclasses.replace(stage, **grown, score_macs=stage.score_macs * ratio**0.5, activations=stage.activations * ratio**0.5)
 
 
 _CONTROLNET = _FIGURES["controlnet"]
@@ -283,7 +344,12 @@ def _diffusion(wish: PassInput, record: DiffusionModel) -> ForwardWork | None:
     params = weights + record.text_encoder_params + record.vae_params + record.image_encoder_params + record.other_params
     assumptions = () if wish.steps or wish.denoise_only else (f"{steps:.0f} denoising steps taken",)
     stages = (main,) if wish.denoise_only else (main, *_decoder(record, ratio))
-    return ForwardWork(stages, params, "video" if frames > 1 else "image", assumptions)
+    at_once = _FIGURES["decoded_frames_cogvideox" if "cogvideox" in record.name.lower() else "decoded_frames"]
+    pixels = wanted / (wish.frames or frames) * min(wish.frames or frames, at_once)
+    each = _FIGURES["decode_elements_video" if frames > 1 else "decode_elements"]
+    drawn = 0.0 if heard or wish.denoise_only else pixels * each
+    modality = "video" if frames > 1 else "image"
+    return ForwardWork(stages, params, modality, assumptions, decode_elements=drawn, wide_params=params - weights)
 
 
 def _scaled_macs(record: DiffusionModel, target: float, ratio: float, share: float) -> tuple[float, float]:

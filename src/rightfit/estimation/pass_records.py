@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from rightfit import facts
+from rightfit.estimation.convert import has_inline_ecc
 from rightfit.facts.machines import ProcessorKind, UnrentedCard
 from rightfit.facts.records import Accelerator, TracedModel
 from rightfit.facts.tables import constant_group, constants
@@ -42,7 +44,10 @@ class ForwardWork:
 
     `output_bytes` per input are copied to the host when large; `state_elements` per input stay in
     memory from one stage to the next; `pixels` of an image that the host hands over. `is_guessed`:
-    only parameters are known, and the arithmetic is that of the family.
+    only parameters are known, and the arithmetic is that of the family; `decode_elements` live at a
+    time while one output is decoded, `wide_params` that formats below 16 bits leave as they are,
+    `doubt` how many times as
+    wide an interval is where the work is that of a relative.
     """
 
     stages: tuple[Stage, ...]
@@ -53,12 +58,15 @@ class ForwardWork:
     state_elements: float = 0.0
     pixels: float = 0.0
     is_guessed: bool = False
+    decode_elements: float = 0.0
+    wide_params: float = 0.0
+    doubt: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class PassInput:
     """What a row says about the input: `image` (height, width, frames; 0 = not said), tokens,
-    steps, stated GMACs and activations."""
+    steps, stated GMACs and activations. `is_drawn`: pictures or videos come out of many steps."""
 
     model: str
     params: float = 0.0
@@ -75,6 +83,7 @@ class PassInput:
     activations: float = 0.0
     language_head: bool = False
     denoise_only: bool = False
+    is_drawn: bool = False
 
 
 # ---- Devices as the forward physics sees them: GPUs and accelerators from the facts, processors
@@ -86,7 +95,8 @@ SILICON = ("volta", "turing", "ampere", "ampere_small", "ada", "hopper", "blackw
 @dataclass(frozen=True, slots=True)
 class ForwardDevice:
     """Peaks in FLOP/s by dtype (0 = it lacks it), memory rate [bytes/s], power [W] (0 = no limit),
-    parallel units and cores that share a chip."""
+    parallel units, cores that share a chip, and what of its memory can
+    be filled [bytes] (0: not known)."""
 
     name: str
     silicon: str
@@ -103,6 +113,7 @@ class ForwardDevice:
     l2_bytes: float = 0.0
     assumption: str = ""
     client: bool = False
+    usable_bytes: float = 0.0
 
     def peak(self, dtype: str) -> float:
         """Peak of the dtype [FLOP/s]; the nearest wider one that the device has
@@ -120,7 +131,7 @@ class ForwardDevice:
 
     def share(self, part: float) -> ForwardDevice:
         """A slice of the card: its part of arithmetic, bandwidth, power, units and cache."""
-        scaled = ("fp32", "tf32", "fp16", "bf16", "int8", "fp8", "bandwidth", "tdp_w", "units", "l2_bytes")
+        scaled = ("fp32", "tf32", "fp16", "bf16", "int8", "fp8", "bandwidth", "tdp_w", "units", "l2_bytes", "usable_bytes")
         return dataclasses.replace(self, **{name: getattr(self, name) * part for name in scaled})
 
 
@@ -152,6 +163,12 @@ def silicon_of(record: Accelerator) -> str:
     return _SILICON.get(record.architecture, "other")
 
 
+def usable_memory(name: str, memory_bytes: float) -> float:
+    """What of a card's nominal memory software can fill [bytes]."""
+    usual = facts.coefficients("operators")
+    return memory_bytes * usual["visible_share"] * (1.0 - usual["inline_ecc_share"] * has_inline_ecc(name))
+
+
 def card_device(record: Accelerator, *, assumption: str = "") -> ForwardDevice:
     """An accelerator of the facts."""
     return ForwardDevice(
@@ -169,6 +186,7 @@ def card_device(record: Accelerator, *, assumption: str = "") -> ForwardDevice:
         _NEURON_CORES.get(record.name, 1.0),
         record.l2_bytes or _SCRATCH_BYTES.get(record.architecture, 0.0),
         assumption,
+        usable_bytes=usable_memory(record.name, record.memory_bytes),
     )
 
 
@@ -189,6 +207,7 @@ def unrented_device(card: UnrentedCard) -> ForwardDevice:
         card.tdp_w,
         card.num_sms or _USUAL_UNITS,
         l2_bytes=like.l2_bytes,
+        usable_bytes=usable_memory(card.name, card.memory_bytes),
     )
 
 

@@ -21,10 +21,15 @@ from rightfit.physics.serving_columns import (
     ServeColumns,
     ServeRates,
     ServingCounter,
+    kv_bytes_per_device,
     kv_cache_bytes,
     max_sequences,
     prompt_workspace_bytes,
+    reserved_bytes,
+    usable_bytes,
+    visible_bytes,
     weights_bytes,
+    weights_bytes_per_device,
 )
 from rightfit.physics.waiting import of_queue
 from rightfit.records import dataclass
@@ -94,10 +99,14 @@ def serving_rates(serve: ServeColumns, links: LinkColumns, values: Mapping[str, 
     for field, names in _PORTS.items():
         for name in names:
             columns[field] = columns[field] * tables[name][family, engine]
+    ranks = np.maximum(serve.tensor * serve.attention_data, 1.0)
+    columns["request_s"] = columns["request_s"] + tables[_BY_RANKS][engine] * np.log2(ranks)
     columns["repeat_passes"] = columns["repeat_passes"] + tables["port_repeat"][family, engine]
     return ServeRates(**columns)
 
 
+#: What the first token of a request takes longer for each doubling of the ranks that share a layer.
+_BY_RANKS = "group_request_s"
 #: Factors of an engine, by the column that they change.
 _QUALITIES = {"attention_quality": "attention_stream", "flash_quality": "flash_fraction", "all_reduce_quality": "all_reduce_s"}
 #: Factors of an engine on a family of cards, by the column that they change.
@@ -120,7 +129,7 @@ def _tables(source: Mapping[str, float]) -> Mapping[str, Array]:
     engine class second."""
     one = {
         **dict.fromkeys(BY_FAMILY, family_names()),
-        **dict.fromkeys((*BY_ENGINE, *_QUALITIES), engine_classes()),
+        **dict.fromkeys((*BY_ENGINE, *_QUALITIES, _BY_RANKS), engine_classes()),
         **dict.fromkeys(BY_LINK, LINKS),
     }
     tables = {name: _table(source, name, keys) for name, keys in one.items()}
@@ -398,6 +407,30 @@ def peak_memory_bytes(
         "workspace": workspace,
         "context": fixed * np.where(together, devices, 1.0),
     }
+
+
+def fit_room(model: ModelColumns, serve: ServeColumns, device: DeviceColumns, values: Mapping[str, float] | None = None) -> Array:
+    """Log of what the fullest device has beside the weights over what it needs beside them (N,): at
+    most nothing where the case does not fit, NaN where the device's memory is not known.
+
+    Engines that set the cache aside start when their share holds the longest request; others hold
+    what the batch takes. Weights are counted, so that the doubt is of the rest alone.
+    """
+    operators = facts.coefficients("operators")
+    weights = weights_bytes_per_device(model, serve) * serve.weight_copies
+    tokens = np.where(serve.longest_tokens > 0, serve.longest_tokens, serve.input_tokens + serve.output_tokens)
+    taken = reserved_bytes(model, serve, overhead_bytes=overhead_bytes(serve, values), coefficients=operators)
+    share = usable_bytes(serve, device, taken_bytes=taken, coefficients=operators)
+    asked = taken + kv_bytes_per_device(model, serve, tokens=tokens)
+    terms = peak_memory_bytes(model, serve.replace(counter=np.full(1, float(ServingCounter.DRIVER_ONE))), device, values)
+    held = sum(terms.values(), np.zeros(1))
+    reserves = serve.continuous > 0
+    needed = np.where(reserves, asked, held)
+    capacity = np.where(reserves, share, visible_bytes(device, coefficients=operators))
+    share_of_weights = constants("serving_rows")["least_beside_weights"]
+    least = share_of_weights * weights
+    rest = np.maximum(needed - weights, least) / np.maximum(capacity - weights, least * share_of_weights)
+    return np.where(device.memory_bytes > 0, -np.log(rest), np.nan)
 
 
 def metric_values(serve: ServeColumns, times: ServingTimes) -> dict[str, Array]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rightfit.facts.engines import EngineClass, WeightFormat, family_names, format_names, weight_formats
 from rightfit.facts.records import TransformerArchitecture
-from rightfit.facts.tables import constants
+from rightfit.facts.tables import constant_group, constants
 from rightfit.physics import decode, prefill
 from rightfit.physics import waiting as quantiles
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
@@ -23,6 +23,8 @@ from rightfit.units import FP32_BYTES
 from rightfit.workload.traces import Lengths
 
 _FIGURES = constants("serving_rows")
+#: Memory of captured graphs, by class of engine.
+_GRAPHS = constant_group("serving_rows", "captured_graphs")
 _MATH = {
     "fp32": Math.FP32,
     "tf32": Math.TF32,
@@ -33,6 +35,8 @@ _MATH = {
     "fp4": Math.FP4,
     "mx": Math.MX,
 }
+#: Classes of engines whose kernels of MX formats pad the width of experts.
+_PADDING = ("generic", "graph", "async", "sglang")
 #: vLLM before 0.6 captured graphs for contexts up to 8,192 tokens only (max_seq_len_to_capture).
 _GRAPH_LIMIT, _GRAPH_LIMIT_UNTIL = _FIGURES["graph_limit"], _FIGURES["graph_limit_until"]
 #: vLLM runs AWQ checkpoints on Marlin's kernels since 0.5.3, and on those of AWQ's
@@ -85,6 +89,7 @@ def _engine_fields(case: ServingCase) -> dict[str, float]:
         "fraction_of_free": engine.of_free,
         "kv_reserve": engine.kv_reserve,
         "kv_block": engine.kv_block,
+        "graph_bytes": _GRAPHS.get(engine.name, 0.0),
         "graph_limit": _GRAPH_LIMIT if engine.name == "graph" and 0 < case.version < _GRAPH_LIMIT_UNTIL else 0.0,
     }
 
@@ -138,6 +143,7 @@ def _format_fields(case: ServingCase) -> dict[str, float]:
         "other_bytes": weights.other_bytes,
         "kv_bytes": kv,
         "activation_bytes": FP32_BYTES if is_wide else FP32_BYTES / 2.0,
+        "expert_tile": _FIGURES["mxfp4_tile"] if name == "mxfp4" and case.engine.name in _PADDING else 0.0,
         "math": float(_MATH[weights.math]),
         "dequantise_ops": weights.dequantise_ops,
         "weight_format": float(format_names().index(name)),
@@ -280,9 +286,10 @@ def waiting_s(physics: ServingPhysics, batch: Array, latency: Array) -> Array:
     prompt, step = physics.shared_prompt_s(batch), physics.step_s(batch)
     users = np.where(serve.batch > 0, serve.batch / serve.data, batch)
     others = np.maximum(np.minimum(users, batch) - 1.0, 0.0) * prompt
-    closed = np.where(users > 1, quantiles.of_step(step, serve.quantile), 0.0) + quantiles.of_first_wave(
-        others, rates.burst, serve.quantile
-    )
+    # Where the number of requests is told, so is the share of those that all users ask at first.
+    waves = np.where(serve.requests > 0, serve.requests / serve.data / np.maximum(users, 1.0), np.inf)
+    first = np.where(np.isfinite(waves), 0.5 / np.maximum(waves, 1.0), rates.burst)
+    closed = np.where(users > 1, quantiles.of_step(step, serve.quantile), 0.0) + quantiles.of_first_wave(others, first, serve.quantile)
     closed = closed + np.where(users > batch, (users / np.maximum(batch, 1.0) - 1.0) * latency, 0.0)
     requests = np.where(serve.requests > 0, serve.requests / serve.data, batch)
     rounds = np.maximum(requests / np.maximum(batch, 1.0) - 1.0, 0.0) / 2.0

@@ -45,8 +45,8 @@ class TrainingCase:
     """How a language model is trained, on whatever layout. What is left out is the stack's:
     `stored_bytes` of a weight (0: that of the arithmetic), `adapter_bytes`, `rank`, `targets`,
     `attention` ("" or a kernel's name), `recompute`, `fused_loss`. `packed`: the format of a frozen
-    base. `prompt_tokens` and `projected` of prefixes, `last_layers` that are trained where the
-    others are frozen (0: the usual number)."""
+    base, which leaves `fused_experts` as they are. `prompt_tokens` and `projected` of prefixes,
+    `last_layers` that are trained where the others are frozen (0: the usual number)."""
 
     model: TransformerArchitecture
     habits: Habits
@@ -56,6 +56,7 @@ class TrainingCase:
     method: Method = Method.FULL
     packed: Quantization | None = None
     stored_bytes: float = 0.0
+    fused_experts: bool = False
     adapter_bytes: float = 0.0
     rank: float = 0.0
     targets: Targets | None = None
@@ -112,6 +113,7 @@ def _number_formats(case: TrainingCase) -> dict[str, float]:
         "compute_dtype": float(Dtype[case.compute.code]),
         "activation_bytes": compute,
         "linear_weight_bytes": packed.linear_bytes if packed else stored,
+        "expert_weight_bytes": compute if packed and case.fused_experts else 0.0,
         "other_weight_bytes": 4.0 if upcast else (compute if packed else stored),
         "quantized": float(packed is not None),
         "keeps_linear_inputs": float(kbit),

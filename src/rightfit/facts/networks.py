@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightfit.errors import RightfitError
+from rightfit.facts.bundled import exact_names, index, load
 from rightfit.facts.records import DiffusionModel, Model, OtherModel, VisionModel
 from rightfit.facts.resolve import model, own_reference
 from rightfit.facts.tables import alias, constant_group, constants, filled, first_match, says, shape, table
@@ -35,7 +36,8 @@ class NetworkFamily:
 @dataclass(frozen=True, slots=True)
 class ListedNetwork:
     """A line of facts/data/forward_models.csv: work of one input at `image_size`, or the `record`
-    that has it, and the mean length of its inputs (0: as stated)."""
+    that has it, the mean length of its inputs (0: as stated), and the seconds of sound that its
+    work is for (0: of no sound, or of whole data sets)."""
 
     record: str
     kind: str
@@ -47,6 +49,7 @@ class ListedNetwork:
     image_size: float
     repeats: float
     mean_tokens: float
+    audio_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +163,67 @@ def _bundled_record(name: str) -> Model | None:
 
 
 def _named_record(name: str) -> Model | None:
+    if (entry := exact_names().get(name.strip().casefold())) and entry.family == "diffusion":
+        return load(entry)  # whatever family its name is spelled like
     for text in dict.fromkeys((name, alias(name))) if alias(name) == name else (alias(name), name):
         try:
             return model(text, network=False)
         except (RightfitError, RecursionError):
             continue
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """How far a denoiser that was asked for is from the record that stands for it: its parameters
+    over the record's (1 where they are not told), and whether it is another model."""
+
+    ratio: float
+    is_other: bool
+    is_sized: bool
+
+
+_SIZE_TOLD = re.compile(r"(?<![\w.])a?(\d+(?:\.\d+)?)\s?b(?![\w])", re.IGNORECASE)
+
+
+def relative_of(name: str, record: DiffusionModel, params: float) -> Relative:
+    """How a record stands for a name with so many `params` (0: not told): as itself, or as the
+    nearest relative, which parameters told beside it or in the name scale."""
+    row = first_match("forward_aliases", name.strip(), whole=True)
+    listed = name.strip().casefold() in exact_names()
+    told = params or size_told(name)
+    parts = (record.denoiser_params, record.total_params, record.denoiser_params / 2.0)  # of two denoisers one works at a time
+    far = told > 0 and not listed and min(abs(math.log(told / part)) for part in parts if part) > _FIGURES["same_model"]
+    other = not listed and row is not None and row["relative"] == "1"
+    return Relative(told / record.denoiser_params if told and (far or other) else 1.0, other or far, told > 0)
+
+
+def size_told(name: str) -> float:
+    """Parameters that a name tells ("Cosmos-Predict2-2B"); 0 where it tells none."""
+    found = _SIZE_TOLD.search(_short(name).replace("-", " "))
+    return float(found[1]) * 1e9 if found else 0.0
+
+
+def _has_usual_tokens(record: DiffusionModel) -> bool:
+    """Whether a token stands for 16 by 16 pixels, of videos for four frames: decoders that compress
+    more are rare."""
+    height, width, frames = drawn_size(record)
+    usual = height * width / _FIGURES["pixels_per_token"] * (1.0 + (frames - 1.0) / _FIGURES["frames_per_token"])
+    return record.denoiser_tokens > 0 and abs(math.log(record.denoiser_tokens / usual)) < _FIGURES["same_model"]
+
+
+@functools.lru_cache(maxsize=256)
+def nearest_denoiser(params: float, *, moving: bool) -> DiffusionModel:
+    """The bundled transformer that draws pictures or videos whose size is nearest, of those with
+    the usual number of tokens."""
+    wanted = "video" if moving else "image"
+    records = (load(entry) for entry in index() if entry.family == "diffusion")
+    known = [
+        one
+        for one in records
+        if isinstance(one, DiffusionModel) and one.modality == wanted and one.forward_flops and _has_usual_tokens(one)
+    ]
+    return min(known, key=lambda one: abs(math.log(one.denoiser_params / params)))
 
 
 def _is_side(text: str) -> bool:

@@ -228,6 +228,14 @@ class ModelColumns(Columns):
     For encoder-decoder models `num_layers` counts both stacks and `num_decoder_layers` the ones
     with cross attention. `params_total` counts tied heads once; `params_active` is what one token
     passes through.
+
+    Of sparse attention: `sparse_layers` in which a token attends to `sparse_most` entries at most,
+    each of `sparse_stride` tokens, chosen by `num_index_layers` indexers of `index_heads` heads
+    over keys of `index_width`; `pooled_layers` that attend to all entries of `pooled_stride`
+    tokens; both to the last `cache_window` tokens beside. What a token holds over all layers where
+    it was counted (0: by formula): `cache_bytes`, and inside the window `window_bytes` more, in 16
+    bits; `index_bytes` of the indexers' keys; `state_bytes` of a sequence. `key_value_share` 0.5 =
+    keys and values are one tensor.
     """
 
     kind: Array = column(Kind.DECODER, "code")
@@ -264,6 +272,19 @@ class ModelColumns(Columns):
     num_sliding_layers: Array = column(0, "layers")
     num_linear_layers: Array = column(0, "layers")
     num_index_layers: Array = column(0, "layers")
+    sparse_layers: Array = column(0, "layers")
+    sparse_stride: Array = column(1, "tokens")
+    sparse_most: Array = column(0, "1")
+    pooled_layers: Array = column(0, "layers")
+    pooled_stride: Array = column(1, "tokens")
+    index_heads: Array = column(0, "heads")
+    index_width: Array = column(0, "elements")
+    cache_bytes: Array = column(0, "bytes/token")
+    cache_window: Array = column(0, "tokens")
+    window_bytes: Array = column(0, "bytes/token")
+    index_bytes: Array = column(0, "bytes/token")
+    state_bytes: Array = column(0, "bytes")
+    key_value_share: Array = column(1, "1")
     has_lm_head: Array = column(1, "flag")
     params_total: Array = column(0, "parameters")
     params_active: Array = column(0, "parameters")
@@ -283,7 +304,8 @@ class SetupColumns(Columns):
     (DDP), 1, 2, 3 (ZeRO / FSDP) over `shard_degree` ranks. Flags are 0 or 1. `adapter_params` are
     the parameters that an adapter adds and trains (whole model); `trainable_params` all that is
     trained. `linear_weight_bytes` is what one frozen linear parameter takes in memory, quantisation
-    constants included; `other_weight_bytes` the same for embeddings, norms and head.
+    constants included; `other_weight_bytes` the same for embeddings, norms and head,
+    `expert_weight_bytes` for routed experts (0 = as linear ones).
 
     `adapter_on_*` say which matrices carry an adapter: 0/1, and 0-2 for `key_value` (key, value)
     and `up` (gate, up). `gradient_bytes`, `master_bytes`, `optimizer_bytes`, `accumulation_bytes`
@@ -340,6 +362,7 @@ class SetupColumns(Columns):
     compute_dtype: Array = column(Dtype.BF16, "code")
     activation_bytes: Array = column(2, "bytes/element")
     linear_weight_bytes: Array = column(2, "bytes/parameter")
+    expert_weight_bytes: Array = column(0, "bytes/parameter")
     other_weight_bytes: Array = column(2, "bytes/parameter")
     gradient_bytes: Array = column(2, "bytes/parameter")
     master_bytes: Array = column(0, "bytes/parameter")
@@ -418,7 +441,7 @@ class SetupColumns(Columns):
 @dataclass(frozen=True, slots=True)
 class DeviceColumns(Columns):
     """One accelerator as software sees it. Rates per second, dense. A rate of 0 means the device
-    does not have that arithmetic."""
+    does not have that arithmetic. `inline_ecc` 1 = error correction lies in the memory itself."""
 
     memory_bytes: Array = column(0, "bytes")
     memory_bandwidth: Array = column(0, "bytes/s")
@@ -438,6 +461,7 @@ class DeviceColumns(Columns):
     int8_ops: Array = column(0, "operations/s")
     fp4_flops: Array = column(0, "FLOP/s")
     host_bandwidth: Array = column(0, "bytes/s")
+    inline_ecc: Array = column(0, "flag")
 
     def peak_flops(self, dtype: Array) -> Array:
         """Dense peak in the arithmetic `dtype` [code, Dtype] of each row -> [FLOP/s]; falls to fp32

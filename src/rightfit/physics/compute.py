@@ -133,10 +133,36 @@ def _adapters(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, r
     """Forward and backward seconds of low-rank adapters: thin products that move their inputs and
     outputs through memory."""
     widths = _adapter_widths(model, setup) / setup.tensor
-    passes = rates.adapter_passes + 2.0 * (setup.adapter_dropout > 0) + 2.0 * (setup.method == Method.DORA)
+    passes = rates.adapter_passes + 2.0 * (setup.adapter_dropout > 0)
     moved = tokens * widths * passes * setup.activation_bytes / operators.achieved_bandwidth(device, rates)
     low_rank = setup.adapter_rank > 0
     return np.where(low_rank, moved, 0.0), np.where(low_rank, 2.0 * moved, 0.0)
+
+
+def _decomposed(
+    model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, products: _Products
+) -> tuple[Array, Array]:
+    """Further forward and backward seconds of DoRA, all layers: the norm of every adapted matrix is
+    taken anew in each pass, over the base with the product of the adapter added, and the base is
+    multiplied a second time (but for releases since 0.14 without dropout, which few scripts are).
+
+    Source: Liu et al. 2024 (DoRA), section 4; PEFT (tuners/lora/dora.py: get_weight_norm, forward).
+    """
+    carried = transformer.adapted_parameters(
+        model,
+        query=setup.adapter_on_query,
+        key_value=setup.adapter_on_key_value,
+        output=setup.adapter_on_output,
+        up=setup.adapter_on_up,
+        down=setup.adapter_on_down,
+        experts=setup.adapter_on_experts,
+    )
+    norms = carried / setup.tensor * rates.decomposed_bytes / operators.achieved_bandwidth(device, rates)
+    share = np.minimum(carried / np.maximum(transformer.linear_parameters(model), 1.0), 1.0)
+    expanded = share * operators.dequantise_s(model, setup, device, rates)
+    is_decomposed = setup.method == Method.DORA
+    forward = np.where(is_decomposed, norms + expanded + share * products.forward, 0.0)
+    return forward, np.where(is_decomposed, share * products.input_gradient, 0.0)
 
 
 def _fp8_casts(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, tokens: Array) -> Array:
@@ -176,6 +202,9 @@ def compute_times(model: ModelColumns, setup: SetupColumns, device: DeviceColumn
     moved_backward = moved * rates.backward_passes + casts * trains_weights(setup) + _fp8_casts(model, setup, device, rates, tokens)
     expand = operators.dequantise_s(model, setup, device, rates)
     adapter_forward, adapter_backward = _adapters(model, setup, device, rates, tokens)
+    if np.any(setup.method == Method.DORA):
+        more_forward, more_backward = _decomposed(model, setup, device, rates, products)
+        adapter_forward, adapter_backward = adapter_forward + more_forward, adapter_backward + more_backward
     gemm_forward = products.forward + vision
     gemm_backward = products.input_gradient + vision + trains_weights(setup) * products.weight_gradient
     forward = gemm_forward + attention.forward_s + moved_forward + expand + adapter_forward

@@ -253,7 +253,7 @@ def attention_s(
     `rows` [sequences] with one new token each, `context` [tokens] of each -> [s]. Known error: the
     time of a kernel that reads little is not here but in `layer_s`: docs/accuracy/kernels.md.
     """
-    cache = serving_columns.attended_tokens(model, context) * serving_columns.kv_bytes_per_token_layer(model, serve.kv_bytes)
+    cache = serving_columns.read_bytes(model, serve.kv_bytes, context)
     share = serving_columns.kv_replication(model, serve) / (serve.tensor * serve.attention_data)
     repeats = rates.repeat_passes * np.maximum(model.num_heads / np.maximum(model.num_kv_heads, 1.0) - 1.0, 0.0)
     traffic = (
@@ -264,7 +264,8 @@ def attention_s(
         / (device.memory_bandwidth * rates.attention_stream)
     )
     width = np.where(transformer.is_mla(model), 2.0 * model.kv_lora_rank + model.qk_rope_head_dim, 0.0)
-    flops = 2.0 * rows * serving_columns.attended_tokens(model, context) * model.num_heads * width / (serve.tensor * serve.attention_data)
+    attended = 2.0 * serving_columns.attended_tokens(model, context) * model.num_heads * width
+    flops = rows * (attended + serving_columns.index_flops(model, context)) / (serve.tensor * serve.attention_data)
     peak = peak_ops(device, np.full(1, float(Math.BF16)), rates)
     return soft_max(traffic, flops / (peak * rates.flash_fraction), sharpness=rates.sharpness)
 

@@ -293,13 +293,14 @@ def squeezed_bytes(live: Array, *, coefficients: Mapping[str, float]) -> Array:
 
 
 def usable_bytes(device: DeviceColumns, *, coefficients: Mapping[str, float]) -> Array:
-    """What of a card's nominal memory the driver hands out.
+    """What of a card's nominal memory the driver hands out: cards with GDDR6 keep a sixteenth of it
+    for error correction.
 
     `coefficients` [1] -> [bytes].
 
     Source: docs/decisions/memory-physics.md.
     """
-    return coefficients["usable_fraction"] * device.memory_bytes
+    return coefficients["usable_fraction"] * device.memory_bytes * (1.0 - coefficients["inline_ecc_share"] * device.inline_ecc)
 
 
 TERMS = (
@@ -528,7 +529,8 @@ def _steady(model: ModelColumns, setup: SetupColumns, share: states.ParameterSha
         "loaded": setup.loads_whole * (share.total * setup.other_weight_bytes),
         "gradient_workspace": gradient_workspace_bytes(share, model, setup),
         "buckets": bucket_bytes(dense, setup, bucket_elements=coefficients["zero_bucket_elements"]),
-        "workspace": workspace_bytes(setup, workspace=np.full(1, coefficients["workspace_bytes"])),
+        "workspace": workspace_bytes(setup, workspace=np.full(1, coefficients["workspace_bytes"]))
+        + states.decomposed_scratch_bytes(model, setup),
     }
 
 

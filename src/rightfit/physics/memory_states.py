@@ -97,7 +97,8 @@ def weights_bytes(share: ParameterShare, setup: SetupColumns) -> Array:
         share.linear * setup.linear_weight_bytes + (share.other + share.embedding + share.head + share.vision) * setup.other_weight_bytes
     )
     shards = _shards(setup, stage=ShardStage.WEIGHTS)
-    return dense / shards + share.experts * setup.linear_weight_bytes / expert_shards(setup, stage=ShardStage.WEIGHTS)
+    width = np.where(setup.expert_weight_bytes > 0, setup.expert_weight_bytes, setup.linear_weight_bytes)
+    return dense / shards + share.experts * width / expert_shards(setup, stage=ShardStage.WEIGHTS)
 
 
 def trained_share(share: ParameterShare, model: ModelColumns, setup: SetupColumns) -> tuple[Array, Array]:
@@ -387,7 +388,37 @@ def adapter_input_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     width = width + setup.adapter_on_down * np.where(model.num_experts > 0, model.moe_intermediate_size, model.intermediate_size)
     modules = on_hidden + setup.adapter_on_output + setup.adapter_on_down
     inner = modules * setup.adapter_rank * setup.activation_bytes
-    return np.where(copies, each * width / setup.tensor, 0.0) + inner
+    kept = np.where(setup.method == Method.DORA, decomposed_output_bytes(model, setup), 0.0)
+    return np.where(copies, each * width / setup.tensor, 0.0) + inner + kept
+
+
+def decomposed_output_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """What DoRA keeps of one layer beside LoRA: the outputs of base and adapter, by whose sum the
+    gradient of the magnitude is taken.
+
+    -> [bytes/token].
+
+    Source: Liu et al. 2024 (DoRA); PEFT (dora.py: (scale - 1) x base + scale x adapter).
+    """
+    attention = (
+        setup.adapter_on_query * transformer.query_width(model) + setup.adapter_on_key_value * transformer.key_value_width(model) / 2.0
+    )
+    inner = np.where(model.num_experts > 0, model.moe_intermediate_size, model.intermediate_size)
+    hidden = (setup.adapter_on_output + setup.adapter_on_down) * model.hidden_size
+    return 2.0 * setup.activation_bytes * ((attention + setup.adapter_on_up * inner) / setup.tensor + hidden)
+
+
+def decomposed_scratch_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """The largest adapted matrix three times in the width of activations, while DoRA takes its
+    norm: expanded base, product of the adapter, their sum.
+
+    -> [bytes].
+
+    Source: Liu et al. 2024 (DoRA); PEFT (tuners/lora/dora.py: get_weight_norm).
+    """
+    inner = np.where(model.num_experts > 0, model.moe_intermediate_size, model.intermediate_size)
+    width = np.where(setup.adapter_on_up + setup.adapter_on_down > 0, inner, model.hidden_size)
+    return np.where(setup.method == Method.DORA, 3.0 * setup.activation_bytes * model.hidden_size * width / setup.tensor, 0.0)
 
 
 def _modules_on_hidden(setup: SetupColumns) -> Array:

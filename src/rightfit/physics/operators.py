@@ -149,6 +149,7 @@ class RateColumns(Columns):
     mixer_passes: Array = column(0, "1")
     routed_passes: Array = column(0, "1")
     adapter_passes: Array = column(0, "1")
+    decomposed_bytes: Array = column(0, "bytes/parameter")
     expert_tile: Array = column(1, "tokens")
     vision_quality: Array = column(1, "1")
     square_tile_reuse: Array = column(1, "1")

@@ -56,7 +56,8 @@ class PrefillTimes:
 
 def attention_flops(model: ModelColumns, *, prompt: Array) -> Array:
     """FLOP of causal attention over one prompt, all layers: 2 x pairs x heads x (key size + value
-    size); windows cut the pairs.
+    size); windows cut the pairs, sparse layers take the entries that they choose beside the scores
+    of their indexers.
 
     `prompt` [tokens] -> [FLOP].
     """
@@ -65,8 +66,16 @@ def attention_flops(model: ModelColumns, *, prompt: Array) -> Array:
     window = np.where(model.sliding_window > 0, np.minimum(model.sliding_window, prompt), prompt)
     windowed = serving_columns.sliding_layers(model)
     full = np.maximum(np.minimum(serving_columns.attention_layers(model), model.num_layers - windowed), 0.0)
-    pairs = full * prompt**2 / 2.0 + windowed * (prompt * window - window**2 / 2.0)
-    return np.asarray(2.0 * pairs * model.num_heads * (key + value))
+    chosen = model.sparse_layers + model.pooled_layers
+    pairs = np.maximum(full - chosen, 0.0) * prompt**2 / 2.0 + windowed * (prompt * window - window**2 / 2.0)
+    if not np.any(chosen):
+        return np.asarray(2.0 * pairs * model.num_heads * (key + value))
+    most = np.minimum(np.where(model.sparse_most > 0, model.sparse_most, np.inf) * model.sparse_stride, prompt)
+    beside = np.minimum(model.cache_window, prompt)
+    near = chosen * (prompt * beside - beside**2 / 2.0)
+    sparse = model.sparse_layers * (prompt * most - most**2 / 2.0) / model.sparse_stride
+    pairs = pairs + near + sparse + model.pooled_layers * prompt**2 / 2.0 / model.pooled_stride
+    return np.asarray(2.0 * pairs * model.num_heads * (key + value) + serving_columns.index_flops(model, prompt**2 / 2.0))
 
 
 def prompt_ranks(serve: ServeColumns, *, sequences: Array) -> Array:

@@ -88,8 +88,11 @@ class ServeColumns(Columns):
     time (0 = all). `cache_tokens` slots of the cache that are reserved in advance (0 = grows).
     `head_copies` how often the output head is stored beside the embedding. `full_logits` bytes per
     logit kept for each prompt token. `memory_fraction` of the device that the engine takes, where
-    `fraction_of_free` is 1 of what is free beside the weights; `kv_reserve` share of the output
-    length for which it keeps room when it admits a request. `family` and `engine` are rows of the
+    `fraction_of_free` is 1 of what is free beside the weights; `graph_bytes` of captured graphs
+    that lie outside that share; `expert_tile` to whose multiples the kernels pad the width of an
+    expert (0 = not); `longest_tokens` of one request that the engine must hold to start (0 = those
+    of a request). `kv_reserve` share of the output length for which it keeps room when it admits a
+    request. `family` and `engine` are rows of the
     coefficient tables; `version` of the engine as major + minor / 100.
     """
 
@@ -130,6 +133,9 @@ class ServeColumns(Columns):
     full_logits: Array = column(0, "bytes/logit")
     memory_fraction: Array = column(0.9, "1")
     fraction_of_free: Array = column(0, "flag")
+    graph_bytes: Array = column(0, "bytes")
+    expert_tile: Array = column(0, "elements")
+    longest_tokens: Array = column(0, "tokens")
     kv_reserve: Array = column(1, "1")
     kv_block: Array = column(16, "tokens")
     engine: Array = column(0, "code")
@@ -285,7 +291,44 @@ def attended_tokens(model: ModelColumns, context: Array) -> Array:
     full = np.where((windowed >= model.num_layers) & (model.num_full_attention_layers == 0), 0.0, attention_layers(model))
     full = np.minimum(full, np.maximum(model.num_layers - windowed, 0.0))
     window = np.where(model.sliding_window > 0, np.minimum(context, model.sliding_window), context)
-    return full * context + windowed * window
+    chosen = model.sparse_layers + model.pooled_layers
+    return np.maximum(full - chosen, 0.0) * context + windowed * window + chosen_entries(model, context)
+
+
+def chosen_entries(model: ModelColumns, context: Array) -> Array:
+    """Sum over sparse and pooled layers of the entries that a new token attends to: those that the
+    indexer chooses of every `sparse_stride` tokens, all of every `pooled_stride`, and the window.
+
+    `context` [tokens] -> [1].
+
+    Source: DeepSeek-AI 2025 (DeepSeek-V3.2: sparse attention), 2026 (DeepSeek-V4: compressed).
+    """
+    beside = np.minimum(context, model.cache_window)
+    sparse = np.minimum(context / model.sparse_stride, np.where(model.sparse_most > 0, model.sparse_most, np.inf))
+    return np.asarray(model.sparse_layers * (sparse + beside) + model.pooled_layers * (context / model.pooled_stride + beside))
+
+
+def read_bytes(model: ModelColumns, kv_bytes: Array, context: Array) -> Array:
+    """What a new token reads of the cache over all layers, the indexers' keys included.
+
+    `kv_bytes` [bytes/element], `context` [tokens] -> [bytes].
+
+    Source: accounting; facts/data/attention_kinds.csv where bytes were counted.
+    """
+    each = kv_bytes_per_token_layer(model, kv_bytes) * model.key_value_share
+    by_formula = attended_tokens(model, context) * each + context * model.index_bytes * kv_bytes / 2.0
+    counted = (context * model.cache_bytes + np.minimum(context, model.cache_window) * model.window_bytes) * kv_bytes / 2.0
+    return np.where((model.cache_bytes > 0) & (model.sparse_layers == 0), counted, by_formula)
+
+
+def index_flops(model: ModelColumns, keys: Array) -> Array:
+    """Operations of all indexers.
+
+    `keys` [1] pairs of a query and a token of its context -> [FLOP].
+
+    Source: DeepSeek-AI 2025 (DeepSeek-V3.2: sparse attention), by counting.
+    """
+    return 2.0 * keys / model.sparse_stride * model.num_index_layers * model.index_heads * model.index_width
 
 
 def kv_cache_bytes(model: ModelColumns, serve: ServeColumns, *, tokens: Array) -> Array:
@@ -302,7 +345,11 @@ def kv_cache_bytes(model: ModelColumns, serve: ServeColumns, *, tokens: Array) -
     block = np.maximum(serve.kv_block, 1.0)
     rounded = np.ceil(tokens / block) * block
     state = model.num_linear_layers * model.hidden_size * np.maximum(model.head_dim, STATE_HEAD) * 2.0 * 2.0
-    return attended_tokens(model, rounded) * kv_bytes_per_token_layer(model, serve.kv_bytes) + state
+    state = np.where(model.state_bytes > 0, model.state_bytes, state)
+    plain = model.replace(sparse_layers=np.zeros(1), pooled_layers=np.zeros(1))
+    by_formula = attended_tokens(plain, rounded) * kv_bytes_per_token_layer(model, serve.kv_bytes)
+    held = rounded * (model.cache_bytes + model.index_bytes) + np.minimum(rounded, model.cache_window) * model.window_bytes
+    return np.where(model.cache_bytes > 0, held * serve.kv_bytes / 2.0, by_formula) + state
 
 
 def kv_replication(model: ModelColumns, serve: ServeColumns) -> Array:
@@ -365,6 +412,20 @@ def weights_bytes(model: ModelColumns, serve: ServeColumns) -> Array:
     )
 
 
+def expert_padding(model: ModelColumns, serve: ServeColumns) -> Array:
+    """What the experts take on devices over what they hold: kernels of block formats pad the part
+    of an expert's width that one device has to whole tiles.
+
+    -> [1]. gpt-oss on one card: 2,880 of 3,072 rows, 1.067; on eight: 360 of 512, 1.42.
+
+    Source: vLLM 2025 (layers/quantization/mxfp4.py: round_up of the intermediate size).
+    """
+    ways = np.where(serve.expert > 1, 1.0, serve.tensor)
+    width = np.maximum(model.moe_intermediate_size / ways, 1.0)
+    tile = np.maximum(serve.expert_tile, 1.0)
+    return np.where((serve.expert_tile > 0) & (model.moe_intermediate_size > 0), np.ceil(width / tile) * tile / width, 1.0)
+
+
 def weights_bytes_per_device(model: ModelColumns, serve: ServeColumns) -> Array:
     """Weights of one device: cut by tensor and pipeline; experts also by attention-data ranks;
     attention is replicated over those.
@@ -374,9 +435,9 @@ def weights_bytes_per_device(model: ModelColumns, serve: ServeColumns) -> Array:
     Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
     docs/decisions/serving-physics.md.
     """
-    shared = weights_bytes(model, serve) - transformer.routed_expert_parameters(model) * serve.expert_bytes
-    experts = transformer.routed_expert_parameters(model) * serve.expert_bytes / serve.attention_data
-    return (shared + experts) / (serve.tensor * serve.pipeline)
+    experts = transformer.routed_expert_parameters(model) * serve.expert_bytes
+    shared = weights_bytes(model, serve) - experts
+    return (shared + experts * expert_padding(model, serve) / serve.attention_data) / (serve.tensor * serve.pipeline)
 
 
 def prompt_workspace_bytes(
@@ -411,8 +472,20 @@ def kv_room_bytes(
     Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
     docs/decisions/serving-physics.md.
     """
-    taken = weights_bytes_per_device(model, serve) + engine_workspace_bytes(model, serve, coefficients=coefficients) + overhead_bytes
-    return np.maximum(usable_bytes(serve, device, taken_bytes=taken) - taken, 0.0)
+    taken = reserved_bytes(model, serve, overhead_bytes=overhead_bytes, coefficients=coefficients)
+    return np.maximum(usable_bytes(serve, device, taken_bytes=taken, coefficients=coefficients) - taken, 0.0)
+
+
+def reserved_bytes(model: ModelColumns, serve: ServeColumns, *, overhead_bytes: Array, coefficients: Mapping[str, float]) -> Array:
+    """What lies in an engine's share of one device beside the cache: weights, workspace, and
+    `overhead_bytes` but for the graphs, which it captures in what the share leaves.
+
+    `overhead_bytes` [bytes], `coefficients` [coefficients] -> [bytes].
+
+    Source: accounting; vLLM (gpu_worker.py: the cache is sized before graphs are captured).
+    """
+    workspace = engine_workspace_bytes(model, serve, coefficients=coefficients)
+    return weights_bytes_per_device(model, serve) + workspace + np.maximum(overhead_bytes - serve.graph_bytes, 0.0)
 
 
 def engine_workspace_bytes(model: ModelColumns, serve: ServeColumns, *, coefficients: Mapping[str, float]) -> Array:
@@ -431,17 +504,30 @@ def engine_workspace_bytes(model: ModelColumns, serve: ServeColumns, *, coeffici
     return prompt_workspace_bytes(model, serve, tokens=tokens, sequences=np.minimum(serve.max_batch, coefficients["most_prompts"]))
 
 
-def usable_bytes(serve: ServeColumns, device: DeviceColumns, *, taken_bytes: Array) -> Array:
-    """What an engine may fill of a device, cache included, where weights, workspace and overheads
-    take `taken_bytes` of it.
+def visible_bytes(device: DeviceColumns, *, coefficients: Mapping[str, float]) -> Array:
+    """What of a device's nominal memory software can fill: less what the driver keeps, and the
+    sixteenth in which cards with GDDR6 hold their error correction.
 
-    `taken_bytes` [bytes] -> [bytes].
+    `coefficients` [coefficients]: `visible_share`, `inline_ecc_share` -> [bytes].
+
+    Source: nvidia-smi totals of 2024 (A100-80: 79.1 GiB, A10G: 22.0, T4: 14.7).
+    """
+    return device.memory_bytes * coefficients["visible_share"] * (1.0 - coefficients["inline_ecc_share"] * device.inline_ecc)
+
+
+def usable_bytes(serve: ServeColumns, device: DeviceColumns, *, taken_bytes: Array, coefficients: Mapping[str, float]) -> Array:
+    """What an engine may fill of a device, cache included, where weights, workspace and overheads
+    take `taken_bytes` of it: its share, and never what its graphs need.
+
+    `taken_bytes` [bytes], `coefficients` [coefficients] -> [bytes].
 
     Source: accounting; Kwon et al. 2023 (PagedAttention), DeepSeek-AI 2024 (DeepSeek-V2);
     docs/decisions/serving-physics.md.
     """
-    of_free = taken_bytes + (device.memory_bytes - taken_bytes) * serve.memory_fraction
-    return np.where(serve.fraction_of_free > 0, of_free, device.memory_bytes * serve.memory_fraction)
+    visible = visible_bytes(device, coefficients=coefficients)
+    of_free = taken_bytes + (visible - taken_bytes) * serve.memory_fraction
+    share = np.where(serve.fraction_of_free > 0, of_free, visible * serve.memory_fraction)
+    return np.minimum(share, visible - serve.graph_bytes)
 
 
 def kv_bytes_per_device(model: ModelColumns, serve: ServeColumns, *, tokens: Array) -> Array:

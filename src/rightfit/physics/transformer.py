@@ -218,6 +218,23 @@ def adapter_parameters(
     return rank * (model.num_layers * attention + (model.num_layers - moe_layers) * feed_dense + moe_layers * feed_moe)
 
 
+def adapted_parameters(
+    model: ModelColumns, *, query: Array, key_value: Array, output: Array, up: Array, down: Array, experts: Array
+) -> Array:
+    """Parameters of the base matrices that carry an adapter, over the whole model.
+
+    `query`, `output`, `down`, `experts` [flag], `key_value`, `up` [1] number of adapted matrices,
+    0 to 2 -> [parameters].
+    Source: accounting of each matrix.
+    """
+    hidden = model.hidden_size
+    attention = hidden * (query * query_width(model) + key_value * key_value_width(model) / 2.0 + output * value_width(model))
+    feed_dense = (up + down) * hidden * model.intermediate_size
+    feed_moe = (model.num_shared_experts + experts * model.num_experts) * (up + down) * hidden * model.moe_intermediate_size
+    moe_layers = num_moe_layers(model)
+    return model.num_layers * attention + (model.num_layers - moe_layers) * feed_dense + moe_layers * feed_moe
+
+
 @dataclass(frozen=True, slots=True)
 class Matmul:
     """One family of weight products: x[tokens, k] @ w[k, n], in `count` layers.

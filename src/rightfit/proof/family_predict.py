@@ -12,7 +12,7 @@ from rightfit import facts
 from rightfit.estimation.classical import gpu_memory, ram_terms, time_terms, total
 from rightfit.estimation.classical_rates import Coefficients, coefficients
 from rightfit.estimation.figures import classical_interval, classical_interval_group
-from rightfit.estimation.forward import DTYPES, ENGINES, SCENARIOS, CaseColumns, pass_metric_values
+from rightfit.estimation.forward import DTYPES, ENGINES, SCENARIOS, CaseColumns, fit_room, pass_metric_values
 from rightfit.estimation.loading import LoaderCoefficients, Place, Work, case_columns, loader_coefficients, rates
 from rightfit.estimation.sample_figures import (
     DURATION_METRIC,
@@ -187,6 +187,8 @@ def predict_forward(rows: Sequence[Row]) -> list[ForwardPrediction]:
             "engine": ENGINES[int(cases.case["engine"][at])].value,
             "assumptions": assumed,
             "taken": _forward_taken(cases, at),
+            "doubt": work.doubt,
+            "room": fit_room(cases, at, read.cases[at].device.usable_bytes),
         }
         error = "" if usable else "the estimate is not a finite positive number"
         answers[position] = ForwardPrediction(value if usable else None, error, regime)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rightfit import facts
+from rightfit.facts.resolve import resolve_offline
 from rightfit.facts.tables import lists, says, shape, spelled
 from rightfit.proof.case_columns import case_columns, compared
 from rightfit.proof.cases.serving import quantile_of
@@ -98,10 +99,7 @@ def not_allowed(table: str, cells: Mapping[str, str]) -> list[str]:
 
 #: Columns that are understood and that no formula of batch prediction takes in, with what is
 #: done in their place.
-_NOT_COMPUTED = {
-    ("inference", "draft"): "decoding without speculation is predicted",
-    ("classical", "nodes"): "one machine is predicted",
-}
+_UNUSED: Mapping[str, Mapping[str, Any]] = _DATA["unused"]
 _MEANS = ("", "mean", "avg", "average")
 _MEDIANS = ("median", "p50", "50", "50.0")
 
@@ -109,11 +107,30 @@ _MEDIANS = ("median", "p50", "50", "50.0")
 def not_computed(table: str, cells: Mapping[str, str]) -> list[str]:
     """Columns that are understood but not taken in, and percentiles that are none or that one
     forward pass, which takes one time, does not have."""
-    told = [f"{column} is not taken in: {instead}" for (of, column), instead in _NOT_COMPUTED.items() if of == table and cells.get(column)]
+    rules = _UNUSED[table]
+    figure = "memory" if re.search(r"mem_|ram_", cells.get("metric", "peak_mem_")) else "time"
+    told = [f"{column} is not taken in: {instead}" for column, instead in rules["always"].items() if cells.get(column)]
+    told += [f"{column} is not taken in: it does not bear on {figure}" for column in rules[figure].split() if cells.get(column)]
+    told += [
+        f"{column} is not taken in: {others.replace(' ', ' and ')} decide"
+        for column, others in rules["beside"].items()
+        if cells.get(column) and all(_decides(other, cells) for other in others.split())
+    ]
     percentile = cells.get("percentile", "").strip().lower()
     if table == "inference" and percentile not in _MEANS and not _is_quantile(percentile, cells):
         told.append(f"percentile {percentile[:20]!r}: the mean is predicted")
     return told
+
+
+def _decides(column: str, cells: Mapping[str, str]) -> bool:
+    """Whether a column is stated, and a name in it known: of an unknown model the dimensions
+    beside its name count."""
+    return _is_known_model(cells.get("model", "")) if column == "model" else bool(cells.get(column))
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_known_model(name: str) -> bool:
+    return bool(name) and "@" not in name and resolve_offline(name) is not None
 
 
 def _is_quantile(percentile: str, cells: Mapping[str, str]) -> bool:

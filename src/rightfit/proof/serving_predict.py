@@ -105,6 +105,11 @@ def _predict_forward(rows: list[dict[str, str]], answers: list[dict[str, Any]]) 
             answer["assumptions"] += regime["assumptions"]
             answer["taken"] = regime["taken"]
             answer["regime"] = {"group": _named(serving_interval_group(row.get("metric", ""), modality=regime["modality"]), "forward")}
+            answer["regime"]["knowledge"] = regime["doubt"]
+            if regime["room"] is not None and row.get("metric") == MEMORY_METRIC:
+                answer["regime"]["room"] = regime["room"]
+            elif row.get("metric") == MEMORY_METRIC:
+                answer["assumptions"].append(_NO_MEMORY)
 
 
 def _predict_generation(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
@@ -128,6 +133,27 @@ def _predict_generation(rows: list[dict[str, str]], answers: list[dict[str, Any]
             continue
         shares = terms["memory" if metric == MEMORY_METRIC else "time"]
         _answer(answers, cases, here, str(metric), values[str(metric)][here], {name: share[here] for name, share in shares.items()})
+        if metric == MEMORY_METRIC:
+            _judge(answers, cases, here)
+
+
+def _judge(answers: list[dict[str, Any]], cases: ServingCases, index: NDArray[np.intp]) -> None:
+    """Whether each case fits its device: what is left beside its weights over what it
+    needs beside them."""
+    from rightfit.estimation.serving import fit_room
+
+    room = np.broadcast_to(fit_room(cases.model, cases.serve, cases.device), cases.index.shape)
+    for i in index:
+        answer = answers[int(cases.index[i])]
+        if answer["error"] or any(text.startswith("device not stated") for text in cases.assumptions[int(i)]):
+            continue
+        if np.isfinite(room[i]):
+            answer["regime"]["room"] = float(room[i])
+        else:
+            answer["assumptions"].append(_NO_MEMORY)
+
+
+_NO_MEMORY = "memory of the device not stated: whether it fits is not told"
 
 
 _KEPT_UP = "the stated rate is more than is predicted to be kept up with: latencies are those of a load that is"

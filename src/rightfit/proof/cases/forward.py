@@ -16,7 +16,7 @@ from rightfit.estimation.forward_models import forward_work
 from rightfit.estimation.loading import LoadingCase, Place, Stored, Work, bytes_per_pixel
 from rightfit.estimation.pass_records import ForwardDevice, ForwardWork, PassInput
 from rightfit.facts.machines import core_named, names_a_core
-from rightfit.facts.networks import listed_network, record_of
+from rightfit.facts.networks import listed_network, network_family, record_of
 from rightfit.facts.records import DiffusionModel, OtherModel, TracedModel, TransformerArchitecture, VisionModel
 from rightfit.facts.tables import constants, first_match, meaning, number_in, says, shape
 from rightfit.proof.cases.reader import RefusedRowError, Row, counts_tensors, first_number, forward_device, read_rows
@@ -102,15 +102,27 @@ def read_forward_case(row: Row) -> tuple[ForwardCase, tuple[str, ...]]:
 def _problem(row: Row, work: ForwardWork | None, device: ForwardDevice | None) -> str:
     if not row.get("model"):
         return "the row names no model"
+    if work is None and (first_number(row.get("denoise_steps", "")) or says(TABLE, "denoiser", row["model"], ignore_case=True)):
+        return f"model {row['model'][:60]!r} is a denoiser that is not known: give its parameters in params_b"
     if work is None:
         return f"model {row['model'][:60]!r} is not known and the row states neither its arithmetic nor its parameters"
-    if work.is_guessed and says(TABLE, "denoiser", f"{row.get('model', '')} {row.get('engine', '')}", ignore_case=True):
-        return f"model {row['model'][:60]!r} is a denoiser that is not known: how much one step of it works on cannot be told from its parameters"
+    if (
+        work.is_guessed
+        and work.modality == "vision"
+        and work.params > constants("forward_work")["most_vision_params"]
+        and _is_plain_network(row["model"])
+    ):
+        return f"model {row['model'][:60]!r} is not known, and too large for one pass over a picture: give denoise_steps where it draws in steps"
     if device is None:
         return f"device {row.get('device', '')[:60]!r} is not known" if row.get("device") else "the row names no device"
     if row.get("metric") not in FORWARD_METRICS:
         return f"metric {row.get('metric', '')[:60]!r} is not predicted for a model of this kind"
     return ""
+
+
+def _is_plain_network(name: str) -> bool:
+    """Whether the name is of no family of networks that is known."""
+    return network_family(name) == network_family("network")
 
 
 _WORKS: dict[PassInput, ForwardWork | None] = {}
@@ -257,6 +269,7 @@ def _wish(model: str, *cells: str) -> PassInput:
         macs=numbers["gmacs"] * 1e9,
         activations=numbers["mactivations"] * 1e6,
         language_head="maskedlm" in cell["flags"].lower(),
+        is_drawn=says(TABLE, "denoiser", model, ignore_case=True),
         denoise_only=cell["metric"] == "denoise_steps_per_s" or cell["latency_scope"].strip().lower() == "step",
     )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -44,6 +43,7 @@ from rightfit.physics.columns import DeviceColumns, IntraKind, LinkColumns, Mode
 from rightfit.physics.serving_columns import Load, ServeColumns, ServingCounter
 from rightfit.proof.cases.reader import counts_tensors, read_rows, word
 from rightfit.records import dataclass
+from rightfit.units import FP32_BYTES
 
 _WINDOWED, _UNWINDOWED = "mistralai/Mistral-7B-v0.1", "mistralai/Mistral-7B-v0.3"
 _WIRED_VENDORS = ("AWS", "Google", "Intel", "Huawei", "AMD")
@@ -122,10 +122,13 @@ def _read_row(row: Mapping[str, str]) -> _Row:
         taken.append("engine not stated: a usual serving engine taken")
     case = _stack(row, arch, accelerator, family, taken)
     serve = serving_fields(case)
+    if case.weights.name == "fp8" and says("serving", "wide_attention", word(row, "model"), ignore_case=True):
+        serve["attention_bytes"] = FP32_BYTES / 2.0
     serve |= load_values(row, case.engine, taken)
     dies = dies_of(accelerator.name, number_of(row, "device_mem_gib"))
     serve |= layout_values(row, case.engine, serve, arch, dies=dies, memory_bytes=accelerator.memory_bytes)
     serve |= _memory(row, case.engine, serve, arch)
+    serve |= _limits(row, case.engine, arch)
     serve["gpus_per_node"] = linked_devices(accelerator.name)
     serve["peer_access"] = float(_reads_peers(accelerator, row))
     return _Row(arch, accelerator, serve, taken)
@@ -253,6 +256,27 @@ def _memory(row: Mapping[str, str], engine: EngineClass, serve: Mapping[str, flo
     }
 
 
+#: How engines spell the share of the memory that they take, and the longest request of a service.
+_SHARE = r"\b{cache_share}[\s=:]*([01]?\.\d+|1(?![\d.]))"
+_LONGEST = r"\b{longest_request}[\s=:]*(\d[\d,_]*k?)"
+#: Classes of engines that refuse to start where the cache cannot hold the longest request, which is
+#: the model's longest context unless they are told another.
+_HOLD_LONGEST = ("graph", "async", "ungraphed")
+
+
+def _limits(row: Mapping[str, str], engine: EngineClass, arch: TransformerArchitecture) -> dict[str, float]:
+    """The share of the memory that the engine is told to take, and the longest request that it must
+    hold to start."""
+    flags = word(row, "flags").lower()
+    found, longest = shape("serving", _SHARE).search(flags), shape("serving", _LONGEST).search(flags)
+    share = number_of(row, "gpu_memory_utilization") or (float(found[1]) if found else 0.0)
+    tokens = number_of(row, "cache_tokens") or (number_in(longest[1]) if longest else 0.0)
+    states_lengths = number_of(row, "input_tokens") or number_of(row, "output_tokens")
+    if not tokens and not states_lengths and engine.name in _HOLD_LONGEST:
+        tokens = float(arch.max_position)
+    return {"memory_fraction": share if 0 < share <= 1 else engine.memory_fraction, "longest_tokens": tokens}
+
+
 # loads and layouts --------------------------------------------------------------------------------
 
 
@@ -357,7 +381,7 @@ def load_values(row: Mapping[str, str], engine: EngineClass, taken: list[str]) -
         batch = 1.0
         if metric not in ("decode_tok_per_s_single", "ttft_ms", "tpot_ms", "peak_mem_gib", "prefill_tok_per_s"):
             taken.append("batch not stated: 1 taken")
-    prompt, output = _lengths(row, metric, taken, loaded=load != Load.STATIC)
+    prompt, output, usual = _lengths(row, metric, taken, loaded=load != Load.STATIC)
     return {
         "load": float(load),
         "batch": batch,
@@ -367,7 +391,7 @@ def load_values(row: Mapping[str, str], engine: EngineClass, taken: list[str]) -
         "cached_tokens": min(number_of(row, "prefix_share"), 1.0) * prompt,
         "first_limit_s": number_of(row, "slo_ttft_ms") / 1e3,
         "token_limit_s": number_of(row, "slo_tpot_ms") / 1e3,
-        "varied_lengths": float(are_varied(prompt, output)),
+        "varied_lengths": float(are_varied(row, usual, load, taken)),
         "front_end": float(at_once and not says("serving", "engine_chooses", stated)),
         "kv_reserve": 0.5 if load in (Load.CLOSED, Load.STATIC) else engine.kv_reserve,
         "continuous": float(engine.continuous),
@@ -389,26 +413,32 @@ def is_count_of_prompts(number: float) -> bool:
     return number >= _FIGURES["many_prompts"] or (number >= some and number % some == 0)
 
 
-def are_varied(prompt: float, output: float) -> bool:
-    """Whether lengths are means of samples that differ: a prompt off the numbers that benchmarks
-    with fixed lengths take, and no fixed answer."""
-    return output > 1 and _is_off(prompt, _FIGURES["round_prompt"]) and _is_off(output, _FIGURES["round_answer"])
+#: Beginning of what is said where nothing tells how much answers of a finite run differ.
+SPREAD_UNSAID = "spread of the answers"
 
 
-def _is_off(length: float, unit: float) -> bool:
-    """Whether a length is no power of two and no multiple of `unit`, give or take
-    what a tokeniser adds."""
-    if length <= 0:
-        return False
-    units = (2.0 ** round(math.log2(length)), unit, _FIGURES["round_binary"])
-    return all(abs(length / one - max(round(length / one), 1)) * one > _FIGURES["added_share"] * length for one in units)
+def are_varied(row: Mapping[str, str], usual: tuple[float, float], load: Load, taken: list[str]) -> bool:
+    """Whether answers differ in length as those of a chat do: said, or those of a data set that is
+    named or was taken. Where nothing tells, they are taken as equal, which is said where requests
+    come all at once: the longest answers then decide how long the run takes."""
+    spread, longest, output = word(row, "output_spread").lower(), number_of(row, "max_tokens"), number_of(row, "output_tokens")
+    if spread in ("fixed", "varied"):
+        return spread == "varied"
+    if longest and output:
+        return longest > _FIGURES["told_longest"] * output
+    if usual[1] > 1 and (word(row, "dataset") or not output):
+        return True
+    if load == Load.OFFLINE and output != 1:
+        taken.append(f"{SPREAD_UNSAID} not stated (output_spread): equal lengths taken")
+    return False
 
 
 _LENGTH_PAIR = re.compile(r"(\d[\d.,]*\s*k?)\s*(?:/|\+|in\b.*?)\s*(\d[\d.,]*\s*k?)", re.IGNORECASE)
 
 
-def _lengths(row: Mapping[str, str], metric: str, taken: list[str], *, loaded: bool) -> tuple[float, float]:
-    """Tokens of a prompt and of an answer. Many users ask what those of a conversation do
+def _lengths(row: Mapping[str, str], metric: str, taken: list[str], *, loaded: bool) -> tuple[float, float, tuple[float, float]]:
+    """Tokens of a prompt and of an answer, and those of the data that are named or taken (zeros:
+    none). Many users ask what those of a conversation do
     where nothing names other data, and their answers decide how busy the service is whatever
     is asked about it."""
     prompt, output = number_of(row, "input_tokens"), number_of(row, "output_tokens")
@@ -429,7 +459,7 @@ def _lengths(row: Mapping[str, str], metric: str, taken: list[str], *, loaded: b
         output = 1.0 if alone else usual[1] or 128.0
         if not alone:
             taken.append(f"output length not stated: {output:.0f} taken")
-    return prompt, output
+    return prompt, output, usual
 
 
 # words --------------------------------------------------------------------------------------------

@@ -76,6 +76,9 @@ def _age_years(date: str, library: str) -> float:
 def _library(row: Row) -> str:
     """The library with what its date adds: XGBoost before 2017 was exact."""
     text = row.get("library", "")
+    told = re.search(r"tree_method\W*(\w+)", f"{row.get('settings', '')} {row.get('variant', '')}".lower())
+    if told and "xgboost" in text.lower():  # what is told decides, not the year in which it was the default
+        return "xgboost exact" if told[1] == "exact" else text if "hist" in text.lower() else f"{text} hist"
     named_old = re.search(r"201[4-6]|\b0\.[1-6]\b", text)
     year = _year(row.get("date", ""))
     if "xgboost" in text.lower() and "hist" not in text.lower() and "h2o" not in text.lower() and (named_old or 0 < year < _HIST_SINCE):
@@ -102,10 +105,19 @@ def table_case(row: Row) -> TableCase:
     )
 
 
+_SHARE = r"(\d*\.?\d+(?:e-?\d+)?)\s*(%?)"
+
+
 def _filled_share(row: Row) -> float:
-    """Share of the cells that hold something, as `density` states it; 0 where it does not."""
-    found = re.search(r"(\d*\.?\d+(?:e-?\d+)?)\s*(%?)", row.get("density", ""))
-    share = float(found[1]) / (100.0 if found[2] else 1.0) if found else 0.0
+    """Share of the cells that hold something, as `density` or the settings state it; 0 where they
+    do not."""
+    stated = re.search(_SHARE, row.get("density", ""))
+    told = f"{row.get('settings', '')} {row.get('variant', '')}".lower()
+    found = stated or re.search(rf"(?:density|filled|non-?zeros?|nnz)\s*[=:]?\s*{_SHARE}", told)
+    empty = re.search(rf"sparsity\s*[=:]?\s*{_SHARE}", told) if not found else None
+    match = found or empty
+    share = float(match[1]) / (100.0 if match[2] else 1.0) if match else 0.0
+    share = 1.0 - share if empty else share
     return share if 0.0 < share < 1.0 else 0.0
 
 
@@ -113,7 +125,8 @@ def _about_data(row: Row) -> str:
     """What is said about the data as this library sees them."""
     categorical = f"{row['categorical']} categorical" if row.get("categorical") else ""
     one_hot = "one-hot sparse" if "one-hot" in row.get("library", "").lower() else ""
-    return "; ".join(text for text in (row.get("density", ""), categorical, one_hot) if text)
+    sparse = "sparse" if not row.get("density") and _filled_share(row) else ""
+    return "; ".join(text for text in (row.get("density", "") or sparse, categorical, one_hot) if text)
 
 
 def _problem(row: Row) -> str:

@@ -21,6 +21,7 @@ from rightfit.errors import InputError
 from rightfit.estimation.convert import default_links, device_columns, linked_devices, model_columns
 from rightfit.estimation.training_setup import COUNTERS, RECOMPUTES, TrainingCase, setup_fields
 from rightfit.facts import trainers
+from rightfit.facts.engine_releases import model_class, numbers
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.facts.tables import constants, says, shape
 from rightfit.facts.trainers import Habits, StackRule
@@ -142,6 +143,7 @@ def _read_row(row: Mapping[str, str]) -> _Case:
         "strategy": _strategy_name(row, layout),
         "weights_dtype": word(row, "weights_dtype"),
         "date": word(row, "date")[:7],
+        "release": word(row, "release"),
         **_setup_words(row, taken),
         "supports_bf16": accelerator.supports_bf16,
         "supports_flash": accelerator.supports_flash_attention,
@@ -153,12 +155,22 @@ def _read_row(row: Mapping[str, str]) -> _Case:
         setup["mean_length"] = constants("training_words")["unstated_mean"]
     setup["weight_update"] = float("forward+backward only" not in flags.lower())
     setup["token_fraction"] = _token_fraction(row, taken)
+    if word(row, "lengths").lower() == "full":
+        setup |= {"variable_length": 0.0, "mean_length": 1.0, "token_fraction": 1.0}
     if case.habits.sequence_parallel:
         setup["sequence_parallel"] = float(setup["tensor"] > 1)
     setup["memory_counter"] = _counter(row, fixed["memory_counter"], taken)
     two = accelerator.name == "V100-SXM-32GB" and "dgx2" in flags.lower()
-    setup["gpus_per_node"] = linked_devices(accelerator.name) * (2.0 if two else 1.0)
+    setup["gpus_per_node"] = cards_of_server(row, setup, linked_devices(accelerator.name) * (2.0 if two else 1.0))
     return _Case(arch, accelerator, known, setup, taken, assumed_habits(settings, flags))
+
+
+def cards_of_server(row: Mapping[str, str], setup: Mapping[str, float], usual: float) -> float:
+    """Cards that the links of one server join: those of the job over its servers, where they are
+    told."""
+    servers = number(row, "nodes")
+    cards = setup["data"] * setup["tensor"] * setup["pipeline"] * setup["context"]
+    return float(min(usual, max(np.ceil(cards / servers), 1.0))) if servers else usual
 
 
 _BASE = {field.name: float(getattr(SetupColumns(), field.name)[0]) for field in dataclasses.fields(SetupColumns)}
@@ -179,6 +191,7 @@ class SettingWords(TypedDict, total=False):
     attention: str
     recompute: str
     date: str
+    release: str
     supports_bf16: bool
     supports_flash: bool
 
@@ -213,6 +226,9 @@ def _read_settings(model: TransformerArchitecture, **words: Unpack[SettingWords]
         compute=trainers.number_format(words.get("precision", ""), has_bf16=words.get("supports_bf16", True)),
         method=METHODS.get(method, Method.FULL),
         packed=trainers.packed_base(weights, nf4=habits.nf4, always=method == "qlora"),
+        fused_experts=fuses_experts(
+            model, framework=words.get("framework", ""), flags=f"{lowered} release {words.get('release', '')}", date=words.get("date", "")
+        ),
         stored_bytes=FP32_BYTES if "32" in weights and "16" not in weights else 0.0,
         adapter_bytes=0.0 if not beside else 2.0 if "16" in beside else FP32_BYTES,
         rank=words.get("lora_rank", 0.0),
@@ -226,6 +242,25 @@ def _read_settings(model: TransformerArchitecture, **words: Unpack[SettingWords]
         supports_flash=words.get("supports_flash", True),
     )
     return case, settings
+
+
+#: Transformers 5 keeps the experts of a layer as one tensor, which bitsandbytes replaces no more.
+_FUSED_FROM, _FUSED_VERSION = "2026-02", (5,)
+
+
+@functools.lru_cache(maxsize=4096)
+def fuses_experts(model: TransformerArchitecture, *, framework: str = "", flags: str = "", date: str = "") -> bool:
+    """Whether a stack on Transformers keeps a model's experts in one tensor a layer, which loading
+    in 4 or 8 bits leaves in 16: by its version where that is told, else by the date of the run and
+    the first version that has the model's class."""
+    if model.num_experts <= 1 or says("setup", "packs_experts", flags, ignore_case=True):
+        return False
+    if framework and not says("setup", "on_transformers", framework, ignore_case=True):
+        return False
+    if stated := re.search(r"(?:transformers|release)\s*[=v]*\s*(\d+)\.\d", f"{framework} {flags}".lower()):
+        return int(stated[1]) >= _FUSED_VERSION[0]
+    known = model_class(model.name)
+    return date >= _FUSED_FROM or bool(known and known.transformers and numbers(known.transformers) >= _FUSED_VERSION)
 
 
 def _stated(flags: str, name: str) -> float:
@@ -365,7 +400,9 @@ def _shard_stage(row: Mapping[str, str], words: dict[str, str], strategy: str) -
     stated = number(row, "zero") or float(words.get("zero", 0))
     if stated:
         return min(stated, 3.0)
-    text = f"{strategy} {word(row, 'parallel').lower()}"
+    text = f"{strategy} {word(row, 'parallel')} {word(row, 'sharding')}".lower()
+    if found := re.search(r"zero[-_ ]?([123])", word(row, "sharding").lower()):
+        return float(found[1])
     if "fsdp" in text or "gemini" in text or "zero3" in text:
         return 3.0
     return 2.0 if "low_level_zero" in text else 0.0

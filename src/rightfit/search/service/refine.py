@@ -113,7 +113,16 @@ def _prompt_s(space: ServingSpace, rates: ServeRates, *, tokens: Array) -> tuple
     if space.extras:
         whole = whole + more_prompt_s(space.extras, model, serve, device, links, repeated, prompt=prompt)
     attention = np.broadcast_to(times.attention, prompt.shape).reshape(shape)
-    return np.broadcast_to(whole, prompt.shape).reshape(shape) - attention, attention[:, -1] / (tokens[-1] ** 2 / 2.0)
+    return np.broadcast_to(whole, prompt.shape).reshape(shape) - attention, _pair_s(space, rates, longest=tokens[-1])
+
+
+def _pair_s(space: ServingSpace, rates: ServeRates, *, longest: float) -> Array:
+    """Seconds of attention per pair of tokens (N,), at the length that is asked for where that is
+    longer than `longest` of the table: sparse attention takes fewer of the pairs the longer
+    a prompt is."""
+    prompt = np.maximum(space.serve.input_tokens, longest) * np.ones(len(space))
+    times = prefill.prefill_times(space.model, space.serve, space.device, space.links, rates, prompt=prompt, sequences=np.ones(1))
+    return np.asarray(np.broadcast_to(times.attention, prompt.shape) / (prompt**2 / 2.0))
 
 
 PERCENTILES = (0.5, 0.95, 0.99)

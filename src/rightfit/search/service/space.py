@@ -296,11 +296,10 @@ def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingRequest, ro
 def memory_need(model: ModelColumns, serve: ServeColumns, device: DeviceColumns) -> tuple[Array, Array]:
     """Bytes that one device needs for the weights and one request, and what the
     engine may take of it."""
-    overhead = overhead_bytes(serve)
+    operators = facts.coefficients("operators")
     one = serving_columns.kv_bytes_per_device(model, serve, tokens=serve.input_tokens + serve.output_tokens)
-    workspace = serving_columns.engine_workspace_bytes(model, serve, coefficients=facts.coefficients("operators"))
-    taken = serving_columns.weights_bytes_per_device(model, serve) + workspace + overhead
-    usable = serving_columns.usable_bytes(serve, device, taken_bytes=taken)
+    taken = serving_columns.reserved_bytes(model, serve, overhead_bytes=overhead_bytes(serve), coefficients=operators)
+    usable = serving_columns.usable_bytes(serve, device, taken_bytes=taken, coefficients=operators)
     shape = np.broadcast_shapes(taken.shape, one.shape, usable.shape)
     return np.broadcast_to(taken + one, shape), np.broadcast_to(usable, shape)
 
