@@ -14,20 +14,19 @@ import functools
 import hashlib
 import json
 import os
-import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rightfit import facts
 from rightfit.errors import FileInputError, UnavailableError, UnknownNameError
 from rightfit.facts.tables import nearest
+from rightfit.measure.harmless import harmless, harmless_address, harmless_command, harmless_text
 from rightfit.messages import Message, at_place, cause, foreign, system_problem
 
 # ---- Whether there is something at a place that a user named: a name that no file system takes is
@@ -85,12 +84,6 @@ SCHEMA_VERSION = 1
 #: Points that a series may keep.
 MOST_POINTS = 600
 _ID_LENGTH = 12
-_SECRET_NAMES = re.compile(r"(api[-_]?key|token|secret|passw(or)?d|credential|authorization|bearer)", re.IGNORECASE)
-_TOKEN_COUNTS = re.compile(r"(input|output|max|num|min|new|per|total)[-_]tokens?|tokens?[-_](per|count|num)|tokeniz", re.IGNORECASE)
-_SECRET_VALUES = re.compile(
-    r"\b(hf_\w{8,}|sk-[\w-]{8,}|AKIA\w{12,}|gh[pousr]_\w{16,}|glpat-[\w-]{8,}|xox[abp]-[\w-]{8,}|eyJ[\w-]{10,}\.[\w.-]+)"
-)
-HIDDEN = "***"
 #: Columns of a set-up that are options of a wish.
 _WISHES = ("model", "method", "seq_len", "precision", "framework")
 
@@ -205,49 +198,13 @@ def own_version() -> str:
 def sealed(run: Run) -> Run:
     """The run with secrets taken out and an id made of its content, so that the same run read
     twice is one record."""
-    clean = run.model_copy(
-        update={
-            "id": "",
-            "command": without_secrets(run.command),
-            "source": run.source.model_copy(update={"path_or_url": without_secrets(run.source.path_or_url)}),
-            "warnings": [without_secrets(text) for text in run.warnings],
-        }
-    )
+    told = {name: harmless(getattr(run, name)) for name in ("workload", "setup", "server", "host", "warnings", "profile")}
+    source = {**harmless(run.source.model_dump()), "path_or_url": harmless_address(run.source.path_or_url)}
+    measured = [item.model_copy(update={"definition": harmless_text(item.definition)}) for item in run.measured]
+    whole = {"source": Source(**source), "command": harmless_command(run.command), "measured": measured, **told, "id": ""}
+    clean = run.model_copy(update=whole)
     text = json.dumps(clean.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
     return clean.model_copy(update={"id": hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH]})
-
-
-def without_secrets(text: str) -> str:
-    """A command line or an address without keys, tokens, passwords and users."""
-    words = [_clean_word(word) for word in re.split(r"(\s+)", text)]
-    for at in range(2, len(words)):
-        if words[at - 2].startswith("-") and "=" not in words[at - 2] and _names_secret(words[at - 2]):
-            words[at] = HIDDEN
-    return _SECRET_VALUES.sub(HIDDEN, "".join(words))
-
-
-def _names_secret(word: str) -> bool:
-    return bool(_SECRET_NAMES.search(word)) and not _TOKEN_COUNTS.search(word)
-
-
-def _clean_word(word: str) -> str:
-    if "://" in word:
-        return _clean_address(word)
-    name, equals, value = word.partition("=")
-    return f"{name}={HIDDEN}" if equals and value and _names_secret(name) else word
-
-
-def _clean_address(word: str) -> str:
-    head, _, rest = word.rpartition("=") if "=" in word.split("://", 1)[0] else ("", "", word)
-    try:
-        parts = urlsplit(rest)
-    except ValueError:
-        return HIDDEN
-    place = parts.netloc.rpartition("@")[2]
-    query = "&".join(
-        f"{pair.partition('=')[0]}={HIDDEN}" if _names_secret(pair.partition("=")[0]) else pair for pair in parts.query.split("&")
-    )
-    return (f"{head}=" if head else "") + urlunsplit((parts.scheme, place, parts.path, query, ""))
 
 
 # ---- as JSON -------------------------------------------------------------------------------------

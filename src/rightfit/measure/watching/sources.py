@@ -18,13 +18,14 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from rightfit.errors import AmbiguousNameError, FileInputError, InputError, MissingComponentError, NetworkError, RightfitError
+from rightfit.measure.harmless import harmless_address
 from rightfit.measure.probing.cards import optional
 from rightfit.measure.probing.counters import FOLDER_PREFIX, FOLDER_VARIABLE, Machine, counted, leading
 from rightfit.measure.readers import trackers
 from rightfit.measure.readers.item import MOST_BYTES, Item, number
 from rightfit.measure.readers.prometheus import Sample, figures_of, known_name, samples_of
 from rightfit.measure.readers.training_text import log_intervals
-from rightfit.measure.record import is_there, without_secrets
+from rightfit.measure.record import is_there
 from rightfit.messages import Message, cause
 from rightfit.records import dataclass
 from rightfit.units import GIB, MIB
@@ -158,7 +159,7 @@ def _fetched(address: str) -> str:
             return str(answer.read(MOST_BYTES).decode("utf-8", "replace"))
     except (OSError, ValueError, urllib.error.URLError) as error:
         raise NetworkError(
-            Message("problems.cannot_read", name=without_secrets(address), error=cause(getattr(error, "reason", error)))
+            Message("problems.cannot_read", name=harmless_address(address), error=cause(getattr(error, "reason", error)))
         ) from None
 
 
@@ -170,7 +171,7 @@ def exporter_source(address: str) -> ExporterSource:
         raise InputError(Message("measure.no_exporter_address", address=address[:80]), field="target")
     path = parts.path if parts.path.strip("/") not in ("", "v1") else "/metrics"
     whole = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
-    return ExporterSource(whole, without_secrets(whole))
+    return ExporterSource(whole, harmless_address(whole))
 
 
 # ---- Follow a run by what it leaves: a tracker's folder (TensorBoard, W&B offline, MLflow), a
