@@ -38,3 +38,27 @@ def refuse_file(what: str, *, field: str | None = None) -> None:
     if is_closed():
         refused = Message("units.file_of_client", what=what)
         raise InputError(at_place(field, refused) if field else refused, field=field)
+
+
+# ---- How much a packed file may become: 27 MB of gzip can unpack to many gigabytes.
+
+_PIECE_BYTES = 1 << 20
+
+
+def unpacked(packed: bytes, *, most: int) -> bytes | None:
+    """What gzip packed, all its members one after the other; None where that is more than `most`
+    bytes. Raises EOFError where it is cut short, OSError where it is damaged."""
+    import gzip
+    import io
+    import zlib
+
+    found = bytearray()
+    try:
+        with gzip.open(io.BytesIO(packed)) as stream:
+            while piece := stream.read(_PIECE_BYTES):
+                found += piece
+                if len(found) > most:
+                    return None
+    except zlib.error as error:
+        raise OSError(str(error)) from None
+    return bytes(found)

@@ -24,7 +24,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rightfit import facts
-from rightfit.errors import FileInputError, UnavailableError, UnknownNameError
+from rightfit.errors import FileInputError, RightfitError, UnavailableError, UnknownNameError
 from rightfit.facts.tables import nearest
 from rightfit.measure.harmless import harmless, harmless_address, harmless_command, harmless_text
 from rightfit.messages import Message, at_place, cause, foreign, system_problem
@@ -278,33 +278,90 @@ def run_of(found: Any, *, where: Message | str = _THE_RECORD) -> Run:
     return run if run.id else sealed(run)
 
 
+#: A record has a handful of levels; one that has more is no record and may be an attack.
+_DEEPEST = 40
+
+
+def json_of(text: str | bytes) -> Any:
+    """The value of a JSON text. Raises ValueError, also for one that is nested without end."""
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    level = [found]
+    for _ in range(_DEEPEST):
+        level = [item for one in level if isinstance(one, dict | list) for item in (one.values() if isinstance(one, dict) else one)]
+        if not level:
+            return found
+    raise ValueError("nested too deeply")
+
+
+def left_out(place: object, error: object) -> None:
+    """Say in one line that something is left out, to whoever listens (standard error,
+    where nobody does)."""
+    import logging
+
+    logging.getLogger("rightfit.measure").warning("warning: %s is left out: %s", place, " ".join(str(error).split())[:300])
+
+
+def good_runs(items: Sequence[Any], where: str) -> list[Run]:
+    """The records among what may be some: one that is damaged is left out with one line. Raises
+    FileInputError where none is left."""
+    found: list[Run] = []
+    first: RightfitError | None = None
+    for number, item in enumerate(items, start=1):
+        try:
+            found.append(run_of(item, where=where))
+        except RightfitError as error:
+            first = first or error
+            if len(items) > 1:
+                left_out(f"{where}, record {number}", error)
+    if first is not None and not found:
+        raise (
+            first
+            if len(items) == 1
+            else FileInputError(Message("measure.none_of_several", file=where, count=len(items), problem=first.message))
+        )
+    return found
+
+
 def read_runs(path: str | Path) -> list[Run]:
-    """Records of a JSON file (one record or a list of them) or of every JSON file of a folder.
-    Raises FileInputError."""
+    """Records of a JSON file (one record or a list of them) or of every JSON file of a folder;
+    what is damaged among several is left out with one line. Raises FileInputError."""
     place = Path(path)
     if is_folder(place):
-        files = sorted(place.rglob("*.json"))
-        found = [run for file in files if _is_record(file) for run in read_runs(file)]
+        found = [run for file in sorted(place.rglob("*.json")) for run in _runs_in_folder(file)]
         if not found:
             raise FileInputError(Message("measure.holds_no_run_record", folder=place))
         return unique(found)
     try:
-        content = json.loads(place.read_text(encoding="utf-8"))
+        content = json_of(place.read_bytes())
     except OSError as error:
         raise FileInputError(Message("problems.cannot_read", name=place, error=system_problem(error))) from None
     except ValueError as error:
         raise FileInputError(Message("measure.not_json", file=place, error=cause(error))) from None
+    return good_runs(items_of(content), str(place))
+
+
+def items_of(content: Any) -> list[Any]:
+    """What may be records: a list, the list of a server, or one alone."""
     many = content["items"] if isinstance(content, Mapping) and isinstance(content.get("items"), list) else content
-    return [run_of(item, where=str(place)) for item in (many if isinstance(many, list) else [many])]
+    return many if isinstance(many, list) else [many]
 
 
-def _is_record(path: Path) -> bool:
+def _runs_in_folder(path: Path) -> list[Run]:
+    """The records of a file that may hold something else."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    many = content["items"] if isinstance(content, Mapping) and isinstance(content.get("items"), list) else content
-    first = many[0] if isinstance(many, list) and many else many
+        items = items_of(json_of(path.read_bytes()))
+        return good_runs(items, str(path)) if is_record(items) else []
+    except (OSError, ValueError, RightfitError) as error:
+        left_out(path, error)
+        return []
+
+
+def is_record(content: Any) -> bool:
+    """Whether JSON is a run record, or a list that begins with one."""
+    first = next(iter(items_of(content)), None)
     return isinstance(first, Mapping) and first.get("kind") == "run"
 
 

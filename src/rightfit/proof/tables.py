@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
-import gzip
 import io
 import math
 import os
@@ -21,6 +20,7 @@ from rightfit.cells import safe_cell
 from rightfit.errors import FileInputError
 from rightfit.facts.tables import read_rows
 from rightfit.messages import Message, cause, system_problem
+from rightfit.reach import unpacked
 from rightfit.records import dataclass
 
 #: Columns of the answer, in their order; unknown columns of the input follow.
@@ -39,6 +39,8 @@ NUMBER_COLUMNS = {row["column"]: float(row["largest"]) for row in _LIMITS}
 POSITIVE_COLUMNS = frozenset(row["column"] for row in _LIMITS if row["may_be_zero"] == "0")
 
 _MAX_CELL = 131_072 * 64
+#: Of a table that is read as a whole, unpacked; larger ones go through in pieces.
+MOST_TABLE_BYTES = 500_000_000
 
 
 def cell_text(value: Any) -> str:
@@ -91,14 +93,18 @@ def clean_row(row: Any) -> tuple[dict[str, str], str]:
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
-        return gzip.decompress(data) if path.suffix == ".gz" else data
+        with path.open("rb") as stream:
+            packed = stream.read(MOST_TABLE_BYTES + 1)
+        data = unpacked(packed, most=MOST_TABLE_BYTES) if path.suffix == ".gz" else packed
     except FileNotFoundError:
         raise FileInputError(Message("problems.no_file", name=path, hint="")) from None
     except IsADirectoryError:
         raise FileInputError(Message("spread.folder_no_table", file=path)) from None
     except (OSError, EOFError) as error:
         raise FileInputError(Message("problems.cannot_read", name=path, error=system_problem(error))) from None
+    if data is None or len(data) > MOST_TABLE_BYTES:
+        raise FileInputError(Message("spread.table_too_large", file=path, megabytes=MOST_TABLE_BYTES // 1_000_000))
+    return data
 
 
 def read_cases(path: str | Path) -> list[dict[str, Any]]:

@@ -208,11 +208,11 @@ def records_of(content: bytes, name: str) -> list[Run]:
     """The records of a file: one, a list, or the list of a server. Raises
     FileInputError, UnknownNameError."""
     from rightfit.errors import FileInputError
-    from rightfit.measure.record import run_of, sealed
+    from rightfit.measure.record import json_of, run_of, sealed
 
     try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
+        found = json_of(content)
+    except ValueError:
         raise FileInputError(Message("faces.not_a_run", file=name[:80])) from None
     items = found.get("items", [found]) if isinstance(found, dict) else found
     if not isinstance(items, list) or not items:

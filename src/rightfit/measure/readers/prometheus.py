@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import datetime
 import itertools
-import json
 import math
 import re
 import urllib.error
@@ -26,7 +25,7 @@ from rightfit import facts
 from rightfit.errors import AmbiguousNameError, FileInputError, InputError, NetworkError
 from rightfit.facts.tables import constant_group
 from rightfit.measure.readers.item import MOST_BYTES, Definitions, Item, Reader, figure, number, words
-from rightfit.measure.record import Measured, Run, Source
+from rightfit.measure.record import Measured, Run, Source, json_of
 from rightfit.measure.signals import card_named
 from rightfit.messages import Message, cause
 from rightfit.records import dataclass
@@ -313,7 +312,7 @@ def _asked(address: str, path: str, question: Mapping[str, str]) -> dict[str, An
     except (OSError, ValueError) as error:
         raise NetworkError(Message("problems.cannot_read", name=shown(address), error=cause(getattr(error, "reason", error)))) from None
     try:
-        found = json.loads(content)
+        found = json_of(content)
     except ValueError:
         found = None
     if not isinstance(found, dict):
@@ -323,7 +322,7 @@ def _asked(address: str, path: str, question: Mapping[str, str]) -> dict[str, An
 
 def _refused(error: urllib.error.HTTPError, address: str, path: str) -> Exception:
     try:
-        said = json.loads(error.read(10_000)).get("error", "")
+        said = json_of(error.read(10_000)).get("error", "")
     except (OSError, ValueError, AttributeError):
         said = ""
     if error.code in (400, 422) and said:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 import itertools
-import json
 import sqlite3
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import Any
 
 from rightfit.errors import FileInputError
 from rightfit.measure.readers.item import Definitions, Item, Reader, figure, number, words
-from rightfit.measure.record import Measured, Run
+from rightfit.measure.record import Measured, Run, json_of
 from rightfit.measure.signals import steady
 from rightfit.messages import Message, at_place, cause
 
@@ -138,7 +137,7 @@ def _items(message: bytes, *, list_number: int) -> dict[str, Any]:
             elif part == 16:
                 text = value
         try:
-            found[key or ".".join(nested)] = json.loads(text)
+            found[key or ".".join(nested)] = json_of(text)
         except ValueError:
             continue
     return found

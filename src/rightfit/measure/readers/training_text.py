@@ -20,10 +20,10 @@ from rightfit.units import GIB
 # ---- log lines -----------------------------------------------------------------------------------
 
 _MEGATRON = re.compile(r"elapsed time per iteration \(ms\):\s*([\d.]+)")
-_TITAN = re.compile(r"\bstep:\s*(\d+).*?\bmemory:\s*([\d.]+)\s*GiB.*?\btps:\s*([\d,]+)")
+_TITAN = re.compile(r"\bstep:\s*(\d+).{0,400}?\bmemory:\s*([\d.]+)\s*GiB.{0,400}?\btps:\s*([\d,]+)")
 _TQDM = re.compile(r"\b\d+/\d+ \[[\d:]+<[\d:?]+,\s*([\d.]+)\s*(it/s|s/it)")
 _DEEPSPEED = re.compile(r"SamplesPerSec=([\d.]+)")
-_DICT = re.compile(r"\{'(?:loss|train_runtime)'.*?\}")
+_DICT = re.compile(r"\{'(?:loss|train_runtime)'[^{}\n]{0,4000}\}")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -65,7 +65,7 @@ def _trainer(text: str) -> tuple[list[Measured], dict[str, str]]:
     for match in _DICT.findall(text):
         try:
             line = ast.literal_eval(match)
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             continue
         last = line if "train_runtime" in line else last
     rate = number(last.get("train_steps_per_second"))
