@@ -68,6 +68,19 @@ def write_whole(path: str | Path, text: str) -> None:
         raise UnavailableError(Message("problems.cannot_write", name=place, error=system_problem(error))) from None
 
 
+def written_elsewhere(runs: Sequence[Run]) -> Path | None:
+    """Write records that their own place did not take to another one that has room: the folder of
+    the command, the user's, those for temporary files, memory. None where none has."""
+    text, name = written(runs), f"rightfit-run-{runs[0].id if runs else 'none'}.json"
+    for place in (".", os.path.expanduser("~"), tempfile.gettempdir(), "/var/tmp", "/dev/shm"):  # noqa: PTH111, S108  (files of the user's own)
+        path = Path(place, name).absolute()
+        if Path(place).is_dir():
+            with contextlib.suppress(UnavailableError):
+                write_whole(path, text)
+                return path
+    return None
+
+
 # ---- Columns that describe the set-up of a run: those that `rightfit predict` reads and that say
 # what ran, without name, metric and what was measured.
 
