@@ -7,8 +7,11 @@ import asyncio
 import dataclasses
 import threading
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.rest.conftest import API, client_of
 
 from rightfit import reach
 from rightfit.rest import Settings
@@ -163,3 +166,39 @@ def test_refreshed_prices_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     shop.market.version = "older"
     assert shop.market.catalog() is not first
     assert shop.market.version == version
+
+
+def test_a_large_body_is_read_beside_the_event_loop(plan: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of every route that takes one."""
+    from rightfit.rest import reading
+
+    threads: list[str] = []
+    read = reading.json_of
+
+    def noted(body: bytes, **more: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return read(body, **more)
+
+    monkeypatch.setattr(reading, "json_of", noted)
+    with client_of(Settings(page=False, database_url=f"sqlite:///{tmp_path / 'plans.sqlite'}")) as client:
+        _post_large(client, plan)
+    assert len(threads) == 3
+    assert all(name.startswith("rightfit-reading") for name in threads)
+
+
+def _post_large(client: Any, plan: dict[str, Any]) -> None:
+    large = {**RUN, "warnings": ["word " * 100] * 100}
+    for path, body in (
+        ("runs", {"runs": [large]}),
+        ("plans", {"plan": plan, "name": "x" * 100}),
+        ("export", {"plan": plan, "to": "skypilot"}),
+    ):
+        assert client.post(f"{API}/{path}", json=body).status_code in (200, 201), path
+
+
+RUN = {
+    "kind": "run",
+    "source": {"kind": "probe"},
+    "setup": {"model": "7B"},
+    "measured": [{"metric": "step_time_s", "value": 1.9, "unit": "s"}],
+}

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -94,8 +94,11 @@ def setup_columns() -> tuple[str, ...]:
 
 
 SCHEMA_VERSION = 1
-#: Points that a series may keep.
-MOST_POINTS = 600
+#: Points that a series may keep, and how much else a record may have: many times what a run
+#: leaves, and little enough that a server reads it in a moment.
+MOST_POINTS, MOST_SERIES, MOST_FIGURES, MOST_WARNINGS, MOST_SETUP = 600, 60, 1000, 200, 300
+LONGEST_COMMAND, _LONGEST_TEXT = 20_000, 4_000
+_Said = Annotated[str, Field(max_length=_LONGEST_TEXT)]
 _ID_LENGTH = 12
 #: Columns of a set-up that are options of a wish.
 _WISHES = ("model", "method", "seq_len", "precision", "framework")
@@ -129,7 +132,7 @@ class Measured(_Part):
     n: int | None = Field(default=None, ge=0, description="observations behind the value")
     spread: float | None = Field(default=None, ge=0, description="standard error of the value, in its unit")
     bound: Literal["", ">=", "<="] = ""
-    definition: str = ""
+    definition: _Said = ""
     counter: str = Field(default="", description="of memory: allocated, reserved, nvidia-smi or preallocated")
 
 
@@ -158,20 +161,20 @@ class Run(_Part):
     kind: Literal["run"] = "run"
     id: str = ""
     source: Source
-    command: str = ""
+    command: str = Field(default="", max_length=LONGEST_COMMAND)
     exit_code: int | None = None
     signal: int | None = None
     oom: bool = False
     complete: bool = True
     started: str = ""
     duration_s: float | None = Field(default=None, ge=0)
-    workload: dict[str, Any] = Field(default_factory=dict)
-    setup: dict[str, str] = Field(default_factory=dict)
-    server: dict[str, Any] = Field(default_factory=dict)
-    host: dict[str, Any] = Field(default_factory=dict)
-    measured: list[Measured] = Field(default_factory=list)
-    series: list[Series] = Field(default_factory=list)
-    warnings: list[str] = Field(default_factory=list)
+    workload: dict[str, Any] = Field(default_factory=dict, max_length=MOST_SETUP)
+    setup: dict[str, _Said] = Field(default_factory=dict, max_length=MOST_SETUP)
+    server: dict[str, Any] = Field(default_factory=dict, max_length=MOST_SETUP)
+    host: dict[str, Any] = Field(default_factory=dict, max_length=MOST_SETUP)
+    measured: list[Measured] = Field(default_factory=list, max_length=MOST_FIGURES)
+    series: list[Series] = Field(default_factory=list, max_length=MOST_SERIES)
+    warnings: list[_Said] = Field(default_factory=list, max_length=MOST_WARNINGS)
     profile: dict[str, Any] = Field(default_factory=dict, description="seconds a step by kind of operator, where they were profiled")
 
     def value(self, *names: str) -> float | None:

@@ -146,7 +146,8 @@ def _endpoint(desk: Desk, route: Route) -> Any:
         body = {}
         if route.body is not None:
             _check_media_type(request.headers.get("content-type", ""))
-            body = settled(route.body, json_of(await request.body()))
+            model, content = route.body, await request.body()
+            body = await desk.apart(lambda: settled(model, json_of(content)), size=len(content))
         return await route.answer(desk, Asked(query, body, lang_of(request.scope, request.headers), request))
 
     endpoint.__annotations__ = {"request": Request}  # FastAPI reads the type itself, not its name

@@ -35,6 +35,7 @@ _Answer = TypeVar("_Answer")
 Question = dict[str, Any]
 _STORE_THREADS = 4
 _JSON = "application/json"
+_SMALL_BYTES = 10_000  # a body that is read in no time
 _MOST_IN_FLEET, _FLEET_S = 24, 5.0  # each distinct workload of a fleet is a search
 
 
@@ -59,13 +60,22 @@ class Desk:
         self._store: Store | None = None
         self._store_lock = threading.Lock()
         self._store_pool = ThreadPoolExecutor(max_workers=_STORE_THREADS, thread_name_prefix="rightfit-store")
+        self._reading_pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rightfit-reading")
 
     def close(self) -> None:
         """Let go of everything."""
         self.workshop.close()
+        self._reading_pool.shutdown(wait=False, cancel_futures=True)
         self._store_pool.shutdown(wait=True, cancel_futures=True)
         if self._store is not None:
             self._store.close()
+
+    async def apart(self, work: Callable[[], _Answer], *, size: int = _SMALL_BYTES + 1) -> _Answer:
+        """What reading or writing so many bytes gives, worked out beside the event loop
+        where it is much."""
+        if size <= _SMALL_BYTES:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._reading_pool, work)
 
     def store(self) -> Store:
         """The saved plans, opened on first use."""
@@ -287,7 +297,7 @@ async def save_plan(desk: Desk, asked: Asked) -> Response:
     from rightfit.export import plan_document
 
     document, name = asked.body["plan"], asked.body["name"]
-    plan_document(document)  # a plan that could not be exported is not kept
+    await desk.apart(lambda: plan_document(document))  # a plan that could not be exported is not kept
     if not name.isprintable():
         raise InputError(Message("rest.name_control"), field="name")
     saved = await desk.stored(lambda store: store.save_plan(document, name=name))
@@ -321,7 +331,8 @@ async def save_measurement(desk: Desk, asked: Asked) -> Response:
     found = await desk.stored(lambda store: store.plan(values["plan_id"])) if values["plan_id"].isprintable() else None
     if found is None:
         raise InputError(Message("rest.no_plan"), field="plan_id")
-    _check_figure(found["document"], values["option"], values["figure"])
+    document = found["document"]
+    await desk.apart(lambda: _check_figure(document, values["option"], values["figure"]))
     if not values["remark"].isprintable():
         raise InputError(Message("rest.remark_control"), field="remark")
     saved = await desk.stored(lambda store: store.save_measurement(**values))
@@ -371,7 +382,8 @@ async def list_runs(desk: Desk, asked: Asked) -> Response:
     items, total = await desk.stored(lambda store: store.measurements(**further))
     plans = {id_: await desk.stored(functools.partial(_plan_of, id_=id_)) for id_ in {item["plan_id"] for item in items}}
     found = await desk.workshop.run(lambda: answers.runs(items, plans))
-    return Response(json_bytes(answers.listed([*sent, *found], total=num_sent + total)), media_type=_JSON)
+    listed = answers.listed([*sent, *found], total=num_sent + total)
+    return Response(await desk.apart(lambda: json_bytes(listed)), media_type=_JSON)
 
 
 def _sent_runs(store: Any, *, plan_id: str, limit: int, offset: int) -> tuple[list[dict[str, Any]], int]:

@@ -58,7 +58,7 @@ class InternalError(RightfitError):
 class Answers:
     """Runs what pages ask for. `threads` at a time, `most_waiting` in the queue, `most_kept`
     answers in memory, `answer_s` the longest that an answer may take from the start of its work
-    [s], `patience_s` the longest that somebody may have to wait before that [s]: who comes when the
+    [s], `most_upload_bytes` the largest request that the server takes, `patience_s` the longest that somebody may have to wait before that [s]: who comes when the
     queue is longer is sent away at once."""
 
     threads: int = 2
@@ -66,6 +66,7 @@ class Answers:
     most_kept: int = 128
     answer_s: float = 30.0
     patience_s: float = 10.0
+    most_upload_bytes: int = 2_000_000
     market: ServedMarket = dataclasses.field(default_factory=ServedMarket)
     _kept: OrderedDict[tuple[Any, ...], Any] = dataclasses.field(default_factory=OrderedDict)
     _running: dict[tuple[Any, ...], tuple[asyncio.Future[Any], asyncio.Event]] = dataclasses.field(default_factory=dict)
@@ -95,6 +96,14 @@ class Answers:
         return await self.ask(
             ("scaling", _key(wishes), server, region, purchase), lambda: _scaling(wishes, server, region, purchase, self.market.catalog())
         )
+
+    async def apart(self, work: Callable[[], Found]) -> Found:
+        """The result of `work` on what a visitor gave, which is kept for nobody."""
+        key = ("apart", secrets.token_hex(8))
+        try:
+            return await self.ask(key, work)
+        finally:
+            self._kept.pop((self.market.version, *key), None)
 
     async def ask(self, key: tuple[Any, ...], work: Callable[[], Found]) -> Found:
         """The result of `work`, run once for all who ask for the same at the same time and kept for

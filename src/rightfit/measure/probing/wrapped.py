@@ -26,7 +26,7 @@ from rightfit.facts.tables import constant_group
 from rightfit.measure.probing.counters import FOLDER_PREFIX, FOLDER_VARIABLE, Machine, Stepping, counted, leading
 from rightfit.measure.readers.item import Item, figure
 from rightfit.measure.readers.training_text import log_figures
-from rightfit.measure.record import Measured, Run, Source, own_version, sealed
+from rightfit.measure.record import LONGEST_COMMAND, Measured, Run, Source, own_version, sealed
 from rightfit.measure.signals import card_named, failure_of, steady
 from rightfit.messages import Message, system_problem
 from rightfit.records import dataclass
@@ -342,7 +342,7 @@ def _record(
     host = {"cpus": os.cpu_count(), "gpus": sorted(machine.names.values()), "versions": versions}
     return Run(
         source=Source(kind="probe", tool="rightfit", version=own_version()),
-        command=shlex.join(command),
+        command=shlex.join(command)[:LONGEST_COMMAND],
         exit_code=exit_code(returncode),
         signal=-returncode if returncode < 0 else None,
         oom=bool(failure and failure.kind == "need") or killed,
