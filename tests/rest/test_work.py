@@ -202,3 +202,68 @@ RUN = {
     "setup": {"model": "7B"},
     "measured": [{"metric": "step_time_s", "value": 1.9, "unit": "s"}],
 }
+
+
+# ---- long questions: fleets have a place of their own, and end when nobody waits any more
+
+
+def _slow_fleets(monkeypatch: pytest.MonkeyPatch, ended: list[float]) -> None:
+    def slow(*_: Any, **__: Any) -> Any:
+        try:
+            while True:
+                reach.go_on()
+                time.sleep(0.01)
+        finally:
+            ended.append(time.monotonic())
+
+    monkeypatch.setattr("rightfit.rest.answers.fleet", slow)
+
+
+def test_fleets_under_way_turn_nobody_else_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ended: list[float] = []
+    _slow_fleets(monkeypatch, ended)
+    statuses: list[int] = []
+    with client_of(Settings(page=False, answer_s=1.0, patience_s=0.5, database_url=f"sqlite:///{tmp_path / 'plans.sqlite'}")) as client:
+
+        def ask(number: int) -> None:
+            statuses.append(client.post(f"{API}/fleet", json={"fleet": {"name": f"f{number}"}}).status_code)
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.2)
+        others = [client.get(f"{API}/{route}").status_code for route in ("targets", "datasets", "models?q=llama", "ready", "health")]
+        for thread in threads:
+            thread.join()
+        began = time.monotonic()
+        while len(ended) < 1 and time.monotonic() - began < 3.0:
+            time.sleep(0.02)
+    assert others == [200] * 5
+    assert statuses == [503] * 6
+    assert ended
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("rightfit-work") and _is_busy(thread)]
+
+
+def _is_busy(thread: threading.Thread) -> bool:
+    """Whether it is at work after a second in which it could have ended."""
+    import sys
+
+    until = time.monotonic() + 1.0
+    while time.monotonic() < until:
+        frame = sys._current_frames().get(thread.ident or 0)
+        if frame is None or frame.f_code.co_name == "_worker":
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_an_answer_that_nobody_waits_for_ends_itself() -> None:
+    from rightfit.errors import OutOfTimeError
+    from rightfit.fleets.planning import plan_fleet
+
+    fleet = {"jobs": [{"name": "a", "workload": {"model": "7B", "method": "qlora", "data": "5Mtok"}}]}
+    with reach.within(0.0), pytest.raises(OutOfTimeError):
+        plan_fleet(fleet, processes=1)
+    with reach.within(60.0), reach.within(100.0):
+        assert reach.left_s() <= 60.0
+    reach.go_on()

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rightfit import reach
 from rightfit.catalog.offers import PURCHASES
-from rightfit.errors import InputError, RightfitError
+from rightfit.errors import InputError, OutOfTimeError, RightfitError
 from rightfit.measure.evidence import Case, Evidence, case_of, corrections, named
 from rightfit.measure.own_runs import percent
 from rightfit.messages import Message
@@ -144,9 +145,14 @@ def ways_of(
         return dict(zip(distinct, search(distinct), strict=True))
     number = min(processes if processes is not None else (os.cpu_count() or 1), len(distinct))
     if catalog is not None or number <= 1 or len(distinct) < _SERIAL:
-        return {question: answered(question, catalog) for question in distinct}
+        return {question: _in_time(question, catalog) for question in distinct}
     with concurrent.futures.ProcessPoolExecutor(number) as pool:
         return dict(zip(distinct, pool.map(answered, distinct, chunksize=max(1, len(distinct) // (8 * number))), strict=True))
+
+
+def _in_time(question: Asked, catalog: Catalog | None) -> Ways:
+    reach.go_on()
+    return answered(question, catalog)
 
 
 def answered(question: Asked, catalog: Catalog | None = None) -> Ways:
@@ -166,6 +172,8 @@ def answered(question: Asked, catalog: Catalog | None = None) -> Ways:
             return Ways(_jobs(found, question), () if np.any(found.bits == 0) else minimal_blame(found.bits))
         whole = _service(wishes, question, catalog)
         return dataclasses.replace(whole, parts=_parts(wishes, question, catalog)) if question.slices else whole
+    except OutOfTimeError:
+        raise
     except RightfitError as error:
         first = error.problems[0] if isinstance(error, InputError) and error.problems else error
         return Ways((), (), first.message)
@@ -267,6 +275,7 @@ def _service(wishes: Mapping[str, Any], question: Asked, catalog: Catalog) -> Wa
 
     found: list[Any] = []
     for rate in question.rates:
+        reach.go_on()
         family, workload = settled(settle_own_model(Workload(**{**wishes, "rate": f"{rate:.12g}/s"})))
         level, _ = explored(family, workload, catalog)
         if np.any(level.bits == 0) and rate == question.rates[-1]:
@@ -299,6 +308,7 @@ def _parts(wishes: Mapping[str, Any], question: Asked, catalog: Catalog) -> tupl
 
     parts = []
     for text in question.slices:
+        reach.go_on()
         try:
             family, workload = settled(settle_own_model(Workload(**{**wishes, "rate": f"{question.rates[-1]:.12g}/s", "slice": text})))
             found, _ = explored(family, workload, catalog)

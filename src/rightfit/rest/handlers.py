@@ -4,6 +4,7 @@ question to a response."""
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import datetime
 import functools
 import logging
@@ -36,7 +37,9 @@ Question = dict[str, Any]
 _STORE_THREADS = 4
 _JSON = "application/json"
 _SMALL_BYTES = 10_000  # a body that is read in no time
-_MOST_IN_FLEET, _FLEET_S = 24, 5.0  # each distinct workload of a fleet is a search
+#: Of a fleet, each of whose distinct workloads is a search: how many lines, how long the optimiser
+#: may think and the whole answer take [s], and how many are worked out or waited for at once.
+_MOST_IN_FLEET, _FLEET_S, _FLEET_ANSWER_S, _MOST_FLEETS = 24, 5.0, 15.0, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,8 @@ class Desk:
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.workshop = settings, Workshop(settings)
+        few = dataclasses.replace(settings, most_waiting=_MOST_FLEETS, answer_s=min(settings.answer_s, _FLEET_ANSWER_S))
+        self.fleets = Workshop(few, beside=self.workshop)
         self.metrics = Metrics(self.workshop)
         self._store: Store | None = None
         self._store_lock = threading.Lock()
@@ -65,6 +70,7 @@ class Desk:
     def close(self) -> None:
         """Let go of everything."""
         self.workshop.close()
+        self.fleets.close()
         self._reading_pool.shutdown(wait=False, cancel_futures=True)
         self._store_pool.shutdown(wait=True, cancel_futures=True)
         if self._store is not None:
@@ -99,14 +105,14 @@ class Desk:
             logger.error("%s", error)
             raise Refused("database", {"seconds": RETRY_S}, headers={"Retry-After": str(RETRY_S)}) from None
 
-    async def kept(self, asked: Asked, route: str, find: Callable[[Any], Any], *parts: Any) -> Response:
+    async def kept(self, asked: Asked, route: str, find: Callable[[Any], Any], *parts: Any, at: Workshop | None = None) -> Response:
         """The answer of a question about the market, worked out once: `find(catalog)`; `parts` are
-        all that it depends on."""
+        all that it depends on. `at`: the workshop beside that works it out."""
 
         def question() -> bytes:
             return json_bytes(find(self.workshop.market.catalog()))
 
-        return await self._answer(self._key(asked, route, parts), question)
+        return await self._answer(self._key(asked, route, parts), question, at)
 
     async def kept_of_workload(self, asked: Asked, route: str, find: Callable[[Any, Any], Any], wishes: Question, *parts: Any) -> Response:
         """The answer of a question about a workload, `find(workload, catalog)`: worked out once
@@ -128,8 +134,8 @@ class Desk:
         Monday" depends on it."""
         return key_of(route, asked.lang, parts, self.workshop.market.version, datetime.datetime.now(tz=datetime.UTC).date().isoformat())
 
-    async def _answer(self, key: str, question: Callable[[], bytes]) -> Response:
-        found, was_kept = await self.workshop.answer(key, question)
+    async def _answer(self, key: str, question: Callable[[], bytes], at: Workshop | None = None) -> Response:
+        found, was_kept = await self.workshop.answer(key, question, at=at)
         headers = {"x-rightfit-cache": "hit" if was_kept else "miss"}
         if not was_kept:
             # Clients stay with the process that took their connection, however idle the others are;
@@ -268,7 +274,7 @@ async def fleet(desk: Desk, asked: Asked) -> Response:
     def find(catalog: Any) -> Any:
         return answers.fleet(values, last=last, futures=futures, most=_MOST_IN_FLEET, seconds=_FLEET_S, lang=asked.lang, catalog=catalog)
 
-    return await desk.kept(asked, "fleet", find, values, last, futures)
+    return await desk.kept(asked, "fleet", find, values, last, futures, at=desk.fleets)
 
 
 async def export(desk: Desk, asked: Asked) -> Response:

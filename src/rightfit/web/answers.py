@@ -58,8 +58,9 @@ class InternalError(RightfitError):
 class Answers:
     """Runs what pages ask for. `threads` at a time, `most_waiting` in the queue, `most_kept`
     answers in memory, `answer_s` the longest that an answer may take from the start of its work
-    [s], `most_upload_bytes` the largest request that the server takes, `patience_s` the longest that somebody may have to wait before that [s]: who comes when the
-    queue is longer is sent away at once."""
+    [s], `patience_s` the longest that somebody may have to wait before that [s]: who comes when the
+    queue is longer is sent away at once. `most_upload_bytes`: the largest request that the
+    server takes."""
 
     threads: int = 2
     most_waiting: int = 64
@@ -156,7 +157,7 @@ class Answers:
                 loop.call_soon_threadsafe(begun.set)
             start = time.perf_counter()
             try:
-                return _guarded(work)
+                return _guarded(work, self.answer_s)
             finally:
                 self._usual_s += _LEARNS * (time.perf_counter() - start - self._usual_s)
 
@@ -176,13 +177,13 @@ class Answers:
             self._pool = None
 
 
-def _guarded(work: Callable[[], Found]) -> Found:
+def _guarded(work: Callable[[], Found], seconds: float) -> Found:
     """Run for a visitor: no file, no code and no address of theirs; any failure that is not theirs
-    becomes a number in the log."""
+    becomes a number in the log. It ends itself when the visitor waits no more."""
     from rightfit.search.offers import rates_of
 
     try:
-        with reach.closed(), rates_of(None):
+        with reach.closed(), reach.within(seconds), rates_of(None):
             return work()
     except RightfitError:
         raise
