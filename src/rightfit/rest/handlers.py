@@ -89,7 +89,8 @@ class Desk:
 
         with self._store_lock:
             if self._store is None:
-                self._store = Store(self.settings.database_url, most_plans=self.settings.most_saved)
+                settings = self.settings
+                self._store = Store(settings.database_url, most_plans=settings.most_saved, most_bytes=settings.most_saved_bytes)
             return self._store
 
     async def stored(self, work: Callable[[Store], _Answer]) -> _Answer:
@@ -99,8 +100,8 @@ class Desk:
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._store_pool, lambda: work(self.store()))
-        except FullError:
-            raise Refused("full", {"most": f"{self.settings.most_saved:,}"}) from None
+        except FullError as error:
+            raise Refused("full", {"most": error.most}) from None
         except StoreError as error:
             logger.error("%s", error)
             raise Refused("database", {"seconds": RETRY_S}, headers={"Retry-After": str(RETRY_S)}) from None

@@ -38,7 +38,8 @@ class Settings:
     options of a plan, [s] for a body to arrive and for an answer to be found from the start of
     its work, and that those who come may have to wait before that (more are sent away), answers
     waited for at once, requests a second of one client (and how many at once), [bytes] of
-    answers kept, plans kept."""
+    answers kept, plans kept (and as many runs and measurements), [bytes] of plans and runs
+    kept."""
 
     token: str = dataclasses.field(default="", repr=False)
     database_url: str = dataclasses.field(default="", repr=False)
@@ -58,6 +59,7 @@ class Settings:
     burst: int = 400
     cache_bytes: int = 64_000_000
     most_saved: int = 100_000
+    most_saved_bytes: int = 2_000_000_000
 
     def __post_init__(self) -> None:
         if self.token and not (SHORTEST_TOKEN <= len(self.token) <= LONGEST_TOKEN and self.token.isascii() and self.token.isprintable()):
@@ -74,6 +76,7 @@ class Settings:
             "rate_per_s",
             "burst",
             "most_saved",
+            "most_saved_bytes",
         ):
             if not 0 < getattr(self, name) < math.inf:
                 raise InputError(Message("rest.setting", setting=name), field=name)
