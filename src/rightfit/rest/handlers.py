@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import datetime
 import functools
 import logging
 import threading
@@ -17,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from rightfit import __version__
+from rightfit.catalog.offers import today
 from rightfit.errors import InputError
 from rightfit.explain.messages import json_bytes
 from rightfit.messages import Lang, Message
@@ -133,7 +133,7 @@ class Desk:
     def _key(self, asked: Asked, route: str, *parts: Any) -> str:
         """The day is in it, because credits of a price book expire and "by
         Monday" depends on it."""
-        return key_of(route, asked.lang, parts, self.workshop.market.version, datetime.datetime.now(tz=datetime.UTC).date().isoformat())
+        return key_of(route, asked.lang, parts, self.workshop.market.version, today())
 
     async def _answer(self, key: str, question: Callable[[], bytes], at: Workshop | None = None) -> Response:
         found, was_kept = await self.workshop.answer(key, question, at=at)
