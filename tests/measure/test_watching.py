@@ -3,6 +3,7 @@ exporters, trackers and logs."""
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import socketserver
@@ -443,3 +444,22 @@ def test_wrong_options_end_in_one_line(project: Path, capsys: pytest.CaptureFixt
     error = capsys.readouterr().err
     assert text in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("127.0.0.1:1", 200), ("localhost", 200), ("[::1]:80", 200), ("evil.example.com", 421), ("127.0.0.1.evil.com:80", 421), ("", 421)],
+)
+@pytest.mark.parametrize("path", ["/", "/metrics", "/state.json", "/other"])
+def test_the_page_answers_to_this_machine_s_name_alone_and_loads_nothing(host: str, status: int, path: str) -> None:
+    with WatchServer("127.0.0.1", 0, "train", "en") as server:
+        server.show(state_of_a_run())
+        connection = http.client.HTTPConnection(server.place, timeout=10)
+        connection.request("GET", path, headers={"Host": host})
+        answer = connection.getresponse()
+        body = answer.read().decode()
+        assert answer.status == (404 if status == 200 and path == "/other" else status)
+        assert "default-src 'none'" in str(answer.getheader("Content-Security-Policy"))
+        assert answer.getheader("X-Content-Type-Options") == "nosniff"
+        assert ("step" in body) is (answer.status == 200)
+        connection.close()

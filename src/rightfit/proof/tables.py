@@ -39,6 +39,8 @@ NUMBER_COLUMNS = {row["column"]: float(row["largest"]) for row in _LIMITS}
 POSITIVE_COLUMNS = frozenset(row["column"] for row in _LIMITS if row["may_be_zero"] == "0")
 
 _MAX_CELL = 131_072 * 64
+#: What a row of cases may have: cells, characters of a cell and of a column's name.
+MOST_CELLS, LONGEST_CELL, LONGEST_NAME = 300, 10_000, 200
 #: Of a table that is read as a whole, unpacked; larger ones go through in pieces.
 MOST_TABLE_BYTES = 500_000_000
 
@@ -78,7 +80,11 @@ def clean_row(row: Any) -> tuple[dict[str, str], str]:
     unusable (empty when nothing does)."""
     if not isinstance(row, Mapping):
         return {}, f"a row must be a mapping of column to value, not {type(row).__name__}"
-    cells = {str(key): cell_text(value) for key, value in row.items() if key is not None}
+    if len(row) > MOST_CELLS:
+        return {}, f"a row may have {MOST_CELLS} cells, this one has {len(row)}"
+    cells = {str(key)[:LONGEST_NAME]: cell_text(value) for key, value in row.items() if key is not None}
+    if long := [name for name, text in cells.items() if len(text) > LONGEST_CELL]:
+        return {name: text[:LONGEST_CELL] for name, text in cells.items()}, f"{long[0]}: a cell may have {LONGEST_CELL} characters"
     if None in row:
         return cells, "the row has more cells than the header has columns"
     problems = []

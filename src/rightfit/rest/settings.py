@@ -24,6 +24,8 @@ from rightfit.records import dataclass
 VARIABLE = "RIGHTFIT_SERVE_SETTINGS"
 TOKEN_VARIABLE = "RIGHTFIT_TOKEN"  # noqa: S105  (the name of a variable)
 DATABASE_VARIABLE = "RIGHTFIT_DATABASE_URL"
+#: The process that started this one as one of several.
+PARENT_VARIABLE = "RIGHTFIT_PARENT"
 SHORTEST_TOKEN, LONGEST_TOKEN = 16, 512
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
