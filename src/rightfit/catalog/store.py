@@ -207,8 +207,8 @@ def _remove_abandoned(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _only_one(lock: Path) -> Iterator[bool]:
-    """Hold the build lock; whether it is held. It is advisory and dies with its process; without it (or after a long
-    wait) building is only wasteful, never unsafe."""
+    """Hold the build lock; whether it is held. It is advisory and dies with its process; without
+    it (or after a long wait) building is only wasteful, never unsafe."""
     with lock.open("a+b") as stream:
         deadline = time.monotonic() + _WAIT_FOR_OTHER_BUILD_S
         while not (is_held := try_lock(stream.fileno())) and time.monotonic() < deadline:
