@@ -300,7 +300,7 @@ def _machine_figures(machine: Machine, elapsed: float) -> list[Measured]:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     used = sum(machine.cpu_s.values()) or usage.ru_utime + usage.ru_stime
-    peak = max(machine.host_peak or 0.0, usage.ru_maxrss * 1024.0)  # samples miss what lives shortly
+    peak = max(machine.host_peak, usage.ru_maxrss * 1024.0, machine.group_peak)  # samples miss what lives shortly
     figures = figure("duration_s", elapsed, statistic="total") + figure("host_memory_peak_bytes", peak, statistic="max")
     figures += figure("cpu_share", min(used / elapsed / cores, 1.0)) if elapsed > 0 else []
     figures += figure("disk_read_bytes_per_s", sum(machine.read.values()) / elapsed) if machine.read and elapsed > 0 else []

@@ -195,7 +195,8 @@ def _own_run(item: Item, line: int, row: Mapping[str, str], definitions: Definit
         if not text:
             continue
         value = number(text)
-        if name not in metrics() or value is None or value <= 0:
+        is_share = name in metrics() and metrics()[name].sense == "state"  # of which nothing is an amount
+        if name not in metrics() or value is None or value < 0 or (value == 0 and not is_share):
             raise FileInputError(Message("measure.not_a_figure", place=where, metric=name, value=text))
         figures += _own_figure(where, name, value, row, definitions)
     return Item(item.path, f"{item.shown}#{line}").run("own-table", figures, setup=setup)

@@ -200,10 +200,10 @@ class History:
 def history_of(path: Path) -> History:
     """What a file or folder tells; read anew each time, since it grows. Raises FileInputError where
     nothing in it is known."""
-    for detects, read in _KINDS:
-        item = Item(path, str(path))
-        if detects(item):
-            return read(item)
+    item = Item(path, str(path))
+    found = [read(item) for detects, read in _KINDS if detects(item)]
+    if found:  # of several runs the one that wrote last
+        return max(found, key=lambda one: one.last_s or 0.0)
     newest = _newest_log(path)
     if newest is not None:
         return _log(newest)
@@ -211,11 +211,10 @@ def history_of(path: Path) -> History:
 
 
 def _of_points(points: Sequence[tuple[float, float]], whole: float | None = None, figures: Mapping[str, float] | None = None) -> History:
-    ordered = sorted({step: at for at, step in points}.items())
-    intervals = tuple((at - before) / (step - last) for (last, before), (step, at) in itertools.pairwise(ordered))
     moments = [at for at, _ in points]
     known = {"started_s": min(moments), "last_s": max(moments)} if moments else {}
-    return History(step=ordered[-1][0] if ordered else None, whole=whole, intervals=intervals, figures=figures or {}, **known)
+    step = max((step for _, step in points), default=None)
+    return History(step=step, whole=whole, intervals=tuple(trackers.step_intervals(points)), figures=figures or {}, **known)
 
 
 def _trainer_state(item: Item) -> History:
@@ -303,7 +302,7 @@ def _log(path: Path) -> History:
 _KINDS: Sequence[tuple[Callable[[Item], bool], Callable[[Item], History]]] = (
     (_is_trainer_log, _trainer_log),
     (lambda item: bool(trackers.wandb_files(item)), _wandb),
-    (lambda item: bool(trackers.event_files(item)), lambda item: _of_points(trackers.tensorboard_points(item))),
+    (lambda item: bool(trackers.event_files(item)), lambda item: _of_points(trackers.tensorboard_points(trackers.newest_run(item)))),
     (_is_trainer_state, _trainer_state),
     (lambda item: trackers.mlflow_store(item) is not None, _mlflow),
 )
