@@ -22,6 +22,7 @@ from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.search.advice import elsewhere
 from rightfit.search.market import SPOT
+from rightfit.search.sources import upload_s
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -196,11 +197,19 @@ def _usable(found: SearchResult, question: Asked) -> tuple[Any, Any]:
 
 def _jobs(found: SearchResult, question: Asked) -> tuple[Way, ...]:
     offer, column = _usable(found, question)
-    usd, seconds = found.bill.total_usd[offer, column], found.bill.total_s[offer, column]
+    usd, seconds = found.bill.total_usd[offer, column], found.bill.total_s[offer, column] + _moving_s(found, offer)
     number = found.num_servers(offer, column)
     kept = _thinned(found, offer, usd, seconds, number, question.kept)
     rows = kept[np.argsort(usd[kept], kind="stable")]
     return tuple(_way(found, int(offer[row]), int(column[row]), int(number[row])) for row in rows.tolist())
+
+
+def _moving_s(found: SearchResult, offer: Any) -> Any:
+    """Seconds until the data are where a job runs, for each of these rows of offers; 0 where they
+    lie there. Its servers are rented afterwards."""
+    if found.filters.source is None:
+        return np.zeros(np.shape(offer))
+    return np.broadcast_to(upload_s(found.filters.source, found.market.offers, found.volume), len(found.market.offers))[offer]
 
 
 def _thinned(found: SearchResult, offer: Any, usd: Any, seconds: Any, number: Any, must: Sequence[tuple[str, str]]) -> Any:
@@ -243,7 +252,7 @@ def _way(found: SearchResult, offer: int, column: int, number: int, levels: tupl
     servers, row = offers.servers, int(offers.server_index[offer])
     total, rent = float(bill.total_usd[offer, column]), float(bill.servers_usd[offer, column])
     rent = min(rent, total)
-    hours = 0.0 if levels else float(bill.total_s[offer, column]) / 3600.0
+    hours = 0.0 if levels else (float(bill.total_s[offer, column]) + float(_moving_s(found, offer))) / 3600.0
     return Way(
         provider=servers.provider[row],
         instance_type=servers.instance_type[row],
