@@ -124,12 +124,12 @@ class UnavailableError(RightfitError):
     exit_code = 3
 
 
-class OutOfTimeError(UnavailableError):
-    """The time that whoever answers gives to one answer is over."""
-
-
 class MissingComponentError(UnavailableError):
     """An optional extra is not installed; the message says how to install it."""
+
+
+class OutOfTimeError(UnavailableError):
+    """The time that whoever answers gives to one answer is over."""
 
 
 class NetworkError(UnavailableError):

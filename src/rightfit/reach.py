@@ -72,7 +72,7 @@ def go_on() -> None:
 
 # ---- How much a packed file may become: 27 MB of gzip can unpack to many gigabytes.
 
-_PIECE_BYTES = 1 << 20
+_PIECE_BYTES = 1 << 18
 
 
 def unpacked(packed: bytes, *, most: int) -> bytes | None:

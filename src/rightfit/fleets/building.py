@@ -352,7 +352,10 @@ class Builder:
         """Terms and blocks of the servers that cost most: of what services stand on, and of jobs
         where they repeat or a block would do."""
         wanted: dict[tuple[str, str, str, str], tuple[float, Way]] = {}
-        users = [*((one, True) for one in self.fleet.services), *((job, self.fleet.repeats) for job in self.fleet.jobs)]
+        users: list[tuple[Any, bool]] = [
+            *((one, True) for one in self.fleet.services),
+            *((job, self.fleet.repeats) for job in self.fleet.jobs),
+        ]
         counts = {job.name: job.count for job in self.fleet.jobs}
         for user, steady in users:
             name, payer = user.name, self._payer(user.team)

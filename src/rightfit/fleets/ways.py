@@ -204,7 +204,7 @@ def _jobs(found: SearchResult, question: Asked) -> tuple[Way, ...]:
     return tuple(_way(found, int(offer[row]), int(column[row]), int(number[row])) for row in rows.tolist())
 
 
-def _moving_s(found: SearchResult, offer: Any) -> Any:
+def _moving_s(found: Any, offer: Any) -> Any:
     """Seconds until the data are where a job runs, for each of these rows of offers; 0 where they
     lie there. Its servers are rented afterwards."""
     if found.filters.source is None:

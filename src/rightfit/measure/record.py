@@ -96,7 +96,7 @@ def setup_columns() -> tuple[str, ...]:
 SCHEMA_VERSION = 1
 #: Points that a series may keep, and how much else a record may have: many times what a run
 #: leaves, and little enough that a server reads it in a moment.
-MOST_POINTS, MOST_SERIES, MOST_FIGURES, MOST_WARNINGS, MOST_SETUP = 600, 60, 1000, 200, 300
+MOST_POINTS, MOST_SERIES, MOST_FIGURES, MOST_WARNINGS, MOST_SETUP = 600, 60, 800, 200, 300
 LONGEST_COMMAND, _LONGEST_TEXT = 20_000, 4_000
 _Said = Annotated[str, Field(max_length=_LONGEST_TEXT)]
 _ID_LENGTH = 12

@@ -124,7 +124,7 @@ class Store:
         def write(connection: Any) -> None:
             if connection.execute(sql.select(_PLANS.c.id).where(_PLANS.c.id == row["id"])).first():
                 return
-            self._check_room(connection, _PLANS, "rest.store_full", [row])
+            self._check_room(connection, _PLANS, Message("rest.store_full", count=self._most_plans), [row])
             connection.execute(_PLANS.insert().values(**row))
 
         self._write(write)
@@ -166,7 +166,7 @@ class Store:
             if not connection.execute(sql.select(_PLANS.c.id).where(_PLANS.c.id == plan_id)).first():
                 return None
             if not connection.execute(sql.select(_MEASUREMENTS.c.id).where(_MEASUREMENTS.c.id == row["id"])).first():
-                self._check_room(connection, _MEASUREMENTS, "rest.store_measurements_full", [row])
+                self._check_room(connection, _MEASUREMENTS, Message("rest.store_measurements_full", count=self._most_plans), [row])
                 connection.execute(_MEASUREMENTS.insert().values(**row, saved_at=_now()))
             return row
 
@@ -186,7 +186,7 @@ class Store:
         def write(connection: Any) -> int:
             known = set(connection.execute(sql.select(_RUNS.c.id).where(_RUNS.c.id.in_([row["id"] for row in rows]))).scalars())
             new = list({row["id"]: row for row in rows if row["id"] not in known}.values())
-            self._check_room(connection, _RUNS, "rest.store_runs_full", new)
+            self._check_room(connection, _RUNS, Message("rest.store_runs_full", count=self._most_plans), new)
             if new:
                 connection.execute(_insert_new(connection, _RUNS), new)
             return len(new)
@@ -216,12 +216,12 @@ class Store:
 
     # ---- how much is kept ------------------------------------------------------------------------
 
-    def _check_room(self, connection: Any, table: Any, key: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    def _check_room(self, connection: Any, table: Any, full: Message, rows: Sequence[Mapping[str, Any]]) -> None:
         """FullError where these rows are more than the store keeps of a table, or their documents
         more than it keeps of bytes."""
         count = connection.execute(sql.select(sql.func.count()).select_from(table)).scalar_one()
         if count + len(rows) > self._most_plans:
-            raise FullError(Message(key, count=self._most_plans), f"{self._most_plans:,}")
+            raise FullError(full, f"{self._most_plans:,}")
         sums = [connection.execute(sql.select(sql.func.coalesce(sql.func.sum(one.c.size), 0))).scalar_one() for one in (_PLANS, _RUNS)]
         if sum(map(int, sums)) + sum(row.get("size", 0) for row in rows) > self._most_bytes:
             most = f"{self._most_bytes / 1e6:,.0f} MB"

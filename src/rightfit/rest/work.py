@@ -91,8 +91,9 @@ class Workshop:
     def __init__(self, settings: Settings, *, beside: Workshop | None = None) -> None:
         """`beside`: the workshop whose market and memory this one shares; it has a thread of its
         own, so that long questions do not hold up short ones."""
-        self.settings, self.market = settings, beside.market if beside else ServedMarket()
-        self.cache = beside.cache if beside else AnswerCache(settings.cache_bytes)
+        self.settings = settings
+        self.market: ServedMarket = beside.market if beside else ServedMarket()
+        self.cache: AnswerCache = beside.cache if beside else AnswerCache(settings.cache_bytes)
         self.others: list[Workshop] = [beside] if beside else []
         if beside:
             beside.others.append(self)
