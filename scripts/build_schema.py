@@ -233,7 +233,7 @@ def fleet_plan_schema() -> dict[str, Any]:
     )
     purchase = structure(
         "a commitment or a capacity block, with its break-even",
-        **{**place, "count": COUNT, "start": TEXT, "end": TEXT},
+        **{**place, "count": COUNT, "start": TEXT, "end": TEXT, "team": TEXT},
         **dict.fromkeys(("usd_per_h", "term_h", "owed_usd", "cost_usd", "utilisation"), AMOUNT),
         **dict.fromkeys(("break_even_share", "break_even_months"), MAYBE_NUMBER),
     )

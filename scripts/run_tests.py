@@ -8,6 +8,9 @@ Usage: scripts/test [PYTEST OPTIONS]                    quick: set up, lint, and
                                                         commits touched, most touched first, while
                                                         their usual minutes fit into M; says which
                                                         were left out
+       scripts/test newest                              the quick suite with the newest releases
+                                                        that pyproject.toml allows, which is what
+                                                        users get: weekly, see .ci/weekly
        scripts/test groups                              the groups of tests/groups.toml, with what
                                                         they need
 
@@ -54,6 +57,10 @@ class Group:
     parallel: bool = False
     asked_by: str = ""  # a variable without which the group is left out
     python: str = ""  # a program, where the group needs another than the usual one
+
+
+#: What `scripts/test newest` installs: no list of releases, so the newest that are allowed.
+NEWEST = Group("newest_quick", ("tests",), (), 12.0, packages=("--upgrade", "-e", ".[dev]", "pytest-rerunfailures"))
 
 
 def read_groups(table: dict[str, Any]) -> tuple[Group, ...]:
@@ -183,9 +190,22 @@ class Runner:
             return 1
         if code := self.step("lint", str(ROOT / "scripts" / "lint"), str(home)):
             return code
+        return self.step("quick tests", *self._quick(home), *options)
+
+    def newest(self, options: Sequence[str]) -> int:
+        """The quick suite in an environment without constraints.txt. It goes on after a failure:
+        each says what a release broke."""
+        home = self.environment(NEWEST)
+        if home is None:
+            self.say(f"SKIPPED LOUDLY: what {NEWEST.name} needs cannot be had here; see {self.folder / NEWEST.name}.log")
+            self.outcomes.append(Outcome(NEWEST.name, 1, 0.0))
+            return 1
+        return self.step("quick, newest", *self._quick(home), "-W", "ignore", *options)
+
+    def _quick(self, home: Path) -> tuple[str, ...]:
         leaves = [word for path in read_table()["quick"]["leaves"] for word in ("--ignore", path)]
         spread = ("-n", self.processes, "--dist", "worksteal")
-        return self.step("quick tests", str(home / "bin" / "python"), "-m", "pytest", *spread, "-m", "not deep", *leaves, *options)
+        return (str(home / "bin" / "python"), "-m", "pytest", *spread, "-m", "not deep", *leaves)
 
     def group(self, group: Group) -> None:
         """One deep group."""
@@ -273,6 +293,8 @@ def run(words: Sequence[str], runner: Runner, groups: Mapping[str, Group]) -> in
                 runner.group(group)
             if left:
                 runner.say("NOT RUN for want of time, though their rooms changed: " + ", ".join(group.name for group in left))
+        case ["newest", *options]:
+            runner.newest(options)
         case options:
             runner.quick(options)
     return runner.told()

@@ -112,3 +112,22 @@ def test_of_a_walk_so_many_cases_are_quick_spread_over_it() -> None:
     assert all(
         sum(is_quick(at, length, count) for at in range(length)) == min(count, length) for length in range(1, 70) for count in range(80)
     )
+
+
+def test_the_newest_releases_are_tried_without_the_list_of_those_we_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a week, by a file of CI; and what fails there fails the job."""
+    runner, called = script.Runner(tmp_path), []
+    (tmp_path / script.NEWEST.name).mkdir()
+    monkeypatch.setattr(runner, "uv", lambda: "uv")
+    monkeypatch.setattr(runner, "call", lambda *words, log=None: called.append(words) or (len(called) > 2))
+    assert script.run(["newest", "-x"], runner, {}) == 1
+    making, installing, testing = called
+    assert {"--upgrade", "-e", ".[dev]"} <= set(installing)
+    assert not any("constraints" in word or "==" in word for words in called for word in words)
+    assert testing[-1] == "-x"
+    assert "not deep" in testing
+    assert all(path in testing for path in TABLE["quick"]["leaves"])
+    weekly = ROOT / ".ci" / "weekly"
+    assert os.access(weekly, os.X_OK)
+    assert {"./scripts/test deep newest", "./scripts/test newest"} <= {line.partition(" ||")[0] for line in weekly.read_text().splitlines()}
+    assert making[1:3] == ("-m", "venv")

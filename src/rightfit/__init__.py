@@ -49,6 +49,7 @@ __all__ = [
     "MissingComponentError",
     "NetworkError",
     "NoAnswerError",
+    "OutOfTimeError",
     "QuantityError",
     "RightfitError",
     "UnavailableError",

@@ -10,6 +10,7 @@
     ├── NoAnswerError         (1)   a valid wish that nothing can fulfil; the reasons are data
     └── UnavailableError      (3)   a component or the network is missing
         ├── MissingComponentError   an optional extra is not installed
+        ├── OutOfTimeError          whoever answers for others has no more time for this
         ├── NetworkError            a remote service could not be reached or answered nonsense
         └── CatalogError            the catalog store cannot be built or read
 
@@ -125,6 +126,10 @@ class UnavailableError(RightfitError):
 
 class MissingComponentError(UnavailableError):
     """An optional extra is not installed; the message says how to install it."""
+
+
+class OutOfTimeError(UnavailableError):
+    """The time that whoever answers gives to one answer is over."""
 
 
 class NetworkError(UnavailableError):

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import math
+import time
 from collections.abc import Iterator
 
-from rightfit.errors import InputError
+from rightfit.errors import InputError, OutOfTimeError
 from rightfit.messages import Message, at_place
 
 _CLOSED: contextvars.ContextVar[bool] = contextvars.ContextVar("reach_closed", default=False)
@@ -38,3 +40,55 @@ def refuse_file(what: str, *, field: str | None = None) -> None:
     if is_closed():
         refused = Message("units.file_of_client", what=what)
         raise InputError(at_place(field, refused) if field else refused, field=field)
+
+
+# ---- How long an answer may take: whoever waits for it has gone when the time is over, and a
+# thread cannot be stopped from outside, so long work asks now and then.
+
+_UNTIL: contextvars.ContextVar[float] = contextvars.ContextVar("reach_until", default=math.inf)
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Within the block, `go_on` raises when so much time is over [s]; an earlier end holds on."""
+    token = _UNTIL.set(min(_UNTIL.get(), time.monotonic() + seconds))
+    try:
+        yield
+    finally:
+        _UNTIL.reset(token)
+
+
+def left_s() -> float:
+    """How much time is left [s]; infinite where nobody has set an end."""
+    return _UNTIL.get() - time.monotonic()
+
+
+def go_on() -> None:
+    """Raise OutOfTimeError where the time of this answer is over; to be called where
+    work is long."""
+    if left_s() < 0.0:
+        raise OutOfTimeError(Message("units.out_of_time"))
+
+
+# ---- How much a packed file may become: 27 MB of gzip can unpack to many gigabytes.
+
+_PIECE_BYTES = 1 << 18
+
+
+def unpacked(packed: bytes, *, most: int) -> bytes | None:
+    """What gzip packed, all its members one after the other; None where that is more than `most`
+    bytes. Raises EOFError where it is cut short, OSError where it is damaged."""
+    import gzip
+    import io
+    import zlib
+
+    found = bytearray()
+    try:
+        with gzip.open(io.BytesIO(packed)) as stream:
+            while piece := stream.read(_PIECE_BYTES):
+                found += piece
+                if len(found) > most:
+                    return None
+    except zlib.error as error:
+        raise OSError(str(error)) from None
+    return bytes(found)

@@ -244,3 +244,16 @@ def test_a_store_asked_for_by_path_that_cannot_be_built_is_an_error_naming_it(tm
         open_catalog(blocked / "c.sqlite")
     assert caught.value.exit_code == 3
     assert "\n" not in str(caught.value)
+
+
+def test_what_a_killed_first_build_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "catalog-x.sqlite"
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    killed, living, foreign = (tmp_path / f"catalog-x.{pid}-1.tmp" for pid in (gone, os.getppid(), "host"))
+    other = tmp_path / f"catalog-y.{gone}-1.tmp"
+    for left in (killed, living, foreign, other):
+        left.write_bytes(b"half")
+    store._remove_killed(path)
+    assert [left.exists() for left in (killed, living, foreign, other)] == [False, True, True, True]

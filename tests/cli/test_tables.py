@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,3 +70,28 @@ def test_labels() -> None:
 
 def test_plain_values() -> None:
     assert plain({"a": float("nan"), "b": (1.0, 2.5), "c": True}) == {"a": None, "b": [1, 2.5], "c": True}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<img src=x onerror=alert(1)>",
+        "[text](javascript:alert(1))",
+        "![](https://x/y)",
+        "`code`",
+        "a\n# heading",
+        "</td><script>",
+        "<!-- x -->",
+        "[a][b]",
+    ],
+)
+def test_markdown_has_no_markup_of_names(name: str) -> None:
+    from rightfit.cli.output import Format, _markdown
+
+    class View:
+        lang, format = "en", Format.markdown
+
+    rendered = markdown(Table([Column("figure")], [{"figure": name}], title=name), lang="en") + _markdown(f"Best: {name}", View())  # type: ignore[arg-type]
+    assert "\n# " not in _markdown("x", View()) + markdown(Table([Column("figure")], [{"figure": name}]), lang="en")  # type: ignore[arg-type]
+    for mark in ("<img", "<script", "</td", "<!--", "](", "[a][b]", " `code`"):
+        assert mark not in rendered

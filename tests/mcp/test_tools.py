@@ -120,3 +120,12 @@ def test_lists(kind: str) -> None:
     found = ask("search_catalog", kind=kind, limit=2)
     assert found.data["total"] >= len(found.data["items"]) == 2
     assert found.text.count("\n- ") == 2
+
+
+@pytest.mark.parametrize(
+    "row", [{"model": "x" * 20_000}, {"x" * 20_000: "1"}, {str(number): "1" for number in range(1000)}, {"model": ["x" * 5_000] * 5}]
+)
+def test_a_row_that_is_far_too_large_is_answered_in_few_words(row: dict[str, Any]) -> None:
+    found = ask("predict", rows=[{"metric": "step_time_s", **row}])
+    assert len(found.text) < 1000
+    assert len(json.dumps(found.data)) < 60_000

@@ -210,3 +210,50 @@ def test_preallocated_memory_and_rows_without_prediction_are_not_evidence() -> N
 def test_runs_of_another_figure_say_nothing() -> None:
     assert corrections(evidence_of([a_run(1.3)], fixed), [asked("peak_mem_gib_per_gpu")]) == [None]
     assert math.isclose(corrections(evidence_of([a_run(1.0)], fixed), [asked()])[0].factor, 1.0)  # type: ignore[union-attr]
+
+
+# ---- what physics forbids
+
+SERVED = {
+    "model": "meta-llama/Meta-Llama-3-8B",
+    "engine": "vllm",
+    "device": "H100",
+    "n_devices": "1",
+    "input_tokens": "512",
+    "output_tokens": "128",
+    "batch_or_concurrency": "8",
+}
+#: Metric -> set-up, figures that cannot be, figures that can.
+FORBIDDEN: Mapping[str, tuple[dict[str, str], list[float], list[float]]] = {
+    "step_time_s": (ROW, [1e-300, 1e-9, 0.1, 1e300], [1.5, 3.0, 30.0]),
+    "tokens_per_s_per_gpu": (ROW, [1e300, 1e5, 1e-300], [2_000.0, 5_000.0]),
+    "mfu": (ROW, [5.0, 1e300, 1e-300], [0.2, 0.6, 0.9]),
+    "peak_mem_gib_per_gpu": (ROW, [1e-300, 96.0, 1e300], [20.0, 70.0]),
+    "tpot_ms": (SERVED, [1e-300, 0.1, 1e300], [2.0, 9.0, 40.0]),
+    "ttft_ms": (SERVED, [1e-300, 0.01, 1e300], [20.0, 200.0]),
+    "output_tok_per_s_total": (SERVED, [1e-300, 1e300, 1e7], [500.0, 3_000.0]),
+}
+
+
+@pytest.mark.parametrize("metric", FORBIDDEN)
+def test_what_physics_forbids_is_no_evidence(metric: str) -> None:
+    from rightfit.proof.predict import evidence
+
+    setup, wrong, right = FORBIDDEN[metric]
+    for value in [*wrong, *right]:
+        counter = {"counter": "allocated"} if metric.startswith("peak") else {}
+        run = sealed(Run(source=Source(kind="probe"), setup=setup, measured=[measured(metric, value, **counter)]))
+        found = evidence([run])
+        assert bool(found.rows) is (value in right), (value, found.unused)
+        if value in wrong:
+            assert "impossible" in found.unused[0][2]
+            assert not any(corrections(found, [case_of({**setup, "metric": metric}, metric)]))
+
+
+@pytest.mark.parametrize(("asked", "holds"), [(100.0, True), (150.0, True), (1e300, False)])
+def test_a_failure_asks_for_no_more_than_two_cards(asked: float, holds: bool) -> None:
+    from rightfit.proof.predict import evidence
+
+    failed = measured("peak_mem_gib_per_gpu", asked, bound=">=", counter="allocated")
+    found = evidence([sealed(Run(source=Source(kind="probe"), setup=ROW, measured=[failed], oom=True))])
+    assert bool(found.rows) is holds

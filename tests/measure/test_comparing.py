@@ -17,14 +17,15 @@ import pytest
 
 import rightfit
 from rightfit.cli.run import run as run_cli
+from rightfit.errors import UnavailableError
 from rightfit.estimation.figures import Figure
 from rightfit.explain.run_text import beside_table, explanation_lines, profile_lines
 from rightfit.facts import accelerator, table
 from rightfit.facts.devices import match_accelerators
-from rightfit.measure import own_runs
+from rightfit.measure import own_runs, record
 from rightfit.measure.probing import cards
 from rightfit.measure.probing.wrapped import Planned, kind_of, probe, profile_of, with_log, with_plan
-from rightfit.measure.record import Run, Source, measured
+from rightfit.measure.record import Run, Source, measured, read_runs
 from rightfit.measure.signals import card_named
 from rightfit.measure.watching.judging import Expected
 from rightfit.messages import LANGS
@@ -415,13 +416,54 @@ def test_a_disk_that_is_really_full_ends_in_one_line(project: Path, tmp_path: Pa
                 filling.write(bytes(4096))
         words = ["probe", "--out", str(place / "run.json"), "--", sys.executable, "-c", "print('to the end')"]
         environment = {**os.environ, "TMPDIR": str(place), "PYTHONPATH": str(Path(rightfit.__file__).parent.parent), "LANG": "C.UTF-8"}
-        done = subprocess.run([sys.executable, "-m", "rightfit", *words], env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "rightfit", *words], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
         assert done.stdout == "to the end\n"
         assert done.returncode == 3
         assert [line for line in done.stderr.splitlines() if line.startswith("error:")] == [
             f"error: cannot write {place / 'run.json'}: No space left on device"
         ]
+        assert "host memory" in done.stderr
+        kept = [line for line in done.stderr.splitlines() if "was kept in" in line]
+        assert read_runs(kept[0].split(" in ")[1].removesuffix(" instead"))[0].exit_code == 0
         assert "Traceback" not in done.stderr
         assert sorted(path.name for path in place.iterdir()) == ["filling"]
     finally:
         subprocess.run(["umount", str(place)], check=False)
+
+
+@pytest.mark.parametrize("places", [["--out"], ["--keep"], ["--out", "--keep"], ["--out", "--keep", "--quiet"]], ids=" ".join)
+@pytest.mark.parametrize("command", ["probe", "ingest"])
+def test_what_was_measured_is_shown_and_kept_where_its_place_takes_nothing(
+    places: list[str], command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "run.log").write_text("10/20 [00:10<00:10, 1.25s/it]\n" * 20)
+    monkeypatch.setenv("RIGHTFIT_RUNS", str(tmp_path / "file" / "runs.sqlite"))
+    words = [word for place in places for word in ([place, str(tmp_path / "file" / "run.json")] if place == "--out" else [place])]
+    measured_of = ["--log", "run.log", "--", sys.executable, "-c", ""] if command == "probe" else ["run.log"]
+    assert run_cli([command, *words, *measured_of]) == 3
+    said = capfd.readouterr()
+    assert "1.25" in said.err + said.out or "--quiet" in places
+    kept = list(tmp_path.glob("rightfit-run-*.json"))
+    assert len(kept) == 1
+    assert str(kept[0]) in said.err
+    assert read_runs(kept[0])[0].value("step_time_s") == pytest.approx(1.25)
+
+
+def test_where_no_place_has_room_the_record_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.log").write_text("10/20 [00:10<00:10, 1.25s/it]\n" * 20)
+    refuse = UnavailableError("cannot write: No space left on device")
+
+    def full(*_: object) -> None:
+        raise refuse
+
+    monkeypatch.setattr(record, "write_whole", full)
+    assert run_cli(["ingest", "run.log", "--out", "run.json"]) == 3
+    said = capfd.readouterr().err
+    assert json.loads(said[said.index("{") : said.rindex("}") + 1])["steps"]["step_s"]["mid"] == pytest.approx(1.25)

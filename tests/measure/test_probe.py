@@ -301,3 +301,36 @@ def test_the_command_prints_its_own_output_and_the_record_goes_to_standard_error
     assert (result.returncode, result.stdout) == (0, "done\n")
     assert "step time" in result.stderr
     assert json.loads(Path("run.json").read_text())["setup"]["model"] == "7B"
+
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "peak"),
+    [
+        ((10, 12, 3), (11, 30, 3), 20),
+        ((10, 12, 3), (11, 30, 8), 15),
+        ((10, 40, 3), (11, 40, 3), 0),
+        ((10, 12, 8), (11, 30, 3), 20),
+    ],
+    ids=["higher than ever", "files that were read", "an older peak", "files that were dropped"],
+)
+def test_the_group_of_processes_tells_its_peak(
+    before: tuple[int, int, int], after: tuple[int, int, int], peak: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lives between two samples is seen by the kernel."""
+    monkeypatch.setattr(counters, "_CGROUP", tmp_path)
+    monkeypatch.setattr(counters.group_memory, "__defaults__", (tmp_path,))
+
+    def tell(current: int, highest: int, files: int) -> None:
+        (tmp_path / "memory.current").write_text(f"{current * GIB}\n")
+        (tmp_path / "memory.peak").write_text(f"{highest * GIB}\n")
+        (tmp_path / "memory.stat").write_text(f"anon 1\nfile {files * GIB}\n")
+
+    tell(*before)
+    machine = counters.Machine(os.getpid())
+    tell(*after)
+    assert machine.group_peak == pytest.approx(peak * GIB)
+    (tmp_path / "memory.peak").unlink()
+    assert machine.group_peak == 0.0

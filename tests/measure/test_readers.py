@@ -294,7 +294,12 @@ CASES: list[tuple[str, Callable[[Path], Path], dict[tuple[str, str], float]]] = 
     (
         "prometheus-text",
         put("vllm.prom", SERVER),
-        {("queue_len", "mean"): 3.0, ("kv_cache_used_share", "max"): 0.91, ("ttft_ms", "mean"): 20.0, ("ttft_ms", "p95"): 30.0},
+        {
+            ("queue_len", "mean"): 3.0,
+            ("kv_cache_used_share", "max"): 0.91,
+            ("ttft_ms", "mean"): 20.0,
+            ("ttft_ms", "p95"): 20.0 + 20.0 * 45 / 46,
+        },
     ),
     ("prometheus-api", put("range.json", API), {("output_tok_per_s_total", "mean"): 650 / 120}),
     ("log", put("megatron.log", MEGATRON), {("step_time_s", "median"): 0.5}),
@@ -461,3 +466,91 @@ def test_two_readers_with_equal_claims_are_a_question(tmp_path: Path, monkeypatc
     both = {**VLLM, **AIPERF}
     with pytest.raises(AmbiguousNameError, match="--as vllm-bench"):
         ingest(put("both.json", both)(tmp_path))
+
+
+# ---- what was read wrong without a word
+
+
+@pytest.mark.parametrize("kept_s", [0, 30])
+def test_an_evaluation_is_no_step(tmp_path: Path, kept_s: int) -> None:
+    """LLaMA-Factory writes a line of its own for each evaluation, at the step that it
+    stands behind."""
+    lines, clock = [], 0
+    for step in range(10, 210, 10):
+        clock += 20
+        lines.append({"current_steps": step, "total_steps": 200, "loss": 1.0, "elapsed_time": f"0:{clock // 60:02}:{clock % 60:02}"})
+        if kept_s and step % 50 == 0:
+            clock += kept_s
+            lines.append(
+                {"current_steps": step, "total_steps": 200, "eval_loss": 1.0, "elapsed_time": f"0:{clock // 60:02}:{clock % 60:02}"}
+            )
+    path = tmp_path / "trainer_log.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    (run,) = ingest(path)
+    assert {item.statistic: item.value for item in run.measured} == {"mean": pytest.approx(2.0), "median": pytest.approx(2.0)}
+
+
+@pytest.mark.parametrize(
+    ("told", "wanted"),
+    [
+        ({}, {"micro_batch": "8", "global_batch": "64"}),
+        ({"n_gpus": "1"}, {"micro_batch": "8", "global_batch": "64", "grad_accum": "8"}),
+        ({"n_gpus": "4"}, {"micro_batch": "8", "global_batch": "64", "grad_accum": "2"}),
+        ({"n_gpus": "8"}, {"micro_batch": "8", "global_batch": "64"}),
+        ({"n_gpus": "3"}, {"micro_batch": "8", "global_batch": "64"}),
+    ],
+)
+def test_a_trainer_state_tells_its_batch(tmp_path: Path, told: dict[str, str], wanted: dict[str, str]) -> None:
+    last = {"train_runtime": 20.0, "train_samples_per_second": 128.3, "train_steps_per_second": 2.005, "step": 40}
+    (tmp_path / "trainer_state.json").write_text(json.dumps({**TRAINER, "log_history": [last]}))
+    (run,) = ingest(tmp_path / "trainer_state.json", definitions=Definitions(setup=told))
+    assert run.setup == {**wanted, **told}
+
+
+def _histogram(counts: dict[str, int]) -> str:
+    lines = [f'vllm:time_to_first_token_seconds_bucket{{le="{edge}"}} {count}' for edge, count in counts.items()]
+    return "\n".join([*lines, f"vllm:time_to_first_token_seconds_count {counts['+Inf']}", "vllm:time_to_first_token_seconds_sum 50"]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("counts", "p50", "p95"),
+    [
+        ({"0.5": 0, "1.0": 95, "+Inf": 100}, 500.0 + 500.0 * 50 / 95, 1000.0),
+        ({"0.5": 0, "1.0": 100, "+Inf": 100}, 750.0, 975.0),
+        ({"1.0": 100, "+Inf": 100}, 500.0, 950.0),
+        ({"0.1": 50, "0.2": 50, "1.0": 100, "+Inf": 100}, 100.0, 920.0),
+    ],
+)
+def test_percentiles_lie_within_their_bucket(tmp_path: Path, counts: dict[str, int], p50: float, p95: float) -> None:
+    """As Prometheus itself takes them (histogram_quantile)."""
+    path = tmp_path / "x.prom"
+    path.write_text("# TYPE vllm:time_to_first_token_seconds histogram\n" + _histogram(counts))
+    found = {item.statistic: item.value for item in ingest(path)[0].measured if item.metric == "ttft_ms"}
+    assert (found["p50"], found["p95"]) == (pytest.approx(p50), pytest.approx(p95))
+
+
+def test_zero_is_a_value(tmp_path: Path) -> None:
+    idle = SACCT.replace("gpuutil=90", "gpuutil=0").replace("gpuutil=70", "gpuutil=0").replace("04:00:00", "00:00:00")
+    (tmp_path / "jobs.txt").write_text(idle)
+    run = ingest(tmp_path / "jobs.txt")[0]
+    assert (run.value("gpu_busy_share"), run.value("cpu_share")) == (0.0, 0.0)
+    (tmp_path / "own.csv").write_text("model,gpu,error_share,data_wait_share\n7B,H100,0,0.0\n")
+    assert {item.metric: item.value for item in ingest(tmp_path / "own.csv")[0].measured} == {"error_share": 0.0, "data_wait_share": 0.0}
+    (tmp_path / "none.csv").write_text("model,gpu,step_time_s\n7B,H100,0\n")
+    with pytest.raises(FileInputError, match="step_time_s"):
+        ingest(tmp_path / "none.csv")
+    (tmp_path / "run.wandb").write_bytes(wandb_file().replace(b'"_timestamp": 1700000000.0', b'"_timestamp": 0.0000000000'))
+    assert ingest(tmp_path / "run.wandb")[0].value("step_time_s") == pytest.approx(0.25)
+
+
+def test_two_runs_of_one_folder_are_two_records(tmp_path: Path) -> None:
+    import os
+
+    for at, (name, interval_s) in enumerate(
+        (("a/events.out.tfevents.1.h", 0.25), ("b/events.out.tfevents.2.h", 0.5), ("b/events.out.tfevents.3.h", 0.75))
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(tensorboard_file(interval_s=interval_s))
+        os.utime(path, (1e9 + at, 1e9 + at))
+    assert [run.value("step_time_s") for run in ingest(tmp_path)] == [pytest.approx(value) for value in (0.25, 0.5, 0.75)]

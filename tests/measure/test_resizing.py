@@ -55,10 +55,10 @@ def a_run(figures: dict[str, float], **more: Any) -> Run:
 
 def test_the_table_of_rules_is_whole() -> None:
     rows = facts.table("resize_rules")
-    assert {row["code"] for row in rows} == set(SYMPTOMS)
+    assert {row["code"] for row in rows} == {*SYMPTOMS, "failed"}
     assert all(row["source"] for row in rows)
     names = {condition.rstrip("0123456789.").rstrip("<>=") for row in rows for condition in row["conditions"].split(";")}
-    assert names <= set(metrics()) | {"steps", "memory_share"}
+    assert names <= set(metrics()) | {"steps", "memory_share", "exit_code"}
     assert all(has(f"measure.bound_{row['bottleneck']}") and has(f"measure.verdict_{row['verdict']}") for row in rows)
 
 
@@ -178,3 +178,14 @@ def test_a_load_test_is_proposed_where_many_servers_may_be_fewer() -> None:
         for option in many.options
     ]
     assert next_test(many.options, measured_all) is None
+
+
+@pytest.mark.parametrize("figures", [{}, SYMPTOMS["input"], SYMPTOMS["compute"], {"peak_mem_gib_per_gpu": 20.0}], ids=str)
+@pytest.mark.parametrize("code", [1, 137, -9])
+def test_a_run_that_failed_is_measured_again(figures: dict[str, float], code: int) -> None:
+    """Whatever it says of its server: neither "keep" nor "stop"."""
+    failed = a_run(figures, exit_code=code, complete=False)
+    assert findings_of(failed)[0].code == "failed"
+    assert resize([failed], None, lambda rows: predict(rows)).verdict == "test"
+    asked_to_stop = a_run(figures, exit_code=130, complete=True)
+    assert "failed" not in {finding.code for finding in findings_of(asked_to_stop)}

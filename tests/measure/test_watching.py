@@ -3,6 +3,7 @@ exporters, trackers and logs."""
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import socketserver
@@ -443,3 +444,54 @@ def test_wrong_options_end_in_one_line(project: Path, capsys: pytest.CaptureFixt
     error = capsys.readouterr().err
     assert text in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("127.0.0.1:1", 200), ("localhost", 200), ("[::1]:80", 200), ("evil.example.com", 421), ("127.0.0.1.evil.com:80", 421), ("", 421)],
+)
+@pytest.mark.parametrize("path", ["/", "/metrics", "/state.json", "/other"])
+def test_the_page_answers_to_this_machine_s_name_alone_and_loads_nothing(host: str, status: int, path: str) -> None:
+    with WatchServer("127.0.0.1", 0, "train", "en") as server:
+        server.show(state_of_a_run())
+        connection = http.client.HTTPConnection(server.place, timeout=10)
+        connection.request("GET", path, headers={"Host": host})
+        answer = connection.getresponse()
+        body = answer.read().decode()
+        assert answer.status == (404 if status == 200 and path == "/other" else status)
+        assert "default-src 'none'" in str(answer.getheader("Content-Security-Policy"))
+        assert answer.getheader("X-Content-Type-Options") == "nosniff"
+        assert ("step" in body) is (answer.status == 200)
+        connection.close()
+
+
+def test_of_two_runs_in_a_folder_the_live_one_is_followed(tmp_path: Path) -> None:
+    """Of whatever tracker: an old run of one kind stands before a live one of another."""
+    from tests.measure.test_readers import tensorboard_file, wandb_file
+
+    def put(name: str, content: bytes, at: float) -> None:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        os.utime(path, (at, at))
+
+    put("wandb/run-old.wandb", wandb_file(steps=90, interval_s=0.1), 1e9)
+    assert history_of(tmp_path).step == 89
+    put("logs/one/events.out.tfevents.1.h", tensorboard_file(steps=60, interval_s=0.25), 1.8e9)
+    put("logs/two/events.out.tfevents.2.h", _later(tensorboard_file(steps=30, interval_s=0.5)), 1.9e9)
+    found = history_of(tmp_path)
+    assert (found.step, found.intervals[-1]) == (29, pytest.approx(0.5))
+
+
+def _later(events: bytes) -> bytes:
+    """The same events a year later."""
+    import struct
+
+    found, at = b"", 0
+    while at < len(events):
+        (size,) = struct.unpack_from("<Q", events, at)
+        event = events[at + 12 : at + 12 + size]
+        (wall,) = struct.unpack("<d", event[1:9])
+        found += events[at : at + 12] + event[:1] + struct.pack("<d", wall + 3e7) + event[9:] + events[at + 12 + size : at + 16 + size]
+        at += 16 + size
+    return found

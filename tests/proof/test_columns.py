@@ -128,3 +128,18 @@ def test_columns_that_are_not_read_are_told_with_the_nearest() -> None:
     for table in MEASURED_TABLES:
         header = list(raw_table(VALIDATION / "truth", table)[0])
         assert unread(header) == [], table
+
+
+def test_a_long_table_is_worked_out_in_parts_with_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rightfit.proof import predict as engine
+
+    rows = [row for rows in TABLES.values() for row in rows[:6]] if isinstance(TABLES, dict) else []
+    rows += [{"model": "7B", "gpu": "A100-SXM-80GB", "method": "lora", "micro_batch": str(number)} for number in range(1, 20)]
+    whole = engine.predict(rows)
+    sizes: list[int] = []
+    answered = engine.answered
+    monkeypatch.setattr(engine, "answered", lambda part: sizes.append(len(part)) or answered(part))
+    monkeypatch.setattr(engine, "ROWS_AT_ONCE", 7)
+    assert engine.predict(rows) == whole
+    assert max(sizes) == 7
+    assert engine.predict([]) == []

@@ -231,3 +231,66 @@ def test_settings_travel_to_the_processes_and_secrets_are_not_shown(tmp_path: Pa
     assert from_environment(variables) == given
     assert TOKEN not in variables[VARIABLE]
     assert TOKEN not in repr(given)
+
+
+@pytest.mark.parametrize("path", ["plan", "runs", "predict", "fleet"])
+def test_a_client_that_hangs_up_is_no_fault_of_ours(path: str, client: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """In the middle of its body: counted as 499, without a trace in the log."""
+    import asyncio
+
+    messages = iter([{"type": "http.request", "body": b'{"model', "more_body": True}, {"type": "http.disconnect"}])
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return next(messages)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"content-length", b"100")]
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "path": f"{API}/{path}",
+        "raw_path": b"",
+        "root_path": "",
+        "scheme": "http",
+    }
+    scope |= {
+        "query_string": b"",
+        "headers": headers,
+        "client": ("1.2.3.4", 1),
+        "server": ("localhost", 80),
+        "state": {},
+        "app": client.app,
+    }
+    asyncio.run(client.app(scope, receive, send))
+    assert not [record for record in caplog.records if record.exc_info or "internal" in record.getMessage()]
+    counted = [
+        line for line in client.get(f"{API}/metrics").text.splitlines() if line.startswith("rightfit_requests_total") and f"/{path}" in line
+    ]
+    assert [line for line in counted if 'status="499"' in line]
+    assert not [line for line in counted if 'status="500"' in line]
+
+
+@pytest.mark.parametrize("revision", ["a/../../x", "../x", "a//b", "/a", "a/..", "a..b", ".hidden", "a b", "a\n", "a%2fb", "a?b"])
+def test_a_revision_has_no_step_upwards(revision: str, client: Any, plan: dict[str, Any]) -> None:
+    from rightfit.cli.commands.export import check_revision
+    from rightfit.errors import InputError
+
+    answer = client.post(f"{API}/export", json={"plan": plan, "to": "skypilot", "revision": revision})
+    assert (answer.status_code, answer.json()["field"]) == (422, "revision")
+    with pytest.raises(InputError):
+        check_revision(revision)
+
+
+@pytest.mark.parametrize("revision", ["", "main", "refs/pr/1", "v1.0.2-rc", "0123456789abcdef0123456789abcdef01234567"])
+def test_a_revision_that_is_one_is_taken(revision: str, client: Any, plan: dict[str, Any]) -> None:
+    assert client.post(f"{API}/export", json={"plan": plan, "to": "skypilot", "revision": revision}).status_code == 200
+
+
+@pytest.mark.parametrize("part", ["1e-308", "1e-5", "0.000001%", "1/1e300", "1/101"])
+def test_a_part_of_a_card_on_which_nothing_stands_is_refused(part: str, client: Any) -> None:
+    answer = client.post(f"{API}/plan", json={"model": "7B", "task": "serve", "rate": "1/s", "slice": part})
+    assert (answer.status_code, answer.json()["field"]) == (422, "slice")

@@ -3,6 +3,7 @@ many or speak no HTTP."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import socket
@@ -201,3 +202,19 @@ def test_a_home_that_cannot_be_written_is_said_and_the_server_starts(
     store.close()
     monkeypatch.setenv("RIGHTFIT_DATA_DIR", str(tmp_path / "data"))
     assert command._with_place(Settings(page=False), View()).database_url == ""
+
+
+def test_no_process_outlives_the_one_that_started_it(serve: Serve) -> None:
+    with serve("--workers", "2") as server:
+        server.process.kill()
+        server.process.wait(10)
+        until = time.monotonic() + 15.0
+        while time.monotonic() < until and _listens(server.port):
+            time.sleep(0.1)
+        assert not _listens(server.port)
+
+
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False

@@ -3,8 +3,12 @@ version is refused."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sqlite3
+import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -189,3 +193,84 @@ def test_addresses_of_databases_that_make_no_sense(url: str) -> None:
 def test_without_an_address_plans_go_to_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RIGHTFIT_DATA_DIR", str(tmp_path))
     assert default_url() == f"sqlite:///{tmp_path / 'plans.sqlite'}"
+
+
+def test_what_is_kept_is_counted_in_bytes_and_in_rows_of_every_kind(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path / 'plans.sqlite'}", most_plans=5, most_bytes=10_000)
+    saved = store.save_plan({"text": "x" * 6_000})
+    for keep in (lambda: store.save_plan({"text": "x" * 6_000}), lambda: store.save_runs([{"id": "a", "text": "x" * 6_000}])):
+        with pytest.raises(FullError, match="0 MB of plans and runs"):
+            keep()
+    for number in range(5):
+        assert store.save_measurement(plan_id=saved["id"], option=1, figure="step_s", value=float(number + 1))
+        assert store.save_runs([{"id": str(number)}]) == 1
+    with pytest.raises(FullError, match="5 measurements"):
+        store.save_measurement(plan_id=saved["id"], option=1, figure="step_s", value=9.0)
+    with pytest.raises(FullError, match="5 run records"):
+        store.save_runs([{"id": "more"}])
+    store.delete_plan(saved["id"])
+    assert store.save_runs([{"id": "0"}]) == 0
+    assert store.save_plan({"text": "x" * 6_000})
+    store.close()
+
+
+def test_a_store_of_the_version_before_is_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "plans.sqlite"
+    monkeypatch.setattr(store_module, "MIGRATIONS", store_module.MIGRATIONS[:2])
+    first = Store(f"sqlite:///{path}")
+    saved = first.save_plan({"text": "x" * 6_000})
+    first.close()
+    with sqlite3.connect(path) as connection:
+        for table in ("plans", "runs"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN size")  # as that version was
+    connection.close()
+    monkeypatch.undo()
+    now = Store(f"sqlite:///{path}", most_bytes=10_000)
+    assert now.plan(saved["id"])
+    with pytest.raises(FullError):
+        now.save_plan({"text": "x" * 6_000})
+    now.close()
+
+
+@pytest.mark.parametrize("code", [8, 10, 11, 13, 26, 10 | (3 << 8)])
+def test_what_no_waiting_mends_is_said_at_once(store: Store, code: int) -> None:
+    def broken(_: Any) -> None:
+        fault = sqlite3.OperationalError("database or disk is full")
+        fault.sqlite_errorcode = code
+        raise exc.OperationalError("", {}, fault)
+
+    began = time.monotonic()
+    with pytest.raises(StoreError, match="disk is full"):
+        store._write(broken)
+    assert time.monotonic() - began < 0.5
+
+
+def _fill(store: Store) -> None:
+    for _ in range(50):
+        store.save_plan({"text": "x" * 20_000})
+
+
+def test_a_full_disk_refuses_at_once_and_takes_deletions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system of 1 MB, filled."""
+    monkeypatch.setattr(store_module, "_RESERVE_BYTES", 200_000)
+    place = tmp_path / "full"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount a file system")
+    store = Store(f"sqlite:///{place / 'plans.sqlite'}")
+    try:
+        ids = [store.save_plan({"text": "x" * 20_000})["id"] for _ in range(5)]
+        with contextlib.suppress(OSError), (place / "filling").open("wb", buffering=0) as filling:
+            while True:
+                filling.write(bytes(4096))
+        began = time.monotonic()
+        with pytest.raises(StoreError):
+            _fill(store)
+        assert time.monotonic() - began < 3.0
+        assert store.delete_plan(ids[0])
+        assert store.plans(limit=10)[0]
+        assert store.plan(ids[0]) is None
+    finally:
+        store.close()
+        subprocess.run(["umount", str(place)], check=False)

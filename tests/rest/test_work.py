@@ -7,8 +7,11 @@ import asyncio
 import dataclasses
 import threading
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.rest.conftest import API, client_of
 
 from rightfit import reach
 from rightfit.rest import Settings
@@ -163,3 +166,104 @@ def test_refreshed_prices_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     shop.market.version = "older"
     assert shop.market.catalog() is not first
     assert shop.market.version == version
+
+
+def test_a_large_body_is_read_beside_the_event_loop(plan: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of every route that takes one."""
+    from rightfit.rest import reading
+
+    threads: list[str] = []
+    read = reading.json_of
+
+    def noted(body: bytes, **more: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return read(body, **more)
+
+    monkeypatch.setattr(reading, "json_of", noted)
+    with client_of(Settings(page=False, database_url=f"sqlite:///{tmp_path / 'plans.sqlite'}")) as client:
+        _post_large(client, plan)
+    assert len(threads) == 3
+    assert all(name.startswith("rightfit-reading") for name in threads)
+
+
+def _post_large(client: Any, plan: dict[str, Any]) -> None:
+    large = {**RUN, "warnings": ["word " * 100] * 100}
+    for path, body in (
+        ("runs", {"runs": [large]}),
+        ("plans", {"plan": plan, "name": "x" * 100}),
+        ("export", {"plan": plan, "to": "skypilot"}),
+    ):
+        assert client.post(f"{API}/{path}", json=body).status_code in (200, 201), path
+
+
+RUN = {
+    "kind": "run",
+    "source": {"kind": "probe"},
+    "setup": {"model": "7B"},
+    "measured": [{"metric": "step_time_s", "value": 1.9, "unit": "s"}],
+}
+
+
+# ---- long questions: fleets have a place of their own, and end when nobody waits any more
+
+
+def _slow_fleets(monkeypatch: pytest.MonkeyPatch, ended: list[float]) -> None:
+    def slow(*_: Any, **__: Any) -> Any:
+        try:
+            while True:
+                reach.go_on()
+                time.sleep(0.01)
+        finally:
+            ended.append(time.monotonic())
+
+    monkeypatch.setattr("rightfit.rest.answers.fleet", slow)
+
+
+def test_fleets_under_way_turn_nobody_else_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ended: list[float] = []
+    _slow_fleets(monkeypatch, ended)
+    statuses: list[int] = []
+    with client_of(Settings(page=False, answer_s=1.0, patience_s=0.5, database_url=f"sqlite:///{tmp_path / 'plans.sqlite'}")) as client:
+
+        def ask(number: int) -> None:
+            statuses.append(client.post(f"{API}/fleet", json={"fleet": {"name": f"f{number}"}}).status_code)
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.2)
+        others = [client.get(f"{API}/{route}").status_code for route in ("targets", "datasets", "models?q=llama", "ready", "health")]
+        for thread in threads:
+            thread.join()
+        began = time.monotonic()
+        while len(ended) < 1 and time.monotonic() - began < 3.0:
+            time.sleep(0.02)
+    assert others == [200] * 5
+    assert statuses == [503] * 6
+    assert ended
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("rightfit-work") and _is_busy(thread)]
+
+
+def _is_busy(thread: threading.Thread) -> bool:
+    """Whether it is at work after a second in which it could have ended."""
+    import sys
+
+    until = time.monotonic() + 1.0
+    while time.monotonic() < until:
+        frame = sys._current_frames().get(thread.ident or 0)
+        if frame is None or frame.f_code.co_name == "_worker":
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_an_answer_that_nobody_waits_for_ends_itself() -> None:
+    from rightfit.errors import OutOfTimeError
+    from rightfit.fleets.planning import plan_fleet
+
+    fleet = {"jobs": [{"name": "a", "workload": {"model": "7B", "method": "qlora", "data": "5Mtok"}}]}
+    with reach.within(0.0), pytest.raises(OutOfTimeError):
+        plan_fleet(fleet, processes=1)
+    with reach.within(60.0), reach.within(100.0):
+        assert reach.left_s() <= 60.0
+    reach.go_on()

@@ -10,9 +10,9 @@ import pytest
 
 import rightfit
 from rightfit.catalog import PURCHASE_CODES, names, offers, open_catalog, sellers
-from rightfit.catalog.offers import PRICE_KINDS, PURCHASES
-from rightfit.catalog.sellers import ages_days, limits, old_prices, starts
-from rightfit.errors import UnknownNameError
+from rightfit.catalog.offers import PRICE_KINDS, PURCHASES, ages_days
+from rightfit.catalog.sellers import limits, old_prices, starts
+from rightfit.errors import InputError, UnknownNameError
 from rightfit.explain.sheets import plan_sheet
 from rightfit.facts.devices import is_unreleased
 from rightfit.search.criteria import CRITERIA
@@ -304,3 +304,31 @@ def test_a_card_that_no_release_runs_on_is_told_of_where_it_is_asked_for() -> No
     best = rightfit.plan(model="resnet50", data="10kimages", gpu="T4G", top=1).options[0]
     assert best.accelerator.name == "T4G"
     assert "no_release" in {reason.key for reason in best.warnings}
+
+
+# ---- the age of prices is counted by the clock
+
+
+def test_prices_get_older_with_the_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = open_catalog()
+    shares, said = [], []
+    for day in ("2026-11-09", "2027-01-20", "2028-03-01", "2031-01-01"):
+        monkeypatch.setenv("RIGHTFIT_TODAY", day)
+        market = whole_market(catalog)
+        assert market is whole_market(catalog)
+        assert market.doubt is not None
+        shares.append((float(np.mean(market.doubt.is_old)), float(np.mean(market.offers.is_stale))))
+        best = rightfit.plan(**LORA, catalog=catalog, top=1).options[0]
+        said.append({reason.key for reason in best.warnings} & {"price_moved", "price_stale"})
+    assert shares == sorted(shares)
+    assert shares[1][0] > shares[0][0]
+    assert shares[-1][1] == 1.0
+    assert said[-1] == {"price_stale"}
+    assert said[0] != said[-1]
+
+
+@pytest.mark.parametrize("day", ["tomorrow", "2026-13-01", "9999999", "2026-11"])
+def test_a_day_that_is_none_is_said(day: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RIGHTFIT_TODAY", day)
+    with pytest.raises(InputError, match="RIGHTFIT_TODAY"):
+        offers.today()

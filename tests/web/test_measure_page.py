@@ -11,6 +11,7 @@ from tests.web.conftest import one, sees, settled, texts, until
 
 from rightfit.errors import RightfitError
 from rightfit.explain.messages import say
+from rightfit.web import measure_page
 from rightfit.web.measure_page import MOST_RECORDS, records_of
 from rightfit.web.words import word
 
@@ -108,3 +109,67 @@ def test_what_is_no_record_is_one_error(content: bytes) -> None:
 def test_a_list_of_records_is_cut() -> None:
     many = [record(1.0 + number / 100) for number in range(MOST_RECORDS + 5)]
     assert len(records_of(json.dumps({"items": many}).encode(), "runs.json")) == MOST_RECORDS
+
+
+def test_a_file_is_read_beside_the_event_loop(visit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one visitor's record is read, the server answers all others."""
+    import threading
+
+    threads = []
+
+    def noted(content: bytes, name: str) -> Any:
+        threads.append(threading.current_thread())
+        return records_of(content, name)
+
+    monkeypatch.setattr(measure_page, "records_of", noted)
+
+    async def steps(user: User) -> None:
+        await user.open(f"{QUESTION}&lang=en")
+        await settled(user, "plan-json")
+        await give(user, json.dumps(record(2.4)).encode())
+        await until(lambda: bool(threads))
+
+    visit(steps)
+    assert threading.main_thread() not in threads
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_what_the_server_does_not_take_is_said(visit: Any, lang: str) -> None:
+    """The page allows what the server takes, and no more."""
+    from rightfit.rest.settings import Settings
+    from rightfit.web.answers import Answers
+
+    assert Answers().most_upload_bytes == Settings().most_body_bytes
+
+    async def steps(user: User) -> None:
+        await user.open(f"{QUESTION}&lang={lang}")
+        await settled(user, "plan-json")
+        upload = one(user, "records")
+        assert upload.props["max-file-size"] < Settings().most_body_bytes
+        with user:
+            for listener in [one for one in upload._event_listeners.values() if one.type == "failed"]:
+                upload._handle_event({"listener_id": listener.id, "args": None})
+        await until(lambda: word("measure.not_sent", lang) in user.notify.messages)  # type: ignore[arg-type]
+
+    visit(steps)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"measured": record(1.0)["measured"] * 30_000},
+        {"warnings": ["word " * 10] * 30_000},
+        {"warnings": ["word " * 300_000]},
+        {"command": "python " + "a b=c --d e " * 150_000},
+        {"setup": {str(number): "x" * 50 for number in range(30_000)}},
+    ],
+    ids=["figures", "warnings", "one warning", "command", "setup"],
+)
+def test_a_record_that_is_far_too_large_is_refused_at_once(more: dict[str, Any]) -> None:
+    import time
+
+    content = json.dumps({**record(1.0), **more}).encode()
+    began = time.process_time()
+    with pytest.raises(RightfitError):
+        records_of(content, "run.json")
+    assert time.process_time() - began < 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -146,3 +147,24 @@ def test_profile_of_a_trace() -> None:
     found = traces.profile_of(Requests(day, np.ones(day.size, dtype=np.int64), np.ones(day.size, dtype=np.int64)))
     assert found[:3] == pytest.approx([0.1, 0.1, 0.5], rel=0.01)
     assert found[5] == pytest.approx(day.size / 10_800, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("columns", "second"),
+    [
+        (("timestamp", "input_length", "output_length"), 1000),
+        (("timestamp", "contexttokens", "generatedtokens"), 1),
+        (("Timestamp", "Request tokens", "Response tokens"), 1),
+        (("timestamp_ms", "input_length", "output_length"), 1000),
+        (("arrival_s", "input_length", "output_length"), 1),
+    ],
+)
+@pytest.mark.parametrize("form", ["jsonl", "csv", "json"])
+def test_the_times_of_published_traces_are_seconds(columns: tuple[str, str, str], second: int, form: str, tmp_path: Path) -> None:
+    """Mooncake counts milliseconds under a name that says nothing of it."""
+    rows = [dict(zip(columns, (at * second, 100, 10), strict=True)) for at in (0, 3, 9)]
+    lines = {"jsonl": "\n".join(map(json.dumps, rows)), "json": json.dumps(rows)}
+    lines["csv"] = "\n".join([",".join(columns), *(",".join(map(str, row.values())) for row in rows)])
+    path = tmp_path / f"trace.{form}"
+    path.write_text(lines[form])
+    assert read_trace(path).arrival_s.tolist() == [0.0, 3.0, 9.0]

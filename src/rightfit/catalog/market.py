@@ -23,6 +23,8 @@ from rightfit.catalog.offers import (
     name_matches,
     offer_mask,
     server_mask,
+    today,
+    with_age,
 )
 from rightfit.catalog.packed_tables import join_columns, read_blocks
 from rightfit.errors import CatalogError, UnknownNameError
@@ -72,7 +74,7 @@ class Catalog:
         self.location = location  # path of the store, or ":memory:"
         self._blocks: dict[str, dict[str, Any]] = {}
         self._servers: dict[tuple[str, ...], ServerTable] = {}
-        self._offers: dict[tuple[str, ...], OfferTable] = {}
+        self._offers: dict[tuple[tuple[str, ...], str], OfferTable] = {}
         self._regions: tuple[Region, ...] = ()
 
     def read(self, question: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
@@ -114,12 +116,13 @@ class Catalog:
         return self._servers[parts]
 
     def all_offers(self, *, has_accelerator: bool | None = None) -> OfferTable:
-        """Every price row, also those that are never recommended."""
-        parts = _PARTS[has_accelerator]
-        if parts not in self._offers:
+        """Every price row, also those that are never recommended; what is stale by the clock
+        is flagged."""
+        parts, day = _PARTS[has_accelerator], today()
+        if (parts, day) not in self._offers:
             columns = join_columns([self.blocks(f"price_{part}") for part in parts])
             regions = self.blocks("region")
-            self._offers[parts] = OfferTable(
+            found = OfferTable(
                 servers=self.servers(has_accelerator=True if has_accelerator else None),
                 regions=regions["region"],
                 region_providers=regions["provider"],
@@ -127,7 +130,9 @@ class Catalog:
                 **columns,
                 **self.blocks("price_labels"),
             )
-        return self._offers[parts]
+            self._offers = {key: table for key, table in self._offers.items() if key[1] == day}
+            self._offers[parts, day] = with_age(found)
+        return self._offers[parts, day]
 
     def offers(self, offer_filter: OfferFilter | None = None) -> OfferTable:
         """The offers that pass the filter, in the order of server, region and purchase mode."""

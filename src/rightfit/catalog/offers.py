@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.catalog.packed_tables import data_bytes
-from rightfit.errors import UnknownNameError
+from rightfit.catalog.packed_tables import data_bytes, rules
+from rightfit.errors import InputError, UnknownNameError
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
@@ -373,8 +373,33 @@ class Event:
 
 
 def today() -> str:
-    """The day on which types are judged (ISO date): that of the clock, or RIGHTFIT_TODAY."""
-    return os.environ.get("RIGHTFIT_TODAY") or datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    """The day on which types and prices are judged (ISO date): that of the clock, or
+    RIGHTFIT_TODAY."""
+    given = os.environ.get("RIGHTFIT_TODAY")
+    try:
+        return datetime.date.fromisoformat(given).isoformat() if given else datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    except ValueError:
+        raise InputError(Message("catalog.no_day", text=given)) from None
+
+
+def ages_days(offers: OfferTable) -> NDArray[np.float64]:
+    """Age of each price (O,) in days, today or on the day of the newest where that is later;
+    infinite without a date."""
+    return np.asarray(_ages_of_dates(offers.as_of_dates, today())[offers.as_of_index], dtype=np.float64)
+
+
+def with_age(offers: OfferTable) -> OfferTable:
+    """The offers with those flagged as stale that are so by the clock."""
+    stale = _ages_of_dates(offers.as_of_dates, today()) > rules()["stale"]["max_age_days"]
+    return dataclasses.replace(offers, is_stale=offers.is_stale | stale[offers.as_of_index]) if stale.any() else offers
+
+
+@functools.lru_cache(maxsize=8)
+def _ages_of_dates(texts: tuple[str, ...], day: str) -> NDArray[np.float64]:
+    dates = np.array([text or "NaT" for text in texts], dtype="datetime64[D]")
+    known = ~np.isnat(dates)
+    now = np.concatenate([dates[known], np.array([day], dtype="datetime64[D]")]).max()
+    return np.asarray(np.where(known, (now - dates) / np.timedelta64(1, "D"), np.inf), dtype=np.float64)
 
 
 @functools.cache

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit.catalog import names
-from rightfit.catalog.offers import PURCHASES, Flags, Floats, OfferTable, ServerTable, card_codes, provider_codes
+from rightfit.catalog.offers import PURCHASES, Flags, Floats, OfferTable, ServerTable, ages_days, card_codes, provider_codes
 from rightfit.catalog.packed_tables import data_bytes, rules
 from rightfit.errors import QuantityError, UnknownNameError
 from rightfit.facts.tables import senses
@@ -205,8 +205,7 @@ def _stock_rows() -> tuple[Mapping[tuple[int, str, bool], float], tuple[dict[str
 # ---- How long a price holds: spot prices for weeks, those of GPU clouds for two months
 # (rules.toml, `freshness`), list prices of hyperscalers for long.
 #
-# Ages are counted from the newest price of the catalog, so that one catalog gives one answer on
-# every day; a refresh makes that date today.
+# Ages are counted from today, or from the newest price of the catalog where that is later.
 
 SPOT = PURCHASES.index("spot")
 
@@ -216,17 +215,6 @@ def limits() -> Mapping[str, float]:
     """Days after which a price is old: `spot_days`, `gpu_cloud_days`."""
     found: Mapping[str, float] = rules()["freshness"]
     return found
-
-
-def ages_days(offers: OfferTable) -> Floats:
-    """Age of each price (O,) in days, against the newest of the catalog;
-    infinite without a date."""
-    dates = np.array([text or "NaT" for text in offers.as_of_dates], dtype="datetime64[D]")
-    known = ~np.isnat(dates)
-    if not known.any():
-        return np.full(len(offers), np.inf)
-    age = np.where(known, (dates[known].max() - dates) / np.timedelta64(1, "D"), np.inf)
-    return np.asarray(age[offers.as_of_index], dtype=np.float64)
 
 
 def old_prices(offers: OfferTable) -> Flags:

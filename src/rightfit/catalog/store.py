@@ -131,9 +131,11 @@ def build_store(path: Path, *, even_if_sound: bool = False, generation: str = ""
     """Build the store at `path`, once even when several processes ask at the same time;
     `generation` names refreshed prices to lay over."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _only_one(path.with_suffix(".lock")):
+    with _only_one(path.with_suffix(".lock")) as is_held:
         if even_if_sound or not is_sound(path):
             _remove_abandoned(path.parent)
+            if is_held:
+                _remove_killed(path)
             _build_atomically(path, generation=generation)
 
 
@@ -166,6 +168,28 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
+def _remove_killed(path: Path) -> None:
+    """What builds of this store left that were killed. Only who holds its lock may: then nobody
+    builds it, but for those whose process lives and who would not wait."""
+    for left in path.parent.glob(f"{path.stem}.*.tmp"):
+        pid = left.name.removeprefix(f"{path.stem}.").partition("-")[0]
+        with contextlib.suppress(OSError):
+            if pid.isdigit() and not _lives(int(pid)):
+                left.unlink()
+
+
+def _lives(pid: int) -> bool:
+    if os.name != "posix":  # elsewhere to ask is to kill
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def _remove_abandoned(folder: Path) -> None:
     """Temporary files left by a killed build, and stores of other versions that nobody
     has read for long."""
@@ -182,14 +206,14 @@ def _remove_abandoned(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _only_one(lock: Path) -> Iterator[None]:
-    """Hold the build lock. It is advisory and dies with its process; without it (or after a long
-    wait) building is only wasteful, never unsafe."""
+def _only_one(lock: Path) -> Iterator[bool]:
+    """Hold the build lock; whether it is held. It is advisory and dies with its process; without
+    it (or after a long wait) building is only wasteful, never unsafe."""
     with lock.open("a+b") as stream:
         deadline = time.monotonic() + _WAIT_FOR_OTHER_BUILD_S
-        while not try_lock(stream.fileno()) and time.monotonic() < deadline:
+        while not (is_held := try_lock(stream.fileno())) and time.monotonic() < deadline:
             time.sleep(0.02)
-        yield
+        yield is_held
 
 
 def try_lock(descriptor: int) -> bool:

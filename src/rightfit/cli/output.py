@@ -94,10 +94,19 @@ def render(table: Table, *, lang: Lang, width: int, styled: bool = False) -> str
 def markdown(table: Table, *, lang: Lang) -> str:
     """The table as GitHub Markdown, all columns."""
     cells = _cells(table, table.columns, lang=lang)
-    rows = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells]
+    rows = ["| " + " | ".join(_plain_markdown(cell).replace("|", "\\|") for cell in row) + " |" for row in cells]
     rule = "|" + "|".join("---:" if column.right else "---" for column in table.columns) + "|"
-    title = [f"**{table.title}**", ""] if table.title else []
+    title = [f"**{_plain_markdown(table.title)}**", ""] if table.title else []
     return "\n".join([*title, rows[0], rule, *rows[1:]])
+
+
+def _plain_markdown(text: str) -> str:
+    """A text in which Markdown finds neither HTML nor links, pictures or code: it holds names that
+    people gave."""
+    import re
+
+    text = re.sub(r"[\r\n]+", " ", text).replace("`", "\\`")
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("](", "]\\(").replace("][", "]\\[")
 
 
 def wrap(line: str, *, width: int) -> str:
@@ -331,7 +340,8 @@ def _markdown(part: str | Table, view: View) -> str:
     """Prose with its indented lines as a list, or a table."""
     if isinstance(part, Table):
         return markdown(part, lang=view.lang)
-    return "\n".join(f"- {line.strip()}" if line.startswith("  ") else line for line in part.splitlines())
+    lines = [(line.startswith("  "), _plain_markdown(line)) for line in part.splitlines()]
+    return "\n".join(f"- {line.strip()}" if is_item else line for is_item, line in lines)
 
 
 def text_of(parts: Sequence[str | Table], view: View) -> str:

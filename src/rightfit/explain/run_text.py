@@ -28,9 +28,9 @@ def amount(value: Any) -> str:
     return "" if value is None else f"{value:,.4g}"
 
 
-def figure_table(runs: Sequence[Run], lang: Lang) -> Table:
-    """One line a figure."""
-    records = [figure_record(item, lang) for run in runs for item in run.measured]
+def figure_table(runs: Sequence[Run], lang: Lang, *, most: int | None = None) -> Table:
+    """One line a figure; `most`: of each run so many."""
+    records = [figure_record(item, lang) for run in runs for item in run.measured[:most]]
     columns = [
         Column("figure"),
         Column("value", right=True),

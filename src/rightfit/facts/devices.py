@@ -299,6 +299,10 @@ class Slice:
     source: str
 
 
+#: Of a card, below which nothing of a model stands on its part.
+_LEAST_SHARE = 0.01
+
+
 def read_slice(text: str) -> str:
     """A profile ("3g.40gb", or "3g" for the one of each card) or a fraction ("1/4", "25%", "0.25")
     as it is kept; InputError else."""
@@ -313,7 +317,7 @@ def read_slice(text: str) -> str:
             )
         return word
     share = _fraction(word)
-    if share is None or not 0.0 < share <= 0.5:
+    if share is None or not _LEAST_SHARE <= share <= 0.5:
         raise InputError(
             at_place("slice", Message("facts.slice_unread", text=text)),
             field="slice",

@@ -7,7 +7,7 @@ import dataclasses
 import fnmatch
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,7 +108,7 @@ class Builder:
         self.limits: list[Limit] = []
         self.months = max(1, math.ceil(self.horizon_h / HOURS_PER_MONTH - 1e-9))
         self.owned_at: dict[int, int] = {}
-        self.committed: dict[tuple[str, str, str, str], int] = {}
+        self.committed: dict[tuple[str, str, str, str, str], int] = {}
         self.offers: list[Any] = []
         self.pools: list[Pool] = []
         self.considered: list[Offer] = []
@@ -215,12 +215,12 @@ class Builder:
         own = self.team_at.get(team) if team else None
         return tuple(at for at in (self.budget_at, own) if at is not None)
 
-    def _own(self, way: Way, *, parts: bool = False) -> Iterable[tuple[int, Owned]]:
-        """Lines of what is owned that could carry a way; with `parts` also those of one host of
+    def _own(self, way: Way) -> Iterable[tuple[int, Owned]]:
+        """Lines of what is owned that could carry a server of a way, also those of one host of
         which it would take some of the cards."""
         for at, line in self.owned_at.items():
             item = self.fleet.owned[line]
-            if item.kind != "savings-plan" and (owns(item, way) or (parts and share_of_host(item, way) < 1.0 and way.servers == 1)):
+            if item.kind != "savings-plan" and (owns(item, way) or share_of_host(item, way) < 1.0):
                 yield at, item
 
     # -- jobs --------------------------------------------------------------------------------------
@@ -235,14 +235,15 @@ class Builder:
             choices.append(Choice(way, way.total_usd, way.hours, self.loads(way, way.servers)))
             if way.purchase == "spot":
                 continue
-            for at, item in self._own(way, parts=True):
+            for at, item in self._own(way):
                 share = way.servers * share_of_host(item, way)
-                if (at, share) not in seen and share <= item.count:
+                is_apart = way.servers > 1 and share_of_host(item, way) < 1.0  # of servers that talk to each other
+                if (at, share) not in seen and share <= item.count and not is_apart:
                     seen.add((at, share))
                     mine = dataclasses.replace(way, purchase="owned", usd_per_h=0.0, servers_usd=0.0)
                     choices.append(Choice(mine, way.other_usd, way.hours, ((at, share),), is_rented=False))
             choices += self._covered(way)
-            choices += self._on_committed(way)
+            choices += self._on_committed(way, self._payer(job.team))
         after = tuple(self.row_of[name] for name in job.after)
         return Demand(job.name, job.count, job.ready_h, due, tuple(choices), 2.0 ** (job.priority - 5), self._budgets(job.team), after)
 
@@ -265,12 +266,23 @@ class Builder:
         modes = self.payments(way)
         return next((mode.price_usd_per_h for mode in modes if mode.purchase == "savings-plan-1y"), way.usd_per_h)
 
-    def _on_committed(self, way: Way) -> list[Choice]:
-        """The way on capacity that this plan buys."""
+    def payers(self, teams: Collection[str | None]) -> tuple[int, ...]:
+        """The budgets that pay for what these teams share: that of all, and a team's own where
+        there is one team."""
+        return self._budgets(next(iter(teams)) if len(teams) == 1 else None)
+
+    def _payer(self, team: str | None) -> str:
+        """The team that commitments for its work are charged to; empty where it has no budget of
+        its own."""
+        return team if team in self.team_at else ""
+
+    def _on_committed(self, way: Way, payer: str) -> list[Choice]:
+        """The way on capacity that this plan buys for the same payer."""
         found = []
-        for (provider, instance, region, purchase), at in self.committed.items():
+        for (provider, instance, region, purchase, owner), at in self.committed.items():
             is_block = purchase == "capacity-block"
-            if (provider, instance, region) == (way.provider, way.instance_type, way.region) and (is_block or self.fleet.repeats):
+            is_here = (provider, instance, region, owner) == (way.provider, way.instance_type, way.region, payer)
+            if is_here and (is_block or self.fleet.repeats):
                 mine = dataclasses.replace(way, purchase=purchase, usd_per_h=0.0, servers_usd=0.0)
                 found.append(Choice(mine, way.other_usd, way.hours, ((at, float(way.servers)),), is_rented=False))
         return found
@@ -304,12 +316,13 @@ class Builder:
                 yield Mode(way, way.usd_per_h, self.loads(way, 1.0))
         way = next(way for way in ways if way.purchase.startswith(METERED))
         mine = dataclasses.replace(way, purchase="owned", usd_per_h=0.0)
-        for at, _ in self._own(way):
-            yield Mode(mine, 0.0, ((at, 1.0),))
+        for at, item in self._own(way):  # replicas answer each on their own, so that each takes its cards
+            yield Mode(mine, 0.0, ((at, share_of_host(item, way)),))
         for choice in self._covered(way):
             yield Mode(mine, 0.0, tuple((at, amount / way.servers) for at, amount in choice.loads))
-        for (provider, instance, region, purchase), at in self.committed.items():
-            if (provider, instance, region) == (way.provider, way.instance_type, way.region):
+        payer = self._payer(service.team)
+        for (provider, instance, region, purchase, owner), at in self.committed.items():
+            if (provider, instance, region, owner) == (way.provider, way.instance_type, way.region, payer):
                 yield Mode(dataclasses.replace(way, purchase=purchase, usd_per_h=0.0), 0.0, ((at, 1.0),))
 
     # -- commitments -------------------------------------------------------------------------------
@@ -338,29 +351,34 @@ class Builder:
     def _commitments(self) -> None:
         """Terms and blocks of the servers that cost most: of what services stand on, and of jobs
         where they repeat or a block would do."""
-        wanted: dict[tuple[str, str, str], tuple[float, Way]] = {}
-        users = [*((one.name, True) for one in self.fleet.services), *((job.name, self.fleet.repeats) for job in self.fleet.jobs)]
+        wanted: dict[tuple[str, str, str, str], tuple[float, Way]] = {}
+        users: list[tuple[Any, bool]] = [
+            *((one, True) for one in self.fleet.services),
+            *((job, self.fleet.repeats) for job in self.fleet.jobs),
+        ]
         counts = {job.name: job.count for job in self.fleet.jobs}
-        for name, steady in users:
+        for user, steady in users:
+            name, payer = user.name, self._payer(user.team)
             for rank, way in enumerate(way for way in self.ways[name].found if way.purchase == "on-demand"):
                 if rank < 3:
-                    key = (way.provider, way.instance_type, way.region)
+                    key = (way.provider, way.instance_type, way.region, payer)
                     usd = (way.servers_usd if steady else way.servers_usd / 2.0) * counts.get(name, 1) / (rank + 1)
                     wanted[key] = (wanted.get(key, (0.0, way))[0] + usd, way)
-        for _, way in sorted(wanted.values(), key=lambda item: -item[0])[:COMMITTED_KINDS]:
+        for key, (_, way) in sorted(wanted.items(), key=lambda item: -item[1][0])[:COMMITTED_KINDS]:
+            payer = key[-1]
             for mode in self.payments(way):
                 if not self._may_pay(mode):
                     continue
                 if mode.purchase == "capacity-block":
-                    self._blocks(way, mode)
+                    self._blocks(way, mode, payer)
                 elif mode.is_committed:
-                    self._term(way, mode)
+                    self._term(way, mode, payer)
 
-    def _term(self, way: Way, mode: Payment) -> None:
+    def _term(self, way: Way, mode: Payment, payer: str) -> None:
         offer = self._offer_of(way, mode)
         self.considered.append(offer)
         if (usd := self._share_of_term(way, mode)) is not None:
-            self._buy(way, offer, usd, 0, self.num_periods, MOST_COMMITTED)
+            self._buy(way, offer, usd, 0, self.num_periods, MOST_COMMITTED, payer)
 
     def _offer_of(self, way: Way, mode: Payment) -> Offer:
         return Offer(
@@ -399,7 +417,7 @@ class Builder:
         """A resource of which there is nothing but what is bought."""
         return self.momentary(label, COMMITTED_WORD, unit, 0.0, Limit(COMMITTED_WORD, label))
 
-    def _blocks(self, way: Way, mode: Payment) -> None:
+    def _blocks(self, way: Way, mode: Payment, payer: str) -> None:
         for days in BLOCK_DAYS:
             for day in range(min(BLOCK_AHEAD_DAYS, int(self.horizon_h // DAY_H) - days + 1)):
                 first, last = math.ceil(day * DAY_H / self.period_h), math.floor((day + days) * DAY_H / self.period_h)
@@ -409,15 +427,17 @@ class Builder:
                     *(way.provider, way.instance_type, way.region, mode.purchase, mode.price_usd_per_h, days * DAY_H),
                     *(way.usd_per_h, mode.as_of, mode.basis, day * DAY_H, (day + days) * DAY_H),
                 )
-                self._buy(way, offer, mode.price_usd_per_h * days * DAY_H, first, last, MOST_BLOCK)
+                self._buy(way, offer, mode.price_usd_per_h * days * DAY_H, first, last, MOST_BLOCK, payer)
 
-    def _buy(self, way: Way, offer: Offer, usd: float, first: int, last: int, most: int) -> None:
-        key = (offer.provider, offer.instance_type, offer.region, offer.purchase)
+    def _buy(self, way: Way, offer: Offer, usd: float, first: int, last: int, most: int, payer: str) -> None:
+        """Offer what can be bought; its money is the payer's, and only the payer's work may stand
+        on it."""
+        key = (offer.provider, offer.instance_type, offer.region, offer.purchase, payer)
         if key not in self.committed:
-            label = f"{offer.purchase} {offer.provider}/{offer.instance_type} {offer.region}"
+            label = f"{offer.purchase} {offer.provider}/{offer.instance_type} {offer.region}" + (f" of {payer}" if payer else "")
             self.committed[key] = self.room(label, "servers")
         mine = dataclasses.replace(way, purchase=offer.purchase)
-        budgets = (self.budget_at,) if self.budget_at is not None else ()
+        budgets = self._budgets(payer or None)
         self.offers.append(offer)
         self.purchases.append(Purchase(offer, self.committed[key], usd, first, last, most, 1.0, self.loads(mine, 1.0), budgets))
 

@@ -268,7 +268,8 @@ def _purchases(plan: FleetPlan) -> list[dict[str, Any]]:
         if count and not item.is_metered:
             offer: Offer = item.what
             used = _use_of(plan, item.resource, item.first, item.last)
-            found.append({**_terms_of(plan, offer), "count": count, "cost_usd": item.cost_usd * count, "utilisation": used})
+            team = next((plan.built.limits[at].text for at in item.budgets if plan.built.limits[at].kind == "team"), "")
+            found.append({**_terms_of(plan, offer), "count": count, "cost_usd": item.cost_usd * count, "utilisation": used, "team": team})
     return found
 
 

@@ -9,7 +9,7 @@ only whole layouts are bought, whatever is placed can be placed on real cards.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -98,7 +98,6 @@ class Shop(Protocol):
     ways: Mapping[str, Ways]
     horizon_h: float
     num_periods: int
-    budget_at: int | None
     offers: list[Any]
     pools: list[Pool]
     purchases: list[Purchase]
@@ -109,6 +108,9 @@ class Shop(Protocol):
     def servers_of(self, way: Way) -> list[tuple[Offer, float, bool]]:
         """Ways to have a server for the whole horizon: (offer, USD, whether it is
         paid by the hour)."""
+
+    def payers(self, teams: Collection[str | None]) -> tuple[int, ...]:
+        """The budgets that pay for what these teams share."""
 
     def loads(self, way: Way, servers: float) -> tuple[tuple[int, float], ...]:
         """What so many servers of a way take of quotas, stock and the share of spot."""
@@ -169,7 +171,7 @@ def _pool(shop: Shop, label: str, tenants: Mapping[str, Mapping[str, Part]]) -> 
     cards = shop.room(f"cards of {label}", "cards")
     names = sorted({part.slice for part in parts})
     pool = Pool(label, way, cards, {name: shop.room(f"{name} of {label}", "slices") for name in names})
-    budgets = (shop.budget_at,) if shop.budget_at is not None else ()
+    budgets = shop.payers({service.team for service in shop.fleet.services if service.name in tenants})
     last = shop.num_periods
     for offer, usd, is_metered in shop.servers_of(way):
         loads = shop.loads(dataclasses.replace(way, purchase=offer.purchase), 1.0)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rightfit import reach
 from rightfit.catalog.sellers import Quota, read_quota
 from rightfit.errors import InputError
 from rightfit.fleets import instance
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from rightfit.measure.evidence import Evidence
 
 SECONDS = 20.0
+_LEAST_S = 0.5
 
 
 def questions_of(fleet: Fleet) -> dict[str, Asked]:
@@ -91,6 +93,8 @@ def plan_fleet(
         raise broken[0] if len(broken) == 1 else InputError(line_each(one.message for one in broken[:5]), problems=broken[:5])
     catalog = catalog or default_catalog()
     quotas = quotas_of(fleet.quota, catalog)
+    reach.go_on()
+    seconds = min(seconds, max(reach.left_s() / 2.0, _LEAST_S))  # the other half is for the reasons
     built = Builder(fleet, ways, quotas=quotas, market=whole_market(catalog), catalog=catalog).built()
     found = FleetPlan(fleet, built, solve(built.instance, seconds=seconds), ways, quotas, last=before, own_runs=told)
     faults = instance.faults(built.instance, found.solved.plan)
@@ -98,9 +102,11 @@ def plan_fleet(
     found = dataclasses.replace(found, shared=shared_servers(found))
     faults = instance.card_faults(found.shared, slices_of(found))
     assert not faults, faults
+    seconds = min(seconds, max(reach.left_s(), _LEAST_S))
     if reasons:
         found = dataclasses.replace(found, reasons=reasons_of(found, seconds=seconds))
     if futures:
+        reach.go_on()
         found = dataclasses.replace(found, reasons={**found.reasons, "futures": futures_of(found, number=futures, seconds=seconds)})
     return dataclasses.replace(found, document=document(found))
 

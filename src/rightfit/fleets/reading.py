@@ -268,12 +268,16 @@ class _Reader:
         if horizon is not None and ready >= horizon:
             raise InputError(Message("fleet.after_horizon", where=self.where, place=place, horizon=self.record.horizon), field="earliest")
         wishes = self._wishes(job.workload, place)
+        if self.record.data_location and wishes.get("task") != "batch":  # whose questions are few bytes
+            wishes = {"data_location": self.record.data_location, **wishes}
         team, after = self._team(job.team, place), tuple(dict.fromkeys(job.after))
         return Job(job.name, wishes, job.count, ready, due, job.priority, job.interruptible, team, after)
 
     def _service(self, number: int, service: ServiceRecord) -> Service:
         place = f"services[{number}] ({service.name})"
         wishes = dict(self._wishes({"task": "serve", **service.workload}, place))
+        if "data_location" not in service.workload:
+            wishes.pop("data_location", None)  # a default for the jobs: a service has its model alone
         rates = self._rates(service, wishes, place)
         for used in ("rate", "profile"):
             wishes.pop(used, None)

@@ -168,7 +168,7 @@ def read_last(last: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
             found = json.loads(Path(last).read_text("utf-8"))
         except FileNotFoundError:
             raise FileInputError(Message("problems.no_file", name=last, hint=""), field="from") from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise FileInputError(Message("fleet.not_a_plan_because", name=last, error=cause(error)), field="from") from None
     if not isinstance(found, Mapping) or found.get("kind") != "fleet" or not isinstance(found.get("placements"), list):
         raise FileInputError(

@@ -119,6 +119,10 @@ class FleetRecord(Record):
     )
     repeats: bool = Field(default=False, description="whether the jobs come again in every horizon, for as long as `steady` says")
     teams: list[Name] = Field(default=[], description="names of the teams; where given, a job of another one is refused")
+    data_location: Text | None = Field(
+        default=None,
+        description="where the data of all jobs lie: PROVIDER/REGION, or home; elsewhere they cost their transfer and its time",
+    )
     defaults: dict[str, Any] = Field(default={}, description="options of workloads for all jobs and services")
     jobs: list[JobRecord] = Field(default=[], description="work that begins and ends")
     services: list[ServiceRecord] = Field(default=[], description="work that goes on")

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rightfit import reach
 from rightfit.catalog.offers import PURCHASES
-from rightfit.errors import InputError, RightfitError
+from rightfit.errors import InputError, OutOfTimeError, RightfitError
 from rightfit.measure.evidence import Case, Evidence, case_of, corrections, named
 from rightfit.measure.own_runs import percent
 from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.search.advice import elsewhere
 from rightfit.search.market import SPOT
+from rightfit.search.sources import upload_s
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -144,9 +146,14 @@ def ways_of(
         return dict(zip(distinct, search(distinct), strict=True))
     number = min(processes if processes is not None else (os.cpu_count() or 1), len(distinct))
     if catalog is not None or number <= 1 or len(distinct) < _SERIAL:
-        return {question: answered(question, catalog) for question in distinct}
+        return {question: _in_time(question, catalog) for question in distinct}
     with concurrent.futures.ProcessPoolExecutor(number) as pool:
         return dict(zip(distinct, pool.map(answered, distinct, chunksize=max(1, len(distinct) // (8 * number))), strict=True))
+
+
+def _in_time(question: Asked, catalog: Catalog | None) -> Ways:
+    reach.go_on()
+    return answered(question, catalog)
 
 
 def answered(question: Asked, catalog: Catalog | None = None) -> Ways:
@@ -166,6 +173,8 @@ def answered(question: Asked, catalog: Catalog | None = None) -> Ways:
             return Ways(_jobs(found, question), () if np.any(found.bits == 0) else minimal_blame(found.bits))
         whole = _service(wishes, question, catalog)
         return dataclasses.replace(whole, parts=_parts(wishes, question, catalog)) if question.slices else whole
+    except OutOfTimeError:
+        raise
     except RightfitError as error:
         first = error.problems[0] if isinstance(error, InputError) and error.problems else error
         return Ways((), (), first.message)
@@ -188,11 +197,19 @@ def _usable(found: SearchResult, question: Asked) -> tuple[Any, Any]:
 
 def _jobs(found: SearchResult, question: Asked) -> tuple[Way, ...]:
     offer, column = _usable(found, question)
-    usd, seconds = found.bill.total_usd[offer, column], found.bill.total_s[offer, column]
+    usd, seconds = found.bill.total_usd[offer, column], found.bill.total_s[offer, column] + _moving_s(found, offer)
     number = found.num_servers(offer, column)
     kept = _thinned(found, offer, usd, seconds, number, question.kept)
     rows = kept[np.argsort(usd[kept], kind="stable")]
     return tuple(_way(found, int(offer[row]), int(column[row]), int(number[row])) for row in rows.tolist())
+
+
+def _moving_s(found: Any, offer: Any) -> Any:
+    """Seconds until the data are where a job runs, for each of these rows of offers; 0 where they
+    lie there. Its servers are rented afterwards."""
+    if found.filters.source is None:
+        return np.zeros(np.shape(offer))
+    return np.broadcast_to(upload_s(found.filters.source, found.market.offers, found.volume), len(found.market.offers))[offer]
 
 
 def _thinned(found: SearchResult, offer: Any, usd: Any, seconds: Any, number: Any, must: Sequence[tuple[str, str]]) -> Any:
@@ -235,7 +252,7 @@ def _way(found: SearchResult, offer: int, column: int, number: int, levels: tupl
     servers, row = offers.servers, int(offers.server_index[offer])
     total, rent = float(bill.total_usd[offer, column]), float(bill.servers_usd[offer, column])
     rent = min(rent, total)
-    hours = 0.0 if levels else float(bill.total_s[offer, column]) / 3600.0
+    hours = 0.0 if levels else (float(bill.total_s[offer, column]) + float(_moving_s(found, offer))) / 3600.0
     return Way(
         provider=servers.provider[row],
         instance_type=servers.instance_type[row],
@@ -267,6 +284,7 @@ def _service(wishes: Mapping[str, Any], question: Asked, catalog: Catalog) -> Wa
 
     found: list[Any] = []
     for rate in question.rates:
+        reach.go_on()
         family, workload = settled(settle_own_model(Workload(**{**wishes, "rate": f"{rate:.12g}/s"})))
         level, _ = explored(family, workload, catalog)
         if np.any(level.bits == 0) and rate == question.rates[-1]:
@@ -299,6 +317,7 @@ def _parts(wishes: Mapping[str, Any], question: Asked, catalog: Catalog) -> tupl
 
     parts = []
     for text in question.slices:
+        reach.go_on()
         try:
             family, workload = settled(settle_own_model(Workload(**{**wishes, "rate": f"{question.rates[-1]:.12g}/s", "slice": text})))
             found, _ = explored(family, workload, catalog)

@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
+from rightfit.facts.tables import constant_group
 from rightfit.measure.readers.item import number
 from rightfit.measure.record import Measured, Run, metrics
 from rightfit.records import dataclass
+from rightfit.units import GIB
 
 # ---- What makes two cases alike: the same job, the same server, near in batch and length. Read
 # from the columns of `rightfit predict`.
@@ -284,6 +286,7 @@ Predict = Callable[[list[dict[str, str]]], Sequence[Mapping[str, Any]]]
 #: A figure is corrected only where own rows made at most this share of the sources worse
 #: (calibration_widths.csv).
 _MOST_WORSE = 0.5
+_MEMORY, _TOKEN_TIMES = ("peak_mem_gib_per_gpu", "peak_mem_gib"), ("tpot_ms", "decode_tok_per_s_single")
 _STATISTICS = ("mean", "median", "max", "p50", "last", "total")
 #: Figures of serving that did not carry to another card on published data.
 BOUND_TO_CARD = frozenset(("time-per-token", "first-token", "serving-throughput"))
@@ -335,15 +338,66 @@ def evidence_of(runs: Sequence[Run], predict: Predict) -> Evidence:
     that its record tells."""
     asked = [(run, item, cells(run, item)) for run in runs for item in _figures(run)]
     answers = predict([row for _, _, row in asked]) if asked else []
+    shares = _utilisations([row for _, _, row in asked], predict)
     rows, unused = [], []
-    for (run, item, row), answer in zip(asked, answers, strict=True):
+    for (run, item, row), answer, share in zip(asked, answers, shares, strict=True):
         predicted = answer.get("predicted")
         if not predicted or not predicted > 0 or item.value <= 0:
             unused.append((run.id, item.metric, str(answer.get("error") or "no prediction")))
             continue
         sign = 1.0 if metrics()[item.metric].sense == "cost" else -1.0
-        rows.append(Row(run.id, item.metric, named(case_of(row, item.metric)), sign * math.log(item.value / predicted), item.bound))
+        residual = sign * (math.log(item.value) - math.log(predicted))
+        if problem := impossible(row, item, answer, residual, share):
+            unused.append((run.id, item.metric, problem))
+        else:
+            rows.append(Row(run.id, item.metric, named(case_of(row, item.metric)), residual, item.bound))
     return Evidence(tuple(rows), tuple(unused))
+
+
+# ---- What physics forbids is no evidence: a unit is wrong, a clock was set, or a record is false.
+
+
+def _utilisations(rows: Sequence[Mapping[str, str]], predict: Predict) -> list[float | None]:
+    """The predicted share of the card's rate that each row of a training step
+    uses; None for all others."""
+    steps = [at for at, row in enumerate(rows) if figure_of(row, row["metric"]) == "training-step"]
+    found: list[float | None] = [None] * len(rows)
+    for at, answer in zip(steps, predict([{**rows[at], "metric": "mfu"} for at in steps]) if steps else (), strict=True):
+        found[at] = answer.get("predicted")
+    return found
+
+
+def impossible(row: Mapping[str, str], item: Measured, answer: Mapping[str, Any], residual: float, utilisation: float | None) -> str:
+    """Why a figure cannot have been measured with this set-up; empty where it can. `residual`: log
+    of its cost over the predicted one; `utilisation`: the predicted share of the card's rate."""
+    rule = constant_group("measure", "evidence")
+    if item.metric in _MEMORY and (limit := _capacity_gib(row)) is not None:
+        allowed = limit * (rule["most_asked"] if item.bound else rule["most_memory"])
+        if item.value > allowed:
+            return f"impossible: {item.value:.4g} GiB on a card of {limit:.4g}"
+    if utilisation and math.log(utilisation) - residual > math.log(rule["most_utilisation"]):
+        return f"impossible: the card would work {_times(math.log(utilisation) - residual)} times as fast as it can"
+    weights = (answer.get("terms") or {}).get("weights") if item.metric in _TOKEN_TIMES else None
+    if weights and residual < math.log(weights / rule["most_tokens"]):
+        return f"impossible: the weights would be read {_times(math.log(weights) - residual)} times as fast as the card's memory can"
+    if not math.log(1.0 / rule["most_faster"]) <= residual <= math.log(rule["most_slower"]):
+        return f"impossible: {_times(abs(residual))} times {'more' if residual > 0 else 'less'} than is predicted for this set-up"
+    return ""
+
+
+def _times(log: float) -> str:
+    return f"{math.exp(min(log, 700.0)):.3g}"
+
+
+def _capacity_gib(row: Mapping[str, str]) -> float | None:
+    from rightfit import facts
+    from rightfit.errors import RightfitError
+
+    try:
+        cards = max(_number(row, "n_devices"), 1.0) if row["metric"] == "peak_mem_gib" else 1.0
+        return facts.accelerator(row.get("gpu") or row.get("device") or "").memory_bytes / GIB * cards
+    except RightfitError:
+        return None
 
 
 def cells(run: Run, item: Measured) -> dict[str, str]:

@@ -15,10 +15,12 @@ from rightfit.errors import AmbiguousNameError, FileInputError, NetworkError, Ri
 from rightfit.facts.tables import nearest
 from rightfit.measure.readers import prometheus
 from rightfit.measure.readers.item import MOST_BYTES, Definitions, Item, Reader
-from rightfit.measure.record import Run, is_there, read_runs, sealed
+from rightfit.measure.record import Run, good_runs, is_record, is_there, items_of, left_out, sealed
 from rightfit.messages import Message, cause
 
 _TIMEOUT_S = 30
+#: What reading a file raises that is cut short, damaged or made to do harm.
+_DAMAGED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, SyntaxError, TypeError, ValueError, struct.error)
 
 
 @cache
@@ -26,14 +28,8 @@ def readers() -> tuple[Reader, ...]:
     """Every reader."""
     from rightfit.measure.readers import load_tests, machine_logs, prometheus, trackers, training_text
 
-    own = Reader("run-record", _is_record, lambda item, _: read_runs(item.path), special=3)
+    own = Reader("run-record", lambda item: is_record(item.json), lambda item, _: good_runs(items_of(item.json), item.shown), special=3)
     return (own, *load_tests.READERS, *trackers.READERS, *prometheus.READERS, *machine_logs.READERS, *training_text.READERS)
-
-
-def _is_record(item: Item) -> bool:
-    many = item.json["items"] if isinstance(item.json, dict) and isinstance(item.json.get("items"), list) else item.json
-    first = many[0] if isinstance(many, list) and many else many
-    return isinstance(first, dict) and first.get("kind") == "run"
 
 
 def reader_of(item: Item, kind: str = "") -> Reader:
@@ -51,7 +47,7 @@ def reader_of(item: Item, kind: str = "") -> Reader:
                 field="as",
             )
         return found[0]
-    claims = [reader for reader in readers() if reader.detects(item)]
+    claims = [reader for reader in readers() if _detects(reader, item)]
     best = [reader for reader in claims if reader.special == max(claim.special for claim in claims)]
     if not best:
         raise FileInputError(Message("measure.unknown_result", file=item.shown, kinds=", ".join(reader.kind for reader in readers())))
@@ -77,26 +73,37 @@ def ingest(path: str | Path, kind: str = "", definitions: Definitions | None = N
 
 
 def _read(item: Item, kind: str, definitions: Definitions) -> list[Run]:
-    if not item.is_folder or kind or any(reader.detects(item) for reader in readers()):
+    if not item.is_folder or kind or any(_detects(reader, item) for reader in readers()):
         return _runs_of(reader_of(item, kind), item, definitions)
     runs: list[Run] = []
     for path in sorted(path for path in item.path.rglob("*") if path.is_file()):
         part = Item(path, str(path))
-        if any(reader.detects(part) for reader in readers()):
-            runs += _runs_of(reader_of(part), part, definitions)
+        try:
+            if any(_detects(reader, part) for reader in readers()):
+                runs += _runs_of(reader_of(part), part, definitions)
+        except FileInputError as error:
+            left_out(path, error)
     if not runs:
         raise FileInputError(Message("measure.no_result_in_folder", file=item.shown))
     return runs
 
 
+def _detects(reader: Reader, item: Item) -> bool:
+    """Whether a reader takes an item for its own; what it cannot even look at is none."""
+    try:
+        return reader.detects(item)
+    except _DAMAGED:
+        return False
+
+
 def _runs_of(reader: Reader, item: Item, definitions: Definitions) -> list[Run]:
     """What a reader makes of an item; a file that is cut short or of another version than the
     reader knows is refused in one line."""
-    if not reader.detects(item):
+    if not _detects(reader, item):
         raise FileInputError(Message("measure.not_a_result", file=item.shown, tool=reader.kind))
     try:
         return reader.reads(item, definitions)
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError, struct.error) as error:
+    except _DAMAGED as error:
         if isinstance(error, RightfitError):
             raise
         raise FileInputError(

@@ -208,7 +208,7 @@ def _judged(item: Measured, figure: Figure, origin: str) -> Beside:
 def explanations(run: Run, one: Beside, predict: Predict) -> list[Explanation]:
     """Other set-ups whose prediction comes nearer to what was measured than half of what is missed,
     the nearest first; none for a figure that did not leave its interval."""
-    if one.verdict in ("inside", "open") or "model" not in run.setup:
+    if one.verdict in ("inside", "open") or "model" not in run.setup or one.item.value <= 0:
         return []
     base = cells(run, one.item)
     variants = {name: columns for name, columns in _EXPLAINING.items() if any(base.get(key) != value for key, value in columns.items())}

@@ -14,20 +14,19 @@ import functools
 import hashlib
 import json
 import os
-import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
-from urllib.parse import urlsplit, urlunsplit
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rightfit import facts
-from rightfit.errors import FileInputError, UnavailableError, UnknownNameError
+from rightfit.errors import FileInputError, RightfitError, UnavailableError, UnknownNameError
 from rightfit.facts.tables import nearest
+from rightfit.measure.harmless import harmless, harmless_address, harmless_command, harmless_text
 from rightfit.messages import Message, at_place, cause, foreign, system_problem
 
 # ---- Whether there is something at a place that a user named: a name that no file system takes is
@@ -69,6 +68,19 @@ def write_whole(path: str | Path, text: str) -> None:
         raise UnavailableError(Message("problems.cannot_write", name=place, error=system_problem(error))) from None
 
 
+def written_elsewhere(runs: Sequence[Run]) -> Path | None:
+    """Write records that their own place did not take to another one that has room: the folder of
+    the command, the user's, those for temporary files, memory. None where none has."""
+    text, name = written(runs), f"rightfit-run-{runs[0].id if runs else 'none'}.json"
+    for place in (".", os.path.expanduser("~"), tempfile.gettempdir(), "/var/tmp", "/dev/shm"):  # noqa: PTH111, S108  (files of the user's own)
+        path = Path(place, name).absolute()
+        if Path(place).is_dir():
+            with contextlib.suppress(UnavailableError):
+                write_whole(path, text)
+                return path
+    return None
+
+
 # ---- Columns that describe the set-up of a run: those that `rightfit predict` reads and that say
 # what ran, without name, metric and what was measured.
 
@@ -82,15 +94,12 @@ def setup_columns() -> tuple[str, ...]:
 
 
 SCHEMA_VERSION = 1
-#: Points that a series may keep.
-MOST_POINTS = 600
+#: Points that a series may keep, and how much else a record may have: many times what a run
+#: leaves, and little enough that a server reads it in a moment.
+MOST_POINTS, MOST_SERIES, MOST_FIGURES, MOST_WARNINGS, MOST_SETUP = 600, 60, 800, 200, 300
+LONGEST_COMMAND, _LONGEST_TEXT = 20_000, 4_000
+_Said = Annotated[str, Field(max_length=_LONGEST_TEXT)]
 _ID_LENGTH = 12
-_SECRET_NAMES = re.compile(r"(api[-_]?key|token|secret|passw(or)?d|credential|authorization|bearer)", re.IGNORECASE)
-_TOKEN_COUNTS = re.compile(r"(input|output|max|num|min|new|per|total)[-_]tokens?|tokens?[-_](per|count|num)|tokeniz", re.IGNORECASE)
-_SECRET_VALUES = re.compile(
-    r"\b(hf_\w{8,}|sk-[\w-]{8,}|AKIA\w{12,}|gh[pousr]_\w{16,}|glpat-[\w-]{8,}|xox[abp]-[\w-]{8,}|eyJ[\w-]{10,}\.[\w.-]+)"
-)
-HIDDEN = "***"
 #: Columns of a set-up that are options of a wish.
 _WISHES = ("model", "method", "seq_len", "precision", "framework")
 
@@ -123,7 +132,7 @@ class Measured(_Part):
     n: int | None = Field(default=None, ge=0, description="observations behind the value")
     spread: float | None = Field(default=None, ge=0, description="standard error of the value, in its unit")
     bound: Literal["", ">=", "<="] = ""
-    definition: str = ""
+    definition: _Said = ""
     counter: str = Field(default="", description="of memory: allocated, reserved, nvidia-smi or preallocated")
 
 
@@ -152,20 +161,20 @@ class Run(_Part):
     kind: Literal["run"] = "run"
     id: str = ""
     source: Source
-    command: str = ""
+    command: str = Field(default="", max_length=LONGEST_COMMAND)
     exit_code: int | None = None
     signal: int | None = None
     oom: bool = False
     complete: bool = True
     started: str = ""
     duration_s: float | None = Field(default=None, ge=0)
-    workload: dict[str, Any] = Field(default_factory=dict)
-    setup: dict[str, str] = Field(default_factory=dict)
-    server: dict[str, Any] = Field(default_factory=dict)
-    host: dict[str, Any] = Field(default_factory=dict)
-    measured: list[Measured] = Field(default_factory=list)
-    series: list[Series] = Field(default_factory=list)
-    warnings: list[str] = Field(default_factory=list)
+    workload: dict[str, Any] = Field(default_factory=dict, max_length=MOST_SETUP)
+    setup: dict[str, _Said] = Field(default_factory=dict, max_length=MOST_SETUP)
+    server: dict[str, Any] = Field(default_factory=dict, max_length=MOST_SETUP)
+    host: dict[str, Any] = Field(default_factory=dict, max_length=MOST_SETUP)
+    measured: list[Measured] = Field(default_factory=list, max_length=MOST_FIGURES)
+    series: list[Series] = Field(default_factory=list, max_length=MOST_SERIES)
+    warnings: list[_Said] = Field(default_factory=list, max_length=MOST_WARNINGS)
     profile: dict[str, Any] = Field(default_factory=dict, description="seconds a step by kind of operator, where they were profiled")
 
     def value(self, *names: str) -> float | None:
@@ -205,49 +214,13 @@ def own_version() -> str:
 def sealed(run: Run) -> Run:
     """The run with secrets taken out and an id made of its content, so that the same run read
     twice is one record."""
-    clean = run.model_copy(
-        update={
-            "id": "",
-            "command": without_secrets(run.command),
-            "source": run.source.model_copy(update={"path_or_url": without_secrets(run.source.path_or_url)}),
-            "warnings": [without_secrets(text) for text in run.warnings],
-        }
-    )
+    told = {name: harmless(getattr(run, name)) for name in ("workload", "setup", "server", "host", "warnings", "profile")}
+    source = {**harmless(run.source.model_dump()), "path_or_url": harmless_address(run.source.path_or_url)}
+    measured = [item.model_copy(update={"definition": harmless_text(item.definition)}) for item in run.measured]
+    whole = {"source": Source(**source), "command": harmless_command(run.command), "measured": measured, **told, "id": ""}
+    clean = run.model_copy(update=whole)
     text = json.dumps(clean.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
     return clean.model_copy(update={"id": hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH]})
-
-
-def without_secrets(text: str) -> str:
-    """A command line or an address without keys, tokens, passwords and users."""
-    words = [_clean_word(word) for word in re.split(r"(\s+)", text)]
-    for at in range(2, len(words)):
-        if words[at - 2].startswith("-") and "=" not in words[at - 2] and _names_secret(words[at - 2]):
-            words[at] = HIDDEN
-    return _SECRET_VALUES.sub(HIDDEN, "".join(words))
-
-
-def _names_secret(word: str) -> bool:
-    return bool(_SECRET_NAMES.search(word)) and not _TOKEN_COUNTS.search(word)
-
-
-def _clean_word(word: str) -> str:
-    if "://" in word:
-        return _clean_address(word)
-    name, equals, value = word.partition("=")
-    return f"{name}={HIDDEN}" if equals and value and _names_secret(name) else word
-
-
-def _clean_address(word: str) -> str:
-    head, _, rest = word.rpartition("=") if "=" in word.split("://", 1)[0] else ("", "", word)
-    try:
-        parts = urlsplit(rest)
-    except ValueError:
-        return HIDDEN
-    place = parts.netloc.rpartition("@")[2]
-    query = "&".join(
-        f"{pair.partition('=')[0]}={HIDDEN}" if _names_secret(pair.partition("=")[0]) else pair for pair in parts.query.split("&")
-    )
-    return (f"{head}=" if head else "") + urlunsplit((parts.scheme, place, parts.path, query, ""))
 
 
 # ---- as JSON -------------------------------------------------------------------------------------
@@ -321,33 +294,90 @@ def run_of(found: Any, *, where: Message | str = _THE_RECORD) -> Run:
     return run if run.id else sealed(run)
 
 
+#: A record has a handful of levels; one that has more is no record and may be an attack.
+_DEEPEST = 40
+
+
+def json_of(text: str | bytes) -> Any:
+    """The value of a JSON text. Raises ValueError, also for one that is nested without end."""
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    level = [found]
+    for _ in range(_DEEPEST):
+        level = [item for one in level if isinstance(one, dict | list) for item in (one.values() if isinstance(one, dict) else one)]
+        if not level:
+            return found
+    raise ValueError("nested too deeply")
+
+
+def left_out(place: object, error: object) -> None:
+    """Say in one line that something is left out, to whoever listens (standard error,
+    where nobody does)."""
+    import logging
+
+    logging.getLogger("rightfit.measure").warning("warning: %s is left out: %s", place, " ".join(str(error).split())[:300])
+
+
+def good_runs(items: Sequence[Any], where: str) -> list[Run]:
+    """The records among what may be some: one that is damaged is left out with one line. Raises
+    FileInputError where none is left."""
+    found: list[Run] = []
+    first: RightfitError | None = None
+    for number, item in enumerate(items, start=1):
+        try:
+            found.append(run_of(item, where=where))
+        except RightfitError as error:
+            first = first or error
+            if len(items) > 1:
+                left_out(f"{where}, record {number}", error)
+    if first is not None and not found:
+        raise (
+            first
+            if len(items) == 1
+            else FileInputError(Message("measure.none_of_several", file=where, count=len(items), problem=first.message))
+        )
+    return found
+
+
 def read_runs(path: str | Path) -> list[Run]:
-    """Records of a JSON file (one record or a list of them) or of every JSON file of a folder.
-    Raises FileInputError."""
+    """Records of a JSON file (one record or a list of them) or of every JSON file of a folder;
+    what is damaged among several is left out with one line. Raises FileInputError."""
     place = Path(path)
     if is_folder(place):
-        files = sorted(place.rglob("*.json"))
-        found = [run for file in files if _is_record(file) for run in read_runs(file)]
+        found = [run for file in sorted(place.rglob("*.json")) for run in _runs_in_folder(file)]
         if not found:
             raise FileInputError(Message("measure.holds_no_run_record", folder=place))
         return unique(found)
     try:
-        content = json.loads(place.read_text(encoding="utf-8"))
+        content = json_of(place.read_bytes())
     except OSError as error:
         raise FileInputError(Message("problems.cannot_read", name=place, error=system_problem(error))) from None
     except ValueError as error:
         raise FileInputError(Message("measure.not_json", file=place, error=cause(error))) from None
+    return good_runs(items_of(content), str(place))
+
+
+def items_of(content: Any) -> list[Any]:
+    """What may be records: a list, the list of a server, or one alone."""
     many = content["items"] if isinstance(content, Mapping) and isinstance(content.get("items"), list) else content
-    return [run_of(item, where=str(place)) for item in (many if isinstance(many, list) else [many])]
+    return many if isinstance(many, list) else [many]
 
 
-def _is_record(path: Path) -> bool:
+def _runs_in_folder(path: Path) -> list[Run]:
+    """The records of a file that may hold something else."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    many = content["items"] if isinstance(content, Mapping) and isinstance(content.get("items"), list) else content
-    first = many[0] if isinstance(many, list) and many else many
+        items = items_of(json_of(path.read_bytes()))
+        return good_runs(items, str(path)) if is_record(items) else []
+    except (OSError, ValueError, RightfitError) as error:
+        left_out(path, error)
+        return []
+
+
+def is_record(content: Any) -> bool:
+    """Whether JSON is a run record, or a list that begins with one."""
+    first = next(iter(items_of(content)), None)
     return isinstance(first, Mapping) and first.get("kind") == "run"
 
 

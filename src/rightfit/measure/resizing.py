@@ -174,6 +174,8 @@ def _figures(run: Run) -> dict[str, float]:
         ),
         None,
     )
+    if run.exit_code and not run.complete and not run.oom:
+        figures["exit_code"] = float(abs(run.exit_code))
     capacity = _capacity_gib(run.setup.get("gpu", ""))
     if peak is not None and capacity:
         figures["memory_share"] = peak / capacity

@@ -39,7 +39,7 @@ _UNITS = {"bytes": 2.0**-30, "KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0, "TiB"
 _SIZE = r"([\d.,]+) (bytes|KiB|MiB|GiB|TiB)"
 _NEW = re.compile(
     rf"Tried to allocate {_SIZE}\. GPU (\d+) has a total capac(?:i)?ty of {_SIZE} of which {_SIZE} is free\."
-    rf"(?:.*?Of the allocated memory {_SIZE} is allocated by PyTorch(?:, with [^,]*?in private pools[^,]*)?,? and {_SIZE} is reserved by PyTorch but unallocated)?",
+    rf"(?:.{{0,2000}}?Of the allocated memory {_SIZE} is allocated by PyTorch(?:, with [^,]*?in private pools[^,]*)?,? and {_SIZE} is reserved by PyTorch but unallocated)?",
     re.DOTALL,
 )
 _OLD = re.compile(

@@ -15,17 +15,31 @@ from pathlib import Path
 from typing import Any
 
 from rightfit.catalog.packed_tables import data_folder
-from rightfit.errors import AmbiguousNameError, FileInputError, InputError, NetworkError, UnavailableError, UnknownNameError
-from rightfit.measure.record import Run, document, is_there, read_runs, run_of, sealed, unique
+from rightfit.errors import (
+    AmbiguousNameError,
+    FileInputError,
+    InputError,
+    NetworkError,
+    RightfitError,
+    UnavailableError,
+    UnknownNameError,
+)
+from rightfit.measure.harmless import harmless_address
+from rightfit.measure.record import Run, document, good_runs, is_there, json_of, left_out, read_runs, run_of, sealed, unique
 from rightfit.messages import Message, cause
 
 # ---- The store of a team: run records on a `rightfit serve`, read from anywhere and sent only when
-# asked. The key is the one of the server (RIGHTFIT_TOKEN).
+# asked. The key is the one of the server (RIGHTFIT_TOKEN), and goes to that server alone: to the
+# origin in RIGHTFIT_TOKEN_ORIGIN, over https or within this machine, and along no redirect.
 
-_TOKEN_VARIABLE = "RIGHTFIT_TOKEN"  # noqa: S105  (the name of a variable)
+_TOKEN_VARIABLE, _ORIGIN_VARIABLE = "RIGHTFIT_TOKEN", "RIGHTFIT_TOKEN_ORIGIN"
 _PATH = "/api/v1/runs"
 _PAGE, _MOST_SENT, _MOST_PAGES = 500, 200, 200
+#: Pages without a record that are passed over: what people measured may be no figure of a run.
+_MOST_EMPTY = 3
 _TIMEOUT_S, _MOST_BYTES = 30, 100_000_000
+_PORTS = {"http": 80, "https": 443}
+_HERE = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
 def is_address(place: object) -> bool:
@@ -34,18 +48,20 @@ def is_address(place: object) -> bool:
 
 
 def fetched(address: str) -> list[Run]:
-    """Every record of a server. Raises NetworkError, InputError (wrong key),
-    FileInputError (no such server)."""
-    found: list[Run] = []
+    """Every record of a server; one that is damaged is left out with one line. Raises NetworkError,
+    InputError (wrong key), FileInputError (no such server)."""
+    found: list[Any] = []
+    empty = 0
     for page in range(_MOST_PAGES):
         answer = _asked(address, f"?limit={_PAGE}&offset={page * _PAGE}")
-        items = answer.get("items")
+        items, total = answer.get("items"), answer.get("total")
         if not isinstance(items, list):
             raise FileInputError(Message("measure.not_rightfit_serve", address=_shown(address)))
-        found += [run_of(item, where=Message("measure.record_of", number=len(found) + 1, address=_shown(address))) for item in items]
-        if (page + 1) * _PAGE >= (answer.get("total") or 0):
+        found += items
+        empty = 0 if items else empty + 1
+        if empty > _MOST_EMPTY or not isinstance(total, int) or (page + 1) * _PAGE >= total:
             break
-    return unique(found)
+    return unique(good_runs(found, _shown(address)))
 
 
 def send(address: str, runs: Sequence[Run]) -> int:
@@ -57,14 +73,12 @@ def send(address: str, runs: Sequence[Run]) -> int:
 
 
 def _asked(address: str, query: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    headers = {"Content-Type": "application/json", "Accept": "application/json"}
-    if token := os.environ.get(_TOKEN_VARIABLE, "").strip():
-        headers["Authorization"] = f"Bearer {token}"
+    headers = {"Content-Type": "application/json", "Accept": "application/json", **_key_for(address)}
     content = None if body is None else json.dumps(body).encode()
     try:
         request = urllib.request.Request(_base(address) + _PATH + query, content, headers)  # noqa: S310 (http and https only)
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
-            found = json.loads(answer.read(_MOST_BYTES))
+        with urllib.request.build_opener(_Straight).open(request, timeout=_TIMEOUT_S) as answer:
+            found = json_of(answer.read(_MOST_BYTES))
     except urllib.error.HTTPError as error:
         raise _refused(error, address) from None
     except OSError as error:
@@ -76,11 +90,44 @@ def _asked(address: str, query: str, body: Mapping[str, Any] | None = None) -> d
     return found
 
 
+class _Straight(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: another place is not the one that was named."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """No request to the other place."""
+
+
+def _key_for(address: str) -> dict[str, str]:
+    """The header with the key where the address is the one server that it belongs to. Raises
+    InputError where it would travel in the open."""
+    token, owner = (os.environ.get(name, "").strip() for name in (_TOKEN_VARIABLE, _ORIGIN_VARIABLE))
+    origin = _origin(address)
+    if not token or not owner or origin is None or _origin(owner) != origin:
+        return {}
+    if origin[0] != "https" and origin[1] not in _HERE:
+        raise InputError(Message("measure.key_in_the_open", address=_shown(address)), field="runs")
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _origin(address: str) -> tuple[str, str, int] | None:
+    """Scheme, host and port; None for what is no address."""
+    try:
+        parts = urllib.parse.urlsplit(address)
+        scheme, host, port = parts.scheme.casefold(), parts.hostname, parts.port
+    except ValueError:
+        return None
+    return (scheme, host, port or _PORTS[scheme]) if host and scheme in _PORTS else None
+
+
 def _refused(error: urllib.error.HTTPError, address: str) -> Exception:
     if error.code in (401, 403):
-        return InputError(Message("measure.wants_its_key", address=_shown(address), variable=_TOKEN_VARIABLE), field="runs")
+        names = {"variable": _TOKEN_VARIABLE, "origin_variable": _ORIGIN_VARIABLE, "origin": _shown(address)}
+        return InputError(Message("measure.key_of_origin", address=_shown(address), **names), field="runs")
+    if 300 <= error.code < 400:
+        other = harmless_address(error.headers.get("Location") or "")
+        return InputError(Message("measure.redirected", address=_shown(address), other=other), field="runs")
     try:
-        detail = str(json.loads(error.read(10_000)).get("detail", ""))
+        detail = str(json_of(error.read(10_000)).get("detail", ""))
     except (OSError, ValueError, AttributeError):
         return FileInputError(Message("measure.not_rightfit_serve_code", address=_shown(address), status=error.code))
     said = Message("measure.serve_refuses", address=_shown(address), status=error.code, detail=" ".join(detail.split())[:300])
@@ -134,10 +181,16 @@ class RunStore:
         if not self.path.exists():
             return []
         with self._open() as connection:
-            return [
-                run_of(json.loads(text), where=id_)
-                for id_, text in connection.execute("SELECT id, document FROM runs ORDER BY started DESC, id")
-            ]
+            connection.text_factory = lambda raw: raw.decode("utf-8", "replace")  # a row that is damaged is one row
+            rows = connection.execute("SELECT id, document FROM runs ORDER BY started DESC, id").fetchall()
+        return [run for id_, text in rows for run in self._run(id_, text)]
+
+    def _run(self, id_: str, text: Any) -> list[Run]:
+        try:
+            return [run_of(json_of(text), where=id_)]
+        except (RightfitError, TypeError, ValueError) as error:
+            left_out(f"{self.path}, record {id_}", error)
+            return []
 
     def get(self, id_: str) -> Run:
         """The record of this id, or of the one that begins so. Raises UnknownNameError and

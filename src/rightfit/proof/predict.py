@@ -42,6 +42,8 @@ OTHER_TABLES = {
     "loader": "this metric of a data-loading row is not predicted",
 }
 
+#: Rows worked out together: what they hold on the way is six times what is left of them.
+ROWS_AT_ONCE = 2000
 _FIGURES = ("predicted", "low80", "high80", "low95", "high95")
 
 
@@ -53,6 +55,10 @@ def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     first and the columns of the row that the contract does not know carried through. Numbers are
     None where there is none.
     """
+    return [answer for start in range(0, len(rows), ROWS_AT_ONCE) for answer in _predicted(rows[start : start + ROWS_AT_ONCE])]
+
+
+def _predicted(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     cells, answers = answered(rows)
     widen(cells, answers)
     return [_finish(answer, row) for answer, row in zip(answers, cells, strict=True)]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
-import gzip
 import io
 import math
 import os
@@ -21,6 +20,7 @@ from rightfit.cells import safe_cell
 from rightfit.errors import FileInputError
 from rightfit.facts.tables import read_rows
 from rightfit.messages import Message, cause, system_problem
+from rightfit.reach import unpacked
 from rightfit.records import dataclass
 
 #: Columns of the answer, in their order; unknown columns of the input follow.
@@ -39,6 +39,10 @@ NUMBER_COLUMNS = {row["column"]: float(row["largest"]) for row in _LIMITS}
 POSITIVE_COLUMNS = frozenset(row["column"] for row in _LIMITS if row["may_be_zero"] == "0")
 
 _MAX_CELL = 131_072 * 64
+#: What a row of cases may have: cells, characters of a cell and of a column's name.
+MOST_CELLS, LONGEST_CELL, LONGEST_NAME = 300, 10_000, 200
+#: Of a table that is read as a whole, unpacked; larger ones go through in pieces.
+MOST_TABLE_BYTES = 500_000_000
 
 
 def cell_text(value: Any) -> str:
@@ -76,7 +80,11 @@ def clean_row(row: Any) -> tuple[dict[str, str], str]:
     unusable (empty when nothing does)."""
     if not isinstance(row, Mapping):
         return {}, f"a row must be a mapping of column to value, not {type(row).__name__}"
-    cells = {str(key): cell_text(value) for key, value in row.items() if key is not None}
+    if len(row) > MOST_CELLS:
+        return {}, f"a row may have {MOST_CELLS} cells, this one has {len(row)}"
+    cells = {str(key)[:LONGEST_NAME]: cell_text(value) for key, value in row.items() if key is not None}
+    if long := [name for name, text in cells.items() if len(text) > LONGEST_CELL]:
+        return {name: text[:LONGEST_CELL] for name, text in cells.items()}, f"{long[0]}: a cell may have {LONGEST_CELL} characters"
     if None in row:
         return cells, "the row has more cells than the header has columns"
     problems = []
@@ -91,14 +99,18 @@ def clean_row(row: Any) -> tuple[dict[str, str], str]:
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
-        return gzip.decompress(data) if path.suffix == ".gz" else data
+        with path.open("rb") as stream:
+            packed = stream.read(MOST_TABLE_BYTES + 1)
+        data = unpacked(packed, most=MOST_TABLE_BYTES) if path.suffix == ".gz" else packed
     except FileNotFoundError:
         raise FileInputError(Message("problems.no_file", name=path, hint="")) from None
     except IsADirectoryError:
         raise FileInputError(Message("spread.folder_no_table", file=path)) from None
     except (OSError, EOFError) as error:
         raise FileInputError(Message("problems.cannot_read", name=path, error=system_problem(error))) from None
+    if data is None or len(data) > MOST_TABLE_BYTES:
+        raise FileInputError(Message("spread.table_too_large", file=path, megabytes=MOST_TABLE_BYTES // 1_000_000))
+    return data
 
 
 def read_cases(path: str | Path) -> list[dict[str, Any]]:

@@ -3,7 +3,10 @@ the description without the network."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import os
+import signal
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from rightfit.rest.settings import Settings
 
 MISSING = Message("rest.web_needs")
+_LOOK_S = 0.5  # how often one of several processes looks for its parent
 _ABOUT = (
     "From a machine-learning workload to the cloud server to rent, how to set it up, what it costs, and how sure that is. "
     "Field names are those of `rightfit plan --format json`; numbers are in base units (bytes, seconds, US dollars)."
@@ -80,10 +84,24 @@ def _lifespan(desk: Desk) -> Callable[[Any], Any]:
     @contextlib.asynccontextmanager
     async def lifespan(_app: Any) -> AsyncIterator[None]:
         await desk.workshop.run(lambda: desk.workshop.market.catalog().location)
+        watching = asyncio.ensure_future(_end_with_parent())
         yield
+        watching.cancel()
         desk.close()
 
     return lifespan
+
+
+async def _end_with_parent() -> None:
+    """One of several processes ends when the one that started it is gone (kill -9): nobody else
+    would end it, and it would hold the address for ever."""
+    from rightfit.rest.settings import PARENT_VARIABLE
+
+    parent = os.environ.get(PARENT_VARIABLE, "")
+    while parent and os.getppid() == int(parent):
+        await asyncio.sleep(_LOOK_S)
+    if parent and os.getpid() != int(parent):
+        signal.raise_signal(signal.SIGTERM)
 
 
 def _add(app: Any, desk: Desk, route: Route, *, prefix: str) -> None:
@@ -146,7 +164,8 @@ def _endpoint(desk: Desk, route: Route) -> Any:
         body = {}
         if route.body is not None:
             _check_media_type(request.headers.get("content-type", ""))
-            body = settled(route.body, json_of(await request.body()))
+            model, content = route.body, await request.body()
+            body = await desk.apart(lambda: settled(model, json_of(content)), size=len(content))
         return await route.answer(desk, Asked(query, body, lang_of(request.scope, request.headers), request))
 
     endpoint.__annotations__ = {"request": Request}  # FastAPI reads the type itself, not its name

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import prometheus_client as prometheus
 from prometheus_client import multiprocess
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from rightfit.messages import Lang
@@ -173,6 +174,8 @@ _PAGE = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
+#: Status of a request whose client hung up before it was whole, as nginx counts it.
+_HUNG_UP = 499
 _access = logging.getLogger(NAME)
 
 
@@ -228,6 +231,8 @@ class Guard:
         except Refused as refused:
             if not has_begun:
                 await refusal(refused, lang_of(scope, headers), request_id=request_id)(scope, receive, answer)
+        except ClientDisconnect:
+            status = _HUNG_UP
         except Exception:
             _access.exception("internal error", extra={"fields": {"id": request_id}})
             if not has_begun:

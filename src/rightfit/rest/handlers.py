@@ -4,7 +4,7 @@ question to a response."""
 from __future__ import annotations
 
 import asyncio
-import datetime
+import dataclasses
 import functools
 import logging
 import threading
@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from rightfit import __version__
+from rightfit.catalog.offers import today
 from rightfit.errors import InputError
 from rightfit.explain.messages import json_bytes
 from rightfit.messages import Lang, Message
@@ -35,7 +36,10 @@ _Answer = TypeVar("_Answer")
 Question = dict[str, Any]
 _STORE_THREADS = 4
 _JSON = "application/json"
-_MOST_IN_FLEET, _FLEET_S = 24, 5.0  # each distinct workload of a fleet is a search
+_SMALL_BYTES = 10_000  # a body that is read in no time
+#: Of a fleet, each of whose distinct workloads is a search: how many lines, how long the optimiser
+#: may think and the whole answer take [s], and how many are worked out or waited for at once.
+_MOST_IN_FLEET, _FLEET_S, _FLEET_ANSWER_S, _MOST_FLEETS = 24, 5.0, 15.0, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +59,29 @@ class Desk:
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.workshop = settings, Workshop(settings)
+        few = dataclasses.replace(settings, most_waiting=_MOST_FLEETS, answer_s=min(settings.answer_s, _FLEET_ANSWER_S))
+        self.fleets = Workshop(few, beside=self.workshop)
         self.metrics = Metrics(self.workshop)
         self._store: Store | None = None
         self._store_lock = threading.Lock()
         self._store_pool = ThreadPoolExecutor(max_workers=_STORE_THREADS, thread_name_prefix="rightfit-store")
+        self._reading_pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rightfit-reading")
 
     def close(self) -> None:
         """Let go of everything."""
         self.workshop.close()
+        self.fleets.close()
+        self._reading_pool.shutdown(wait=False, cancel_futures=True)
         self._store_pool.shutdown(wait=True, cancel_futures=True)
         if self._store is not None:
             self._store.close()
+
+    async def apart(self, work: Callable[[], _Answer], *, size: int = _SMALL_BYTES + 1) -> _Answer:
+        """What reading or writing so many bytes gives, worked out beside the event loop
+        where it is much."""
+        if size <= _SMALL_BYTES:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._reading_pool, work)
 
     def store(self) -> Store:
         """The saved plans, opened on first use."""
@@ -73,7 +89,8 @@ class Desk:
 
         with self._store_lock:
             if self._store is None:
-                self._store = Store(self.settings.database_url, most_plans=self.settings.most_saved)
+                settings = self.settings
+                self._store = Store(settings.database_url, most_plans=settings.most_saved, most_bytes=settings.most_saved_bytes)
             return self._store
 
     async def stored(self, work: Callable[[Store], _Answer]) -> _Answer:
@@ -83,20 +100,20 @@ class Desk:
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._store_pool, lambda: work(self.store()))
-        except FullError:
-            raise Refused("full", {"most": f"{self.settings.most_saved:,}"}) from None
+        except FullError as error:
+            raise Refused("full", {"most": error.most}) from None
         except StoreError as error:
             logger.error("%s", error)
             raise Refused("database", {"seconds": RETRY_S}, headers={"Retry-After": str(RETRY_S)}) from None
 
-    async def kept(self, asked: Asked, route: str, find: Callable[[Any], Any], *parts: Any) -> Response:
+    async def kept(self, asked: Asked, route: str, find: Callable[[Any], Any], *parts: Any, at: Workshop | None = None) -> Response:
         """The answer of a question about the market, worked out once: `find(catalog)`; `parts` are
-        all that it depends on."""
+        all that it depends on. `at`: the workshop beside that works it out."""
 
         def question() -> bytes:
             return json_bytes(find(self.workshop.market.catalog()))
 
-        return await self._answer(self._key(asked, route, parts), question)
+        return await self._answer(self._key(asked, route, parts), question, at)
 
     async def kept_of_workload(self, asked: Asked, route: str, find: Callable[[Any, Any], Any], wishes: Question, *parts: Any) -> Response:
         """The answer of a question about a workload, `find(workload, catalog)`: worked out once
@@ -116,10 +133,10 @@ class Desk:
     def _key(self, asked: Asked, route: str, *parts: Any) -> str:
         """The day is in it, because credits of a price book expire and "by
         Monday" depends on it."""
-        return key_of(route, asked.lang, parts, self.workshop.market.version, datetime.datetime.now(tz=datetime.UTC).date().isoformat())
+        return key_of(route, asked.lang, parts, self.workshop.market.version, today())
 
-    async def _answer(self, key: str, question: Callable[[], bytes]) -> Response:
-        found, was_kept = await self.workshop.answer(key, question)
+    async def _answer(self, key: str, question: Callable[[], bytes], at: Workshop | None = None) -> Response:
+        found, was_kept = await self.workshop.answer(key, question, at=at)
         headers = {"x-rightfit-cache": "hit" if was_kept else "miss"}
         if not was_kept:
             # Clients stay with the process that took their connection, however idle the others are;
@@ -258,7 +275,7 @@ async def fleet(desk: Desk, asked: Asked) -> Response:
     def find(catalog: Any) -> Any:
         return answers.fleet(values, last=last, futures=futures, most=_MOST_IN_FLEET, seconds=_FLEET_S, lang=asked.lang, catalog=catalog)
 
-    return await desk.kept(asked, "fleet", find, values, last, futures)
+    return await desk.kept(asked, "fleet", find, values, last, futures, at=desk.fleets)
 
 
 async def export(desk: Desk, asked: Asked) -> Response:
@@ -287,7 +304,7 @@ async def save_plan(desk: Desk, asked: Asked) -> Response:
     from rightfit.export import plan_document
 
     document, name = asked.body["plan"], asked.body["name"]
-    plan_document(document)  # a plan that could not be exported is not kept
+    await desk.apart(lambda: plan_document(document))  # a plan that could not be exported is not kept
     if not name.isprintable():
         raise InputError(Message("rest.name_control"), field="name")
     saved = await desk.stored(lambda store: store.save_plan(document, name=name))
@@ -321,7 +338,8 @@ async def save_measurement(desk: Desk, asked: Asked) -> Response:
     found = await desk.stored(lambda store: store.plan(values["plan_id"])) if values["plan_id"].isprintable() else None
     if found is None:
         raise InputError(Message("rest.no_plan"), field="plan_id")
-    _check_figure(found["document"], values["option"], values["figure"])
+    document = found["document"]
+    await desk.apart(lambda: _check_figure(document, values["option"], values["figure"]))
     if not values["remark"].isprintable():
         raise InputError(Message("rest.remark_control"), field="remark")
     saved = await desk.stored(lambda store: store.save_measurement(**values))
@@ -371,7 +389,8 @@ async def list_runs(desk: Desk, asked: Asked) -> Response:
     items, total = await desk.stored(lambda store: store.measurements(**further))
     plans = {id_: await desk.stored(functools.partial(_plan_of, id_=id_)) for id_ in {item["plan_id"] for item in items}}
     found = await desk.workshop.run(lambda: answers.runs(items, plans))
-    return Response(json_bytes(answers.listed([*sent, *found], total=num_sent + total)), media_type=_JSON)
+    listed = answers.listed([*sent, *found], total=num_sent + total)
+    return Response(await desk.apart(lambda: json_bytes(listed)), media_type=_JSON)
 
 
 def _sent_runs(store: Any, *, plan_id: str, limit: int, offset: int) -> tuple[list[dict[str, Any]], int]:

@@ -16,7 +16,7 @@ from typing import Any
 from rightfit.errors import InputError, MissingComponentError
 from rightfit.messages import Message, system_problem
 from rightfit.rest.app import MISSING, from_environment
-from rightfit.rest.settings import TURNS_VARIABLE, Settings, shared_file, taking_turns
+from rightfit.rest.settings import PARENT_VARIABLE, TURNS_VARIABLE, Settings, shared_file, taking_turns
 
 _BACKLOG = 1024
 _IDLE_S, _FINISH_S = 15, 10
@@ -146,6 +146,7 @@ def _environment(settings: Settings, *, workers: int) -> Iterator[None]:
     if workers > 1:
         folder = os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="rightfit-metrics-")
         os.environ[TURNS_VARIABLE] = shared_file(folder)
+        os.environ[PARENT_VARIABLE] = str(os.getpid())
     try:
         yield
     finally:

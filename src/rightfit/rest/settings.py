@@ -24,6 +24,8 @@ from rightfit.records import dataclass
 VARIABLE = "RIGHTFIT_SERVE_SETTINGS"
 TOKEN_VARIABLE = "RIGHTFIT_TOKEN"  # noqa: S105  (the name of a variable)
 DATABASE_VARIABLE = "RIGHTFIT_DATABASE_URL"
+#: The process that started this one as one of several.
+PARENT_VARIABLE = "RIGHTFIT_PARENT"
 SHORTEST_TOKEN, LONGEST_TOKEN = 16, 512
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
@@ -38,7 +40,8 @@ class Settings:
     options of a plan, [s] for a body to arrive and for an answer to be found from the start of
     its work, and that those who come may have to wait before that (more are sent away), answers
     waited for at once, requests a second of one client (and how many at once), [bytes] of
-    answers kept, plans kept."""
+    answers kept, plans kept (and as many runs and measurements), [bytes] of plans and runs
+    kept."""
 
     token: str = dataclasses.field(default="", repr=False)
     database_url: str = dataclasses.field(default="", repr=False)
@@ -58,6 +61,7 @@ class Settings:
     burst: int = 400
     cache_bytes: int = 64_000_000
     most_saved: int = 100_000
+    most_saved_bytes: int = 2_000_000_000
 
     def __post_init__(self) -> None:
         if self.token and not (SHORTEST_TOKEN <= len(self.token) <= LONGEST_TOKEN and self.token.isascii() and self.token.isprintable()):
@@ -74,6 +78,7 @@ class Settings:
             "rate_per_s",
             "burst",
             "most_saved",
+            "most_saved_bytes",
         ):
             if not 0 < getattr(self, name) < math.inf:
                 raise InputError(Message("rest.setting", setting=name), field=name)

@@ -3,6 +3,7 @@ on by whoever starts first; a lost connection is tried again."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import logging
@@ -24,6 +25,11 @@ _LOCK = 0x72666974  # one number for all servers on one PostgreSQL
 _PATIENCE_S, _FIRST_WAIT_S, _LONGEST_WAIT_S = 20.0, 0.05, 2.0
 _ID_BYTES = 12
 _KINDS = ("sqlite", "postgresql")
+#: What no waiting mends, by the codes of SQLite (https://sqlite.org/rescode.html) and PostgreSQL:
+#: no room, no right, not a database.
+_LASTING = frozenset((8, 10, 11, 13, 26)), frozenset(("53100", "53200", "25006", "42501", "XX001", "XX002"))
+#: A file beside a SQLite store that takes up room until what is deleted on a full disk needs it.
+_RESERVE, _RESERVE_BYTES = ".reserve", 4_000_000
 
 _SCHEMA = sql.MetaData()
 _VERSION = sql.Table("rightfit_schema", _SCHEMA, sql.Column("version", sql.Integer, primary_key=True))
@@ -34,6 +40,7 @@ _PLANS = sql.Table(
     sql.Column("name", sql.String(200), nullable=False),
     sql.Column("saved_at", sql.String(32), nullable=False, index=True),
     sql.Column("document", sql.Text, nullable=False),
+    sql.Column("size", sql.Integer, nullable=False, server_default="0"),
 )
 _MEASUREMENTS = sql.Table(
     "measurements",
@@ -53,6 +60,7 @@ _RUNS = sql.Table(
     sql.Column("id", sql.String(40), primary_key=True),
     sql.Column("saved_at", sql.String(32), nullable=False, index=True),
     sql.Column("document", sql.Text, nullable=False),
+    sql.Column("size", sql.Integer, nullable=False, server_default="0"),
 )
 
 #: What makes each version from the one before; the first makes everything. Never edit one that was
@@ -60,7 +68,16 @@ _RUNS = sql.Table(
 MIGRATIONS: tuple[Callable[[Any], None], ...] = (
     lambda connection: _SCHEMA.create_all(connection),
     lambda connection: _RUNS.create(connection, checkfirst=True),
+    lambda connection: _add_sizes(connection),
 )
+
+
+def _add_sizes(connection: Any) -> None:
+    """How many bytes each document has, so that a sum over all of them reads none."""
+    for table in (_PLANS, _RUNS):
+        if "size" not in {column["name"] for column in sql.inspect(connection).get_columns(table.name)}:
+            connection.execute(sql.text(f"ALTER TABLE {table.name} ADD COLUMN size INTEGER NOT NULL DEFAULT 0"))
+        connection.execute(table.update().values(size=sql.func.length(table.c.document)))
 
 
 class StoreError(UnavailableError):
@@ -68,7 +85,11 @@ class StoreError(UnavailableError):
 
 
 class FullError(UnavailableError):
-    """The store keeps no more plans."""
+    """The store keeps no more. `most`: how much it keeps, as a number of rows or of bytes."""
+
+    def __init__(self, message: Message, most: str) -> None:
+        super().__init__(message)
+        self.most = most
 
 
 def default_url() -> str:
@@ -80,11 +101,14 @@ def default_url() -> str:
 
 class Store:
     """Saved plans and measurements. Every method is one transaction, repeated where the connection
-    was lost, so that nothing is lost or written twice."""
+    was lost, so that nothing is lost or written twice. `most_plans`: rows of each kind;
+    `most_bytes`: of the documents of all plans and runs."""
 
-    def __init__(self, url: str = "", *, most_plans: int = 100_000, patience_s: float = _PATIENCE_S) -> None:
+    def __init__(
+        self, url: str = "", *, most_plans: int = 100_000, most_bytes: int = 2_000_000_000, patience_s: float = _PATIENCE_S
+    ) -> None:
         self._engine = _engine(url or default_url())
-        self._most_plans, self._patience_s, self._is_made = most_plans, patience_s, False
+        self._most_plans, self._most_bytes, self._patience_s, self._is_made = most_plans, most_bytes, patience_s, False
 
     @property
     def kind(self) -> str:
@@ -94,13 +118,13 @@ class Store:
     def save_plan(self, document: Mapping[str, Any], *, name: str = "", id_: str = "") -> dict[str, Any]:
         """Keep a plan. Its id is made before the first try, so that a try whose answer was lost is
         recognised by the next."""
-        row = {"id": id_ or secrets.token_urlsafe(_ID_BYTES), "name": name, "saved_at": _now(), "document": _text(document)}
+        text = _text(document)
+        row = {"id": id_ or secrets.token_urlsafe(_ID_BYTES), "name": name, "saved_at": _now(), "document": text, "size": len(text)}
 
         def write(connection: Any) -> None:
             if connection.execute(sql.select(_PLANS.c.id).where(_PLANS.c.id == row["id"])).first():
                 return
-            if connection.execute(sql.select(sql.func.count()).select_from(_PLANS)).scalar_one() >= self._most_plans:
-                raise FullError(Message("rest.store_full", count=self._most_plans))
+            self._check_room(connection, _PLANS, Message("rest.store_full", count=self._most_plans), [row])
             connection.execute(_PLANS.insert().values(**row))
 
         self._write(write)
@@ -109,7 +133,9 @@ class Store:
     def plan(self, id_: str) -> dict[str, Any] | None:
         """A saved plan with its document; None where there is none."""
         row = self._read(lambda connection: connection.execute(sql.select(_PLANS).where(_PLANS.c.id == id_)).mappings().first())
-        return None if row is None else {**row, "document": json.loads(row["document"])}
+        return (
+            None if row is None else {**{name: row[name] for name in ("id", "name", "saved_at")}, "document": json.loads(row["document"])}
+        )
 
     def plans(self, *, limit: int, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
         """Saved plans without their documents, newest first, and how many there are."""
@@ -123,7 +149,7 @@ class Store:
             connection.execute(_MEASUREMENTS.delete().where(_MEASUREMENTS.c.plan_id == id_))
             return bool(connection.execute(_PLANS.delete().where(_PLANS.c.id == id_)).rowcount)
 
-        return self._write(write)
+        return self._make_room(write)
 
     def save_measurement(self, *, plan_id: str, option: int, figure: str, value: float, remark: str = "") -> dict[str, Any] | None:
         """Keep what a real run did; None where there is no such plan."""
@@ -140,6 +166,7 @@ class Store:
             if not connection.execute(sql.select(_PLANS.c.id).where(_PLANS.c.id == plan_id)).first():
                 return None
             if not connection.execute(sql.select(_MEASUREMENTS.c.id).where(_MEASUREMENTS.c.id == row["id"])).first():
+                self._check_room(connection, _MEASUREMENTS, Message("rest.store_measurements_full", count=self._most_plans), [row])
                 connection.execute(_MEASUREMENTS.insert().values(**row, saved_at=_now()))
             return row
 
@@ -153,14 +180,13 @@ class Store:
     def save_runs(self, documents: Sequence[Mapping[str, Any]]) -> int:
         """Keep run records, each with its own id; how many were new. The same record sent
         twice is kept once."""
-        rows = [{"id": found["id"], "saved_at": _now(), "document": _text(found)} for found in documents]
+        texts = [(found["id"], _text(found)) for found in documents]
+        rows = [{"id": id_, "saved_at": _now(), "document": text, "size": len(text)} for id_, text in texts]
 
         def write(connection: Any) -> int:
             known = set(connection.execute(sql.select(_RUNS.c.id).where(_RUNS.c.id.in_([row["id"] for row in rows]))).scalars())
             new = list({row["id"]: row for row in rows if row["id"] not in known}.values())
-            count = connection.execute(sql.select(sql.func.count()).select_from(_RUNS)).scalar_one()
-            if count + len(new) > self._most_plans:
-                raise FullError(Message("rest.store_runs_full", count=self._most_plans))
+            self._check_room(connection, _RUNS, Message("rest.store_runs_full", count=self._most_plans), new)
             if new:
                 connection.execute(_insert_new(connection, _RUNS), new)
             return len(new)
@@ -174,7 +200,7 @@ class Store:
 
     def delete_run(self, id_: str) -> bool:
         """Forget a run record; whether there was one."""
-        return self._write(lambda connection: bool(connection.execute(_RUNS.delete().where(_RUNS.c.id == id_)).rowcount))
+        return self._make_room(lambda connection: bool(connection.execute(_RUNS.delete().where(_RUNS.c.id == id_)).rowcount))
 
     def is_ready(self) -> bool:
         """Whether the store answers now."""
@@ -187,6 +213,45 @@ class Store:
     def close(self) -> None:
         """Let go of all connections."""
         self._engine.dispose()
+
+    # ---- how much is kept ------------------------------------------------------------------------
+
+    def _check_room(self, connection: Any, table: Any, full: Message, rows: Sequence[Mapping[str, Any]]) -> None:
+        """FullError where these rows are more than the store keeps of a table, or their documents
+        more than it keeps of bytes."""
+        count = connection.execute(sql.select(sql.func.count()).select_from(table)).scalar_one()
+        if count + len(rows) > self._most_plans:
+            raise FullError(full, f"{self._most_plans:,}")
+        sums = [connection.execute(sql.select(sql.func.coalesce(sql.func.sum(one.c.size), 0))).scalar_one() for one in (_PLANS, _RUNS)]
+        if sum(map(int, sums)) + sum(row.get("size", 0) for row in rows) > self._most_bytes:
+            most = f"{self._most_bytes / 1e6:,.0f} MB"
+            raise FullError(Message("rest.store_bytes_full", most=most), most)
+
+    def _make_room(self, change: Callable[[Any], _Answer]) -> _Answer:
+        """A deletion, which must succeed on a full disk too: then the room that was held back for
+        it is given to it."""
+        try:
+            return self._write(change)
+        except StoreError:
+            reserve = self._reserve()
+            if reserve is None or not reserve.exists():
+                raise
+            reserve.unlink(missing_ok=True)
+            try:
+                return self._write(change)
+            finally:
+                self._hold_room()
+
+    def _reserve(self) -> Path | None:
+        database = self._engine.url.database
+        return Path(database + _RESERVE) if self.kind == "sqlite" and database and database != ":memory:" else None
+
+    def _hold_room(self) -> None:
+        """Take up room for deletions, where there is some."""
+        reserve = self._reserve()
+        with contextlib.suppress(OSError):
+            if reserve is not None and (not reserve.exists() or reserve.stat().st_size < _RESERVE_BYTES):
+                reserve.write_bytes(bytes(_RESERVE_BYTES))
 
     # ---- transactions ----------------------------------------------------------------------------
 
@@ -208,6 +273,7 @@ class Store:
         if not self._is_made:
             make_schema(self._engine)
             self._is_made = True
+            self._hold_room()
         with self._engine.begin() as connection:
             return work(connection)
 
@@ -219,11 +285,19 @@ class Store:
                 return work()
             except (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError) as error:
                 reason = " ".join(str(getattr(error, "orig", error)).split())[:200]
-                if time.monotonic() + wait_s > deadline:
+                if _is_lasting(error) or time.monotonic() + wait_s > deadline:
                     raise StoreError(Message("rest.store_unreachable", problem=foreign(reason))) from None
                 logger.warning("the store of saved plans: %s; trying again in %.2f s", reason, wait_s)
             time.sleep(wait_s)
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+
+
+def _is_lasting(error: Any) -> bool:
+    """Whether no waiting mends it."""
+    sqlite_codes, states = _LASTING
+    origin = getattr(error, "orig", None)
+    code = getattr(origin, "sqlite_errorcode", None)
+    return (code is not None and code & 0xFF in sqlite_codes) or getattr(origin, "sqlstate", None) in states
 
 
 def _insert_new(connection: Any, table: Any) -> Any:

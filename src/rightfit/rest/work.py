@@ -88,9 +88,15 @@ def _stamp(name: str) -> str:
 class Workshop:
     """Where answers are worked out. `hits`, `misses` and `waiting` are for the metrics."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings, self.market = settings, ServedMarket()
-        self.cache = AnswerCache(settings.cache_bytes)
+    def __init__(self, settings: Settings, *, beside: Workshop | None = None) -> None:
+        """`beside`: the workshop whose market and memory this one shares; it has a thread of its
+        own, so that long questions do not hold up short ones."""
+        self.settings = settings
+        self.market: ServedMarket = beside.market if beside else ServedMarket()
+        self.cache: AnswerCache = beside.cache if beside else AnswerCache(settings.cache_bytes)
+        self.others: list[Workshop] = [beside] if beside else []
+        if beside:
+            beside.others.append(self)
         self._pool = _pool()
         self._under_way: dict[str, asyncio.Future[bytes]] = {}
         self.waiting = self.hits = self.misses = 0
@@ -117,7 +123,7 @@ class Workshop:
         self.waiting += more
         shared = settings.mine()
         if shared is not None:
-            shared.write(self.waiting)
+            shared.write(self.waiting + sum(other.waiting for other in self.others))
 
     async def _worked_out(self, question: Callable[[], _Answer]) -> _Answer:
         """The answer, within its limit from the start of its work. A thread that cannot be stopped
@@ -129,7 +135,7 @@ class Workshop:
 
             def work(begun: asyncio.Event = begun) -> _Answer:
                 loop.call_soon_threadsafe(begun.set)
-                return self._timed(lambda: _for_client(question))
+                return self._timed(lambda: _for_client(question, self.settings.answer_s))
 
             future, start = loop.run_in_executor(pool, work), asyncio.ensure_future(begun.wait())
             try:
@@ -163,22 +169,22 @@ class Workshop:
         finally:
             self._usual_s += _LEARNS * (time.perf_counter() - began - self._usual_s)
 
-    async def answer(self, key: str, question: Callable[[], bytes]) -> tuple[bytes, bool]:
+    async def answer(self, key: str, question: Callable[[], bytes], *, at: Workshop | None = None) -> tuple[bytes, bool]:
         """The answer of a key, and whether it was kept from before. Clients who ask the same at the
-        same time wait for one answer."""
+        same time wait for one answer. `at`: the workshop beside that works it out."""
         known = self.cache.get(key)
         if known is not None:
             self.hits += 1
             return known, True
         self.misses += 1
         if key not in self._under_way:
-            task = asyncio.ensure_future(self._find(key, question))
+            task = asyncio.ensure_future(self._find(key, question, at or self))
             self._under_way[key] = task
             task.add_done_callback(lambda done: self._finished(key, done))
         return await asyncio.shield(self._under_way[key]), False
 
-    async def _find(self, key: str, question: Callable[[], bytes]) -> bytes:
-        found = await self.run(question)
+    async def _find(self, key: str, question: Callable[[], bytes], at: Workshop) -> bytes:
+        found = await at.run(question)
         self.cache.put(key, found)
         return found
 
@@ -196,12 +202,12 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="rightfit-work")
 
 
-def _for_client(question: Callable[[], _Answer]) -> _Answer:
+def _for_client(question: Callable[[], _Answer], seconds: float) -> _Answer:
     """Work for a client: no file, code or address that they name is touched; money at the rates of
-    the server's price book."""
+    the server's price book. It ends itself when nobody waits for it any more."""
     from rightfit.search.offers import rates_of
 
-    with reach.closed(), rates_of(None):
+    with reach.closed(), reach.within(seconds), rates_of(None):
         return question()
 
 

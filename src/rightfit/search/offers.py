@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime
 import functools
 import os
 import weakref
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.catalog.market import Catalog, open_catalog
-from rightfit.catalog.offers import PURCHASES, OfferTable, ServerTable
+from rightfit.catalog.offers import PURCHASES, OfferTable, ServerTable, today
 from rightfit.catalog.sellers import old_prices
 from rightfit.estimation.data_path import HostColumns, host_columns
 from rightfit.messages import Message
@@ -100,11 +99,6 @@ def rates_of(price_book: str | Path | None) -> Iterator[None]:
 
     with amounts.own_rates(read_price_book(path).rates):
         yield
-
-
-def today() -> str:
-    """The date of today, for credits that expire."""
-    return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
 
 
 def credits_of(catalog: Any) -> dict[str, float]:
@@ -302,7 +296,10 @@ class Market:
 
 NO_PLACE = ("cheapest-listed",)  # the least price of some region, which the list does not name
 
-_markets: dict[bool, weakref.WeakKeyDictionary[Any, Market]] = {True: weakref.WeakKeyDictionary(), False: weakref.WeakKeyDictionary()}
+_markets: dict[bool, weakref.WeakKeyDictionary[Any, tuple[str, Market]]] = {
+    True: weakref.WeakKeyDictionary(),
+    False: weakref.WeakKeyDictionary(),
+}
 
 
 def open_market(catalog: Catalog) -> Market:
@@ -316,11 +313,11 @@ def whole_market(catalog: Catalog) -> Market:
 
 
 def _opened(catalog: Catalog, *, accelerated: bool) -> Market:
-    known = _markets[accelerated]
-    if catalog not in known:
+    known, day = _markets[accelerated], today()
+    if catalog not in known or known[catalog][0] != day:  # prices get older
         table = catalog.all_offers(has_accelerator=True) if accelerated else catalog.all_offers()
-        known[catalog] = read_market(catalog, table.take(sound_offers(table)))
-    return known[catalog]
+        known[catalog] = day, read_market(catalog, table.take(sound_offers(table)))
+    return known[catalog][1]
 
 
 def sound_offers(table: OfferTable) -> NDArray[np.bool_]:

@@ -59,13 +59,15 @@ class Answers:
     """Runs what pages ask for. `threads` at a time, `most_waiting` in the queue, `most_kept`
     answers in memory, `answer_s` the longest that an answer may take from the start of its work
     [s], `patience_s` the longest that somebody may have to wait before that [s]: who comes when the
-    queue is longer is sent away at once."""
+    queue is longer is sent away at once. `most_upload_bytes`: the largest request that the
+    server takes."""
 
     threads: int = 2
     most_waiting: int = 64
     most_kept: int = 128
     answer_s: float = 30.0
     patience_s: float = 10.0
+    most_upload_bytes: int = 2_000_000
     market: ServedMarket = dataclasses.field(default_factory=ServedMarket)
     _kept: OrderedDict[tuple[Any, ...], Any] = dataclasses.field(default_factory=OrderedDict)
     _running: dict[tuple[Any, ...], tuple[asyncio.Future[Any], asyncio.Event]] = dataclasses.field(default_factory=dict)
@@ -95,6 +97,14 @@ class Answers:
         return await self.ask(
             ("scaling", _key(wishes), server, region, purchase), lambda: _scaling(wishes, server, region, purchase, self.market.catalog())
         )
+
+    async def apart(self, work: Callable[[], Found]) -> Found:
+        """The result of `work` on what a visitor gave, which is kept for nobody."""
+        key = ("apart", secrets.token_hex(8))
+        try:
+            return await self.ask(key, work)
+        finally:
+            self._kept.pop((self.market.version, *key), None)
 
     async def ask(self, key: tuple[Any, ...], work: Callable[[], Found]) -> Found:
         """The result of `work`, run once for all who ask for the same at the same time and kept for
@@ -147,7 +157,7 @@ class Answers:
                 loop.call_soon_threadsafe(begun.set)
             start = time.perf_counter()
             try:
-                return _guarded(work)
+                return _guarded(work, self.answer_s)
             finally:
                 self._usual_s += _LEARNS * (time.perf_counter() - start - self._usual_s)
 
@@ -167,13 +177,13 @@ class Answers:
             self._pool = None
 
 
-def _guarded(work: Callable[[], Found]) -> Found:
+def _guarded(work: Callable[[], Found], seconds: float) -> Found:
     """Run for a visitor: no file, no code and no address of theirs; any failure that is not theirs
-    becomes a number in the log."""
+    becomes a number in the log. It ends itself when the visitor waits no more."""
     from rightfit.search.offers import rates_of
 
     try:
-        with reach.closed(), rates_of(None):
+        with reach.closed(), reach.within(seconds), rates_of(None):
             return work()
     except RightfitError:
         raise

@@ -290,8 +290,8 @@ def example_book(lang: Lang) -> str:
 def read_book(source: str) -> PriceBook:
     """What is typed, as a price book: CSV where its first line names the column of entries, else
     TOML. Raises FileInputError."""
+    from rightfit.catalog.offers import today
     from rightfit.catalog.price_book import parse_price_book
-    from rightfit.search.offers import today
 
     first = source.strip().splitlines()[0] if source.strip() else ""
     is_csv = "entry" in [cell.strip() for cell in first.split(",")] and "=" not in first

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from rightfit.search.answer import Plan
 
 MOST_RECORDS = 20
-MOST_BYTES = 5_000_000
+#: Of a request with a file so much is not the file; and figures of a record that are shown.
+_AROUND_BYTES, MOST_SHOWN = 10_000, 60
 _STEPS = ("question", "trial", "record", "advice")
 
 
@@ -71,15 +72,17 @@ class MeasurePage:
     def _upload(self, section: Any) -> None:
         """A button that opens the files, and the section as a place to drop them: the uploader
         itself has controls without names, so it works unseen."""
-        lang = self.state.lang
+        lang, most = self.state.lang, max(self.answers.most_upload_bytes - _AROUND_BYTES, 1)
+        refused = word("measure.too_large", lang, megabytes=f"{most / 1e6:.3g}", count=MOST_RECORDS)
         upload = ui.upload(
             multiple=True,
             auto_upload=True,
-            max_file_size=MOST_BYTES,
+            max_file_size=most,
             max_files=MOST_RECORDS,
             on_upload=self._uploaded,
-            on_rejected=lambda: ui.notify(word("measure.too_large", lang), type="warning"),
+            on_rejected=lambda: ui.notify(refused, type="warning"),
         )
+        upload.on("failed", lambda: ui.notify(word("measure.not_sent", lang), type="warning"))
         upload.props("accept=.json").classes("unseen").mark("records")
         there = f"getElement({upload.id}).$refs.qRef"
         button(word("measure.choose", lang), None, in_browser=f"() => {there}.pickFiles()")
@@ -108,7 +111,7 @@ class MeasurePage:
         """A file of records; what is none is said."""
         lang = self.state.lang
         try:
-            found = records_of(content, name)
+            found = await self.answers.apart(lambda: records_of(content, name))
         except RightfitError as error:
             with self.client:
                 said = word("measure.no_record", lang, name=name[:80], problem=problem_lines(error, lang)[0][1])
@@ -192,7 +195,7 @@ class MeasurePage:
                         button(word("measure.forget", lang), lambda id_=run.id: self.forget(id_), "chip").mark(f"forget-{run.id}")
                     bullets(run_lines(run, lang))
                     if run.measured:
-                        table(figure_table([run], lang), lang)
+                        table(figure_table([run], lang, most=MOST_SHOWN), lang)
 
     async def _advice(self) -> Callable[[], Any]:
         from rightfit import api
@@ -208,11 +211,11 @@ def records_of(content: bytes, name: str) -> list[Run]:
     """The records of a file: one, a list, or the list of a server. Raises
     FileInputError, UnknownNameError."""
     from rightfit.errors import FileInputError
-    from rightfit.measure.record import run_of, sealed
+    from rightfit.measure.record import json_of, run_of, sealed
 
     try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
+        found = json_of(content)
+    except ValueError:
         raise FileInputError(Message("faces.not_a_run", file=name[:80])) from None
     items = found.get("items", [found]) if isinstance(found, dict) else found
     if not isinstance(items, list) or not items:

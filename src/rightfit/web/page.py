@@ -172,7 +172,7 @@ def _toggle_theme() -> None:
 def mount(app: FastAPI, settings: Settings) -> Answers:
     """Add the pages to an application; gives where their answers are worked out. Call it once,
     after all other routes: the pages lie at the root."""
-    answers = Answers(most_waiting=settings.most_waiting, answer_s=settings.answer_s)
+    answers = Answers(most_waiting=settings.most_waiting, answer_s=settings.answer_s, most_upload_bytes=settings.most_body_bytes)
     add_pages(answers)
     ui.run_with(app, title="rightfit", favicon=ICON, dark=None, tailwind=False, show_welcome_message=False, reconnect_timeout=30.0)
     watch()

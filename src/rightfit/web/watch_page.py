@@ -18,6 +18,7 @@ from rightfit.explain.messages import say
 from rightfit.explain.run_text import compared_records, finding_lines, head_line, progress_lines, to_dict
 from rightfit.measure.watching.judging import CONTENT_TYPE, exposition
 from rightfit.messages import Lang, Message, system_problem
+from rightfit.rest.settings import LOCAL_HOSTS, is_local
 
 if TYPE_CHECKING:
     from rightfit.measure.watching.judging import State
@@ -32,6 +33,13 @@ _STYLE = (
     "progress{width:100%}svg{width:100%;height:auto}@media(prefers-color-scheme:dark){body{color:#dde7ea;background:#11191c}th,td{border-color:#33474e}}"
 )
 
+_SAFE = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
 
 class WatchServer:
     """Serves `/`, `/state.json` and `/metrics` from a thread of its own while the run is followed.
@@ -39,16 +47,18 @@ class WatchServer:
 
     def __init__(self, host: str, port: int, name: str, lang: Lang) -> None:
         self._name, self._lang = name, lang
+        self._hosts = LOCAL_HOSTS if is_local(host) else ()
         self._state: State | None = None
         self._points: deque[float] = deque(maxlen=_MOST_POINTS)
         page = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                status, kind, text = page.answer(self.path)
+                is_known = page.is_known(self.headers.get("Host", ""))
+                status, kind, text = page.answer(self.path) if is_known else (421, "text/plain; charset=utf-8", "another host\n")
                 body = text.encode()
                 self.send_response(status)
-                for header, value in (("Content-Type", kind), ("Content-Length", str(len(body))), ("Cache-Control", "no-store")):
+                for header, value in (("Content-Type", kind), ("Content-Length", str(len(body))), *_SAFE.items()):
                     self.send_header(header, value)
                 self.end_headers()
                 self.wfile.write(body)
@@ -78,6 +88,13 @@ class WatchServer:
         self._state = state
         if state.steps is not None:
             self._points.append(state.steps.mean)
+
+    def is_known(self, host: str) -> bool:
+        """Whether the name that a client asks for is this machine's: a page of another name that
+        resolves to it must not read what is meant for it alone."""
+        host = host.casefold()
+        bare = host[: host.rindex("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
+        return not self._hosts or bare in self._hosts
 
     def answer(self, path: str) -> tuple[int, str, str]:
         """Status, content type and body of a path."""

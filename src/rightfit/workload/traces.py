@@ -195,7 +195,7 @@ def read_trace(path: str | Path) -> Requests:
     keys: tuple[str, str, str] | None = None
     for line, row in rows:
         keys = keys or _columns(name, line, row)
-        times.append(_time(name, line, keys[0], row.get(keys[0])))
+        times.append(_time(name, line, keys, row.get(keys[0])))
         inputs.append(_tokens(name, line, keys[1], row.get(keys[1])))
         outputs.append(_tokens(name, line, keys[2], row.get(keys[2])))
     if not times:
@@ -308,7 +308,13 @@ def _columns(name: str, line: int, row: Mapping[str, object]) -> tuple[str, str,
     return found[0], found[1], found[2]
 
 
-def _time(name: str, line: int, key: str, value: object) -> float:
+#: Columns of traces whose times are milliseconds though no name says so: Mooncake
+#: (kvcache-ai/Mooncake, FAST25-release/traces).
+_IN_MS = (("timestamp", "input_length", "output_length"),)
+
+
+def _time(name: str, line: int, keys: tuple[str, str, str], value: object) -> float:
+    key = keys[0]
     number = _number(value)
     if number is None and isinstance(value, str):
         try:
@@ -317,7 +323,7 @@ def _time(name: str, line: int, key: str, value: object) -> float:
             number = None
     if number is None or not math.isfinite(number):
         raise FileInputError(Message("workload.no_time", name=name, line=line, column=key, value=str(value)[:40]))
-    return number / 1000.0 if key.endswith("_ms") else number
+    return number / 1000.0 if key.endswith("_ms") or keys in _IN_MS else number
 
 
 def _tokens(name: str, line: int, key: str, value: object) -> int:

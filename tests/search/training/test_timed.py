@@ -73,6 +73,33 @@ def test_every_method_gets_the_same_answer_again(kept: KeptTimes, method: str) -
     assert answer({**question, "data": "80Mtok"}) == alone
 
 
+#: What changes the times of a job that learns from rewards.
+REWARDS: tuple[Question, ...] = (
+    {"rollout": "separate"},
+    {"rollout": "async"},
+    {"reward_model": "Qwen/Qwen2.5-1.5B"},
+    {"reward_model": "Qwen/Qwen2.5-14B"},
+    {"method": "ppo"},
+    {"output_tokens": 4096},
+    {"model": "8B"},
+)
+
+
+@pytest.mark.parametrize("change", REWARDS, ids=str)
+def test_jobs_that_learn_from_rewards_are_kept_and_told_apart(kept: KeptTimes, monkeypatch: pytest.MonkeyPatch, change: Question) -> None:
+    job = {"model": "7B", "method": "grpo", "data": "10ksamples", "cloud": "aws"}
+    alone = answer({**job, **change})
+    kept.cache_clear()
+    first = answer(job)
+    assert answer({**job, **change}) == alone
+    assert first["options"] != alone["options"]
+    built: list[int] = []
+    whole = evaluate.build_timer
+    monkeypatch.setattr(evaluate, "build_timer", lambda *given, **named: built.append(1) or whole(*given, **named))
+    answer({**job, **change, "data": "20ksamples"})
+    assert not built
+
+
 @pytest.mark.parametrize("change", SAME_TIMES, ids=str)
 def test_a_question_about_the_same_job_times_nothing_anew(kept: KeptTimes, monkeypatch: pytest.MonkeyPatch, change: Question) -> None:
     answer({**JOB, **change})

@@ -66,10 +66,21 @@ def export(
     if fleet is not None:
         _put(files_of_fleet(fleet, to), out, force=force, view=view)
         return
+    check_revision(revision)
     settings = exports.ExportSettings(
         name=name, ssh_cidr=ssh_cidr, bucket=bucket, data_path=data_path, stop_after_h=stop_after, queue=queue, revision=revision
     )
     _put(exports.files_of(exports.job_of(exports.read_plan(plan), rank=option, settings=settings), to), out, force=force, view=view)
+
+
+def check_revision(text: str) -> None:
+    """Raises InputError for what is no commit, branch or tag: it becomes part of addresses."""
+    import re
+
+    from rightfit.workload.fields import REVISION
+
+    if not re.fullmatch(REVISION.strip("^$"), text):
+        raise InputError(Message("export.revision", word=text[:60]), field="revision")
 
 
 def _put(files: Mapping[str, str], out: Path | None, *, force: bool, view: View) -> None:

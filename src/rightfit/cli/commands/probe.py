@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rightfit.cli.declared import argument, option
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError
-from rightfit.explain.messages import say
 from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 
@@ -118,22 +117,15 @@ class Asked:
 
 def _command(cmd: list[str], asked: Asked, *, deep: bool, stop_when_stable: bool, keep: bool, view: View) -> int:
     """Run the command, hand over its record, and show predictions beside what was measured."""
+    from rightfit.cli.commands.runs import hand_over
     from rightfit.measure.probing.wrapped import probe as run_probed
-    from rightfit.measure.record import write_whole, written
-    from rightfit.measure.store import RunStore
 
     planned, expected = _planned(asked)
     snapshot = asked.out.with_suffix(".memory") if deep and asked.out is not None else None
     run = run_probed(
         cmd, setup=asked.given, stop_when_stable=stop_when_stable, planned=planned, deep=deep, log=asked.log, snapshot=snapshot
     )
-    if asked.out is not None:
-        write_whole(asked.out, written([run]))
-        note(say("measure.wrote", view.lang, count=1, path=asked.out), view)
-    if keep:
-        store = RunStore()
-        note(say("measure.kept", view.lang, count=store.save([run]), total=1, path=store.path), view)
-    _show(run, expected if run.server or not expected else None, view)
+    hand_over([run], asked.out, view, keep=keep, drawn=lambda: _show(run, expected if run.server or not expected else None, view))
     return run.exit_code or 0
 
 
@@ -205,7 +197,6 @@ def load_test(url: str, asked: dict[str, Any], *, setup: dict[str, str], out: Pa
     from rightfit.explain.run_text import load_lines
     from rightfit.measure.load_test.http import place_of
     from rightfit.measure.load_test.result import measure, run_of
-    from rightfit.measure.store import RunStore
 
     place = place_of(url)
     planned, planned_setup, server, usd = _url_of_plan(asked.pop("plan"), asked.pop("option"))
@@ -216,10 +207,7 @@ def load_test(url: str, asked: dict[str, Any], *, setup: dict[str, str], out: Pa
     known = {name: value for name, value in planned_setup.items() if name not in ("input_tokens", "output_tokens")}
     run = run_of(found, test, place, setup={**known, **setup}, server=server, usd_per_h=usd)
     note("\n".join(load_lines(found, test, usd, view.lang)), view)
-    if keep:
-        store = RunStore()
-        note(say("measure.kept", view.lang, count=store.save([run]), total=1, path=store.path), view)
-    hand_over([run], out, view)
+    hand_over([run], out, view, keep=keep)
     return 0
 
 

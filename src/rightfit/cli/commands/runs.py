@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rightfit.cli.declared import argument, option
 from rightfit.cli.output import Answer, View, emit, listing, note, open_market
-from rightfit.errors import InputError, RightfitError
+from rightfit.errors import InputError, RightfitError, UnavailableError
 from rightfit.explain.messages import say
 from rightfit.explain.quantities import Table
 from rightfit.messages import Message, at_place, did_you_mean
@@ -117,14 +118,55 @@ def one(name: str, store: Path | None) -> Run:
     return RunStore(store).get(name)
 
 
-def hand_over(runs: list[Run], out: Path | None, view: View) -> None:
-    """Show records, and write them where asked."""
-    from rightfit.measure.record import write_whole, written
+def hand_over(runs: list[Run], out: Path | None, view: View, *, keep: bool = False, drawn: Callable[[], None] | None = None) -> None:
+    """Write records where asked, and show them, also where they cannot be written: then they go to
+    another place that has room. Raises UnavailableError at the end where a place that was
+    asked for did not take them."""
+    problem, is_safe = _saved(runs, out, view, keep=keep)
+    try:
+        (drawn or (lambda: draw(runs, view)))()
+    finally:
+        if problem is not None and not is_safe:
+            _rescue(runs, view)
+    if problem is not None:
+        raise problem
 
+
+def _saved(runs: list[Run], out: Path | None, view: View, *, keep: bool) -> tuple[UnavailableError | None, bool]:
+    """What stood in the way of the first place that failed, and whether the records
+    are anywhere now."""
+    from rightfit.measure.record import write_whole, written
+    from rightfit.measure.store import RunStore
+
+    problems: list[UnavailableError] = []
+    is_safe = False
     if out is not None:
-        write_whole(out, written(runs))
-        note(say("measure.wrote", view.lang, count=len(runs), path=out), view)
-    draw(runs, view)
+        try:
+            write_whole(out, written(runs))
+            note(say("measure.wrote", view.lang, count=len(runs), path=out), view)
+            is_safe = True
+        except UnavailableError as error:
+            problems.append(error)
+    if keep:
+        store = RunStore()
+        try:
+            note(say("measure.kept", view.lang, count=store.save(runs), total=len(runs), path=store.path), view)
+            is_safe = True
+        except UnavailableError as error:
+            problems.append(error)
+    return (problems[0] if problems else None), is_safe
+
+
+def _rescue(runs: list[Run], view: View) -> None:
+    """Records that no place took that was asked for: to another one, else to standard error."""
+    import sys
+
+    from rightfit.measure.record import written, written_elsewhere
+
+    place = written_elsewhere(runs)
+    said = say("measure.elsewhere", view.lang, path=place) if place else say("measure.nowhere", view.lang) + "\n" + written(runs)
+    sys.stderr.write(said + "\n")  # also with --quiet: hours of work
+    sys.stderr.flush()
 
 
 def draw(runs: list[Run], view: View) -> None:
@@ -181,7 +223,6 @@ def ingest(
     """
     from rightfit.measure.ingest import ingest as read
     from rightfit.measure.readers.item import Definitions
-    from rightfit.measure.store import RunStore
 
     if first_token not in _FIRST:
         raise InputError(Message("cli.not_among", option="--first-token", word=repr(first_token), allowed="in, out"), field="first_token")
@@ -197,11 +238,8 @@ def ingest(
         kinds = ", ".join(sorted({run.source.kind for run in found}))
         note(say("measure.understood", view.lang, path=place, kind=kinds, tool=f" ({', '.join(tools)})" if tools else ""), view)
         runs += found
-    if keep:
-        store = RunStore()
-        note(say("measure.kept", view.lang, count=store.save(runs), total=len(runs), path=store.path), view)
     _ask_for_missing(runs, view)
-    hand_over(runs, out, view)
+    hand_over(runs, out, view, keep=keep)
 
 
 def window_of(last: str, until: str) -> dict[str, float]:

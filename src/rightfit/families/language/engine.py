@@ -23,6 +23,7 @@ from rightfit.physics.compute import ComputeTimes, compute_times
 from rightfit.physics.memory_peak import Phase, peak_memory, phase_memory
 from rightfit.physics.serving_columns import ServeColumns
 from rightfit.physics.step import communication_times, step_times
+from rightfit.recent import exact_key
 from rightfit.records import dataclass
 from rightfit.search.criteria import ADAPTER_METHODS
 from rightfit.search.market import Volume
@@ -187,9 +188,10 @@ class TunedEngine(LanguageEngine):
         return cls(trained, float(wish.model.certainty == "typical"), wish.model, wish.tuning, policy)
 
     @property
-    def key(self) -> None:
-        """Nothing is kept: the times depend on much of the wish."""
-        return None
+    def key(self) -> Hashable:
+        """The models and all that the wish says of learning: nothing else enters memory and
+        times."""
+        return (TunedEngine, exact_key(self.model, self.shape_typical, self.arch, self.tuning, self.policy))
 
     def memory(self, setup: SetupColumns) -> Array:
         """Peak memory of each setup over training and answering [bytes]."""

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rightfit.errors import InputError
+from rightfit.measure.record import json_of
 from rightfit.messages import Message, cause
 from rightfit.records import dataclass
 
@@ -308,7 +309,7 @@ def _event(line: bytes) -> Mapping[str, Any] | None:
     if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
         return None
     try:
-        found = json.loads(line[5:])
+        found = json_of(line[5:])
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
@@ -327,7 +328,7 @@ def _count(usage: Mapping[str, Any], name: str) -> int:
 def _told(status: int, text: str) -> str:
     """What the server says of a failure, in one line."""
     try:
-        found = json.loads(text)
+        found = json_of(text)
         found = found.get("error", found) if isinstance(found, dict) else found
         text = str(found.get("message", found)) if isinstance(found, dict) else str(found)
     except ValueError:

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import dataclasses
 import itertools
-import json
 import math
 import random
 import statistics
@@ -24,6 +23,7 @@ from rightfit.errors import InputError, NetworkError
 from rightfit.facts.tables import constant_group, nearest
 from rightfit.measure.load_test.http import Answer, Client, HttpError, Question, ask
 from rightfit.measure.readers.prometheus import Sample, samples_of
+from rightfit.measure.record import json_of
 from rightfit.messages import Message, cause, did_you_mean, system_problem
 from rightfit.records import dataclass
 
@@ -91,7 +91,7 @@ async def _model(client: Client, wanted: str) -> tuple[str, str, Message | None]
 def _served(text: str) -> dict[str, str] | None:
     """Name -> owner of the models of a list; None where it is no such list."""
     try:
-        found = json.loads(text)
+        found = json_of(text)
     except ValueError:
         return None
     data = found.get("data") if isinstance(found, dict) else None

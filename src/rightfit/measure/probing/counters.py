@@ -92,6 +92,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.begun = time.perf_counter()
+        self._group = group_memory()
         self._psutil = cards.optional("psutil")
         self._cards = cards.found_cards(cards.optional)
         self._before = {reading.key: reading.used_bytes for reading in self._readings() if reading.used_bytes is not None}
@@ -170,6 +171,15 @@ class Machine:
             self.now["card_memory_bytes"] = max(used)
 
     @property
+    def group_peak(self) -> float:
+        """What the group of processes held at its peak more than at the start [bytes], files that
+        were read left out; 0 where that is not told, or an older peak was higher."""
+        before, now = self._group, group_memory()
+        if before is None or now is None or now.peak <= before.peak:
+            return 0.0
+        return max(now.peak - before.current - max(now.files - before.files, 0.0), 0.0)
+
+    @property
     def was_killed_for_memory(self) -> bool:
         """Whether the kernel killed a process of this group of processes for
         memory since the start."""
@@ -186,14 +196,42 @@ def oom_kills(root: Path = _CGROUP) -> int | None:
     """Kills for memory in this process's group (cgroup v2 memory.events); None
     where that is not told."""
     try:
-        own = Path("/proc/self/cgroup").read_text(encoding="utf-8").strip().rpartition("::/")[2]
-        for folder in (root / own, root):
-            if (folder / "memory.events").is_file():
-                lines = dict(line.split() for line in (folder / "memory.events").read_text(encoding="utf-8").splitlines())
-                return int(lines["oom_kill"])
+        folder = _group_folder(root, "memory.events")
+        return int(_pairs(folder / "memory.events")["oom_kill"]) if folder is not None else None
     except (OSError, ValueError, KeyError):
         return None
-    return None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GroupMemory:
+    """Memory of a group of processes [bytes]: what it holds, the most it ever held, and of what it
+    holds the files that were read, which the kernel gives back when it must."""
+
+    current: float
+    peak: float
+    files: float
+
+
+def group_memory(root: Path = _CGROUP) -> GroupMemory | None:
+    """That of this process's group (cgroup v2); None where that is not told."""
+    try:
+        folder = _group_folder(root, "memory.peak")
+        if folder is None:
+            return None
+        current, peak = (float((folder / f"memory.{name}").read_text(encoding="utf-8")) for name in ("current", "peak"))
+        return GroupMemory(current, peak, float(_pairs(folder / "memory.stat")["file"]))
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _group_folder(root: Path, name: str) -> Path | None:
+    """The folder of this process's group, or the one that a container sees, which has this file."""
+    own = Path("/proc/self/cgroup").read_text(encoding="utf-8").strip().rpartition("::/")[2]
+    return next((folder for folder in (root / own, root) if (folder / name).is_file()), None)
+
+
+def _pairs(path: Path) -> dict[str, str]:
+    return dict(line.split() for line in path.read_text(encoding="utf-8").splitlines())
 
 
 # ---- What the agent counted inside the processes of a command: one JSON file a process, in a

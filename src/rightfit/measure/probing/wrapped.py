@@ -26,7 +26,7 @@ from rightfit.facts.tables import constant_group
 from rightfit.measure.probing.counters import FOLDER_PREFIX, FOLDER_VARIABLE, Machine, Stepping, counted, leading
 from rightfit.measure.readers.item import Item, figure
 from rightfit.measure.readers.training_text import log_figures
-from rightfit.measure.record import Measured, Run, Source, own_version, sealed
+from rightfit.measure.record import LONGEST_COMMAND, Measured, Run, Source, own_version, sealed
 from rightfit.measure.signals import card_named, failure_of, steady
 from rightfit.messages import Message, system_problem
 from rightfit.records import dataclass
@@ -300,7 +300,7 @@ def _machine_figures(machine: Machine, elapsed: float) -> list[Measured]:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     used = sum(machine.cpu_s.values()) or usage.ru_utime + usage.ru_stime
-    peak = max(machine.host_peak or 0.0, usage.ru_maxrss * 1024.0)  # samples miss what lives shortly
+    peak = max(machine.host_peak, usage.ru_maxrss * 1024.0, machine.group_peak)  # samples miss what lives shortly
     figures = figure("duration_s", elapsed, statistic="total") + figure("host_memory_peak_bytes", peak, statistic="max")
     figures += figure("cpu_share", min(used / elapsed / cores, 1.0)) if elapsed > 0 else []
     figures += figure("disk_read_bytes_per_s", sum(machine.read.values()) / elapsed) if machine.read and elapsed > 0 else []
@@ -342,7 +342,7 @@ def _record(
     host = {"cpus": os.cpu_count(), "gpus": sorted(machine.names.values()), "versions": versions}
     return Run(
         source=Source(kind="probe", tool="rightfit", version=own_version()),
-        command=shlex.join(command),
+        command=shlex.join(command)[:LONGEST_COMMAND],
         exit_code=exit_code(returncode),
         signal=-returncode if returncode < 0 else None,
         oom=bool(failure and failure.kind == "need") or killed,

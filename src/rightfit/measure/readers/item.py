@@ -5,17 +5,16 @@ from __future__ import annotations
 import csv
 import dataclasses
 import functools
-import gzip
 import io
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rightfit.errors import FileInputError
-from rightfit.measure.record import Measured, Run, Source, measured
+from rightfit.measure.record import Measured, Run, Source, json_of, measured
 from rightfit.messages import Message, cause
+from rightfit.reach import unpacked
 from rightfit.records import dataclass
 from rightfit.units import GIB
 
@@ -63,9 +62,12 @@ class Item:
             if self.path.stat().st_size > MOST_BYTES:
                 raise FileInputError(Message("measure.too_large", file=self.shown))
             raw = self.path.read_bytes()
-            return gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+            found = unpacked(raw, most=MOST_BYTES) if raw[:2] == b"\x1f\x8b" else raw
         except (OSError, EOFError) as error:
             raise FileInputError(Message("problems.cannot_read", name=self.shown, error=cause(error))) from None
+        if found is None:
+            raise FileInputError(Message("measure.too_large", file=self.shown))
+        return found
 
     @functools.cached_property
     def text(self) -> str:
@@ -83,7 +85,7 @@ class Item:
         if self.is_folder or self.head.lstrip()[:1] not in ("{", "["):
             return None
         try:
-            return json.loads(self.text)
+            return json_of(self.text)
         except ValueError:
             return _json_lines(self.text)
 
@@ -111,7 +113,7 @@ def _json_lines(text: str) -> list[Any] | None:
     found = []
     for line in text.splitlines():
         try:
-            found.append(json.loads(line))
+            found.append(json_of(line))
         except ValueError:
             continue
     return found or None

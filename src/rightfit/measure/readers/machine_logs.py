@@ -139,7 +139,7 @@ def _slurm_job(item: Item, job: str, rows: Sequence[Mapping[str, str]]) -> Run:
     head = rows[0]
     usage = [_tres(row.get(name, "")) for row in rows for name in ("TRESUsageInMax", "TRESUsageInAve")]
     memory = [value for part in usage if (value := _bytes(part.get("gres/gpumem", ""))) and value < 1024 * GIB]
-    busy = [value for part in usage if (value := number(part.get("gres/gpuutil"))) and value <= 100]
+    busy = [value for part in usage if (value := number(part.get("gres/gpuutil"))) is not None and value <= 100]
     host = [value for row in rows if (value := _bytes(row.get("MaxRSS", "")))]
     elapsed = _seconds(head.get("Elapsed", ""))
     cores, used = number(_tres(head.get("AllocTRES", "")).get("cpu")), _seconds(head.get("TotalCPU", ""))
@@ -147,7 +147,7 @@ def _slurm_job(item: Item, job: str, rows: Sequence[Mapping[str, str]]) -> Run:
     figures = figure("host_memory_peak_bytes", max(host, default=None), statistic="max") + figure("duration_s", elapsed, statistic="total")
     figures += figure("peak_mem_gib_per_gpu", max(memory) / GIB if memory else None, statistic="max", counter="nvidia-smi")
     figures += figure("gpu_busy_share", max(busy) / 100 if busy else None)
-    figures += figure("cpu_share", used / elapsed / cores if used and elapsed and cores else None)
+    figures += figure("cpu_share", used / elapsed / cores if used is not None and elapsed and cores else None)
     warnings = (
         [] if memory or "gres/gpu" not in head.get("AllocTRES", "") else ["Slurm tells no memory of the card (MIG, AMD, or an old CUDA)"]
     )

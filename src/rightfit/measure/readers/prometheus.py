@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import datetime
 import itertools
-import json
 import math
 import re
 import urllib.error
@@ -26,7 +25,7 @@ from rightfit import facts
 from rightfit.errors import AmbiguousNameError, FileInputError, InputError, NetworkError
 from rightfit.facts.tables import constant_group
 from rightfit.measure.readers.item import MOST_BYTES, Definitions, Item, Reader, figure, number, words
-from rightfit.measure.record import Measured, Run, Source
+from rightfit.measure.record import Measured, Run, Source, json_of
 from rightfit.measure.signals import card_named
 from rightfit.messages import Message, cause
 from rightfit.records import dataclass
@@ -158,11 +157,17 @@ def _histogram(metric: str, samples: list[Sample], scale: float, definition: str
             buckets[edge] = buckets.get(edge, 0.0) + value
     figures = figure(metric, total / count, scale=scale, n=int(count), definition=definition) if count else []
     for level, statistic in ((0.5, "p50"), (0.95, "p95")) if count and buckets else ():
-        low, high = _bucket(buckets, level * count)
+        low, high, within = _bucket(buckets, level * count)
         if math.isfinite(high):
             text = f"{definition}; between {low * scale:g} and {high * scale:g} (its bucket)"
             figures += figure(
-                metric, (low + high) / 2, scale=scale, statistic=statistic, n=int(count), definition=text, spread=(high - low) / 2 * scale
+                metric,
+                low + (high - low) * within,
+                scale=scale,
+                statistic=statistic,
+                n=int(count),
+                definition=text,
+                spread=(high - low) / 2 * scale,
             )
         else:
             figures += figure(
@@ -185,13 +190,15 @@ def _in_order(samples: list[Sample]) -> list[Sample]:
     return sorted(samples, key=lambda sample: sample.at or 0)
 
 
-def _bucket(buckets: Mapping[float, float], rank: float) -> tuple[float, float]:
-    low = 0.0
+def _bucket(buckets: Mapping[float, float], rank: float) -> tuple[float, float, float]:
+    """Bounds of the bucket that a rank falls into, and how far into it, as if its values lay evenly
+    (Prometheus, histogram_quantile)."""
+    low = below = 0.0
     for edge in sorted(buckets):
         if buckets[edge] >= rank:
-            return low, edge
-        low = edge
-    return low, math.inf
+            return low, edge, (rank - below) / (buckets[edge] - below) if buckets[edge] > below else 1.0
+        low, below = edge, buckets[edge]
+    return low, math.inf, 0.0
 
 
 def _setup(samples: Sequence[Sample]) -> dict[str, str]:
@@ -313,7 +320,7 @@ def _asked(address: str, path: str, question: Mapping[str, str]) -> dict[str, An
     except (OSError, ValueError) as error:
         raise NetworkError(Message("problems.cannot_read", name=shown(address), error=cause(getattr(error, "reason", error)))) from None
     try:
-        found = json.loads(content)
+        found = json_of(content)
     except ValueError:
         found = None
     if not isinstance(found, dict):
@@ -323,7 +330,7 @@ def _asked(address: str, path: str, question: Mapping[str, str]) -> dict[str, An
 
 def _refused(error: urllib.error.HTTPError, address: str, path: str) -> Exception:
     try:
-        said = json.loads(error.read(10_000)).get("error", "")
+        said = json_of(error.read(10_000)).get("error", "")
     except (OSError, ValueError, AttributeError):
         said = ""
     if error.code in (400, 422) and said:

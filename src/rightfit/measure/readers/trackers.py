@@ -7,9 +7,9 @@ optimizer steps between them, after warm-up.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import itertools
-import json
 import sqlite3
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from typing import Any
 
 from rightfit.errors import FileInputError
 from rightfit.measure.readers.item import Definitions, Item, Reader, figure, number, words
-from rightfit.measure.record import Measured, Run
+from rightfit.measure.record import Measured, Run, json_of
 from rightfit.measure.signals import steady
 from rightfit.messages import Message, at_place, cause
 
@@ -138,7 +138,7 @@ def _items(message: bytes, *, list_number: int) -> dict[str, Any]:
             elif part == 16:
                 text = value
         try:
-            found[key or ".".join(nested)] = json.loads(text)
+            found[key or ".".join(nested)] = json_of(text)
         except ValueError:
             continue
     return found
@@ -165,12 +165,22 @@ def _leveldb_records(data: bytes) -> Iterator[bytes]:
             parts = b""
 
 
+def step_intervals(points: Sequence[tuple[float, float]]) -> list[float]:
+    """Seconds a step between (seconds, optimizer step) pairs. Where a step is told several times
+    (an evaluation writes a line of its own), it was done at the first of them, and the next one
+    began at the last."""
+    done: dict[float, tuple[float, float]] = {}
+    for at, step in points:
+        first, last = done.get(step, (at, at))
+        done[step] = min(first, at), max(last, at)
+    pairs = itertools.pairwise(sorted(done.items()))
+    return [(at - before) / (step - last) for (last, (_, before)), (step, (at, _)) in pairs]
+
+
 def step_figures(points: Sequence[tuple[float, float]]) -> list[Measured]:
     """Step time from (seconds, optimizer step) pairs in any order; nothing where fewer than three
     steps were logged."""
-    ordered = sorted({step: at for at, step in points}.items())
-    intervals = [(at - before) / (step - last) for (last, before), (step, at) in itertools.pairwise(ordered)]
-    found = steady(intervals)
+    found = steady(step_intervals(points))
     if found is None:
         return []
     return figure("step_time_s", found.mean, n=found.count, spread=found.error) + figure(
@@ -207,7 +217,7 @@ def _trainer(item: Item, definitions: Definitions) -> list[Run]:
             item,
             Message("measure.no_trainer_time"),
         )
-    setup = words(micro_batch=state.get("train_batch_size"))
+    setup = _batches(state, last, definitions)
     return [
         item.run(
             "trainer-state",
@@ -219,6 +229,19 @@ def _trainer(item: Item, definitions: Definitions) -> list[Run]:
             complete=steps == state.get("max_steps", steps),
         )
     ]
+
+
+def _batches(state: Mapping[str, Any], last: Mapping[str, Any], definitions: Definitions) -> dict[str, str]:
+    """Batch of a step from samples and steps a second, and where the cards are told how often
+    gradients were added up: the state tells neither."""
+    micro = number(state.get("train_batch_size"))
+    samples, steps = number(last.get("train_samples_per_second")), number(last.get("train_steps_per_second"))
+    whole = round(samples / steps) if samples and steps else 0
+    cards = number(definitions.setup.get("n_gpus")) or 0.0
+    added = whole / (micro * cards) if micro and cards else 0.0
+    # Three digits are logged of a rate: what is no whole number of micro-batches was not meant.
+    is_whole = added >= 1.0 and abs(added - round(added)) <= max(0.02 * added, 0.05)
+    return words(micro_batch=micro, global_batch=whole or None, grad_accum=round(added) if is_whole and round(added) > 1 else None)
 
 
 def _is_trainer_log(item: Item) -> bool:
@@ -264,7 +287,55 @@ def clock_s(text: str) -> float:
 
 def event_files(item: Item) -> list[Path]:
     """TensorBoard's files of a folder, or the file itself."""
+    if isinstance(item, _Files):
+        return list(item.files)
     return sorted(item.path.rglob("events.out.tfevents.*")) if item.is_folder else [item.path] * ("tfevents" in item.name)
+
+
+#: Folders beside each other that are parts of one run.
+_PARTS_OF_RUN = frozenset(("train", "training", "eval", "evaluation", "validation", "val", "test"))
+
+
+def runs_of_events(item: Item) -> list[list[Path]]:
+    """TensorBoard's files by run, that which wrote last at the end: a run is a folder, or of
+    several files in one those that go on where the file before ended."""
+    by_run: dict[Path, list[Path]] = {}
+    for path in event_files(item):
+        folder = path.parent
+        by_run.setdefault(folder.parent if folder.name in _PARTS_OF_RUN else folder, []).append(path)
+    found = [run for paths in by_run.values() for run in _followed(paths)]
+    return sorted(found, key=lambda paths: max(path.stat().st_mtime for path in paths))
+
+
+def _followed(paths: Sequence[Path]) -> list[list[Path]]:
+    """Files of one folder, parted where one begins again before the end of the one before it."""
+    runs: list[list[Path]] = []
+    reached: dict[Path, float] = {}
+    for path in sorted(paths, key=lambda path: (path.parent, path.stat().st_mtime)):
+        steps = [step for _, _, step, _ in scalars_of_events(path.read_bytes())]
+        if not runs or (steps and min(steps) < reached.get(path.parent, -1.0) - _REPEATED * max(reached.get(path.parent, 0.0), 1.0)):
+            runs.append([])
+            reached.pop(path.parent, None)
+        runs[-1].append(path)
+        reached[path.parent] = max([reached.get(path.parent, -1.0), *steps])
+    return runs
+
+
+#: Of the steps done so many may be done again by a run that goes on from a checkpoint.
+_REPEATED = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class _Files(Item):
+    """Some files of a folder."""
+
+    files: tuple[Path, ...] = ()
+
+
+def newest_run(item: Item) -> Item:
+    """The run of a folder that wrote last."""
+    runs = runs_of_events(item)
+    return _Files(item.path, item.shown, tuple(runs[-1])) if runs else item
 
 
 def tensorboard_points(item: Item) -> list[tuple[float, float]]:
@@ -279,10 +350,17 @@ def tensorboard_points(item: Item) -> list[tuple[float, float]]:
 
 
 def _tensorboard(item: Item, _definitions: Definitions) -> list[Run]:
+    runs = [run for files in runs_of_events(item) for run in _tensorboard_run(_Files(item.path, item.shown, tuple(files)))]
+    if not runs:
+        raise _nothing(item, Message("measure.few_tensorboard_steps"))
+    return runs
+
+
+def _tensorboard_run(item: _Files) -> list[Run]:
     points = tensorboard_points(item)
     figures = step_figures(points)
     if not figures:
-        raise _nothing(item, Message("measure.few_tensorboard_steps"))
+        return []
     moments = [at for at, _ in points]
     start = min(moments)
     return [item.run("tensorboard", figures, tool="TensorBoard", started=_iso(start), duration_s=max(moments) - start)]
@@ -308,7 +386,7 @@ def wandb_points(path: Path) -> tuple[list[tuple[float, float]], list[dict[str, 
     points = [
         (float(line["_timestamp"]), float(line["_step"]))
         for line in history
-        if number(line.get("_timestamp")) and number(line.get("_step")) is not None
+        if number(line.get("_timestamp")) is not None and number(line.get("_step")) is not None
     ]
     return points, stats
 

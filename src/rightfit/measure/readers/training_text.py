@@ -20,10 +20,10 @@ from rightfit.units import GIB
 # ---- log lines -----------------------------------------------------------------------------------
 
 _MEGATRON = re.compile(r"elapsed time per iteration \(ms\):\s*([\d.]+)")
-_TITAN = re.compile(r"\bstep:\s*(\d+).*?\bmemory:\s*([\d.]+)\s*GiB.*?\btps:\s*([\d,]+)")
+_TITAN = re.compile(r"\bstep:\s*(\d+).{0,400}?\bmemory:\s*([\d.]+)\s*GiB.{0,400}?\btps:\s*([\d,]+)")
 _TQDM = re.compile(r"\b\d+/\d+ \[[\d:]+<[\d:?]+,\s*([\d.]+)\s*(it/s|s/it)")
 _DEEPSPEED = re.compile(r"SamplesPerSec=([\d.]+)")
-_DICT = re.compile(r"\{'(?:loss|train_runtime)'.*?\}")
+_DICT = re.compile(r"\{'(?:loss|train_runtime)'[^{}\n]{0,4000}\}")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -65,7 +65,7 @@ def _trainer(text: str) -> tuple[list[Measured], dict[str, str]]:
     for match in _DICT.findall(text):
         try:
             line = ast.literal_eval(match)
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             continue
         last = line if "train_runtime" in line else last
     rate = number(last.get("train_steps_per_second"))
@@ -195,7 +195,8 @@ def _own_run(item: Item, line: int, row: Mapping[str, str], definitions: Definit
         if not text:
             continue
         value = number(text)
-        if name not in metrics() or value is None or value <= 0:
+        is_share = name in metrics() and metrics()[name].sense == "state"  # of which nothing is an amount
+        if name not in metrics() or value is None or value < 0 or (value == 0 and not is_share):
             raise FileInputError(Message("measure.not_a_figure", place=where, metric=name, value=text))
         figures += _own_figure(where, name, value, row, definitions)
     return Item(item.path, f"{item.shown}#{line}").run("own-table", figures, setup=setup)

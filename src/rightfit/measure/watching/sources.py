@@ -18,13 +18,14 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from rightfit.errors import AmbiguousNameError, FileInputError, InputError, MissingComponentError, NetworkError, RightfitError
+from rightfit.measure.harmless import harmless_address
 from rightfit.measure.probing.cards import optional
 from rightfit.measure.probing.counters import FOLDER_PREFIX, FOLDER_VARIABLE, Machine, counted, leading
 from rightfit.measure.readers import trackers
 from rightfit.measure.readers.item import MOST_BYTES, Item, number
 from rightfit.measure.readers.prometheus import Sample, figures_of, known_name, samples_of
 from rightfit.measure.readers.training_text import log_intervals
-from rightfit.measure.record import is_there, without_secrets
+from rightfit.measure.record import is_there
 from rightfit.messages import Message, cause
 from rightfit.records import dataclass
 from rightfit.units import GIB, MIB
@@ -158,7 +159,7 @@ def _fetched(address: str) -> str:
             return str(answer.read(MOST_BYTES).decode("utf-8", "replace"))
     except (OSError, ValueError, urllib.error.URLError) as error:
         raise NetworkError(
-            Message("problems.cannot_read", name=without_secrets(address), error=cause(getattr(error, "reason", error)))
+            Message("problems.cannot_read", name=harmless_address(address), error=cause(getattr(error, "reason", error)))
         ) from None
 
 
@@ -170,7 +171,7 @@ def exporter_source(address: str) -> ExporterSource:
         raise InputError(Message("measure.no_exporter_address", address=address[:80]), field="target")
     path = parts.path if parts.path.strip("/") not in ("", "v1") else "/metrics"
     whole = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
-    return ExporterSource(whole, without_secrets(whole))
+    return ExporterSource(whole, harmless_address(whole))
 
 
 # ---- Follow a run by what it leaves: a tracker's folder (TensorBoard, W&B offline, MLflow), a
@@ -199,10 +200,10 @@ class History:
 def history_of(path: Path) -> History:
     """What a file or folder tells; read anew each time, since it grows. Raises FileInputError where
     nothing in it is known."""
-    for detects, read in _KINDS:
-        item = Item(path, str(path))
-        if detects(item):
-            return read(item)
+    item = Item(path, str(path))
+    found = [read(item) for detects, read in _KINDS if detects(item)]
+    if found:  # of several runs the one that wrote last
+        return max(found, key=lambda one: one.last_s or 0.0)
     newest = _newest_log(path)
     if newest is not None:
         return _log(newest)
@@ -210,11 +211,10 @@ def history_of(path: Path) -> History:
 
 
 def _of_points(points: Sequence[tuple[float, float]], whole: float | None = None, figures: Mapping[str, float] | None = None) -> History:
-    ordered = sorted({step: at for at, step in points}.items())
-    intervals = tuple((at - before) / (step - last) for (last, before), (step, at) in itertools.pairwise(ordered))
     moments = [at for at, _ in points]
     known = {"started_s": min(moments), "last_s": max(moments)} if moments else {}
-    return History(step=ordered[-1][0] if ordered else None, whole=whole, intervals=intervals, figures=figures or {}, **known)
+    step = max((step for _, step in points), default=None)
+    return History(step=step, whole=whole, intervals=tuple(trackers.step_intervals(points)), figures=figures or {}, **known)
 
 
 def _trainer_state(item: Item) -> History:
@@ -302,7 +302,7 @@ def _log(path: Path) -> History:
 _KINDS: Sequence[tuple[Callable[[Item], bool], Callable[[Item], History]]] = (
     (_is_trainer_log, _trainer_log),
     (lambda item: bool(trackers.wandb_files(item)), _wandb),
-    (lambda item: bool(trackers.event_files(item)), lambda item: _of_points(trackers.tensorboard_points(item))),
+    (lambda item: bool(trackers.event_files(item)), lambda item: _of_points(trackers.tensorboard_points(trackers.newest_run(item)))),
     (_is_trainer_state, _trainer_state),
     (lambda item: trackers.mlflow_store(item) is not None, _mlflow),
 )
