@@ -152,7 +152,7 @@ def test_search() -> None:
     assert LLAMA_3_8B in names
     assert all(isinstance(record, TransformerArchitecture) for record in facts.search_models("llama", kind="transformer"))
     assert {record.kind for record in facts.search_models("", kind="encoder-decoder")} == {"encoder-decoder"}
-    assert len(facts.search_models("", kind="diffusion")) == 83
+    assert len(facts.search_models("", kind="diffusion")) == 84
     assert facts.search_models("lamma-3-8b")
     assert facts.search_models("zzzzzzzzzz") == []
 
