@@ -195,6 +195,11 @@ class OptionPart(_Part):
     facts: Mapping[str, Any] = {}
     data_path: Mapping[str, Any] = {}
 
+    @property
+    def started_as(self) -> str:
+        """The way to pay that a launcher asks for."""
+        return "on-demand" if self.purchase in COMMITMENTS else self.purchase
+
 
 class PlanDocument(_Part):
     """A plan file."""
@@ -252,6 +257,8 @@ def plan_document(values: Any, *, name: str = "plan") -> PlanDocument:
 
 
 SPOT = "spot"
+COMMITMENTS = ("reserved-1y", "reserved-3y", "savings-plan-1y")
+"""A discount that is bought apart, on servers that are started on demand."""
 GIB = 1024**3
 GB = 1e9
 LEAST_DISK_GIB = 100

@@ -15,6 +15,7 @@ from rightfit.export import skypilot_words
 from rightfit.export.bare_server import OPTIONAL_SECRETS, RUN_PLACE
 from rightfit.export.buckets import (
     BUCKET,
+    BUCKET_FILE,
     CLIENTS,
     COPIERS,
     PASSED_ON,
@@ -30,7 +31,7 @@ from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import comment, shell
 from rightfit.export.stack import stack_name, stack_of
 from rightfit.export.targets import cloudformation, dstack, provider_cli, terraform_azure, terraform_gcp
-from rightfit.export.waiting import BUCKET_FILE, RUN, RUN_FILE, RUN_MARK, TOKEN_FILE, terraform_place
+from rightfit.export.waiting import RUN, RUN_FILE, RUN_MARK, TOKEN_FILE, terraform_place
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
