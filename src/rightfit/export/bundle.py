@@ -324,6 +324,10 @@ def _about(job: Job) -> list[str]:
     gpus = f" ({job.gpus_per_node} x {job.accelerator} each)" if job.gpus_per_node else ""
     server = f"{option.nodes} x {option.provider} {option.instance_type}{gpus}, {option.region}, {option.purchase}"
     lines = [f"Plan `{job.plan_id}`: {job.task} `{comment(job.model)}` on {server}: ${option.cost.hourly_usd:,.2f} an hour, {whole}."]
+    if option.started_as != option.purchase:
+        lines.append(
+            f"It starts on demand: that price needs the commitment {option.purchase}, which is bought apart and applies by itself."
+        )
     if most_usd(job) > (option.cost.total_usd or option.cost.monthly_usd or 0.0):
         lines.append(f"By the plan's 95 % interval, or at its busiest hours, at most ${most_usd(job):,.2f}.")
     return lines
