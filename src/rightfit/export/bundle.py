@@ -336,7 +336,7 @@ def _about(job: Job) -> list[str]:
 def _whole(job: Job, recipe: Recipe) -> list[str]:
     """The way from here to the result, and the end."""
     target = all_targets()[recipe.target]
-    lines = ["## 1. What it needs", "", *_needs(job, recipe), "", *_block([line for name, _ in recipe.needs if (line := _set(name))])]
+    lines = ["## 1. What it needs", "", *_needs(job, recipe), "", *_block([set_line(name) for name, _ in recipe.needs])]
     lines += [
         "## 2. Look before money is spent",
         "",
@@ -382,7 +382,7 @@ def _needs(job: Job, recipe: Recipe) -> list[str]:
     return lines
 
 
-def _set(name: str) -> str:
+def set_line(name: str) -> str:
     """A shell line that makes sure of a variable."""
     return f'export {name}="${{{name}:-}}"' if name in OPTIONAL_SECRETS else f'export {name}="${{{name}:?}}"'
 

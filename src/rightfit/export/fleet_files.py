@@ -4,16 +4,17 @@ that files may have."""
 from __future__ import annotations
 
 import datetime
-import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rightfit.export.job import AcceleratorPart, CostPart, LayoutPart, OptionPart
-from rightfit.export.quoting import comment, hcl, shell, to_yaml
+from rightfit.export.quoting import comment, hcl, shell
 from rightfit.export.targets.dstack import PSEUDO_REGIONS
+
+if TYPE_CHECKING:
+    from rightfit.export.fleet_jobs import FleetJob
 
 Files = Mapping[str, str]
 Row = Mapping[str, Any]
@@ -79,75 +80,12 @@ def most_at_once(rows: Sequence[Row]) -> int:
     return most
 
 
-def run_sh(name: str) -> str:
-    """The script of a job, whose command is the user's."""
+def run_sh(name: str, why: str) -> str:
+    """The script of a job, whose command is the user's, and why it is not the plan's."""
     return (
-        f"#!/usr/bin/env bash\n# The command of {comment(name)}. rightfit plan --file workload.yaml --format json > plan.json; rightfit export plan.json --to torchrun\n"
-        'set -euo pipefail\n: "${COMMAND:?say what to run: put the command here, or sky jobs launch --env COMMAND=...}"\nexec bash -c "$COMMAND"\n'
+        f"#!/usr/bin/env bash\n# The command of {comment(name)}, which is not written here: {comment(why)}\n# rightfit plan --file workload.yaml --format json > plan.json; rightfit export plan.json --to torchrun\n"
+        'set -euo pipefail\n: "${COMMAND:?say what to run: put the command here, or set COMMAND}"\nexec bash -c "$COMMAND"\n'
     )
-
-
-# ---- The jobs of a fleet on Ray: a cluster of AWS for each region, whose kinds of nodes are the
-# plan's servers, and jobs as placement groups.
-
-IDLE_MINUTES, HEAD = 5, "m7i.xlarge"
-
-
-def ray(found: Row) -> Files:
-    """For each region: cluster.yaml, jobs.json, and run_jobs.py, which starts every job as
-    a gang at its time."""
-    jobs = {**found, "placements": [row for row in found["placements"] if row["kind"] == "job"]}
-    regions: dict[str, dict[str, tuple[tuple[str, bool], list[Row]]]] = {}
-    for (provider, instance, region, spot), rows in pools_of(jobs).items():
-        if provider == "aws" and in_place(region):
-            name = slug(instance + ("-spot" if spot else ""))
-            regions.setdefault(region, {})[name] = ((instance, spot), rows)
-    files: dict[str, str] = {}
-    for region, pools in regions.items():
-        files[f"aws-{region}/cluster.yaml"] = f"# ray up aws-{region}/cluster.yaml\n" + to_yaml(_cluster(found, region, pools))
-        listed = sorted((_job(row, name) for name, (_, rows) in pools.items() for row in rows), key=lambda job: (job["start"], job["name"]))
-        files[f"aws-{region}/jobs.json"] = json.dumps(listed, indent=2, ensure_ascii=False) + "\n"
-        files[f"aws-{region}/run_jobs.py"] = resources.files("rightfit.export.scripts").joinpath("run_ray_jobs.py").read_text("utf-8")
-    return files
-
-
-def _cluster(found: Row, region: str, pools: Any) -> dict[str, Any]:
-    kinds = {
-        name: {
-            "node_config": {"InstanceType": instance, **({"InstanceMarketOptions": {"MarketType": "spot"}} if spot else {})},
-            "resources": {**_ray_cards(rows[0]), name: 1},
-            "min_workers": 0,
-            "max_workers": most_at_once(rows),
-        }
-        for name, ((instance, spot), rows) in pools.items()
-    }
-    head = {"node_config": {"InstanceType": HEAD}, "resources": {"CPU": 0}, "min_workers": 0, "max_workers": 0}
-    return {
-        "cluster_name": slug(f"{found['name']}-{region}"),
-        "max_workers": sum(kind["max_workers"] for kind in kinds.values()),
-        "idle_timeout_minutes": IDLE_MINUTES,
-        "provider": {"type": "aws", "region": region},
-        "auth": {"ssh_user": "ubuntu"},
-        "head_node_type": "head",
-        "available_node_types": {"head": head, **kinds},
-    }
-
-
-def _ray_cards(row: Row) -> dict[str, int]:
-    cards = int(row["accelerators_per_server"]) if row["accelerator"] else 0
-    return {"GPU": cards} if cards else {}
-
-
-def _job(row: Row, pool: str) -> dict[str, Any]:
-    """A job as the script reads it: each of its servers is a bundle that takes a
-    whole node of its pool."""
-    return {
-        "name": row["name"],
-        "start": row["start"],
-        "count": row["count"],
-        "servers": row["servers"],
-        "bundle": {**_ray_cards(row), pool: 1},
-    }
 
 
 # ---- The jobs of a fleet on Slurm: partitions of its servers, a QOS with the share of each team,
@@ -165,15 +103,15 @@ GresTypes=gpu
 """
 
 
-def slurm(found: Row) -> Files:
-    """fleet.conf and gres.conf, qos.sh, submit.sh, and a folder for each job with its workload."""
+def slurm(found: Row, copies: Sequence[FleetJob]) -> Files:
+    """fleet.conf and gres.conf, qos.sh, submit.sh, and a folder for each copy of a job with its own
+    export."""
     jobs = sorted((row for row in found["placements"] if row["kind"] == "job"), key=lambda row: (row["start"], row["name"]))
     pools: dict[str, list[Row]] = {}
     for row in jobs:
         pools.setdefault(_partition(row), []).append(row)
     if not pools:
         return {}
-    folders = _folders(jobs)
     bought = {(row["provider"], row["instance_type"], row["region"]) for row in found.get("purchases", ())}
     files = {
         "fleet.conf": _conf(found, pools, bought),
@@ -181,21 +119,11 @@ def slurm(found: Row) -> Files:
             f"NodeName={_nodes(name, rows)} Name=gpu Type={_card(rows[0])}\n" for name, rows in pools.items() if _slurm_cards(rows[0])
         ),
         "qos.sh": _qos(jobs),
-        "submit.sh": _submit(found, jobs, folders),
+        "submit.sh": _submit(found, copies),
     }
-    for row in jobs:
-        folder = folders[row["name"]]
-        files[f"{folder}/workload.yaml"] = f"# rightfit plan --file {folder}/workload.yaml\n" + to_yaml(dict(row["workload"]))
-        files[f"{folder}/run.sh"] = run_sh(row["name"])
+    for one in copies:
+        files |= one.by_hand("slurm") if one.problem("slurm") else one.files("slurm", one.written("slurm"))
     return files
-
-
-def _folders(jobs: Sequence[Row]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for row in jobs:
-        name = slug(row["name"])
-        found.setdefault(row["name"], name if name not in found.values() else f"{name}-{len(found)}")
-    return found
 
 
 def _partition(row: Row) -> str:
@@ -270,25 +198,35 @@ def _job_cards(row: Row) -> int:
     return len(row["cards"][0]) if row.get("cards") else row["servers"] * _slurm_cards(row)
 
 
-def _submit(found: Row, jobs: Sequence[Row], folders: dict[str, str]) -> str:
-    lines = [
-        "#!/usr/bin/env bash",
-        "# Submits every job with its times (UTC), its cards, its team and what it waits for; Slurm does the rest.",
-        "set -euo pipefail",
-        'cd "$(dirname "$0")"',
-        "export TZ=UTC",
-        "declare -A ids",
-        'submit() { local name=$1 id; shift; id=$(sbatch --parsable "$@"); ids[$name]="${ids[$name]:-}:${id%%;*}"; }',
-    ]
-    for row in jobs:
-        folder = folders[row["name"]]
-        waits = "".join(f' "--dependency=afterok${{ids[{folders[name]}]}}"' for name in row.get("after", ())[:1] if name in folders)
-        others = [folders[name] for name in row.get("after", ())[1:] if name in folders]
-        if waits and others:
-            waits = waits[:-1] + "".join(f"${{ids[{name}]}}" for name in others) + '"'
-        words = shell([*_options(found, row), f"--job-name={folder}", f"--chdir={folder}"])
-        lines += [f"submit {folder} {words}{waits} {folder}/run.sh"] * row["count"]
-    return "\n".join(lines) + "\n"
+_SUBMIT = """\
+#!/usr/bin/env bash
+# Submits every job with its times (UTC), its cards, its team and what it waits for; Slurm does the rest.
+# RIGHTFIT_CHECKPOINTS is a folder that all nodes see: each job has one of its own in it, to which its data go from JOB/data.
+set -euo pipefail
+cd "$(dirname "$0")"
+export TZ=UTC
+declare -A ids
+submit() {
+  local name=$1 job=$2 kept id; shift 2
+  kept=${RIGHTFIT_CHECKPOINTS:+$RIGHTFIT_CHECKPOINTS/$job}
+  if [ -n "$kept" ] && [ -d "$job/data" ]; then mkdir -p "$kept"; cp -r "$job/data" "$kept/"; fi
+  id=$(RIGHTFIT_CHECKPOINTS=$kept sbatch --parsable "$@"); ids[$name]="${ids[$name]:-}:${id%%;*}"
+}
+"""
+
+
+def _submit(found: Row, copies: Sequence[FleetJob]) -> str:
+    bases = {one.row["name"]: one.base for one in copies}
+    lines = []
+    if any(not one.problem("slurm") for one in copies):
+        lines.append(': "${RIGHTFIT_CHECKPOINTS:?set it to a folder that all nodes see, with room for data and checkpoints}"\n')
+    for one in copies:
+        waited = [bases[name] for name in one.row.get("after", ()) if name in bases]
+        waits = ' "--dependency=afterok' + "".join(f"${{ids[{name}]}}" for name in waited) + '"' if waited else ""
+        words = shell([*_options(found, one.row), f"--job-name={one.name}", f"--chdir={one.name}/slurm"])
+        script = "run.sh" if one.problem("slurm") else "job.sbatch"
+        lines.append(f"submit {one.base} {one.name} {words}{waits} {one.name}/slurm/{script}\n")
+    return _SUBMIT + "".join(lines)
 
 
 def _options(found: Row, row: Row) -> list[str]:
@@ -320,7 +258,7 @@ _Pools = dict[tuple[str, str, str], int]
 _ALL_HOURS = 1e-6
 
 
-def terraform(found: Row) -> Files:
+def terraform(found: Row, _: Sequence[FleetJob]) -> Files:
     """A folder with main.tf for each cloud and region that has something to reserve."""
     files: dict[str, str] = {}
     blocks = [

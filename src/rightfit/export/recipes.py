@@ -183,6 +183,17 @@ def sky_commands(job: Job, *, dry_run: bool, environment: Environment | None = N
     return (("sky", "launch", "--yes", "--cluster", job.name, *words, "task.yaml"),)
 
 
+def sky_queued(job: Job) -> str:
+    """A shell line that hands the task to SkyPilot's controller, whatever it is paid by, and does
+    not stay."""
+    words = ("sky", "jobs", "launch", "--yes", "--detach-run", "--name", job.name, *_given(job, dry_run=False, environment=None))
+    return f"{shell(words)}{_passed()} task.yaml"
+
+
+def _passed() -> str:
+    return " " + " ".join(f"${{{name}:+--env {name}}}" for name in PASSED_ON)
+
+
 def bucket_is_there(job: Job, environment: Environment) -> bool:
     """Whether a dry run can look for the bucket: SkyPilot asks for it even then."""
     return bool(job.settings.bucket or (skypilot_words.bucket_is_told(job) and environment.get(BUCKET)))
@@ -226,7 +237,7 @@ def _by_name(name: str, address: str, *, makes: bool, dry_run: bool, environment
 
 def _skypilot(job: Job) -> Recipe:
     [dry], [*_, start] = sky_commands(job, dry_run=True), sky_commands(job, dry_run=False)
-    passed = "" if job.is_service else " " + " ".join(f"${{{name}:+--env {name}}}" for name in PASSED_ON)
+    passed = "" if job.is_service else _passed()
     where = place_words(job)
     made = (BUCKET_LINE,) if skypilot_words.bucket_is_made(job) else ()
     whole_bucket = (

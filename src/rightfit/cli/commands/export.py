@@ -62,13 +62,15 @@ def export(
         return
     if plan is None:
         raise InputError(Message("cli.export_no_plan"), field="plan")
-    fleet = read_document(plan)
-    if fleet is not None:
-        _put(files_of_fleet(fleet, to), out, force=force, view=view)
-        return
     settings = exports.ExportSettings(
         name=name, ssh_cidr=ssh_cidr, bucket=bucket, data_path=data_path, stop_after_h=stop_after, queue=queue, revision=revision
     )
+    fleet = read_document(plan)
+    if fleet is not None:
+        from rightfit.fleets.planning import with_plans
+
+        _put(files_of_fleet(with_plans(fleet), to, settings), out, force=force, view=view)
+        return
     _put(exports.files_of(exports.job_of(exports.read_plan(plan), rank=option, settings=settings), to), out, force=force, view=view)
 
 
