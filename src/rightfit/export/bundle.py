@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 
 from rightfit.export.bare_server import OPTIONAL_SECRETS
 from rightfit.export.buckets import BUCKET, CLIENTS, OPT_IN_REGIONS, bucket_of, scheme_of, whole, whole_words
-from rightfit.export.job import Job
+from rightfit.export.job import GB, SERVING_TASKS, Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import comment, shell
 from rightfit.export.recipes import Recipe, brings, has_recipe, launcher_of, recipe_of
 from rightfit.export.registry import ALL, Files, Target, all_targets, find_target, most_usd
-from rightfit.export.stack import ExportStack, stack_name, stack_of, stack_problem
+from rightfit.export.stack import ExportStack, shards_all, stack_name, stack_of, stack_problem
 from rightfit.messages import Message
 
 # ---- check.sh of a bundle: what is missing (program, variable, token, data, bucket, quota, image),
@@ -324,6 +324,8 @@ def _about(job: Job) -> list[str]:
     gpus = f" ({job.gpus_per_node} x {job.accelerator} each)" if job.gpus_per_node else ""
     server = f"{option.nodes} x {option.provider} {option.instance_type}{gpus}, {option.region}, {option.purchase}"
     lines = [f"Plan `{job.plan_id}`: {job.task} `{comment(job.model)}` on {server}: ${option.cost.hourly_usd:,.2f} an hour, {whole}."]
+    if host := host_line(job):
+        lines.append(host)
     if option.started_as != option.purchase:
         lines.append(
             f"It starts on demand: that price needs the commitment {option.purchase}, which is bought apart and applies by itself."
@@ -331,6 +333,17 @@ def _about(job: Job) -> list[str]:
     if most_usd(job) > (option.cost.total_usd or option.cost.monthly_usd or 0.0):
         lines.append(f"By the plan's 95 % interval, or at its busiest hours, at most ${most_usd(job):,.2f}.")
     return lines
+
+
+def host_line(job: Job) -> str:
+    """What a training takes of each server's own memory, and when: the plan's figure."""
+    needed, has = job.option.estimate.get("host_memory_bytes"), job.option.memory_bytes
+    if needed is None or not has or job.task in (*SERVING_TASKS, "prepare") or not job.gpus_per_node:
+        return ""
+    cut = job.option.layout.sharding in ("zero-3", "hybrid")
+    how = "one process reads the weights and gives out the shards" if cut else "each process reads the weights onto its card"
+    saved = " A finished model is written weight by weight." if shards_all(job) and stack_name(job) == "torchrun" else ""
+    return f"Of each server's {has / GB:,.0f} GB of memory it takes about {needed.mid / GB:,.0f} GB, most while it loads: {how}.{saved}"
 
 
 def _whole(job: Job, recipe: Recipe) -> list[str]:
