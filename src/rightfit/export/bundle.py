@@ -12,7 +12,7 @@ from rightfit.export.buckets import BUCKET, CLIENTS, OPT_IN_REGIONS, bucket_of, 
 from rightfit.export.job import GB, SERVING_TASKS, Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import comment, shell
-from rightfit.export.recipes import Recipe, brings, has_recipe, launcher_of, recipe_of
+from rightfit.export.recipes import Recipe, brings, found_by, has_recipe, launcher_of, recipe_of
 from rightfit.export.registry import ALL, Files, Target, all_targets, find_target, most_usd
 from rightfit.export.stack import ExportStack, shards_all, stack_name, stack_of, stack_problem
 from rightfit.messages import Message
@@ -52,7 +52,7 @@ def check_script(job: Job, recipe: Recipe | None) -> str:
     usage = " [step]" if step else " [request ADDRESS]" if request else ""
     parts = [HEAD % (job.plan_id, usage), step, request]
     if recipe is not None:
-        parts += [_program(recipe), *(_variable(name, about) for name, about in recipe.needs)]
+        parts += [_program(recipe), *(_variable(job, name, about) for name, about in recipe.needs)]
     parts += [_token(job), _data(job), _bucket(job, recipe), _region(job), _quota(job), _image(stack), TAIL]
     return "".join(parts)
 
@@ -62,10 +62,14 @@ def _program(recipe: Recipe) -> str:
     return f"if command -v {name} >/dev/null 2>&1; then there {shell([name])}; else lacks {shell([f'the program {name}: {install}'])}; fi\n"
 
 
-def _variable(name: str, about: str) -> str:
+def _variable(job: Job, name: str, about: str) -> str:
     if name in OPTIONAL_SECRETS:
         return ""
-    return f'if [ -n "${{{name}:-}}" ]; then there "{name}"; else lacks {shell([f"{name}: {about}"])}; fi\n'
+    given, found = dict(job.settings.given).get(name), found_by(job, name)
+    before = f'{name}="${{{name}:-{in_quotes(given)}}}"\n' if given is not None else ""
+    if found and not before:
+        before = f'{name}="${{{name}:-$({found} 2>/dev/null)}}"\n'
+    return f'{before}if [ -n "${{{name}:-}}" ]; then there "{name}"; else lacks {shell([f"{name}: {about}"])}; fi\n'
 
 
 def _token(job: Job) -> str:
@@ -349,7 +353,7 @@ def host_line(job: Job) -> str:
 def _whole(job: Job, recipe: Recipe) -> list[str]:
     """The way from here to the result, and the end."""
     target = all_targets()[recipe.target]
-    lines = ["## 1. What it needs", "", *_needs(job, recipe), "", *_block([set_line(name) for name, _ in recipe.needs])]
+    lines = ["## 1. What it needs", "", *_needs(job, recipe), "", *_block([set_line(job, name) for name, _ in recipe.needs])]
     lines += [
         "## 2. Look before money is spent",
         "",
@@ -395,9 +399,20 @@ def _needs(job: Job, recipe: Recipe) -> list[str]:
     return lines
 
 
-def set_line(name: str) -> str:
-    """A shell line that makes sure of a variable."""
-    return f'export {name}="${{{name}:-}}"' if name in OPTIONAL_SECRETS else f'export {name}="${{{name}:?}}"'
+def set_line(job: Job, name: str) -> str:
+    """A shell line that makes sure of a variable: as it is set, as the export was told, or as the
+    programs of the cloud know it."""
+    if name in OPTIONAL_SECRETS:
+        return f'export {name}="${{{name}:-}}"'
+    given, found = dict(job.settings.given).get(name), found_by(job, name)
+    if given is not None:
+        return f'export {name}="${{{name}:-{in_quotes(given)}}}"'
+    return f'export {name}="${{{name}:-$({found})}}"; : "${{{name}:?}}"' if found else f'export {name}="${{{name}:?}}"'
+
+
+def in_quotes(value: str) -> str:
+    """A value within double quotes of a shell."""
+    return re.sub(r'(["$`\\}])', r"\\\1", value)
 
 
 def _block(lines: Sequence[str]) -> list[str]:

@@ -106,7 +106,7 @@ def start_script(one: FleetJob, target: str, *lines: str) -> str:
     started by `lines`."""
     assert one.job is not None
     recipe = recipe_of(one.job, target)
-    needs = [set_line(name) for name, _ in recipe.needs]
+    needs = [set_line(one.job, name) for name, _ in recipe.needs]
     data = [f"# the data of this job lie in {one.name}/data"] if any("../data" in line for line in recipe.before) else []
     body = ["#!/usr/bin/env bash", "set -euo pipefail", 'cd "$(dirname "$0")"', *needs, *data, *recipe.before, *lines]
     return "\n".join(body) + "\n"

@@ -116,6 +116,49 @@ def secret_needs(job: Job, names: Iterable[str], scheme: str = "") -> tuple[tupl
     return tuple((name, about.get(name, "a key of your own that clients of the service must send: openssl rand -hex 24")) for name in names)
 
 
+def found_by(job: Job, name: str) -> str:
+    """Shell words that find what a variable of `needs` holds, where it is not set: as the programs
+    of the cloud know it; "" for what only the user knows."""
+    region = shell([job.option.region])
+    network = f"aws ec2 describe-vpcs --region {region} --filters Name=is-default,Values=true --query 'Vpcs[0].VpcId' --output text"
+    first = f'aws ec2 {{}} --region {region} --filters Name=vpc-id,Values="$({network})"'
+    found = {
+        "AWS_ACCESS_KEY_ID": "aws configure get aws_access_key_id",
+        "AWS_SECRET_ACCESS_KEY": "aws configure get aws_secret_access_key",
+        "SUBNET_ID": f"{first.format('describe-subnets')} Name=default-for-az,Values=true --query 'Subnets[0].SubnetId' --output text",
+        "SECURITY_GROUP_ID": f"{first.format('describe-security-groups')} Name=group-name,Values=default --query 'SecurityGroups[0].GroupId' --output text",
+        "TF_VAR_project": "gcloud config get-value project",
+        "PROJECT": "gcloud config get-value project",
+        "ZONE": f"gcloud compute machine-types list --filter {shell([f'name={job.option.instance_type} AND zone~^{job.option.region}-'])} --limit 1 --format 'value(zone)'",
+        "SUBNET": "echo default",
+        "SERVICE_ACCOUNT": "gcloud iam service-accounts list --filter 'email~-compute@developer' --limit 1 --format 'value(email)'",
+        "TF_VAR_ssh_public_key": "cat ~/.ssh/id_ed25519.pub ~/.ssh/id_rsa.pub | head -n 1",
+        "SSH_PUBLIC_KEY": "cat ~/.ssh/id_ed25519.pub ~/.ssh/id_rsa.pub | head -n 1",
+        "RIGHTFIT_VAULT": "echo rightfit-$(az account show --query id --output tsv | sha256sum | cut -c 1-12)",
+        "RIGHTFIT_VAULT_GROUP": f"az group create --name rightfit --location {region} --query name --output tsv",
+        "RESOURCE_GROUP": f"az group create --name rightfit --location {region} --query name --output tsv",
+    }
+    if job.option.provider != "aws" and name in ("SUBNET_ID", "SECURITY_GROUP_ID"):
+        return ""
+    return found.get(name, "")
+
+
+def edits(job: Job, recipe: Recipe) -> dict[str, tuple[str, ...]]:
+    """What the user gives by hand before a way starts a plan: for the bucket, the token, the data,
+    and what else only he knows."""
+    asked = [name for name, _ in recipe.needs if name not in OPTIONAL_SECRETS and not found_by(job, name)]
+    kinds = {
+        name: "bucket" if name in (BUCKET, "RIGHTFIT_CHECKPOINTS") else "token" if name in stack_of(job).secrets else "else"
+        for name in asked
+    }
+    return {
+        "bucket": tuple(name for name in asked if kinds[name] == "bucket"),
+        "token": tuple(name for name in asked if kinds[name] == "token"),
+        "data": tuple(f"{name}/" for name in brings(job)),
+        "else": tuple(name for name in asked if kinds[name] == "else"),
+    }
+
+
 def uses_own_data(job: Job) -> bool:
     """Whether the job reads a data set that the user brings: not one of the hub, not one that
     it fetches itself."""
