@@ -4,17 +4,13 @@ that files may have."""
 from __future__ import annotations
 
 import datetime
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rightfit.export.job import AcceleratorPart, CostPart, LayoutPart, OptionPart
-from rightfit.export.quoting import comment, hcl, shell
+from rightfit.export.quoting import comment, hcl
 from rightfit.export.targets.dstack import PSEUDO_REGIONS
-
-if TYPE_CHECKING:
-    from rightfit.export.fleet_jobs import FleetJob
 
 Files = Mapping[str, str]
 Row = Mapping[str, Any]
@@ -88,164 +84,6 @@ def run_sh(name: str, why: str) -> str:
     )
 
 
-# ---- The jobs of a fleet on Slurm: partitions of its servers, a QOS with the share of each team,
-# and a script that submits every job with its times, its cards and what it waits for.
-
-TIERS = {"owned": 100, "bought": 75, "spot": 50, "hour": 10}
-LONGER = 2.0  # a job is stopped after so many times its planned hours, at its deadline at the latest
-
-_CONF = """\
-# Nodes and partitions of {name}: "Include fleet.conf" in slurm.conf. Rented nodes are of State=CLOUD: your ResumeProgram starts them.
-# Nodes that you own stand as State=FUTURE: give them their names, or start slurmd with -F.
-# Limits of QOS are kept by slurmdbd; slurm.conf then also says: AccountingStorageType=accounting_storage/slurmdbd, AccountingStorageTRES=gres/gpu,
-# AccountingStorageEnforce=limits,qos. Without it take AllowQos out.
-GresTypes=gpu
-"""
-
-
-def slurm(found: Row, copies: Sequence[FleetJob]) -> Files:
-    """fleet.conf and gres.conf, qos.sh, submit.sh, and a folder for each copy of a job with its own
-    export."""
-    jobs = sorted((row for row in found["placements"] if row["kind"] == "job"), key=lambda row: (row["start"], row["name"]))
-    pools: dict[str, list[Row]] = {}
-    for row in jobs:
-        pools.setdefault(_partition(row), []).append(row)
-    if not pools:
-        return {}
-    bought = {(row["provider"], row["instance_type"], row["region"]) for row in found.get("purchases", ())}
-    files = {
-        "fleet.conf": _conf(found, pools, bought),
-        "gres.conf": "".join(
-            f"NodeName={_nodes(name, rows)} Name=gpu Type={_card(rows[0])}\n" for name, rows in pools.items() if _slurm_cards(rows[0])
-        ),
-        "qos.sh": _qos(jobs),
-        "submit.sh": _submit(found, copies),
-    }
-    for one in copies:
-        files |= one.by_hand("slurm") if one.problem("slurm") else one.files("slurm", one.written("slurm"))
-    return files
-
-
-def _partition(row: Row) -> str:
-    """The partition of a placement: what is owned by its line, what is rented by type, region and
-    whether it may be taken away."""
-    if row["purchase"] == "owned":
-        return slug(row.get("owned") or f"own {row['instance_type']}")
-    return slug(f"{row['provider']}-{row['instance_type']}-{row['region']}" + ("-spot" if row["purchase"] == "spot" else ""))
-
-
-def _nodes(name: str, rows: Sequence[Row]) -> str:
-    """The nodes of a partition; a host whose cards are shared is one."""
-    number = 1 if any(row.get("cards") for row in rows) else most_at_once(rows)
-    return f"{name}-[1-{number}]" if number > 1 else f"{name}-1"
-
-
-def _slurm_cards(row: Row) -> int:
-    return int(row["accelerators_per_server"]) if row["accelerator"] else 0
-
-
-def _host_cards(rows: Sequence[Row]) -> int:
-    """Cards of a node, also of a host of which jobs take some."""
-    return max([*map(_slurm_cards, rows), *(row.get("host_cards", 0) for row in rows)], default=0)
-
-
-def _card(row: Row) -> str:
-    return slug(row["accelerator"])
-
-
-def _conf(found: Row, pools: dict[str, list[Row]], bought: set[tuple[str, str, str]]) -> str:
-    lines = [_CONF.format(name=comment(found["name"]))]
-    for name, rows in pools.items():
-        first = max(rows, key=lambda row: row.get("vcpus_per_server", 0.0))
-        processors = max(1, int(first.get("vcpus_per_server", 0)))
-        cards = f" Gres=gpu:{_card(first)}:{_host_cards(rows)}" if _slurm_cards(first) else ""
-        state = "FUTURE" if first["purchase"] == "owned" else "CLOUD"
-        lines.append(f"NodeName={_nodes(name, rows)} CPUs={processors}{cards} State={state}\n")
-    for name, rows in pools.items():
-        first = rows[0]
-        place = (first["provider"], first["instance_type"], first["region"])
-        kind = {"owned": "owned", "spot": "spot"}.get(first["purchase"], "bought" if place in bought else "hour")
-        teams = ",".join(sorted({_team(row) for row in rows}))
-        lines.append(
-            f"PartitionName={name} Nodes={_nodes(name, rows)} PriorityTier={TIERS[kind]} AllowQos={teams} MaxTime=UNLIMITED State=UP\n"
-        )
-    return "".join(lines)
-
-
-def _team(row: Row) -> str:
-    return slug(row["team"]) if row["team"] else "all"
-
-
-def _qos(jobs: Sequence[Row]) -> str:
-    """An account and a QOS for each team, whose limit is the most that the
-    plan gives it at once."""
-    lines = [
-        "#!/usr/bin/env bash",
-        "# Accounts and QOS of the teams; their limits are the most that the plan has of each at once.",
-        "set -euo pipefail",
-    ]
-    for team in sorted({_team(row) for row in jobs}):
-        mine = [row for row in jobs if _team(row) == team]
-        cards = most_at_once([{**row, "servers": _job_cards(row)} for row in mine])
-        limits = [f"GrpTRES=node={most_at_once(mine)}" + (f",gres/gpu={cards}" if cards else "")]
-        lines.append(shell(["sacctmgr", "-i", "add", "account", team, f"Description={team}"]))
-        lines.append(shell(["sacctmgr", "-i", "add", "qos", team, *limits]))
-        lines.append(shell(["sacctmgr", "-i", "modify", "account", team, "set", f"qos+={team}", f"DefaultQOS={team}"]))
-    return "\n".join(lines) + "\n"
-
-
-def _job_cards(row: Row) -> int:
-    return len(row["cards"][0]) if row.get("cards") else row["servers"] * _slurm_cards(row)
-
-
-_SUBMIT = """\
-#!/usr/bin/env bash
-# Submits every job with its times (UTC), its cards, its team and what it waits for; Slurm does the rest.
-# RIGHTFIT_CHECKPOINTS is a folder that all nodes see: each job has one of its own in it, to which its data go from JOB/data.
-set -euo pipefail
-cd "$(dirname "$0")"
-export TZ=UTC
-declare -A ids
-submit() {
-  local name=$1 job=$2 kept id; shift 2
-  kept=${RIGHTFIT_CHECKPOINTS:+$RIGHTFIT_CHECKPOINTS/$job}
-  if [ -n "$kept" ] && [ -d "$job/data" ]; then mkdir -p "$kept"; cp -r "$job/data" "$kept/"; fi
-  id=$(RIGHTFIT_CHECKPOINTS=$kept sbatch --parsable "$@"); ids[$name]="${ids[$name]:-}:${id%%;*}"
-}
-"""
-
-
-def _submit(found: Row, copies: Sequence[FleetJob]) -> str:
-    bases = {one.row["name"]: one.base for one in copies}
-    lines = []
-    if any(not one.problem("slurm") for one in copies):
-        lines.append(': "${RIGHTFIT_CHECKPOINTS:?set it to a folder that all nodes see, with room for data and checkpoints}"\n')
-    for one in copies:
-        waited = [bases[name] for name in one.row.get("after", ()) if name in bases]
-        waits = ' "--dependency=afterok' + "".join(f"${{ids[{name}]}}" for name in waited) + '"' if waited else ""
-        words = shell([*_options(found, one.row), f"--job-name={one.name}", f"--chdir={one.name}/slurm"])
-        script = "run.sh" if one.problem("slurm") else "job.sbatch"
-        lines.append(f"submit {one.base} {one.name} {words}{waits} {one.name}/slurm/{script}\n")
-    return _SUBMIT + "".join(lines)
-
-
-def _options(found: Row, row: Row) -> list[str]:
-    start = datetime.datetime.fromisoformat(row["start"])
-    hours = row["hours"] * LONGER
-    options = [f"--partition={_partition(row)}", f"--account={_team(row)}", f"--qos={_team(row)}", f"--nodes={row['servers']}"]
-    if row.get("cards"):
-        options.append(f"--gpus-per-node={_card(row)}:{len(row['cards'][0])}")
-    else:
-        options += ["--exclusive", *([f"--gpus-per-node={_card(row)}:{_slurm_cards(row)}"] if _slurm_cards(row) else [])]
-    options.append(f"--begin={start.isoformat(timespec='seconds')}")
-    if row.get("deadline_h") is not None:
-        due = datetime.datetime.fromisoformat(found["start"]) + datetime.timedelta(hours=row["deadline_h"])
-        options.append(f"--deadline={due.isoformat(timespec='seconds')}")
-        hours = min(hours, (due - start).total_seconds() / 3600.0)
-    options.append(f"--time={max(1, math.floor(hours * 60))}")
-    return [*options, *(["--requeue"] if row["purchase"] == "spot" else [])]
-
-
 # ---- What a fleet needs at every hour, as Terraform: capacity reservations of AWS, Google Cloud
 # and Azure, and capacity blocks of AWS for the planned time.
 #
@@ -258,7 +96,7 @@ _Pools = dict[tuple[str, str, str], int]
 _ALL_HOURS = 1e-6
 
 
-def terraform(found: Row, _: Sequence[FleetJob]) -> Files:
+def terraform(found: Row, _: object = None) -> Files:
     """A folder with main.tf for each cloud and region that has something to reserve."""
     files: dict[str, str] = {}
     blocks = [

@@ -20,8 +20,8 @@ from pydantic import ValidationError
 
 from rightfit.cells import safe_cell
 from rightfit.errors import FileInputError, InputError, UnknownNameError
-from rightfit.export.fleet_files import Files, Row, in_place, most_at_once, option_of, pools_of, slug, slurm, terraform
-from rightfit.export.fleet_jobs import FleetJob, fleet_jobs, ray, start_script, submit_script
+from rightfit.export.fleet_files import Files, Row, in_place, most_at_once, option_of, pools_of, slug, terraform
+from rightfit.export.fleet_jobs import FleetJob, fleet_jobs, ray, slurm, start_script, submit_script
 from rightfit.export.job import GIB, LARGEST_FILE_BYTES, ExportSettings, Job
 from rightfit.export.quoting import given, label, shell, to_yaml
 from rightfit.export.recipes import sky_queued

@@ -29,8 +29,7 @@ TOKEN_FILE = "token.given"  # noqa: S105
 ENDED = "ended"
 POLL_S = 60
 GONE_AFTER = 3
-"""Looks in a row that find no server before it is lost: lists of sellers are a
-minute or two behind."""
+"""Looks in a row that find no server before it is lost: lists of sellers are minutes behind."""
 MARGIN_H = 2.0  # over a run's own longest time: room for the boot and the last copies
 UNLIMITED_H = 31 * 24.0
 MOST_RENTED = 20
