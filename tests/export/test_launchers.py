@@ -80,6 +80,8 @@ def offered() -> dict[str, dict[tuple[str, str], int]]:
     for row in np.flatnonzero(sound & servers.is_recommendable[table.server_index]).tolist():
         server = int(table.server_index[row])
         key = (servers.accelerator_name[server], PURCHASES[table.purchase_index[row]])
+        if not sellers.starts(servers.provider[server], key[1], key[0]):
+            continue  # told of: the way to pay was asked for
         found.setdefault(servers.provider[server], {}).setdefault(key, row)
     return found
 

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 # is no launcher: it is what a server that was rented by hand is told.
 
 _OWNED = "owned"
-_AS_ON_DEMAND = ("", "on-demand", "reserved-1y", "reserved-3y", "savings-plan-1y")
-"""Ways to pay that every launcher knows: a commitment is a discount on what is started on
-demand."""
+_AS_ON_DEMAND = ("", "on-demand", "on-demand-tier3", "reserved-1y", "reserved-3y", "savings-plan-1y")
+"""Ways to pay that every launcher knows: a commitment, and a price that falls with the
+days, are discounts on what is started on demand."""
 
 
 @functools.cache
@@ -69,10 +69,16 @@ def _cards(name: str) -> frozenset[str]:
     return frozenset(row["accelerator"] for row in table(name))
 
 
+_TOLD = {"subscription-1y": "subscription-1m", "subscription-3y": "subscription-1m", "subscription-5y": "subscription-1m"}
+_TOLD |= {"capacity-block": "on-demand", "on-demand-community": "on-demand"}
+"""Ways to pay that no plan takes unless they are asked for, and that it then tells of: they are
+judged as the way that is nearest."""
+
+
 def by_hand(offers: OfferTable) -> Flags:
-    """Offers (O,) that no launcher rents."""
+    """Offers (O,) of sellers, or with accelerators, that no launcher rents."""
     providers, row = provider_codes(offers.servers)
-    ways = np.array([[not starts(name, way) for way in PURCHASES] for name in providers], dtype=np.bool_)
+    ways = np.array([[not starts(name, _TOLD.get(way, way)) for way in PURCHASES] for name in providers], dtype=np.bool_)
     found = ways.reshape(-1, len(PURCHASES))[row[offers.server_index], offers.purchase_index]
     servers = zip(offers.servers.provider, offers.servers.accelerator_name, strict=True)
     nameless = np.array([bool(launchers().get(seller)) and not starts(seller, "", card) for seller, card in servers], dtype=np.bool_)

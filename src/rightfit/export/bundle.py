@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from rightfit.export.bare_server import OPTIONAL_SECRETS
 from rightfit.export.buckets import BUCKET, CLIENTS, OPT_IN_REGIONS, bucket_of, scheme_of, whole, whole_words
-from rightfit.export.job import GB, SERVING_TASKS, Job
+from rightfit.export.job import COMMITMENTS, GB, SERVING_TASKS, Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import comment, shell
 from rightfit.export.recipes import Recipe, brings, found_by, has_recipe, launcher_of, recipe_of
@@ -330,7 +330,7 @@ def _about(job: Job) -> list[str]:
     lines = [f"Plan `{job.plan_id}`: {job.task} `{comment(job.model)}` on {server}: ${option.cost.hourly_usd:,.2f} an hour, {whole}."]
     if host := host_line(job):
         lines.append(host)
-    if option.started_as != option.purchase:
+    if option.purchase in COMMITMENTS:
         lines.append(
             f"It starts on demand: that price needs the commitment {option.purchase}, which is bought apart and applies by itself."
         )

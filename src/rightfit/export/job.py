@@ -205,7 +205,7 @@ class OptionPart(_Part):
     @property
     def started_as(self) -> str:
         """The way to pay that a launcher asks for."""
-        return "on-demand" if self.purchase in COMMITMENTS else self.purchase
+        return "on-demand" if self.purchase in (*COMMITMENTS, "on-demand-tier3") else self.purchase
 
 
 class PlanDocument(_Part):
