@@ -119,7 +119,7 @@ def endings(job: Job, ground: Ground) -> str:
   [ -z "${{copies:-}}" ] || kill "$copies" 2>/dev/null || true
   [ "$status" = 0 ] || echo "rightfit: ended with $status; the server is given back" >&2
   said="$status"
-  [ ! -f {FOLDER}/.over ] || said=time
+  [ ! -f {FOLDER}/.over ] || said="time"
   echo "{RUN_WORDS} $said" > {CHECKPOINTS}/{ENDED}
   bash {FOLDER}/end.sh
   exit "$status"

@@ -284,7 +284,7 @@ def _skypilot(job: Job) -> Recipe:
     where = place_words(job)
     made = (BUCKET_LINE,) if skypilot_words.bucket_is_made(job) else ()
     whole_bucket = (
-        (f"export {skypilot_words.ROOT}={whole_words(job)}   # SkyPilot mounts a bucket as a whole",)
+        (f"{skypilot_words.ROOT}={whole_words(job)} && export {skypilot_words.ROOT}   # SkyPilot mounts a bucket as a whole",)
         if skypilot_words.bucket_is_told(job) and skypilot_words.mounts(job)
         else ()
     )
