@@ -96,8 +96,9 @@ def test_dstack_reads_every_fleet() -> None:
     runs = [path for path in files if path.endswith("run.dstack.yml")]
     assert runs
     for path in runs:
-        run = configurations.DstackConfiguration.model_validate(yaml.safe_load(files[path])).root
-        assert [f"{fleet}.dstack.yml" in files for fleet in run.fleets] == [True]
+        values = yaml.safe_load(files[path])
+        assert configurations.DstackConfiguration.model_validate(values).root.fleets
+        assert [f"{fleet}.dstack.yml" in files for fleet in values["fleets"]] == [True]
     for text in (text for path, text in files.items() if "/" not in path and path.endswith(".yml")):
         fleet = configurations.DstackConfiguration.model_validate(yaml.safe_load(text)).root
         assert fleet.nodes.min == 0
