@@ -1,4 +1,5 @@
-"""Write what the pages of export targets show of the targets themselves: docs/exports/TARGET.md.
+"""Write what the pages of export targets show of the targets themselves: docs/exports/TARGET.md,
+and the table of edits in docs/commands/export.md.
 
 Usage: python scripts/write_export_pages.py [--check] [TARGET ...]     (--check writes nothing and
     exits 1 when a page is behind)
@@ -27,12 +28,14 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "exports"
+INDEX = ROOT / "docs" / "commands" / "export.md"
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "export"), str(ROOT / "tests" / "support"), str(ROOT / "scripts")]
 
 from docs_examples import excerpt
 from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
 
 from rightfit.export import Job, Target, all_targets, job_of, plan_document
+from rightfit.export.recipes import edits, has_recipe, recipe_of
 
 MARK = re.compile(
     r"(?P<mark><!-- (?P<kind>plans|example: (?P<plan>\S+) (?P<path>\S+) (?P<lines>.+?)) -->\n)(?P<body>.*?)(?P<end><!-- end -->\n)",
@@ -102,6 +105,37 @@ def example(target: Target, plan: str, path: str, lines: str) -> str:
     return f"{fence}{language}\n{body}\n{fence}\n"
 
 
+EDITS = re.compile(r"(<!-- edits -->\n).*?(<!-- end -->\n)", re.DOTALL)
+CLOUDS = ("aws", "gcp", "azure", "alicloud", "tencent", "runpod", "verda")
+KINDS = ("bucket", "token", "data", "else")
+
+
+def edits_table() -> str:
+    """What a user gives by hand for each way of starting a fine-tuning, its own export told
+    nothing."""
+    rows: dict[str, dict[str, tuple[str, ...]]] = {}
+    values = plan_values("lora-8b-aws")
+    for cloud in CLOUDS:
+        option = {**values["options"][0], "provider": cloud, "nodes": 1, "purchase": "on-demand"}
+        option = plan_values("lora-8b-runpod")["options"][0] if cloud == "runpod" else option
+        found = job_of(plan_document({**values, "options": [option]}))
+        for target in filter(has_recipe, all_targets()):
+            if not all_targets()[target].problem(found):
+                name = f"{target} ({cloud})" if target == "provider-cli" else target
+                rows.setdefault(name, edits(found, recipe_of(found, target)))
+    lines = ["| way | bucket | token | data | else | edits |", "|---|---|---|---|---|---|"]
+    for name, found_edits in sorted(rows.items()):
+        cells = [", ".join(f"`{word}`" for word in found_edits[kind]) for kind in KINDS]
+        lines.append(f"| {name} | {' | '.join(cells)} | {sum(map(len, found_edits.values()))} |")
+    return "\n".join(lines) + "\n"
+
+
+def current_index() -> tuple[str, str]:
+    """docs/commands/export.md as it is, and with its table of edits."""
+    before = INDEX.read_text(encoding="utf-8")
+    return before, EDITS.sub(lambda found: found[1] + edits_table() + found[2], before)
+
+
 def skeleton(target: Target) -> str:
     """A page to start from."""
     plan = next(name for name in (*WISHES, *FURTHER, *OTHER_KINDS) if not target.refuses(job(name)))
@@ -133,6 +167,11 @@ def main() -> None:
             if not options.check:
                 FOLDER.mkdir(exist_ok=True)
                 page_of(target).write_text(after, encoding="utf-8")
+    before, after = current_index() if not options.targets else ("", "")
+    if before != after:
+        behind.append(INDEX.name)
+        if not options.check:
+            INDEX.write_text(after, encoding="utf-8")
     if options.check and behind:
         raise SystemExit("pages of targets are behind, run scripts/write_export_pages.py: " + ", ".join(behind))
 

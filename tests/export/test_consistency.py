@@ -482,3 +482,22 @@ def test_the_commit_of_a_model_reaches_whatever_fetches_it_or_is_refused(name: s
             assert any(COMMIT in text for text in (*target.files(pinned).values(), *started)), target.name
     with pytest.raises(InputError, match="must be a commit, tag or branch"):
         job(name, revision="main; rm -rf /")
+
+
+CONSTANT = re.compile(r"\[\[? [^\s$`\"']+ (?:=|==|!=|-eq|-ne|-lt|-le|-gt|-ge) [^\s$`\"']+ \]")
+IDLE = re.compile(r"^\w+\(\) \{\n\s*(?::|return \d)\n\}", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_no_script_asks_what_was_known_when_it_was_written(name: str) -> None:
+    """A branch between two words that both stand in the script, and a function that does nothing,
+    are left out."""
+    for path, text in bundle(name).items():
+        assert not CONSTANT.findall(text), path
+        assert not IDLE.findall(text), path
+
+
+def test_questions_that_answer_themselves_are_found() -> None:
+    assert CONSTANT.search("if [ yes = no ] || true; then")
+    assert IDLE.search("again() {\n  return 1\n}\n")
+    assert not CONSTANT.search('[ "$gone" -ge 3 ]')

@@ -61,10 +61,10 @@ def test_a_wrong_cluster_is_refused() -> None:
 def test_every_rented_job_is_listed_with_what_its_servers_need() -> None:
     files = files_of_fleet(checked(FLEET), "ray")
     listed = [job for path, text in files.items() if path.endswith("jobs.json") for job in json.loads(text)]
-    assert Counter((job["name"], job["servers"], job["start"]) for job in listed) == Counter(
-        (row["name"], row["servers"], row["start"]) for row in JOBS
-    )
-    assert sum(job["count"] for job in listed) == sum(row["count"] for row in JOBS)
+    copies = [row for row in JOBS for _ in range(row["count"])]
+    told = Counter((job["job"], job["servers"], job["start"]) for job in listed)
+    assert told == Counter((row["name"], row["servers"], row["start"]) for row in copies)
+    assert len({job["name"] for job in listed}) == len(listed)
 
 
 @pytest.fixture(scope="module")
@@ -90,13 +90,13 @@ def start(cluster: Any, folder: Path, jobs: list[dict[str, Any]], command: str) 
     return subprocess.run(called, env=environment, capture_output=True, text=True, check=False, timeout=240)
 
 
-def job(name: str, servers: int, count: int = 1) -> dict[str, Any]:
-    return {"name": name, "start": "2026-12-01T00:00", "count": count, "servers": servers, "bundle": {"GPU": 1, "pool": 1}}
+def job(name: str, servers: int, **more: str) -> dict[str, Any]:
+    return {"name": name, "start": "2026-12-01T00:00", "servers": servers, "bundle": {"GPU": 1, "pool": 1}, **more}
 
 
 def test_jobs_run_as_gangs_on_servers_of_their_own(cluster: Any, tmp_path: Path) -> None:
     told = f'echo "$JOB $NODE_RANK $NUM_NODES $MASTER_ADDR" > {tmp_path}/$JOB-$NODE_RANK-$RANDOM; sleep 0.2'
-    done = start(cluster, tmp_path, [job("wide", 3), job("narrow", 1, count=4)], told)
+    done = start(cluster, tmp_path, [job("wide", 3), *(job("narrow", 1, command=told) for _ in range(4))], told)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "5 of 5 jobs done"
     seen = [path.read_text().split() for path in tmp_path.glob("*-*-*")]

@@ -65,8 +65,8 @@ def test_every_job_is_submitted_once_in_the_order_of_starts() -> None:
     begins = [line.split("--begin=")[1].split()[0] for line in submitted]
     assert begins == sorted(begins)
     for line in submitted:
-        assert f"{line.split()[1]}/run.sh" in files
-        assert f"{line.split()[1]}/workload.yaml" in files
+        assert f"{line.split()[2]}/slurm/run.sh" in files
+        assert f"{line.split()[2]}/workload.yaml" in files
     assert all("--requeue" in line for line in submitted if "-spot " in line)
 
 

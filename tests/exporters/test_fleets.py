@@ -6,7 +6,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import yaml
 from rightfit.errors import InputError
 from rightfit.export.fleet_files import most_at_once
 from rightfit.export.fleets import FLEET_TARGETS, checked, files_of_fleet
+from rightfit.fleets.planning import with_plans
 
 FLEET: dict[str, Any] = json.loads((Path(__file__).parent / "data/fleet.json").read_text("utf-8"))
 
@@ -53,25 +56,27 @@ def test_most_at_once_counts_what_overlaps() -> None:
     assert most_at_once(rows) == 5
 
 
-def test_skypilot_reads_every_job_with_its_servers_in_order() -> None:
+@pytest.mark.parametrize("fleet", [lambda: FLEET, lambda: with_plans(FLEET)], ids=["by hand", "with plans"])
+def test_skypilot_reads_every_job_with_its_servers_in_order(fleet: Callable[[], dict[str, Any]]) -> None:
     sky = pytest.importorskip("sky", reason="SkyPilot is not installed (pip install skypilot)")
-    files = files_of_fleet(FLEET, "skypilot")
-    jobs = [path for path in files if path.endswith("job.yaml")]
+    files = files_of_fleet(fleet(), "skypilot")
+    jobs = [path for path in files if path.endswith("task.yaml")]
     assert jobs
     for path in jobs:
         values = yaml.safe_load(files[path])
         rented = [row for row in FLEET["placements"] if row["kind"] == "job" and row["purchase"] != "owned"]
-        row = next(row for row in rented if row["name"] == path.partition("/")[0])
+        row = next(row for row in rented if re.sub(r"-\d+$", "", row["name"]) == re.sub(r"-\d+$", "", path.partition("/")[0]))
         given = values["resources"].get("ordered", [values["resources"]])
         assert given[0]["instance_type"] == row["instance_type"]
         values.pop("workdir")
-        task = sky.Task.from_yaml_config(values)
+        values.pop("file_mounts", None)  # they are mounted in test_skypilot.py
+        values["envs"] = {name: value or "s3://mine" for name, value in values.get("envs", {}).items()}
+        task = sky.Task.from_yaml_config(values, secrets_overrides=[(name, "x") for name in values.get("secrets", {})])
         asked = list(task.resources)
         assert [one.instance_type for one in asked] == [place["instance_type"] for place in given]
         assert [one.use_spot for one in asked] == [place["use_spot"] for place in given]
         assert task.num_nodes == row["servers"]
         assert all(one.job_recovery["strategy"] == "FAILOVER" for one in asked)
-        assert not task.storage_mounts  # the data are the user's own affair; a bucket would be mounted as test_skypilot.py has it
 
 
 def test_the_submitting_script_is_a_script() -> None:
@@ -80,15 +85,21 @@ def test_the_submitting_script_is_a_script() -> None:
         done = subprocess.run(["bash", "-n"], input=files[path], text=True, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
     rented = sum(row["count"] for row in FLEET["placements"] if row["kind"] == "job" and row["purchase"] != "owned")
-    assert files["submit.sh"].count("sky jobs launch") == rented
+    assert sum(text.count("sky jobs launch") for path, text in files.items() if path.endswith(".sh")) == rented
 
 
 def test_dstack_reads_every_fleet() -> None:
     configurations = pytest.importorskip(
         "dstack._internal.core.models.configurations", reason="dstack is not installed (pip install dstack)"
     )
-    files = files_of_fleet(FLEET, "dstack")
-    for text in files.values():
+    files = files_of_fleet(with_plans(FLEET), "dstack")
+    runs = [path for path in files if path.endswith("run.dstack.yml")]
+    assert runs
+    for path in runs:
+        values = yaml.safe_load(files[path])
+        assert configurations.DstackConfiguration.model_validate(values).root.fleets
+        assert [f"{fleet}.dstack.yml" in files for fleet in values["fleets"]] == [True]
+    for text in (text for path, text in files.items() if "/" not in path and path.endswith(".yml")):
         fleet = configurations.DstackConfiguration.model_validate(yaml.safe_load(text)).root
         assert fleet.nodes.min == 0
         assert fleet.nodes.max >= 1
@@ -111,7 +122,8 @@ def test_queues_share_what_the_plan_has() -> None:
     for queue in queues:
         group = queue["spec"]["resourceGroups"][0]
         assert {one["name"] for one in group["flavors"]} == flavours
-        assert sum(one["resources"][0]["nominalQuota"] for one in group["flavors"]) > 0
+        cards = [quota["nominalQuota"] for one in group["flavors"] for quota in one["resources"] if quota["name"] == "nvidia.com/gpu"]
+        assert sum(cards) > 0
     assert {one["spec"]["clusterQueue"] for one in found if one["kind"] == "LocalQueue"} == {one["metadata"]["name"] for one in queues}
 
 

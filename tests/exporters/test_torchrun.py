@@ -77,6 +77,57 @@ def test_copied_and_sharded_training_are_the_same(from_scratch: bool, llama: Pat
     assert found["fsdp2"] == pytest.approx(found["ddp"], rel=1e-3)
 
 
+CHATS = [{"role": "user", "content": "What follows 1?"}, {"role": "assistant", "content": "2 follows 1."}]
+FORMS: dict[str, tuple[dict[str, Any], float]] = {
+    "text": ({"text": "2 follows 1. " * 4}, 1.0),
+    "messages": ({"messages": CHATS * 3}, 1.0),
+    "completions": ({"prompt": "What follows 1? " * 4, "completion": "2 follows 1. " * 4}, 0.45),
+    "chats": ({"prompt": CHATS[:1], "completion": CHATS[1:]}, 0.4),
+}
+"""Form of a row -> a row, and the share of its tokens that is learnt, about."""
+LOOK = """
+import json, os, sys
+sys.argv = ["", "train.json"]
+os.environ |= {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
+exec(open("train.py").read().rpartition("main()")[0])
+tokenizer = AutoTokenizer.from_pretrained(plan["model"])
+tokenizer.chat_template = core.CHAT
+for form in sys.stdin.read().split():
+    plan["data"] = form + ".jsonl"
+    rows = load_data(tokenizer)
+    labels = [label for row in rows for label in row["labels"]]
+    print("seen", json.dumps([form, sorted({len(row["labels"]) for row in rows}), sum(label != -100 for label in labels) / len(labels)]))
+"""
+
+
+def test_fine_tuning_learns_the_answers_of_every_form_of_row(llama: Path, tmp_path: Path) -> None:
+    """In blocks of the plan's length, the last of which is filled up; a base model gets a template
+    of chats."""
+    for form, (row, _) in FORMS.items():
+        (tmp_path / f"{form}.jsonl").write_text("\n".join([json.dumps(row)] * 9), encoding="utf-8")
+    chats = {
+        "steps": 2,
+        "sharding": "zero-3",
+        "parallel": "fsdp2",
+        "gpus_per_node": 2,
+        "seq_len": 48,
+        "data": str(tmp_path / "chats.jsonl"),
+    }
+    put(tmp_path, llama, target="fsdp2", plan="full-70b", **chats)
+    assert len(losses(run(COMMAND, tmp_path))) == 2
+    (tmp_path / "look.py").write_text(LOOK, encoding="utf-8")
+    words = [ALONE[0], "look.py"]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=environment(tmp_path), input=" ".join(FORMS), capture_output=True, text=True, check=False
+    )
+    seen = [json.loads(line.partition(" ")[2]) for line in done.stdout.splitlines() if line.startswith("seen")]
+    assert [form for form, *_ in seen] == list(FORMS), done.stderr[-2000:]
+    for form, lengths, share in seen:
+        assert lengths == [48]
+        assert share == pytest.approx(FORMS[form][1], abs=0.2), form
+        assert form in ("text", "messages") or share < 0.7
+
+
 WIDE = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 8}
 """About 100 million parameters."""
 

@@ -26,7 +26,8 @@ from jobs import job
 from typical_plans import plan_values
 
 from rightfit.export import Files, find_target, job_of, plan_document
-from rightfit.export.waiting import RUNS_OF_DSTACK, bucket_script
+from rightfit.export.buckets import bucket_script
+from rightfit.export.waiting import RUNS_OF_DSTACK
 
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "programs_on_nothing.json").read_text(encoding="utf-8"))
 BIN = str(Path(sys.executable).parent)

@@ -22,7 +22,7 @@ from rightfit.catalog import names
 from rightfit.catalog.offers import PURCHASES, Flags, Floats, OfferTable, ServerTable, ages_days, card_codes, provider_codes
 from rightfit.catalog.packed_tables import data_bytes, rules
 from rightfit.errors import QuantityError, UnknownNameError
-from rightfit.facts.tables import senses
+from rightfit.facts.tables import senses, table
 from rightfit.messages import Message, either
 from rightfit.records import dataclass
 from rightfit.units import normalize
@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 # at by itself, with what that target can do there; a test holds the rows to the targets. cloud-init
 # is no launcher: it is what a server that was rented by hand is told.
 
-_OWNED, _SPOT, _SUBSCRIPTION = "owned", "spot", "subscription"
+_OWNED = "owned"
+_AS_ON_DEMAND = ("", "on-demand", "on-demand-tier3", "reserved-1y", "reserved-3y", "savings-plan-1y")
+"""Ways to pay that every launcher knows: a commitment, and a price that falls with the
+days, are discounts on what is started on demand."""
 
 
 @functools.cache
@@ -47,22 +50,39 @@ def launchers() -> Mapping[str, Mapping[str, str]]:
     return {row["seller"]: row for row in csv.DictReader(data_bytes("launchers.csv").decode().splitlines())}
 
 
-def starts(provider: str, purchase: str = "") -> bool:
-    """Whether a launcher rents servers of a seller this way. Servers of one's own are there."""
+def starts(provider: str, purchase: str = "", card: str = "") -> bool:
+    """Whether a launcher rents servers of a seller this way, with this accelerator where one is
+    named. Servers of one's own are there."""
     if purchase == _OWNED or provider in names.names_data()["extra_providers"]:
         return True
     row = launchers().get(provider)
     if row is None:
         return False
-    kind = next((kind for kind in (_SPOT, _SUBSCRIPTION) if purchase.startswith(kind)), "")
-    return not kind or row[kind] == "1"
+    if card and row["cards"] and card not in _cards(row["cards"]):
+        return False
+    return purchase in _AS_ON_DEMAND or purchase in row["ways"].split("|")
+
+
+@functools.cache
+def _cards(name: str) -> frozenset[str]:
+    """The accelerators that launchers have names for at a seller who rents by the card."""
+    return frozenset(row["accelerator"] for row in table(name))
+
+
+_TOLD = {"subscription-1y": "subscription-1m", "subscription-3y": "subscription-1m", "subscription-5y": "subscription-1m"}
+_TOLD |= {"capacity-block": "on-demand", "on-demand-community": "on-demand"}
+"""Ways to pay that no plan takes unless they are asked for, and that it then tells of: they are
+judged as the way that is nearest."""
 
 
 def by_hand(offers: OfferTable) -> Flags:
-    """Offers (O,) that no launcher rents."""
+    """Offers (O,) of sellers, or with accelerators, that no launcher rents."""
     providers, row = provider_codes(offers.servers)
-    table = np.array([[not starts(name, way) for way in PURCHASES] for name in providers], dtype=np.bool_)
-    return np.asarray(table.reshape(-1, len(PURCHASES))[row[offers.server_index], offers.purchase_index])
+    ways = np.array([[not starts(name, _TOLD.get(way, way)) for way in PURCHASES] for name in providers], dtype=np.bool_)
+    found = ways.reshape(-1, len(PURCHASES))[row[offers.server_index], offers.purchase_index]
+    servers = zip(offers.servers.provider, offers.servers.accelerator_name, strict=True)
+    nameless = np.array([bool(launchers().get(seller)) and not starts(seller, "", card) for seller, card in servers], dtype=np.bool_)
+    return np.asarray(found | nameless[offers.server_index])
 
 
 OWN, UNKNOWN = 0, 4

@@ -119,7 +119,7 @@ def endings(job: Job, ground: Ground) -> str:
   [ -z "${{copies:-}}" ] || kill "$copies" 2>/dev/null || true
   [ "$status" = 0 ] || echo "rightfit: ended with $status; the server is given back" >&2
   said="$status"
-  [ ! -f {FOLDER}/.over ] || said=time
+  [ ! -f {FOLDER}/.over ] || said="time"
   echo "{RUN_WORDS} $said" > {CHECKPOINTS}/{ENDED}
   bash {FOLDER}/end.sh
   exit "$status"
@@ -374,7 +374,7 @@ def problem(job: Job, provider: str, *, by_the_month: bool = False) -> Message |
     option = job.option
     if option.provider != provider:
         return Message("export.rented_from", provider=option.provider)
-    if option.purchase not in ("on-demand", "spot") and not (by_the_month and job.is_service and option.purchase == MONTH):
+    if option.started_as not in ("on-demand", "spot") and not (by_the_month and job.is_service and option.purchase == MONTH):
         return Message("export.buys_on_demand", purchase=option.purchase)
     if option.facts.get("is_pseudo_region"):
         return Message("export.no_region_named", region=option.region)

@@ -217,3 +217,47 @@ _VOLUMES: dict[str, Callable[[Bucket, Job], dict[str, Any]]] = {
     "oss": _alibaba,
     "cos": _tencent,
 }
+
+
+# ---- The bucket of an account, where the user names none.
+
+BUCKET_FILE = "bucket.sh"
+
+BUCKET_SCRIPT = r"""#!/bin/sh
+# The bucket of plan %(plan)s in this account: made where there is none, refused where it is somebody else's. Prints its address.
+# Names of buckets are one list for all the world: this one bears a hash of the account, so that two accounts never ask for the same.
+set -u
+%(account)s
+[ -n "$account" ] || { echo "no account is known here" >&2; exit 1; }
+if command -v sha256sum >/dev/null; then digits=$(printf %%s "$account" | sha256sum); else digits=$(printf %%s "$account" | shasum -a 256); fi
+name=%(name)s-$(printf %%s "$digits" | cut -c 1-8)
+owned() {
+  %(owned)s
+}
+owned || %(make)s >&2
+owned || { echo "the bucket $name is not yours, or could not be made: give one of your own, export RIGHTFIT_BUCKET=..." >&2; exit 1; }
+echo "%(scheme)s://$name"
+"""
+
+
+def bucket_script(job: Job, region: str) -> str:
+    """The script that makes the bucket of a plan and prints its address, for S3 and Google. Whoever
+    made one of that name before would read what the job writes, so that only one of the account's
+    own will do."""
+    where = shell([region])
+    if scheme_of(job) == "gs":
+        listed = (
+            'gcloud storage buckets list --project "$account" --filter "name=$name" --format "value(name)" 2>/dev/null | grep -qx "$name"'
+        )
+        words = {
+            "account": "account=$(gcloud config get-value project 2>/dev/null)",
+            "owned": listed,
+            "make": f'gcloud storage buckets create "gs://$name" --project "$account" --location {where}',
+        }
+    else:
+        words = {
+            "account": f"account=$(aws sts get-caller-identity --region {where} --query Account --output text)",
+            "owned": 'aws s3api head-bucket --bucket "$name" --expected-bucket-owner "$account" >/dev/null 2>&1',
+            "make": f'aws s3 mb "s3://$name" --region {where}',
+        }
+    return BUCKET_SCRIPT % {**words, "plan": job.plan_id, "name": f"{job.name}-{job.plan_id}", "scheme": scheme_of(job)}

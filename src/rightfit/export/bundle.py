@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 
 from rightfit.export.bare_server import OPTIONAL_SECRETS
 from rightfit.export.buckets import BUCKET, CLIENTS, OPT_IN_REGIONS, bucket_of, scheme_of, whole, whole_words
-from rightfit.export.job import Job
+from rightfit.export.job import COMMITMENTS, GB, SERVING_TASKS, Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import comment, shell
-from rightfit.export.recipes import Recipe, brings, has_recipe, launcher_of, recipe_of
+from rightfit.export.recipes import Recipe, brings, found_by, has_recipe, launcher_of, recipe_of
 from rightfit.export.registry import ALL, Files, Target, all_targets, find_target, most_usd
-from rightfit.export.stack import ExportStack, stack_name, stack_of, stack_problem
+from rightfit.export.stack import ExportStack, shards_all, stack_name, stack_of, stack_problem
 from rightfit.messages import Message
 
 # ---- check.sh of a bundle: what is missing (program, variable, token, data, bucket, quota, image),
@@ -52,7 +52,7 @@ def check_script(job: Job, recipe: Recipe | None) -> str:
     usage = " [step]" if step else " [request ADDRESS]" if request else ""
     parts = [HEAD % (job.plan_id, usage), step, request]
     if recipe is not None:
-        parts += [_program(recipe), *(_variable(name, about) for name, about in recipe.needs)]
+        parts += [_program(recipe), *(_variable(job, name, about) for name, about in recipe.needs)]
     parts += [_token(job), _data(job), _bucket(job, recipe), _region(job), _quota(job), _image(stack), TAIL]
     return "".join(parts)
 
@@ -62,10 +62,14 @@ def _program(recipe: Recipe) -> str:
     return f"if command -v {name} >/dev/null 2>&1; then there {shell([name])}; else lacks {shell([f'the program {name}: {install}'])}; fi\n"
 
 
-def _variable(name: str, about: str) -> str:
+def _variable(job: Job, name: str, about: str) -> str:
     if name in OPTIONAL_SECRETS:
         return ""
-    return f'if [ -n "${{{name}:-}}" ]; then there "{name}"; else lacks {shell([f"{name}: {about}"])}; fi\n'
+    given, found = dict(job.settings.given).get(name), found_by(job, name)
+    before = f'{name}="${{{name}:-{in_quotes(given)}}}"\n' if given is not None else ""
+    if found and not before:
+        before = f'{name}="${{{name}:-$({found} 2>/dev/null)}}"\n'
+    return f'{before}if [ -n "${{{name}:-}}" ]; then there "{name}"; else lacks {shell([f"{name}: {about}"])}; fi\n'
 
 
 def _token(job: Job) -> str:
@@ -324,15 +328,32 @@ def _about(job: Job) -> list[str]:
     gpus = f" ({job.gpus_per_node} x {job.accelerator} each)" if job.gpus_per_node else ""
     server = f"{option.nodes} x {option.provider} {option.instance_type}{gpus}, {option.region}, {option.purchase}"
     lines = [f"Plan `{job.plan_id}`: {job.task} `{comment(job.model)}` on {server}: ${option.cost.hourly_usd:,.2f} an hour, {whole}."]
+    if host := host_line(job):
+        lines.append(host)
+    if option.purchase in COMMITMENTS:
+        lines.append(
+            f"It starts on demand: that price needs the commitment {option.purchase}, which is bought apart and applies by itself."
+        )
     if most_usd(job) > (option.cost.total_usd or option.cost.monthly_usd or 0.0):
         lines.append(f"By the plan's 95 % interval, or at its busiest hours, at most ${most_usd(job):,.2f}.")
     return lines
 
 
+def host_line(job: Job) -> str:
+    """What a training takes of each server's own memory, and when: the plan's figure."""
+    needed, has = job.option.estimate.get("host_memory_bytes"), job.option.memory_bytes
+    if needed is None or not has or job.task in (*SERVING_TASKS, "prepare") or not job.gpus_per_node:
+        return ""
+    cut = job.option.layout.sharding in ("zero-3", "hybrid")
+    how = "one process reads the weights and gives out the shards" if cut else "each process reads the weights onto its card"
+    saved = " A finished model is written weight by weight." if shards_all(job) and stack_name(job) == "torchrun" else ""
+    return f"Of each server's {has / GB:,.0f} GB of memory it takes about {needed.mid / GB:,.0f} GB, most while it loads: {how}.{saved}"
+
+
 def _whole(job: Job, recipe: Recipe) -> list[str]:
     """The way from here to the result, and the end."""
     target = all_targets()[recipe.target]
-    lines = ["## 1. What it needs", "", *_needs(job, recipe), "", *_block([line for name, _ in recipe.needs if (line := _set(name))])]
+    lines = ["## 1. What it needs", "", *_needs(job, recipe), "", *_block([set_line(job, name) for name, _ in recipe.needs])]
     lines += [
         "## 2. Look before money is spent",
         "",
@@ -378,9 +399,20 @@ def _needs(job: Job, recipe: Recipe) -> list[str]:
     return lines
 
 
-def _set(name: str) -> str:
-    """A shell line that makes sure of a variable."""
-    return f'export {name}="${{{name}:-}}"' if name in OPTIONAL_SECRETS else f'export {name}="${{{name}:?}}"'
+def set_line(job: Job, name: str) -> str:
+    """A shell line that makes sure of a variable: as it is set, as the export was told, or as the
+    programs of the cloud know it."""
+    if name in OPTIONAL_SECRETS:
+        return f'export {name}="${{{name}:-}}"'
+    given, found = dict(job.settings.given).get(name), found_by(job, name)
+    if given is not None:
+        return f'export {name}="${{{name}:-{in_quotes(given)}}}"'
+    return f'export {name}="${{{name}:-$({found})}}"; : "${{{name}:?}}"' if found else f'export {name}="${{{name}:?}}"'
+
+
+def in_quotes(value: str) -> str:
+    """A value within double quotes of a shell."""
+    return re.sub(r'(["$`\\}])', r"\\\1", value)
 
 
 def _block(lines: Sequence[str]) -> list[str]:

@@ -4,15 +4,12 @@ that files may have."""
 from __future__ import annotations
 
 import datetime
-import json
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
 from typing import Any
 
 from rightfit.export.job import AcceleratorPart, CostPart, LayoutPart, OptionPart
-from rightfit.export.quoting import comment, hcl, shell, to_yaml
+from rightfit.export.quoting import comment, hcl
 from rightfit.export.targets.dstack import PSEUDO_REGIONS
 
 Files = Mapping[str, str]
@@ -79,233 +76,12 @@ def most_at_once(rows: Sequence[Row]) -> int:
     return most
 
 
-def run_sh(name: str) -> str:
-    """The script of a job, whose command is the user's."""
+def run_sh(name: str, why: str) -> str:
+    """The script of a job, whose command is the user's, and why it is not the plan's."""
     return (
-        f"#!/usr/bin/env bash\n# The command of {comment(name)}. rightfit plan --file workload.yaml --format json > plan.json; rightfit export plan.json --to torchrun\n"
-        'set -euo pipefail\n: "${COMMAND:?say what to run: put the command here, or sky jobs launch --env COMMAND=...}"\nexec bash -c "$COMMAND"\n'
+        f"#!/usr/bin/env bash\n# The command of {comment(name)}, which is not written here: {comment(why)}\n# rightfit plan --file workload.yaml --format json > plan.json; rightfit export plan.json --to torchrun\n"
+        'set -euo pipefail\n: "${COMMAND:?say what to run: put the command here, or set COMMAND}"\nexec bash -c "$COMMAND"\n'
     )
-
-
-# ---- The jobs of a fleet on Ray: a cluster of AWS for each region, whose kinds of nodes are the
-# plan's servers, and jobs as placement groups.
-
-IDLE_MINUTES, HEAD = 5, "m7i.xlarge"
-
-
-def ray(found: Row) -> Files:
-    """For each region: cluster.yaml, jobs.json, and run_jobs.py, which starts every job as
-    a gang at its time."""
-    jobs = {**found, "placements": [row for row in found["placements"] if row["kind"] == "job"]}
-    regions: dict[str, dict[str, tuple[tuple[str, bool], list[Row]]]] = {}
-    for (provider, instance, region, spot), rows in pools_of(jobs).items():
-        if provider == "aws" and in_place(region):
-            name = slug(instance + ("-spot" if spot else ""))
-            regions.setdefault(region, {})[name] = ((instance, spot), rows)
-    files: dict[str, str] = {}
-    for region, pools in regions.items():
-        files[f"aws-{region}/cluster.yaml"] = f"# ray up aws-{region}/cluster.yaml\n" + to_yaml(_cluster(found, region, pools))
-        listed = sorted((_job(row, name) for name, (_, rows) in pools.items() for row in rows), key=lambda job: (job["start"], job["name"]))
-        files[f"aws-{region}/jobs.json"] = json.dumps(listed, indent=2, ensure_ascii=False) + "\n"
-        files[f"aws-{region}/run_jobs.py"] = resources.files("rightfit.export.scripts").joinpath("run_ray_jobs.py").read_text("utf-8")
-    return files
-
-
-def _cluster(found: Row, region: str, pools: Any) -> dict[str, Any]:
-    kinds = {
-        name: {
-            "node_config": {"InstanceType": instance, **({"InstanceMarketOptions": {"MarketType": "spot"}} if spot else {})},
-            "resources": {**_ray_cards(rows[0]), name: 1},
-            "min_workers": 0,
-            "max_workers": most_at_once(rows),
-        }
-        for name, ((instance, spot), rows) in pools.items()
-    }
-    head = {"node_config": {"InstanceType": HEAD}, "resources": {"CPU": 0}, "min_workers": 0, "max_workers": 0}
-    return {
-        "cluster_name": slug(f"{found['name']}-{region}"),
-        "max_workers": sum(kind["max_workers"] for kind in kinds.values()),
-        "idle_timeout_minutes": IDLE_MINUTES,
-        "provider": {"type": "aws", "region": region},
-        "auth": {"ssh_user": "ubuntu"},
-        "head_node_type": "head",
-        "available_node_types": {"head": head, **kinds},
-    }
-
-
-def _ray_cards(row: Row) -> dict[str, int]:
-    cards = int(row["accelerators_per_server"]) if row["accelerator"] else 0
-    return {"GPU": cards} if cards else {}
-
-
-def _job(row: Row, pool: str) -> dict[str, Any]:
-    """A job as the script reads it: each of its servers is a bundle that takes a
-    whole node of its pool."""
-    return {
-        "name": row["name"],
-        "start": row["start"],
-        "count": row["count"],
-        "servers": row["servers"],
-        "bundle": {**_ray_cards(row), pool: 1},
-    }
-
-
-# ---- The jobs of a fleet on Slurm: partitions of its servers, a QOS with the share of each team,
-# and a script that submits every job with its times, its cards and what it waits for.
-
-TIERS = {"owned": 100, "bought": 75, "spot": 50, "hour": 10}
-LONGER = 2.0  # a job is stopped after so many times its planned hours, at its deadline at the latest
-
-_CONF = """\
-# Nodes and partitions of {name}: "Include fleet.conf" in slurm.conf. Rented nodes are of State=CLOUD: your ResumeProgram starts them.
-# Nodes that you own stand as State=FUTURE: give them their names, or start slurmd with -F.
-# Limits of QOS are kept by slurmdbd; slurm.conf then also says: AccountingStorageType=accounting_storage/slurmdbd, AccountingStorageTRES=gres/gpu,
-# AccountingStorageEnforce=limits,qos. Without it take AllowQos out.
-GresTypes=gpu
-"""
-
-
-def slurm(found: Row) -> Files:
-    """fleet.conf and gres.conf, qos.sh, submit.sh, and a folder for each job with its workload."""
-    jobs = sorted((row for row in found["placements"] if row["kind"] == "job"), key=lambda row: (row["start"], row["name"]))
-    pools: dict[str, list[Row]] = {}
-    for row in jobs:
-        pools.setdefault(_partition(row), []).append(row)
-    if not pools:
-        return {}
-    folders = _folders(jobs)
-    bought = {(row["provider"], row["instance_type"], row["region"]) for row in found.get("purchases", ())}
-    files = {
-        "fleet.conf": _conf(found, pools, bought),
-        "gres.conf": "".join(
-            f"NodeName={_nodes(name, rows)} Name=gpu Type={_card(rows[0])}\n" for name, rows in pools.items() if _slurm_cards(rows[0])
-        ),
-        "qos.sh": _qos(jobs),
-        "submit.sh": _submit(found, jobs, folders),
-    }
-    for row in jobs:
-        folder = folders[row["name"]]
-        files[f"{folder}/workload.yaml"] = f"# rightfit plan --file {folder}/workload.yaml\n" + to_yaml(dict(row["workload"]))
-        files[f"{folder}/run.sh"] = run_sh(row["name"])
-    return files
-
-
-def _folders(jobs: Sequence[Row]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for row in jobs:
-        name = slug(row["name"])
-        found.setdefault(row["name"], name if name not in found.values() else f"{name}-{len(found)}")
-    return found
-
-
-def _partition(row: Row) -> str:
-    """The partition of a placement: what is owned by its line, what is rented by type, region and
-    whether it may be taken away."""
-    if row["purchase"] == "owned":
-        return slug(row.get("owned") or f"own {row['instance_type']}")
-    return slug(f"{row['provider']}-{row['instance_type']}-{row['region']}" + ("-spot" if row["purchase"] == "spot" else ""))
-
-
-def _nodes(name: str, rows: Sequence[Row]) -> str:
-    """The nodes of a partition; a host whose cards are shared is one."""
-    number = 1 if any(row.get("cards") for row in rows) else most_at_once(rows)
-    return f"{name}-[1-{number}]" if number > 1 else f"{name}-1"
-
-
-def _slurm_cards(row: Row) -> int:
-    return int(row["accelerators_per_server"]) if row["accelerator"] else 0
-
-
-def _host_cards(rows: Sequence[Row]) -> int:
-    """Cards of a node, also of a host of which jobs take some."""
-    return max([*map(_slurm_cards, rows), *(row.get("host_cards", 0) for row in rows)], default=0)
-
-
-def _card(row: Row) -> str:
-    return slug(row["accelerator"])
-
-
-def _conf(found: Row, pools: dict[str, list[Row]], bought: set[tuple[str, str, str]]) -> str:
-    lines = [_CONF.format(name=comment(found["name"]))]
-    for name, rows in pools.items():
-        first = max(rows, key=lambda row: row.get("vcpus_per_server", 0.0))
-        processors = max(1, int(first.get("vcpus_per_server", 0)))
-        cards = f" Gres=gpu:{_card(first)}:{_host_cards(rows)}" if _slurm_cards(first) else ""
-        state = "FUTURE" if first["purchase"] == "owned" else "CLOUD"
-        lines.append(f"NodeName={_nodes(name, rows)} CPUs={processors}{cards} State={state}\n")
-    for name, rows in pools.items():
-        first = rows[0]
-        place = (first["provider"], first["instance_type"], first["region"])
-        kind = {"owned": "owned", "spot": "spot"}.get(first["purchase"], "bought" if place in bought else "hour")
-        teams = ",".join(sorted({_team(row) for row in rows}))
-        lines.append(
-            f"PartitionName={name} Nodes={_nodes(name, rows)} PriorityTier={TIERS[kind]} AllowQos={teams} MaxTime=UNLIMITED State=UP\n"
-        )
-    return "".join(lines)
-
-
-def _team(row: Row) -> str:
-    return slug(row["team"]) if row["team"] else "all"
-
-
-def _qos(jobs: Sequence[Row]) -> str:
-    """An account and a QOS for each team, whose limit is the most that the
-    plan gives it at once."""
-    lines = [
-        "#!/usr/bin/env bash",
-        "# Accounts and QOS of the teams; their limits are the most that the plan has of each at once.",
-        "set -euo pipefail",
-    ]
-    for team in sorted({_team(row) for row in jobs}):
-        mine = [row for row in jobs if _team(row) == team]
-        cards = most_at_once([{**row, "servers": _job_cards(row)} for row in mine])
-        limits = [f"GrpTRES=node={most_at_once(mine)}" + (f",gres/gpu={cards}" if cards else "")]
-        lines.append(shell(["sacctmgr", "-i", "add", "account", team, f"Description={team}"]))
-        lines.append(shell(["sacctmgr", "-i", "add", "qos", team, *limits]))
-        lines.append(shell(["sacctmgr", "-i", "modify", "account", team, "set", f"qos+={team}", f"DefaultQOS={team}"]))
-    return "\n".join(lines) + "\n"
-
-
-def _job_cards(row: Row) -> int:
-    return len(row["cards"][0]) if row.get("cards") else row["servers"] * _slurm_cards(row)
-
-
-def _submit(found: Row, jobs: Sequence[Row], folders: dict[str, str]) -> str:
-    lines = [
-        "#!/usr/bin/env bash",
-        "# Submits every job with its times (UTC), its cards, its team and what it waits for; Slurm does the rest.",
-        "set -euo pipefail",
-        'cd "$(dirname "$0")"',
-        "export TZ=UTC",
-        "declare -A ids",
-        'submit() { local name=$1 id; shift; id=$(sbatch --parsable "$@"); ids[$name]="${ids[$name]:-}:${id%%;*}"; }',
-    ]
-    for row in jobs:
-        folder = folders[row["name"]]
-        waits = "".join(f' "--dependency=afterok${{ids[{folders[name]}]}}"' for name in row.get("after", ())[:1] if name in folders)
-        others = [folders[name] for name in row.get("after", ())[1:] if name in folders]
-        if waits and others:
-            waits = waits[:-1] + "".join(f"${{ids[{name}]}}" for name in others) + '"'
-        words = shell([*_options(found, row), f"--job-name={folder}", f"--chdir={folder}"])
-        lines += [f"submit {folder} {words}{waits} {folder}/run.sh"] * row["count"]
-    return "\n".join(lines) + "\n"
-
-
-def _options(found: Row, row: Row) -> list[str]:
-    start = datetime.datetime.fromisoformat(row["start"])
-    hours = row["hours"] * LONGER
-    options = [f"--partition={_partition(row)}", f"--account={_team(row)}", f"--qos={_team(row)}", f"--nodes={row['servers']}"]
-    if row.get("cards"):
-        options.append(f"--gpus-per-node={_card(row)}:{len(row['cards'][0])}")
-    else:
-        options += ["--exclusive", *([f"--gpus-per-node={_card(row)}:{_slurm_cards(row)}"] if _slurm_cards(row) else [])]
-    options.append(f"--begin={start.isoformat(timespec='seconds')}")
-    if row.get("deadline_h") is not None:
-        due = datetime.datetime.fromisoformat(found["start"]) + datetime.timedelta(hours=row["deadline_h"])
-        options.append(f"--deadline={due.isoformat(timespec='seconds')}")
-        hours = min(hours, (due - start).total_seconds() / 3600.0)
-    options.append(f"--time={max(1, math.floor(hours * 60))}")
-    return [*options, *(["--requeue"] if row["purchase"] == "spot" else [])]
 
 
 # ---- What a fleet needs at every hour, as Terraform: capacity reservations of AWS, Google Cloud
@@ -320,7 +96,7 @@ _Pools = dict[tuple[str, str, str], int]
 _ALL_HOURS = 1e-6
 
 
-def terraform(found: Row) -> Files:
+def terraform(found: Row, _: object = None) -> Files:
     """A folder with main.tf for each cloud and region that has something to reserve."""
     files: dict[str, str] = {}
     blocks = [

@@ -1,14 +1,15 @@
 """The plan of a fleet as files: what SkyPilot, dstack, Kueue, Karpenter, Ray, Slurm, Terraform
 (`fleet_*`) and finance read. Pure, from the document alone.
 
-The files rent, queue and count what the plan has chosen; the command of a job is the user's (or of
-`rightfit export` of the job's own plan): SkyPilot runs `run.sh` of the job's folder, in which the
-workload lies that `rightfit plan --file` reads.
+The files rent, queue and count what the plan has chosen. Each job has a folder with what an export
+of its own plan writes (fleet_jobs.py); where there is no such plan, or the target cannot express
+it, `run.sh` in the job's folder says why and runs the user's command.
 """
 
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -19,25 +20,19 @@ from pydantic import ValidationError
 
 from rightfit.cells import safe_cell
 from rightfit.errors import FileInputError, InputError, UnknownNameError
-from rightfit.export.fleet_files import (
-    Files,
-    Row,
-    by_place,
-    in_place,
-    most_at_once,
-    option_of,
-    pools_of,
-    ray,
-    run_sh,
-    slug,
-    slurm,
-    terraform,
-)
-from rightfit.export.job import LARGEST_FILE_BYTES
-from rightfit.export.quoting import comment, given, label, shell, to_yaml
+from rightfit.export.fleet_files import Files, Row, in_place, most_at_once, option_of, pools_of, slug, terraform
+from rightfit.export.fleet_jobs import FleetJob, fleet_jobs, ray, slurm, start_script, submit_script
+from rightfit.export.job import GIB, LARGEST_FILE_BYTES, ExportSettings, Job
+from rightfit.export.quoting import given, label, shell, to_yaml
+from rightfit.export.recipes import sky_queued
+from rightfit.export.registry import all_targets
 from rightfit.export.skypilot_words import CLOUDS, dstack_cards, dstack_name, is_by_the_card, skypilot_name
+from rightfit.export.stack import stack_of
+from rightfit.export.targets import dstack as one_run
+from rightfit.export.targets import skypilot as one_task
 from rightfit.export.targets.dstack import BACKENDS
 from rightfit.export.targets.kubernetes_addons import CLASSES
+from rightfit.facts.devices import accelerators
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
@@ -52,7 +47,7 @@ class FleetTarget:
 
     name: str
     summary: str
-    write: Callable[[Row], Files]
+    write: Callable[[Row, Sequence[FleetJob]], Files]
     checked_by: str
 
 
@@ -89,8 +84,9 @@ def checked(values: Any, *, name: str = "plan") -> Row:
     return dict(values)
 
 
-def files_of_fleet(found: Row, to: str) -> Files:
-    """The files of a target; InputError where nothing of the fleet can be expressed."""
+def files_of_fleet(found: Row, to: str, settings: ExportSettings | None = None) -> Files:
+    """The files of a target, those of its jobs by the settings; InputError where nothing of the
+    fleet can be expressed."""
     import difflib
 
     wanted = to.strip().casefold()
@@ -99,7 +95,7 @@ def files_of_fleet(found: Row, to: str) -> Files:
         raise UnknownNameError(
             "export target of a fleet", to, nearest=near, allowed=Message("names.choose", names=", ".join(FLEET_TARGETS)), field="to"
         )
-    files = FLEET_TARGETS[wanted].write(found)
+    files = FLEET_TARGETS[wanted].write(found, fleet_jobs(found, settings))
     if not files and wanted == "terraform":
         raise InputError(Message("export.fleet_nothing_steady"), field="to")
     if not files and wanted == "slurm":
@@ -112,31 +108,37 @@ def files_of_fleet(found: Row, to: str) -> Files:
 # -- SkyPilot --------------------------------------------------------------------------------------
 
 
-def skypilot(found: Row) -> Files:
-    """A managed job for each job, with the servers that it may take in order, its workload beside,
-    and a script that submits all by start."""
+def skypilot(found: Row, jobs: Sequence[FleetJob]) -> Files:
+    """A managed job for each copy of a job, with the servers that it may take in order, its own
+    export beside, and a script that submits all by start."""
     files: dict[str, str] = {}
-    launches: list[tuple[str, str, int]] = []
-    for (name, *_), rows in by_place([row for row in found["placements"] if row["kind"] == "job"]).items():
-        first = rows[0]
-        places = [place for row in (first, *first.get("alternatives", ())) if row["servers"] == first["servers"] and (place := _sky(row))]
-        if not places or _sky(first) is None:
+    starts = []
+    for one in jobs:
+        first = _sky(one.row)
+        if first is None:
             continue
-        folder = slug(name) if slug(name) + "/job.yaml" not in files else f"{slug(name)}-{len(files)}"
-        task = {
-            "name": folder,
-            "num_nodes": first["servers"],
-            "workdir": folder,
-            "resources": {"job_recovery": RECOVERY, **({"ordered": places} if len(places) > 1 else places[0])},
-            "run": "bash run.sh\n",
-        }
-        files[f"{folder}/job.yaml"] = f"# {comment(name)}: sky jobs launch -n {folder} {folder}/job.yaml\n" + to_yaml(task)
-        files[f"{folder}/workload.yaml"] = f"# rightfit plan --file {folder}/workload.yaml\n" + to_yaml(dict(first["workload"]))
-        files[f"{folder}/run.sh"] = run_sh(name)
-        launches += [(row["start"], folder, row["count"]) for row in rows]
+        alike = [row for row in one.row.get("alternatives", ()) if (row["servers"], *_cards(row)) == (one.row["servers"], *_cards(one.row))]
+        places = [first, *(place for row in alike if (place := _sky(row)))]
+        where = {"job_recovery": RECOVERY, **({"ordered": places} if len(places) > 1 else places[0])}
+        if one.job is None or one.problem("skypilot"):
+            task = {"name": one.name, "num_nodes": one.row["servers"], "workdir": ".", "resources": where, "run": "bash run.sh\n"}
+            words = ["sky", "jobs", "launch", "-y", "-d", "-n", one.name, "task.yaml"]
+            files |= {**one.by_hand("skypilot"), f"{one.name}/skypilot/task.yaml": to_yaml(task)}
+            starts.append((one, f"{one.name}/skypilot", shell(words)))
+            continue
+        common = {name: value for name, value in one_task.resources(one.job).items() if name not in ("any_of", *first, "job_recovery")}
+        text = one_task.header(one.job) + to_yaml({**one_task.task(one.job), "resources": {**common, **where}})
+        files |= one.files(
+            "skypilot", {**one_task.write(one.job), "task.yaml": text, "start.sh": start_script(one, "skypilot", sky_queued(one.job))}
+        )
+        starts.append((one, f"{one.name}/skypilot", "bash start.sh"))
     if files:
-        files["submit.sh"] = _submit(sorted(launches))
+        files["submit.sh"] = submit_script(starts)
     return files
+
+
+def _cards(row: Row) -> tuple[str, float]:
+    return row["accelerator"], row["accelerators_per_server"]
 
 
 def _sky(row: Row) -> dict[str, Any] | None:
@@ -147,28 +149,18 @@ def _sky(row: Row) -> dict[str, Any] | None:
     return {"infra": infra, "instance_type": instance, "use_spot": row["purchase"] == "spot"}
 
 
-def _submit(launches: Sequence[tuple[str, str, int]]) -> str:
-    """Waits until each start; SkyPilot's own queue does the rest."""
-    lines = ["#!/usr/bin/env bash", "# Submits every job at its start (UTC).", "set -euo pipefail", 'cd "$(dirname "$0")"']
-    lines.append('until_() { local s=$(( $(date -u -d "$1" +%s) - $(date -u +%s) )); if [ "$s" -gt 0 ]; then sleep "$s"; fi; }')
-    for start, folder, count in launches:
-        lines.append(f"until_ {shell([start])}")
-        lines += [shell(["sky", "jobs", "launch", "-y", "-d", "-n", folder, f"{folder}/job.yaml"])] * count
-    return "\n".join(lines) + "\n"
-
-
 # -- dstack ----------------------------------------------------------------------------------------
 
 
-def dstack(found: Row) -> Files:
-    """A fleet for each type, region and way to pay, from nothing to the most that
-    the plan has at once."""
+def dstack(found: Row, jobs: Sequence[FleetJob]) -> Files:
+    """A fleet for each type, region and way to pay, from nothing to the most that the plan has at
+    once; and each job's run, which is placed in its own."""
     files: dict[str, str] = {}
     for (provider, instance, region, spot), rows in pools_of(found).items():
         option = option_of(rows[0])
         if provider not in BACKENDS or not (dstack_name(option) or is_by_the_card(option)):
             continue
-        name = slug(f"{provider}-{instance}-{region}" + ("-spot" if spot else ""))
+        name = _pool_name(provider, instance, region, spot=spot)
         fleet = given(
             type="fleet",
             name=name,
@@ -182,20 +174,40 @@ def dstack(found: Row) -> Files:
             idle_duration=IDLE,
         )
         files[f"{name}.dstack.yml"] = f"# dstack apply -f {name}.dstack.yml\n" + to_yaml(fleet)
+    fleets = [shell(["dstack", "apply", "--yes", "-f", path]) for path in files]
+    starts = []
+    for one in jobs:
+        pool = _pool_name(one.row["provider"], one.row["instance_type"], one.row["region"], spot=one.row["purchase"] == "spot")
+        if one.job is None or one.problem("dstack") or f"{pool}.dstack.yml" not in files:
+            continue
+        text = to_yaml({**one_run.run(one.job), "fleets": [pool]})
+        files |= one.files(
+            "dstack", {**stack_of(one.job).files, "run.dstack.yml": text, "start.sh": start_script(one, "dstack", DSTACK_START)}
+        )
+        starts.append((one, f"{one.name}/dstack", "bash start.sh"))
+    if starts:
+        files["submit.sh"] = submit_script(starts, first=fleets)
     return files
+
+
+DSTACK_START = "dstack apply --yes --detach -f run.dstack.yml"
+
+
+def _pool_name(provider: str, instance: str, region: str, *, spot: bool) -> str:
+    return slug(f"{provider}-{instance}-{region}" + ("-spot" if spot else ""))
 
 
 # -- Kueue -----------------------------------------------------------------------------------------
 
 
-def kueue(found: Row) -> Files:
-    """A flavour for each kind of server, a queue for each team with what the plan gives it, one
-    cohort so that idle quota may be borrowed."""
-    pools = {key: rows for key, rows in pools_of(found).items() if rows[0]["accelerator"]}
-    owned = [row for row in found["placements"] if row["purchase"] == "owned" and row["accelerator"]]
-    kinds = {(*key,): rows for key, rows in pools.items()}
-    for row in owned:
-        kinds.setdefault((row["provider"], row["instance_type"], "owned", False), []).append(row)
+def kueue(found: Row, jobs: Sequence[FleetJob]) -> Files:
+    """A flavour for each kind of server, a queue for each team with what the plan gives it (cards,
+    processors, memory), one cohort so that idle quota may be borrowed; and each job's own export,
+    which waits in the queue of its team."""
+    kinds = {(*key,): list(rows) for key, rows in pools_of(found).items()}
+    for row in found["placements"]:
+        if row["purchase"] == "owned":
+            kinds.setdefault((row["provider"], row["instance_type"], "owned", False), []).append(row)
     if not kinds:
         return {}
     order = sorted(kinds, key=lambda key: (key[2] != "owned", not key[3], key))  # what is owned is filled first, then spot
@@ -204,12 +216,30 @@ def kueue(found: Row) -> Files:
     documents: list[Mapping[str, Any]] = [*flavours, cohort]
     for team in sorted({row["team"] or "all" for rows in kinds.values() for row in rows}):
         documents += _queues(found, team, [(key, kinds[key]) for key in order])
-    return {"kueue.yaml": to_yaml(*documents)}
+    files, starts = {"kueue.yaml": to_yaml(*documents)}, []
+    for one in jobs:
+        team = slug(one.row["team"] or "all")
+        waiting = dataclasses.replace(one, job=in_queue(one.job, team)) if one.job else one
+        if waiting.job is None or waiting.problem("kubernetes"):
+            continue
+        inside = f'kubectl() {{ command kubectl --namespace {shell([team])} "$@"; }}'
+        begun = start_script(waiting, "kubernetes", "kubectl apply -f objects.yaml").replace("pipefail\n", f"pipefail\n{inside}\n", 1)
+        written = {path: text for path, text in all_targets()["kubernetes"].files(waiting.job).items() if path != "wait.sh"}
+        files |= waiting.files("kubernetes", {**written, "start.sh": begun})
+        starts.append((one, f"{one.name}/kubernetes", "bash start.sh"))
+    if starts:
+        files["submit.sh"] = submit_script(starts, first=["kubectl apply -f kueue.yaml"])
+    return files
+
+
+def in_queue(job: Job, team: str) -> Job:
+    """The job as one that waits in the queue of a team."""
+    return dataclasses.replace(job, settings=dataclasses.replace(job.settings, queue=f"kueue/{team}"))
 
 
 def _flavour_name(key: tuple[str, str, str, bool]) -> str:
     provider, instance, region, spot = key
-    return slug(f"{provider}-{instance}-{region}" + ("-spot" if spot else ""))
+    return _pool_name(provider, instance, region, spot=spot)
 
 
 def _flavour(key: tuple[str, str, str, bool]) -> dict[str, Any]:
@@ -225,15 +255,10 @@ def _flavour(key: tuple[str, str, str, bool]) -> dict[str, Any]:
 def _queues(found: Row, team: str, kinds: Sequence[tuple[Any, Sequence[Row]]]) -> list[Mapping[str, Any]]:
     name = slug(team)
     mine = [(key, [row for row in rows if (row["team"] or "all") == team]) for key, rows in kinds]
-    flavours = [
-        {
-            "name": _flavour_name(key),
-            "resources": [
-                {"name": "nvidia.com/gpu", "nominalQuota": most_at_once(rows) * int(rows[0]["accelerators_per_server"]) if rows else 0}
-            ],
-        }
-        for key, rows in mine
-    ]
+    cards = sorted({card_of(row) for _, rows in kinds for row in rows if row["accelerator"]})
+    known = {"cpu": "vcpus_per_server", "memory": "memory_bytes_per_server"}  # a quota of what is not known would hold everything back
+    covered = [*(name for name, key in known.items() if all(row.get(key) for _, rows in kinds for row in rows)), *cards]
+    flavours = [{"name": _flavour_name(key), "resources": _quotas(covered, rows)} for key, rows in mine]
     queue = {
         "apiVersion": KUEUE,
         "kind": "ClusterQueue",
@@ -243,17 +268,35 @@ def _queues(found: Row, team: str, kinds: Sequence[tuple[Any, Sequence[Row]]]) -
             "namespaceSelector": {},
             "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
             "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
-            "resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": flavours}],
+            "resourceGroups": [{"coveredResources": covered, "flavors": flavours}],
         },
     }
     local = {"apiVersion": KUEUE, "kind": "LocalQueue", "metadata": {"name": name, "namespace": name}, "spec": {"clusterQueue": name}}
-    return [queue, local]
+    return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, queue, local]
+
+
+def _quotas(covered: Sequence[str], rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """What a team has at once of a flavour: its servers' processors, memory and cards."""
+    servers, first = most_at_once(rows), rows[0] if rows else {}
+    each = {"cpu": int(first.get("vcpus_per_server", 0)), "memory": int(first.get("memory_bytes_per_server", 0) / GIB)}
+    if rows and first["accelerator"]:
+        each[card_of(first)] = int(first["accelerators_per_server"])
+    return [
+        {"name": name, "nominalQuota": f"{servers * each.get(name, 0)}Gi" if name == "memory" else servers * each.get(name, 0)}
+        for name in covered
+    ]
+
+
+def card_of(row: Row) -> str:
+    """The resource by which a cluster counts the cards of a placement."""
+    known = accelerators().get(row["accelerator"])
+    return "amd.com/gpu" if known and known.vendor == "AMD" else "nvidia.com/gpu"
 
 
 # -- Karpenter -------------------------------------------------------------------------------------
 
 
-def karpenter(found: Row) -> Files:
+def karpenter(found: Row, _: Sequence[FleetJob]) -> Files:
     """A pool for each kind of server, the heavier the sooner: what is bought for a term first, then
     spot, then on demand."""
     pools: dict[tuple[str, str, str, bool], list[Row]] = {
@@ -303,7 +346,7 @@ _PURCHASE_COLUMNS = (
 )
 
 
-def purchases(found: Row) -> Files:
+def purchases(found: Row, _: Sequence[FleetJob]) -> Files:
     """Two tables for finance: what is bought for a term with its break-even, and every
     placement with its money."""
     rows = [

@@ -27,6 +27,8 @@ folder of the bucket or on its volume."""
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
 _QUEUE = re.compile(r"(kueue|volcano)/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_VARIABLE = re.compile(r"[A-Z][A-Za-z0-9_]{0,59}")
+_SECRET = re.compile(r"TOKEN|PASSWORD|SECRET|API_KEY|ACCESS_KEY")
 _BUCKET = re.compile(r"(s3|gs|oss|cos|https)://[A-Za-z0-9][A-Za-z0-9.\-_/]{1,200}")
 
 
@@ -41,7 +43,8 @@ class ExportSettings:
     starts them at once.
     `stop_after_h`: servers stop themselves after this many hours; 0 takes the plan's 95 % time and
     a quarter. `trial`: the job runs under `rightfit probe` until its step time has settled, and no
-    longer. `revision`: the commit of the model's repository on the hub; empty takes its newest."""
+    longer. `revision`: the commit of the model's repository on the hub; empty takes its newest.
+    `given`: variables that a way of starting asks for, with their values; no secrets."""
 
     name: str = "rightfit-job"
     ssh_cidr: str = ""
@@ -51,6 +54,7 @@ class ExportSettings:
     queue: str = ""
     trial: bool = False
     revision: str = ""
+    given: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.data_path:
@@ -68,6 +72,9 @@ class ExportSettings:
                 Message("export.revision", word=self.revision[:60]),
                 field="revision",
             )
+        for name, _ in self.given:
+            if not _VARIABLE.fullmatch(name) or _SECRET.search(name):
+                raise InputError(Message("export.given", word=name[:60]), field="set")
         if not 0 <= self.stop_after_h <= 24 * 366:
             raise InputError(Message("export.stop_after"), field="stop_after")
 
@@ -195,6 +202,11 @@ class OptionPart(_Part):
     facts: Mapping[str, Any] = {}
     data_path: Mapping[str, Any] = {}
 
+    @property
+    def started_as(self) -> str:
+        """The way to pay that a launcher asks for."""
+        return "on-demand" if self.purchase in (*COMMITMENTS, "on-demand-tier3") else self.purchase
+
 
 class PlanDocument(_Part):
     """A plan file."""
@@ -252,6 +264,8 @@ def plan_document(values: Any, *, name: str = "plan") -> PlanDocument:
 
 
 SPOT = "spot"
+COMMITMENTS = ("reserved-1y", "reserved-3y", "savings-plan-1y")
+"""A discount that is bought apart, on servers that are started on demand."""
 GIB = 1024**3
 GB = 1e9
 LEAST_DISK_GIB = 100

@@ -13,12 +13,11 @@ from pathlib import Path, PurePosixPath
 
 from rightfit.errors import FileInputError, InputError, MissingComponentError, UnavailableError
 from rightfit.export import skypilot_words
-from rightfit.export.buckets import BUCKET
+from rightfit.export.buckets import BUCKET, BUCKET_FILE
 from rightfit.export.job import Job
 from rightfit.export.recipes import Command, bucket_is_there, sky_commands, terraform_commands
 from rightfit.export.registry import Files, all_targets, most_usd
 from rightfit.export.targets import skypilot
-from rightfit.export.waiting import BUCKET_FILE
 from rightfit.messages import Message, system_problem
 from rightfit.records import dataclass
 

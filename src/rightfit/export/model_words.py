@@ -10,8 +10,9 @@ from typing import Any
 from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.quoting import shell
 from rightfit.facts import DiffusionModel, Resolution, TransformerArchitecture, VisionModel, hub_repository, resolve_offline
-from rightfit.facts.devices import accelerators, machine_of
+from rightfit.facts.devices import accelerators, machine_of, stands_for
 from rightfit.facts.engine_releases import READ, EngineRelease, is_of_its_time, model_class, newest_release, release_for, starts_on
+from rightfit.facts.records import Accelerator
 from rightfit.messages import Message
 
 
@@ -261,6 +262,13 @@ def release_problem(job: Job, engine: str) -> Message | str:
     return Message("export.no_release_class", **told, architecture=known.architecture, least=known.least.get(engine) or "-")
 
 
+def chip_of(job: Job) -> Accelerator | None:
+    """The chip of the plan's cards, also where a cloud hides it behind a label of its own; None
+    without cards and where they are not known."""
+    card = accelerators().get(job.accelerator)
+    return stands_for(card) if card else None
+
+
 IMAGES_READ = {"tensorrt_llm": "tensorrt-llm", "tgi": "tgi", "llama_cpp": "llama.cpp"}
 """Stacks whose one image is of a day whose models are known
 (facts/data/engine_ages.csv) -> the engine there."""
@@ -275,7 +283,7 @@ def served_problem(job: Job, stack: str) -> Message | str:
         return onnx_problem(job)
     if stack not in IMAGES_READ:
         return ""
-    known, card = model_class(*class_names(job)), accelerators().get(job.accelerator)
+    known, card = model_class(*class_names(job)), chip_of(job)
     told = {"engine": IMAGES_READ[stack], "card": job.accelerator or Message("export.a_processor"), "model": job.model}
     if card is not None and not starts_on(IMAGES_READ[stack], card):
         return Message("export.no_release", **told)
@@ -291,7 +299,7 @@ ONNX_GPU = "onnxruntime-gpu==1.23.2"
 def onnx_problem(job: Job) -> Message | str:
     """Why ONNX Runtime's package for cards does not run on those of the plan ("" if it does, or
     there are none): it is for NVIDIA's beside x86."""
-    card = accelerators().get(job.accelerator)
+    card = chip_of(job)
     if not job.gpus_per_node or card is None or (card.vendor == "NVIDIA" and machine_of(card.name) == "x86_64"):
         return ""
     return Message("export.no_release", engine=ONNX_GPU.partition("=")[0], card=job.accelerator)

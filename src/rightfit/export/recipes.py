@@ -15,6 +15,7 @@ from rightfit.export import skypilot_words
 from rightfit.export.bare_server import OPTIONAL_SECRETS, RUN_PLACE
 from rightfit.export.buckets import (
     BUCKET,
+    BUCKET_FILE,
     CLIENTS,
     COPIERS,
     PASSED_ON,
@@ -30,7 +31,7 @@ from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import comment, shell
 from rightfit.export.stack import stack_name, stack_of
 from rightfit.export.targets import cloudformation, dstack, provider_cli, terraform_azure, terraform_gcp
-from rightfit.export.waiting import BUCKET_FILE, RUN, RUN_FILE, RUN_MARK, TOKEN_FILE, terraform_place
+from rightfit.export.waiting import RUN, RUN_FILE, RUN_MARK, TOKEN_FILE, terraform_place
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
@@ -115,6 +116,49 @@ def secret_needs(job: Job, names: Iterable[str], scheme: str = "") -> tuple[tupl
     return tuple((name, about.get(name, "a key of your own that clients of the service must send: openssl rand -hex 24")) for name in names)
 
 
+def found_by(job: Job, name: str) -> str:
+    """Shell words that find what a variable of `needs` holds, where it is not set: as the programs
+    of the cloud know it; "" for what only the user knows."""
+    region = shell([job.option.region])
+    network = f"aws ec2 describe-vpcs --region {region} --filters Name=is-default,Values=true --query 'Vpcs[0].VpcId' --output text"
+    first = f'aws ec2 {{}} --region {region} --filters Name=vpc-id,Values="$({network})"'
+    found = {
+        "AWS_ACCESS_KEY_ID": "aws configure get aws_access_key_id",
+        "AWS_SECRET_ACCESS_KEY": "aws configure get aws_secret_access_key",
+        "SUBNET_ID": f"{first.format('describe-subnets')} Name=default-for-az,Values=true --query 'Subnets[0].SubnetId' --output text",
+        "SECURITY_GROUP_ID": f"{first.format('describe-security-groups')} Name=group-name,Values=default --query 'SecurityGroups[0].GroupId' --output text",
+        "TF_VAR_project": "gcloud config get-value project",
+        "PROJECT": "gcloud config get-value project",
+        "ZONE": f"gcloud compute machine-types list --filter {shell([f'name={job.option.instance_type} AND zone~^{job.option.region}-'])} --limit 1 --format 'value(zone)'",
+        "SUBNET": "echo default",
+        "SERVICE_ACCOUNT": "gcloud iam service-accounts list --filter 'email~-compute@developer' --limit 1 --format 'value(email)'",
+        "TF_VAR_ssh_public_key": "cat ~/.ssh/id_ed25519.pub ~/.ssh/id_rsa.pub | head -n 1",
+        "SSH_PUBLIC_KEY": "cat ~/.ssh/id_ed25519.pub ~/.ssh/id_rsa.pub | head -n 1",
+        "RIGHTFIT_VAULT": "echo rightfit-$(az account show --query id --output tsv | sha256sum | cut -c 1-12)",
+        "RIGHTFIT_VAULT_GROUP": f"az group create --name rightfit --location {region} --query name --output tsv",
+        "RESOURCE_GROUP": f"az group create --name rightfit --location {region} --query name --output tsv",
+    }
+    if job.option.provider != "aws" and name in ("SUBNET_ID", "SECURITY_GROUP_ID"):
+        return ""
+    return found.get(name, "")
+
+
+def edits(job: Job, recipe: Recipe) -> dict[str, tuple[str, ...]]:
+    """What the user gives by hand before a way starts a plan: for the bucket, the token, the data,
+    and what else only he knows."""
+    asked = [name for name, _ in recipe.needs if name not in OPTIONAL_SECRETS and not found_by(job, name)]
+    kinds = {
+        name: "bucket" if name in (BUCKET, "RIGHTFIT_CHECKPOINTS") else "token" if name in stack_of(job).secrets else "else"
+        for name in asked
+    }
+    return {
+        "bucket": tuple(name for name in asked if kinds[name] == "bucket"),
+        "token": tuple(name for name in asked if kinds[name] == "token"),
+        "data": tuple(f"{name}/" for name in brings(job)),
+        "else": tuple(name for name in asked if kinds[name] == "else"),
+    }
+
+
 def uses_own_data(job: Job) -> bool:
     """Whether the job reads a data set that the user brings: not one of the hub, not one that
     it fetches itself."""
@@ -182,6 +226,17 @@ def sky_commands(job: Job, *, dry_run: bool, environment: Environment | None = N
     return (("sky", "launch", "--yes", "--cluster", job.name, *words, "task.yaml"),)
 
 
+def sky_queued(job: Job) -> str:
+    """A shell line that hands the task to SkyPilot's controller, whatever it is paid by, and does
+    not stay."""
+    words = ("sky", "jobs", "launch", "--yes", "--detach-run", "--name", job.name, *_given(job, dry_run=False, environment=None))
+    return f"{shell(words)}{_passed()} task.yaml"
+
+
+def _passed() -> str:
+    return " " + " ".join(f"${{{name}:+--env {name}}}" for name in PASSED_ON)
+
+
 def bucket_is_there(job: Job, environment: Environment) -> bool:
     """Whether a dry run can look for the bucket: SkyPilot asks for it even then."""
     return bool(job.settings.bucket or (skypilot_words.bucket_is_told(job) and environment.get(BUCKET)))
@@ -225,11 +280,11 @@ def _by_name(name: str, address: str, *, makes: bool, dry_run: bool, environment
 
 def _skypilot(job: Job) -> Recipe:
     [dry], [*_, start] = sky_commands(job, dry_run=True), sky_commands(job, dry_run=False)
-    passed = "" if job.is_service else " " + " ".join(f"${{{name}:+--env {name}}}" for name in PASSED_ON)
+    passed = "" if job.is_service else _passed()
     where = place_words(job)
     made = (BUCKET_LINE,) if skypilot_words.bucket_is_made(job) else ()
     whole_bucket = (
-        (f"export {skypilot_words.ROOT}={whole_words(job)}   # SkyPilot mounts a bucket as a whole",)
+        (f"{skypilot_words.ROOT}={whole_words(job)} && export {skypilot_words.ROOT}   # SkyPilot mounts a bucket as a whole",)
         if skypilot_words.bucket_is_told(job) and skypilot_words.mounts(job)
         else ()
     )

@@ -9,10 +9,9 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rightfit import facts
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.export.job import SERVING_TASKS, Job
-from rightfit.export.model_words import revision_problem, size_problem
+from rightfit.export.model_words import chip_of, revision_problem, size_problem
 from rightfit.facts.tables import says
 from rightfit.messages import Message
 from rightfit.records import dataclass
@@ -117,7 +116,7 @@ def has_profiling(job: Job) -> bool:
     """Whether DCGM reads profiling counters (busy share of the engines, tensor units) of a plan's
     cards: from Volta on, of GeForce cards from Blackwell on. Source: NVIDIA/dcgm-exporter issues
     395 and 404, NVIDIA/DCGM issue 234. Of a card that is not known it is not promised."""
-    card = facts.accelerators().get(job.option.accelerator.name)
+    card = chip_of(job)
     return card is not None and card.compute_capability >= (10.0 if says("setup", "geforce", card.name) else 7.0)
 
 

@@ -155,9 +155,15 @@ def _training_stack(job: Job) -> str:
         return "megatron"
     if layout.moves_states:
         return "deepspeed"
-    if job.task == "train" or kind == "encoder":
+    if job.task == "train" or kind == "encoder" or shards_all(job):
         return "torchrun"
     return "deepspeed" if layout.sharding in ("zero-1", "zero-2") else "trl"
+
+
+def shards_all(job: Job) -> bool:
+    """Whether every weight is trained and cut into shards: then no process may hold a whole copy in
+    32 bit, neither when it loads nor when it saves."""
+    return job.option.layout.method == "full" and job.option.layout.sharding in ("zero-3", "hybrid")
 
 
 def _target(name: str) -> Target:

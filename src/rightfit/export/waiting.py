@@ -27,11 +27,9 @@ RUN_FILE = "run.id"
 TOKEN_FILE = "token.given"  # noqa: S105
 """Beside a Terraform folder where the optional token was put into the store of secrets."""
 ENDED = "ended"
-BUCKET_FILE = "bucket.sh"
 POLL_S = 60
 GONE_AFTER = 3
-"""Looks in a row that find no server before it is lost: lists of sellers are a
-minute or two behind."""
+"""Looks in a row that find no server before it is lost: lists of sellers are minutes behind."""
 MARGIN_H = 2.0  # over a run's own longest time: room for the boot and the last copies
 UNLIMITED_H = 31 * 24.0
 MOST_RENTED = 20
@@ -62,21 +60,9 @@ set -u
 cd "$(dirname "$0")" || exit 2
 run="$(cat %(file)s 2>/dev/null)"
 
-ready() {
-%(before)s
-}
-told() {
-%(told)s
-}
-servers() {
-%(servers)s
-}
-again() {
-%(again)s
-}
-
+%(functions)s
 if [ "${1:-}" = new ]; then
-  if [ -n "$run" ] && ready 2>/dev/null && [ -z "$(told)" ] && [ -n "$(servers 2>/dev/null)" ]; then
+  if [ -n "$run" ]%(if_ready)s && [ -z "$(told)" ] && [ -n "$(servers 2>/dev/null)" ]; then
     echo "run $run still runs: sh wait.sh waits for it" >&2
     exit 5
   fi
@@ -86,8 +72,7 @@ if [ "${1:-}" = new ]; then
   exit 0
 fi
 [ -n "$run" ] || { echo "no run was begun here: sh wait.sh new" >&2; exit 2; }
-ready || exit 2
-
+%(or_leave)s
 finish() {
   case "$1" in
     0) echo "run $run ended well"; exit 0 ;;
@@ -98,7 +83,7 @@ finish() {
 }
 
 limit_s="${LIMIT_S:-%(limit_s)s}" every_s="${EVERY_S:-%(every_s)s}"
-begun=$(date +%%s) gone=0 rented=1
+begun=$(date +%%s) gone=0%(rented)s
 while :; do
   # Whether a server is there is asked first: what one says at its end is then seen before it is called lost.
   if ids=$(servers); then count=$(printf '%%s' "$ids" | wc -w); else count=unknown; fi
@@ -109,13 +94,7 @@ while :; do
   else gone=$((gone + 1))
   fi
   if [ "$gone" -ge %(gone_after)s ]; then
-    if [ %(restarts)s = no ] || [ "$rented" -ge %(most)s ]; then
-      echo "the server of run $run is gone and the run has not ended: %(hint)s" >&2
-      exit 3
-    fi
-    echo "the server was taken: renting another, which goes on from the last checkpoint" >&2
-    if again; then begun=$(date +%%s) gone=0 rented=$((rented + 1)); fi
-  fi
+%(lost)s  fi
   if [ $(($(date +%%s) - begun)) -ge "$limit_s" ]; then
     echo "run $run has not ended in $limit_s s, which is longer than it may take: look at its server" >&2
     exit 4
@@ -123,25 +102,34 @@ while :; do
   sleep "$every_s"
 done
 """
+LOST = r"""echo "the server of run $run is gone and the run has not ended: %s" >&2
+exit 3
+"""
+TAKEN = r"""if [ "$rented" -ge %s ]; then
+%s
+fi
+echo "the server was taken: renting another, which goes on from the last checkpoint" >&2
+if again; then begun=$(date +%%s) gone=0 rented=$((rented + 1)); fi
+"""
 
 
 def wait_script(job: Job, way: Way) -> str:
-    """The script of a way."""
+    """The script of a way: of what only some ways do, the others have no line."""
+    bodies = {"ready": "\n".join(way.before), "told": way.told, "servers": way.servers, "again": way.again}
+    lost = LOST % way.hint
     words = {
         "plan": job.plan_id,
         "model": comment(job.model),
         "file": RUN_FILE,
+        "functions": "".join(f"{name}() {{\n{_indented(body)}}}\n" for name, body in bodies.items() if body),
+        "if_ready": " && ready 2>/dev/null" if way.before else "",
+        "or_leave": "ready || exit 2\n" if way.before else "",
         "begin": _indented(way.begin),
-        "before": _indented("\n".join(way.before or (":",))).rstrip("\n"),
-        "told": _indented(way.told).rstrip("\n"),
-        "servers": _indented(way.servers).rstrip("\n"),
-        "again": _indented(way.again or "return 1").rstrip("\n"),
-        "hint": way.hint,
+        "lost": _indented(_indented(TAKEN % (MOST_RENTED, _indented(lost).rstrip("\n")) if way.again else lost)),
+        "rented": " rented=1" if way.again else "",
         "limit_s": limit_s(job),
         "every_s": POLL_S,
         "gone_after": way.gone_after,
-        "restarts": "yes" if way.again else "no",
-        "most": MOST_RENTED,
     }
     return SCRIPT % words
 
@@ -257,9 +245,9 @@ def _azure(job: Job, all_states: bool) -> str:
     return shell(("az", "vm", "list", *(() if all_states else ("--show-details",)), "--query", query, "--output", "tsv"))
 
 
-def _by_python(command: str, program: str) -> str:
+def _by_python(command: str, *program: str) -> str:
     """The JSON that a command prints, read by Python; a command that fails is a failure."""
-    return f'found=$({command}) || return 1\nprintf %s "$found" | python3 -c {shell([program])}'
+    return f'found=$({command}) || return 1\nprintf %s "$found" | python3 -c {shell(program)}'
 
 
 def _alibaba(job: Job, all_states: bool) -> str:
@@ -291,11 +279,6 @@ def cloudformation_way(job: Job, start: str) -> Way:
     return by_store(job, servers=servers_of(job), again=again)
 
 
-def provider_cli_way(job: Job) -> Way:
-    """The same command once more."""
-    return by_store(job, servers=servers_of(job), again="bash launch.sh")
-
-
 def cloud_init_way(job: Job) -> Way:
     """Nobody but the server itself can be asked: one that is new, or was started again, takes
     minutes until it answers."""
@@ -312,8 +295,7 @@ RUNS_OF_DSTACK = (
 def dstack_way(job: Job) -> Way:
     """dstack rents again by itself; its list says whether the run still has, or
     waits for, a server."""
-    servers = f'found=$(dstack ps --all --json) || return 1\nprintf %s "$found" | python3 -c {shell([RUNS_OF_DSTACK, job.name])}'
-    return by_store(job, servers=servers, scheme="s3")
+    return by_store(job, servers=_by_python("dstack ps --all --json", RUNS_OF_DSTACK, job.name), scheme="s3")
 
 
 PODS = 'import json, sys; print(*[pod["id"] for pod in json.load(sys.stdin)])'
@@ -326,7 +308,7 @@ def runpod_way(job: Job) -> Way:
 
 def pods_of(job: Job) -> str:
     """A body that prints the ids of pods that run."""
-    return f'found=$(runpodctl pod list --name {shell([job.name])}) || return 1\nprintf %s "$found" | python3 -c {shell([PODS])}'
+    return _by_python(f"runpodctl pod list --name {shell([job.name])}", PODS)
 
 
 CLUSTER_ENDS = {
@@ -357,47 +339,7 @@ def cluster_way(job: Job, kind: str) -> Way:
 
 
 # ------------------------------------------------------------------------------------------------
-# the bucket of an account, and the end
-
-
-BUCKET_SCRIPT = r"""#!/bin/sh
-# The bucket of plan %(plan)s in this account: made where there is none, refused where it is somebody else's. Prints its address.
-# Names of buckets are one list for all the world: this one bears a hash of the account, so that two accounts never ask for the same.
-set -u
-%(account)s
-[ -n "$account" ] || { echo "no account is known here" >&2; exit 1; }
-if command -v sha256sum >/dev/null; then digits=$(printf %%s "$account" | sha256sum); else digits=$(printf %%s "$account" | shasum -a 256); fi
-name=%(name)s-$(printf %%s "$digits" | cut -c 1-8)
-owned() {
-  %(owned)s
-}
-owned || %(make)s >&2
-owned || { echo "the bucket $name is not yours, or could not be made: give one of your own, export RIGHTFIT_BUCKET=..." >&2; exit 1; }
-echo "%(scheme)s://$name"
-"""
-
-
-def bucket_script(job: Job, region: str) -> str:
-    """The script that makes the bucket of a plan and prints its address, for S3 and Google. Whoever
-    made one of that name before would read what the job writes, so that only one of the account's
-    own will do."""
-    where = shell([region])
-    if scheme_of(job) == "gs":
-        listed = (
-            'gcloud storage buckets list --project "$account" --filter "name=$name" --format "value(name)" 2>/dev/null | grep -qx "$name"'
-        )
-        words = {
-            "account": "account=$(gcloud config get-value project 2>/dev/null)",
-            "owned": listed,
-            "make": f'gcloud storage buckets create "gs://$name" --project "$account" --location {where}',
-        }
-    else:
-        words = {
-            "account": f"account=$(aws sts get-caller-identity --region {where} --query Account --output text)",
-            "owned": 'aws s3api head-bucket --bucket "$name" --expected-bucket-owner "$account" >/dev/null 2>&1',
-            "make": f'aws s3 mb "s3://$name" --region {where}',
-        }
-    return BUCKET_SCRIPT % {**words, "plan": job.plan_id, "name": f"{job.name}-{job.plan_id}", "scheme": scheme_of(job)}
+# the end
 
 
 END_SCRIPT = r"""#!/bin/sh

@@ -253,15 +253,21 @@ def machine_of(name: str) -> str:
 
 @functools.cache
 def is_unreleased(name: str) -> bool:
-    """Whether an accelerator is only rented beside Arm processors for which nobody releases a
-    build that runs on it."""
-    return name.startswith(ARM_HOSTS) and build_for(name) is None
+    """Whether no release of PyTorch is built for an accelerator beside the processors that it is
+    rented with. False for one that is not known."""
+    return name in accelerators() and build_for(name) is None
+
+
+def stands_for(card: Accelerator) -> Accelerator:
+    """The chip whose software runs on an accelerator: where a cloud hides the chip behind a label
+    of its own, that which it equals by the cloud's own figures."""
+    return accelerators().get(card.equivalent_to, card)
 
 
 def _kind(name: str) -> tuple[str, str]:
     """Vendor, and the compute capability or (AMD) architecture of an accelerator."""
     try:
-        found = accelerator(name)
+        found = stands_for(accelerator(name))
     except RightfitError:
         return "unknown", ""
     return found.vendor, str(found.compute_capability or found.architecture.split(" ")[0])

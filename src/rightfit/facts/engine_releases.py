@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from rightfit.errors import RightfitError
-from rightfit.facts.devices import accelerator, machine_of
+from rightfit.facts.devices import accelerator, accelerators, machine_of, stands_for
 from rightfit.facts.records import Accelerator
 from rightfit.facts.tables import table
 from rightfit.records import dataclass
@@ -136,6 +136,13 @@ def runs_on(release: EngineRelease, card: Accelerator) -> bool:
     return card.architecture.split(" ")[0] in release.serves
 
 
+@functools.cache
+def is_served(name: str) -> bool:
+    """Whether some release of an engine of READ runs on an accelerator."""
+    card = accelerators().get(name)
+    return card is not None and any(runs_on(release, stands_for(card)) for release in releases())
+
+
 def goes_with(known: ModelClass | None, card: Accelerator) -> bool:
     """Whether an engine has kernels of the class for the card."""
     if known is None:
@@ -151,7 +158,7 @@ def release_for(engine: str, names: tuple[str, ...], card: str, *, until: str = 
     of these names and runs on the card; None where there is none."""
     known = model_class(*names)
     try:
-        found = accelerator(card)
+        found = stands_for(accelerator(card))
     except RightfitError:
         return None
     if not goes_with(known, found):

@@ -73,6 +73,7 @@ def _place(way: Way) -> dict[str, Any]:
         **{name: getattr(way, name) for name in ("provider", "instance_type", "region", "purchase", "accelerator")},
         "accelerators_per_server": way.accelerators,
         "vcpus_per_server": way.vcpus,
+        "memory_bytes_per_server": way.memory_bytes,
         "price_as_of": way.as_of,
     }
 

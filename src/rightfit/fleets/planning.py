@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rightfit import reach
 from rightfit.catalog.sellers import Quota, read_quota
-from rightfit.errors import InputError
+from rightfit.errors import InputError, RightfitError
+from rightfit.families.registry import settled
 from rightfit.fleets import instance
 from rightfit.fleets.building import Builder, parts_of_host
 from rightfit.fleets.document import document
@@ -25,8 +29,13 @@ from rightfit.fleets.result import FleetPlan, read_last, rolled, shared_servers,
 from rightfit.fleets.solver import solve
 from rightfit.fleets.ways import Asked, Search, asked, calibrated, oldest_date, ways_of
 from rightfit.messages import at_place, line_each
-from rightfit.planner.plan import default_catalog
+from rightfit.planner.plan import answer, default_catalog, explored
+from rightfit.search.confirm import options_of
+from rightfit.search.family import Beside
 from rightfit.search.offers import whole_market
+from rightfit.search.rank import Row
+from rightfit.search.request_checks import settle_own_model
+from rightfit.workload.model import Workload
 from rightfit.workload.vocabulary import COUNTRIES
 
 if TYPE_CHECKING:
@@ -123,3 +132,54 @@ def quotas_of(texts: Sequence[str], catalog: Catalog) -> tuple[Quota, ...]:
     book = tuple(getattr(catalog, "quotas", ()))
     types = catalog.servers().instance_type if texts else ()
     return (*book, *(read_quota(text, catalog.regions(), types=types, countries=COUNTRIES, field="limits.quota") for text in texts))
+
+
+# ---- What each job of a fleet's plan runs as: its own plan on the servers that it was given, which
+# exports read.
+
+_FREE = ("deadline", "budget", "max_nodes", "top", "country", "region", "residency", "quota", "own")
+"""Wishes that the fleet's plan has settled."""
+
+
+def with_plans(found: Mapping[str, Any], *, catalog: Catalog | None = None) -> dict[str, Any]:
+    """The document of a fleet's plan with `plan` beside each placement of a job: a plan document
+    whose one option is the job on those servers. Without it where the catalog has them not, or no
+    longer at a price that is taken. Equal placements are searched once."""
+    catalog, known = catalog or default_catalog(), {}
+
+    def placed(row: Mapping[str, Any]) -> Mapping[str, Any]:
+        if row["kind"] != "job":
+            return row
+        key = json.dumps([row[name] for name in _PLACE] + [row["workload"]], sort_keys=True, default=str)
+        if key not in known:
+            known[key] = plan_of_placement(row, catalog)
+        return {**row, "plan": known[key]} if known[key] else row
+
+    return {**found, "placements": [placed(row) for row in found["placements"]]}
+
+
+_PLACE = ("provider", "instance_type", "region", "purchase", "servers", "accelerator")
+
+
+def plan_of_placement(row: Mapping[str, Any], catalog: Catalog) -> dict[str, Any] | None:
+    """The plan document of one placement; None where the search has no such servers."""
+    is_own = row["purchase"] == "owned"
+    wishes = {name: value for name, value in row["workload"].items() if name not in _FREE}
+    place = {"cloud": row["provider"], "gpu": row["accelerator"] or "none", "sellers": "all"}
+    try:
+        family, workload = settled(
+            settle_own_model(Workload(**{**wishes, **place, "purchase": "on-demand" if is_own else row["purchase"]}))
+        )
+        result, _ = explored(family, workload, catalog)
+    except RightfitError:
+        return None
+    offers = result.market.offers
+    offer, column = np.nonzero(result.bits == 0)
+    same = np.array([name == row["instance_type"] for name in offers.servers.instance_type], dtype=np.bool_)[offers.server_index[offer]]
+    there = np.array([region == row["region"] for region in offers.regions], dtype=np.bool_)[offers.region_index[offer]]
+    fits = same & (np.asarray(result.num_servers(offer, column)) == row["servers"])
+    rows = np.flatnonzero(fits & there) if np.any(fits & there) or not is_own else np.flatnonzero(fits)
+    if not rows.size:
+        return None
+    options = options_of(family, result, [Row(int(offer[rows[0]]), int(column[rows[0]]))], 1)
+    return answer(family, result, options, (), Beside()).to_dict()

@@ -57,6 +57,7 @@ class Way:
     vcpus: float
     as_of: str
     levels: tuple[int, ...] = ()
+    memory_bytes: float = 0.0  # of one server, 0 where its seller does not state it
 
     @property
     def server(self) -> str:
@@ -269,6 +270,7 @@ def _way(found: SearchResult, offer: int, column: int, number: int, levels: tupl
         vcpus=float(np.nan_to_num(servers.vcpus[row])),
         as_of=offers.as_of_dates[offers.as_of_index[offer]],
         levels=levels,
+        memory_bytes=float(np.nan_to_num(servers.memory_bytes[row])),
     )
 
 

@@ -14,6 +14,7 @@ from rightfit.catalog import names
 from rightfit.catalog.offers import NO_PRICE, RETIRED, events_of, today
 from rightfit.catalog.sellers import ON_DEMAND, most_at_once, starts, tier_of
 from rightfit.facts.devices import is_unreleased
+from rightfit.facts.engine_releases import is_served
 from rightfit.physics.columns import Array
 from rightfit.search.answer import Assumption, Option, Reason, Section
 from rightfit.search.constraints import SearchResult
@@ -299,7 +300,14 @@ def with_market_warnings(options: Sequence[Option], search_result: SearchResult)
     whatever the kind of work."""
     mainland = means_mainland(search_result)
     return tuple(
-        dataclasses.replace(option, warnings=(*option.warnings, *market_warnings(option), *border_warnings(option, mainland=mainland)))
+        dataclasses.replace(
+            option,
+            warnings=(
+                *option.warnings,
+                *market_warnings(option, by_engine=search_result.filters.is_served),
+                *border_warnings(option, mainland=mainland),
+            ),
+        )
         for option in options
     )
 
@@ -327,19 +335,25 @@ def is_large_order(option: Option) -> bool:
     return servers > 1 and option.purchase in (*ON_DEMAND, "spot") and cards_of(option) > most
 
 
-def market_warnings(option: Option) -> list[Reason]:
+def market_warnings(option: Option, *, by_engine: bool = False) -> list[Reason]:
     """An account of its own, a seller of a low tier or one that must be rented from by hand, a
-    price that may have moved."""
+    price that may have moved. `by_engine`: an engine's own image starts the job."""
     found, partition = [], names.partitions().get(option.provider)
-    if not starts(option.provider, option.purchase):
-        found.append(Reason("seller_by_hand", {"provider": option.provider}))
+    card = option.accelerator.name if option.accelerator else ""
+    if not starts(option.provider, option.purchase, card):
+        known = starts(option.provider)
+        found.append(
+            Reason("offer_by_hand", {"provider": option.provider, "accelerator": card, "purchase": option.purchase})
+            if known
+            else Reason("seller_by_hand", {"provider": option.provider})
+        )
     if partition:
         found.append(Reason("seller_account", {"provider": option.provider, "of": partition["of"]}))
     if (option.facts.get("seller_tier") or 0) > 2:
         found.append(Reason(f"seller_tier_{option.facts['seller_tier']}", {"provider": option.provider}))
     if option.price_as_of and option.facts.get("price_is_old") and not option.facts.get("is_stale"):
         found.append(Reason("price_moved", {"as_of": option.price_as_of}))
-    if option.accelerator and is_unreleased(option.accelerator.name):
+    if is_unreleased(card) and not (by_engine and is_served(card)):
         found.append(Reason("no_release", {"accelerator": option.accelerator.name}))
     if is_large_order(option):
         found.append(Reason("large_order", {"provider": option.provider, "count": cards_of(option)}))

@@ -14,6 +14,7 @@ from rightfit import facts
 from rightfit.catalog.offers import gone, today
 from rightfit.catalog.sellers import Sellers, read_sellers, untrusted
 from rightfit.facts.devices import is_unreleased
+from rightfit.facts.engine_releases import is_served
 from rightfit.physics import money
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
@@ -67,6 +68,7 @@ class Filters:
     budget_usd: float | None
     budget_per_month: bool
     any_software: bool = False  # a server that was given by name runs whatever it runs
+    is_served: bool = False  # by an engine, whose images bring a build of PyTorch of their own
     source: DataSource | None = None  # where the data lie, if not in the region of the server
     quotas: tuple[Quota, ...] = ()
     confidence: float = 0.5  # probability at which deadline and budget are to hold; a half: their middles decide
@@ -198,18 +200,20 @@ def filter_failures(offers: OfferTable, filters: Filters) -> dict[str, Mask]:
     if filters.gpus:
         fails["gpu"] = _by_server(offers, [name not in filters.gpus for name in servers.accelerator_name])
     if not filters.any_software:
-        other = {name for name in set(servers.accelerator_name) - set(filters.gpus) if not runs_usual_software(name)}
+        unasked = set(servers.accelerator_name) - set(filters.gpus)
+        other = {name for name in unasked if not runs_usual_software(name, by_engine=filters.is_served)}
         fails["software"] = _by_server(offers, [name in other for name in servers.accelerator_name])
         fails["seller"] = untrusted(offers, filters.sellers, places=(*filters.regions, *filters.countries))
     fails["purchase"] = ~np.isin(offers.purchase_index, [_purchase_code(name) for name in filters.purchases])
     return fails
 
 
-def runs_usual_software(name: str) -> bool:
+def runs_usual_software(name: str, *, by_engine: bool = False) -> bool:
     """Whether the usual stack (CUDA, ROCm) runs on an accelerator, as it is released; one that is
-    not known fails for that, not for its software."""
+    not known fails for that, not for its software. `by_engine`: an engine of its own image will
+    do."""
     known = facts.accelerators().get(name)
-    return known is None or (bool(stack_of(known)) and not is_unreleased(name))
+    return known is None or (bool(stack_of(known)) and (not is_unreleased(name) or (by_engine and is_served(name))))
 
 
 def _purchase_code(name: str) -> int:

@@ -56,7 +56,8 @@ WARNINGS (Option.warnings):
     save_every {interval_s, save_s, restart_s}, no_checkpoints,
         no_checkpoints_never {loss_usd, times, total_usd}
     server_retires {family, date}, server_restricted {family, date}
-    seller_by_hand {provider}, outside_mainland {region}, inside_mainland {region}
+    seller_by_hand {provider}, offer_by_hand {provider, accelerator, purchase},
+    outside_mainland {region}, inside_mainland {region}
     price_moved {as_of}, seller_account {provider, of}, seller_tier_3 {provider},
         seller_tier_4 {provider}
     commitment {term_h, used_h}                    a subscription is billed for its whole term

@@ -43,6 +43,10 @@ def export(
     stop_after: Annotated[float, option("--stop-after", help="Hours after which servers stop themselves.", metavar="HOURS")] = 0.0,
     queue: Annotated[str, option("--queue", help="Queue of a cluster: kueue/NAME or volcano/NAME.", metavar="QUEUE")] = "",
     revision: Annotated[str, option("--revision", help="Commit of the model's repository on the hub.", metavar="COMMIT")] = "",
+    given: Annotated[
+        list[str] | None,
+        option("--set", help="A variable that a way asks for, e.g. TF_VAR_image_id=m-1; may be repeated.", metavar="NAME=VALUE"),
+    ] = None,
     view: View,
 ) -> None:
     """Write the files that start a plan: SkyPilot, Terraform, Kubernetes, training and serving
@@ -62,14 +66,23 @@ def export(
         return
     if plan is None:
         raise InputError(Message("cli.export_no_plan"), field="plan")
-    fleet = read_document(plan)
-    if fleet is not None:
-        _put(files_of_fleet(fleet, to), out, force=force, view=view)
-        return
     check_revision(revision)
     settings = exports.ExportSettings(
-        name=name, ssh_cidr=ssh_cidr, bucket=bucket, data_path=data_path, stop_after_h=stop_after, queue=queue, revision=revision
+        name=name,
+        ssh_cidr=ssh_cidr,
+        bucket=bucket,
+        data_path=data_path,
+        stop_after_h=stop_after,
+        queue=queue,
+        revision=revision,
+        given=tuple((word.partition("=")[0], word.partition("=")[2]) for word in given or ()),
     )
+    fleet = read_document(plan)
+    if fleet is not None:
+        from rightfit.fleets.planning import with_plans
+
+        _put(files_of_fleet(with_plans(fleet), to, settings), out, force=force, view=view)
+        return
     _put(exports.files_of(exports.job_of(exports.read_plan(plan), rank=option, settings=settings), to), out, force=force, view=view)
 
 

@@ -13,6 +13,10 @@ from pathlib import Path
 STOPPED = 128 + signal.SIGTERM
 MARK = "complete.json"
 FORMATS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv", ".txt": "text"}
+CHAT = """{% for message in messages %}<|{{ message['role'] }}|>
+{{ message['content'] }}{{ eos_token }}
+{% endfor %}{% if add_generation_prompt %}<|assistant|>
+{% endif %}"""  # for base models, which have no template of chats: Zephyr's, which needs no new words
 TRACKERS = {"mlflow": "MLFLOW_TRACKING_URI", "wandb": "WANDB_API_KEY", "tensorboard": "RIGHTFIT_TENSORBOARD"}
 
 

@@ -1,8 +1,9 @@
 """Run the jobs of jobs.json on a Ray cluster, each at its start (UTC) as a gang: one placement group, one bundle a server.
 
-    ray attach cluster.yaml; then on the head:  python run_jobs.py [--now] [--jobs jobs.json] 'COMMAND'
+    ray attach cluster.yaml; then on the head:  python run_jobs.py [--now] [--jobs jobs.json] ['COMMAND']
 
-COMMAND is run by bash on every server of a job, with JOB, NODE_RANK, NUM_NODES and MASTER_ADDR set. Exits with 1 where a job failed.
+A job's own command, else COMMAND, is run by bash on every server of the job, with JOB, NODE_RANK, NUM_NODES and MASTER_ADDR set, and with
+what PASSED_ON names where the head has it. Exits with 1 where a job failed.
 """
 
 import argparse
@@ -18,6 +19,8 @@ import time
 import ray
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+PASSED_ON = ("RIGHTFIT_BUCKET", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "HF_TOKEN")
 
 
 @ray.remote(num_cpus=0)
@@ -37,7 +40,8 @@ def run_job(job, command):
         ray.get(group.ready())
         places = [PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=rank) for rank in range(job["servers"])]
         first = ray.get(address.options(scheduling_strategy=places[0]).remote())
-        common = {"JOB": job["name"], "NUM_NODES": str(job["servers"]), "MASTER_ADDR": first}
+        told = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        common = {**told, "JOB": job["name"], "NUM_NODES": str(job["servers"]), "MASTER_ADDR": first}
         gpus = job["bundle"].get("GPU", 0)
         started = [
             run.options(scheduling_strategy=place, num_gpus=gpus).remote(command, {**common, "NODE_RANK": str(rank)})
@@ -55,17 +59,19 @@ def wait_for(start):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command")
+    parser.add_argument("command", nargs="?", default="")
     parser.add_argument("--jobs", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent / "jobs.json")
     parser.add_argument("--now", action="store_true", help="do not wait for the starts")
     asked = parser.parse_args()
     jobs = json.loads(asked.jobs.read_text(encoding="utf-8"))
+    if lacking := [job["name"] for job in jobs if not (job.get("command") or asked.command)]:
+        parser.error(f"give a COMMAND: there is none of its own for {', '.join(lacking)}")
     ray.init(address="auto", log_to_driver=True)
     failed, threads = [], []
 
     def one(job):
         try:
-            code = run_job(job, asked.command)
+            code = run_job(job, job.get("command") or asked.command)
         except Exception as error:
             print(f"{job['name']}: {error}", file=sys.stderr)
             code = 1
@@ -75,9 +81,8 @@ def main():
     for job in jobs:
         if not asked.now:
             wait_for(job["start"])
-        threads += [threading.Thread(target=one, args=(job,)) for _ in range(job["count"])]
-        for thread in threads[-job["count"] :]:
-            thread.start()
+        threads.append(threading.Thread(target=one, args=(job,)))
+        threads[-1].start()
     for thread in threads:
         thread.join()
     print(f"{len(threads) - len(failed)} of {len(threads)} jobs done")

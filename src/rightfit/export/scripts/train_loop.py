@@ -108,9 +108,11 @@ def keep_on_host(model):
 
 def model_of(whole, empty):
     """(The model to train, the one whose weights it gets.) A sharded model is built without memory (`empty`) on every process; the first one alone reads
-    the weights, as they were published (`whole`), and gives them out when the model is cut. A model that is not sharded is read by all."""
+    the weights, as they were published (`whole`), and gives them out when the model is cut. A model that is not sharded is read by all, as it was
+    published, and widened on the card: copies in 32 bit for each card would fill the server's memory."""
     if not sharded:
-        return whole(kept_dtype()), None
+        model = whole("auto" if plan["method"] == "full" else kept_dtype()).to(device)
+        return model.float() if plan["method"] == "full" else model, None
     source = whole("auto") if rank == 0 else None
     with torch.device("meta"):
         model = empty()

@@ -4,6 +4,7 @@ Checkpoints are written by time, and when the server is told to stop (SIGTERM: t
 newest whole one.
 """
 
+import os
 import sys
 import time
 
@@ -18,10 +19,7 @@ PREFIX = "checkpoint-"
 plan = core.settings()
 dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(plan["precision"], torch.float32)
 sharded = plan["sharding"] in ("zero-3", "hybrid")
-CHAT = """{% for message in messages %}<|{{ message['role'] }}|>
-{{ message['content'] }}{{ eos_token }}
-{% endfor %}{% if add_generation_prompt %}<|assistant|>
-{% endif %}"""  # for base models, which have none: Zephyr's, which needs no new words
+apart = not sharded and plan["spread_by"] != "deepspeed"  # every process has the whole model
 
 
 class SaveInTime(TrainerCallback):
@@ -62,12 +60,15 @@ def load_model():
         )
     # Weights that are trained stay in fp32, as the plan counts them: in 16 bit most updates would round away. The arithmetic is in 16 bit.
     kept = torch.float32 if plan["method"] == "full" else dtype
+    # Each process reads its copy straight onto its card: copies on the way would fill the server's memory.
+    onto = {"device_map": {"": int(os.environ.get("LOCAL_RANK", "0"))}} if torch.cuda.is_available() and apart else {}
     return AutoModelForCausalLM.from_pretrained(
         plan["model"],
         revision=plan.get("revision", "main"),
         dtype=kept,
         attn_implementation=plan["attention"],
         quantization_config=quantization,
+        **onto,
     )
 
 
@@ -86,7 +87,7 @@ def adapter():
 
 def load_tokenizer():
     found = AutoTokenizer.from_pretrained(plan["model"], revision=plan.get("revision", "main"))
-    found.chat_template = found.chat_template or CHAT
+    found.chat_template = found.chat_template or core.CHAT
     return found
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from rightfit.export.bare_server import HALF_SENT_DAYS, OVERWRITTEN_DAYS, first_boot, own_bucket, problem
-from rightfit.export.buckets import BUCKET
+from rightfit.export.buckets import BUCKET, BUCKET_FILE, bucket_script
 from rightfit.export.job import Job
 from rightfit.export.quoting import given, shell, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
 from rightfit.export.targets.terraform_aws import ARM_FAMILIES, TLS_POLICY, ground
-from rightfit.export.waiting import BUCKET_FILE, RUN, RUN_FILE, TOKEN, TOKEN_FILE, bucket_script, cloudformation_way, wait_files
+from rightfit.export.waiting import RUN, RUN_FILE, TOKEN, TOKEN_FILE, cloudformation_way, wait_files
 from rightfit.messages import Message
 
 IMAGES = {

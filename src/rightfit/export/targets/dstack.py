@@ -141,7 +141,7 @@ def _refuses(job: Job) -> Message | str:
     option = job.option
     if option.provider not in BACKENDS:
         return Message("export.dstack_no_provider", provider=option.provider)
-    if option.purchase not in ("on-demand", "spot"):
+    if option.started_as not in ("on-demand", "spot"):
         return Message("export.buys_on_demand", purchase=option.purchase)
     scheme = job.settings.bucket.partition("://")[0]
     if scheme and scheme != "s3" and not job.is_service:

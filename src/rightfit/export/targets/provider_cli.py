@@ -22,11 +22,12 @@ from rightfit.export.waiting import (
     RUN_FILE,
     TOKEN,
     TOKEN_FILE,
+    by_store,
     cloud_init_way,
     end_of_pods,
     end_of_provider,
-    provider_cli_way,
     runpod_way,
+    servers_of,
     wait_files,
 )
 from rightfit.messages import Message
@@ -156,7 +157,7 @@ def provider_cli_write(job: Job) -> Files:
     about = f"# {comment(job.model)}, plan {job.plan_id}: {job.num_nodes} x {comment(job.option.instance_type)}, {job.option.purchase}"
     body = [*required, 'cd "$(dirname "$0")"', *handed_over(job), f"exec {words(COMMANDS[provider](job))}"]
     launch = "\n".join(["#!/bin/bash", about, "set -euo pipefail", *body, ""])
-    ways = wait_files(job, provider_cli_way(job))
+    ways = wait_files(job, by_store(job, servers=servers_of(job), again="bash launch.sh"))
     return {"launch.sh": launch, BOOT: BOOTS[provider](job), **ways, "end.sh": end_of_provider(job)}
 
 
@@ -411,7 +412,7 @@ def _runpod_refuses(job: Job) -> Message | str:
     option = job.option
     if option.provider != RUNPOD_PROVIDER:
         return Message("export.server_of", provider=option.provider)
-    if option.purchase != "on-demand":
+    if option.started_as != "on-demand":
         return Message("export.rents_on_demand", purchase=option.purchase)
     if job.num_nodes > 1:
         return Message("export.pods_apart")

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rightfit.export.buckets import copied
+from rightfit.export.buckets import BUCKET_FILE, bucket_script, copied
 from rightfit.export.job import Job, OptionPart
 from rightfit.export.model_words import group_problem, servers_of_replica, servers_range
 from rightfit.export.quoting import comment, given, shell, to_yaml
@@ -33,7 +33,6 @@ from rightfit.export.skypilot_words import (
     source,
 )
 from rightfit.export.stack import key_of, launched, stack_of, stack_problem
-from rightfit.export.waiting import BUCKET_FILE, bucket_script
 from rightfit.messages import Message
 
 MOST_ALTERNATIVES = 8
@@ -218,7 +217,7 @@ def _refuses(job: Job) -> Message | str:
     option = job.option
     if option.provider not in CLOUDS:
         return Message("export.skypilot_no_provider", provider=option.provider)
-    if option.purchase not in PURCHASES:
+    if option.started_as not in PURCHASES:
         return Message("export.buys_on_demand", purchase=option.purchase)
     if problem := name_problem(option, skypilot_name(option), "SkyPilot"):
         return problem

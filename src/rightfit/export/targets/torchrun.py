@@ -27,7 +27,11 @@ from rightfit.messages import Message
 PACKAGES = ("transformers", "datasets", "accelerate")
 NUMPY = "numpy==2.2.6"
 METHODS = ("full", "lora", "dora")
-COLUMNS = {"classification": (("text", "label"),), "causal": (("text",),)}
+COLUMNS = {
+    "classification": (("text", "label"),),
+    "causal": (("text",),),
+    "tuning": (("messages",), ("prompt", "completion"), ("text",)),
+}
 """What a row of the data must hold, by what is learnt."""
 SHARDED = ("zero-1", "zero-2", "zero-3", "hybrid")
 
@@ -51,7 +55,7 @@ def settings(job: Job, *, fsdp2: bool) -> dict[str, Any]:
     layout = job.option.layout
     objective = "classification" if model_kind(job) == "encoder" else "causal"
     return {
-        **common_settings(job, columns=COLUMNS[objective]),
+        **common_settings(job, columns=COLUMNS["tuning" if objective == "causal" and job.task != "train" else objective]),
         "objective": objective,
         "attention": "eager" if layout.attention == "eager" else "sdpa",
         **spreading(job, fsdp2=fsdp2),

@@ -9,7 +9,7 @@ from rightfit.export.job import Job
 from rightfit.export.model_words import architecture
 from rightfit.export.quoting import to_json, to_yaml
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import TRAINED_BY_TRL, ExportStack, torch_problem
+from rightfit.export.stack import TRAINED_BY_TRL, ExportStack, shards_all, torch_problem
 from rightfit.export.training_words import (
     PORT,
     class_problem,
@@ -73,7 +73,7 @@ def _trl_refuses(job: Job) -> Message | str:
         return Message("export.keeps_in_host", offload=layout.offload)
     if layout.sharding in ("zero-1", "zero-2"):
         return Message("export.shards_as", sharding=layout.sharding)
-    return ""
+    return Message("export.gathers_state") if shards_all(job) else ""
 
 
 TRL = Target(
@@ -216,7 +216,7 @@ def fsdp() -> dict[str, Any]:
         "fsdp_activation_checkpointing": False,
         "fsdp_cpu_ram_efficient_loading": True,
         "fsdp_offload_params": False,
-        "fsdp_state_dict_type": "SHARDED_STATE_DICT",
+        "fsdp_state_dict_type": "FULL_STATE_DICT",  # of the adapters: the Trainer writes no model from shards
     }
 
 
@@ -273,7 +273,7 @@ def _accelerate_refuses(job: Job) -> Message | str:
         return DEEPSPEED.refuses(job)
     if job.option.layout.sharding == "hybrid":
         return Message("export.hybrid")
-    return ""
+    return Message("export.gathers_state") if kind(job) == "FSDP" and shards_all(job) else ""
 
 
 ACCELERATE = Target(

@@ -220,7 +220,7 @@ def explore_tokens(wish: ServingRequest, catalog: Catalog, *, market: Market | N
     refuse_unknown_class(stacks, workload.model or wish.model.name)
     cards = tuple(known_accelerator(name) for gpu in workload.gpu for name in accelerators_of(gpu) if name)
     refuse_wrong_pair(stacks, tuple((card, family_of(card)) for card in cards))
-    wanted = serving_wanted(workload, catalog)
+    wanted = dataclasses.replace(serving_wanted(workload, catalog), is_served=True)
     every_cpu = market is not None or bool(wanted.gpus)
     with_cpus = market is not None or suits_cpus(wish, stacks, wanted)
     market = market or token_market(catalog, wanted, with_cpus=with_cpus, least_bytes=least_bytes(wish, stacks))

@@ -1,0 +1,107 @@
+"""What a user gives by hand from a plan to its running job: bucket, token and data, which are
+options of the export or of the environment, and asked for by check.sh where they are missing."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from loaded import load_script
+from typical_plans import plan_values
+
+from rightfit.errors import InputError
+from rightfit.export import ExportSettings, Job, all_targets, job_of, plan_document
+from rightfit.export.bundle import check_script, set_line
+from rightfit.export.recipes import edits, has_recipe, recipe_of
+
+pages = load_script("write_export_pages")
+CLOUDS = ("aws", "gcp", "azure", "alicloud", "tencent", "runpod")
+KNOWN_BY_NOBODY_ELSE = {
+    ("terraform-alicloud", "alicloud"): {"TF_VAR_image_id"},
+    ("terraform-tencent", "tencent"): {"TF_VAR_image_id"},
+    ("cloud-init", "aws"): {"SERVER"},
+    ("provider-cli", "aws"): {"INSTANCE_PROFILE"},
+    ("provider-cli", "azure"): {"SUBNET_ID", "NSG"},
+    ("provider-cli", "alicloud"): {"VSWITCH_ID", "SECURITY_GROUP_ID", "IMAGE_ID", "RAM_ROLE"},
+    ("provider-cli", "tencent"): {"VPC_ID", "SUBNET_ID", "SECURITY_GROUP_ID", "IMAGE_ID", "CAM_ROLE"},
+}
+"""Ways that ask for more than bucket, token and data. A provider's own command line makes no
+network and no role: Terraform does."""
+
+
+@functools.cache
+def job(cloud: str, settings: ExportSettings | None = None) -> Job:
+    values = plan_values("lora-8b-runpod" if cloud == "runpod" else "lora-8b-aws")
+    option = {**values["options"][0], "provider": cloud, "nodes": 1, "purchase": "on-demand"}
+    return job_of(plan_document({**values, "options": [option]}), settings=settings)
+
+
+def ways() -> list[tuple[str, str]]:
+    return [(name, cloud) for cloud in CLOUDS for name in all_targets() if has_recipe(name) and not all_targets()[name].problem(job(cloud))]
+
+
+@pytest.mark.parametrize(("target", "cloud"), ways())
+def test_no_way_asks_for_more_than_bucket_token_and_data(target: str, cloud: str) -> None:
+    found = edits(job(cloud), recipe_of(job(cloud), target))
+    assert set(found["else"]) == KNOWN_BY_NOBODY_ELSE.get((target, cloud), set())
+    assert all(len(found[kind]) <= 1 for kind in ("bucket", "token", "data"))
+    check = check_script(job(cloud), recipe_of(job(cloud), target))
+    for name in (*found["bucket"], *found["token"], *found["else"]):
+        assert re.search(rf'lacks ["\']?{name}: ', check), name
+    assert "lacks 'data: " in check
+
+
+def test_what_the_export_was_told_is_asked_for_no_more() -> None:
+    told = ExportSettings(bucket="oss://mine", data_path="/data", given=(("TF_VAR_image_id", 'm-"1$(reboot)`}'),))
+    found = job("alicloud", told)
+    line = set_line(found, "TF_VAR_image_id")
+    done = subprocess.run(
+        ["sh", "-c", f'{line}; printf %s "$TF_VAR_image_id"'], capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]}
+    )
+    assert done.stdout == 'm-"1$(reboot)`}'
+    check = check_script(found, recipe_of(found, "terraform-alicloud"))
+    asked = [part for part in check.split("\n") if "TF_VAR_image_id" in part]
+    done = subprocess.run(
+        ["sh", "-c", "there() { echo there; }; lacks() { echo lacks; }\n" + "\n".join(asked)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "there\n"
+    assert edits(found, recipe_of(found, "terraform-alicloud"))["data"] == ()
+
+
+@pytest.mark.parametrize(("target", "cloud"), ways())
+def test_what_is_found_is_found_by_a_program(target: str, cloud: str, tmp_path: Path) -> None:
+    """Each line is run with programs that answer, and with programs that know nothing."""
+    recipe = recipe_of(job(cloud), target)
+    for knows in (True, False):
+        folder = tmp_path / f"{knows}"
+        (folder / ".ssh").mkdir(parents=True)
+        if knows:
+            (folder / ".ssh" / "id_ed25519.pub").write_text("ssh-ed25519 AAAA me\n")
+        for program in ("aws", "gcloud", "az"):
+            (folder / program).write_text("#!/bin/sh\necho answer\n" if knows else "#!/bin/sh\nexit 1\n")
+            (folder / program).chmod(0o755)
+        for name, _ in recipe.needs:
+            line = set_line(job(cloud), name)
+            if "$(" not in line or "echo" in line:
+                continue
+            environment = {"PATH": f"{folder}:/usr/bin:/bin", "HOME": str(folder)}
+            done = subprocess.run(["sh", "-c", f'{line}; echo "<${name}>"'], capture_output=True, text=True, check=False, env=environment)
+            assert (done.returncode == 0) == knows, (line, done.stderr)
+            assert not knows or done.stdout != "<>\n"
+
+
+@pytest.mark.parametrize("name", ["HF_TOKEN", "VLLM_API_KEY", "AWS_SECRET_ACCESS_KEY", "lower", "A-B", ""])
+def test_secrets_and_what_is_no_name_are_not_taken(name: str) -> None:
+    with pytest.raises(InputError, match="NAME=VALUE"):
+        ExportSettings(given=((name, "x"),))
+
+
+def test_the_table_of_edits_is_what_the_ways_ask_for() -> None:
+    before, after = pages.current_index()
+    assert before == after, "docs/commands/export.md is behind; run scripts/write_export_pages.py"
+    rows = [line for line in before.splitlines() if re.search(r"\| \d+ \|$", line)]
+    assert len(rows) >= 15
