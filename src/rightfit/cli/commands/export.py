@@ -43,6 +43,10 @@ def export(
     stop_after: Annotated[float, option("--stop-after", help="Hours after which servers stop themselves.", metavar="HOURS")] = 0.0,
     queue: Annotated[str, option("--queue", help="Queue of a cluster: kueue/NAME or volcano/NAME.", metavar="QUEUE")] = "",
     revision: Annotated[str, option("--revision", help="Commit of the model's repository on the hub.", metavar="COMMIT")] = "",
+    data_columns: Annotated[
+        str, option("--data-columns", help="Names of columns that the data have: prompt=question,completion=answer.", metavar="NAME=THEIRS,...")
+    ] = "",
+    then: Annotated[str, option("--then", help="What follows the run: serve writes the service of what was trained.", metavar="STEP")] = "",
     view: View,
 ) -> None:
     """Write the files that start a plan: SkyPilot, Terraform, Kubernetes, training and serving
@@ -67,7 +71,15 @@ def export(
         _put(files_of_fleet(fleet, to), out, force=force, view=view)
         return
     settings = exports.ExportSettings(
-        name=name, ssh_cidr=ssh_cidr, bucket=bucket, data_path=data_path, stop_after_h=stop_after, queue=queue, revision=revision
+        name=name,
+        ssh_cidr=ssh_cidr,
+        bucket=bucket,
+        data_path=data_path,
+        stop_after_h=stop_after,
+        queue=queue,
+        revision=revision,
+        columns=data_columns,
+        then=then,
     )
     _put(exports.files_of(exports.job_of(exports.read_plan(plan), rank=option, settings=settings), to), out, force=force, view=view)
 

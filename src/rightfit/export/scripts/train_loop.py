@@ -328,17 +328,44 @@ def batches_of(rows, collate, sampler, epoch, skipped):
     )
 
 
+def moved(values):
+    """Tensors of a batch on this process's device, in whatever they lie."""
+    if isinstance(values, dict):
+        return {name: moved(value) for name, value in values.items()}
+    if isinstance(values, list):
+        return [moved(value) for value in values]
+    return values.to(device, non_blocking=True) if isinstance(values, torch.Tensor) else values
+
+
+def computing():
+    """The plan's precision, where the model's own parts do not carry it."""
+    return contextlib.nullcontext() if sharded or low is None else torch.autocast(device.type, low)
+
+
+def judge(model, held, collate):
+    """Mean loss over the rows that were held out, each process seeing its share."""
+    places = DistributedSampler(held, world, rank, shuffle=False, drop_last=False)
+    losses = []
+    model.train(plan.get("judged_as_learning", False))  # some models give a loss only then
+    with torch.no_grad():
+        for batch in DataLoader(held, plan["micro_batch"], sampler=list(places), collate_fn=collate):
+            with computing():
+                losses.append(model(**moved(batch)).loss.detach().float())
+    total = torch.stack([torch.stack(losses).sum(), torch.tensor(float(len(losses)), device=device)])
+    dist.all_reduce(total)
+    return {"eval_loss": (total[0] / total[1]).item(), "rows": float(len(held))}
+
+
 def one_step(model, optimizer, scaler, group):
     """Forward and backward passes of one optimizer step; the mean loss."""
-    autocast = contextlib.nullcontext if sharded or low is None else lambda: torch.autocast(device.type, low)
     loss_sum = torch.zeros((), device=device)
     for number, batch in enumerate(group):
         last = number == len(group) - 1
         if sharded:
             model.set_requires_gradient_sync(last)
         hold = model.no_sync if isinstance(model, DistributedDataParallel) and not last else contextlib.nullcontext
-        with hold(), autocast():
-            loss = model(**{name: values.to(device, non_blocking=True) for name, values in batch.items()}).loss / len(group)
+        with hold(), computing():
+            loss = model(**moved(batch)).loss / len(group)
             scaler.scale(loss).backward()
         loss_sum += loss.detach()
     scaler.unscale_(optimizer)
@@ -349,9 +376,9 @@ def one_step(model, optimizer, scaler, group):
     return loss_sum.item()
 
 
-def train(bare, rows, collate, keep, source=None):
+def train(bare, rows, collate, keep, source=None, held=None):
     """Train `bare` (with the weights of `source`, where it has no memory yet) on `rows` to the plan's end; `keep(folder, weights)` writes the finished
-    model, on the first process, or what stands beside its weights (None)."""
+    model, on the first process, or what stands beside its weights (None). Rows that are `held` out then judge it."""
     if plan["gradient_checkpointing"]:
         bare.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     if plan.get("activations_on_host"):
@@ -397,9 +424,16 @@ def train(bare, rows, collate, keep, source=None):
         if sharded and plan["method"] == "full":
             weights = write_model(model, output / "model")
         else:
-            weights = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+            adapters = plan["method"] != "full"  # their base is where it was
+            weights = get_model_state_dict(
+                model, options=StateDictOptions(full_state_dict=True, cpu_offload=True, ignore_frozen_params=adapters)
+            )
         if rank == 0:
             keep(output / "model", weights)
+        if held is not None:
+            figures = judge(model, held, collate)
+            if rank == 0:
+                core.judged(output, figures)
     log.close()
     dist.barrier()
     dist.destroy_process_group()

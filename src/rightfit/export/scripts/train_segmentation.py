@@ -102,6 +102,7 @@ def main():
     loop.start()
     pictures = Pictures(loop.first_alone(lambda: core.rows(plan)))
     classes = plan["classes"] or 1 + max(int(mask[mask != IGNORED].max(initial=0)) for mask in map(pictures.mask, range(len(pictures))))
+    learnt, held = core.split(pictures.rows, plan)
     model = load_model(classes)
     if plan["channels_last"]:
         model = model.to(memory_format=torch.channels_last)
@@ -121,7 +122,7 @@ def main():
             folder.mkdir(parents=True, exist_ok=True)
             torch.save({name.removeprefix("model."): tensor for name, tensor in weights.items()}, folder / "model.pt")
 
-    loop.train(bare, pictures, collate, keep)
+    loop.train(bare, Pictures(learnt), collate, keep, held=held and Pictures(held))
 
 
 main()
