@@ -106,6 +106,7 @@ SERVING_STACKS = {
     "onnx runtime": "onnx_service",
     "openvino": "onnx_service",
     "pytorch": "onnx_service",
+    "fastapi": "tabular_service",
 }
 """Engine of a plan (case-folded) -> module of rightfit.export.targets that has a `stack`."""
 OF_SAMPLES = {
@@ -165,7 +166,7 @@ def _training_stack(job: Job) -> str:
     if kind == "diffusion" and _is_adapted(job):
         return "diffusion_lora"
     if kind not in ("decoder", "encoder"):
-        return {"diffusion": "diffusers", "vision": "timm"}.get(kind, "")
+        return {"diffusion": "diffusers", "vision": "timm"}.get(kind, "") if modality(job) in ("", "diffusion", "classification") else ""
     if layout.tensor * layout.pipeline * layout.context * layout.expert > 1:
         return "megatron"
     if layout.moves_states:
@@ -181,7 +182,7 @@ def _is_adapted(job: Job) -> bool:
     """Whether a diffusion model gets an adapter in a way that diffusers' own scripts have not: their
     base lies whole on each card, in 16 bit."""
     layout, found = job.option.layout, diffusion_family(job)
-    asks = layout.method == "qlora" or layout.moves_states or bool(job.wish("quantization"))
+    asks = layout.method == "qlora" or layout.moves_states or layout.sharding == "zero-3" or bool(job.wish("quantization"))
     return found in ADAPTED_FAMILIES and layout.method in ADAPTERS and (asks or found != "flux")
 
 
@@ -202,6 +203,8 @@ def stack_problem(job: Job) -> Message | str:
         return at_place(name, problem) if problem else ""
     if job.task in SERVING_TASKS:
         return Message("export.no_launcher_serving", engine=job.option.layout.engine)
+    if modality(job):
+        return Message("export.no_program", model=job.model, kind=modality(job))
     return Message("export.no_launcher_job", task=job.task, method=job.option.layout.method)
 
 

@@ -212,11 +212,14 @@ def swap(block):
 class Denoiser(nn.Module):
     """The model with its loss: flow matching (rectified flow), noise levels drawn as for Stable Diffusion 3."""
 
-    def __init__(self):
+    def __init__(self, *, empty=False):
         super().__init__()
         _, kind = family.classes()
-        told = {"subfolder": "transformer", "revision": plan["revision"], "torch_dtype": low}
-        self.transformer = kind.from_pretrained(plan["model"], **told)
+        told = {"subfolder": "transformer", "revision": plan["revision"]}
+        if empty:
+            self.transformer = kind.from_config(kind.load_config(plan["model"], **told)).to(low)
+        else:
+            self.transformer = kind.from_pretrained(plan["model"], torch_dtype=low, **told)
         self.transformer.requires_grad_(False)
         rank = plan["lora_rank"]
         self.transformer.add_adapter(LoraConfig(r=rank, lora_alpha=rank, init_lora_weights="gaussian", target_modules=plan["lora_targets"]))
@@ -251,14 +254,14 @@ def main():
     count = min(math.floor(len(rows) * plan["held_out"]), core.MOST_HELD_OUT)
     held = [number * (len(rows) // count) for number in range(count)] if count else []
     learnt = [number for number in range(len(rows)) if number not in set(held)]
-    bare = Denoiser()
+    bare, source = loop.model_of(lambda _: Denoiser(), lambda: Denoiser(empty=True))
 
     def keep(folder, weights):
         pipeline, _ = family.classes()
         own = {name.removeprefix("transformer."): tensor for name, tensor in weights.items()}
         pipeline.save_lora_weights(str(folder), transformer_lora_layers=get_peft_model_state_dict(bare.transformer, state_dict=own))
 
-    loop.train(bare, Encoded(learnt), collate, keep, held=Encoded(held) if held else None)
+    loop.train(bare, Encoded(learnt), collate, keep, source, held=Encoded(held) if held else None)
 
 
 main()

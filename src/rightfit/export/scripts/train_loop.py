@@ -6,6 +6,7 @@ newest whole one with the batch that comes next.
 
 import contextlib
 import functools
+import inspect
 import itertools
 import json
 import math
@@ -144,9 +145,12 @@ def spread(model, source=None):
         return DistributedDataParallel(model, device_ids=[local] if cuda else None) if world > 1 else model
     sizes = (world // plan["gpus_per_node"], plan["gpus_per_node"]) if plan["sharding"] == "hybrid" else (world,)
     mesh = init_device_mesh(device.type, sizes, mesh_dim_names=("replicate", "shard")[-len(sizes) :])
+    aside = apart(model)
     # Everything in one dtype, which FSDP2 asks for within a group; the optimizer then works on fp32 shards.
-    model.float()
+    if not aside:
+        model.float()
     settings = {
+        **({"ignored_params": aside} if aside else {}),
         "mesh": mesh,
         "reshard_after_forward": plan["reshard_after_forward"],
         "mp_policy": MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32) if low else MixedPrecisionPolicy(),
@@ -160,7 +164,22 @@ def spread(model, source=None):
     fully_shard(model, **settings)
     if is_empty:
         give_out(source, model)
+    for parameter in model.parameters() if aside else ():
+        if parameter.requires_grad:
+            parameter.data = parameter.data.to(device)
+            dist.broadcast(parameter.data, 0)
     return model
+
+
+def apart(model):
+    """Adapters, which every process keeps whole and in fp32 beside the shards of a frozen base in the plan's precision; none where all learns, or
+    where FSDP2 cannot leave parameters out."""
+    if plan["method"] == "full" or plan["offload"] or "ignored_params" not in inspect.signature(fully_shard).parameters:
+        return set()
+    for parameter in model.parameters():
+        if parameter.is_floating_point():
+            parameter.data = parameter.data.to(torch.float32 if parameter.requires_grad else low or torch.float32)
+    return {parameter for parameter in model.parameters() if parameter.requires_grad}
 
 
 def make_optimizer(model):
@@ -368,6 +387,11 @@ def one_step(model, optimizer, scaler, group):
             loss = model(**moved(batch)).loss / len(group)
             scaler.scale(loss).backward()
         loss_sum += loss.detach()
+    if sharded:
+        for parameter in model.parameters():
+            if parameter.grad is not None and not isinstance(parameter, DTensor):  # kept beside the shards
+                dist.all_reduce(parameter.grad)
+                parameter.grad /= world
     scaler.unscale_(optimizer)
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     scaler.step(optimizer)

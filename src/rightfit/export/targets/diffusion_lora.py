@@ -37,10 +37,10 @@ def base(job: Job) -> str:
 
 def diffusion_settings(job: Job) -> dict[str, Any]:
     """What train.json holds."""
-    size = sample(job)
+    size, layout = sample(job), job.option.layout
     return {
         **common_settings(job, columns=COLUMNS),
-        **spreading(job, fsdp2=False),
+        **spreading(job, fsdp2=layout.sharding not in ("none", "ddp")),
         "offload": False,
         "model": REPOSITORIES.get(hub_id(job), hub_id(job)),
         "method": "lora",
@@ -52,7 +52,7 @@ def diffusion_settings(job: Job) -> dict[str, Any]:
         "frames": max(1, int(size.get("frames") or 1)),
         "text_tokens": TEXT_TOKENS,
         "base": base(job),
-        "swaps": job.option.layout.moves_states,
+        "swaps": layout.moves_states,
     }
 
 
@@ -79,7 +79,7 @@ def _diffusion_refuses(job: Job) -> Message | str:
     layout = job.option.layout
     if layout.method == "qlora" and base(job) != "fp8":
         return Message("export.base_in_8_bit")
-    if layout.sharding not in ("none", "ddp"):
+    if layout.sharding not in ("none", "ddp") and (base(job) == "fp8" or layout.moves_states):
         return Message("export.swaps_instead", sharding=layout.sharding)
     return sample_problem(job, methods=METHODS) or torch_problem(job)
 

@@ -231,6 +231,8 @@ def _diffusers_refuses(job: Job) -> Message | str:
         return Message("export.no_diffusion_model")
     if job.task == "train":
         return Message("export.scripts_fine_tune")
+    if "flux.2" in lender(job).casefold():
+        return Message("export.no_adapted_family", model=hub_id(job), known="FLUX.1-dev, FLUX.1-schnell")
     if not script_of(job):
         known = sorted({family for family, _ in SCRIPTS})
         return Message(
