@@ -34,16 +34,24 @@ def put(folder: Path, kind: str, **changed: Any) -> None:
     for path, text in found.items():
         (folder / path).write_text(text, encoding="utf-8")
     settings = json.loads(found["train.json"])
-    small = {"precision": "fp32", "micro_batch": 16, "grad_accum": 1, "workers": 0, "optimizer": "adamw_torch" if kind == "graphsage" else "adagrad"}
+    small = {
+        "precision": "fp32",
+        "micro_batch": 16,
+        "grad_accum": 1,
+        "workers": 0,
+        "optimizer": "adamw_torch" if kind == "graphsage" else "adagrad",
+    }
     small |= {"steps": STEPS, "save_every_s": 0, "learning_rate": 0.05, "held_out": 0.2, "parallel": "ddp", "gradient_checkpointing": False}
     changed = {**small, "data": str(folder / "data"), "output": str(folder / "out"), **SMALL[kind], **changed}
-    (folder / "train.json").write_text(json.dumps(settings | {key: value for key, value in changed.items() if key in settings}), encoding="utf-8")
+    (folder / "train.json").write_text(
+        json.dumps(settings | {key: value for key, value in changed.items() if key in settings}), encoding="utf-8"
+    )
     if not (folder / "data").exists():
         (make_graph if kind == "graphsage" else make_clicks)(folder / "data")
 
 
 def make_graph(folder: Path, nodes: int = 200) -> None:
-    """Two groups of nodes that know each other; features are noise, the neighbours tell the class."""
+    """Two groups of nodes that know each other; features are nearly noise, neighbours tell."""
     folder.mkdir()
     draw = np.random.default_rng(0)
     labels = np.arange(nodes) % 2

@@ -40,7 +40,13 @@ def files(objective: str, update: str, **settings: Any) -> dict[str, str]:
     """The files of a plan to tune so, with a model and a card that everything knows."""
     values = plan_values("lora-8b-aws")
     option = values["options"][0]
-    layout = {**option["layout"], "method": objective, "update": update, "rollout": "colocated" if objective == "grpo" else "", "micro_batch": 2}
+    layout = {
+        **option["layout"],
+        "method": objective,
+        "update": update,
+        "rollout": "colocated" if objective == "grpo" else "",
+        "micro_batch": 2,
+    }
     changed = {**values, "options": [{**option, "layout": {**layout, "grad_accum": 4}}]}
     return dict(find_target("trl").files(job_of(plan_document(changed), settings=ExportSettings(**settings))))
 
@@ -53,7 +59,14 @@ def put(folder: Path, objective: str, update: str, model: Path, *, rows: int = 2
     data = [{**BETTER[objective], **({"label": bool(number % 2)} if objective == "kto" else {})} for number in range(rows)]
     (folder / "data.jsonl").write_text("\n".join(json.dumps(row) for row in data), encoding="utf-8")
     settings = json.loads(found["train.json"])
-    small = {**SMALL, "model": str(model), "data": str(folder / "data.jsonl"), "output": str(folder / "out"), "sharding": "none", "steps": 2}
+    small = {
+        **SMALL,
+        "model": str(model),
+        "data": str(folder / "data.jsonl"),
+        "output": str(folder / "out"),
+        "sharding": "none",
+        "steps": 2,
+    }
     if objective == "grpo":
         answers = {"num_generations": 2, "max_completion_length": 8, "use_vllm": False}
         small["rollout"] = {**{name: value for name, value in settings["rollout"].items() if not name.startswith("vllm")}, **answers}
@@ -112,7 +125,7 @@ def test_it_goes_on_from_its_checkpoint(model: Path, tmp_path: Path) -> None:
 
 def test_data_without_an_answer_say_where_rewards_are_written(model: Path, tmp_path: Path) -> None:
     put(tmp_path, "grpo", "lora", model, columns={})
-    with pytest.raises(AssertionError, match='the data have no column "answer": say in reward.py'):
+    with pytest.raises(AssertionError, match=r'the data have no column "answer": say in reward\.py'):
         run([sys.executable, "train.py", "train.json"], tmp_path)
 
 

@@ -24,9 +24,7 @@ from rightfit.messages import Message
 
 HUB_STACKS = ("vllm", "sglang", "tgi", "tensorrt_llm", "trl", "torchrun", "deepspeed", "diffusers", "megatron")
 """Stacks that fetch the plan's model from the hub under its name."""
-SCRIPT_STACKS = dict.fromkeys(
-    ("trl", "torchrun", "speech", "segmentation", "detection", "yolo", "graph", "recommender"), "train.json"
-) | {
+SCRIPT_STACKS = dict.fromkeys(("trl", "torchrun", "speech", "segmentation", "detection", "yolo", "graph", "recommender"), "train.json") | {
     "tabular": "run.json",
     "prepare": "run.json",
 }

@@ -11,7 +11,16 @@ from typing import Any
 
 from rightfit.errors import InputError
 from rightfit.export.job import SERVING_TASKS, Job
-from rightfit.export.model_words import diffusion_family, hub_id, is_text_encoder, modality, model_kind, revision_problem, served_problem, size_problem
+from rightfit.export.model_words import (
+    diffusion_family,
+    hub_id,
+    is_text_encoder,
+    modality,
+    model_kind,
+    revision_problem,
+    served_problem,
+    size_problem,
+)
 from rightfit.export.registry import Target, all_targets
 from rightfit.facts.devices import ANY, Build, Span, build_for
 from rightfit.facts.tables import read_text
@@ -179,8 +188,8 @@ def _training_stack(job: Job) -> str:
 
 
 def _is_adapted(job: Job) -> bool:
-    """Whether a diffusion model gets an adapter in a way that diffusers' own scripts have not: their
-    base lies whole on each card, in 16 bit."""
+    """Whether a diffusion model gets an adapter in a way that diffusers' own scripts have not:
+    their base lies whole on each card, in 16 bit."""
     layout, found = job.option.layout, diffusion_family(job)
     asks = layout.method == "qlora" or layout.moves_states or layout.sharding == "zero-3" or bool(job.wish("quantization"))
     return found in ADAPTED_FAMILIES and layout.method in ADAPTERS and (asks or found != "flux")

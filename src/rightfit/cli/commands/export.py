@@ -44,7 +44,8 @@ def export(
     queue: Annotated[str, option("--queue", help="Queue of a cluster: kueue/NAME or volcano/NAME.", metavar="QUEUE")] = "",
     revision: Annotated[str, option("--revision", help="Commit of the model's repository on the hub.", metavar="COMMIT")] = "",
     data_columns: Annotated[
-        str, option("--data-columns", help="Names of columns that the data have: prompt=question,completion=answer.", metavar="NAME=THEIRS,...")
+        str,
+        option("--data-columns", help="Names of columns that the data have: prompt=question,completion=answer.", metavar="NAME=THEIRS,..."),
     ] = "",
     then: Annotated[str, option("--then", help="What follows the run: serve writes the service of what was trained.", metavar="STEP")] = "",
     view: View,

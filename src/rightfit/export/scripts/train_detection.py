@@ -34,7 +34,9 @@ def opened(value, folder):
 def boxes_of(row):
     """(Corners of the boxes in pixels, their categories) of a row; "objects" is one of lists, or a list of ones."""
     found = row["objects"]
-    drawn, kinds = (found["bbox"], found["category"]) if isinstance(found, dict) else ([one[name] for one in found] for name in ("bbox", "category"))
+    drawn, kinds = (
+        (found["bbox"], found["category"]) if isinstance(found, dict) else ([one[name] for one in found] for name in ("bbox", "category"))
+    )
     corners = np.asarray(drawn, np.float32).reshape(-1, 4).copy()
     corners[:, 2:] += corners[:, :2]
     return corners, np.asarray(kinds, np.int64)
@@ -62,7 +64,10 @@ class Scenes(Dataset):
         corners, kinds = corners[kept], kinds[kept]
         pixels = np.asarray(image.resize((width, height), Image.Resampling.BILINEAR), np.float32) / 255
         if (number + self.epoch) % 2:
-            pixels, corners = pixels[:, ::-1], corners[:, [2, 1, 0, 3]] * np.array([-1, 1, -1, 1], np.float32) + np.array([width, 0, width, 0], np.float32)
+            pixels, corners = (
+                pixels[:, ::-1],
+                corners[:, [2, 1, 0, 3]] * np.array([-1, 1, -1, 1], np.float32) + np.array([width, 0, width, 0], np.float32),
+            )
         pixels = pixels if of_torchvision else (pixels - MEAN) / DEVIATION
         return torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1))), torch.from_numpy(corners.copy()), torch.from_numpy(kinds)
 
@@ -83,7 +88,9 @@ def load_of_torchvision(classes):
     from torchvision import models
 
     name = plan["model"].removeprefix(TORCHVISION)
-    sizes = {} if name.startswith("ssd") else {"min_size": min(plan["height"], plan["width"]), "max_size": max(plan["height"], plan["width"])}
+    sizes = (
+        {} if name.startswith("ssd") else {"min_size": min(plan["height"], plan["width"]), "max_size": max(plan["height"], plan["width"])}
+    )
     model = models.get_model(name, weights=None, weights_backbone=None, num_classes=classes + 1, **sizes)
     if not plan["from_scratch"]:
         own, published = model.state_dict(), models.get_model_weights(name).DEFAULT.get_state_dict(progress=False)

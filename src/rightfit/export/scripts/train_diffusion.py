@@ -115,13 +115,18 @@ class Wan:
 
     @staticmethod
     def text(pipe, words):
-        embeds, _ = pipe.encode_prompt(words, do_classifier_free_guidance=False, device=loop.device, max_sequence_length=plan["text_tokens"])
+        embeds, _ = pipe.encode_prompt(
+            words, do_classifier_free_guidance=False, device=loop.device, max_sequence_length=plan["text_tokens"]
+        )
         return {"embeds": embeds[0]}
 
     @staticmethod
     def latents(vae, pixels):
         found = vae.encode(pixels).latent_dist.sample()
-        mean, deviation = (torch.tensor(values, device=found.device, dtype=found.dtype).view(1, -1, 1, 1, 1) for values in (vae.config.latents_mean, vae.config.latents_std))
+        mean, deviation = (
+            torch.tensor(values, device=found.device, dtype=found.dtype).view(1, -1, 1, 1, 1)
+            for values in (vae.config.latents_mean, vae.config.latents_std)
+        )
         return ((found - mean) / deviation)[0]
 
     @staticmethod

@@ -5,6 +5,7 @@ edges.npy (2 x edges: from, to); train.npy may name the nodes to learn from. Fea
 it gathers.
 """
 
+import itertools
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -65,8 +66,8 @@ class Sage(nn.Module):
     def __init__(self, features, hidden, classes, layers):
         super().__init__()
         sizes = [features, *[hidden] * (layers - 1), classes]
-        self.own = nn.ModuleList(nn.Linear(before, after) for before, after in zip(sizes, sizes[1:], strict=False))
-        self.around = nn.ModuleList(nn.Linear(before, after, bias=False) for before, after in zip(sizes, sizes[1:], strict=False))
+        self.own = nn.ModuleList(nn.Linear(before, after) for before, after in itertools.pairwise(sizes))
+        self.around = nn.ModuleList(nn.Linear(before, after, bias=False) for before, after in itertools.pairwise(sizes))
         self.rest = nn.Dropout(0.5)
 
     def forward(self, features, own, around, labels):
@@ -107,11 +108,18 @@ def main():
             around.insert(0, torch.from_numpy(place[len(nodes) :].reshape(drawn.shape)))
             nodes = every
         features = torch.from_numpy(np.asarray(graph.features[nodes], np.float32))
-        return {"features": features, "own": own, "around": around, "labels": torch.from_numpy(np.asarray(graph.labels)[seeds].astype(np.int64))}
+        return {
+            "features": features,
+            "own": own,
+            "around": around,
+            "labels": torch.from_numpy(np.asarray(graph.labels)[seeds].astype(np.int64)),
+        }
 
     def keep(folder, weights):
         folder.mkdir(parents=True, exist_ok=True)
-        torch.save({"weights": weights, "hidden": plan["hidden"], "layers": len(plan["neighbours"]), "classes": classes}, folder / "model.pt")
+        torch.save(
+            {"weights": weights, "hidden": plan["hidden"], "layers": len(plan["neighbours"]), "classes": classes}, folder / "model.pt"
+        )
 
     loop.train(bare, learnt, collate, keep, held=held)
 

@@ -6,6 +6,7 @@ what a batch looks up is exchanged. Checkpoints are by time, and when the server
 """
 
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -51,7 +52,7 @@ class Exchange(torch.autograd.Function):
 def layers(sizes, *, ends):
     """Linear layers with ReLU between, and behind the last one unless it ends the model."""
     parts = []
-    for number, (before, after) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for number, (before, after) in enumerate(itertools.pairwise(sizes)):
         parts += [nn.Linear(before, after), *([] if ends and number + 2 == len(sizes) else [nn.ReLU()])]
     return nn.Sequential(*parts)
 
@@ -117,7 +118,9 @@ class Recommender:
         """Of this process's samples. `sparse` holds the categories of all processes' samples."""
         numbers, sparse = batch["dense"].to(device), batch["sparse"]
         own, width = len(numbers), plan["width"]
-        found = [table((sparse[:, number] % size).to(device)) for number, table, size in zip(self.mine, self.tables, self.sizes, strict=True)]
+        found = [
+            table((sparse[:, number] % size).to(device)) for number, table, size in zip(self.mine, self.tables, self.sizes, strict=True)
+        ]
         looked_up = torch.stack(found, 1) if found else torch.empty(len(sparse), 0, width, device=device)
         given, taken = [own * len(self.mine) * width] * world, [own * count * width for count in self.of]
         parts = Exchange.apply(looked_up.reshape(-1), given, taken).split(taken)
@@ -280,7 +283,9 @@ def main():
     torch.save({"tables": names, **({"dense": model.dense.state_dict()} if rank == 0 else {})}, folder / f"part-{rank}.pt")
     dist.barrier()
     if rank == 0:
-        (folder / "settings.json").write_text(json.dumps({name: plan[name] for name in ("width", "below", "above", "interaction", "most_rows")}))
+        (folder / "settings.json").write_text(
+            json.dumps({name: plan[name] for name in ("width", "below", "above", "interaction", "most_rows")})
+        )
         core.mark_whole(folder)
     judge(model, clicks)
     log.close()

@@ -28,7 +28,9 @@ def opened(value, folder):
 def lines_of(row, image):
     """The boxes of an image: kind, middle and sides as shares of the image's."""
     found = row["objects"]
-    pairs = zip(found["category"], found["bbox"], strict=True) if isinstance(found, dict) else ((one["category"], one["bbox"]) for one in found)
+    pairs = (
+        zip(found["category"], found["bbox"], strict=True) if isinstance(found, dict) else ((one["category"], one["bbox"]) for one in found)
+    )
     for kind, (left, top, width, height) in pairs:
         middle = ((left + width / 2) / image.width, (top + height / 2) / image.height)
         yield int(kind), f"{int(kind)} {middle[0]:.6f} {middle[1]:.6f} {width / image.width:.6f} {height / image.height:.6f}"
@@ -60,7 +62,12 @@ def description():
         learnt, held = core.split(core.rows(plan), plan)
         kinds = put(learnt, folder, "train") | (put(held, folder, "val") if held is not None else set())
         names = {number: f"class {number}" for number in range(plan["classes"] or 1 + max(kinds, default=0))}
-        told = {"path": str(folder.resolve()), "train": "images/train", "val": f"images/{'val' if held is not None else 'train'}", "names": names}
+        told = {
+            "path": str(folder.resolve()),
+            "train": "images/train",
+            "val": f"images/{'val' if held is not None else 'train'}",
+            "names": names,
+        }
         written.with_suffix(".part").write_text(json.dumps(told))  # YAML has JSON within it
         written.with_suffix(".part").replace(written)
     return written
@@ -96,7 +103,15 @@ def main():
     }
     model.train(resume=begun, **settings)
     best = YOLO(str(RUN / "weights" / "best.pt"))
-    figures = best.val(data=str(data), imgsz=plan["size"], device=(cards or ["cpu"])[0], plots=False, project=str(output.resolve()), name="val", exist_ok=True)
+    figures = best.val(
+        data=str(data),
+        imgsz=plan["size"],
+        device=(cards or ["cpu"])[0],
+        plots=False,
+        project=str(output.resolve()),
+        name="val",
+        exist_ok=True,
+    )
     core.judged(output, figures.results_dict)
     (output / "model").mkdir(exist_ok=True)
     (output / "model" / "model.pt").write_bytes((RUN / "weights" / "best.pt").read_bytes())

@@ -26,8 +26,8 @@ from rightfit.messages import Message
 METHODS = ("full",)
 COLUMNS = (("image", "objects"),)
 PACKAGES = (
-    "transformers==4.57.1",
-    "datasets==4.3.0",
+    "transformers==5.23.0",
+    "datasets==5.2.0",
     "torchvision==0.23.0",
     "timm==1.0.29",
     "scipy==1.16.3",
@@ -112,7 +112,7 @@ DETECTION = Target(
 
 # ---- YOLO by Ultralytics, whose trainer starts a process for each card itself.
 
-YOLO_PACKAGES = ("ultralytics==8.3.235", "datasets==4.3.0", "torchvision==0.23.0", "pillow==12.0.0")
+YOLO_PACKAGES = ("ultralytics-opencv-headless==8.4.190", "datasets==5.2.0", "torchvision==0.23.0", "pillow==12.0.0")
 YOLO_OPTIMIZERS = {"sgd": "SGD", "sgd-momentum": "SGD", "adamw": "AdamW", "adamw-fused": "AdamW"}
 FORMS = ("-seg", "-pose", "-obb", "-cls")
 """Endings of models that learn something else than boxes."""
@@ -121,7 +121,19 @@ FORMS = ("-seg", "-pose", "-obb", "-cls")
 def yolo_settings(job: Job) -> dict[str, Any]:
     """What train.json holds."""
     common = common_settings(job, columns=COLUMNS)
-    taken = ("plan", "model", "from_scratch", "data", "data_columns", "columns", "held_out", "output", "micro_batch", "grad_accum", "workers")
+    taken = (
+        "plan",
+        "model",
+        "from_scratch",
+        "data",
+        "data_columns",
+        "columns",
+        "held_out",
+        "output",
+        "micro_batch",
+        "grad_accum",
+        "workers",
+    )
     return {
         **{name: common[name] for name in taken if name in common},
         "epochs": max(1, math.ceil(epochs(job))),

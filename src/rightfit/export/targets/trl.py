@@ -110,7 +110,7 @@ TRL = Target(
     "Transformers + PEFT + TRL script with its torchrun command",
     trl_write,
     _trl_refuses,
-    checked_by="a run on CPU with a tiny model",
+    checked_by="runs on CPU with a tiny model, of each of TRL's trainers",
     stack=trl_stack,
 )
 

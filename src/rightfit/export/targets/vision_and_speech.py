@@ -155,7 +155,8 @@ CAPTION = "a photo"
 
 
 def script_of(job: Job) -> str:
-    """Path of the script in diffusers; "" where there is none. FLUX.2 is another model than FLUX.1."""
+    """Path of the script in diffusers; "" where there is none. FLUX.2 is another model than
+    FLUX.1."""
     return "" if "flux.2" in lender(job).casefold() else SCRIPTS.get((diffusion_family(job), job.option.layout.method), "")
 
 
