@@ -30,7 +30,7 @@ STARTED: dict[str, dict[str, Any]] = {
     "yolo-seg": {**SAMPLES, "model": "yolov8n-seg"},
     "deeplab": {**SAMPLES, "model": "torchvision/deeplabv3_resnet50"},
     "sdxl-lora": {"model": "sdxl", "task": "finetune", "method": "lora", "data": "2000samples", "cloud": "aws"},
-    "flux-lora": {"model": "flux.1-dev", "task": "finetune", "method": "lora", "data": "2000samples"},
+    "flux-lora": {"model": "flux.1-dev", "task": "finetune", "method": "lora", "data": "2000samples", "cloud": "aws"},
     "flux-lora-fp8": {
         "model": "flux.1-dev",
         "task": "finetune",

@@ -6,6 +6,7 @@ model is loaded, and kept; the adapter is written as pipelines of diffusers load
 """
 
 import functools
+import importlib
 import io
 import math
 from pathlib import Path
@@ -17,7 +18,6 @@ import torch
 import torch.distributed as dist
 import train_loop as loop
 from peft import LoraConfig, get_peft_model_state_dict
-from PIL import Image
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import Dataset
@@ -25,7 +25,6 @@ from torch.utils.data import Dataset
 plan = loop.plan
 CACHE = Path(plan["output"]) / "encoded"
 low = loop.low or torch.float32
-GUIDANCE = 1.0  # of distilled models: what the trainers of diffusers give
 
 
 def opened(value, folder):
@@ -43,98 +42,8 @@ def fitted(image):
     return np.asarray(image.crop((left, top, left + width, top + height)), np.float32) / 127.5 - 1
 
 
-def pictures(row, folder):
-    """(frames, height, width, 3) of a row: an image is one frame; of a video as many as the plan has, evenly."""
-    if row.get("video") is None:
-        value = row["image"]
-        return fitted(value if isinstance(value, Image.Image) else Image.open(opened(value, folder)))[None]
-    import av
-
-    with av.open(str(opened(row["video"], folder)) if not isinstance(row["video"], dict) else opened(row["video"], folder)) as file:
-        frames = [frame.to_image() for frame in file.decode(video=0)]
-    chosen = np.linspace(0, len(frames) - 1, min(plan["frames"], 1 + 4 * ((len(frames) - 1) // 4))).round().astype(int)
-    return np.stack([fitted(frames[place]) for place in chosen])
-
-
-# ---- The two families: how text and pictures are encoded, and what the model is given.
-
-
-class Flux:
-    """FLUX.1: pictures in packed pieces of 2 x 2."""
-
-    blocks = ("transformer_blocks", "single_transformer_blocks")
-
-    @staticmethod
-    def classes():
-        from diffusers import FluxPipeline, FluxTransformer2DModel
-
-        return FluxPipeline, FluxTransformer2DModel
-
-    @staticmethod
-    def text(pipe, words):
-        embeds, pooled, _ = pipe.encode_prompt(words, None, device=loop.device, max_sequence_length=plan["text_tokens"])
-        return {"embeds": embeds[0], "pooled": pooled[0]}
-
-    @staticmethod
-    def latents(vae, pixels):
-        found = vae.encode(pixels[:, :, 0]).latent_dist.sample()
-        return ((found - vae.config.shift_factor) * vae.config.scaling_factor)[0]
-
-    @staticmethod
-    def predict(model, noisy, sigma, batch):
-        from diffusers import FluxPipeline
-
-        count, channels, height, width = noisy.shape
-        packed = FluxPipeline._pack_latents(noisy, count, channels, height, width)
-        places = FluxPipeline._prepare_latent_image_ids(count, height // 2, width // 2, noisy.device, noisy.dtype)
-        guidance = torch.full((count,), GUIDANCE, device=noisy.device) if model.config.guidance_embeds else None
-        found = model(
-            hidden_states=packed,
-            timestep=sigma,
-            guidance=guidance,
-            pooled_projections=batch["pooled"],
-            encoder_hidden_states=batch["embeds"],
-            txt_ids=torch.zeros(batch["embeds"].shape[1], 3, device=noisy.device, dtype=noisy.dtype),
-            img_ids=places,
-            return_dict=False,
-        )[0]
-        pieces = found.view(count, height // 2, width // 2, channels, 2, 2)
-        return pieces.permute(0, 3, 1, 4, 2, 5).reshape(noisy.shape)
-
-
-class Wan:
-    """Wan 2.1 and 2.2: videos, an image being one of a single frame."""
-
-    blocks = ("blocks",)
-
-    @staticmethod
-    def classes():
-        from diffusers import WanPipeline, WanTransformer3DModel
-
-        return WanPipeline, WanTransformer3DModel
-
-    @staticmethod
-    def text(pipe, words):
-        embeds, _ = pipe.encode_prompt(
-            words, do_classifier_free_guidance=False, device=loop.device, max_sequence_length=plan["text_tokens"]
-        )
-        return {"embeds": embeds[0]}
-
-    @staticmethod
-    def latents(vae, pixels):
-        found = vae.encode(pixels).latent_dist.sample()
-        mean, deviation = (
-            torch.tensor(values, device=found.device, dtype=found.dtype).view(1, -1, 1, 1, 1)
-            for values in (vae.config.latents_mean, vae.config.latents_std)
-        )
-        return ((found - mean) / deviation)[0]
-
-    @staticmethod
-    def predict(model, noisy, sigma, batch):
-        return model(hidden_states=noisy, timestep=1000 * sigma, encoder_hidden_states=batch["embeds"], return_dict=False)[0]
-
-
-family = {"flux": Flux, "wan": Wan}[plan["family"]]
+family = importlib.import_module(f"diffusion_{plan['family']}")
+family.plan = plan
 
 
 def encode(rows):
@@ -149,7 +58,11 @@ def encode(rows):
         pipe.to(loop.device)
         pipe.vae.to(torch.float32)
         for number in missing:
-            pixels = torch.from_numpy(pictures(rows[number], folder)).permute(3, 0, 1, 2)[None].to(loop.device)
+            pixels = (
+                torch.from_numpy(np.stack([fitted(image) for image in family.images(rows[number], folder, opened)]))
+                .permute(3, 0, 1, 2)[None]
+                .to(loop.device)
+            )
             with torch.no_grad():
                 found = {**family.text(pipe, rows[number]["text"]), "latents": family.latents(pipe.vae, pixels)}
             part = CACHE / f"{number}.part"

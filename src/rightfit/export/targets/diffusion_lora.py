@@ -16,7 +16,7 @@ from rightfit.export.training_words import common_settings, launch_script, sampl
 from rightfit.messages import Message
 
 METHODS = ("lora", "qlora")
-COLUMNS = (("image", "text"), ("video", "text"))
+COLUMNS = {"flux": (("image", "text"),), "wan": (("video", "text"), ("image", "text"))}
 TARGETS = ["to_q", "to_k", "to_v", "to_out.0"]
 """Projections of attention, as diffusers' own trainers adapt them."""
 REPOSITORIES = {
@@ -39,7 +39,7 @@ def diffusion_settings(job: Job) -> dict[str, Any]:
     """What train.json holds."""
     size, layout = sample(job), job.option.layout
     return {
-        **common_settings(job, columns=COLUMNS),
+        **common_settings(job, columns=COLUMNS[diffusion_family(job)]),
         **spreading(job, fsdp2=layout.sharding not in ("none", "ddp")),
         "offload": False,
         "model": REPOSITORIES.get(hub_id(job), hub_id(job)),
@@ -58,8 +58,11 @@ def diffusion_settings(job: Job) -> dict[str, Any]:
 
 def diffusion_stack(job: Job) -> ExportStack:
     """torchrun on each node."""
-    files = {**scripts("train_diffusion.py", "train_loop.py", "run_core.py"), "train.json": to_json(diffusion_settings(job))}
-    packages = (*DIFFUSERS_PACKAGES, NUMPY, VIDEO)
+    files = {
+        **scripts("train_diffusion.py", f"diffusion_{diffusion_family(job)}.py", "train_loop.py", "run_core.py"),
+        "train.json": to_json(diffusion_settings(job)),
+    }
+    packages = (*DIFFUSERS_PACKAGES, NUMPY, *((VIDEO,) if diffusion_family(job) == "wan" else ()))
     return training_stack(job, "diffusion-lora", packages=packages, command=torchrun(job, ("train.py", "train.json")), files=files)
 
 
