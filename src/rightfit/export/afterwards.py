@@ -73,7 +73,7 @@ def cards(job: Job) -> int:
     known = architecture(job)
     weights = known.params_total * BYTES_PER_WEIGHT if known else 0.0
     needed = max(1, math.ceil(weights / (USABLE * max(1.0, job.option.accelerator.memory_bytes))))
-    return min(2 ** math.ceil(math.log2(needed)), max(1, job.gpus_per_node))
+    return min(1 << math.ceil(math.log2(needed)), max(1, job.gpus_per_node))
 
 
 def _text(job: Job) -> Files:

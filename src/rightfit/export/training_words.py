@@ -323,7 +323,7 @@ def launch_script(job: Job, stack: ExportStack, *, span: Span = RECENT, ground: 
 def common_settings(job: Job, *, columns: tuple[tuple[str, ...], ...]) -> dict[str, Any]:
     """What a train.json holds whatever the script: the plan's figures. `columns`: sets of columns,
     one of which the data must have."""
-    layout = job.option.layout
+    layout, pairs = job.option.layout, job.settings.columns
     return {
         "plan": job.plan_id,
         "model": hub_id(job),
@@ -332,7 +332,7 @@ def common_settings(job: Job, *, columns: tuple[tuple[str, ...], ...]) -> dict[s
         "method": trained(job),
         "data": job.settings.data_path,
         "data_columns": [list(names) for names in columns],
-        **({"columns": dict(job.settings.columns)} if job.settings.columns else {}),
+        **({"columns": dict(pairs)} if pairs and not isinstance(pairs, str) else {}),
         "held_out": HELD_OUT_SHARE,
         "output": "/checkpoints/" + job.name,
         "seq_len": job.seq_len or 2048,
