@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 
 import pytest
 from kinds import REFUSED, STARTED, kind_plan
+from typical_plans import plan_values
 
-from rightfit.export import Job, all_targets, job_of, plan_document
+from rightfit.errors import InputError
+from rightfit.export import ExportSettings, Job, all_targets, files_of, find_target, job_of, plan_document
 from rightfit.export.stack import stack_name, stack_of, stack_problem
 
 PROGRAMS = ("accelerate", "python", "python3", "sh", "torchrun", "uvicorn", "vllm", "env", "llama-server")
@@ -30,6 +33,32 @@ def test_a_kind_of_work_has_an_export_that_starts_it(name: str) -> None:
     assert "pip" in words
     pins = [word for word in words if "==" in word]
     assert pins
+
+
+def test_names_of_columns_reach_a_program_or_are_refused() -> None:
+    """No target passes over what the user says of the data."""
+    found = job_of(plan_document(plan_values("lora-8b-aws")), settings=ExportSettings(columns="text=content, messages=talk"))
+    for target in all_targets().values():
+        if target.group != "training" or target.problem(found):
+            continue
+        settings = json.loads(target.files(found)["train.json"])
+        assert settings["columns"] == {"text": "content", "messages": "talk"}, target.name
+    assert "columns of the data" in str(find_target("axolotl").problem(found))
+    with pytest.raises(InputError, match="NAME=THEIRS"):
+        ExportSettings(columns="text")
+
+
+def test_what_was_trained_is_served_on_the_same_card() -> None:
+    """Adapters are put into their base first; what nothing serves is refused in a line."""
+    adapted = files_of(job_of(plan_document(plan_values("lora-8b-aws")), settings=ExportSettings(then="serve")), "trl")
+    assert {"then-serve/serve.sh", "then-serve/merge.py", "then-serve/run_core.py", "then-serve/merge.json"} <= set(adapted)
+    assert '"$result"/merged --served-model-name rightfit-job' in adapted["then-serve/serve.sh"]
+    assert "vllm==" in adapted["then-serve/requirements.txt"]
+    whole = files_of(job_of(plan_document(plan_values("full-8b-gcp")), settings=ExportSettings(then="serve")), "trl")
+    assert "then-serve/merge.py" not in whole
+    for name in ("chat-8b", "segformer-train"):
+        with pytest.raises(InputError):
+            files_of(job_of(plan_document(plan_values(name)), settings=ExportSettings(then="serve")), "all")
 
 
 @pytest.mark.parametrize("name", REFUSED)
