@@ -13,6 +13,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers", minversion="5.0")
 peft = pytest.importorskip("peft")
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # of the libraries, about each other
+
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 64, "head_dim": 8}
 EXPERT = {"num_experts": 4, "num_local_experts": 4, "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
 MODELS: dict[str, dict[str, Any]] = {

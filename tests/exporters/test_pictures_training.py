@@ -92,7 +92,7 @@ def test_a_detector_of_torchvision_trains(tmp_path: Path) -> None:
 def test_a_yolo_trains_and_goes_on(tmp_path: Path) -> None:
     pytest.importorskip("ultralytics")
     make_scenes(tmp_path / "data")
-    put(tmp_path, "yolo", "yolo", model="ultralytics/yolo11n", from_scratch=True, cards=[], epochs=2, size=64)
+    put(tmp_path, "yolo", "yolo", model="ultralytics/yolo11n", from_scratch=True, cards=[], epochs=2, size=64, optimizer="auto")
     further = {"YOLO_CONFIG_DIR": str(tmp_path), "YOLO_OFFLINE": "true"}
     run([sys.executable, "train.py", "train.json"], tmp_path, further=further)
     judged = json.loads((tmp_path / "out/evaluation.json").read_text(encoding="utf-8"))
