@@ -7,7 +7,6 @@ pixels, as COCO has them) and "category" (numbers from 0).
 
 import io
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import run_core as core
@@ -80,7 +79,7 @@ class OfTorchvision(torch.nn.Module):
         self.model = model
 
     def forward(self, images, targets):
-        return SimpleNamespace(loss=sum(self.model(images, targets).values()))
+        return loop.Result(sum(self.model(images, targets).values()))
 
 
 def load_of_torchvision(classes):

@@ -10,7 +10,6 @@ import importlib
 import io
 import math
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import run_core as core
@@ -162,7 +161,7 @@ class Denoiser(nn.Module):
         share = sigma.view(-1, *[1] * (latents.dim() - 1)).to(latents.dtype)
         noisy = (1 - share) * latents + share * noise
         found = family.predict(self.transformer, noisy, sigma.to(latents.dtype), batch)
-        return SimpleNamespace(loss=nn.functional.mse_loss(found.float(), (noise - latents).float()))
+        return loop.Result(nn.functional.mse_loss(found.float(), (noise - latents).float()))
 
 
 def main():

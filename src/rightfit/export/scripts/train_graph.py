@@ -7,7 +7,6 @@ it gathers.
 
 import itertools
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import run_core as core
@@ -75,7 +74,7 @@ class Sage(nn.Module):
         for number, (mine, theirs) in enumerate(zip(own, around, strict=True)):
             found = self.own[number](found[mine]) + self.around[number](found[theirs].mean(1))
             found = self.rest(torch.relu(found)) if number + 1 < len(self.own) else found
-        return SimpleNamespace(loss=nn.functional.cross_entropy(found.float(), labels))
+        return loop.Result(nn.functional.cross_entropy(found.float(), labels))
 
 
 def split(numbers):

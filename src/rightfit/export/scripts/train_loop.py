@@ -4,6 +4,7 @@ Checkpoints are sharded, by time, and also when the server is told to stop (SIGT
 newest whole one with the batch that comes next.
 """
 
+import collections
 import contextlib
 import functools
 import inspect
@@ -37,6 +38,9 @@ device = torch.device("cuda", local) if cuda else torch.device("cpu")
 low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(plan["precision"])
 sharded = plan["parallel"] == "fsdp2"
 stopping = core.Stop()
+# What a model gives that is none of Transformers: FSDP2 looks for the tensors of an output in tuples and dictionaries alone, and gathers nothing
+# for the backward pass of what it does not find.
+Result = collections.namedtuple("Result", "loss")
 
 
 def start():

@@ -7,7 +7,6 @@ pixel, 255 where it does not count.
 
 import io
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import run_core as core
@@ -71,7 +70,7 @@ class OfTorchvision(torch.nn.Module):
         losses = {
             name: torch.nn.functional.cross_entropy(maps.float(), labels, ignore_index=IGNORED) for name, maps in found.items()
         }  # a second head counts half
-        return SimpleNamespace(loss=losses["out"] + 0.5 * losses.get("aux", 0.0))
+        return loop.Result(losses["out"] + 0.5 * losses.get("aux", 0.0))
 
 
 def load_model(classes):

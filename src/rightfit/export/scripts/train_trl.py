@@ -214,5 +214,6 @@ if saving.stopping:
 trainer.save_model()
 if held is not None:
     figures = trainer.evaluate()
+    figures = {**trainer.state.log_history[-1], **figures}  # what rewards say is told to the log alone
     if trainer.is_world_process_zero():
         core.judged(plan["output"], figures)
