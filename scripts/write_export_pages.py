@@ -32,6 +32,7 @@ INDEX = ROOT / "docs" / "commands" / "export.md"
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "export"), str(ROOT / "tests" / "support"), str(ROOT / "scripts")]
 
 from docs_examples import excerpt
+from kinds import STARTED
 from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
 
 from rightfit.export import Job, Target, all_targets, job_of, plan_document
@@ -85,7 +86,7 @@ def plans_of(target: Target) -> str:
     for name, problem in answers.items():
         if problem:
             reasons.setdefault(problem, []).append(f"`{name}`")
-    more = FURTHER if any(not target.refuses(job(name)) for name in (*WISHES, *FURTHER)) else OTHER_KINDS
+    more = FURTHER if any(not target.refuses(job(name)) for name in (*WISHES, *FURTHER)) else (*OTHER_KINDS, *STARTED)
     further = [f"`{name}`" for name in more if not target.refuses(job(name))]
     lines = [f"Takes {len(taken)} of our {len(answers)} typical plans: {', '.join(taken) or 'none'}."]
     lines[0] += f" Of the further plans (server programs by name, images, a split model): {', '.join(further)}." if further else ""
@@ -138,7 +139,7 @@ def current_index() -> tuple[str, str]:
 
 def skeleton(target: Target) -> str:
     """A page to start from."""
-    plan = next(name for name in (*WISHES, *FURTHER, *OTHER_KINDS) if not target.refuses(job(name)))
+    plan = next(name for name in (*WISHES, *FURTHER, *OTHER_KINDS, *STARTED) if not target.refuses(job(name)))
     path = next(iter(target.files(job(plan))))
     return (
         f"# {target.name}\n\n{target.summary}.\n\n    rightfit export plan.json --to {target.name} --out job\n\n"

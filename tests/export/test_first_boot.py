@@ -183,9 +183,20 @@ def test_a_program_without_its_prose_is_the_same_program(path: Path) -> None:
     assert ast.dump(without_docstrings(program)) == ast.dump(without_docstrings(short))
 
 
+def test_packed_files_come_back_whole(tmp_path: Path) -> None:
+    """Files as a first boot carries them, whatever they hold, and no letter that a shell or a
+    template of the carrier would read."""
+    wanted = {"train.json": '{"a": "${HOME} `x` %{y} \'EOF\'"}\n', "deep/run.sh": "#!/bin/sh\necho '$1'\n", "empty": ""}
+    lines = bare_server.packed_files({f"{tmp_path}/{path}": text for path, text in wanted.items()})
+    subprocess.run(["bash", "-e"], input=lines, text=True, check=True)
+    assert {path: (tmp_path / path).read_text(encoding="utf-8") for path in wanted} == wanted
+    carried = lines.partition("bash -e\n")[2]
+    assert not set(carried) & set("$%`")
+
+
 def without_docstrings(program: str) -> ast.AST:
     tree = ast.parse(program)
     for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and len(node.body) > 1 and ast.get_docstring(node) is not None:
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and len(node.body) > 1 and ast.get_docstring(node) is not None:
             del node.body[0]
     return tree

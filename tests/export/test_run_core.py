@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from kinds import kind_plan
 from typical_plans import plan_values
 
 import rightfit.export
@@ -104,6 +105,8 @@ def test_a_first_boot_still_fits_into_user_data() -> None:
     """16 kB are what AWS takes."""
     for name in ("lora-8b-aws", "whisper-train-aws"):
         assert len(find_target("terraform-aws").files(job(name))["first-boot.sh"].encode()) < 16_384
+    longest = job_of(plan_document(kind_plan("flux-lora")))
+    assert len(find_target("terraform-aws").files(longest)["first-boot.sh"].encode()) < 16_384
 
 
 def test_settings_name_the_plan_and_the_least_of_them_is_read(core: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import functools
 from typing import Any
 
 from answers import stored
+from kinds import STARTED
 
 import rightfit
 
@@ -141,7 +142,8 @@ more beside the model."""
 
 @functools.cache
 def plan_values(name: str) -> dict[str, Any]:
-    """The plan of one wish, as `rightfit plan --format json` gives it."""
-    values: dict[str, Any] = stored(f"typical {name}", lambda: rightfit.plan(**(WISHES | FURTHER | OTHER_KINDS)[name]).to_dict())
+    """The plan of one wish, here or of the kinds that are started, as `rightfit plan --format
+    json` gives it."""
+    values: dict[str, Any] = stored(f"typical {name}", lambda: rightfit.plan(**(WISHES | FURTHER | OTHER_KINDS | STARTED)[name]).to_dict())
     assert values["options"], f"the typical plan {name} has no option"
     return values

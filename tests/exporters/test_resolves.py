@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kinds import STARTED
 from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
 
 from rightfit.errors import RightfitError
@@ -57,7 +58,7 @@ def planned(name: str, **changed: Any) -> Job:
 def jobs() -> list[Job]:
     """The typical plans, and those of language models with a model of 2026 in
     the place of theirs."""
-    plans = [planned(name) for name in (*WISHES, *FURTHER, *OTHER_KINDS)]
+    plans = [planned(name) for name in (*WISHES, *FURTHER, *OTHER_KINDS, *STARTED)]
     return [
         *plans,
         *(planned(name, model=model) for name in ("lora-8b-aws", "full-8b-gcp", "chat-8b-aws", "chat-8b-sglang") for model in LATER),

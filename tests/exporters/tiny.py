@@ -30,7 +30,8 @@ def make_tokenizer(folder: Path) -> int:
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokenizer = Tokenizer(models.BPE({letter: number for number, letter in enumerate([*alphabet, "</s>"])}, []))
     tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>", pad_token="</s>").save_pretrained(folder)
+    told = {"eos_token": "</s>", "pad_token": "</s>", "model_input_names": ["input_ids", "attention_mask"]}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **told).save_pretrained(folder)
     return len(alphabet) + 1
 
 

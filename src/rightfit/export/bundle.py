@@ -7,6 +7,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
+from rightfit.export.afterwards import FOLDER as THEN_FOLDER
+from rightfit.export.afterwards import then_files
 from rightfit.export.bare_server import OPTIONAL_SECRETS
 from rightfit.export.buckets import BUCKET, CLIENTS, OPT_IN_REGIONS, bucket_of, scheme_of, whole, whole_words
 from rightfit.export.job import COMMITMENTS, GB, SERVING_TASKS, Job
@@ -22,7 +24,7 @@ from rightfit.messages import Message
 
 HUB_STACKS = ("vllm", "sglang", "tgi", "tensorrt_llm", "trl", "torchrun", "deepspeed", "diffusers", "megatron")
 """Stacks that fetch the plan's model from the hub under its name."""
-SCRIPT_STACKS = dict.fromkeys(("trl", "torchrun", "speech", "segmentation"), "train.json") | {
+SCRIPT_STACKS = dict.fromkeys(("trl", "torchrun", "speech", "segmentation", "detection", "yolo", "graph", "recommender"), "train.json") | {
     "tabular": "run.json",
     "prepare": "run.json",
 }
@@ -102,7 +104,9 @@ def data_columns(job: Job) -> str:
     """What a row of the data holds, as the stack's own settings say; "" where they do not."""
     text = stack_of(job).files.get("train.json", "")
     wanted = json.loads(text).get("data_columns", []) if text else []
-    return "JSON lines with " + ", or ".join(" and ".join(names) for names in wanted) if wanted else ""
+    files = "".join(name for names in wanted for name in names).count(".npy")
+    told = ", or ".join(" and ".join(names) for names in wanted)
+    return "" if not wanted else f"the files {told}" if files else f"JSON lines with {told}"
 
 
 def _bucket(job: Job, recipe: Recipe | None) -> str:
@@ -297,6 +301,8 @@ def readme(job: Job, written: Mapping[str, Files], refused: list[tuple[str, Mess
             for target in sorted(chosen, key=lambda target: target.name.replace("-", "_") != stack_name(job)):
                 lines += _entry(target, typed_for(job, target, written[target.name]))
             lines.append("")
+    if job.settings.then:
+        lines += _then(job)
     if refused:
         lines += ["## Left out", "", *[f"- {name}: {comment(str(problem))}" for name, problem in refused], ""]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
@@ -312,6 +318,17 @@ def kept_line(job: Job, recipe: Recipe | None) -> str:
     if recipe is None or not recipe.kept:
         return "**Nothing here keeps what the job makes: copy /checkpoints away before the server is given back.**"
     return f"What the job makes is kept in `{_plainly(recipe.kept)}`; the server is given back when the job ends, however it ends."
+
+
+def _then(job: Job) -> list[str]:
+    """How the result is served."""
+    return [
+        "## Then serve it",
+        "",
+        "On a server with the same card: the folder of the result, `result/` here, is the argument.",
+        "",
+        *_block([f"cd {THEN_FOLDER}", "pip install -r requirements.txt", "sh serve.sh ../result", "cd .."]),
+    ]
 
 
 def _plainly(words: str) -> str:
@@ -443,7 +460,8 @@ def _entry(target: Target, typed: str) -> list[str]:
 
 def files_of(job: Job, name: str) -> Files:
     """The files of one target, or with "all" of every target that can express the job, each in a
-    folder of its own, with a README that orders them."""
+    folder of its own, with a README that orders them; and those of what follows the run."""
+    then = then_files(job) if job.settings.then else {}
     if name.strip().casefold() == ALL:
-        return bundle(job)
-    return find_target(name, job).files(job)
+        return {**bundle(job), **then}
+    return {**find_target(name, job).files(job), **then}

@@ -27,6 +27,8 @@ folder of the bucket or on its volume."""
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
 _QUEUE = re.compile(r"(kueue|volcano)/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_COLUMN = re.compile(r"(\w{1,80})=([^=,\s][^=,]{0,199})")
+THEN = ("serve",)
 _VARIABLE = re.compile(r"[A-Z][A-Za-z0-9_]{0,59}")
 _SECRET = re.compile(r"TOKEN|PASSWORD|SECRET|API_KEY|ACCESS_KEY")
 _BUCKET = re.compile(r"(s3|gs|oss|cos|https)://[A-Za-z0-9][A-Za-z0-9.\-_/]{1,200}")
@@ -44,6 +46,8 @@ class ExportSettings:
     `stop_after_h`: servers stop themselves after this many hours; 0 takes the plan's 95 % time and
     a quarter. `trial`: the job runs under `rightfit probe` until its step time has settled, and no
     longer. `revision`: the commit of the model's repository on the hub; empty takes its newest.
+    `columns`: names that a program knows -> names that the data have ("prompt=question,..." or
+    pairs). `then`: what follows a run, "serve" or nothing.
     `given`: variables that a way of starting asks for, with their values; no secrets."""
 
     name: str = "rightfit-job"
@@ -54,6 +58,8 @@ class ExportSettings:
     queue: str = ""
     trial: bool = False
     revision: str = ""
+    columns: str | tuple[tuple[str, str], ...] = ()
+    then: str = ""
     given: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -72,11 +78,23 @@ class ExportSettings:
                 Message("export.revision", word=self.revision[:60]),
                 field="revision",
             )
+        if isinstance(self.columns, str):
+            object.__setattr__(self, "columns", _columns(self.columns))
+        if self.then not in ("", *THEN):
+            raise InputError(Message("export.then", word=self.then[:60], known=", ".join(THEN)), field="then")
         for name, _ in self.given:
             if not _VARIABLE.fullmatch(name) or _SECRET.search(name):
                 raise InputError(Message("export.given", word=name[:60]), field="set")
         if not 0 <= self.stop_after_h <= 24 * 366:
             raise InputError(Message("export.stop_after"), field="stop_after")
+
+
+def _columns(text: str) -> tuple[tuple[str, str], ...]:
+    """ "prompt=question,completion=answer" as pairs."""
+    found = [_COLUMN.fullmatch(part.strip()) for part in text.split(",") if part.strip()]
+    if not all(found):
+        raise InputError(Message("export.columns", word=text[:60]), field="data_columns")
+    return tuple((match[1], match[2].strip()) for match in found if match)
 
 
 def _check_cidr(text: str) -> None:

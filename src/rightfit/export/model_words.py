@@ -106,6 +106,18 @@ WITHOUT_REVISION = ("tensorrt-llm", "megatron", "timm", "tabular", "prepare", "b
 """Targets whose program takes a model's newest files, or files that the user brings."""
 
 
+READS_COLUMNS = ("trl", "deepspeed", "accelerate", "torchrun", "fsdp2", "colossalai", "speech", "segmentation")
+READS_COLUMNS_OF_SAMPLES = ("detection", "yolo", "diffusion-lora")
+"""Targets whose scripts give the columns of the data their own names."""
+
+
+def columns_problem(job: Job, target: str) -> Message | str:
+    """Why a program cannot be told what the columns of the data are called ("" if it can, or need
+    not be)."""
+    reads = (*READS_COLUMNS, *READS_COLUMNS_OF_SAMPLES)
+    return Message("export.no_columns", target=target) if job.settings.columns and target not in reads else ""
+
+
 def revision_problem(job: Job, target: str) -> Message | str:
     """Why a program cannot take the commit that the user names ("" if it can)."""
     if job.settings.revision and target in WITHOUT_REVISION:

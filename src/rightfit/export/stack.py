@@ -11,10 +11,20 @@ from typing import Any
 
 from rightfit.errors import InputError
 from rightfit.export.job import SERVING_TASKS, Job
-from rightfit.export.model_words import is_text_encoder, modality, model_kind, revision_problem, served_problem, size_problem
+from rightfit.export.model_words import (
+    diffusion_family,
+    hub_id,
+    is_text_encoder,
+    modality,
+    model_kind,
+    revision_problem,
+    served_problem,
+    size_problem,
+)
 from rightfit.export.registry import Target, all_targets
 from rightfit.facts.devices import ANY, Build, Span, build_for
 from rightfit.facts.tables import read_text
+from rightfit.facts.trainers import tuning_methods
 from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 
@@ -105,8 +115,19 @@ SERVING_STACKS = {
     "onnx runtime": "onnx_service",
     "openvino": "onnx_service",
     "pytorch": "onnx_service",
+    "fastapi": "tabular_service",
 }
 """Engine of a plan (case-folded) -> module of rightfit.export.targets that has a `stack`."""
+OF_SAMPLES = {
+    "speech": "speech",
+    "segmentation": "segmentation",
+    "detection": "detection",
+    "graph": "graph",
+    "recommendation": "recommender",
+}
+"""What a model of samples works on -> the target whose script trains it."""
+ADAPTED_FAMILIES = ("flux", "wan")
+"""Families of diffusion models whose adapters our own script trains."""
 BATCHES = ("vllm", "faster-whisper")
 """Engines by which a batch is run to its end; text encoders are too, by any."""
 
@@ -147,17 +168,31 @@ def _training_stack(job: Job) -> str:
     kind, layout = model_kind(job), job.option.layout
     if job.task == "prepare":
         return "prepare"
-    if modality(job) in ("speech", "segmentation"):
-        return modality(job)
+    if hub_id(job).startswith("ultralytics/"):
+        return "yolo"
+    if modality(job) in OF_SAMPLES:
+        return OF_SAMPLES[modality(job)]
+    if kind == "diffusion" and _is_adapted(job):
+        return "diffusion_lora"
     if kind not in ("decoder", "encoder"):
-        return {"diffusion": "diffusers", "vision": "timm"}.get(kind, "")
+        return {"diffusion": "diffusers", "vision": "timm"}.get(kind, "") if modality(job) in ("", "diffusion", "classification") else ""
     if layout.tensor * layout.pipeline * layout.context * layout.expert > 1:
         return "megatron"
     if layout.moves_states:
         return "deepspeed"
+    if layout.method in tuning_methods():
+        return "deepspeed" if layout.sharding in ("zero-1", "zero-2") else "trl"
     if job.task == "train" or kind == "encoder" or shards_all(job):
         return "torchrun"
     return "deepspeed" if layout.sharding in ("zero-1", "zero-2") else "trl"
+
+
+def _is_adapted(job: Job) -> bool:
+    """Whether a diffusion model gets an adapter in a way that diffusers' own scripts have not:
+    their base lies whole on each card, in 16 bit."""
+    layout, found = job.option.layout, diffusion_family(job)
+    asks = layout.method == "qlora" or layout.moves_states or layout.sharding == "zero-3" or bool(job.wish("quantization"))
+    return found in ADAPTED_FAMILIES and layout.method in ADAPTERS and (asks or found != "flux")
 
 
 def shards_all(job: Job) -> bool:
@@ -183,6 +218,8 @@ def stack_problem(job: Job) -> Message | str:
         return at_place(name, problem) if problem else ""
     if job.task in SERVING_TASKS:
         return Message("export.no_launcher_serving", engine=job.option.layout.engine)
+    if modality(job):
+        return Message("export.no_program", model=job.model, kind=modality(job))
     return Message("export.no_launcher_job", task=job.task, method=job.option.layout.method)
 
 

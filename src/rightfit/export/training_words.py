@@ -13,6 +13,7 @@ from rightfit.export.registry import Files
 from rightfit.export.stack import ADAPTERS, RECENT, ExportStack, launched, pip_words, requirements, torch_build
 from rightfit.facts.devices import Span
 from rightfit.facts.engine_releases import model_class, numbers
+from rightfit.facts.trainers import tuning_methods
 from rightfit.messages import Message
 
 PORT = 29500
@@ -27,6 +28,9 @@ LEARNING_RATES = {"train": 3e-4, "full": 2e-5, "adapter": 2e-4}
 """Not part of a plan: usual values to begin with, of pre-training, full
 fine-tuning and adapters."""
 WARMUP_SHARE = 0.03
+HELD_OUT_SHARE = 0.01
+"""Of the rows, at most 512, that judge the result instead of being learnt from; none of fewer than
+a hundred."""
 ADAPTER_LETTERS = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "o_proj", "gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
 OPTIMIZERS = {
     "adamw": "adamw_torch",
@@ -43,6 +47,9 @@ OPTIMIZERS = {
 """A plan's optimizer -> that of the Trainer of Transformers."""
 STORES = {"s3": "s3fs==2025.9.0", "gs": "gcsfs==2025.9.0", "oss": "ossfs==2025.5.0"}
 """Scheme of a bucket with data -> the package that reads it."""
+DRIVERS = {"13.0": "580.65.06", "12.8": "570.26", "12.6": "560.28.03"}
+"""CUDA of an engine's release -> the driver that it asks for, as facts/data/software_builds.csv
+has it."""
 ALLOCATOR = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
 
 
@@ -59,6 +66,19 @@ def optimizer_problem(job: Job) -> Message | str:
     return "" if not wished or wished in OPTIMIZERS else Message("export.no_optimizer", optimizer=wished, known=", ".join(OPTIMIZERS))
 
 
+def objective(job: Job) -> str:
+    """What is learnt from: dpo, orpo, kto, reward, ppo or grpo; "sft" for examples and for text."""
+    method = job.option.layout.method
+    return method if method in tuning_methods() else "sft"
+
+
+def trained(job: Job) -> str:
+    """Which weights learn: full, lora, qlora ..., of tuning by preferences and rewards its
+    update."""
+    layout = job.option.layout
+    return layout.method if objective(job) == "sft" else layout.update or "full"
+
+
 def lora_targets(job: Job) -> list[str] | str:
     """Modules that get an adapter, by their names in Transformers; "all-linear" where the
     plan leaves them open."""
@@ -73,7 +93,7 @@ def lora_rank(job: Job) -> int:
 
 def learning_rate(job: Job) -> float:
     """A usual value to begin with; the plan has none."""
-    if job.option.layout.method in ADAPTERS:
+    if trained(job) in ADAPTERS:
         return LEARNING_RATES["adapter"]
     return LEARNING_RATES["train" if job.task == "train" else "full"]
 
@@ -131,7 +151,12 @@ def splits_model(job: Job) -> bool:
 
 
 def training_problem(
-    job: Job, *, methods: tuple[str, ...], kinds: tuple[str, ...] = ("decoder",), moves_activations: bool = False
+    job: Job,
+    *,
+    methods: tuple[str, ...],
+    kinds: tuple[str, ...] = ("decoder",),
+    objectives: tuple[str, ...] = ("sft",),
+    moves_activations: bool = False,
 ) -> Message | str:
     """What Trainer-like programs cannot do: other tasks, models, methods, and models split among
     accelerators. `moves_activations`: the program keeps the inputs of layers in host memory where
@@ -143,8 +168,11 @@ def training_problem(
         return Message("export.trains_kinds", why=_listed(kinds), problem=_kind(job))
     if splits_model(job):
         return Message("export.splits_megatron")
-    if layout.method not in methods:
-        return Message("export.method", method=layout.method, known=", ".join(methods))
+    if objective(job) not in objectives:
+        known = (*methods, *(name for name in objectives if name != "sft"))
+        return Message("export.method", method=layout.method, known=", ".join(known))
+    if trained(job) not in methods:
+        return Message("export.method", method=trained(job), known=", ".join(methods))
     if layout.moves_activations and not moves_activations:
         return ACTIVATIONS_ELSEWHERE
     return optimizer_problem(job)
@@ -239,7 +267,7 @@ def class_problem(job: Job, program: str, last: str = version_of(LATER, "transfo
     if numbers(known.transformers) > numbers(last):
         told = {"architecture": known.architecture, "least": known.transformers, "program": program, "last": last}
         return Message("export.class_later", **told)
-    if later_class(job) and job.option.layout.method == "qlora" and has_experts(job) and program != "axolotl":
+    if later_class(job) and trained(job) == "qlora" and has_experts(job) and program != "axolotl":
         return Message("export.experts_by_axolotl", architecture=known.architecture)
     return ""
 
@@ -295,15 +323,17 @@ def launch_script(job: Job, stack: ExportStack, *, span: Span = RECENT, ground: 
 def common_settings(job: Job, *, columns: tuple[tuple[str, ...], ...]) -> dict[str, Any]:
     """What a train.json holds whatever the script: the plan's figures. `columns`: sets of columns,
     one of which the data must have."""
-    layout = job.option.layout
+    layout, pairs = job.option.layout, job.settings.columns
     return {
         "plan": job.plan_id,
         "model": hub_id(job),
         "revision": job.settings.revision or "main",
         "from_scratch": job.task == "train",
-        "method": layout.method,
+        "method": trained(job),
         "data": job.settings.data_path,
         "data_columns": [list(names) for names in columns],
+        **({"columns": dict(pairs)} if pairs and not isinstance(pairs, str) else {}),
+        "held_out": HELD_OUT_SHARE,
         "output": "/checkpoints/" + job.name,
         "seq_len": job.seq_len or 2048,
         "micro_batch": layout.micro_batch,

@@ -143,6 +143,8 @@ def files(plan: Any, values: Mapping[str, Any]) -> dict[str, str]:
         stop_after_h=values["stop_after"],
         queue=values["queue"],
         revision=values["revision"],
+        columns=values["data_columns"],
+        then=values["then"],
     )
     job = export.job_of(export.plan_document(plan), rank=values["option"], settings=settings)
     return dict(export.files_of(job, values["to"]))

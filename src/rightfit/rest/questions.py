@@ -149,6 +149,10 @@ class ExportFields(BaseModel):
     stop_after: float = Field(default=0.0, ge=0, le=8784, description="hours after which servers stop themselves")
     queue: str = Field(default="", max_length=80, description="queue of a cluster: kueue/NAME or volcano/NAME", examples=["kueue/team-a"])
     revision: str = Field(default="", max_length=100, pattern=REVISION, description="commit of the model's repository on the hub")
+    data_columns: str = Field(
+        default="", max_length=1000, description="names of columns that the data have: prompt=question,completion=answer"
+    )
+    then: str = Field(default="", max_length=20, description="what follows the run: serve")
 
 
 class ExportBody(ExportFields):

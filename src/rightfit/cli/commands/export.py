@@ -47,6 +47,11 @@ def export(
         list[str] | None,
         option("--set", help="A variable that a way asks for, e.g. TF_VAR_image_id=m-1; may be repeated.", metavar="NAME=VALUE"),
     ] = None,
+    data_columns: Annotated[
+        str,
+        option("--data-columns", help="Names of columns that the data have: prompt=question,completion=answer.", metavar="NAME=THEIRS,..."),
+    ] = "",
+    then: Annotated[str, option("--then", help="What follows the run: serve writes the service of what was trained.", metavar="STEP")] = "",
     view: View,
 ) -> None:
     """Write the files that start a plan: SkyPilot, Terraform, Kubernetes, training and serving
@@ -75,6 +80,8 @@ def export(
         stop_after_h=stop_after,
         queue=queue,
         revision=revision,
+        columns=data_columns,
+        then=then,
         given=tuple((word.partition("=")[0], word.partition("=")[2]) for word in given or ()),
     )
     fleet = read_document(plan)

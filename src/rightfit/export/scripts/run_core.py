@@ -12,6 +12,8 @@ from pathlib import Path
 
 STOPPED = 128 + signal.SIGTERM
 MARK = "complete.json"
+EVALUATION = "evaluation.json"
+MOST_HELD_OUT = 512
 FORMATS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv", ".txt": "text"}
 CHAT = """{% for message in messages %}<|{{ message['role'] }}|>
 {{ message['content'] }}{{ eos_token }}
@@ -71,12 +73,43 @@ def rows(plan):
     if files:
         kind = FORMATS[files[0].suffix]
         found = load_dataset(kind, data_files=[str(file) for file in files if FORMATS[file.suffix] == kind], split="train")
-    else:  # a folder of images or sound with metadata.jsonl, or the hub
-        found = load_dataset(str(path) if path.exists() else plan["data"], split="train")
+    elif path.exists():  # a folder of images or sound with metadata.jsonl
+        found = load_dataset(str(path), split="train")
+    else:  # the hub: OWNER/NAME, with a part of it OWNER/NAME:PART
+        name, _, part = plan["data"].partition(":")
+        found = load_dataset(name, part or None, split="train")
+    found = renamed(found, plan.get("columns", {}))
     if not any(set(columns) <= set(found.column_names) for columns in plan["data_columns"]):
         wanted = " or ".join(", ".join(columns) for columns in plan["data_columns"])
         raise SystemExit(f"{plan['data']} has the columns {', '.join(found.column_names)}; this needs {wanted}")
     return found
+
+
+def renamed(found, columns):
+    """The data with its columns under the names that the program knows: {its name: theirs}."""
+    for name, theirs in columns.items():
+        if theirs not in found.column_names:
+            raise SystemExit(f"the data have no column {theirs}; they have {', '.join(found.column_names)}")
+        if name != theirs:
+            found = (found.remove_columns(name) if name in found.column_names else found).rename_column(theirs, name)
+    return found
+
+
+def split(found, plan):
+    """(Rows to learn from, rows that are held out to judge what was learnt; None where there are too few to spare any)."""
+    count = min(int(len(found) * plan.get("held_out", 0.0)), MOST_HELD_OUT)
+    if not count:
+        return found, None
+    held = {number * (len(found) // count) for number in range(count)}
+    learnt = [number for number in range(len(found)) if number not in held]
+    return found.select(learnt, keep_in_memory=True), found.select(sorted(held), keep_in_memory=True)
+
+
+def judged(output, figures):
+    """Write what the held-out rows say of the result."""
+    kept = {name: float(value) for name, value in figures.items() if isinstance(value, int | float)}
+    (Path(output) / EVALUATION).write_text(json.dumps(kept, indent=2))
+    print(json.dumps({"evaluation": kept}), flush=True)
 
 
 def mark_whole(folder):

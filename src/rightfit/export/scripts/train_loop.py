@@ -4,8 +4,10 @@ Checkpoints are sharded, by time, and also when the server is told to stop (SIGT
 newest whole one with the batch that comes next.
 """
 
+import collections
 import contextlib
 import functools
+import inspect
 import itertools
 import json
 import math
@@ -36,6 +38,9 @@ device = torch.device("cuda", local) if cuda else torch.device("cpu")
 low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(plan["precision"])
 sharded = plan["parallel"] == "fsdp2"
 stopping = core.Stop()
+# What a model gives that is none of Transformers: FSDP2 looks for the tensors of an output in tuples and dictionaries alone, and gathers nothing
+# for the backward pass of what it does not find.
+Result = collections.namedtuple("Result", "loss")
 
 
 def start():
@@ -146,9 +151,12 @@ def spread(model, source=None):
         return DistributedDataParallel(model, device_ids=[local] if cuda else None) if world > 1 else model
     sizes = (world // plan["gpus_per_node"], plan["gpus_per_node"]) if plan["sharding"] == "hybrid" else (world,)
     mesh = init_device_mesh(device.type, sizes, mesh_dim_names=("replicate", "shard")[-len(sizes) :])
+    aside = apart(model)
     # Everything in one dtype, which FSDP2 asks for within a group; the optimizer then works on fp32 shards.
-    model.float()
+    if not aside:
+        model.float()
     settings = {
+        **({"ignored_params": aside} if aside else {}),
         "mesh": mesh,
         "reshard_after_forward": plan["reshard_after_forward"],
         "mp_policy": MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32) if low else MixedPrecisionPolicy(),
@@ -162,7 +170,22 @@ def spread(model, source=None):
     fully_shard(model, **settings)
     if is_empty:
         give_out(source, model)
+    for parameter in model.parameters() if aside else ():
+        if parameter.requires_grad:
+            parameter.data = parameter.data.to(device)
+            dist.broadcast(parameter.data, 0)
     return model
+
+
+def apart(model):
+    """Adapters, which every process keeps whole and in fp32 beside the shards of a frozen base in the plan's precision; none where all learns, or
+    where FSDP2 cannot leave parameters out."""
+    if plan["method"] == "full" or plan["offload"] or "ignored_params" not in inspect.signature(fully_shard).parameters:
+        return set()
+    for parameter in model.parameters():
+        if parameter.is_floating_point():
+            parameter.data = parameter.data.to(torch.float32 if parameter.requires_grad else low or torch.float32)
+    return {parameter for parameter in model.parameters() if parameter.requires_grad}
 
 
 def make_optimizer(model):
@@ -330,19 +353,51 @@ def batches_of(rows, collate, sampler, epoch, skipped):
     )
 
 
+def moved(values):
+    """Tensors of a batch on this process's device, in whatever they lie."""
+    if isinstance(values, dict):
+        return {name: moved(value) for name, value in values.items()}
+    if isinstance(values, list):
+        return [moved(value) for value in values]
+    return values.to(device, non_blocking=True) if isinstance(values, torch.Tensor) else values
+
+
+def computing():
+    """The plan's precision, where the model's own parts do not carry it."""
+    return contextlib.nullcontext() if sharded or low is None else torch.autocast(device.type, low)
+
+
+def judge(model, held, collate):
+    """Mean loss over the rows that were held out, each process seeing its share."""
+    places = DistributedSampler(held, world, rank, shuffle=False, drop_last=False)
+    losses = []
+    model.train(plan.get("judged_as_learning", False))  # some models give a loss only then
+    with torch.no_grad():
+        for batch in DataLoader(held, plan["micro_batch"], sampler=list(places), collate_fn=collate):
+            with computing():
+                losses.append(model(**moved(batch)).loss.detach().float())
+    total = torch.stack([torch.stack(losses).sum(), torch.tensor(float(len(losses)), device=device)])
+    dist.all_reduce(total)
+    return {"eval_loss": (total[0] / total[1]).item(), "rows": float(len(held))}
+
+
 def one_step(model, optimizer, scaler, group):
     """Forward and backward passes of one optimizer step; the mean loss."""
-    autocast = contextlib.nullcontext if sharded or low is None else lambda: torch.autocast(device.type, low)
     loss_sum = torch.zeros((), device=device)
     for number, batch in enumerate(group):
         last = number == len(group) - 1
         if sharded:
             model.set_requires_gradient_sync(last)
         hold = model.no_sync if isinstance(model, DistributedDataParallel) and not last else contextlib.nullcontext
-        with hold(), autocast():
-            loss = model(**{name: values.to(device, non_blocking=True) for name, values in batch.items()}).loss / len(group)
+        with hold(), computing():
+            loss = model(**moved(batch)).loss / len(group)
             scaler.scale(loss).backward()
         loss_sum += loss.detach()
+    if sharded:
+        for parameter in model.parameters():
+            if parameter.grad is not None and not isinstance(parameter, DTensor):  # kept beside the shards
+                dist.all_reduce(parameter.grad)
+                parameter.grad /= world
     scaler.unscale_(optimizer)
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     scaler.step(optimizer)
@@ -351,9 +406,9 @@ def one_step(model, optimizer, scaler, group):
     return loss_sum.item()
 
 
-def train(bare, rows, collate, keep, source=None):
+def train(bare, rows, collate, keep, source=None, held=None):
     """Train `bare` (with the weights of `source`, where it has no memory yet) on `rows` to the plan's end; `keep(folder, weights)` writes the finished
-    model, on the first process, or what stands beside its weights (None)."""
+    model, on the first process, or what stands beside its weights (None). Rows that are `held` out then judge it."""
     if plan["gradient_checkpointing"]:
         bare.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     if plan.get("activations_on_host"):
@@ -399,9 +454,16 @@ def train(bare, rows, collate, keep, source=None):
         if sharded and plan["method"] == "full":
             weights = write_model(model, output / "model")
         else:
-            weights = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+            adapters = plan["method"] != "full"  # their base is where it was
+            weights = get_model_state_dict(
+                model, options=StateDictOptions(full_state_dict=True, cpu_offload=True, ignore_frozen_params=adapters)
+            )
         if rank == 0:
             keep(output / "model", weights)
+        if held is not None:
+            figures = judge(model, held, collate)
+            if rank == 0:
+                core.judged(output, figures)
     log.close()
     dist.barrier()
     dist.destroy_process_group()

@@ -7,7 +7,6 @@ pixel, 255 where it does not count.
 
 import io
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import run_core as core
@@ -71,7 +70,7 @@ class OfTorchvision(torch.nn.Module):
         losses = {
             name: torch.nn.functional.cross_entropy(maps.float(), labels, ignore_index=IGNORED) for name, maps in found.items()
         }  # a second head counts half
-        return SimpleNamespace(loss=losses["out"] + 0.5 * losses.get("aux", 0.0))
+        return loop.Result(losses["out"] + 0.5 * losses.get("aux", 0.0))
 
 
 def load_model(classes):
@@ -102,6 +101,7 @@ def main():
     loop.start()
     pictures = Pictures(loop.first_alone(lambda: core.rows(plan)))
     classes = plan["classes"] or 1 + max(int(mask[mask != IGNORED].max(initial=0)) for mask in map(pictures.mask, range(len(pictures))))
+    learnt, held = core.split(pictures.rows, plan)
     model = load_model(classes)
     if plan["channels_last"]:
         model = model.to(memory_format=torch.channels_last)
@@ -121,7 +121,7 @@ def main():
             folder.mkdir(parents=True, exist_ok=True)
             torch.save({name.removeprefix("model."): tensor for name, tensor in weights.items()}, folder / "model.pt")
 
-    loop.train(bare, pictures, collate, keep)
+    loop.train(bare, Pictures(learnt), collate, keep, held=held and Pictures(held))
 
 
 main()

@@ -127,7 +127,9 @@ def main():
         tokenizer.save_pretrained(folder)
 
     bare = loop.with_adapter(model)
-    loop.train(bare, Recordings(rows, extractor.sampling_rate), collate, keep)
+    learnt, held = core.split(rows, plan)
+    judges = held and Recordings(held, extractor.sampling_rate)
+    loop.train(bare, Recordings(learnt, extractor.sampling_rate), collate, keep, held=judges)
 
 
 main()

@@ -90,13 +90,14 @@ def main():
     tokenizer.chat_template = tokenizer.chat_template or core.CHAT
     rows = loop.first_alone(lambda: load_data(tokenizer))
     bare, source = load_model(len(set(rows["label"])) if classifies else 0)
+    rows, held = core.split(rows, plan)
     bare.config.pad_token_id = tokenizer.pad_token_id
 
     def keep(folder, weights):
         loop.save_model(bare, folder, weights)
         tokenizer.save_pretrained(folder)
 
-    loop.train(bare, rows, collate(tokenizer), keep, source)
+    loop.train(bare, rows, collate(tokenizer), keep, source, held)
 
 
 main()

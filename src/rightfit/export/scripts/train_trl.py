@@ -1,9 +1,12 @@
-"""Fine-tune a language model as a rightfit plan says. Usage: torchrun ... train.py train.json
+"""Fine-tune a language model as a rightfit plan says: on examples, on preferences (DPO, ORPO, KTO, a reward model), or on the rewards of its own
+answers (GRPO). Usage: torchrun ... train.py train.json
 
 Checkpoints are written by time, and when the server is told to stop (SIGTERM: the program then ends with 143); a new start goes on from the
-newest whole one.
+newest whole one. Rows that are held out say at the end what the result is worth (evaluation.json).
 """
 
+import dataclasses
+import importlib
 import os
 import sys
 import time
@@ -11,15 +14,35 @@ import time
 import run_core as core
 import torch
 import torch.distributed as dist
+import trl
 from peft import LoraConfig
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, TrainerCallback
-from trl import SFTConfig, SFTTrainer
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BitsAndBytesConfig,
+    TrainerCallback,
+)
 
 PREFIX = "checkpoint-"
 plan = core.settings()
+objective = plan.get("objective", "sft")
 dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(plan["precision"], torch.float32)
 sharded = plan["sharding"] in ("zero-3", "hybrid")
 apart = not sharded and plan["spread_by"] != "deepspeed"  # every process has the whole model
+scores = objective == "reward"
+TRAINERS = {"sft": "SFT", "dpo": "DPO", "orpo": "ORPO", "kto": "KTO", "reward": "Reward", "grpo": "GRPO"}
+"""What is learnt from -> the first half of the names of TRL's trainer and of its settings."""
+
+
+def of_trl(kind):
+    """A class of TRL, which keeps some of its trainers among its experiments."""
+    name = TRAINERS[objective] + kind
+    try:
+        return getattr(trl, name)
+    except AttributeError:
+        return getattr(importlib.import_module(f"trl.experimental.{objective}"), name)
 
 
 class SaveInTime(TrainerCallback):
@@ -46,9 +69,10 @@ class SaveInTime(TrainerCallback):
 
 
 def load_model():
+    kind = AutoModelForSequenceClassification if scores else AutoModelForCausalLM
+    told = {"revision": plan.get("revision", "main"), "attn_implementation": plan["attention"], **({"num_labels": 1} if scores else {})}
     if plan.get("from_scratch"):
-        config = AutoConfig.from_pretrained(plan["model"], revision=plan.get("revision", "main"), attn_implementation=plan["attention"])
-        return AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+        return kind.from_config(AutoConfig.from_pretrained(plan["model"], **told), dtype=torch.float32)
     quantization = None
     if plan["method"] == "qlora":
         quantization = BitsAndBytesConfig(
@@ -62,14 +86,15 @@ def load_model():
     kept = torch.float32 if plan["method"] == "full" else dtype
     # Each process reads its copy straight onto its card: copies on the way would fill the server's memory.
     onto = {"device_map": {"": int(os.environ.get("LOCAL_RANK", "0"))}} if torch.cuda.is_available() and apart else {}
-    return AutoModelForCausalLM.from_pretrained(
-        plan["model"],
-        revision=plan.get("revision", "main"),
-        dtype=kept,
-        attn_implementation=plan["attention"],
-        quantization_config=quantization,
-        **onto,
+    return kind.from_pretrained(plan["model"], dtype=kept, quantization_config=quantization, **told, **onto)
+
+
+def load_reference():
+    """The frozen copy that answers are compared with; none where adapters can be switched off to get it."""
+    kept = AutoModelForCausalLM.from_pretrained(
+        plan["model"], revision=plan.get("revision", "main"), dtype=dtype, attn_implementation=plan["attention"]
     )
+    return kept.requires_grad_(False).eval()
 
 
 def adapter():
@@ -81,20 +106,27 @@ def adapter():
         lora_alpha=2 * plan["lora_rank"],
         target_modules=targets if targets == "all-linear" else list(targets),
         use_dora=plan["method"] == "dora",
-        task_type="CAUSAL_LM",
+        task_type="SEQ_CLS" if scores else "CAUSAL_LM",
     )
 
 
 def load_tokenizer():
     found = AutoTokenizer.from_pretrained(plan["model"], revision=plan.get("revision", "main"))
+    found.has_own_template = bool(found.chat_template)
     found.chat_template = found.chat_template or core.CHAT
+    found.pad_token = found.pad_token or found.eos_token
     return found
 
 
-def load_data():
-    """Rows with one of the sets of columns alone: the trainer guesses what a row is by its columns."""
+def load_data(tokenizer):
+    """Rows with one of the sets of columns alone: the trainer guesses what a row is by its columns. What rewards answers may need all of them."""
     found = core.rows(plan)
     kept = next(columns for columns in plan["data_columns"] if set(columns) <= set(found.column_names))
+    if objective == "grpo":
+        chats = tokenizer.has_own_template and isinstance(found[0]["prompt"], str)
+        return found.map(lambda row: {"prompt": [{"role": "user", "content": row["prompt"]}]}) if chats else found
+    if "prompt" in kept and "chosen" in kept and isinstance(found[0]["prompt"], str) and not isinstance(found[0]["chosen"], str):
+        kept = ["chosen", "rejected"]  # whole conversations, which begin with the prompt
     return found.select_columns(kept)
 
 
@@ -104,25 +136,44 @@ def newest():
     return str(found[-1]) if found else None
 
 
+def learning():
+    """What the trainer of the objective is told beside what all are."""
+    if objective == "grpo":
+        return {**plan["rollout"], "per_device_eval_batch_size": plan["rollout"]["num_generations"]}
+    if objective != "sft":
+        return {"max_length": plan["seq_len"], **plan.get("preference", {})}
+    offloads = plan.get("activations_on_host", False) and torch.cuda.is_available()
+    # "wrapped" needs no attention kernel that knows where samples end
+    return {"max_length": plan["seq_len"], "packing": True, "packing_strategy": "wrapped", "activation_offloading": offloads}
+
+
+def beside():
+    """Models and rewards beside the model that learns."""
+    if objective == "grpo":
+        rewards = [plan["reward_model"]] if plan.get("reward_model") else importlib.import_module("reward").REWARDS
+        return {"reward_funcs": rewards}
+    if objective in ("dpo", "kto") and plan["method"] == "full":
+        return {"ref_model": load_reference()}
+    return {}
+
+
 saving = SaveInTime(plan["save_every_s"])
-arguments = SFTConfig(
+Settings, Trainer = of_trl("Config"), of_trl("Trainer")
+warmup = plan["warmup_share"]
+known = {field.name for field in dataclasses.fields(Settings)}
+arguments = Settings(
     output_dir=plan["output"],
     per_device_train_batch_size=plan["micro_batch"],
     gradient_accumulation_steps=plan["grad_accum"],
     max_steps=plan.get("steps") or -1,
     num_train_epochs=plan["epochs"],
     learning_rate=plan["learning_rate"],
-    warmup_ratio=plan["warmup_share"],
     lr_scheduler_type="cosine",
-    max_length=plan["seq_len"],
-    packing=True,
-    packing_strategy="wrapped",  # needs no attention kernel that knows where samples end
     use_cpu=not torch.cuda.is_available(),
     bf16=plan["precision"] == "bf16",
     fp16=plan["precision"] == "fp16",
     gradient_checkpointing=plan["gradient_checkpointing"],
     gradient_checkpointing_kwargs={"use_reentrant": False},
-    activation_offloading=plan.get("activations_on_host", False) and torch.cuda.is_available(),
     optim=plan["optimizer"],
     dataloader_num_workers=plan["workers"],
     save_strategy="no",
@@ -137,14 +188,20 @@ arguments = SFTConfig(
     else "",
     # One process of a server reads the weights, the others get theirs from it: a copy for each card is more than the server's memory.
     fsdp_config={"cpu_ram_efficient_loading": True, "sync_module_states": True} if sharded and plan["spread_by"] == "trainer" else None,
+    **({"warmup_ratio": warmup} if "warmup_ratio" in known else {"warmup_steps": warmup}),  # newer releases take a share for the steps
+    **{"per_device_eval_batch_size": plan["micro_batch"], **learning()},
 )
-trainer = SFTTrainer(
+tokenizer = load_tokenizer()
+learnt, held = core.split(load_data(tokenizer), plan)
+trainer = Trainer(
     model=load_model(),
     args=arguments,
-    train_dataset=load_data(),
-    processing_class=load_tokenizer(),
+    train_dataset=learnt,
+    eval_dataset=held,
+    processing_class=tokenizer,
     peft_config=adapter(),
     callbacks=[saving],
+    **beside(),
 )
 last = newest()
 if dist.is_initialized():  # nobody tidies up before all have looked
@@ -155,3 +212,8 @@ trainer.train(resume_from_checkpoint=last)
 if saving.stopping:
     sys.exit(core.STOPPED)
 trainer.save_model()
+if held is not None:
+    figures = trainer.evaluate()
+    figures = {**trainer.state.log_history[-1], **figures}  # what rewards say is told to the log alone
+    if trainer.is_world_process_zero():
+        core.judged(plan["output"], figures)

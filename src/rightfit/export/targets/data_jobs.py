@@ -11,7 +11,16 @@ from rightfit.export.quoting import shell, to_json
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import ExportStack, torch_build, torch_problem
 from rightfit.export.targets import llm_servers
-from rightfit.export.training_words import ALLOCATOR, data_packages, data_problem, launch_script, save_every_s, scripts, training_stack
+from rightfit.export.training_words import (
+    ALLOCATOR,
+    DRIVERS,
+    data_packages,
+    data_problem,
+    launch_script,
+    save_every_s,
+    scripts,
+    training_stack,
+)
 from rightfit.facts import table
 from rightfit.messages import Message
 
@@ -371,10 +380,6 @@ def engine_stack(job: Job, files: Files, command: tuple[str, ...]) -> ExportStac
         secrets=("HF_TOKEN",),
         beside=(f"pip install {shell(beside)}",),
     )
-
-
-DRIVERS = {"13.0": "580.65.06", "12.8": "570.26", "12.6": "560.28.03"}
-"""CUDA of a release -> the driver that it asks for, as facts/data/software_builds.csv has it."""
 
 
 def batch_write(job: Job) -> Files:

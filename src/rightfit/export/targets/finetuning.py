@@ -88,11 +88,17 @@ def axolotl_settings(job: Job) -> dict[str, Any]:
 
 
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj"]
-"""Projections of attention, latent attention's among them; a name that a model has
+LINEAR_ATTENTION = ["in_proj_qkvz", "in_proj_ba", "in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a", "out_proj"]
+"""Projections of attention, latent and linear attention's among them; a name that a model has
 not is passed over."""
-EXPERTS = {"gate_proj": "mlp.experts.gate_up_proj", "up_proj": "mlp.experts.gate_up_proj", "down_proj": "mlp.experts.down_proj"}
-"""Layers of an expert -> the weights of all experts together, as Transformers
-keeps them from 5 on."""
+EXPERTS = {"gate_proj": "experts.gate_up_proj", "up_proj": "experts.gate_up_proj", "down_proj": "experts.down_proj"}
+OTHER_EXPERTS = {
+    "nemotron-3": {"gate_proj": "experts.up_proj", "up_proj": "experts.up_proj", "down_proj": "experts.down_proj"},
+    "dbrx": {"gate_proj": "experts.mlp.w1", "up_proj": "experts.mlp.v1", "down_proj": "experts.mlp.w2"},
+}
+"""Layers of an expert -> the weights of all experts together, as Transformers keeps them from 5 on:
+the ends of their names, which stand under mlp, feed_forward or block_sparse_moe as the architecture
+has it; families (of the records) whose experts have no gate, or other names."""
 
 
 def adapted(job: Job, targets: list[str] | str) -> dict[str, Any]:
@@ -100,8 +106,10 @@ def adapted(job: Job, targets: list[str] | str) -> dict[str, Any]:
     pack them, and they are named apart."""
     if not has_experts(job):
         return {"lora_target_linear": True} if targets == "all-linear" else {"lora_target_modules": targets}
-    names = [*ATTENTION, *EXPERTS] if isinstance(targets, str) else targets
-    weights = sorted({EXPERTS[name] for name in names if name in EXPERTS})
+    names = [*ATTENTION, *LINEAR_ATTENTION, *EXPERTS] if isinstance(targets, str) else targets
+    known = architecture(job)
+    stacked = OTHER_EXPERTS.get(known.family if known else "", EXPERTS)
+    weights = sorted({stacked[name] for name in names if name in stacked})
     return given(
         quantize_moe_experts=True if job.option.layout.method == "qlora" else None,
         lora_target_modules=[name for name in names if name not in EXPERTS] or ATTENTION[:4],

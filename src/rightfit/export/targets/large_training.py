@@ -273,7 +273,7 @@ def settings(job: Job) -> dict[str, Any]:
     name, arguments = plugin(job)
     pipelined = layout.pipeline > 1
     return {
-        **common_settings(job, columns=(("text",),)),
+        **{name: value for name, value in common_settings(job, columns=(("text",),)).items() if name != "held_out"},
         "attention": "eager" if layout.attention == "eager" else "sdpa",
         "plugin": name,
         "plugin_settings": arguments,

@@ -11,6 +11,8 @@ from rightfit.export.model_words import KEY, ONNX_GPU, PORT, onnx_problem
 from rightfit.export.quoting import comment, label, script, to_json, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import ExportStack, card_words
+from rightfit.export.targets.data_jobs import MODEL_FILES, NO_CARD, TABULAR_PACKAGES
+from rightfit.facts import table
 from rightfit.messages import Message
 
 ENGINES = ("tensorrt", "onnx runtime", "openvino", "pytorch")
@@ -100,6 +102,100 @@ ONNX_SERVICE = Target(
     _refuses,
     checked_by="a run on the processor with a small model",
     stack=stack,
+)
+
+
+# ---- Models of tables: the file that the tabular script writes, behind FastAPI.
+
+TABLE_SERVICE = ("fastapi==0.121.0", "uvicorn==0.38.0", "numpy==2.2.6")
+USUAL_ROWS = 4096
+"""Rows scored together where the plan names none: boosted trees gain nothing beyond."""
+
+
+def table_library(job: Job) -> str:
+    """Which library scores: the plan's, else that of the model's own name; "" where there is none
+    here."""
+    found = (job.option.layout.library, str(job.wish("framework") or ""), job.model, str(job.option.facts.get("name") or ""))
+    named = " ".join(word.casefold() for word in found)
+    if not job.is_service:
+        return job.option.layout.library if job.option.layout.job else ""
+    if str(job.option.facts.get("modality") or "tables") != "tables":
+        return ""
+    return next((library for library in TABULAR_PACKAGES if library in named), "sklearn" if estimator_row(job) else "")
+
+
+def estimator_row(job: Job) -> bool:
+    """Whether the model is an estimator of scikit-learn."""
+    named = job.model.casefold().replace(" ", "-").replace("_", "-")
+    return any(row["name"] == named and row["sklearn"] for row in table("classical_estimators"))
+
+
+def table_settings(job: Job, library: str) -> dict[str, Any]:
+    """What service.json holds."""
+    allowed = float(job.wish("latency_s") or 0.0)
+    return {
+        "plan": job.plan_id,
+        "library": library,
+        "model": MODEL_FILES.get(library, "model.pickle"),
+        "device": "gpu" if job.gpus_per_node and library not in NO_CARD else "cpu",
+        "threads": threads(job),
+        "max_batch": max(1, job.option.layout.max_batch) if job.option.layout.max_batch > 1 else USUAL_ROWS,
+        "wait_s": min(SHARE_OF_LATENCY * allowed, LONGEST_WAIT_S) if allowed else 0.0,
+    }
+
+
+def table_packages(library: str) -> tuple[str, ...]:
+    """Pinned packages of the service; the library as the script that trains has it."""
+    return (*TABLE_SERVICE, TABULAR_PACKAGES[library])
+
+
+def table_files(job: Job, library: str) -> Files:
+    """The service and its settings."""
+    program = resources.files("rightfit.export").joinpath("scripts/tabular_service.py").read_text(encoding="utf-8")
+    packages = "\n".join(table_packages(library)) + "\n"
+    return {"service.py": program, "service.json": to_json(table_settings(job, library)), "requirements.txt": packages}
+
+
+TABLE_COMMAND = ("uvicorn", "service:app", "--host", "0.0.0.0", "--port", str(PORT))  # noqa: S104  see vllm.py
+
+
+def table_stack(job: Job) -> ExportStack:
+    """One worker: a library uses all cores itself."""
+    library = table_library(job)
+    return ExportStack(
+        name="tabular-service",
+        image="python:3.12-slim" if not job.gpus_per_node else IMAGE_WITH_CUDA,
+        setup=("pip install " + " ".join(table_packages(library)),),
+        command=TABLE_COMMAND,
+        files=table_files(job, library),
+        environment={},
+        secrets=(KEY[0],),
+        port=PORT,
+    )
+
+
+def table_write(job: Job) -> Files:
+    """Program, settings, packages and the command."""
+    found = table_stack(job)
+    file = MODEL_FILES.get(table_library(job), "model.pickle")
+    about = f"{job.model} of {table_library(job)}, plan {job.plan_id}; put the trained model at {file}"
+    return {"serve.sh": script(about, found.command, needs=[KEY]), **found.files}
+
+
+def _table_refuses(job: Job) -> Message | str:
+    if job.task != "serve":
+        return Message("export.serves_encoder", task=job.task)
+    return "" if table_library(job) else Message("export.scores_tables")
+
+
+TABULAR_SERVICE = Target(
+    "tabular-service",
+    "serving",
+    "XGBoost, LightGBM, CatBoost or scikit-learn behind FastAPI, with batching",
+    table_write,
+    _table_refuses,
+    checked_by="runs on the processor with a small model of each library",
+    stack=table_stack,
 )
 
 

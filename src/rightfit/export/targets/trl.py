@@ -7,9 +7,10 @@ from typing import Any
 
 from rightfit.export.job import Job
 from rightfit.export.model_words import architecture
+from rightfit.export.preferences import COLUMNS, OBJECTIVES, launched_beside, learning, rollout_stack, tuned_problem
 from rightfit.export.quoting import to_json, to_yaml
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import TRAINED_BY_TRL, ExportStack, shards_all, torch_problem
+from rightfit.export.stack import ADAPTERS, TRAINED_BY_TRL, ExportStack, shards_all, torch_problem
 from rightfit.export.training_words import (
     PORT,
     class_problem,
@@ -18,9 +19,11 @@ from rightfit.export.training_words import (
     hub_packages,
     launch_script,
     learning_rate,
+    objective,
     optimizer,
     scripts,
     torchrun,
+    trained,
     training_problem,
     training_stack,
 )
@@ -29,8 +32,6 @@ from rightfit.messages import Message
 PACKAGES = ("transformers", "trl", "peft", "accelerate", "datasets")
 QUANTIZED = ("qlora",)
 BITSANDBYTES = "bitsandbytes==0.48.1"
-COLUMNS = (("messages",), ("prompt", "completion"), ("text",))
-"""What a row of the data may hold: a conversation, a prompt with its answer, or plain text."""
 
 
 def settings(job: Job, *, spread_by: str = "trainer") -> dict[str, Any]:
@@ -38,36 +39,63 @@ def settings(job: Job, *, spread_by: str = "trainer") -> dict[str, Any]:
     has the flash kernel inside: no package to build."""
     attention = "eager" if job.option.layout.attention == "eager" else "sdpa"
     host = {"activations_on_host": True} if job.option.layout.moves_activations else {}
-    return {**common_settings(job, columns=COLUMNS), "attention": attention, "spread_by": spread_by, **host}
+    common = common_settings(job, columns=COLUMNS[objective(job)])
+    return {**common, **learning(job), "attention": attention, "spread_by": spread_by, **host}
 
 
-def script() -> Files:
-    """The training script and its core, the same for every plan."""
-    return scripts("train_trl.py", "run_core.py")
+# ---- Files and commands.
+
+
+def script(job: Job) -> Files:
+    """The training script and its core, the same for every plan; what rewards answers, and what
+    puts an adapter into its base, where there are such."""
+    beside = ("reward.py",) if objective(job) == "grpo" else ()
+    return scripts("train_trl.py", "run_core.py", *beside, *(("merge.py",) if trained(job) in ADAPTERS else ()))
+
+
+def quantizes(job: Job) -> bool:
+    """Whether the base or the optimizer is kept in few bits."""
+    return trained(job) in QUANTIZED or "bit" in optimizer(job)
 
 
 def packages(job: Job) -> tuple[str, ...]:
     """Pinned packages beside PyTorch."""
-    quantized = job.option.layout.method in QUANTIZED or "bit" in optimizer(job)
-    return (*hub_packages(job, *PACKAGES), *((BITSANDBYTES,) if quantized else ()))
+    return (*hub_packages(job, *PACKAGES), *((BITSANDBYTES,) if quantizes(job) else ()))
+
+
+def made(job: Job, name: str, command: tuple[str, ...], files: Files, *further: str) -> ExportStack:
+    """The script with its packages, under whichever launcher."""
+    whole = {**script(job), **files}
+    if objective(job) == "grpo":
+        return rollout_stack(job, name, command=command, files=whole, packages=(*((BITSANDBYTES,) if quantizes(job) else ()), *further))
+    return training_stack(job, name, packages=(*packages(job), *further), command=command, files=whole)
+
+
+def written(job: Job, stack: ExportStack) -> Files:
+    """The stack's files and the script that starts it."""
+    launch = launched_beside if objective(job) == "grpo" else launch_script
+    return {"train.sh": launch(job, stack), **stack.files}
 
 
 def trl_stack(job: Job) -> ExportStack:
     """torchrun on each node."""
-    files = {**script(), "train.json": to_json(settings(job))}
-    return training_stack(job, "trl", packages=packages(job), command=torchrun(job, ("train.py", "train.json")), files=files)
+    return made(job, "trl", torchrun(job, ("train.py", "train.json")), {"train.json": to_json(settings(job))})
 
 
 def trl_write(job: Job) -> Files:
     """Script, settings and command."""
-    found = trl_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
+    return written(job, trl_stack(job))
+
+
+def usual_problem(job: Job, *, moves_activations: bool = False) -> Message | str:
+    """What the script refuses under whichever launcher."""
+    usual = training_problem(job, methods=TRAINED_BY_TRL, objectives=OBJECTIVES, moves_activations=moves_activations)
+    return usual or data_problem(job) or torch_problem(job) or class_problem(job, "trl") or tuned_problem(job)
 
 
 def _trl_refuses(job: Job) -> Message | str:
     layout = job.option.layout
-    usual = training_problem(job, methods=TRAINED_BY_TRL, moves_activations=True) or data_problem(job) or torch_problem(job)
-    if problem := usual or class_problem(job, "trl"):
+    if problem := usual_problem(job, moves_activations=objective(job) == "sft"):
         return problem
     if layout.moves_states:
         return Message("export.keeps_in_host", offload=layout.offload)
@@ -82,7 +110,7 @@ TRL = Target(
     "Transformers + PEFT + TRL script with its torchrun command",
     trl_write,
     _trl_refuses,
-    checked_by="a run on CPU with a tiny model",
+    checked_by="runs on CPU with a tiny model, of each of TRL's trainers",
     stack=trl_stack,
 )
 
@@ -152,24 +180,22 @@ def deepspeed_config(job: Job) -> dict[str, Any]:
 def deepspeed_stack(job: Job) -> ExportStack:
     """torchrun on each node; DeepSpeed is told by its settings file."""
     train = {**settings(job, spread_by="deepspeed"), "deepspeed": "deepspeed.json"}
-    files = {**script(), "train.json": to_json(train), "deepspeed.json": to_json(deepspeed_config(job))}
-    command = torchrun(job, ("train.py", "train.json"))
-    return training_stack(job, "deepspeed", packages=(*packages(job), VERSION), command=command, files=files)
+    files = {"train.json": to_json(train), "deepspeed.json": to_json(deepspeed_config(job))}
+    return made(job, "deepspeed", torchrun(job, ("train.py", "train.json")), files, VERSION)
 
 
 def deepspeed_write(job: Job) -> Files:
     """Settings, script, packages and command."""
-    found = deepspeed_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
+    return written(job, deepspeed_stack(job))
 
 
 def _deepspeed_refuses(job: Job) -> Message | str:
     layout = job.option.layout
-    if problem := training_problem(job, methods=TRAINED_BY_TRL) or data_problem(job) or torch_problem(job) or class_problem(job, "trl"):
+    if problem := usual_problem(job):
         return problem
     if layout.sharding == "hybrid":
         return Message("export.hybrid")
-    if layout.method == "qlora" and stage(job) == 3:
+    if trained(job) == "qlora" and stage(job) == 3:
         return Message("export.zero_3_4_bit")
     if layout.moves_states and job.wish("optimizer") not in (None, "adamw", "adamw-fused"):
         return Message("export.adamw_on_host", optimizer=job.wish("optimizer"))
@@ -253,21 +279,20 @@ def command(job: Job) -> tuple[str, ...]:
 
 def accelerate_stack(job: Job) -> ExportStack:
     """Script, settings of both and the command."""
-    files = {**script(), "train.json": to_json(settings(job, spread_by="accelerate")), "accelerate.yaml": to_yaml(accelerate_config(job))}
+    files = {"train.json": to_json(settings(job, spread_by="accelerate")), "accelerate.yaml": to_yaml(accelerate_config(job))}
     extra: tuple[str, ...] = ()
     if kind(job) == "DEEPSPEED":
         files["deepspeed.json"], extra = to_json(deepspeed_config(job)), (VERSION,)
-    return training_stack(job, "accelerate", packages=(*packages(job), *extra), command=command(job), files=files)
+    return made(job, "accelerate", command(job), files, *extra)
 
 
 def accelerate_write(job: Job) -> Files:
     """Settings, script, packages and command."""
-    found = accelerate_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
+    return written(job, accelerate_stack(job))
 
 
 def _accelerate_refuses(job: Job) -> Message | str:
-    if problem := training_problem(job, methods=TRAINED_BY_TRL) or data_problem(job) or torch_problem(job) or class_problem(job, "trl"):
+    if problem := usual_problem(job):
         return problem
     if kind(job) == "DEEPSPEED":
         return DEEPSPEED.refuses(job)

@@ -155,8 +155,9 @@ CAPTION = "a photo"
 
 
 def script_of(job: Job) -> str:
-    """Path of the script in diffusers; "" where there is none."""
-    return SCRIPTS.get((diffusion_family(job), job.option.layout.method), "")
+    """Path of the script in diffusers; "" where there is none. FLUX.2 is another model than
+    FLUX.1."""
+    return "" if "flux.2" in lender(job).casefold() else SCRIPTS.get((diffusion_family(job), job.option.layout.method), "")
 
 
 def diffusers_options(job: Job) -> tuple[str, ...]:
@@ -231,6 +232,8 @@ def _diffusers_refuses(job: Job) -> Message | str:
         return Message("export.no_diffusion_model")
     if job.task == "train":
         return Message("export.scripts_fine_tune")
+    if "flux.2" in lender(job).casefold():
+        return Message("export.no_adapted_family", model=hub_id(job), known="FLUX.1-dev, FLUX.1-schnell")
     if not script_of(job):
         known = sorted({family for family, _ in SCRIPTS})
         return Message(

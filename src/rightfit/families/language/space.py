@@ -77,11 +77,12 @@ def tuned_shardings(wish: TrainingRequest) -> tuple[int, ...]:
 
 def micro_batches(wish: TrainingRequest) -> tuple[int, ...]:
     """Sequences of a micro-batch that are open: the user's, else (empty) every power of two; both
-    answers of a pair go together."""
+    answers of a pair go together, and KTO compares the answers of a micro-batch with each other."""
     pair = 2 if wish.tuning and wish.tuning.method.is_paired else 1
+    several = pair > 1 or bool(wish.tuning and wish.tuning.method.method == "kto")
     if wish.workload.micro_batch:
         return (wish.workload.micro_batch * pair,)
-    return tuple(2**power for power in range(1, wish.global_batch.bit_length())) if pair > 1 else ()
+    return tuple(2**power for power in range(1, wish.global_batch.bit_length())) if several else ()
 
 
 def last_resort(wish: TrainingRequest) -> tuple[int, ...]:

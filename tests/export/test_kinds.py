@@ -1,0 +1,71 @@
+"""Whatever can be planned can be started by some export, or is refused in a line that says why."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+from kinds import REFUSED, STARTED, kind_plan
+from typical_plans import plan_values
+
+from rightfit.errors import InputError
+from rightfit.export import ExportSettings, Job, all_targets, files_of, find_target, job_of, plan_document
+from rightfit.export.stack import stack_name, stack_of, stack_problem
+
+PROGRAMS = ("accelerate", "python", "python3", "sh", "torchrun", "uvicorn", "vllm", "env", "llama-server")
+
+
+def job(name: str) -> Job:
+    return job_of(plan_document(kind_plan(name)))
+
+
+@pytest.mark.parametrize("name", STARTED)
+def test_a_kind_of_work_has_an_export_that_starts_it(name: str) -> None:
+    """A command of a known program, whose own files are all written, and packages with versions."""
+    found = job(name)
+    assert not stack_problem(found), f"{stack_name(found)}: {stack_problem(found)}"
+    stack = stack_of(found)
+    assert stack.command[0] in PROGRAMS
+    named = [word for word in stack.command if word.endswith((".py", ".json", ".yaml")) and "/" not in word]
+    assert set(named) <= set(stack.files), (named, sorted(stack.files))
+    words = [word for line in stack.setup for word in shlex.split(line)]
+    assert "pip" in words
+    pins = [word for word in words if "==" in word]
+    assert pins
+
+
+def test_names_of_columns_reach_a_program_or_are_refused() -> None:
+    """No target passes over what the user says of the data."""
+    found = job_of(plan_document(plan_values("lora-8b-aws")), settings=ExportSettings(columns="text=content, messages=talk"))
+    for target in all_targets().values():
+        if target.group != "training" or target.problem(found):
+            continue
+        settings = json.loads(target.files(found)["train.json"])
+        assert settings["columns"] == {"text": "content", "messages": "talk"}, target.name
+    assert "columns of the data" in str(find_target("axolotl").problem(found))
+    with pytest.raises(InputError, match="NAME=THEIRS"):
+        ExportSettings(columns="text")
+
+
+def test_what_was_trained_is_served_on_the_same_card() -> None:
+    """Adapters are put into their base first; what nothing serves is refused in a line."""
+    adapted = files_of(job_of(plan_document(plan_values("lora-8b-aws")), settings=ExportSettings(then="serve")), "trl")
+    assert {"then-serve/serve.sh", "then-serve/merge.py", "then-serve/run_core.py", "then-serve/merge.json"} <= set(adapted)
+    assert '"$result"/merged --served-model-name rightfit-job' in adapted["then-serve/serve.sh"]
+    assert "vllm==" in adapted["then-serve/requirements.txt"]
+    whole = files_of(job_of(plan_document(plan_values("full-8b-gcp")), settings=ExportSettings(then="serve")), "trl")
+    assert "then-serve/merge.py" not in whole
+    for name in ("chat-8b", "segformer-train"):
+        with pytest.raises(InputError):
+            files_of(job_of(plan_document(plan_values(name)), settings=ExportSettings(then="serve")), "all")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_kind_that_nothing_starts_is_refused_with_its_reason(name: str) -> None:
+    found, said = job(name), REFUSED[name][1]
+    problem = str(stack_problem(found))
+    assert said in problem, problem
+    assert "\n" not in problem
+    group = [target for target in all_targets().values() if target.group == "training"]
+    assert all(str(target.problem(found)) for target in group)
