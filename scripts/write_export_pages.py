@@ -22,11 +22,13 @@ from __future__ import annotations
 
 import argparse
 import functools
+import os
 import re
 import sys
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parent.parent
+os.environ.setdefault("RIGHTFIT_TODAY", (ROOT / "tests/data/day.txt").read_text().strip())  # prices age by the clock
 FOLDER = ROOT / "docs" / "exports"
 INDEX = ROOT / "docs" / "commands" / "export.md"
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "export"), str(ROOT / "tests" / "support"), str(ROOT / "scripts")]

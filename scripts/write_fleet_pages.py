@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
+os.environ.setdefault("RIGHTFIT_TODAY", (ROOT / "tests/data/day.txt").read_text().strip())  # prices age by the clock
 sys.path.insert(0, str(ROOT / "src"))
 EXAMPLE = ROOT / "docs/examples/fleet.yaml"
 PAGES = {"en": ROOT / "docs/fleet.md", "zh": ROOT / "docs/fleet.zh.md"}

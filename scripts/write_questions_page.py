@@ -21,6 +21,7 @@ from typing import Any
 from unittest import mock
 
 ROOT = Path(__file__).parent.parent
+os.environ.setdefault("RIGHTFIT_TODAY", (ROOT / "tests/data/day.txt").read_text().strip())  # prices age by the clock
 sys.path.insert(0, str(ROOT / "src"))
 
 from rightfit import api

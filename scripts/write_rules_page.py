@@ -7,6 +7,7 @@ Usage: python scripts/write_rules_page.py [RULE ...]     (with names only the wo
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,10 @@ from rightfit.explain.rule_lookup import check_rules, judge_example
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, all_rules, example_of, post_title, rule_by_id
 from rightfit.planner.plan import plan
 from rightfit.workload import Workload
+
+os.environ.setdefault(
+    "RIGHTFIT_TODAY", (Path(__file__).resolve().parents[1] / "tests/data/day.txt").read_text().strip()
+)  # prices age by the clock
 
 PAGE = Path("docs/rules-of-thumb.md")
 JOBS = {

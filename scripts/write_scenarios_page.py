@@ -10,12 +10,14 @@ tests/test_scenarios_of_posts.py holds it to what is right.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
+os.environ.setdefault("RIGHTFIT_TODAY", (ROOT / "tests/data/day.txt").read_text().strip())  # prices age by the clock
 sys.path.insert(0, str(ROOT / "src"))
 
 from rightfit.catalog import open_catalog

@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))  # what tests of seve
 
 os.environ.setdefault("RIGHTFIT_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"rightfit-tests-{os.getuid()}"))
 os.environ.setdefault("HF_HUB_OFFLINE", "0")
-os.environ.setdefault("RIGHTFIT_TODAY", "2026-11-09")  # the day of the newest bundled price: older ones move answers as days go by
+# the day of the newest bundled price, on which the documentation is written too: prices age
+os.environ.setdefault("RIGHTFIT_TODAY", (Path(__file__).parent / "data/day.txt").read_text().strip())
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small arrays: threads of two test processes would only wait for each other
 
 # A shell without job control starts what runs in the background with Ctrl-C ignored, and

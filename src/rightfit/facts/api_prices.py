@@ -18,7 +18,7 @@ _ORNAMENTS = re.compile(
 _GENERATION = re.compile(r"^([a-z]{3,})(?=\d)")
 _SIZE = re.compile(r"(?<![a-z\d.])(\d+x)?(\d+(?:\.\d+)?)b(?:[-_]a(\d+(?:\.\d+)?)b)?(?![a-z])", re.IGNORECASE)
 _FAMILY = re.compile(r"[a-z]+", re.IGNORECASE)
-_FEWEST_SELLERS = 4
+_FEWEST_SELLERS, _NEAR = 4, 1.5
 #: Parts of a name that say what a model takes beside text: one that takes images is not priced by
 #: one that does not.
 _SENSES = re.compile(r"(?<![a-z])(vl|vlm|vision|omni|audio|ocr)(?![a-z])", re.IGNORECASE)
@@ -80,11 +80,14 @@ def api_prices(model: str) -> tuple[ApiPrice, ...]:
 def price_to_expect(prices: Sequence[ApiPrice], *, input_tokens: float, output_tokens: float) -> ApiPrice:
     """The cheapest price for so many tokens that other sellers bear out.
 
-    With four sellers or more, one that asks less than half of what they ask at the median is a
-    promotion, or a price that a list kept after the seller had dropped the model.
+    With four sellers or more, one that asks less than half of what they ask at the median, and that
+    no other comes near, is a promotion, or a price that a list kept after the seller had dropped
+    the model.
     """
     in_order = sorted(prices, key=lambda one: one.usd_of(input_tokens, output_tokens))
+    usd = [one.usd_of(input_tokens, output_tokens) for one in in_order]
     if len(in_order) < _FEWEST_SELLERS:
         return in_order[0]
-    half = in_order[len(in_order) // 2].usd_of(input_tokens, output_tokens) / 2.0
-    return next(one for one in in_order if one.usd_of(input_tokens, output_tokens) >= half)
+    half = usd[len(usd) // 2] / 2.0
+    borne_out = (at for at in range(len(usd) - 1) if usd[at] >= half or usd[at + 1] <= _NEAR * usd[at])
+    return in_order[next(borne_out)]
