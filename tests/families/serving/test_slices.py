@@ -61,7 +61,7 @@ def test_words_of_slices(text: str, kept: str) -> None:
     [
         ({"slice": "9g"}, "write a MIG profile"),
         ({"slice": "3g.41gb"}, "those of 3g are"),
-        ({"slice": "3/4"}, "at most 1/2"),
+        ({"slice": "3/4"}, "1/100 to 1/2"),
         ({"slice": "1/0"}, "cannot read"),
         ({"slice": "1g", "gpu": "L4"}, "L4 cannot be cut into such slices; take a card with MIG"),
         ({"slice": "1g", "gpu": "MI300X", "cloud": None}, "MI300X cannot be cut"),
