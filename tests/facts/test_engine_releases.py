@@ -10,7 +10,7 @@ import pytest
 
 from rightfit import facts
 from rightfit.facts.bundled import index
-from rightfit.facts.engine_releases import goes_with, has_class, knows, model_class, numbers, release_for, releases, runs_on
+from rightfit.facts.engine_releases import goes_with, has_class, is_served, knows, model_class, numbers, release_for, releases, runs_on
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.facts.tables import table
 
@@ -138,3 +138,12 @@ def test_every_release_says_where_it_was_read() -> None:
     assert all(row["source"] for row in table("model_classes"))
     images = {release.image for release in releases()}
     assert all(re.fullmatch(r"[a-z0-9./-]+:[\w.-]+", image) and ":latest" not in image and "nightly" not in image for image in images)
+
+
+def test_no_engine_is_said_to_run_where_no_build_of_pytorch_does_beside_arm() -> None:
+    from rightfit.facts.devices import ARM_HOSTS, is_unreleased
+
+    on_arm = [name for name in facts.accelerators() if name.startswith(ARM_HOSTS)]
+    assert {name for name in on_arm if is_served(name)} == {name for name in on_arm if not is_unreleased(name)}
+    assert not is_served("T4G")
+    assert is_served("GH200-96GB")

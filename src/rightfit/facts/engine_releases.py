@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from rightfit.errors import RightfitError
-from rightfit.facts.devices import accelerator, accelerators, machine_of, stands_for
+from rightfit.facts.devices import accelerator, accelerators, is_unreleased, machine_of, stands_for
 from rightfit.facts.records import Accelerator
 from rightfit.facts.tables import table
 from rightfit.records import dataclass
@@ -138,9 +138,13 @@ def runs_on(release: EngineRelease, card: Accelerator) -> bool:
 
 @functools.cache
 def is_served(name: str) -> bool:
-    """Whether some release of an engine of READ runs on an accelerator."""
+    """Whether some release of an engine of READ runs on an accelerator. Images for Arm bring the
+    builds of PyTorch that are released for it: what none of them has code for (T4G) is not
+    served."""
     card = accelerators().get(name)
-    return card is not None and any(runs_on(release, stands_for(card)) for release in releases())
+    if card is None or (machine_of(name) == "aarch64" and is_unreleased(name)):
+        return False
+    return any(runs_on(release, stands_for(card)) for release in releases())
 
 
 def goes_with(known: ModelClass | None, card: Accelerator) -> bool:
