@@ -19,6 +19,7 @@ NO_UNITS = {
     "catalog/store.py:_ABANDONED_AFTER_S": "a limit on the age of a lock",
     "proof/cases/reader.py:_MAX_COUNT": "a limit on what a cell may count",
     "export/scripts/train_tabular.py:MOST_CLASSES": "a limit on classes",
+    "export/scripts/train_recommender.py:MOST_HELD_OUT": "a limit on rows that are held out",
     "export/training_words.py:MOST_SAVE_S": "a limit on what a run may lose",
     "export/job.py:GB": "for exporters: export imports facts and errors only",
     "export/job.py:GIB": "whole bytes, for exporters: export imports facts and errors only",

@@ -45,7 +45,7 @@ PLANS: dict[str, tuple[str, ...]] = {
     "encoder": ("bert-azure", "bge-batch", "bert-service-azure"),
     "whisper": ("whisper-train-aws", "whisper-batch-aws"),
     "speech": ("wav2vec-train", "segformer-train"),
-    "diffusion": ("sdxl-aws", "sdxl-service-aws"),
+    "diffusion": ("sdxl-aws", "sdxl-service-aws", "flux-lora-fp8"),
     "vision": ("resnet-gcp",),
 }
 #: A model of each kind that is its own record, and named in files as others are: not those that
@@ -191,7 +191,8 @@ def test_every_target_fetches_the_repository_that_was_asked_for(kind: str, part:
 
 def test_the_walk_looks_at_every_target_that_names_a_model() -> None:
     reached = {target for kind in PLANS for _, targets in homes(kind) for target in targets}
-    assert set(all_targets()) - reached == {"tabular"}  # its models are made, not fetched
+    made = {"tabular", "tabular-service", "graph", "recommender"}  # their models are made, not fetched
+    assert set(all_targets()) - reached == made | {"detection", "yolo"}  # records of their own, which lend no shape
     assert {"vllm", "sglang", "tgi", "tensorrt-llm", "leaderworkerset", "batch", "megatron", "trl", "diffusers", "speech"} <= reached
 
 
@@ -203,7 +204,7 @@ def test_a_plan_of_a_borrowed_shape_says_whose_it_is_and_its_files_fetch_what_wa
     assert all("Qwen/Qwen2.5-Coder-7B-Instruct" in text and named(text, "Qwen/Qwen2.5-7B") == 1 for text in shown), shown
     priced = {row["model"] for section in plan.sections if section.name == "api" for row in section.content["prices"]}
     assert priced, "an API sells Qwen2.5-Coder-7B"
-    assert all("Coder" in model for model in priced), priced
+    assert all("coder" in model.casefold() for model in priced), priced
     files = files_of(job_of(plan_document(plan.to_dict())), "vllm")
     assert "vllm serve Qwen/Qwen2.5-Coder-7B-Instruct " in files["serve.sh"]
 

@@ -105,7 +105,7 @@ DETECTION = Target(
     "PyTorch script for detection (DETR, RT-DETR, Faster R-CNN, RetinaNet)",
     detection_write,
     _detection_refuses,
-    checked_by="runs on the processor with a tiny YOLOS and a small detector of torchvision, killed and gone on",
+    checked_by="runs on the processor with a tiny YOLOS",
     stack=detection_stack,
 )
 

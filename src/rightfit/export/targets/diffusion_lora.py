@@ -93,6 +93,6 @@ DIFFUSION_LORA = Target(
     "PyTorch script for adapters of FLUX and Wan: 8-bit base, block swap",
     diffusion_write,
     _diffusion_refuses,
-    checked_by="runs on the processor with a tiny FLUX and a tiny Wan, one with an 8-bit base and swapped blocks, killed and gone on",
+    checked_by="runs on the processor with a tiny FLUX and a tiny Wan, one with an 8-bit base and swapped blocks",
     stack=diffusion_stack,
 )
