@@ -108,7 +108,8 @@ def not_computed(table: str, cells: Mapping[str, str]) -> list[str]:
     """Columns that are understood but not taken in, and percentiles that are none or that one
     forward pass, which takes one time, does not have."""
     rules = _UNUSED[table]
-    figure = "memory" if re.search(r"mem_|ram_", cells.get("metric", "peak_mem_")) else "time"
+    metric = cells.get("metric", "peak_mem_")
+    figure = "memory" if "mem_" in metric or "ram_" in metric else "time"
     told = [f"{column} is not taken in: {instead}" for column, instead in rules["always"].items() if cells.get(column)]
     told += [f"{column} is not taken in: it does not bear on {figure}" for column in rules[figure].split() if cells.get(column)]
     told += [

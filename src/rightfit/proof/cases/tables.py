@@ -113,7 +113,7 @@ def _filled_share(row: Row) -> float:
     do not."""
     stated = re.search(_SHARE, row.get("density", ""))
     told = f"{row.get('settings', '')} {row.get('variant', '')}".lower()
-    found = stated or re.search(rf"(?:density|filled|non-?zeros?|nnz)\s*[=:]?\s*{_SHARE}", told)
+    found = stated or shape("setup", r"{density_word}\s*[=:]?\s*" + _SHARE).search(told)
     empty = re.search(rf"sparsity\s*[=:]?\s*{_SHARE}", told) if not found else None
     match = found or empty
     share = float(match[1]) / (100.0 if match[2] else 1.0) if match else 0.0

@@ -257,7 +257,7 @@ def fuses_experts(model: TransformerArchitecture, *, framework: str = "", flags:
         return False
     if framework and not says("setup", "on_transformers", framework, ignore_case=True):
         return False
-    if stated := re.search(r"(?:transformers|release)\s*[=v]*\s*(\d+)\.\d", f"{framework} {flags}".lower()):
+    if stated := shape("setup", r"{version_word}\s*[=v]*\s*(\d+)\.\d").search(f"{framework} {flags}".lower()):
         return int(stated[1]) >= _FUSED_VERSION[0]
     known = model_class(model.name)
     return date >= _FUSED_FROM or bool(known and known.transformers and numbers(known.transformers) >= _FUSED_VERSION)
