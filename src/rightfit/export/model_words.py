@@ -102,7 +102,19 @@ def is_text_encoder(job: Job) -> bool:
     return isinstance(found, TransformerArchitecture) and found.kind in ("encoder", "embedding")
 
 
-WITHOUT_REVISION = ("tensorrt-llm", "megatron", "timm", "tabular", "tabular-service", "prepare", "batch", "llama-cpp", "onnx-service", "bentoml", "triton")
+WITHOUT_REVISION = (
+    "tensorrt-llm",
+    "megatron",
+    "timm",
+    "tabular",
+    "tabular-service",
+    "prepare",
+    "batch",
+    "llama-cpp",
+    "onnx-service",
+    "bentoml",
+    "triton",
+)
 """Targets whose program takes a model's newest files, or files that the user brings."""
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rightfit.measure.probing import cards
+from rightfit.records import dataclass
 
 _CGROUP = Path("/sys/fs/cgroup")
 #: Processes whose shared memory is told apart in one sample; the rest count whole.
@@ -202,7 +203,7 @@ def oom_kills(root: Path = _CGROUP) -> int | None:
         return None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class GroupMemory:
     """Memory of a group of processes [bytes]: what it holds, the most it ever held, and of what it
     holds the files that were read, which the kernel gives back when it must."""
