@@ -46,10 +46,10 @@ def number(text: str, factor: float = 1.0) -> str:
 
 
 def first_integer(text: str) -> str:
-    """Leading pixels of an image size such as '800x1333' or '800 (min side)': the shorter
-    side as written first."""
-    match = re.match(r"\d+", text)
-    return match.group(0) if match else ""
+    """Leading pixels of an image size such as '800x1333', '800 (min side)' or '(14, 14)': the
+    shorter side as written first."""
+    match = re.match(r"\(?(\d+)", text)
+    return match.group(1) if match else ""
 
 
 def size_in_bytes(text: str) -> str:
@@ -129,8 +129,8 @@ TRANSFORMER: dict[str, Rule] = {
     "num_encoder_layers": "encoder_layers", "num_decoder_layers": "decoder_layers", "num_full_attention_layers": count_full_attention_layers,
     "num_sliding_layers": "n_sliding_layers", "num_linear_layers": "n_linear_layers", "num_moe_layers": count_moe_layers,
     "tied_embeddings": ties_embeddings, "params_embedding": embedding_table, "intermediate_size": feed_forward_width,
-    "vision_patch": lambda row: first_integer(row["vision_patch"].lstrip("(")),
-    "vision_image_size": lambda row: first_integer(row["vision_image_size"].lstrip("(")), "qk_norm": lambda row: int(bool(row["qk_norm"])), "qk_norm_full": lambda row: int(row["qk_norm"] == "full"),
+    "vision_patch": lambda row: first_integer(row["vision_patch"]),
+    "vision_image_size": lambda row: first_integer(row["vision_image_size"]), "qk_norm": lambda row: int(bool(row["qk_norm"])), "qk_norm_full": lambda row: int(row["qk_norm"] == "full"),
     "params_published_basis": "published_basis", "params_stored": "hub_safetensors_total",
     "fields_without_source": "fields_without_read_source", "licence": lambda row: LICENCE_SPELLING.get(row["licence"], row["licence"]),
 }  # fmt: skip

@@ -3,6 +3,7 @@ family and size where the model itself has none."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -63,6 +64,7 @@ def family_and_size(model: str) -> tuple[str, str]:
     return family[0] + senses, f"{size[1] or ''}{float(size[2]):g}{'-' + size[3] if size[3] else ''}"
 
 
+@functools.lru_cache(maxsize=256)
 def api_prices(model: str) -> tuple[ApiPrice, ...]:
     """All published prices of a model; where there is none, those of models of its family and
     size; else nothing."""

@@ -111,10 +111,11 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
 def _as_asked(entry: IndexEntry, query: str) -> Model:
     """The record of an entry, with what the checkpoint that borrows its shape has otherwise:
     context, steps (facts/data/alias_differences.csv)."""
-    record = bundled.load(entry)
-    differences = _differences()
+    record, differences = bundled.load(entry), _differences()
+    if differences.keys().isdisjoint(entry.aliases):
+        return record
     repository = _repositories().get(query.casefold()) or (_meant(query, entry) if _is_path(entry.name) else "")
-    return dataclasses.replace(record, **differences[repository]) if repository in differences else record
+    return dataclasses.replace(record, **differences.get(repository, {}))
 
 
 @functools.cache

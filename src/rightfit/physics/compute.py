@@ -114,18 +114,19 @@ def _products(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, r
     return _Products(*layers, *head)
 
 
+def _adapter_places(setup: SetupColumns) -> dict[str, Array]:
+    """Which products have an adapter, by the names that `transformer` has for them."""
+    names = ("query", "key_value", "output", "up", "down", "experts")
+    return {name: getattr(setup, f"adapter_on_{name}") for name in names}
+
+
 def _adapter_widths(model: ModelColumns, setup: SetupColumns) -> Array:
     """Inputs plus outputs of the adapters that one token passes through: all dense ones,
     `experts_per_token` copies of routed ones."""
     return transformer.adapter_parameters(
         model.replace(num_experts=np.minimum(model.experts_per_token, model.num_experts)),
         rank=np.ones(1),
-        query=setup.adapter_on_query,
-        key_value=setup.adapter_on_key_value,
-        output=setup.adapter_on_output,
-        up=setup.adapter_on_up,
-        down=setup.adapter_on_down,
-        experts=setup.adapter_on_experts,
+        **_adapter_places(setup),
     )
 
 
@@ -150,12 +151,7 @@ def _decomposed(
     """
     carried = transformer.adapted_parameters(
         model,
-        query=setup.adapter_on_query,
-        key_value=setup.adapter_on_key_value,
-        output=setup.adapter_on_output,
-        up=setup.adapter_on_up,
-        down=setup.adapter_on_down,
-        experts=setup.adapter_on_experts,
+        **_adapter_places(setup),
     )
     norms = carried / setup.tensor * rates.decomposed_bytes / operators.achieved_bandwidth(device, rates)
     share = np.minimum(carried / np.maximum(transformer.linear_parameters(model), 1.0), 1.0)
