@@ -12,7 +12,7 @@ from rightfit.families.language.wish import read_wish
 from rightfit.families.registry import settled
 from rightfit.planner.plan import default_catalog
 from rightfit.search.answer import Option
-from rightfit.search.rank import ranked_usd, time_classes
+from rightfit.search.rank import time_classes
 from rightfit.search.training.space import Sharding
 from rightfit.workload import Workload
 from rightfit.workload.ask import understand
@@ -121,12 +121,12 @@ def test_a_last_resort_leads_only_where_it_halves_the_price(wish: dict[str, str]
     family, workload = settled(Workload(**wish))
     found = family.explore(workload, default_catalog())
     offer, column = np.nonzero(found.bits == 0)
-    last, usd = found.last_resort(offer, column), ranked_usd(found, offer, column)
+    last, usd = found.last_resort(offer, column), found.bill.total_usd[offer, column]
     best = found_best(wish)
     assert last.any()
     assert (~last).any()
     if best.layout.offload != "none" or best.placement["servers"] > 1:
-        assert 2.0 * best.facts["price"]["ranked_usd"] <= usd[~last].min() * 1.001
+        assert 2.0 * best.cost.total_usd <= usd[~last].min() * 1.001
 
 
 def found_best(wish: dict[str, str]) -> Option:

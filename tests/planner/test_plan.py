@@ -32,7 +32,7 @@ def counted_usd(option: Option) -> float:
     usual = facts.coefficients("planning")
     several = usual["one_server_worth"] if option.nodes > 1 else 1.0
     held = usual["last_resort_worth"] if option.layout.offload != "none" else 1.0
-    return float("inf") if option.facts["is_estimate"] else option.facts["price"]["ranked_usd"] * several * held
+    return float("inf") if option.facts["is_estimate"] else option.cost.total_usd * several * held
 
 
 def test_qlora_of_8b_is_planned_over_the_whole_catalog() -> None:
@@ -87,7 +87,7 @@ def test_near_duplicates_are_folded() -> None:
 
 
 def test_pareto_front_rises_in_cost_and_falls_in_time() -> None:
-    points = [(option.facts["price"]["ranked_usd"], option.estimate["total_time_s"].mid) for option in _plan(method="qlora").pareto]
+    points = [(option.cost.total_usd, option.estimate["total_time_s"].mid) for option in _plan(method="qlora").pareto]
     assert points == sorted(points)
     assert all(later[1] < earlier[1] for earlier, later in itertools.pairwise(points))
 
@@ -218,8 +218,10 @@ def test_a_mixture_of_experts_and_an_encoder_are_planned() -> None:
 
 
 def test_the_cost_of_a_term_owed_whole_does_not_vary_with_the_time() -> None:
-    cost = _plan(method="lora", purchase=("subscription-1m",)).options[0].cost
-    assert cost.total.high80 - cost.total.low80 < 0.11 * cost.total.mid  # what an old price may have moved, and nothing more
+    option = _plan(method="lora", purchase=("subscription-1m",)).options[0]
+    cost, price = option.cost, option.facts["price"]  # what an old price may have moved, and nothing more
+    assert cost.total.high80 / cost.total.mid == pytest.approx(price["high80_usd_per_h"] / price["expected_usd_per_h"], rel=0.01)
+    assert cost.total.low80 / cost.total.mid == pytest.approx(price["low80_usd_per_h"] / price["expected_usd_per_h"], rel=0.01)
     flexible = _plan(method="lora", purchase=("on-demand",)).options[0].cost
     assert flexible.total.high80 > flexible.total.mid > flexible.total.low80
 

@@ -10,8 +10,8 @@ import pytest
 
 import rightfit
 from rightfit.catalog import PURCHASE_CODES, names, offers, open_catalog, sellers
-from rightfit.catalog.offers import PRICE_KINDS, PURCHASES, ages_days
-from rightfit.catalog.sellers import limits, old_prices, starts
+from rightfit.catalog.offers import PRICE_KINDS, PURCHASES
+from rightfit.catalog.sellers import starts
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.explain.sheets import plan_sheet
 from rightfit.facts.devices import is_unreleased
@@ -241,32 +241,26 @@ def test_where_all_are_derived_they_keep_their_order_and_the_first_line_says_so(
     assert "nobody quoted it" in first_line(found)
 
 
-def test_old_prices_are_those_of_spot_and_of_gpu_clouds() -> None:
-    market = whole_market(open_catalog())
-    offers, old, age = market.offers, old_prices(market.offers), ages_days(market.offers)
-    spot = offers.purchase_index == PURCHASE_CODES["spot"]
-    assert old[spot & (age > limits()["spot_days"])].all()
-    assert not old[age <= limits()["spot_days"]].any()
-    hyperscaler = sellers.offer_tiers(offers) <= 1
-    assert not old[~spot & hyperscaler].any()
-    assert market.doubt is not None
-    assert np.array_equal(market.doubt.is_old, old)
-    assert np.all(market.doubt.rank_factor[old] >= 1.0)
-    assert np.all(market.doubt.rank_factor[~old & ~offers.is_estimate & ~offers.is_stale] == 1.0)
-    home = np.array([country == "CN" for country in offers.region_countries], dtype=np.bool_)[offers.region_index]
-    cards = (offers.servers.num_accelerators > 0)[offers.server_index]
-    raised = offers.is_stale & home & cards & ~spot & ~old
-    assert raised.any()
-    assert market.doubt.rank_factor[raised].min() > market.doubt.rank_factor[offers.is_stale & ~cards & ~spot & ~old].max()
-
-
-def test_an_old_price_is_ranked_at_its_upper_end_and_says_so() -> None:
+def test_an_old_price_says_what_was_listed_and_when() -> None:
     found = rightfit.plan(**LORA, purchase="spot", cloud="aws", top=1)
     best = found.options[0]
     assert best.facts["price_is_old"]
-    assert best.facts["price"]["ranked_usd"] > best.cost.total_usd
     assert "price_moved" in {reason.key for reason in best.warnings}
-    assert "may have moved" in first_line(found)
+    assert f"on {best.price_as_of}" in first_line(found)
+    assert "(80 %)" in first_line(found)
+
+
+def test_what_is_older_than_the_evidence_leads_nothing_fresh() -> None:
+    market = whole_market(open_catalog())
+    assert market.doubt is not None
+    assert market.doubt.is_beyond.any()
+    for wish in (LORA, {**LORA, "cloud": "alicloud"}, {**LORA, "country": "cn"}, {**LORA, "sellers": "all"}):
+        found = rightfit.plan(**wish, top=10)
+        beyond = [option.facts["price_is_beyond"] or option.facts["is_estimate"] for option in found.options]
+        assert beyond == sorted(beyond), wish
+        if beyond[0] and not found.options[0].facts["is_estimate"]:
+            assert found.options[0].price_as_of in first_line(found)
+            assert "too long ago to know" in first_line(found)
 
 
 def test_no_option_is_in_a_place_that_is_none() -> None:

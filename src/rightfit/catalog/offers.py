@@ -383,23 +383,24 @@ def today() -> str:
 
 
 def ages_days(offers: OfferTable) -> NDArray[np.float64]:
-    """Age of each price (O,) in days, today or on the day of the newest where that is later;
-    infinite without a date."""
-    return np.asarray(_ages_of_dates(offers.as_of_dates, today())[offers.as_of_index], dtype=np.float64)
+    """Age of each price (O,) in days, counted from today; 0 for a later day, infinite without a
+    date."""
+    return np.asarray(ages_of_dates(offers.as_of_dates, today())[offers.as_of_index], dtype=np.float64)
 
 
 def with_age(offers: OfferTable) -> OfferTable:
     """The offers with those flagged as stale that are so by the clock."""
-    stale = _ages_of_dates(offers.as_of_dates, today()) > rules()["stale"]["max_age_days"]
+    stale = ages_of_dates(offers.as_of_dates, today()) > rules()["stale"]["max_age_days"]
     return dataclasses.replace(offers, is_stale=offers.is_stale | stale[offers.as_of_index]) if stale.any() else offers
 
 
 @functools.lru_cache(maxsize=8)
-def _ages_of_dates(texts: tuple[str, ...], day: str) -> NDArray[np.float64]:
+def ages_of_dates(texts: tuple[str, ...], day: str) -> NDArray[np.float64]:
+    """Age on a day of each of the dates (N,) in days; 0 for a later one, infinite without one."""
     dates = np.array([text or "NaT" for text in texts], dtype="datetime64[D]")
     known = ~np.isnat(dates)
-    now = np.concatenate([dates[known], np.array([day], dtype="datetime64[D]")]).max()
-    return np.asarray(np.where(known, (now - dates) / np.timedelta64(1, "D"), np.inf), dtype=np.float64)
+    age = (np.datetime64(day, "D") - dates) / np.timedelta64(1, "D")
+    return np.asarray(np.where(known, np.maximum(age, 0.0), np.inf), dtype=np.float64)
 
 
 @functools.cache

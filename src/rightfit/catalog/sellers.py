@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit.catalog import names
-from rightfit.catalog.offers import PURCHASES, Flags, Floats, OfferTable, ServerTable, ages_days, card_codes, provider_codes
-from rightfit.catalog.packed_tables import data_bytes, rules
+from rightfit.catalog.offers import PURCHASES, Flags, Floats, OfferTable, ServerTable, card_codes, provider_codes
+from rightfit.catalog.packed_tables import data_bytes
 from rightfit.errors import QuantityError, UnknownNameError
 from rightfit.facts.tables import senses, table
 from rightfit.messages import Message, either
@@ -220,28 +220,6 @@ def _stock_rows() -> tuple[Mapping[tuple[int, str, bool], float], tuple[dict[str
     rows = _rows("availability")
     usual = {(int(row["tier"]), row["purchase"], row["gpu"] != "none"): float(row["most"]) for row in rows if row["tier"] != "*"}
     return usual, tuple(row for row in rows if row["tier"] == "*")
-
-
-# ---- How long a price holds: spot prices for weeks, those of GPU clouds for two months
-# (rules.toml, `freshness`), list prices of hyperscalers for long.
-#
-# Ages are counted from today, or from the newest price of the catalog where that is later.
-
-SPOT = PURCHASES.index("spot")
-
-
-@functools.cache
-def limits() -> Mapping[str, float]:
-    """Days after which a price is old: `spot_days`, `gpu_cloud_days`."""
-    found: Mapping[str, float] = rules()["freshness"]
-    return found
-
-
-def old_prices(offers: OfferTable) -> Flags:
-    """Prices that may have moved since (O,): spot, and what a seller that is
-    no hyperscaler asks."""
-    age, is_spot = ages_days(offers), offers.purchase_index == SPOT
-    return np.asarray(np.where(is_spot, age > limits()["spot_days"], (offer_tiers(offers) > 1) & (age > limits()["gpu_cloud_days"])))
 
 
 # ---- Limits of an account: "max 8 A100 in us-east-1", "192 vCPUs on aws", "2 p4d.24xlarge".

@@ -98,11 +98,9 @@ def holds_column(plan: Plan) -> tuple[Column, ...]:
 
 
 def total_text(option: Option, currency: str) -> str:
-    """The total; of an estimated price also what the option is ranked by."""
+    """The total; of an estimated price marked so."""
     total = str(q.money_text(option.cost.total_usd, currency))
-    if not option.facts.get("is_estimate"):
-        return total
-    return f"~{total} (<{q.money_text(option.facts['price']['ranked_usd'], currency)})"
+    return f"~{total}" if option.facts.get("is_estimate") else total
 
 
 def dated_text(option: Option, lang: Lang) -> str:

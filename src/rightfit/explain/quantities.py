@@ -192,7 +192,17 @@ def rent_text(option: Option, cards: str, lang: Lang, *, currency: str) -> str:
         cards=cards,
         price=money_text(option.cost.hourly_usd, currency),
     )
-    return join_sentences(text, doubted_price_text(option, lang), lang)
+    told = join_sentences(text, doubted_price_text(option, lang, currency=currency), lang)
+    return join_sentences(told, otherwise_text(option, lang, currency=currency), lang)
+
+
+def otherwise_text(option: Option, lang: Lang, *, currency: str) -> str:
+    """What the servers of a spot option cost where nobody takes them away; empty for others."""
+    other = (option.facts.get("price") or {}).get("otherwise")
+    if not other or not is_priced(option):
+        return ""
+    key = "choice.otherwise_month" if other["is_month"] else "choice.otherwise"
+    return say(key, lang, purchase=purchase_text(other["purchase"], lang), total=money_text(other["total_usd"], currency))
 
 
 def join_sentences(first: str, second: str, lang: Lang) -> str:
@@ -200,15 +210,25 @@ def join_sentences(first: str, second: str, lang: Lang) -> str:
     return f"{first}{'' if lang == 'zh' or not second else ' '}{second}"
 
 
-def doubted_price_text(option: Option, lang: Lang) -> str:
-    """That the price of the choice is old, or one that nobody asks: no fresh one does it. Empty
-    for a sound price."""
+#: A price that differs by less from the listed one is the listed one.
+LEAST_DIFFERENCE = 0.01
+
+
+def doubted_price_text(option: Option, lang: Lang, *, currency: str) -> str:
+    """What was listed and when, where that is not what to expect, and between what the price is
+    likely to lie; that nobody asks a price. Empty for a price that holds."""
     if not is_priced(option) or not option.purchase:
         return ""
     if option.facts.get("is_estimate"):
         return say(f"choice.price_{option.facts.get('price_kind') or 'estimate'}", lang)
-    is_old = option.facts.get("price_is_old") or option.facts.get("is_stale")
-    return say("choice.price_old", lang, as_of=option.price_as_of) if is_old else ""
+    price = option.facts.get("price")
+    if not price:
+        return ""
+    names = {"listed": "listed_usd_per_h", "low": "low80_usd_per_h", "high": "high80_usd_per_h"}
+    texts = {name: money_text(price[key] * option.nodes, currency) for name, key in names.items()}
+    key = "choice.price_beyond" if option.facts.get("price_is_beyond") else "choice.price_listed"
+    moved = abs(price["expected_usd_per_h"] / price["listed_usd_per_h"] - 1.0) > LEAST_DIFFERENCE
+    return say(key, lang, as_of=option.price_as_of, **texts) if moved or option.facts.get("price_is_old") else ""
 
 
 def is_priced(option: Option) -> bool:

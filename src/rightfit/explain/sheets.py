@@ -15,7 +15,7 @@ from rightfit.explain.listings import bill_table, modes_table
 from rightfit.explain.messages import join, label
 from rightfit.explain.option_tables import simulation_table
 from rightfit.explain.plan_words import OptionText, PlanText, Term, verdict_key
-from rightfit.explain.quantities import Table, doubted_price_text, money_text
+from rightfit.explain.quantities import Table, doubted_price_text
 from rightfit.explain.reasons import OWN_RUNS, criteria_text
 from rightfit.explain.rule_lookup import check_rules
 from rightfit.explain.serving_text import load_lines, section_lines
@@ -342,7 +342,7 @@ def _care(plan: Plan, voice: Voice, lang: Lang, shown: Sequence[Option]) -> list
     render: Callable[[Reason], str] = voice.renderer(lang, currency=plan.workload.currency)
     rank = {key: place for place, key in enumerate(FIRST_WARNINGS)}
     ordered = sorted((one for one in plan.options[0].warnings if not _is_remote(one)), key=lambda one: rank.get(one.key, len(rank)))
-    said = SAID_FIRST if doubted_price_text(plan.options[0], lang) else ()
+    said = SAID_FIRST if doubted_price_text(plan.options[0], lang, currency=plan.workload.currency) else ()
     advice = [reason for reason in plan.advice if reason.key in FIRST_ADVICE]
     if plan.options[0].nodes > 1:  # several servers stand in for what has no price
         advice += [reason for reason in plan.advice if reason.key == UNPRICED][:1]
@@ -357,17 +357,16 @@ def _is_remote(reason: Reason) -> bool:
 
 
 def cheaper_below(plan: Plan, shown: Sequence[Option], lang: Lang) -> list[str]:
-    """Why a shown option that costs less stands below the choice: an old price, more servers, a
-    last resort. One line, of the cheapest of them."""
-    best, currency = plan.options[0], plan.workload.currency
+    """Why a shown option that costs less stands below the choice: a price older than what is known
+    of such prices, more servers, a last resort. One line, of the cheapest of them."""
+    best = plan.options[0]
     below = [one for one in shown if one is not best and one.cost.total_usd < best.cost.total_usd * (1.0 - LEAST_SAVING)]
     if plan.workload.objective != "cost" or not below:
         return []
     one = min(below, key=lambda option: option.cost.total_usd)
     server = ("" if one.nodes == 1 else f"{one.nodes} x ") + f"{one.provider}/{one.instance_type}"
-    ranked = float(one.facts.get("price", {}).get("ranked_usd", one.cost.total_usd))
-    if ranked > one.cost.total_usd * (1.0 + LEAST_SAVING):
-        return [label("short", "counts_more", lang, server=server, ranked=money_text(ranked, currency))]
+    if one.facts.get("price_is_beyond") and not best.facts.get("price_is_beyond"):
+        return [label("short", "counts_old", lang, server=server, as_of=one.price_as_of)]
     if one.nodes > best.nodes:
         return [label("short", "counts_servers", lang, server=server, count=one.nodes)]
     return [label("short", "counts_offload", lang, server=server)] if one.layout.offload != "none" else []

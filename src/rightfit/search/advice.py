@@ -20,6 +20,7 @@ from rightfit.search.answer import Assumption, Option, Reason, Section
 from rightfit.search.constraints import SearchResult
 from rightfit.search.criteria import CRITERIA
 from rightfit.search.market import SPOT
+from rightfit.search.offers import hearsay
 
 if TYPE_CHECKING:
     from rightfit.catalog import OfferTable
@@ -30,8 +31,11 @@ WORTHWHILE = 0.95
 
 
 def cheapest_of(search_result: SearchResult, mask: NDArray[np.bool_]) -> tuple[int, int] | None:
-    """The cheapest row of a mask."""
+    """The cheapest row of a mask; one with a price that nobody asks now only where there is no
+    other."""
     usd = np.where(mask, search_result.bill.total_usd, np.inf)
+    asked = np.where(hearsay(search_result.market)[:, None], np.inf, usd)
+    usd = asked if np.isfinite(asked).any() else usd
     flat = int(np.argmin(usd)) if usd.size else 0
     at = divmod(flat, usd.shape[1])
     return at if usd.size and np.isfinite(usd[at]) else None
@@ -227,8 +231,7 @@ def below_cause(option: Option, other: Option) -> str:
         return "estimate"
     if other.nodes > 1 and option.nodes == 1:
         return "several"
-    price = other.facts.get("price") or {}
-    if price and float(price["ranked_usd"]) > other.cost.total_usd:
+    if other.facts.get("price_is_beyond") and not option.facts.get("price_is_beyond"):
         return "old"
     if getattr(other.layout, "offload", "none") not in ("none", "") and getattr(option.layout, "offload", "none") in ("none", ""):
         return "offload"
@@ -268,7 +271,7 @@ def seller_section(search_result: SearchResult, options: Sequence[Option]) -> Se
         return None
     offers = search_result.market.offers
     apart = np.array([name in names.partitions() for name in offers.servers.provider], dtype=np.bool_)[offers.server_index]
-    at = cheapest_of(search_result, (search_result.bits == SELLER) & ~(apart | offers.is_estimate)[:, None])
+    at = cheapest_of(search_result, (search_result.bits == SELLER) & ~(apart | hearsay(search_result.market))[:, None])
     best = options[0]
     if at is None or float(search_result.bill.total_usd[at]) >= best.cost.total_usd:
         return None

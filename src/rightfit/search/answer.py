@@ -200,7 +200,24 @@ class Option:
             "facts": dict(self.facts),
             "placement": dict(self.placement),
             **{name: self.facts.get(name) for name in ("price_kind", "price_is_old", "seller_tier")},
+            "price": self.price_dict(),
             "data_path": dict(self.data_path),
+        }
+
+    def price_dict(self) -> dict[str, Any] | None:
+        """The price of an hour of one server: what to expect, what was listed, when and where."""
+        known = self.facts.get("price")
+        if known is None:
+            return None
+        names = {"mid": "expected_usd_per_h", "low80": "low80_usd_per_h", "high80": "high80_usd_per_h"}
+        otherwise = known["otherwise"] or {}
+        return {
+            "expected_usd_per_h": {name: known[key] for name, key in names.items()},
+            "listed_usd_per_h": known["listed_usd_per_h"],
+            "as_of": self.price_as_of,
+            "kind": self.facts.get("price_kind"),
+            "place": known["place"],
+            "on_demand_usd_per_h": otherwise.get("usd_per_h") if otherwise.get("purchase") == "on-demand" else None,
         }
 
 

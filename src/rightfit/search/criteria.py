@@ -47,8 +47,8 @@ WHY an option stands where it does (Option.why):
     probability}
 
 WARNINGS (Option.warnings):
-    price_stale {as_of}, price_estimate {listed_usd, expected_usd, low_usd, high_usd, ranked_usd,
-        source}, price_region {region}
+    price_stale {as_of}, price_region {region},
+    price_estimate {listed_usd, expected_usd, low_usd, high_usd, source}
     spot_interruption, spot_rate_unknown, failures_expected {monthly_low, monthly_high,
         expected_interruptions, nodes}
     all_servers_survive {nodes, interval_s, probability}     of several spot servers, from one

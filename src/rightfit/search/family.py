@@ -165,7 +165,8 @@ def offer_doubts(search_result: SearchResult, row: Row) -> OfferDoubts:
     offer, doubt = search_result.market.offers.row(row.offer), search_result.market.doubt
     return {
         "price_kind": offer["kind"],
-        "price_is_old": bool(doubt.is_old[row.offer]) if doubt is not None else False,
+        "price_is_old": offer["is_stale"] or (bool(doubt.is_old[row.offer]) if doubt is not None else False),
+        "price_is_beyond": bool(doubt.is_beyond[row.offer]) if doubt is not None else False,
         "seller_tier": tier_of(offer["provider"], offer["purchase"]),
         "is_estimate": offer["is_estimate"],
         "is_stale": offer["is_stale"],

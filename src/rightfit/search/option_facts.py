@@ -10,9 +10,19 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 
+class OtherWay(TypedDict):
+    """The same servers paid for another way: the price of an hour of one, and the total of the job
+    or month."""
+
+    purchase: str
+    usd_per_h: float
+    total_usd: float
+    is_month: bool
+
+
 class PriceFacts(TypedDict):
-    """How sure a price is: the source's figure, the expected one with its interval, and the total
-    that the row is ranked by."""
+    """How sure a price is: the source's figure, and the expected one with its interval; of a spot
+    server what it costs so that it is not taken away."""
 
     listed_usd_per_h: float
     expected_usd_per_h: float
@@ -20,7 +30,8 @@ class PriceFacts(TypedDict):
     high80_usd_per_h: float
     low95_usd_per_h: float
     high95_usd_per_h: float
-    ranked_usd: float
+    place: str
+    otherwise: OtherWay | None
 
 
 class SpotFacts(TypedDict):
@@ -34,10 +45,11 @@ class SpotFacts(TypedDict):
 
 class OfferDoubts(TypedDict):
     """How a price is known (catalog.offers.PRICE_KINDS), whether it may have moved since
-    (catalog.freshness), the seller's tier of trust."""
+    (catalog.expected), the seller's tier of trust."""
 
     price_kind: str
     price_is_old: bool
+    price_is_beyond: bool
     seller_tier: int
     is_estimate: bool
     is_stale: bool

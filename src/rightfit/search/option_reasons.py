@@ -188,12 +188,11 @@ def price_doubts(option: Option) -> list[Reason]:
 
 
 def _price_estimate(option: Option) -> Reason:
-    """What an estimated price was listed at, what it is counted as, and what the
-    option is ranked by."""
+    """What an estimated price was listed at, and what it is counted as."""
     price = option.facts["price"]
     names = {"listed": "listed_usd_per_h", "expected": "expected_usd_per_h", "low": "low80_usd_per_h", "high": "high80_usd_per_h"}
     params = {f"{name}_usd": price[key] * option.nodes for name, key in names.items()}
-    return Reason("price_estimate", {**params, "ranked_usd": price["ranked_usd"], "source": option.price_source})
+    return Reason("price_estimate", {**params, "source": option.price_source})
 
 
 def stop_warnings(option: Option) -> list[Reason]:

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import codes_of, provider_codes
+from rightfit.catalog.offers import PURCHASES, codes_of, provider_codes
 from rightfit.catalog.sellers import is_major
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search.advice import counted_usd, elsewhere, several_of
 from rightfit.search.constraints import SearchResult
 from rightfit.search.market import SPOT
-from rightfit.search.offers import BOUNDS
-from rightfit.search.option_facts import PriceFacts
+from rightfit.search.offers import BOUNDS, hearsay
+from rightfit.search.option_facts import OtherWay, PriceFacts
 
 # ---- Distinct keys of many rows, without sorting: how a million candidates cost a few
 # thousand evaluations.
@@ -187,7 +187,7 @@ def rank(search_result: SearchResult, *, top: int, folding: Folding | None = Non
     offer, node = np.nonzero(search_result.bits == 0)
     if offer.shape[0] == 0:
         return Ranking((), (), 0)
-    usd, seconds = ranked_usd(search_result, offer, node), search_result.bill.total_s[offer, node]
+    usd, seconds = search_result.bill.total_usd[offer, node], search_result.bill.total_s[offer, node]
     front = pareto_front(usd, seconds)
     pareto = tuple(Row(int(offer[row]), int(node[row])) for row in front)
     group = (folding or folding_groups)(search_result, offer, node)
@@ -198,16 +198,9 @@ def rank(search_result: SearchResult, *, top: int, folding: Folding | None = Non
     return Ranking(rows, pareto, offer.shape[0])
 
 
-def ranked_usd(search_result: SearchResult, offer: Index, node: Index) -> Array:
-    """What rows count as in ranking: their cost, with estimated prices at the upper end of what
-    they are likely to be."""
-    total, doubt = search_result.bill.total_usd[offer, node], search_result.market.doubt
-    return total if doubt is None else total + search_result.bill.servers_usd[offer, node] * (doubt.rank_factor[offer] - 1.0)
-
-
 def price_facts(search_result: SearchResult, row: Row) -> PriceFacts:
-    """How sure the price of a row is: the source's figure, the expected one with its interval, and
-    the total that the row is ranked by."""
+    """How sure the price of a row is: the source's figure, and the expected one with its
+    interval."""
     doubt, price = search_result.market.doubt, float(search_result.market.offers.price_usd_per_h[row.offer])
     low80, high80, low95, high95 = doubt.factors[row.offer].tolist() if doubt is not None else [1.0] * len(BOUNDS)
     return {
@@ -217,8 +210,34 @@ def price_facts(search_result: SearchResult, row: Row) -> PriceFacts:
         "high80_usd_per_h": price * high80,
         "low95_usd_per_h": price * low95,
         "high95_usd_per_h": price * high95,
-        "ranked_usd": float(ranked_usd(search_result, np.array([row.offer]), np.array([row.node]))[0]),
+        "place": search_result.market.offers.regions[int(search_result.market.offers.region_index[row.offer])],
+        "otherwise": other_way(search_result, row),
     }
+
+
+#: Ways to pay for servers that nobody takes away and that are owed for no longer than used.
+HELD = tuple(PURCHASES.index(name) for name in ("on-demand", "capacity-block"))
+
+
+def other_way(search_result: SearchResult, row: Row) -> OtherWay | None:
+    """What the same servers cost where they cannot be taken away: on demand in the same region,
+    else in the cheapest; where they are not sold so, as a block. None of servers that are not
+    spot."""
+    offers, bill = search_result.market.offers, search_result.bill
+    if offers.purchase_index[row.offer] != SPOT:
+        return None
+    same = np.flatnonzero(offers.server_index == offers.server_index[row.offer])
+    same = same[np.isin(offers.purchase_index[same], HELD)]
+    if not same.size:
+        return None
+    away = offers.region_index[same] != offers.region_index[row.offer]
+    at = int(same[np.lexsort((offers.price_usd_per_h[same], away, offers.purchase_index[same]))[0]])
+    price, spot = float(offers.price_usd_per_h[at]), float(offers.price_usd_per_h[row.offer])
+    total = float(bill.total_usd[at, row.node])
+    if not np.isfinite(total):  # not worked out for it: the same hours at its price
+        total = float(bill.total_usd[row.offer, row.node]) + float(bill.servers_usd[row.offer, row.node]) * (price / spot - 1.0)
+    is_month = search_result.workload.task == "serve"
+    return {"purchase": PURCHASES[int(offers.purchase_index[at])], "usd_per_h": price, "total_usd": total, "is_month": is_month}
 
 
 def price_regions(search_result: SearchResult, offer: int) -> int:
@@ -231,13 +250,13 @@ def price_regions(search_result: SearchResult, offer: int) -> int:
 
 def score_of(search_result: SearchResult, offer: Index, node: Index) -> Array:
     """The objective's score of feasible rows; smaller is better. One server goes before
-    several that cost little less; prices that nobody asks (estimates, formulas, floors) stand
-    behind all others, however low they are, and so do places outside mainland China where the
-    wish means it."""
-    usd = counted_usd(search_result, ranked_usd(search_result, offer, node), offer, node)
+    several that cost little less; prices that nobody asks (estimates, formulas, floors) and those
+    older than what is known of such prices stand behind all others, however low they are, and so
+    do places outside mainland China where the wish means it."""
+    usd = counted_usd(search_result, search_result.bill.total_usd[offer, node], offer, node)
     slack_s = 0.0 if search_result.workload.task == "serve" else facts.coefficients("planning")["same_time_s"]
     score = scores(search_result.workload.objective, total_usd=usd, total_s=search_result.bill.total_s[offer, node], slack_s=slack_s)
-    return behind(behind(score, search_result.market.offers.is_estimate[offer]), elsewhere(search_result)[offer])
+    return behind(behind(score, hearsay(search_result.market)[offer]), elsewhere(search_result)[offer])
 
 
 def behind(score: Array, is_behind: NDArray[np.bool_]) -> Array:
@@ -300,10 +319,10 @@ def first_row(search_result: SearchResult, mask: NDArray[np.bool_]) -> Row | Non
 def ordered(search_result: SearchResult, offer: Index, node: Index, score: Array) -> Index:
     """Rows by objective, then cost, time, sound price before estimate, real region before pseudo
     region, fresh before stale, table order."""
-    usd = counted_usd(search_result, ranked_usd(search_result, offer, node), offer, node)
+    usd = counted_usd(search_result, search_result.bill.total_usd[offer, node], offer, node)
     seconds = search_result.bill.total_s[offer, node]
     offers = search_result.market.offers
-    doubt = offers.is_estimate[offer] * 4 + offers.is_pseudo_region[offer] * 2 + offers.is_stale[offer] * 1
+    doubt = hearsay(search_result.market)[offer] * 4 + offers.is_pseudo_region[offer] * 2 + offers.is_stale[offer] * 1
     # Where time is what counts and is the same, one server goes before several:
     # fewer have to start.
     several = several_of(search_result, offer, node) & (search_result.workload.objective == "time")

@@ -84,9 +84,9 @@ def test_options_come_in_order_and_nothing_on_the_front_is_beaten() -> None:
     for name in ("resnet", "lora", "dlrm"):
         found = planned(name)
         worth = facts.coefficients("planning")["one_server_worth"]  # one server goes before several
-        costs = [option.facts["price"]["ranked_usd"] * (worth if option.nodes > 1 else 1.0) for option in found.options]
+        costs = [option.cost.total_usd * (worth if option.nodes > 1 else 1.0) for option in found.options]
         assert costs == sorted(costs)
-        front = sorted((option.facts["price"]["ranked_usd"], option.estimate["total_time_s"].mid) for option in found.pareto)
+        front = sorted((option.cost.total_usd, option.estimate["total_time_s"].mid) for option in found.pareto)
         assert [time for _, time in front] == sorted((time for _, time in front), reverse=True)
 
 

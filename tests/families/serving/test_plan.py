@@ -53,9 +53,7 @@ def test_money_follows_from_price_servers_and_load(chat: Plan) -> None:
 
 
 def test_options_are_by_rising_cost(chat: Plan) -> None:
-    costs = [
-        option.facts["price"]["ranked_usd"] * (1.25 if option.nodes > 1 else 1.0) for option in chat.options
-    ]  # one server goes before several
+    costs = [option.cost.total_usd * (1.25 if option.nodes > 1 else 1.0) for option in chat.options]  # one server goes before several
     assert costs == sorted(costs)
 
 

@@ -20,7 +20,6 @@ from rightfit.families.tables.explore import TableResult, explore_host
 from rightfit.families.tables.kind import confirm
 from rightfit.families.tables.work import probability_within
 from rightfit.physics.loading import PreparationHosts, peak_ram_bytes, preparation_terms, spilled_bytes, working_cores
-from rightfit.search.rank import ranked_usd
 from rightfit.workload import Workload
 
 
@@ -88,14 +87,14 @@ def test_the_first_is_the_cheapest_of_all_that_pass(boosting: TableResult) -> No
     ranking = confirm(boosting, 10)[1]
     best = ranking.top[0]
     offer, node = np.nonzero(boosting.bits == 0)
-    assert ranked_usd(boosting, np.array([best.offer]), np.array([best.node]))[0] == ranked_usd(boosting, offer, node).min()
+    assert boosting.bill.total_usd[np.array([best.offer]), np.array([best.node])][0] == boosting.bill.total_usd[offer, node].min()
     # Estimated prices rank at the upper end of what they are likely to be, so that their cost may
     # be below that of the row before.
     offers, nodes = np.array([row.offer for row in ranking.top]), np.array([row.node for row in ranking.top])
-    costs = ranked_usd(boosting, offers, nodes).tolist()
+    costs = boosting.bill.total_usd[offers, nodes].tolist()
     assert costs == sorted(costs)
     offers, nodes = np.array([row.offer for row in ranking.pareto]), np.array([row.node for row in ranking.pareto])
-    front = list(zip(ranked_usd(boosting, offers, nodes).tolist(), boosting.bill.total_s[offers, nodes].tolist(), strict=True))
+    front = list(zip(boosting.bill.total_usd[offers, nodes].tolist(), boosting.bill.total_s[offers, nodes].tolist(), strict=True))
     assert all(a[0] < b[0] and a[1] > b[1] for a, b in itertools.pairwise(front))
 
 
