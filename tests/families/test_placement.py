@@ -17,6 +17,7 @@ from rightfit.search.answer import Option, Plan
 from rightfit.search.constraints import SearchResult
 from rightfit.search.criteria import has_fabric
 from rightfit.search.offers import hearsay
+from rightfit.search.rank import late_of
 from rightfit.workload import Workload
 
 WORTH = 1.25
@@ -81,7 +82,7 @@ def test_one_server_goes_before_several_that_save_little(large: tuple[dict[str, 
     several = several_mask(found)
     usd = np.full(feasible.shape, np.inf)
     offer, column = np.nonzero(feasible)
-    usd[offer, column] = found.bill.total_usd[offer, column]
+    usd[offer, column] = np.where(np.any(late_of(found, offer, column), axis=0), np.inf, found.bill.total_usd[offer, column])
     best, one, many = large[1].options[0], usd[~several].min(initial=np.inf), usd[several].min(initial=np.inf)
     if best.nodes > 1:
         assert one > many * WORTH

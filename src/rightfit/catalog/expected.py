@@ -98,7 +98,7 @@ def expected(offers: OfferTable, *, among: OfferTable) -> Expected:
     spot = np.flatnonzero((offers.purchase_index == SPOT) & ~is_agreed)
     at = group[spot], offers.as_of_index[spot]
     mid[spot], most = _spot_prices(offers.take(spot), among=among, trust=law["trust"][at], drift=law["drift"][at])
-    factors[spot] = np.minimum(factors[spot], most[:, None])
+    factors[spot] = np.fmin(factors[spot], most[:, None])
     last = np.array([laws()[name].ages[-1] for name in names])
     old, beyond = (ages[None, :] > limit[:, None] for limit in (_old_days(names), last))
     return Expected(
@@ -119,7 +119,7 @@ def _spot_prices(spot: OfferTable, *, among: OfferTable, trust: Floats, drift: F
     pull = np.where(np.isfinite(centre), 1.0 - trust, 0.0)
     mid = np.exp(own + pull * (np.nan_to_num(centre) - own) + drift)
     most = np.where(np.isfinite(beside), np.maximum(beside, spot.price_usd_per_h), np.inf)
-    mid = np.minimum(mid, most)
+    mid = np.fmin(mid, most)
     return np.asarray(mid), np.asarray(most / mid)
 
 

@@ -171,6 +171,31 @@ def _regions_of(offers: OfferTable, provider: str) -> set[str]:
     return {region for owner, region in zip(offers.region_providers, offers.regions, strict=True) if owner == provider}
 
 
+SELDOM = 0.6
+"""The share of polls with none free from which a server is seldom free."""
+
+
+@functools.cache
+def none_free(provider: str, instance_type: str) -> tuple[int, int]:
+    """In how many polls of a seller's own API none of a server was free anywhere, and how many
+    polls there were; (0, 0) where nobody asked."""
+    known = {(row["seller"], row["instance_type"]): (int(row["none_free"]), int(row["polls"])) for row in _rows("seldom_free")}
+    return known.get((provider, instance_type), (0, 0))
+
+
+def is_seldom_free(provider: str, instance_type: str) -> bool:
+    """Whether polls found none of a server free most of the time."""
+    none, polls = none_free(provider, instance_type)
+    return none > SELDOM * polls
+
+
+def seldom_free(offers: OfferTable) -> Flags:
+    """Offers (O,) of servers that are seldom free."""
+    kinds = zip(offers.servers.provider, offers.servers.instance_type, strict=True)
+    polled = {row["seller"] for row in _rows("seldom_free")}
+    return np.array([seller in polled and is_seldom_free(seller, name) for seller, name in kinds], dtype=np.bool_)[offers.server_index]
+
+
 def believable(offers: OfferTable, *, at_notice: bool = False) -> tuple[Floats, Floats]:
     """For each offer (O,): the most accelerators (or servers, where it has none) that its seller
     can be believed to rent out at once this way, and how many of them one server is. Infinite for

@@ -32,6 +32,7 @@ from rightfit.search.constraints import SearchResult, minimal_blame
 from rightfit.search.family import Beside, Family
 from rightfit.search.rank import pareto_front, score_of
 from rightfit.search.refusals import rejections
+from rightfit.search.sense import with_rule
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -67,6 +68,7 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = TOP, 
     front = family.front(ranking.pareto)
     built = options_of(family, found, (*ranking.top, *front), len(ranking.top))
     options, points = with_market_warnings(family.reasons(found, built[: len(ranking.top)]), found), built[len(ranking.top) :]
+    options, by_sense = with_rule(options, found, (ranking.top[0].offer, ranking.top[0].node)) if options else (options, ())
     if simulate and family.simulate is not None:
         options = family.simulate(found, options, ranking.top)
     beside = family.beside(found, options, ranking.top, catalog)
@@ -75,7 +77,9 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = TOP, 
     others = [section for section in (several_section(found, options), seller_section(found, options)) if section]
     whole = answer(family, found, options, points, Beside(beside.advice, (*others, *beside.sections, *money, *room)))
     instead = () if options else api_instead(workload, catalog)
-    return dataclasses.replace(whole, assumptions=(*whole.assumptions, *more), advice=(*instead, *whole.advice, *unpriced(found)))
+    return dataclasses.replace(
+        whole, assumptions=(*whole.assumptions, *more, *by_sense), advice=(*instead, *whole.advice, *unpriced(found))
+    )
 
 
 def assumed_model(workload: Workload) -> tuple[Assumption, ...]:

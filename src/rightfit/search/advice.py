@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.catalog import names
 from rightfit.catalog.offers import NO_PRICE, RETIRED, events_of, today
-from rightfit.catalog.sellers import ON_DEMAND, most_at_once, starts, tier_of
+from rightfit.catalog.sellers import ON_DEMAND, is_seldom_free, most_at_once, none_free, starts, tier_of
 from rightfit.facts.devices import is_unreleased
 from rightfit.facts.engine_releases import is_served
 from rightfit.physics.columns import Array
+from rightfit.search import sense
 from rightfit.search.answer import Assumption, Option, Reason, Section
 from rightfit.search.constraints import SearchResult
 from rightfit.search.criteria import CRITERIA
@@ -180,11 +181,17 @@ def several_of(search_result: SearchResult, offer: NDArray[np.intp], column: NDA
 
 def counted_usd(search_result: SearchResult, usd: Array, offer: NDArray[np.intp], column: NDArray[np.intp]) -> Array:
     """Money of rows (offer, column) as the order of options counts it: several servers must save
-    more than the one is worth, for each is one more that can fail, be late or be out of stock; and
-    a last resort (offloading) must save more than doing without is worth."""
+    more than the one is worth, for each is one more that can fail, be late or be out of stock; a
+    last resort (offloading) must save more than doing without is worth, and Arm more than images
+    and wheels of its own are."""
     usual = facts.coefficients("planning")
     several = np.where(several_of(search_result, offer, column), usual["one_server_worth"], 1.0)
-    return np.asarray(usd * several * np.where(search_result.last_resort(offer, column), usual["last_resort_worth"], 1.0))
+    return np.asarray(
+        usd
+        * several
+        * sense.counted(search_result, offer)
+        * np.where(search_result.last_resort(offer, column), usual["last_resort_worth"], 1.0)
+    )
 
 
 def several_section(search_result: SearchResult, options: Sequence[Option]) -> Section | None:
@@ -235,6 +242,9 @@ def below_cause(option: Option, other: Option) -> str:
         return "old"
     if getattr(other.layout, "offload", "none") not in ("none", "") and getattr(option.layout, "offload", "none") in ("none", ""):
         return "offload"
+    task = "finetune" if "total_time_s" in option.estimate else "serve"
+    if bool(sense.as_good_as(np.array(option.cost.total_usd), other.cost.total_usd, task=task)):
+        return "sense"
     return "place" if option.facts.get("country") != other.facts.get("country") else "order"
 
 
@@ -356,6 +366,11 @@ def market_warnings(option: Option, *, by_engine: bool = False) -> list[Reason]:
         found.append(Reason(f"seller_tier_{option.facts['seller_tier']}", {"provider": option.provider}))
     if option.price_as_of and option.facts.get("price_is_old") and not option.facts.get("is_stale"):
         found.append(Reason("price_moved", {"as_of": option.price_as_of}))
+    none, polls = none_free(option.provider, option.instance_type)
+    if is_seldom_free(option.provider, option.instance_type):
+        found.append(Reason("seldom_free", {"provider": option.provider, "share": none / polls, "polls": polls}))
+    if option.facts.get("arch") == sense.ARM:
+        found.append(Reason("arm_builds", {}))
     if is_unreleased(card) and not (by_engine and is_served(card)):
         found.append(Reason("no_release", {"accelerator": option.accelerator.name}))
     if is_large_order(option):

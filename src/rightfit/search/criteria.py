@@ -58,6 +58,7 @@ WARNINGS (Option.warnings):
     server_retires {family, date}, server_restricted {family, date}
     seller_by_hand {provider}, offer_by_hand {provider, accelerator, purchase},
     outside_mainland {region}, inside_mainland {region}
+    seldom_free {provider, share, polls}, arm_builds {}
     price_moved {as_of}, seller_account {provider, of}, seller_tier_3 {provider},
         seller_tier_4 {provider}
     commitment {term_h, used_h}                    a subscription is billed for its whole term

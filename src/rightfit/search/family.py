@@ -161,7 +161,7 @@ def spot_facts(search_result: SearchResult, row: Row) -> SpotFacts:
 
 def offer_doubts(search_result: SearchResult, row: Row) -> OfferDoubts:
     """How the price of a row is known, whether it may have moved since, how far its seller is to be
-    trusted, and where it is."""
+    trusted, where it is and of which processors."""
     offer, doubt = search_result.market.offers.row(row.offer), search_result.market.doubt
     return {
         "price_kind": offer["kind"],
@@ -172,6 +172,7 @@ def offer_doubts(search_result: SearchResult, row: Row) -> OfferDoubts:
         "is_stale": offer["is_stale"],
         "is_pseudo_region": offer["is_pseudo_region"],
         "country": offer["country"],
+        "arch": search_result.market.offers.servers.arch[int(search_result.market.offers.server_index[row.offer])],
     }
 
 

@@ -171,8 +171,8 @@ def network_prices(offers: OfferTable, item: str, unit: str) -> Array:
     return np.array([known[owner] for owner in offers.region_providers])[offers.region_index]
 
 
-# ---- How sure a price is. What ranks is the price to expect today (catalog.expected); its doubt goes
-# into the bill.
+# ---- How sure a price is. What ranks is the price to expect today (catalog.expected); its doubt
+# goes into the bill.
 
 BOUNDS = expectation.BOUNDS
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.catalog.offers import PURCHASES, codes_of, provider_codes
-from rightfit.catalog.sellers import is_major
+from rightfit.catalog.sellers import is_major, seldom_free
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
+from rightfit.search import sense
 from rightfit.search.advice import counted_usd, elsewhere, several_of
 from rightfit.search.constraints import SearchResult
 from rightfit.search.market import SPOT
@@ -252,11 +253,22 @@ def score_of(search_result: SearchResult, offer: Index, node: Index) -> Array:
     """The objective's score of feasible rows; smaller is better. One server goes before
     several that cost little less; prices that nobody asks (estimates, formulas, floors) and those
     older than what is known of such prices stand behind all others, however low they are, and so
-    do places outside mainland China where the wish means it."""
+    do many servers on spot, what is seldom free, and places outside mainland China where the wish
+    means it. What differs by less than is known does not decide (search.sense)."""
     usd = counted_usd(search_result, search_result.bill.total_usd[offer, node], offer, node)
     slack_s = 0.0 if search_result.workload.task == "serve" else facts.coefficients("planning")["same_time_s"]
     score = scores(search_result.workload.objective, total_usd=usd, total_s=search_result.bill.total_s[offer, node], slack_s=slack_s)
-    return behind(behind(score, hearsay(search_result.market)[offer]), elsewhere(search_result)[offer])
+    late = late_of(search_result, offer, node)
+    for is_behind in late:
+        score = behind(score, is_behind)
+    return sense.sensible(search_result, offer, node, score, late=np.any(late, axis=0))
+
+
+def late_of(search_result: SearchResult, offer: Index, node: Index) -> tuple[NDArray[np.bool_], ...]:
+    """What stands behind all other rows, however little it costs, the weightiest last: what is
+    seldom to be had, what nobody asks, what is on the other side of a border."""
+    scarce = sense.many_on_spot(search_result, offer, node) | seldom_free(search_result.market.offers)[offer]
+    return scarce, hearsay(search_result.market)[offer], elsewhere(search_result)[offer]
 
 
 def behind(score: Array, is_behind: NDArray[np.bool_]) -> Array:
@@ -290,11 +302,21 @@ def leading_rows(search_result: SearchResult, offer: Index, node: Index, group: 
     it. Rows come in order."""
     _, dense = np.unique(group, return_inverse=True)
     leaders = np.sort(first_rows(dense, int(dense.max()) + 1))
+    leaders = leaders[unbeaten(search_result, offer[leaders], node[leaders])]
     chosen = varied(search_result, offer[leaders], top=top)
     chosen = with_other_purchases(search_result, offer[leaders], chosen, top=top)
     chosen = with_another_provider(search_result, offer[leaders], chosen)
     chosen = with_a_major_cloud(search_result, offer[leaders], chosen)
     return tuple(_row(offer, node, group, int(leader)) for leader in leaders[chosen])
+
+
+def unbeaten(search_result: SearchResult, offer: Index, node: Index) -> NDArray[np.bool_]:
+    """Which rows do not beat the first one in cost and time: it leads because such differ by less
+    than decides, or cannot be relied on, and what they are is said in words
+    (`facts["decided_by"]`)."""
+    usd, seconds = search_result.bill.total_usd[offer, node], search_result.bill.total_s[offer, node]
+    beats = (usd < usd[0]) & (seconds <= seconds[0]) | (usd <= usd[0]) & (seconds < seconds[0])
+    return np.asarray(~beats)
 
 
 def cheapest_row(search_result: SearchResult) -> Row | None:

@@ -20,6 +20,8 @@ from rightfit.families.tables.explore import TableResult, explore_host
 from rightfit.families.tables.kind import confirm
 from rightfit.families.tables.work import probability_within
 from rightfit.physics.loading import PreparationHosts, peak_ram_bytes, preparation_terms, spilled_bytes, working_cores
+from rightfit.search.rank import late_of
+from rightfit.search.sense import as_good_as, counted
 from rightfit.workload import Workload
 
 
@@ -83,16 +85,17 @@ def test_nothing_that_is_chosen_lacks_memory_or_fails_a_filter() -> None:
     assert not found.servers.is_burstable[server].any()
 
 
-def test_the_first_is_the_cheapest_of_all_that_pass(boosting: TableResult) -> None:
+def test_the_first_is_as_good_as_the_cheapest_of_all_that_pass(boosting: TableResult) -> None:
     ranking = confirm(boosting, 10)[1]
     best = ranking.top[0]
     offer, node = np.nonzero(boosting.bits == 0)
-    assert boosting.bill.total_usd[np.array([best.offer]), np.array([best.node])][0] == boosting.bill.total_usd[offer, node].min()
-    # Estimated prices rank at the upper end of what they are likely to be, so that their cost may
-    # be below that of the row before.
+    usd = boosting.bill.total_usd[offer, node][~np.any(late_of(boosting, offer, node), axis=0)]
+    mine = boosting.bill.total_usd[best.offer, best.node]
+    assert as_good_as(mine / 0.85, usd.min(), task="classical")  # Arm counts for what x86 might cost
     offers, nodes = np.array([row.offer for row in ranking.top]), np.array([row.node for row in ranking.top])
-    costs = boosting.bill.total_usd[offers, nodes].tolist()
-    assert costs == sorted(costs)
+    costs = boosting.bill.total_usd[offers, nodes] * counted(boosting, offers)  # of those that follow by cost
+    soon = ~np.any(late_of(boosting, offers, nodes), axis=0)
+    assert np.all(np.diff(costs[soon][1:]) >= -1e-9)
     offers, nodes = np.array([row.offer for row in ranking.pareto]), np.array([row.node for row in ranking.pareto])
     front = list(zip(boosting.bill.total_usd[offers, nodes].tolist(), boosting.bill.total_s[offers, nodes].tolist(), strict=True))
     assert all(a[0] < b[0] and a[1] > b[1] for a, b in itertools.pairwise(front))

@@ -1,0 +1,182 @@
+"""Sense before pennies: what leads among options whose costs differ by less than is known.
+
+Costs that differ by under a tenth or a dollar (of a service under a tenth or $50 a month) do not
+decide. Among what is as good as equal these do, in this order (RULES): measured stacks before
+unmeasured ones, x86 before Arm, on demand before spot while it costs under $5, one server before
+several, established sellers first, usual places first. Arm must save 15 % to go before x86 at all
+(`counted`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit import facts
+from rightfit.catalog.offers import PURCHASES
+from rightfit.catalog.packed_tables import rules
+from rightfit.catalog.sellers import offer_tiers
+from rightfit.physics.columns import Array
+from rightfit.search.answer import Assumption, Option, Reason
+from rightfit.search.market import SPOT
+from rightfit.search.offers import hearsay
+
+if TYPE_CHECKING:
+    from rightfit.catalog import OfferTable
+    from rightfit.search.constraints import SearchResult
+
+Index = NDArray[np.intp]
+Flags = NDArray[np.bool_]
+
+#: What decides among equals, the weightiest first.
+RULES = ("measured", "arch", "held", "servers", "seller", "place")
+ARM = "arm64"
+ESTABLISHED = 2
+CALIBRATED = ("NVIDIA", "")
+
+
+def is_arm(offers: OfferTable) -> Flags:
+    """Offers (O,) of servers with Arm processors: images and wheels must be built for them."""
+    return np.array([arch == ARM for arch in offers.servers.arch], dtype=np.bool_)[offers.server_index]
+
+
+def counted(search_result: SearchResult, offer: Index) -> Array:
+    """What the cost of rows counts for: that of Arm as much as x86 might cost instead."""
+    worth = 1.0 / (1.0 - facts.coefficients("planning")["arm_saves"])
+    return np.where(is_arm(search_result.market.offers)[offer], worth, 1.0)
+
+
+def as_good_as(usd: Array, least: Array | float, *, task: str) -> Flags:
+    """Costs (any shape) that do not differ from a least one by more than decides."""
+    usual = facts.coefficients("planning")
+    apart = usual["equal_usd_per_month" if task == "serve" else "equal_usd"]
+    return np.asarray(usd <= np.maximum(np.asarray(least) * (1.0 + usual["equal_share"]), np.asarray(least) + apart))
+
+
+def sensible(search_result: SearchResult, offer: Index, node: Index, score: Array, *, late: Flags) -> Array:
+    """Scores of rows with sense in them, where cost is what counts: of each server and way to pay a
+    usual place goes before one that is cheaper by less than decides, and of all that are as good as
+    the cheapest the most sensible one leads. `late` rows stand behind all others and do not
+    lead."""
+    if search_result.workload.objective != "cost" or not score.size:
+        return score
+    usd = search_result.bill.total_usd[offer, node]
+    marks = _marks(search_result, offer, node, usd)
+    score = _usual_place_first(search_result, offer, node, score, marks["place"])
+    sound = ~late if not late.all() else late
+    least = score[sound].min()
+    equal = np.flatnonzero(sound & as_good_as(score, least, task=search_result.workload.task))
+    if equal.size < 2:
+        return score
+    keys = [marks[name][equal] for name in RULES]
+    seconds = search_result.bill.total_s[offer[equal], node[equal]]
+    order = np.lexsort((node[equal], offer[equal], seconds, score[equal], *reversed(keys)))
+    out = score.copy()
+    out[equal[order[0]]] = min(float(score.min()), 0.0) - 1.0
+    return out
+
+
+def _usual_place_first(search_result: SearchResult, offer: Index, node: Index, score: Array, unusual: Array) -> Array:
+    """Scores in which, of one server and way to pay, a row that is cheaper by less than decides but
+    in a less usual place comes directly behind the usual one."""
+    offers = search_result.market.offers
+    kind = offers.server_index[offer].astype(np.int64) * len(PURCHASES) + offers.purchase_index[offer]
+    kind = kind * (int(node.max()) + 1) + node
+    kinds, group = np.unique(kind, return_inverse=True)
+    least = np.full(kinds.size, np.inf)
+    np.minimum.at(least, group, score)
+    near = as_good_as(score, least[group], task=search_result.workload.task)
+    order = np.lexsort((score, unusual, ~near, group))
+    first = order[np.searchsorted(group[order], np.arange(kinds.size))]
+    leading = score[first][group]
+    passed = score < leading
+    return np.where(passed, np.nextafter(leading, np.inf), score)
+
+
+def _marks(search_result: SearchResult, offer: Index, node: Index, usd: Array) -> Mapping[str, Array]:
+    """What speaks against each row, by rule: 0 nothing."""
+    offers = search_result.market.offers
+    cards = facts.accelerators()
+    measured = {name: not name or cards[name].vendor in CALIBRATED for name in set(offers.servers.accelerator_name)}
+    unmeasured = np.array([not measured[name] for name in offers.servers.accelerator_name], dtype=np.float64)
+    small = usd < facts.coefficients("planning")["held_under_usd"]
+    return {
+        "measured": unmeasured[offers.server_index[offer]],
+        "arch": is_arm(offers)[offer].astype(np.float64),
+        "held": np.where(small & (search_result.workload.task != "serve"), offers.purchase_index[offer] == SPOT, 0.0),
+        "servers": (_servers(search_result, offer, node) > 1).astype(np.float64),
+        "seller": (offer_tiers(offers)[offer] > ESTABLISHED).astype(np.float64),
+        "place": _unusual(search_result)[offer],
+    }
+
+
+def _unusual(search_result: SearchResult) -> Array:
+    """Places (O,) that are not among the usual ones of their cloud; 0 everywhere where the user
+    named a place, and for clouds of which none is called usual."""
+    offers, wanted = search_result.market.offers, search_result.filters
+    if wanted.regions:
+        return np.zeros(len(offers))
+    return _unusual_regions(offers.region_providers, offers.regions)[offers.region_index]
+
+
+@functools.lru_cache(maxsize=4)
+def _unusual_regions(providers: tuple[str, ...], regions: tuple[str, ...]) -> Array:
+    known: Mapping[str, list[str]] = {name: row for name, row in rules()["usual_regions"].items() if isinstance(row, list)}
+    return np.array(
+        [float(owner in known and name not in known[owner]) for owner, name in zip(providers, regions, strict=True)], dtype=np.float64
+    )
+
+
+def many_on_spot(search_result: SearchResult, offer: Index, node: Index) -> Flags:
+    """Rows of many servers on spot: so many at once are seldom had, and seldom kept."""
+    is_spot = search_result.market.offers.purchase_index[offer] == SPOT
+    return np.asarray(is_spot & (_servers(search_result, offer, node) >= facts.coefficients("planning")["many_servers"]))
+
+
+def _servers(search_result: SearchResult, offer: Index, node: Index) -> Array:
+    """Servers of rows; 0 where nothing runs."""
+    number = search_result.num_servers(offer, node)
+    return np.where(np.isfinite(number), number, 0.0)
+
+
+def decided(search_result: SearchResult, offer: int, node: int) -> dict[str, Any] | None:
+    """Which rule put a row before the cheapest that is as good, with that one; None where its cost
+    did."""
+    if search_result.workload.objective != "cost":
+        return None
+    rows, columns = np.nonzero(search_result.bits == 0)
+    usd = search_result.bill.total_usd[rows, columns]
+    usd = np.where(hearsay(search_result.market)[rows], np.inf, usd)
+    if not usd.size or not np.isfinite(usd.min()):
+        return None
+    best = int(np.argmin(usd))
+    mine = float(search_result.bill.total_usd[offer, node])
+    if not usd[best] < mine * (1.0 - 1e-9):
+        return None
+    pair_offer, pair_node = np.array([offer, rows[best]]), np.array([node, columns[best]])
+    marks = _marks(search_result, pair_offer, pair_node, np.array([mine, usd[best]]))
+    rule = next((name for name in RULES if marks[name][0] < marks[name][1]), "")
+    other = search_result.market.offers.row(int(rows[best]))
+    told = {name: other[name] for name in ("provider", "instance_type", "region", "purchase")}
+    return {"rule": rule, **told, "total_usd": float(usd[best]), "saving_usd": mine - float(usd[best])} if rule else None
+
+
+def with_rule(
+    options: tuple[Option, ...], search_result: SearchResult, first: tuple[int, int]
+) -> tuple[tuple[Option, ...], tuple[Assumption, ...]]:
+    """The options, the first one with the rule that put it before a cheaper one, and that as
+    something assumed. `first`: offer and column of the first one."""
+    found = decided(search_result, *first) if options else None
+    if found is None:
+        return options, ()
+    rule = found.pop("rule")
+    server = f"{found.pop('provider')}/{found.pop('instance_type')}"
+    monthly = "_month" if search_result.workload.task == "serve" else ""
+    reason = Reason(f"decided_{rule}{monthly}", {"server": server, **found})
+    best = dataclasses.replace(options[0], why=(*options[0].why, reason), facts={**options[0].facts, "decided_by": rule})
+    return (best, *options[1:]), (Assumption("choice", rule, reason),)

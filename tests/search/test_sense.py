@@ -1,0 +1,135 @@
+"""What differs by less than is known does not decide: then sense does, and says so."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rightfit
+from rightfit.catalog import open_catalog
+from rightfit.catalog.packed_tables import rules
+from rightfit.catalog.sellers import is_seldom_free, none_free
+from rightfit.explain.sheets import plan_sheet
+from rightfit.search.sense import RULES, as_good_as
+
+LORA = {"model": "llama-3-8b", "method": "lora", "data": "10Mtokens"}
+LARGE = {"model": "gpt3-175b", "task": "train", "data": "300Gtokens", "deadline": "60d"}
+
+
+def wishes(number: int, *, seed: int = 32) -> list[dict[str, Any]]:
+    """Random small and large wishes of every family, the same each time."""
+    draw = random.Random(seed)
+    kinds: list[dict[str, list[Any]]] = [
+        {"model": ["llama-3-8b", "Qwen/Qwen2.5-7B", "llama3-70b"], "method": ["lora", "qlora", "full"], "data": ["3Mtokens", "50Mtokens"]},
+        {"model": ["resnet50", "vit-b-16"], "task": ["train"], "data": ["50kimages", "imagenet"]},
+        {"model": ["xgboost", "random-forest"], "task": ["train"], "data": ["1Mrows", "20Mrows"], "columns": [20, 100]},
+        {"model": ["llama-3-8b", "Qwen/Qwen2.5-7B"], "task": ["serve"], "rate": ["0.5/s", "5/s"]},
+        {"model": ["bert-base-uncased"], "task": ["finetune"], "data": ["100ksamples"]},
+        {"model": ["sdxl"], "task": ["finetune"], "method": ["lora"], "data": ["2000images"]},
+    ]
+    more: dict[str, list[Any]] = {"cloud": ["", "aws", "azure", "gcp"], "country": ["", "de", "us"], "purchase": ["", "spot", "on-demand"]}
+    found = []
+    for _ in range(number):
+        kind = draw.choice(kinds)
+        wish = {name: draw.choice(values) for name, values in kind.items()}
+        wish |= {name: value for name, values in more.items() if (value := draw.choice(values)) and draw.random() < 0.4}
+        found.append(wish)
+    return found
+
+
+def asked(wish: dict[str, Any]) -> rightfit.Plan:
+    return rightfit.plan(**wish, top=8)
+
+
+@pytest.mark.parametrize("wish", wishes(60), ids=lambda wish: "-".join(str(value) for value in wish.values()))
+def test_the_first_is_beaten_by_no_row_and_the_shown_price_ranks(wish: dict[str, Any]) -> None:
+    found = asked(wish)
+    if not found.options:
+        return
+    best, *others = found.options
+    for other in others:
+        mine, its = (option.estimate.get("total_time_s") or option.estimate.get("latency_s") for option in (best, other))
+        if mine is not None and its is not None:
+            cheaper = other.cost.total_usd <= best.cost.total_usd * (1 - 1e-9)
+            assert not (cheaper and its.mid <= mine.mid), other.instance_type
+        assert not (other.facts["price_is_beyond"] < best.facts["price_is_beyond"]), other.instance_type
+    for option in found.options:
+        price = option.to_dict()["price"]
+        assert price["expected_usd_per_h"]["mid"] * option.nodes == pytest.approx(option.cost.hourly_usd, rel=0.02)
+    decided = best.facts.get("decided_by")
+    assert decided in (None, *RULES)
+    assert (decided is None) == ("choice" not in {one.field for one in found.assumptions})
+
+
+@pytest.mark.parametrize("wish", wishes(24, seed=7), ids=lambda wish: "-".join(str(value) for value in wish.values()))
+def test_asking_for_less_costs_no_more_than_decides(wish: dict[str, Any]) -> None:
+    found = asked(wish)
+    if not found.options or found.options[0].facts["price_is_beyond"] or found.options[0].facts["is_estimate"]:
+        return
+    for name in {"cloud", "country", "purchase"} & set(wish):
+        wider = asked({key: value for key, value in wish.items() if key != name}).options[0]
+        usd = found.options[0].cost.total_usd / 0.85 * 1.25  # what Arm and several servers count for
+        assert as_good_as(np.array(wider.cost.total_usd), usd, task=wish.get("task", "finetune")), name
+
+
+def test_a_small_job_leads_on_demand_in_a_usual_place_and_says_so() -> None:
+    best, found = (plan := asked(LORA)).options[0], plan
+    assert best.purchase == "on-demand"
+    assert best.cost.total_usd < 5
+    assert best.facts["decided_by"] == "held"
+    assert best.region in rules()["usual_regions"].get(best.provider, [best.region])
+    [reason] = [reason for reason in best.why if reason.key == "decided_held"]
+    assert reason.params["total_usd"] < best.cost.total_usd
+    assert [one.value for one in found.assumptions if one.field == "choice"] == ["held"]
+    assert not [one for one in found.options if is_seldom_free(one.provider, one.instance_type) and one is best]
+
+
+def test_many_servers_lead_with_what_can_be_had() -> None:
+    best = asked(LARGE).options[0]
+    assert best.nodes >= 8
+    assert best.purchase != "spot"
+    alone = rightfit.plan(**LARGE, purchase="spot", top=1).options[0]
+    assert alone.purchase == "spot"  # asked for by name
+
+
+def test_a_spot_headline_names_what_the_same_costs_on_demand() -> None:
+    found = rightfit.plan(**LORA, purchase="spot", top=1)
+    other = found.options[0].facts["price"]["otherwise"]
+    assert other["purchase"] in ("on-demand", "capacity-block")
+    assert other["total_usd"] > found.options[0].cost.total_usd
+    for lang, word in (("en", "The same on demand: $"), ("zh", "同样配置按量付费：$")):
+        assert word in str(plan_sheet(found, lang)[0].headline)
+
+
+def test_arm_must_save_more_and_is_said() -> None:
+    found = rightfit.plan(**LORA, gpu="GH200", top=1).options[0]
+    assert "arm_builds" in {reason.key for reason in found.warnings}
+    assert found.to_dict()["arch"] == "aarch64"
+
+
+def test_what_is_seldom_free_leads_nothing_else() -> None:
+    assert none_free("lambda", "gpu_1x_gh200") == (1356, 2012)
+    assert is_seldom_free("lambda", "gpu_1x_gh200")
+    assert not is_seldom_free("lambda", "gpu_1x_h100_sxm5")
+    assert not is_seldom_free("aws", "p5.48xlarge")
+    only = rightfit.plan(**LORA, gpu="GH200", cloud="lambda", top=1).options[0]
+    assert "seldom_free" in {reason.key for reason in only.warnings}
+
+
+def test_the_usual_regions_are_regions_of_the_catalog() -> None:
+    known = {(region.provider, region.region) for region in open_catalog().regions()}
+    rows = {name: row for name, row in rules()["usual_regions"].items() if isinstance(row, list)}
+    assert {(name, region) for name, row in rows.items() for region in row} - known == set()
+
+
+@pytest.mark.parametrize("task", ["finetune", "serve"])
+def test_as_good_as_is_a_tenth_or_a_dollar_or_fifty_a_month(task: str) -> None:
+    apart = 50.0 if task == "serve" else 1.0
+    for least, share in itertools.product((0.1, 100.0, 1e5), (1.0, 1.09)):
+        assert as_good_as(np.array(least * share), least, task=task)
+    assert as_good_as(np.array(0.1 + apart), 0.1, task=task)
+    assert not as_good_as(np.array(1e5 * 1.11), 1e5, task=task)
