@@ -12,7 +12,7 @@ import pytest
 import rightfit
 from rightfit.catalog import open_catalog
 from rightfit.catalog.packed_tables import rules
-from rightfit.catalog.sellers import is_seldom_free, none_free
+from rightfit.catalog.sellers import is_seldom_free, none_free, published_places
 from rightfit.explain.sheets import plan_sheet
 from rightfit.search.sense import RULES, as_good_as
 
@@ -133,3 +133,18 @@ def test_as_good_as_is_a_tenth_or_a_dollar_or_fifty_a_month(task: str) -> None:
         assert as_good_as(np.array(least * share), least, task=task)
     assert as_good_as(np.array(0.1 + apart), 0.1, task=task)
     assert not as_good_as(np.array(1e5 * 1.11), 1e5, task=task)
+
+
+def test_one_list_for_all_regions_is_any_of_them_and_answers_no_question_of_place() -> None:
+    """Lambda's one list stands under each of its regions: ties are won by no alphabet, and a place
+    that decides needs a row that somebody published."""
+    best = rightfit.plan(**LORA, cloud="lambda", top=1)
+    assert best.options[0].facts["is_any_place"]
+    assert "any of its regions" in str(plan_sheet(best, "en")[0].headline)
+    assert best.options[0].region in rules()["usual_regions"]["lambda"]
+    for place in ({"residency": "eu"}, {"country": "jp"}, {"region": "asia-northeast-1"}):
+        assert not rightfit.plan(**LORA, cloud="lambda", **place).options, place
+    published = {"model": "llama-3-8b", "method": "lora", "data": "10Mtokens", "cloud": "lambda", "gpu": "B200"}
+    assert rightfit.plan(**published, country="au").options[0].region == "australia-east-1"
+    known = {(region.provider, region.region) for region in open_catalog().regions()}
+    assert {(seller, region) for seller, rows in published_places().items() for _, region in rows} <= known

@@ -171,6 +171,36 @@ def _regions_of(offers: OfferTable, provider: str) -> set[str]:
     return {region for owner, region in zip(offers.region_providers, offers.regions, strict=True) if owner == provider}
 
 
+# ---- Sellers with one price list for all their regions: where they have a server is another thing.
+
+
+@functools.cache
+def published_places() -> Mapping[str, frozenset[tuple[str, str]]]:
+    """Of sellers whose one list stands in the catalog under each of their regions: the servers and
+    regions of which somebody has seen one (data/published_places.csv)."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for row in _rows("published_places"):
+        found.setdefault(row["seller"], set()).add((row["instance_type"], row["region"]))
+    return {seller: frozenset(rows) for seller, rows in found.items()}
+
+
+def is_any_place(provider: str, instance_type: str, region: str) -> bool:
+    """Whether a region stands for any region of a seller: nobody published that it has the server
+    there."""
+    known = published_places().get(provider)
+    return known is not None and (instance_type, region) not in known
+
+
+def any_place(offers: OfferTable) -> Flags:
+    """Offers (O,) whose region stands for any region of their seller."""
+    found = np.zeros(len(offers), dtype=np.bool_)
+    for seller in published_places():
+        for row in np.flatnonzero(_is_of(offers, {seller})).tolist():
+            server, region = offers.servers.instance_type[offers.server_index[row]], offers.regions[offers.region_index[row]]
+            found[row] = is_any_place(seller, server, region)
+    return found
+
+
 SELDOM = 0.6
 """The share of polls with none free from which a server is seldom free."""
 

@@ -148,6 +148,13 @@ def region_text(region: str, lang: Lang) -> str:
     return say("quantities.any_region", lang) if region in ("any", "global") else region
 
 
+def place_text(option: Option, lang: Lang) -> str:
+    """The region of an option; that it may be any of the seller's, where its one list names no
+    place of the server."""
+    region = region_text(option.region, lang)
+    return say("quantities.any_of_its", lang, region=region) if option.facts.get("is_any_place") else region
+
+
 def method_text(method: str, lang: Lang) -> str:
     """The name of a training method."""
     return say_or(f"quantities.method_{method}", lang, method)
@@ -187,7 +194,7 @@ def rent_text(option: Option, cards: str, lang: Lang, *, currency: str) -> str:
         nodes="" if option.nodes == 1 else say("choice.nodes_prefix", lang, count=option.nodes),
         instance=option.instance_type,
         provider=provider_text(option.provider, lang),
-        region=region_text(option.region, lang),
+        region=place_text(option, lang),
         purchase=purchase_text(option.purchase, lang),
         cards=cards,
         price=money_text(option.cost.hourly_usd, currency),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.catalog.offers import gone, today
-from rightfit.catalog.sellers import Sellers, read_sellers, untrusted
+from rightfit.catalog.sellers import Sellers, any_place, read_sellers, untrusted
 from rightfit.facts.devices import is_unreleased
 from rightfit.facts.engine_releases import is_served
 from rightfit.physics import money
@@ -197,6 +197,8 @@ def filter_failures(offers: OfferTable, filters: Filters) -> dict[str, Mask]:
         fails["region"] = _by_region(offers, [region not in filters.regions for region in offers.regions])
     if filters.countries:
         fails["country"] = _country_failures(offers, filters)
+    for name in {"region", "country"} & fails.keys():  # a place that decides needs a row that somebody published
+        fails[name] = fails[name] | any_place(offers)
     if filters.gpus:
         fails["gpu"] = _by_server(offers, [name not in filters.gpus for name in servers.accelerator_name])
     if not filters.any_software:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from rightfit.catalog.sellers import tier_of
+from rightfit.catalog.sellers import is_any_place, tier_of
 from rightfit.records import dataclass
 from rightfit.search.answer import Alternative, Assumption, Counts, Option, OptionAccelerator, Reason, Section
 from rightfit.search.constraints import SearchResult
@@ -172,6 +172,7 @@ def offer_doubts(search_result: SearchResult, row: Row) -> OfferDoubts:
         "is_stale": offer["is_stale"],
         "is_pseudo_region": offer["is_pseudo_region"],
         "country": offer["country"],
+        "is_any_place": is_any_place(offer["provider"], offer["instance_type"], offer["region"]),
         "arch": search_result.market.offers.servers.arch[int(search_result.market.offers.server_index[row.offer])],
     }
 

@@ -55,6 +55,7 @@ class OfferDoubts(TypedDict):
     is_stale: bool
     is_pseudo_region: bool
     country: str
+    is_any_place: bool
     arch: str
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit.catalog.sellers import is_any_place
 from rightfit.search.answer import NearMiss, Reason, Rejection
 from rightfit.search.constraints import LATENCIES, WISHES, SearchResult, bits_beside, blamable, first_failure
 from rightfit.search.criteria import CRITERIA, listed_stacks
@@ -89,11 +90,12 @@ def needed_and_had(search_result: SearchResult, criterion: str, cell: tuple[int,
     server = int(search_result.market.offers.server_index[cell[0]])
     servers = search_result.market.offers.servers
     card = servers.accelerator_name[server] or NO_CARD
+    anywhere = is_any_place(offer["provider"], offer["instance_type"], offer["region"])
     had = {
         "status": servers.not_recommended[server] or "retired",
         **dict.fromkeys(("cloud", "seller"), offer["provider"]),
-        "region": offer["region"],
-        "country": offer["country"] or UNKNOWN,
+        "region": "any" if anywhere else offer["region"],
+        "country": UNKNOWN if anywhere else offer["country"] or UNKNOWN,
         "purchase": offer["purchase"],
     }
     needed = {"status": "active", "software": listed_stacks(), "capability": search_result.missing(server)}
