@@ -12,6 +12,7 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.catalog import PURCHASES
+from rightfit.catalog.sellers import is_any_place
 from rightfit.estimation.convert import device_columns, link_columns
 from rightfit.families.language.space import base_setup
 from rightfit.physics.columns import Method, SetupColumns
@@ -222,6 +223,7 @@ def allowed(market: Market, filters: Filters, offer: int, nodes: int) -> bool:
         or (filters.clouds and servers.provider[server] not in filters.clouds)
         or (filters.regions and offers.regions[region] not in filters.regions)
         or (filters.countries and offers.region_countries[region] not in filters.countries)
+        or ((filters.regions or filters.countries) and _any_place(offers, server, region))
         or (filters.gpus and servers.accelerator_name[server] not in filters.gpus)
         or (
             facts.accelerators()[servers.accelerator_name[server]].vendor not in ("NVIDIA", "AMD")
@@ -231,6 +233,11 @@ def allowed(market: Market, filters: Filters, offer: int, nodes: int) -> bool:
         or (filters.max_nodes is not None and nodes > filters.max_nodes)
         or (nodes > 1 and not _joined(market, offer, server))
     )
+
+
+def _any_place(offers: Any, server: int, region: int) -> bool:
+    """Whether the region of an offer stands for any of its seller's."""
+    return is_any_place(offers.servers.provider[server], offers.servers.instance_type[server], offers.regions[region])
 
 
 def _joined(market: Market, offer: int, server: int) -> bool:
@@ -276,7 +283,8 @@ def brute_force(wish: TrainingRequest, market: Market, filters: Filters, physics
                 if last == 3:
                     continue
                 setup = setup_of(base, one, gpus)
-                if float(physics.memory(setup)[0] * physics.safety(setup, device)[0]) > float(physics.capacity(device)[0]):
+                spare = float(physics.capacity(device)[0]) / float(physics.memory(setup)[0] * physics.safety(setup, device)[0])
+                if spare < 1.0:
                     continue
                 # what the leanest setup that fits the cards needs of the host, over all servers of
                 # the same kind, leaves the rest to the data
@@ -287,7 +295,7 @@ def brute_force(wish: TrainingRequest, market: Market, filters: Filters, physics
                 step_s = float(physics.step_s(setup, device, links, physics.compute(setup, device))[0])
                 batch = one["data"] * one["micro_batch"] * one["grad_accum"]
                 run_s = step_s * max(1, math.ceil(wish.amount.tokens / (batch * wish.seq_len) - 1e-9))
-                weighed = run_s * (1 + 0.01 * moving_parts(one)) * 1e3**last
+                weighed = run_s * (1 + 0.01 * moving_parts(one)) * 1e3**last * (1.0 if spare >= 1.08 else 1.02)
                 fastest[server, nodes] = min(fastest.get((server, nodes), (math.inf, math.inf)), (weighed, run_s))
     volume = physics.volume(wish, base_setup(wish, [Variant("bf16", True)]))
     return judge(wish, market, filters, fastest, volume, node_counts, tried, least_host)

@@ -127,7 +127,7 @@ def test_times_come_back_as_they_were_and_the_longest_unused_make_room() -> None
     assert len(store) == 4
     found = store.get("a", machines)  # type: ignore[arg-type]
     assert found is not None
-    ((machine, setup, step_s, _),) = found.pieces
+    ((machine, setup, step_s, *_),) = found.pieces
     assert machine.dtype == setup.dtype == np.intp
     assert (setup.tolist(), step_s.tolist()) == ([1, 2, 3, 4, 5], [0.0, 0.5, 1.0, 1.5, 2.0])
     assert store.get("a", others) is None  # type: ignore[arg-type]
@@ -188,3 +188,19 @@ def test_what_is_alike_takes_as_many_steps_and_hosts(kept: KeptTimes, monkeypatc
         for tokens in (1e3, 1e7, 1e12):
             told = np.stack([evaluate.work_steps(setups, tokens=tokens, seq_len=512), host_bytes, setups.nodes], axis=1)
             assert np.unique(np.column_stack([alike, told]), axis=0).shape[0] == alike.max() + 1
+
+
+def test_what_fits_barely_counts_as_a_little_slower() -> None:
+    need = evaluate.MemoryNeed(np.zeros(3), np.array([[90.0, 95.0, 50.0]]), np.zeros(3), np.array([0, 0]))
+    found = evaluate.tightness(need, np.array([100.0, 54.1]), machine=np.array([0, 0, 0, 1]), setup=np.array([0, 1, 2, 2]))
+    assert found.tolist() == [1.0, 1.02, 1.0, 1.0]
+    assert evaluate.tightness(need, np.array([53.0, 0.0]), machine=np.array([0]), setup=np.array([2])).tolist() == [1.02]
+
+
+def test_half_a_micro_batch_that_surely_fits_goes_before_one_that_barely_does() -> None:
+    """Of the set-ups of plans none fits with less than 95 % where it has a micro-batch to halve and
+    the other set-up is as fast."""
+    for model, method in (("llama-3-8b", "lora"), ("Qwen/Qwen2.5-7B", "qlora"), ("llama-3-8b", "full")):
+        for option in rightfit.plan(model=model, method=method, data="20Mtokens", top=3).options:
+            micro = option.layout.micro_batch
+            assert option.facts["fit_probability"] >= 0.93 or micro == 1, (model, option.instance_type, micro)

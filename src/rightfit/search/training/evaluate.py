@@ -18,7 +18,8 @@ afterwards (estimate/data_path.py), which keeps the order of setups.
 
 "Fastest" gives way to plainness: each degree of elaborateness (space.SetupTable.elaborateness)
 counts as `plain_preference` more time, so that two cards run DDP and not ZeRO-3 where that gains a
-hundredth. Times in the answer are the real ones of the setup taken.
+hundredth; and what fits barely counts as `tight_worth` times as long. Times in the answer are the
+real ones of the setup taken.
 """
 
 from __future__ import annotations
@@ -266,6 +267,14 @@ def preference(setups: SetupTable, *, last_resort: tuple[int, ...] = ()) -> Arra
     return np.asarray((1.0 + usual["plain_preference"] * setups.elaborateness) * usual["last_resort_factor"] ** np.minimum(last, 2))
 
 
+def tightness(need: MemoryNeed, capacity: Array, *, machine: Index, setup: Index) -> Array:
+    """Factor on the time of candidates when setups are compared: over 1 for those that fit, but with
+    little to spare, so that half the micro-batch is taken where it costs next to nothing."""
+    usual = facts.coefficients("planning")
+    roomy = need.safe_bytes[need.caution[machine], setup] * usual["memory_to_spare"] <= capacity[machine]
+    return np.where(roomy, 1.0, usual["tight_worth"])
+
+
 @dataclass(frozen=True, slots=True)
 class Leaders:
     """The setup to take of each place, found so far: `weighed` time (with the preference), real
@@ -321,10 +330,11 @@ def search_setups(
     least_host = np.full(shape[1:], np.inf)
     steps = work_steps(setups, tokens=tokens, seq_len=int(base.seq_len[0]))
     num_timed = 0
-    for machine, setup, step_s, count in timed.pieces:
+    for machine, setup, step_s, count, tight in timed.pieces:
         seconds = step_s * steps[setup]
+        worth = factor[setup] * (1.0 if tight is None else tight)
         place = machine * shape[2] + node[setup]
-        leaders.enter(place=tier[setup] * least_host.size + place, weighed=seconds * factor[setup], run_s=seconds, setup=setup)
+        leaders.enter(place=tier[setup] * least_host.size + place, weighed=seconds * worth, run_s=seconds, setup=setup)
         np.minimum.at(least_host.reshape(-1), place, timed.host_bytes[setup])
         num_timed += count
     leaders.share_tiers()
@@ -359,8 +369,9 @@ def time_setups(space: Space, machines: Machines, base: SetupColumns, physics: P
         for members in batches(space, machines):
             machine, setup = fitting_rows(space, machines, need, capacity, members=members, every_level=every_level)
             step_s = build_timer(columns, keys, machines, physics, machine=machine, setup=setup).step_s(machine, setup)
-            first = contenders(alike, machine=machine, setup=setup, weighed=step_s * factor[setup])
-            yield Piece(machine[first], setup[first], step_s[first], machine.shape[0])
+            tight = tightness(need, capacity, machine=machine, setup=setup)
+            first = contenders(alike, machine=machine, setup=setup, weighed=step_s * factor[setup] * tight)
+            yield Piece(machine[first], setup[first], step_s[first], machine.shape[0], tight[first])
 
     timed = Timed(need.host_bytes, least_memory(space, machines, need), capacity, pieces())
     return timed if key is None else KEPT.kept(key, machines, timed)

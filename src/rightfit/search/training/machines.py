@@ -228,6 +228,7 @@ class Piece(NamedTuple):
     setup: Codes
     step_s: Array
     num_timed: int
+    tight: Array | None = None  # factor on the time of what fits barely, when setups are compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +290,14 @@ class KeptTimes:
 def _size_of(timed: Timed) -> int:
     """What kept times cost [bytes]."""
     arrays = (timed.host_bytes, timed.least_bytes, timed.capacity)
-    return sum(array.nbytes for array in (*arrays, *(part for piece in timed.pieces for part in piece[:3])))
+    return sum(
+        array.nbytes
+        for array in (
+            *arrays,
+            *(part for piece in timed.pieces for part in piece[:3]),
+            *(piece.tight for piece in timed.pieces if piece.tight is not None),
+        )
+    )
 
 
 #: Some fifty jobs on the whole market.
