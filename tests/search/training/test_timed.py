@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import rightfit
+from rightfit import facts
 from rightfit.search.training import evaluate
 from rightfit.search.training.machines import KeptTimes, Piece, Timed
 
@@ -191,10 +192,11 @@ def test_what_is_alike_takes_as_many_steps_and_hosts(kept: KeptTimes, monkeypatc
 
 
 def test_what_fits_barely_counts_as_a_little_slower() -> None:
+    tight = facts.coefficients("planning")["tight_worth"]
     need = evaluate.MemoryNeed(np.zeros(3), np.array([[90.0, 95.0, 50.0]]), np.zeros(3), np.array([0, 0]))
     found = evaluate.tightness(need, np.array([100.0, 54.1]), machine=np.array([0, 0, 0, 1]), setup=np.array([0, 1, 2, 2]))
-    assert found.tolist() == [1.0, 1.02, 1.0, 1.0]
-    assert evaluate.tightness(need, np.array([53.0, 0.0]), machine=np.array([0]), setup=np.array([2])).tolist() == [1.02]
+    assert found.tolist() == [1.0, tight, 1.0, 1.0]
+    assert evaluate.tightness(need, np.array([53.0, 0.0]), machine=np.array([0]), setup=np.array([2])).tolist() == [tight]
 
 
 def test_half_a_micro_batch_that_surely_fits_goes_before_one_that_barely_does() -> None:
@@ -203,4 +205,4 @@ def test_half_a_micro_batch_that_surely_fits_goes_before_one_that_barely_does() 
     for model, method in (("llama-3-8b", "lora"), ("Qwen/Qwen2.5-7B", "qlora"), ("llama-3-8b", "full")):
         for option in rightfit.plan(model=model, method=method, data="20Mtokens", top=3).options:
             micro = option.layout.micro_batch
-            assert option.facts["fit_probability"] >= 0.93 or micro == 1, (model, option.instance_type, micro)
+            assert option.facts["fit_probability"] >= 0.95 or micro == 1, (model, option.instance_type, micro)

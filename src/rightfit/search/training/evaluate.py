@@ -3,8 +3,9 @@ that they depend on.
 
 Memory depends on the setup and hardly on the machine, so it is computed per distinct setup and
 compared with every machine's capacity as an outer product. Only what fits gets a time. Of the
-recomputation levels of one setup only the least that fits is timed: the others recompute more at
-the same layout and micro-batch, and physics.step gives them at least the same time, because a
+recomputation levels of one setup only the least that fits is timed, and the least that does with
+room to spare: the others recompute more at the same layout and micro-batch, and physics.step gives
+them at least the same time, because a
 longer backward pass adds its whole length and hides at most `overlap` <= 1 of it in communication
 (so no best answer is lost; the brute-force test evaluates them all). The result is, for each
 machine class, node count and host-memory tier, the setup that takes least time.
@@ -173,7 +174,9 @@ def fitting_rows(
         at, careful = divmod(one, need.safe_bytes.shape[0])
         same = members[number == position]
         rows = slice(int(space.starts[at]), int(space.starts[at] + space.counts[at]))
-        fits = first_level(need.safe_bytes[careful, None, rows] <= capacity[same, None], levels)
+        safe, spare = need.safe_bytes[careful, None, rows], facts.coefficients("planning")["memory_to_spare"]
+        # Of the levels of recomputation the least that fits, and the least that does with room.
+        fits = first_level(safe <= capacity[same, None], levels) | first_level(safe * spare <= capacity[same, None], levels)
         machine, setup = np.nonzero(fits)
         found.append((same[machine], setup + rows.start))
     return np.concatenate([machine for machine, _ in found]), np.concatenate([setup for _, setup in found])
@@ -268,8 +271,8 @@ def preference(setups: SetupTable, *, last_resort: tuple[int, ...] = ()) -> Arra
 
 
 def tightness(need: MemoryNeed, capacity: Array, *, machine: Index, setup: Index) -> Array:
-    """Factor on the time of candidates when setups are compared: over 1 for those that fit, but with
-    little to spare, so that half the micro-batch is taken where it costs next to nothing."""
+    """Factor on the time of candidates when setups are compared: over 1 for those that fit, but
+    with little to spare, so that half the micro-batch is taken where it costs little."""
     usual = facts.coefficients("planning")
     roomy = need.safe_bytes[need.caution[machine], setup] * usual["memory_to_spare"] <= capacity[machine]
     return np.where(roomy, 1.0, usual["tight_worth"])
