@@ -95,3 +95,12 @@ def test_ways_of_paying_have_names(name: str) -> None:
 )
 def test_two_times_can_be_told_apart(times: tuple[float, float], texts: tuple[str, str]) -> None:
     assert q.distinct_durations(*times, "en") == texts
+
+
+def test_what_costs_less_than_a_cent_says_so_and_prices_keep_their_digits() -> None:
+    assert q.cost_text(0.0029, "en") == "under 1 cent"
+    assert q.cost_text(0.0029, "zh") == "不到 1 美分"
+    assert q.cost_text(0.011, "en") == q.money_text(0.011)
+    assert q.cost_text(0.0, "en") == q.money_text(0.0)
+    assert q.cost_texts(0.004, 0.002, 0.02, "en", currency="usd") == ("under 1 cent", "$0.002", "$0.02")
+    assert q.money_text(0.0029) == "$0.0029"

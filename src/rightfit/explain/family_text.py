@@ -103,6 +103,7 @@ def _on_gpu(option: Option) -> bool:
 def outcome_text(option: Option, lang: Lang, *, currency: str) -> str:
     """How long the job takes and what it costs, with 80 % intervals."""
     time, cost, known = option.estimate["total_time_s"], option.cost.total, option.facts
+    money = q.cost_texts(cost.mid, cost.low80, cost.high80, lang, currency=currency)
     return say(
         f"host.outcome_{known['job']}{'' if is_priced(option) else '_unpriced'}",
         lang,
@@ -114,9 +115,9 @@ def outcome_text(option: Option, lang: Lang, *, currency: str) -> str:
         low=q.duration_text(time.low80, lang),
         high=q.duration_text(time.high80, lang),
         work=q.duration_text(option.estimate["work_s"].mid, lang),
-        cost=q.money_text(cost.mid, currency),
-        cost_low=q.money_text(cost.low80, currency),
-        cost_high=q.money_text(cost.high80, currency),
+        cost=money[0],
+        cost_low=money[1],
+        cost_high=money[2],
     )
 
 
@@ -291,6 +292,7 @@ def option_fields(option: Option, workload: Any, lang: Lang) -> dict[str, str]:
         for end, value in (("low", figure.low80), ("high", figure.high80))
     }
     texts = {name: figure_text(name, value, lang, currency=workload.currency) for name, value in values.items()}
+    texts["total_usd"] = q.cost_text(option.cost.total_usd, lang, workload.currency)
     return {**texts, **ends, "machine": server_text(option, lang)}
 
 

@@ -30,6 +30,10 @@ def _money(currency: str) -> Callable[[float], str]:
     return lambda value: str(q.money_text(value, currency))
 
 
+def _cost(lang: Lang, currency: str) -> Callable[[float], str]:
+    return lambda value: str(q.cost_text(value, lang, currency))
+
+
 def _job_table(plan: Plan, lang: Lang, machine: str, *figures: Column, total: Callable[[Any], str] = as_text) -> Table:
     """The ranked options of a job, one a line: `machine` says on what,
     `figures` are of its kind."""
@@ -72,7 +76,7 @@ def _job_record(option: Option, lang: Lang, currency: str, machine: str) -> dict
         return {**told, "ram": ram, "as_of": option.price_as_of}
     cards = f"{option.num_accelerators}x {option.accelerator.name}"
     return {
-        **_record(option, lang, {machine: cards}, {**cost, "total": total_text(option, currency)}),
+        **_record(option, lang, {machine: cards}, {**cost, "total": total_text(option, lang, currency)}),
         "peak": option.estimate["peak_memory_bytes"].mid,
         "layout": layout_text(option.layout, lang),
         "as_of": dated_text(option, lang),
@@ -97,9 +101,9 @@ def holds_column(plan: Plan) -> tuple[Column, ...]:
     return (Column("holds", lambda value: q.probability_text(value) if value is not None else "", right=True),) if asked else ()
 
 
-def total_text(option: Option, currency: str) -> str:
+def total_text(option: Option, lang: Lang, currency: str) -> str:
     """The total; of an estimated price marked so."""
-    total = str(q.money_text(option.cost.total_usd, currency))
+    total = str(q.cost_text(option.cost.total_usd, lang, currency))
     return f"~{total}" if option.facts.get("is_estimate") else total
 
 
@@ -111,7 +115,7 @@ def dated_text(option: Option, lang: Lang) -> str:
 def server_table(plan: Plan, lang: Lang) -> Table:
     """The ranked options of a job that may do without accelerators, one a line."""
     ram = Column("ram", q.memory_text, right=True, drop=4)
-    return _job_table(plan, lang, "machine", ram, total=_money(plan.workload.currency))
+    return _job_table(plan, lang, "machine", ram, total=_cost(lang, plan.workload.currency))
 
 
 def service_table(plan: Plan, lang: Lang) -> Table:

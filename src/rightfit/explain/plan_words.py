@@ -307,7 +307,7 @@ def cards_text(option: Option, lang: Lang) -> str:
 def outcome(option: Option, workload: Any, lang: Lang) -> str:
     """How long the job takes and what it costs, with 80 % intervals."""
     time, cost = option.estimate["total_time_s"], option.cost.total
-    money = [q.money_text(value, workload.currency) for value in (cost.mid, cost.low80, cost.high80)]
+    money = q.cost_texts(cost.mid, cost.low80, cost.high80, lang, currency=workload.currency)
     job = tuned_job_text(option.layout, workload.task, lang)
     return say(
         "choice.run" if is_priced(option) else "choice.run_unpriced",

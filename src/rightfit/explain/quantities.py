@@ -125,6 +125,19 @@ def money_text(usd: float, currency: str = "usd", *, lang: Lang = "en") -> str:
     return f"-{sign}{digits}" if value < 0 else f"{sign}{digits}"
 
 
+CENT = 0.01  # USD
+
+
+def cost_text(usd: float, lang: Lang, currency: str = "usd") -> str:
+    """What something costs in all: "under 1 cent" where it is less."""
+    return say("quantities.under_a_cent", lang) if 0 < usd < CENT else money_text(usd, currency)
+
+
+def cost_texts(mid: float, low: float, high: float, lang: Lang, *, currency: str) -> tuple[str, str, str]:
+    """A cost and the ends of its interval."""
+    return cost_text(mid, lang, currency), money_text(low, currency), money_text(high, currency)
+
+
 def probability_text(probability: float, lang: Lang = "en") -> str:
     """A probability without false certainty: "over 99.9%" rather than 100 %."""
     if probability > 0.999:
