@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain import quantities as q
+from rightfit.explain.amounts import trained_text
 from rightfit.explain.messages import join, say, say_or, sentences
 from rightfit.explain.quantities import is_priced, priced_text, rent_text
 from rightfit.explain.reasons import (
@@ -314,6 +315,7 @@ def outcome(option: Option, workload: Any, lang: Lang) -> str:
         lang,
         method=job[:1].upper() + job[1:],
         model=workload.model,
+        amount=trained_text(option, workload, lang),
         time=q.duration_text(time.mid, lang),
         low=q.duration_text(time.low80, lang),
         high=q.duration_text(time.high80, lang),

@@ -191,8 +191,14 @@ def rent_text(option: Option, cards: str, lang: Lang, *, currency: str) -> str:
         purchase=purchase_text(option.purchase, lang),
         cards=cards,
         price=money_text(option.cost.hourly_usd, currency),
+        dated="" if is_old(option) else say("choice.rent_dated", lang, as_of=option.price_as_of),
     )
     return join_sentences(text, doubted_price_text(option, lang), lang)
+
+
+def is_old(option: Option) -> bool:
+    """Whether the price of an option may have moved since its date: then a sentence says so."""
+    return not option.facts.get("is_estimate") and bool(option.facts.get("price_is_old") or option.facts.get("is_stale"))
 
 
 def join_sentences(first: str, second: str, lang: Lang) -> str:
@@ -207,8 +213,7 @@ def doubted_price_text(option: Option, lang: Lang) -> str:
         return ""
     if option.facts.get("is_estimate"):
         return say(f"choice.price_{option.facts.get('price_kind') or 'estimate'}", lang)
-    is_old = option.facts.get("price_is_old") or option.facts.get("is_stale")
-    return say("choice.price_old", lang, as_of=option.price_as_of) if is_old else ""
+    return say("choice.price_old", lang, as_of=option.price_as_of) if is_old(option) else ""
 
 
 def is_priced(option: Option) -> bool:

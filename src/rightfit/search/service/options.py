@@ -31,7 +31,7 @@ from rightfit.search.service.refine import queue_values
 from rightfit.search.service.sizing import host_need_bytes, share_of_load
 from rightfit.search.service.space import CPU_FAMILY, ServingSpace
 from rightfit.search.service.stacks import WEIGHT_BYTES, disk_bytes, doubts_of, fit_figure, kept_of, service_figure
-from rightfit.search.service.wish import usual
+from rightfit.search.service.wish import think_s, usual
 from rightfit.search.sources import num_parameters
 
 PERCENTILES = (0.5, 0.95, 0.99)
@@ -387,6 +387,11 @@ def _facts(search_result: ServingResult, details: _Details, row: Row, position: 
         "equivalent_to": card.equivalent_to if is_hidden else "",
         "servers": servers,
         "requests": wish.requests,
+        "input_tokens": float(wish.input_tokens),
+        "output_tokens": float(wish.output_tokens),
+        "think_s": 0.0 if wish.users or not wish.workload.users else think_s(wish.workload),
+        "modality": wish.modality,
+        "one_input": dict(wish.told),
         "price": price_facts(search_result, row),
         **scoring,
         **offer_doubts(search_result, row),
