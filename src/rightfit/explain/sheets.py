@@ -260,9 +260,11 @@ def _standing(verdict: Verdict, voice: Voice, lang: Lang) -> Lines:
 #: them, as they stand.
 FIRST_WARNINGS = tuple(tomllib.loads(Path(__file__).with_name("data").joinpath("first_warnings.toml").read_text(encoding="utf-8"))["first"])
 #: Assumptions without which the answer would be one to another question.
-TAKEN = ("assumed_usual_model", "assumed_shape_by_name", "assumed_task_corpus", "assumed_task_published_data")
+TAKEN = ("assumed_smallest_card", "assumed_usual_model", "assumed_shape_by_name", "assumed_task_corpus", "assumed_task_published_data")
 #: Advice that matters enough for a short answer.
-FIRST_ADVICE = ("own_does_not", "own_does_not_gap", "certainty")
+FIRST_ADVICE = ("certainty",)
+#: That a machine of one's own does not do it: the answer to what was asked, and never left out.
+OWN_REFUSED = ("own_does_not", "own_does_not_gap", "own_does_not_ram")
 #: Advice to ask for the price of a card that nobody publishes: it matters where several
 #: servers do its work.
 UNPRICED = "unpriced"
@@ -316,7 +318,9 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     speed = best.speed if voice.is_service and (extent.speed or is_asked) else ""
     expected = (best.outcome, best.setup, speed)
     yield Choice(text.headline, tuple(line for line in expected if line))
-    yield "\n".join([*_own_runs(plan, voice, lang), *_rental(plan, voice, lang), *_usual(plan, voice, lang)])
+    yield "\n".join(
+        [*_own_refused(plan, voice, lang), *_own_runs(plan, voice, lang), *_rental(plan, voice, lang), *_usual(plan, voice, lang)]
+    )
     shown = plan.options[:num_options] if num_options is not None else first_options(plan, extent.rows)
     if len(shown) > 1:
         yield voice.options_table(dataclasses.replace(plan, options=shown), lang)
@@ -338,6 +342,12 @@ def _nothing(plan: Plan, text: PlanText, lang: Lang, extent: Extent) -> Iterable
     if lines:
         yield Lines("refused", label("section", "refused", lang), tuple(lines))
     yield label("short", "nothing", lang)
+
+
+def _own_refused(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
+    """That the machine that one has does not do it."""
+    render = voice.renderer(lang, currency=plan.workload.currency)
+    return [render(reason) for reason in plan.advice if reason.key in OWN_REFUSED]
 
 
 def _own_runs(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
