@@ -134,3 +134,14 @@ def test_a_first_screen_of_any_wish_says_what_matters(seed: int, monkeypatch: py
     except RightfitError:
         return
     check(plan, monkeypatch)
+
+
+@pytest.mark.parametrize("name", [name for name in wishes() if name.partition("/")[0] in ("language", "samples", "tables")])
+def test_a_job_that_costs_more_than_its_time_says_why(name: str) -> None:
+    plan = planned(name)
+    for option in plan.options:
+        if not q.is_priced(option):
+            continue
+        rent = option.cost.hourly_usd * option.estimate["total_time_s"].mid / 3600.0
+        outcome = voice_of(plan).option_text(option, plan.workload, "en").outcome
+        assert option.cost.total_usd <= 1.5 * rent + 0.1 or " of it)" in outcome or "are billed for" in outcome, outcome

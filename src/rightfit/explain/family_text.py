@@ -116,6 +116,7 @@ def outcome_text(option: Option, workload: Any, lang: Lang, *, currency: str) ->
         cost=q.money_text(cost.mid, currency),
         cost_low=q.money_text(cost.low80, currency),
         cost_high=q.money_text(cost.high80, currency),
+        beyond=plan_words.beyond_text(option, lang, currency=currency),
     )
 
 

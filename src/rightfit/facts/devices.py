@@ -104,7 +104,7 @@ _MEMORY = re.compile(r"^(\d{1,3}) ?gi?b?$")
 
 
 def smallest_accelerator(names: tuple[str, ...]) -> str:
-    """Of several accelerators the one that does least: least memory, then links, then arithmetic."""
+    """The accelerator that does least of several: least memory, then links, then arithmetic."""
 
     def rank(name: str) -> tuple[float, float, float]:
         card = accelerators()[name]
