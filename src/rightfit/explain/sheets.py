@@ -318,9 +318,9 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     speed = best.speed if voice.is_service and (extent.speed or is_asked) else ""
     expected = (best.outcome, best.setup, speed)
     yield Choice(text.headline, tuple(line for line in expected if line))
-    yield "\n".join(
-        [*_own_refused(plan, voice, lang), *_own_runs(plan, voice, lang), *_rental(plan, voice, lang), *_usual(plan, voice, lang)]
-    )
+    asked = _quotes(plan, voice, lang) if plan.options[0].nodes > 1 else []  # several stand in for what has no price
+    told = (_own_refused, _own_runs, _rental, _usual)
+    yield "\n".join([*asked, *(line for lines in told for line in lines(plan, voice, lang))])
     shown = plan.options[:num_options] if num_options is not None else first_options(plan, extent.rows)
     if len(shown) > 1:
         yield voice.options_table(dataclasses.replace(plan, options=shown), lang)
@@ -335,13 +335,20 @@ def _nothing(plan: Plan, text: PlanText, lang: Lang, extent: Extent) -> Iterable
     """Nothing to rent: what stands against it, the least changes, and where more is said."""
     voice = voice_of(plan)
     yield Choice(text.headline, (text.blame,) if text.blame else (), is_found=False)
-    if advice := text.advice[: extent.warnings + 1]:
+    quotes = _quotes(plan, voice, lang)
+    if advice := (*quotes, *(line for line in text.advice if line not in quotes))[: extent.warnings + 1]:
         yield Lines("advice", label("section", "advice", lang), advice)
     refused = sorted(plan.rejected, key=lambda one: -one.alone)[: extent.warnings + 1]
     lines = [voice.rejection_lines(one, lang, currency=plan.workload.currency)[0] for one in refused]
     if lines:
         yield Lines("refused", label("section", "refused", lang), tuple(lines))
     yield label("short", "nothing", lang)
+
+
+def _quotes(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
+    """Of what nobody publishes a price to ask for a quote."""
+    render = voice.renderer(lang, currency=plan.workload.currency)
+    return [render(reason) for reason in plan.advice if reason.key == UNPRICED][:1]
 
 
 def _own_refused(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
@@ -375,8 +382,6 @@ def _care(plan: Plan, voice: Voice, lang: Lang, shown: Sequence[Option]) -> list
     ordered = sorted((one for one in plan.options[0].warnings if not _is_remote(one)), key=lambda one: rank.get(one.key, len(rank)))
     said = SAID_FIRST if doubted_price_text(plan.options[0], lang) else ()
     advice = [reason for reason in plan.advice if reason.key in FIRST_ADVICE]
-    if plan.options[0].nodes > 1:  # several servers stand in for what has no price
-        advice += [reason for reason in plan.advice if reason.key == UNPRICED][:1]
     told = [render(reason) for reason in (*advice, *(one for one in ordered if one.key not in said))]
     weighty = len(advice) + sum(reason.key in FIRST_WARNINGS for reason in ordered if reason.key not in said)
     return [*told[:weighty], *cheaper_below(plan, shown, lang), *told[weighty:]]
