@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rightfit import facts
 from rightfit.search.ownership import read_machine
 
 
@@ -46,3 +47,44 @@ def test_a_refusal_names_what_the_machine_lacks(run: Any, have: str, wish: str, 
     said = " ".join(result.out.split())
     assert lacks[lang] in said
     assert "(cloud)" not in said
+
+
+@pytest.mark.parametrize(
+    ("have", "card"),
+    [
+        ("A100", "A100-PCIe-40GB"),
+        ("H100", "H100-PCIe-80GB"),
+        ("V100", "V100-PCIe-16GB"),
+        ("24GB", "24GB"),
+        ("2x 24 GB@home", "24GB"),
+        ("80G", "80GB"),
+    ],
+)
+def test_of_several_cards_of_a_name_the_smallest_is_taken_and_said(have: str, card: str, run: Any) -> None:
+    machine = read_machine(have)
+    known = facts.accelerators()
+    assert known[machine.gpu].memory_bytes == min(known[one].memory_bytes for one in facts.match_accelerators(card))
+    said = " ".join(run("plan", "bert-base-uncased", "--data", "10ksamples", "--have", have).out.split())
+    assert f"have = {machine.gpu}" in said
+    assert "the smallest is taken" in said
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("wish", "lacks"),
+    [
+        ("Llama-3-70B --method full --data 5Mtok", ("of host RAM", "主机内存需要")),
+        ("deepseek-ai/DeepSeek-V3 --task serve --rate 1/s", ("GPU memory", "显存")),
+        ("Llama-3-8B --method lora --data 500Mtok --deadline 1h", ("deadline", "期限")),
+    ],
+)
+def test_a_machine_that_does_not_do_it_says_what_it_lacks(wish: str, lacks: tuple[str, str], lang: str, run: Any) -> None:
+    out = run("plan", *wish.split(), "--have", "2xRTX-3090@home", "--lang", lang).out
+    said = next(part for part in out.split("\n\n") if part.startswith(("Your own machine", "自有机器")))
+    assert lacks[lang == "zh"] in said
+    assert "cloud" not in said.casefold()
+
+
+def test_a_quantised_model_is_tuned_on_two_small_cards_as_people_do(run: Any) -> None:
+    wish = ("meta-llama/Meta-Llama-3-70B", "--method", "qlora", "--data", "5Mtok")
+    assert run("plan", *wish, "--have", "2xRTX-3090@home").out.startswith("Run on your own 2x-RTX-3090-home")

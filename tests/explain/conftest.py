@@ -82,7 +82,7 @@ def make_option(**changes: Any) -> Option:
             Reason("fits", {"peak_bytes": 12 * GIB, "limit_bytes": 22 * GIB, "probability": 0.9995}),
         ),
         warnings=(Reason("price_stale", {"as_of": "2024-12-31"}),),
-        facts={"capacity_bytes": 22 * GIB, "seq_len": 2048, "dataset_bytes": 2e8},
+        facts={"capacity_bytes": 22 * GIB, "seq_len": 2048, "tokens": 5e7, "dataset_bytes": 2e8},
     )
     return dataclasses.replace(option, **changes)
 

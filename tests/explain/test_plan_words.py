@@ -44,9 +44,9 @@ def plan(option_of: Callable[..., Option], workload: Workload) -> Plan:
 
 def test_the_choice_in_words(option_of: Callable[..., Option], workload: Workload) -> None:
     text = option_text(option_of(), workload, "en")
-    assert text.headline == "Rent g2-standard-4 from Google Cloud in us-central1, on demand: 1 x L4 (24 GiB), $0.707 per hour."
+    assert text.headline == "Rent g2-standard-4 from Google Cloud in us-central1, on demand: 1 x L4 (24 GiB), $0.707 per hour (2026-07-30)."
     assert text.outcome.startswith(
-        "QLoRA of meta-llama/Meta-Llama-3-8B takes 5 h 12 min (80 % interval 4 h 41 min to 5 h 43 min) and costs $3.68"
+        "QLoRA of meta-llama/Meta-Llama-3-8B on 50 M tokens takes 5 h 12 min (80 % interval 4 h 41 min to 5 h 43 min) and costs $3.68"
     )
     assert text.setup == "Set-up: one card; 2 x 2048 tokens per card and micro-step, accumulated 8 times; gradient checkpointing; bf16."
     assert text.margin == "Memory to spare per card: 10 GiB (55% used; the 95 % interval reaches 14.4 GiB)."
@@ -56,7 +56,9 @@ def test_the_choice_in_words(option_of: Callable[..., Option], workload: Workloa
 
 def test_the_choice_in_chinese(option_of: Callable[..., Option], workload: Workload) -> None:
     text = option_text(option_of(nodes=2), workload, "zh")
-    assert text.headline == "租用谷歌云 us-central1 的 2 台 g2-standard-4（按量付费）：每台 1 张 L4（24 GiB），每小时 $0.707。"
+    assert (
+        text.headline == "租用谷歌云 us-central1 的 2 台 g2-standard-4（按量付费）：每台 1 张 L4（24 GiB），每小时 $0.707（2026-07-30）。"
+    )
     assert text.speed == "速度：3,277 token/秒，单步 10 秒；实际算力为峰值的 42%。"
     assert text.warnings == ("该价格日期为 2024-12-31，已超过一年，可能已有变动，租用前请核对。",)
 
@@ -71,7 +73,7 @@ def test_terms_are_ordered_and_add_up(option_of: Callable[..., Option], workload
 
 
 def test_memory_that_may_not_do_says_so(option_of: Callable[..., Option], workload: Workload) -> None:
-    tight = option_of(facts={"capacity_bytes": 13 * GIB, "seq_len": 2048})
+    tight = option_of(facts={"capacity_bytes": 13 * GIB, "seq_len": 2048, "tokens": 5e7})
     assert "over the 13 GiB that the card can give" in option_text(tight, workload, "en").margin
 
 
@@ -155,7 +157,7 @@ def test_a_given_server_that_does_not_hold_the_job_says_what_is_missing(
     plain = Plan(workload, (), (), (), (host,), (), {}, plan.counts, unfit=option_of())
     assert "host RAM. The cards would hold it, but the host needs 170 GiB" in plan_text(plain, "en").headline
     card = Rejection("gpu_memory", 1, 1, 13 * GIB, 10 * GIB, 0.3, "gcp/g2-standard-4")
-    memory = Plan(workload, (), (), (), (card,), (), {}, plan.counts, unfit=option_of(facts={"capacity_bytes": 10 * GIB}))
+    memory = Plan(workload, (), (), (), (card,), (), {}, plan.counts, unfit=option_of(facts={"capacity_bytes": 10 * GIB, "tokens": 5e7}))
     assert "GPU memory. Even the leanest set-up peaks at 12 GiB per card (13 GiB with the margin" in plan_text(memory, "en").headline
 
 

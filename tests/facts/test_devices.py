@@ -83,7 +83,7 @@ V100 = ("V100-PCIe-16GB", "V100-PCIe-32GB", "V100-SXM-16GB", "V100-SXM-32GB")
         ("GPU H", ("ALI-GPU-H-96GB",)),
         ("A1000", ()),
         ("gpu", ()),
-        ("80GB", ()),
+        ("80GB", ("A100-PCIe-80GB", "A100-SXM-80GB", "H100-PCIe-80GB", "H100-SXM-80GB")),
         ("", ()),
     ],
 )

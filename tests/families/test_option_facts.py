@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from answers import planned
 
-from rightfit.search.option_facts import BatchFacts, ServiceFacts, TableFacts, TrainingFacts
+from rightfit.search.option_facts import BatchFacts, ServiceFacts, Stated, TableFacts, TrainingFacts
 
 WISHES = {
     "language/qlora-8b": (TrainingFacts, {"seq_len", "tokens"}),
@@ -26,7 +26,7 @@ WISHES = {
 def test_facts_are_those_of_their_kind(name: str) -> None:
     kind, more = WISHES[name]
     facts: dict[str, Any] = dict(planned(name).best.facts)
-    named = kind.__required_keys__ | kind.__optional_keys__ | set(BatchFacts.__annotations__)
+    named = kind.__required_keys__ | kind.__optional_keys__ | set(BatchFacts.__annotations__) | set(Stated.__annotations__)
     assert kind.__required_keys__ <= facts.keys(), f"{name} lacks {sorted(kind.__required_keys__ - facts.keys())}"
     assert facts.keys() <= named, f"name in search/option_facts.py: {sorted(facts.keys() - named)}"
     assert more <= facts.keys()

@@ -29,6 +29,20 @@ MEAN = "the middle of an interval, or the mean of a sum that grows evenly"
 
 #: Where a number stays -> (the numbers in ascending order, why).
 ALLOWED: dict[str, tuple[tuple[float, ...], str]] = {
+    "batch_queue._LENGTHS": ((16, 24, 36, 54, 80, 120, 180, 280, 420), NUMERICS),
+    "batch_queue._BLOCK": ((2000000.0,), NUMERICS),
+    "batch_queue._STATES": ((32,), NUMERICS),
+    "batch_queue._HALVINGS": ((11,), NUMERICS),
+    "batch_queue._THIRDS": ((3,), NUMERICS),
+    "batch_queue._SMALL": ((16,), NUMERICS),
+    "batch_queue._MOMENTS": ((6,), NUMERICS),
+    "batch_queue._NORMAL": ((3.0, 3.0, 3.0, 6.0, 6.0), COUNTED),
+    "batch_queue.latency_s": ((16,), NUMERICS),
+    "batch_queue._lengths": ((0.5, 4.0, 7.0, 10.0), NUMERICS),
+    "batch_queue._of_large_batches": ((0.5, 0.5), MEAN),
+    "batch_queue._of_small_batches": ((4.0, 6.0), NUMERICS),
+    "batch_queue._moments": ((0.5, 0.5, 0.5, 0.5), MEAN),
+    "batch_queue._quantiles": ((1.001,), NUMERICS),
     "prefill._LIVE": (
         (12.0,),
         "tensors of a block that are live: residual, queries, keys, values, feed-forward of four times the width, each beside its copy",

@@ -24,6 +24,15 @@ def test_quantised_models_load_file_by_file() -> None:
     assert ram(SetupColumns.of(method=Method.QLORA, quantized=1))[0] == 6e9 + 5e9
 
 
+def test_quantised_weights_are_read_at_sixteen_bits_and_kept_packed() -> None:
+    packed = SetupColumns.of(data=2, shard_stage=3, shard_degree=2, method=Method.QLORA, quantized=1, linear_weight_bytes=0.5)
+    wide = packed.replace(other_weight_bytes=4.0)  # norms and embeddings are widened, the checkpoint is not
+    assert host.stored_bytes(LLAMA, wide)[0] == 16e9
+    embedding = 525e6
+    held = 0.5 * (8e9 - embedding) + 4 * embedding
+    assert (ram(wide.replace(offload_params=1)) - ram(wide))[0] == pytest.approx(held)
+
+
 def test_sharded_stacks_load_one_copy() -> None:
     assert ram(SetupColumns.of(data=8, shard_stage=3, shard_degree=8))[0] == 8 * 6e9 + 16e9
 

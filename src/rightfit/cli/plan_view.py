@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rightfit.cli.output import Answer, Format, View, open_market, printing_aside, text_of
+from rightfit.cli.output import Answer, Format, View, open_market, output_width, printing_aside, text_of
 from rightfit.errors import ContradictionError, InputError, UnknownNameError
 from rightfit.explain import quantities as q
 from rightfit.explain.listings import modes_table
@@ -15,8 +15,7 @@ from rightfit.explain.messages import label, say_or
 from rightfit.explain.plan_words import Term
 from rightfit.explain.quantities import Column, Table
 from rightfit.explain.sheets import (
-    LEAST_DETAIL,
-    MOST_DETAIL,
+    EXTENTS,
     Breakdown,
     Choice,
     Lines,
@@ -56,8 +55,9 @@ def break_even_answer(section: Section, view: View) -> Answer:
     return Answer(section.to_dict(render), records, [table, head, lines] if place else [table, lines])
 
 
-#: Lines of a plan by default, blank ones not counted, and the options in them.
-MOST_LINES, SHOWN_OPTIONS = 15, 3
+#: Lines of a plan by default, blank ones not counted, also on a screen under NARROW columns, where
+#: every sentence takes more of them; and the options in them.
+MOST_LINES, MOST_NARROW_LINES, NARROW, SHOWN_OPTIONS = 15, 20, 80, 3
 _BAR_WIDTH = 30
 _MOST_TERMS = 6
 _SMALLEST_SHARE = 1e-3
@@ -73,15 +73,16 @@ def plan_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> An
 
 
 def short_parts(plan: Plan, view: View) -> list[str | Table]:
-    """A plan in at most fifteen lines: as much of it as they hold; the choice
-    alone with --quiet."""
+    """A plan in at most fifteen lines, twenty on a narrow screen: as much of it as they hold; the
+    choice alone with --quiet."""
     if view.quiet:
         return screen_parts(quiet_sheet(plan, view.lang), view)
     shown: list[str | Table] = []
     asked = None if view.top is None else view.top or len(plan.options)  # --top 0: all
-    for detail in range(MOST_DETAIL, LEAST_DETAIL - 1, -1):
-        shown = screen_parts(short_sheet(plan, view.lang, detail=detail, num_options=asked), view)
-        if num_lines(shown, view) <= MOST_LINES + max((asked or 0) - SHOWN_OPTIONS, 0) + num_staged(plan):
+    most = MOST_NARROW_LINES if output_width() < NARROW else MOST_LINES
+    for extent in EXTENTS:
+        shown = screen_parts(short_sheet(plan, view.lang, extent=extent, num_options=asked), view)
+        if num_lines(shown, view) <= most + max((asked or 0) - SHOWN_OPTIONS, 0) + num_staged(plan):
             break
     return shown
 

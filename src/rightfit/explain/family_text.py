@@ -11,6 +11,7 @@ from rightfit.errors import UnavailableError
 from rightfit.explain import plan_words
 from rightfit.explain import quantities as q
 from rightfit.explain import reasons as base
+from rightfit.explain.amounts import table_text
 from rightfit.explain.messages import family_topic, family_topics, fields_of, has, say, say_or, topic
 from rightfit.explain.plan_words import OptionText, Term, given_text, refusal_lines, telling, terms, worded
 from rightfit.explain.quantities import is_priced, server_headline, server_text
@@ -87,7 +88,7 @@ def host_option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
         lang,
         host_renderer(lang, currency=workload.currency),
         headline=server_headline(option, lang, currency=workload.currency),
-        outcome=outcome_text(option, lang, currency=workload.currency),
+        outcome=outcome_text(option, workload, lang, currency=workload.currency),
         setup=setup_text(option, lang),
         speed=speed_text(option, lang),
         margin=say("host.margin_gpu" if _on_gpu(option) else "host.margin", lang, **_margins(option)),
@@ -100,7 +101,7 @@ def _on_gpu(option: Option) -> bool:
     return isinstance(option.layout, HostLayout) and option.layout.device == GPU
 
 
-def outcome_text(option: Option, lang: Lang, *, currency: str) -> str:
+def outcome_text(option: Option, workload: Any, lang: Lang, *, currency: str) -> str:
     """How long the job takes and what it costs, with 80 % intervals."""
     time, cost, known = option.estimate["total_time_s"], option.cost.total, option.facts
     money = q.cost_texts(cost.mid, cost.low80, cost.high80, lang, currency=currency)
@@ -108,9 +109,7 @@ def outcome_text(option: Option, lang: Lang, *, currency: str) -> str:
         f"host.outcome_{known['job']}{'' if is_priced(option) else '_unpriced'}",
         lang,
         name=known["name"],
-        rows=q.count_text(known["rows"], lang),
-        cols=q.plain(known["cols"], 6),
-        data=q.data_text(known["data_bytes"]),
+        amount=table_text(option, workload, lang),
         time=q.duration_text(time.mid, lang),
         low=q.duration_text(time.low80, lang),
         high=q.duration_text(time.high80, lang),
@@ -118,6 +117,7 @@ def outcome_text(option: Option, lang: Lang, *, currency: str) -> str:
         cost=money[0],
         cost_low=money[1],
         cost_high=money[2],
+        beyond=plan_words.beyond_text(option, lang, currency=currency),
     )
 
 

@@ -40,6 +40,7 @@ from rightfit.records import dataclass
 
 TOPICS = (
     "advice",
+    "amounts",
     "choice",
     "data_path",
     "fleet",

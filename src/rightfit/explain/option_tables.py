@@ -40,15 +40,15 @@ def _job_table(plan: Plan, lang: Lang, machine: str, *figures: Column, total: Ca
     columns = (
         Column("rank", right=True),
         Column("instance_type", flexible=True),
-        Column("region", drop=3),
+        Column("region", drop=4),
         Column(machine),
-        Column("purchase"),
-        Column("hourly", _money(plan.workload.currency), right=True, drop=1),
+        Column("purchase", drop=1),
+        Column("hourly", _money(plan.workload.currency), right=True, drop=2),
         Column("total_time", format_duration, right=True),
         Column("total", total, right=True),
         *holds_column(plan),
         *figures,
-        Column("as_of", drop=2),
+        Column("as_of", drop=3),
     )
     return Table(columns, [_job_record(option, lang, plan.workload.currency, machine) for option in plan.options])
 
@@ -85,7 +85,7 @@ def _job_record(option: Option, lang: Lang, currency: str, machine: str) -> dict
 
 def training_table(plan: Plan, lang: Lang) -> Table:
     """The ranked options of training, one a line."""
-    return _job_table(plan, lang, "gpus", Column("peak", q.memory_text, right=True, drop=4), Column("layout", drop=6))
+    return _job_table(plan, lang, "gpus", Column("peak", q.memory_text, right=True, drop=5), Column("layout", drop=7))
 
 
 def holds(option: Option) -> float | None:
@@ -114,7 +114,7 @@ def dated_text(option: Option, lang: Lang) -> str:
 
 def server_table(plan: Plan, lang: Lang) -> Table:
     """The ranked options of a job that may do without accelerators, one a line."""
-    ram = Column("ram", q.memory_text, right=True, drop=4)
+    ram = Column("ram", q.memory_text, right=True, drop=5)
     return _job_table(plan, lang, "machine", ram, total=_cost(lang, plan.workload.currency))
 
 
@@ -132,21 +132,21 @@ def service_table(plan: Plan, lang: Lang) -> Table:
     columns = (
         Column("rank", right=True),
         Column("instance_type", flexible=True),
-        Column("region", drop=5),
+        Column("region", drop=6),
         Column("gpus"),
-        Column("replicas", right=True),
-        Column("weights", drop=4),
-        Column("purchase", drop=6),
+        Column("replicas", right=True, drop=1),
+        Column("weights", drop=5),
+        Column("purchase", drop=7),
         *(
             (Column("monthly", money, right=True),)
             if monthly
             else (Column("total_time", seconds, right=True), Column("total", money, right=True))
         ),
         *holds_column(plan),
-        Column("per_thousand", money, right=True, drop=2),
-        Column("per_million", money, right=True, drop=1),
+        Column("per_thousand", money, right=True, drop=3),
+        Column("per_million", money, right=True, drop=2),
         *(
-            (Column("ttft", seconds, right=True), Column("tpot", seconds, right=True), Column("latency", seconds, right=True, drop=3))
+            (Column("ttft", seconds, right=True), Column("tpot", seconds, right=True), Column("latency", seconds, right=True, drop=4))
             if monthly
             else ()
         ),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain import quantities as q
+from rightfit.explain.amounts import trained_text
 from rightfit.explain.messages import join, say, say_or, sentences
 from rightfit.explain.quantities import is_priced, priced_text, rent_text
 from rightfit.explain.reasons import (
@@ -314,13 +315,35 @@ def outcome(option: Option, workload: Any, lang: Lang) -> str:
         lang,
         method=job[:1].upper() + job[1:],
         model=workload.model,
+        amount=trained_text(option, workload, lang),
         time=q.duration_text(time.mid, lang),
         low=q.duration_text(time.low80, lang),
         high=q.duration_text(time.high80, lang),
         cost=money[0],
         cost_low=money[1],
         cost_high=money[2],
+        beyond=beyond_text(option, lang, currency=workload.currency),
     )
+
+
+#: What is not the rent of the time that a job takes is told from this share of its cost, and from
+#: this sum on [USD].
+TOLD_SHARE, TOLD_USD = 0.2, 0.05
+
+
+def beyond_text(option: Option, lang: Lang, *, currency: str) -> str:
+    """Why a job costs more than its time at the price of an hour: the largest charge beside the
+    servers, or hours that are billed and not used; empty where neither is much of it."""
+    total, rent = option.cost.total_usd, option.cost.terms.get("servers_usd", 0.0)
+    told = max(TOLD_SHARE * total, TOLD_USD)
+    others = {name: usd for name, usd in option.cost.terms.items() if name != "servers_usd"}
+    name = max(others, key=lambda one: others[one], default="")
+    if name and others[name] >= told:
+        return say("choice.beyond_rent", lang, name=term_text(name, lang, kind="cost"), money=q.money_text(others[name], currency))
+    used = option.cost.hourly_usd * option.estimate["total_time_s"].mid / 3600.0
+    if rent - used >= told and option.cost.hourly_usd:
+        return say("choice.beyond_time", lang, billed=q.duration_text(rent / option.cost.hourly_usd * 3600.0, lang))
+    return ""
 
 
 def job_text(method: str, task: str, lang: Lang) -> str:

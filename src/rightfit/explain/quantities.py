@@ -211,6 +211,7 @@ def rent_text(option: Option, cards: str, lang: Lang, *, currency: str) -> str:
         purchase=purchase_text(option.purchase, lang),
         cards=cards,
         price=money_text(option.cost.hourly_usd, currency),
+        dated="" if is_old(option) else say("choice.rent_dated", lang, as_of=option.price_as_of),
     )
     told = join_sentences(text, doubted_price_text(option, lang, currency=currency), lang)
     return join_sentences(told, otherwise_text(option, lang, currency=currency), lang)
@@ -223,6 +224,11 @@ def otherwise_text(option: Option, lang: Lang, *, currency: str) -> str:
         return ""
     key = "choice.otherwise_month" if other["is_month"] else "choice.otherwise"
     return say(key, lang, purchase=purchase_text(other["purchase"], lang), total=money_text(other["total_usd"], currency))
+
+
+def is_old(option: Option) -> bool:
+    """Whether the price of an option may have moved since its date: then a sentence says so."""
+    return not option.facts.get("is_estimate") and bool(option.facts.get("price_is_old") or option.facts.get("is_stale"))
 
 
 def join_sentences(first: str, second: str, lang: Lang) -> str:
@@ -243,7 +249,7 @@ def doubted_price_text(option: Option, lang: Lang, *, currency: str) -> str:
         return say(f"choice.price_{option.facts.get('price_kind') or 'estimate'}", lang)
     price = option.facts.get("price")
     if not price:
-        return ""
+        return say("choice.price_old", lang, as_of=option.price_as_of) if is_old(option) else ""
     names = {"listed": "listed_usd_per_h", "low": "low80_usd_per_h", "high": "high80_usd_per_h"}
     texts = {name: money_text(price[key] * option.nodes, currency) for name, key in names.items()}
     key = "choice.price_beyond" if option.facts.get("price_is_beyond") else "choice.price_listed"

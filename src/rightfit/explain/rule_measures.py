@@ -243,6 +243,15 @@ def rule_fields(measure: Measures | None, lang: Lang, *, claim: float, figure: f
     return fields if measure is None else fields | _measure_fields(measure, lang, currency)
 
 
+def leanest_text(figure: str, measure: Measures, lang: Lang) -> str:
+    """What the leanest set-up of a job needs, beside what the plan's own takes where that is
+    another figure."""
+    planned = q.memory_text(measure.peak_memory_bytes)
+    if planned == figure and measure.num_gpus == 1:
+        return figure
+    return say("rule_words.leanest", lang, figure=figure, planned=planned, gpus=q.counted("gpu", measure.num_gpus, lang))
+
+
 def _measure_fields(measure: Measures, lang: Lang, currency: str) -> dict[str, str]:
     def text(value: float, unit: str) -> str:
         return figure_text(value, unit, lang, currency=currency)

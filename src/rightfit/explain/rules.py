@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.explain.messages import say
-from rightfit.explain.rule_measures import REASONS, Measures, entry_problems, rule_fields
+from rightfit.explain.rule_measures import REASONS, Measures, entry_problems, leanest_text, rule_fields
 from rightfit.explain.trials import SetupOutcome, outcomes_text
 from rightfit.messages import Lang
 from rightfit.records import dataclass
@@ -79,6 +79,8 @@ class RuleCheck:
         if self.verdict == "unknown":
             return say("rule_words.unknown", lang)
         fields = rule_fields(self.measures, lang, claim=self.claim, figure=self.figure, unit=self.rule.unit, currency=currency)
+        if self.rule.figure == "vram_needed_bytes" and self.measures is not None:
+            fields["figure"] = leanest_text(fields["figure"], self.measures, lang)
         return self.rule.reasons[self.verdict][lang].format(**fields, outcomes=outcomes_text(self.outcomes, lang))
 
     def text(self, lang: Lang, *, currency: str = "usd") -> str:

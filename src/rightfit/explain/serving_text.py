@@ -9,6 +9,7 @@ from typing import Any
 
 from rightfit.explain import quantities as q
 from rightfit.explain import reasons as base
+from rightfit.explain.amounts import load_text, request_text
 from rightfit.explain.family_text import host_renderer
 from rightfit.explain.messages import fields_of, has, join, say, say_or, sentences, topic
 from rightfit.explain.plan_words import (
@@ -238,6 +239,7 @@ def outcome_text(option: Option, workload: Any, lang: Lang) -> str:
             "serving.outcome_batch" if is_priced(option) else "serving.outcome_batch_unpriced",
             lang,
             requests=q.count_text(option.facts["requests"], lang),
+            amount=say("amounts.of", lang, amount=each) if (each := request_text(option, lang)) else "",
             time=q.duration_text(time.mid, lang),
             low=q.duration_text(time.low80, lang),
             high=q.duration_text(time.high80, lang),
@@ -247,7 +249,7 @@ def outcome_text(option: Option, workload: Any, lang: Lang) -> str:
     has_tokens = math.isfinite(cost.per_million_tokens_usd)
     fields = {
         "model": workload.model,
-        "rate": q.plain(option.facts["rate_per_s"]),
+        "load": load_text(option, workload, lang),
         "monthly": money(cost.monthly_usd),
         "per_thousand": money(cost.per_thousand_requests_usd),
     }

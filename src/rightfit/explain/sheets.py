@@ -4,6 +4,7 @@ face draws the same sheet in its own way."""
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.catalog.sellers import is_major
 from rightfit.explain import quantities as q
 from rightfit.explain.listings import bill_table, modes_table
-from rightfit.explain.messages import join, label
+from rightfit.explain.messages import label
 from rightfit.explain.option_tables import simulation_table
 from rightfit.explain.plan_words import OptionText, PlanText, Term, verdict_key
 from rightfit.explain.quantities import Table, doubted_price_text
@@ -23,6 +24,7 @@ from rightfit.explain.trials import advise
 from rightfit.explain.voices import Voice, plan_text, voice_of
 from rightfit.messages import Lang
 from rightfit.records import dataclass
+from rightfit.search.answer import is_makeshift
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -258,9 +260,11 @@ def _standing(verdict: Verdict, voice: Voice, lang: Lang) -> Lines:
 #: them, as they stand.
 FIRST_WARNINGS = tuple(tomllib.loads(Path(__file__).with_name("data").joinpath("first_warnings.toml").read_text(encoding="utf-8"))["first"])
 #: Assumptions without which the answer would be one to another question.
-TAKEN = ("assumed_usual_model", "assumed_shape_by_name", "assumed_task_corpus", "assumed_task_published_data")
+TAKEN = ("assumed_smallest_card", "assumed_usual_model", "assumed_shape_by_name", "assumed_task_corpus", "assumed_task_published_data")
 #: Advice that matters enough for a short answer.
-FIRST_ADVICE = ("own_does_not", "own_does_not_gap", "certainty")
+FIRST_ADVICE = ("certainty",)
+#: That a machine of one's own does not do it: the answer to what was asked, and never left out.
+OWN_REFUSED = ("own_does_not", "own_does_not_gap", "own_does_not_ram")
 #: Advice to ask for the price of a card that nobody publishes: it matters where several
 #: servers do its work.
 UNPRICED = "unpriced"
@@ -270,16 +274,34 @@ SAID_FIRST = ("price_moved", "price_stale", "price_estimate")
 STOPS, LEAST_STOPS = ("spot_interruption", "spot_rate_unknown", "failures_expected"), 0.02
 #: An option that costs less by at most this share is as dear.
 LEAST_SAVING = 0.005
-LEAST_DETAIL = 0
-MOST_DETAIL = 3
 
 
-def short_sheet(plan: Plan, lang: Lang, *, detail: int = MOST_DETAIL, num_options: int | None = None) -> tuple[Part, ...]:
-    """A plan in few lines. `detail`: from MOST_DETAIL down each step leaves something out: the
-    set-up, the latencies and the second warning, the last warning.
-    `num_options`: rows of the table, where the user said how many."""
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much a short answer says beside what it always says (the choice, the amount of work, the
+    set-up): rows of the table, warnings, and whether all percentiles of a service."""
+
+    rows: int = 3
+    warnings: int = 2
+    speed: bool = True
+
+
+#: From the most down to the least that a short answer says.
+EXTENTS = (
+    Extent(),
+    Extent(warnings=1),
+    Extent(warnings=1, speed=False),
+    Extent(warnings=0, speed=False),
+    Extent(rows=2, warnings=0, speed=False),
+    Extent(rows=0, warnings=0, speed=False),
+)
+
+
+def short_sheet(plan: Plan, lang: Lang, *, extent: Extent = EXTENTS[0], num_options: int | None = None) -> tuple[Part, ...]:
+    """A plan in few lines; what is always said is in all of them. `num_options`: rows of the table,
+    where the user said how many."""
     text = plan_text(plan, lang)
-    parts = _found(plan, text, lang, detail, num_options) if plan.best else _nothing(plan, text, lang, detail)
+    parts = _found(plan, text, lang, extent, num_options) if plan.best else _nothing(plan, text, lang, extent)
     return tuple(part for part in parts if part)
 
 
@@ -288,35 +310,51 @@ def quiet_sheet(plan: Plan, lang: Lang) -> tuple[Part, ...]:
     return (Choice(plan_text(plan, lang).headline),)
 
 
-def _found(plan: Plan, text: PlanText, lang: Lang, detail: int, num_options: int | None) -> Iterable[Part]:
+def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: int | None) -> Iterable[Part]:
     voice, best = voice_of(plan), text.best
     assert best is not None
     yield from cheaper_elsewhere(plan, lang)
     is_asked = "simulated" in plan.options[0].facts  # latencies are what the user wants to see
-    speed = best.speed if voice.is_service and (detail != 1 or is_asked) else ""
-    expected = (best.outcome, speed, best.setup if detail >= MOST_DETAIL else "")
+    speed = best.speed if voice.is_service and (extent.speed or is_asked) else ""
+    expected = (best.outcome, best.setup, speed)
     yield Choice(text.headline, tuple(line for line in expected if line))
-    yield "\n".join([*_own_runs(plan, voice, lang), *_rental(plan, voice, lang), *_usual(plan, voice, lang)])
-    if len(plan.options) > 1:
-        yield _table(plan, voice, lang, num_options)
+    asked = _quotes(plan, voice, lang) if plan.options[0].nodes > 1 else []  # several stand in for what has no price
+    told = (_own_refused, _own_runs, _rental, _usual)
+    yield "\n".join([*asked, *(line for lines in told for line in lines(plan, voice, lang))])
+    shown = plan.options[:num_options] if num_options is not None else first_options(plan, extent.rows)
+    if len(shown) > 1:
+        yield voice.options_table(dataclasses.replace(plan, options=shown), lang)
     yield from staged_lines(plan, voice.renderer(lang, currency=plan.workload.currency), lang)
-    if care := _care(plan, voice, lang, _shown(plan, num_options))[: min(detail, 2)]:
+    if care := _care(plan, voice, lang, shown)[: extent.warnings]:
         yield Lines("warnings", label("section", "warnings", lang), tuple(care))
     key = "next_staged" if any(section.name == "staged" for section in plan.sections) else "next"
-    yield _next(key, plan, _shown(plan, num_options), lang)
+    yield _next(key, plan, shown, lang)
 
 
-def _nothing(plan: Plan, text: PlanText, lang: Lang, detail: int) -> Iterable[Part]:
+def _nothing(plan: Plan, text: PlanText, lang: Lang, extent: Extent) -> Iterable[Part]:
     """Nothing to rent: what stands against it, the least changes, and where more is said."""
     voice = voice_of(plan)
     yield Choice(text.headline, (text.blame,) if text.blame else (), is_found=False)
-    if advice := text.advice[: max(detail, 1)]:
+    quotes = _quotes(plan, voice, lang)
+    if advice := (*quotes, *(line for line in text.advice if line not in quotes))[: extent.warnings + 1]:
         yield Lines("advice", label("section", "advice", lang), advice)
-    refused = sorted(plan.rejected, key=lambda one: -one.alone)[: max(detail, 1)]
+    refused = sorted(plan.rejected, key=lambda one: -one.alone)[: extent.warnings + 1]
     lines = [voice.rejection_lines(one, lang, currency=plan.workload.currency)[0] for one in refused]
     if lines:
         yield Lines("refused", label("section", "refused", lang), tuple(lines))
     yield label("short", "nothing", lang)
+
+
+def _quotes(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
+    """Of what nobody publishes a price to ask for a quote."""
+    render = voice.renderer(lang, currency=plan.workload.currency)
+    return [render(reason) for reason in plan.advice if reason.key == UNPRICED][:1]
+
+
+def _own_refused(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
+    """That the machine that one has does not do it."""
+    render = voice.renderer(lang, currency=plan.workload.currency)
+    return [render(reason) for reason in plan.advice if reason.key in OWN_REFUSED]
 
 
 def _own_runs(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
@@ -344,8 +382,6 @@ def _care(plan: Plan, voice: Voice, lang: Lang, shown: Sequence[Option]) -> list
     ordered = sorted((one for one in plan.options[0].warnings if not _is_remote(one)), key=lambda one: rank.get(one.key, len(rank)))
     said = SAID_FIRST if doubted_price_text(plan.options[0], lang, currency=plan.workload.currency) else ()
     advice = [reason for reason in plan.advice if reason.key in FIRST_ADVICE]
-    if plan.options[0].nodes > 1:  # several servers stand in for what has no price
-        advice += [reason for reason in plan.advice if reason.key == UNPRICED][:1]
     told = [render(reason) for reason in (*advice, *(one for one in ordered if one.key not in said))]
     weighty = len(advice) + sum(reason.key in FIRST_WARNINGS for reason in ordered if reason.key not in said)
     return [*told[:weighty], *cheaper_below(plan, shown, lang), *told[weighty:]]
@@ -372,38 +408,31 @@ def cheaper_below(plan: Plan, shown: Sequence[Option], lang: Lang) -> list[str]:
     return [label("short", "counts_offload", lang, server=server)] if one.layout.offload != "none" else []
 
 
-def _table(plan: Plan, voice: Voice, lang: Lang, num_options: int | None) -> Table:
-    return voice.options_table(dataclasses.replace(plan, options=_shown(plan, num_options)), lang)
-
-
 def _next(key: str, plan: Plan, shown: Sequence[Option], lang: Lang) -> str:
-    """The next commands; how to see the options between those that are shown, whose numbers
-    are missing there."""
-    ranks = {one.rank for one in shown}
-    missing = [str(one.rank) for one in plan.options if one.rank < max(ranks) and one.rank not in ranks]
-    return label("short", f"{key}_others", lang, most=max(ranks), ranks=join(missing, lang)) if missing else label("short", key, lang)
+    """The next commands; how to see the first option of another kind where all that are shown
+    are of one."""
+    other = other_kind(plan, shown)
+    if other is None:
+        return label("short", key, lang)
+    server = f"{'' if other.nodes == 1 else f'{other.nodes} x '}{other.provider}/{other.instance_type}"
+    cost = money_text(other.cost.total_usd, plan.workload.currency)
+    return label("short", f"{key}_others", lang, most=other.rank, server=server, cost=cost)
 
 
-def _shown(plan: Plan, num_options: int | None) -> tuple[Option, ...]:
-    return plan.options[:num_options] if num_options is not None else chosen_three(plan.options)
+def first_options(plan: Plan, most: int) -> tuple[Option, ...]:
+    """The first options by rank, none left out between; a makeshift ends them."""
+    return tuple(itertools.takewhile(lambda one: not is_makeshift(one, plan.options[0]), plan.options[:most]))
 
 
-def chosen_three(options: Sequence[Option]) -> tuple[Option, ...]:
-    """The choice and two alternatives, one of them of a major cloud where there is one: other
-    hardware or another seller first."""
-    best, others = options[0], [one for one in options[1:] if not _is_makeshift(one, options[0])] or list(options[1:])
-    differing = [one for one in others if _kind(one) != _kind(best)] or others
-    major = next((one for one in differing if is_major(one.provider)), None)
-    first = next((one for one in differing if one is not major), None)
-    picked = [one for one in (first, major) if one is not None]
-    picked += [one for one in others if all(one is not other for other in picked)][: 2 - len(picked)]
-    return (best, *sorted(picked, key=lambda one: one.rank))
-
-
-def _is_makeshift(option: Option, best: Option) -> bool:
-    """Whether an option needs many more servers than the choice, at prices that
-    nobody may ask any more."""
-    return option.nodes >= 2 * best.nodes and bool(option.facts.get("is_stale"))
+def other_kind(plan: Plan, shown: Sequence[Option]) -> Option | None:
+    """The first option that is not shown and stands for what none of those does: a major cloud,
+    else other hardware or another seller where all are alike."""
+    rest = [one for one in plan.options[len(shown) :] if shown and not is_makeshift(one, plan.options[0])]
+    if not any(is_major(one.provider) for one in shown):
+        return next((one for one in rest if is_major(one.provider)), None)
+    if len({_kind(one) for one in shown}) > 1:
+        return None
+    return next((one for one in rest if _kind(one) != _kind(shown[0])), None)
 
 
 def _kind(option: Option) -> tuple[Any, ...]:

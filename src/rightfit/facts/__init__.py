@@ -6,7 +6,14 @@ Nothing is read when this package is imported; each table is read when it is fir
 from __future__ import annotations
 
 from rightfit.facts.bundled import dataset, datasets, models
-from rightfit.facts.devices import accelerator, accelerators, match_accelerators, named_accelerators, nearest_accelerators
+from rightfit.facts.devices import (
+    accelerator,
+    accelerators,
+    match_accelerators,
+    named_accelerators,
+    nearest_accelerators,
+    smallest_accelerator,
+)
 from rightfit.facts.records import (
     Accelerator,
     Dataset,
@@ -50,5 +57,6 @@ __all__ = [
     "resolve_model",
     "resolve_offline",
     "search_models",
+    "smallest_accelerator",
     "table",
 ]

@@ -99,6 +99,20 @@ def _is_altered(name: str) -> bool:
     return re.sub(r"-\d+GB$", "", name) in accelerators() and bool(_parse(name).memory_gb)
 
 
+#: A memory size alone, in the spellings of people: 24GB, 24 G, 24GiB.
+_MEMORY = re.compile(r"^(\d{1,3}) ?gi?b?$")
+
+
+def smallest_accelerator(names: tuple[str, ...]) -> str:
+    """The accelerator that does least of several: least memory, then links, then arithmetic."""
+
+    def rank(name: str) -> tuple[float, float, float]:
+        card = accelerators()[name]
+        return card.memory_bytes, card.nvlink_bandwidth, max(card.bf16_flops, card.fp16_flops)
+
+    return min(names, key=rank)
+
+
 def match_accelerators(name: str) -> tuple[str, ...]:
     """Names of all accelerators that a loose name covers: () when none. An exact name covers itself
     only. A driver's name is taken where no person would mean more by it: "NVIDIA H200" covers the
@@ -106,7 +120,8 @@ def match_accelerators(name: str) -> tuple[str, ...]:
     text = name.strip()[: tables.LONGEST_NAME]
     if exact := _exact_names().get(text.casefold()):
         return (exact,)
-    if listed := _aliases().get(" ".join(re.findall(r"[a-z0-9.]+", text.casefold()))):
+    words = " ".join(re.findall(r"[a-z0-9.]+", text.casefold()))
+    if listed := _aliases().get(_MEMORY.sub(r"\1gb", words)):
         return listed
     wanted = _parse(text)
     found = [record.name for record in accelerators().values() if record.memory_bytes and wanted.product and _covers(wanted, record)]

@@ -13,7 +13,7 @@ from pydantic import Field
 from rightfit import api, lookup
 from rightfit.errors import UnknownNameError
 from rightfit.explain.messages import plain
-from rightfit.explain.sheets import estimate_sheet, short_sheet, verdict_sheet
+from rightfit.explain.sheets import Extent, estimate_sheet, short_sheet, verdict_sheet
 from rightfit.explain.voices import plan_document, verdict_document
 from rightfit.mcp.resources import KEPT, brief_plan, brief_verdict, option_records, sheet_text
 from rightfit.messages import Lang, Message
@@ -23,7 +23,7 @@ from rightfit.workload.fields import LONGEST_NAME, workload_fields
 
 Fields = Mapping[str, tuple[Any, Any]]
 _MOST_ROWS = 500
-_DETAIL = 1  # the choice, two others, the first warning
+_EXTENT = Extent(warnings=1, speed=False)
 _LISTS = ("models", "accelerators", "datasets", "servers", "prices", "providers", "regions", "targets")
 
 
@@ -104,7 +104,7 @@ def plan(values: Mapping[str, Any]) -> ToolAnswer:
     lang, catalog = _lang(values), _catalog()
     found = api.plan(**_wishes(values), catalog=catalog, top=values["top"])
     document = plain(plan_document(found, lang, catalog=catalog))
-    return ToolAnswer(sheet_text(short_sheet(found, lang, detail=_DETAIL), lang), brief_plan(document))
+    return ToolAnswer(sheet_text(short_sheet(found, lang, extent=_EXTENT), lang), brief_plan(document))
 
 
 def estimate(values: Mapping[str, Any]) -> ToolAnswer:

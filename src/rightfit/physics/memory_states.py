@@ -503,11 +503,26 @@ def host_bytes(model: ModelColumns, setup: SetupColumns, *, coefficients: Mappin
 
 def stored_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     """Weights as they lie on disk: 16 bits a parameter, 32 where the job stores fp32 -> [bytes].
+    Those that are quantised on the way to the card are read at 16 bits, whatever width their
+    norms and embeddings are kept in.
 
     Source: accounting; Ren et al. 2021 (ZeRO-Offload) for what is offloaded;
     docs/decisions/memory-physics.md.
     """
-    return transformer.total_parameters(model) * np.where(setup.other_weight_bytes >= FP32_BYTES, FP32_BYTES, 2.0)
+    is_wide = (setup.other_weight_bytes >= FP32_BYTES) & (setup.quantized <= 0)
+    return transformer.total_parameters(model) * np.where(is_wide, FP32_BYTES, 2.0)
+
+
+def held_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """Weights as the job holds them, all of the model: packed where they are quantised, else as
+    they were read -> [bytes].
+
+    Source: accounting; docs/decisions/memory-physics.md.
+    """
+    embedding = transformer.embedding_parameters(model)
+    linear = np.maximum(transformer.total_parameters(model) - embedding, 0.0)
+    packed = linear * setup.linear_weight_bytes + embedding * setup.other_weight_bytes
+    return np.asarray(np.where(setup.quantized > 0, packed, stored_bytes(model, setup)))
 
 
 def offloaded_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
@@ -523,7 +538,7 @@ def offloaded_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     each = setup.optimizer_bytes + setup.master_bytes + setup.gradient_bytes + FP32_BYTES
     kept = setup.micro_batch * setup.seq_len * model.hidden_size * model.num_layers * setup.residual_bytes * setup.data
     states = setup.offload_optimizer * trained * each
-    return states + setup.offload_params * stored_bytes(model, setup) + setup.offload_activations * kept
+    return states + setup.offload_params * held_bytes(model, setup) + setup.offload_activations * kept
 
 
 def checkpoint_file_bytes(model: ModelColumns, setup: SetupColumns) -> Array:

@@ -16,7 +16,7 @@ from rightfit.messages import Message, cause
 from rightfit.planner.plan import default_catalog, search
 from rightfit.records import dataclass
 from rightfit.search.advice import month_of_task
-from rightfit.search.answer import Option, Plan, Reason, Section
+from rightfit.search.answer import Assumption, Option, Plan, Reason, Section
 from rightfit.search.criteria import CRITERIA
 from rightfit.search.ownership import Machine, read_machine, with_machine
 from rightfit.units import GB, PFLOPS
@@ -112,6 +112,8 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     mine = workload.with_changes(gpu=(machine.gpu,), cloud=("private",), purchase=("owned",))
     own = plan(mine, catalog=with_machine(catalog, machine), **asked)
     rented = plan(workload.with_changes(gpu=()), catalog=catalog, **asked)
+    assumed = _smallest(machine)
+    own, rented = (dataclasses.replace(one, assumptions=(*assumed, *one.assumptions)) for one in (own, rented))
     if own.best is None:
         return dataclasses.replace(rented, advice=(_not_on_own(machine, own), *rented.advice))
     if rented.best is None:
@@ -122,13 +124,25 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     return dataclasses.replace(own, sections=(section, *own.sections))
 
 
+def _smallest(machine: Machine) -> tuple[Assumption, ...]:
+    """That the smallest of several cards of a name is taken."""
+    if not machine.asked:
+        return ()
+    others = ", ".join(name for name in facts.match_accelerators(machine.asked) if name != machine.gpu)
+    why = Reason("assumed_smallest_card", {"asked": machine.asked, "value": machine.gpu, "others": others})
+    return (Assumption("have", machine.gpu, why),)
+
+
 def _not_on_own(machine: Machine, own: Plan) -> Reason:
     """Why the machine does not do it: what stands in its own way, not in that of the rentals that
     were left out beside it."""
     first = next((one for one in own.rejected if one.example.startswith("private/")), None)
     if first is None:
         return Reason("own_does_not", {"machine": machine.name, "criterion": "gpu_memory"})
-    return Reason("own_does_not_gap", {"machine": machine.name, "criterion": first.criterion, "needed": first.needed, "had": first.had})
+    told = {"machine": machine.name, "criterion": first.criterion, "needed": first.needed, "had": first.had}
+    if first.criterion == "host_memory":  # nobody said how much it has
+        return Reason("own_does_not_ram", {**told, "each_limit_bytes": facts.coefficients("planning")["own_host_bytes_per_card"]})
+    return Reason("own_does_not_gap", told)
 
 
 def beside(best: Option) -> dict[str, Any]:

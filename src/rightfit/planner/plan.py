@@ -26,7 +26,7 @@ from rightfit.search.advice import (
     widened_assumption,
     with_market_warnings,
 )
-from rightfit.search.answer import Assumption, Option, Plan, Reason
+from rightfit.search.answer import Assumption, Option, Plan, Reason, makeshifts_last
 from rightfit.search.confirm import assumed_confidence, confirmed, dearer_but_certain, energy_sections, options_of
 from rightfit.search.constraints import SearchResult, minimal_blame
 from rightfit.search.family import Beside, Family
@@ -77,6 +77,7 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = TOP, 
     others = [section for section in (several_section(found, options), seller_section(found, options)) if section]
     whole = answer(family, found, options, points, Beside(beside.advice, (*others, *beside.sections, *money, *room)))
     instead = () if options else api_instead(workload, catalog)
+    whole = dataclasses.replace(whole, options=makeshifts_last(whole.options))
     return dataclasses.replace(
         whole, assumptions=(*whole.assumptions, *more, *by_sense), advice=(*instead, *whole.advice, *unpriced(found))
     )

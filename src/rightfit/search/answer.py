@@ -358,6 +358,23 @@ def render_all(reasons: tuple[Reason, ...], render: Render | None) -> list[Any]:
     return [render(reason) if render else reason.to_dict() for reason in reasons]
 
 
+#: How many times the servers of the choice are a makeshift, where their price is old too.
+MAKESHIFT = 4
+
+
+def is_makeshift(option: Option, best: Option) -> bool:
+    """Whether an option needs many more servers than the choice, at prices that nobody may
+    ask any more."""
+    return option.nodes >= MAKESHIFT * best.nodes and bool(option.facts.get("is_stale"))
+
+
+def makeshifts_last(options: tuple[Option, ...]) -> tuple[Option, ...]:
+    """The options with makeshifts at their end, ranked anew."""
+    best = options[:1]
+    ordered = sorted(options, key=lambda one: is_makeshift(one, best[0]))
+    return tuple(dataclasses.replace(one, rank=rank) for rank, one in enumerate(ordered, 1))
+
+
 def summary(option: Option) -> dict[str, Any]:
     """A point of the Pareto front: what to rent, its cost and its time; of a service the month's
     cost and the latency of a request, with its parts and the replicas."""

@@ -64,8 +64,10 @@ def in_budget(option: Option, wanted: Filters) -> float | None:
 
 
 def options_of(family: Family[Any], found: SearchResult, rows: Sequence[Row], num_full: int) -> tuple[Option, ...]:
-    """Rows as options with their probabilities."""
-    return tuple(with_probability(option, found.filters) for option in family.options(found, rows, num_full))
+    """Rows as options with their probabilities, and the fields of the wish that nobody stated."""
+    assumed = tuple(one.field for one in family.assumptions(found))
+    built = (with_probability(option, found.filters) for option in family.options(found, rows, num_full))
+    return tuple(dataclasses.replace(option, facts={**option.facts, "assumed": assumed}) for option in built)
 
 
 def confirmed(family: Family[Any], found: Any, top: int) -> tuple[Any, Ranking]:

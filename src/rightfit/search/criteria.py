@@ -109,6 +109,8 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
         (rent_instead_month of a service)
     own_does_not {machine, criterion}   the machine that one has does not do it
     own_does_not_gap {machine, criterion, needed, had}   the same, with what it lacks
+    own_does_not_ram {machine, criterion, needed, had, each_bytes}   the same of host RAM, which is
+                     assumed for each card
 
 HOW TO BUY (section buy) and the month (section bill):
     buy_job {purchase, job_h, job_usd}, buy_job_spot, buy_job_spot_dear {job_usd, share},

@@ -59,6 +59,13 @@ class OfferDoubts(TypedDict):
     arch: str
 
 
+class Stated(TypedDict):
+    """Put beside the facts of every option (search.confirm.options_of). `assumed`: fields of the
+    wish that nobody stated."""
+
+    assumed: tuple[str, ...]
+
+
 class OfferFacts(SpotFacts, OfferDoubts):
     """Of every option: all of its offer."""
 
@@ -154,7 +161,9 @@ class ScoringFacts(TypedDict, total=False):
 
 class ServiceFacts(OfferFacts, ScoringFacts):
     """Of an option for a service or a batch of inference; a simulation adds
-    `simulated`, its figures."""
+    `simulated`, its figures. `think_s`: what a user pauses after an answer (0: none, or a rate was
+    given). `one_input`: height, width, frames, denoise_steps, seconds of an
+    input, those that it has."""
 
     rate_per_s: float
     utilisation: float
@@ -172,3 +181,8 @@ class ServiceFacts(OfferFacts, ScoringFacts):
     equivalent_to: str
     servers: float
     requests: float
+    input_tokens: float
+    output_tokens: float
+    think_s: float
+    modality: str
+    one_input: Mapping[str, float]

@@ -311,11 +311,13 @@ _READERS: Mapping[str, Any] = {"money": _usd, "share": _share, "number": lambda 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """`count` cards of one name in one machine, and where it stands (empty: a server room)."""
+    """`count` cards of one name in one machine, and where it stands (empty: a server room).
+    `asked`: the name that was said, where it means several cards and this is the smallest."""
 
     gpu: str
     count: int
     place: str
+    asked: str = ""
 
     @property
     def name(self) -> str:
@@ -333,8 +335,7 @@ def read_machine(text: str) -> Machine:
     if not count:
         raise InputError(Message("search.have_none", text=text), field="have")
     found = facts.named_accelerators(gpu, field="have")
-    name = max(found, key=lambda one: (one.casefold() == gpu.casefold(), facts.accelerators()[one].memory_bytes))
-    return Machine(name, count, read_place(place))
+    return Machine(facts.smallest_accelerator(found), count, read_place(place), gpu if len(found) > 1 else "")
 
 
 def with_machine(

@@ -79,8 +79,12 @@ _FORM = re.compile(r"(?:(?P<count>\d{1,3})\s*[x×*]?\s*)?(?P<gpu>[A-Za-z][\w .+-
 _NUMBERED = re.compile(r"(?:(?P<count>\d{1,3})(?:\s*[x×*]\s*|\s+))?(?P<gpu>\d{4}(?![\dx×*])[\w .+-]*?)\s*(?:@\s*(?P<place>[^@]+))?")
 
 
+# A memory size alone is a card: 24GB, 2x 24GB@home.
+_MEMORY = re.compile(r"(?:(?P<count>\d{1,3})\s*[x×*]\s*)?(?P<gpu>\d{1,3}\s*G(?:i?B)?)\s*(?:@\s*(?P<place>[^@]+))?", re.IGNORECASE)
+
+
 def read_cards(text: str) -> tuple[int, str, str | None] | None:
     """ "2x RTX-3090@home" as (2, "RTX-3090", "home"): 1 where no count is said, None where no place
     is, None altogether where it is no such text."""
-    form = _NUMBERED.fullmatch(text.strip()) or _FORM.fullmatch(text.strip())
+    form = next((found for one in (_MEMORY, _NUMBERED, _FORM) if (found := one.fullmatch(text.strip()))), None)
     return None if form is None else (int(form["count"] or 1), form["gpu"], form["place"])

@@ -84,8 +84,9 @@ def evaluate_rows(search_result: TrainingResult, rows: Sequence[Row], num_full: 
 
 
 def facts_of(wish: TrainingRequest) -> WorkFacts:
-    """What explanations need beside: how long sequences are, and how many tokens there are."""
-    return {"seq_len": wish.seq_len, "tokens": wish.amount.tokens}
+    """What explanations need beside: how long sequences are, how many tokens there are in all, and
+    in how many passes."""
+    return {"seq_len": wish.seq_len, "tokens": wish.amount.tokens, "epochs": wish.workload.epochs or 1.0}
 
 
 def engine_of(wish: TrainingRequest) -> LanguageEngine:

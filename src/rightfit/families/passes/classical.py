@@ -105,7 +105,7 @@ def explore_classical(wish: ServingRequest, filters: Filters, catalog: Catalog, 
     market = market or _cpu_market(catalog, filters)
     fleet, machines = forward_fleet(market.offers.servers, market.offers, ForwardChoice((_ENGINE,), "fp32"))
     space, seconds = forward_space(fleet, machines, wish, timed=_timed)
-    grid = pass_grid(seconds, percentile=wish.limits.percentile)
+    grid = pass_grid(seconds, wish, percentile=wish.limits.percentile)
     return dataclasses.replace(judged(wish, filters, market, fleet, space, grid), passes=seconds)
 
 

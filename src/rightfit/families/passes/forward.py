@@ -142,7 +142,23 @@ def read_forward_wish(workload: Workload, model: Any, notes: Notes) -> ServingRe
         assumptions=tuple(notes.taken),
         modality=work.modality,
         one_input=dataclasses.replace(one_input, tokens=float(tokens)),
+        told=told_of(one_input, model, work),
     )
+
+
+def told_of(one_input: PassInput, model: Model, work: ForwardWork) -> dict[str, float]:
+    """What an input is like, as the reader is told: what was given, else the usual values; nothing
+    of inputs whose size moves little."""
+    if isinstance(model, DiffusionModel):
+        height, width, frames = drawn_size(model)
+        steps = one_input.steps or work.stages[0].repeats
+        if seconds := heard_seconds(model):
+            return {"seconds": one_input.audio_s or seconds, "denoise_steps": steps}
+        size = {"height": one_input.height or height, "width": one_input.width or width, "denoise_steps": steps}
+        return {**size, "frames": one_input.frames or frames} if work.modality == "video" else size
+    if work.modality == "audio":
+        return {"seconds": one_input.audio_s or float(usual()["audio_window_s"])}
+    return {"height": one_input.height, "width": one_input.width} if one_input.height else {}
 
 
 def forward_rate(workload: Workload, notes: Notes, *, modality: str = "") -> float:

@@ -58,7 +58,7 @@ def explore_passes(wish: ServingRequest, catalog: Catalog, *, market: Market | N
     fleet, machines = forward.forward_fleet(market.offers.servers, market.offers, choice)
     fleet, machines = forward.shared_machines(fleet, machines, wish.workload, market, catalog)
     space, passes = forward.forward_space(fleet, machines, wish)
-    grid = pass_grid(passes, percentile=wish.limits.percentile)
+    grid = pass_grid(passes, wish, percentile=wish.limits.percentile)
     return dataclasses.replace(judged(wish, wanted, market, fleet, space, grid), passes=passes)
 
 

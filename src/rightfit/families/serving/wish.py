@@ -26,6 +26,7 @@ from rightfit.search.service.wish import (
     peak_of,
     read_load,
     start_notes,
+    think_s,
     trace_of,
     usual,
 )
@@ -358,13 +359,13 @@ def rate_of_users(workload: Workload, limits: Limits, output: int, notes: Notes)
     """
     if not workload.users or workload.task == "batch":
         return 0.0
-    think_s = float(usual()["think_s"]) if workload.think_s is None else workload.think_s
-    if think_s <= 0:
+    pause_s = think_s(workload)
+    if pause_s <= 0:
         return 0.0
     answer_s = 0.5 * min(limits.latency_s, limits.ttft_s + max(output - 1, 0) * limits.tpot_s)
-    rate = workload.users / (think_s + answer_s)
+    rate = workload.users / (pause_s + answer_s)
     if workload.think_s is None:
-        notes.take("think", think_s, "serve_think", users=workload.users, rate=rate)
+        notes.take("think", pause_s, "serve_think", users=workload.users, rate=rate)
     return rate
 
 

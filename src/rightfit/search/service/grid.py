@@ -19,6 +19,7 @@ from rightfit import facts
 from rightfit.estimation.figures import normal_score
 from rightfit.estimation.serving import served_columns, serving_rates
 from rightfit.estimation.serving_extras import ServingExtras, cache_share, more_prompt_s, token_step_s
+from rightfit.physics import batch_queue
 from rightfit.physics.columns import Array
 from rightfit.physics.serving_columns import max_sequences
 from rightfit.recent import Recent, exact_key
@@ -286,9 +287,66 @@ def at_load(grid: ReplicaGrid, values: Array, *, rate_per_s: Array | None = None
     return np.asarray(np.where(np.isfinite(wanted), between, most))
 
 
-def pass_grid(pass_s: Array, *, percentile: float) -> ReplicaGrid:
-    """Rate and latency of each candidate at each mean batch; a pass that is slower per input than a
-    smaller one gains nothing."""
+def pass_grid(pass_s: Array, wish: ServingRequest, *, percentile: float) -> ReplicaGrid:
+    """Rate and latency of each candidate. Under a rate: at each share of the most that it can do,
+    by the law of a queue that is served in batches. Of a fixed number of users, and of a batch job:
+    at each mean batch; a pass that is slower per input than a smaller one gains nothing."""
+    if not wish.rate_per_s or wish.is_batch:
+        return _closed_grid(pass_s, percentile=percentile)
+    service_s, saturation = batch_service_s(pass_s)
+    rate = saturation[:, None] * LOADS[None, :]
+    latency = _WAITS.of(lambda: _open_latency_s(service_s, rate, percentile), service_s, rate, percentile)
+    sizes = np.arange(1, service_s.shape[1] + 1, dtype=np.float64)
+    done = np.where(np.isfinite(service_s), sizes / service_s, 0.0)
+    enough = done[:, None, :] >= rate[:, :, None] * (1.0 - 1e-9)
+    batch = np.argmax(enough, axis=2) + 1.0
+    limit = np.isfinite(service_s).sum(axis=1).astype(np.float64)
+    nothing = np.zeros(rate.shape)
+    return ReplicaGrid(batch, rate, nothing, nothing, latency, limit)
+
+
+#: Shares of the most that a server can do, at which its waiting is worked out; services are given
+#: no more than the last but one (`most_utilisation`), beyond which it is taken for endless.
+LOADS = np.array([0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.15, 0.3, 0.5, 0.65, 0.8, 1.0])
+#: Waiting of some hundred models and percentiles.
+_WAITS: Kept[Array] = Kept(8_000_000, size_of=lambda found: found.nbytes)
+
+
+def batch_service_s(pass_s: Array) -> tuple[Array, Array]:
+    """Seconds of a pass with 1, 2, 3 ... inputs, linear between the batches that are known and
+    infinite beyond the one that does most, and the most inputs a second (N,)."""
+    sizes = np.arange(1.0, PASS_BATCHES[-1] + 1.0)
+    right = np.clip(np.searchsorted(PASS_BATCHES, sizes), 1, PASS_BATCHES.shape[0] - 1)
+    part = (sizes - PASS_BATCHES[right - 1]) / (PASS_BATCHES[right] - PASS_BATCHES[right - 1])
+    with np.errstate(invalid="ignore"):
+        between = pass_s[:, right - 1] + part * (pass_s[:, right] - pass_s[:, right - 1])
+    between = np.where(part == 0.0, pass_s[:, right - 1], np.where(part == 1.0, pass_s[:, right], between))
+    known = np.where(np.isfinite(between), between, np.inf)
+    done = np.where(np.isfinite(known), sizes / np.where(np.isfinite(known), known, 1.0), 0.0)
+    best = np.argmax(done, axis=1)
+    known = np.where(np.arange(sizes.shape[0])[None, :] <= best[:, None], known, np.inf)
+    return known, done[np.arange(done.shape[0]), best]
+
+
+def pass_latency_s(pass_s: Array, rate_per_s: Array, *, percentile: float) -> Array:
+    """Latency at a percentile of candidates (N,) that each get so many requests a second [s]."""
+    return batch_queue.latency_s(batch_service_s(pass_s)[0], rate_per_s, shares=np.array([percentile]))[:, 0]
+
+
+def _open_latency_s(service_s: Array, rate_per_s: Array, percentile: float) -> Array:
+    """Latency of each candidate at each load (N, L); equal passes are worked out once."""
+    out = np.full(rate_per_s.shape, np.inf)
+    distinct, group = np.unique(service_s, axis=0, return_inverse=True)
+    rates = np.zeros((distinct.shape[0], rate_per_s.shape[1]))
+    rates[group.reshape(-1)] = rate_per_s
+    columns = rate_per_s.shape[1] - 1
+    found = batch_queue.latency_s(np.repeat(distinct, columns, axis=0), rates[:, :-1].reshape(-1), shares=np.array([percentile]))
+    out[:, :-1] = found.reshape(-1, columns)[group.reshape(-1)]
+    return out
+
+
+def _closed_grid(pass_s: Array, *, percentile: float) -> ReplicaGrid:
+    """The same at each mean batch, of requests that are always in flight."""
     finite = np.isfinite(pass_s)
     rate = np.where(finite, PASS_BATCHES[None, :] / np.where(finite, pass_s, 1.0), 0.0)
     latency = np.where(finite, pass_s * (1.0 + percentile), np.inf)

@@ -26,12 +26,12 @@ from rightfit.search.option_facts import BatchFacts, ScoringFacts, ServiceFacts
 from rightfit.search.rank import Row, price_facts
 from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row, with_one_start
 from rightfit.search.service.found import ServingResult
-from rightfit.search.service.grid import ReplicaGrid, at_load, pass_grid, token_grid
+from rightfit.search.service.grid import PASS_BATCHES, ReplicaGrid, at_load, pass_grid, pass_latency_s, token_grid
 from rightfit.search.service.refine import queue_values
 from rightfit.search.service.sizing import host_need_bytes, share_of_load
 from rightfit.search.service.space import CPU_FAMILY, ServingSpace
 from rightfit.search.service.stacks import WEIGHT_BYTES, disk_bytes, doubts_of, fit_figure, kept_of, service_figure
-from rightfit.search.service.wish import usual
+from rightfit.search.service.wish import think_s, usual
 from rightfit.search.sources import num_parameters
 
 PERCENTILES = (0.5, 0.95, 0.99)
@@ -126,18 +126,31 @@ def _evaluate(search_result: ServingResult, rows: Sequence[Row]) -> _Details:
         grid = _grid_of(search_result, candidate, percentile=percentile)
         for name in metrics:
             values[f"{name}@{percentile:g}"] = at_load(grid, getattr(grid, name), **load)
+        if search_result.passes is not None and "rate_per_s" in load:  # at the load itself, not between two loads of the grid
+            exact = pass_latency_s(search_result.passes[candidate], load["rate_per_s"], percentile=percentile)
+            values[f"latency_s@{percentile:g}"] = exact
     batch = at_load(grid, grid.batch, **load)
     values["rate_per_s"] = at_load(grid, grid.rate_per_s, **load)
     values["saturation_per_s"] = search_result.capacity.saturation_per_s[candidate]
     values["limit"] = grid.limit
     values, batch = queue_values(search_result, candidate, values, batch)
     if search_result.passes is not None:
-        pass_s = at_load(grid, search_result.passes[candidate], **load)
+        pass_s = _pass_at(search_result.passes[candidate], batch)
         weights = np.minimum(num_parameters(wish.model) * _weight_bytes(space), space.needed_bytes)
         memory = {"weights": weights, "workspace": space.needed_bytes - weights}
         return _Details(candidate, replicas, servers, values, memory, _pass_terms(search_result, pass_s), batch, total_s, startup_s)
     times = served_columns(space.model, space.serve.replace(batch=batch), space.device, space.links)
     return _Details(candidate, replicas, servers, values, _memory_terms(space), times.decode_terms, batch, total_s, startup_s)
+
+
+def _pass_at(pass_s: Array, batch: Array) -> Array:
+    """Seconds of a pass of a batch (N,), linear between those that are known [s]."""
+    at = np.clip(np.searchsorted(PASS_BATCHES, batch), 1, PASS_BATCHES.shape[0] - 1)
+    rows = np.arange(batch.shape[0])
+    first, second = pass_s[rows, at - 1], pass_s[rows, at]
+    part = np.clip((batch - PASS_BATCHES[at - 1]) / (PASS_BATCHES[at] - PASS_BATCHES[at - 1]), 0.0, 1.0)
+    second = np.where(np.isfinite(second), second, first)
+    return np.asarray(first + part * (second - first))
 
 
 def _pass_terms(search_result: ServingResult, pass_s: Array) -> dict[str, Array]:
@@ -155,7 +168,7 @@ def _grid_of(search_result: ServingResult, candidate: list[int], *, percentile: 
     if search_result.times is not None:
         return token_grid(search_result.times.take(np.array(candidate, dtype=np.intp)), search_result.wish, percentile=percentile)
     assert search_result.passes is not None
-    return pass_grid(search_result.passes[candidate], percentile=percentile)
+    return pass_grid(search_result.passes[candidate], search_result.wish, percentile=percentile)
 
 
 def _weight_bytes(space: ServingSpace) -> Array:
@@ -387,6 +400,11 @@ def _facts(search_result: ServingResult, details: _Details, row: Row, position: 
         "equivalent_to": card.equivalent_to if is_hidden else "",
         "servers": servers,
         "requests": wish.requests,
+        "input_tokens": float(wish.input_tokens),
+        "output_tokens": float(wish.output_tokens),
+        "think_s": 0.0 if wish.users or not wish.workload.users else think_s(wish.workload),
+        "modality": wish.modality,
+        "one_input": dict(wish.told),
         "price": price_facts(search_result, row),
         **scoring,
         **offer_doubts(search_result, row),

@@ -4,6 +4,7 @@ default that was taken."""
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -187,7 +188,8 @@ class ServingRequest:
     `output_tokens` of one request in the mean; both 0 for models that do not generate text.
     `load`: laws of lengths, trace and profile of a service that generates text. `modality`: kind of
     input of a model that does not (image, audio, text, table). `one_input`: what one input of it is
-    like (pixels, frames, denoising steps, seconds of sound).
+    like (pixels, frames, denoising steps, seconds of sound); `told`: the same for the reader, the
+    usual values filled in.
     """
 
     workload: Workload
@@ -202,6 +204,7 @@ class ServingRequest:
     load: ServingLoad | None = None
     modality: str = ""
     one_input: PassInput | None = None
+    told: Mapping[str, float] = dataclasses.field(default_factory=dict)
     extras: ServingExtras = dataclasses.field(default_factory=ServingExtras)
 
     @property
@@ -243,6 +246,11 @@ def is_generating(model: object) -> bool:
 def usual() -> Any:
     """Defaults and margins of serving plans."""
     return facts.coefficients("serving_planning")
+
+
+def think_s(workload: Workload) -> float:
+    """What a user pauses between an answer and the next question [s]."""
+    return float(usual()["think_s"]) if workload.think_s is None else float(workload.think_s)
 
 
 def start_notes(workload: Workload) -> Notes:
