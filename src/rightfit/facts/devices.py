@@ -108,9 +108,24 @@ def match_accelerators(name: str) -> tuple[str, ...]:
         return (exact,)
     if listed := _aliases().get(" ".join(re.findall(r"[a-z0-9.]+", text.casefold()))):
         return listed
+    if size := _MEMORY_ALONE.fullmatch(text.casefold()):
+        return _of_memory(float(size["gib"]), is_least=bool(size["more"]))
     wanted = _parse(text)
     found = [record.name for record in accelerators().values() if record.memory_bytes and wanted.product and _covers(wanted, record)]
     return tuple(found or filter(None, [named_by_driver(text)]))
+
+
+_MEMORY_ALONE = re.compile(r"(?P<gib>\d{1,3})\s?gi?b(?P<more>\+)?")
+_SAME_MEMORY = 0.07
+"""How far the memory of a card may be from the round number that it is called by: 22.5 GiB are sold
+as 24 GB, 131 GiB as 141."""
+
+
+def _of_memory(size_gib: float, *, is_least: bool) -> tuple[str, ...]:
+    """Accelerators that are called by so much memory; with `is_least` those with more too."""
+    low, high = size_gib * 2.0**30 * (1.0 - _SAME_MEMORY), size_gib * 2.0**30 * (1.0 + _SAME_MEMORY)
+    records = accelerators().values()
+    return tuple(one.name for one in records if one.memory_bytes and low <= one.memory_bytes and (is_least or one.memory_bytes <= high))
 
 
 def named_accelerators(name: str, *, field: str) -> tuple[str, ...]:

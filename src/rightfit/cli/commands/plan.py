@@ -246,7 +246,7 @@ def _typical(sentence: str, error: NoModelError, view: View) -> int:
     from rightfit.cli.asking import typical_answer
     from rightfit.planner.typical import typical_rows
 
-    answer = typical_answer(typical_rows(sentence), error.wishes, view, catalog=open_market(view))
+    answer = typical_answer(typical_rows(sentence, error.kind), error.wishes, view, catalog=open_market(view))
     if answer is None:
         raise error
     emit(answer, view)
