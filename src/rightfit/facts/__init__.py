@@ -6,7 +6,14 @@ Nothing is read when this package is imported; each table is read when it is fir
 from __future__ import annotations
 
 from rightfit.facts.bundled import dataset, datasets, models
-from rightfit.facts.devices import accelerator, accelerators, match_accelerators, named_accelerators, nearest_accelerators
+from rightfit.facts.devices import (
+    accelerator,
+    accelerators,
+    accelerators_of_memory,
+    match_accelerators,
+    named_accelerators,
+    nearest_accelerators,
+)
 from rightfit.facts.records import (
     Accelerator,
     Dataset,
@@ -36,6 +43,7 @@ __all__ = [
     "VisionModel",
     "accelerator",
     "accelerators",
+    "accelerators_of_memory",
     "coefficient_entries",
     "coefficients",
     "dataset",

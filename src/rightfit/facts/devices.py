@@ -108,8 +108,6 @@ def match_accelerators(name: str) -> tuple[str, ...]:
         return (exact,)
     if listed := _aliases().get(" ".join(re.findall(r"[a-z0-9.]+", text.casefold()))):
         return listed
-    if size := _MEMORY_ALONE.fullmatch(text.casefold()):
-        return _of_memory(float(size["gib"]), is_least=bool(size["more"]))
     wanted = _parse(text)
     found = [record.name for record in accelerators().values() if record.memory_bytes and wanted.product and _covers(wanted, record)]
     return tuple(found or filter(None, [named_by_driver(text)]))
@@ -121,8 +119,12 @@ _SAME_MEMORY = 0.07
 as 24 GB, 131 GiB as 141."""
 
 
-def _of_memory(size_gib: float, *, is_least: bool) -> tuple[str, ...]:
-    """Accelerators that are called by so much memory; with `is_least` those with more too."""
+def accelerators_of_memory(text: str) -> tuple[str, ...]:
+    """Accelerators that are called by so much memory, "24GB"; of "24GB+" those with more too."""
+    size = _MEMORY_ALONE.fullmatch(text.strip().casefold())
+    if size is None:
+        return ()
+    size_gib, is_least = float(size["gib"]), bool(size["more"])
     low, high = size_gib * 2.0**30 * (1.0 - _SAME_MEMORY), size_gib * 2.0**30 * (1.0 + _SAME_MEMORY)
     records = accelerators().values()
     return tuple(one.name for one in records if one.memory_bytes and low <= one.memory_bytes and (is_least or one.memory_bytes <= high))
@@ -131,7 +133,7 @@ def _of_memory(size_gib: float, *, is_least: bool) -> tuple[str, ...]:
 def named_accelerators(name: str, *, field: str) -> tuple[str, ...]:
     """Names of all accelerators that a loose name covers, one at least; UnknownNameError about
     `field` otherwise, with the nearest."""
-    found = match_accelerators(name)
+    found = match_accelerators(name) or accelerators_of_memory(name)
     if not found:
         raise UnknownNameError("GPU", name, nearest=nearest_accelerators(name), field=field)
     return found

@@ -146,7 +146,7 @@ def _avoided_place(name: str, catalog: Catalog, names: Any) -> tuple[str, tuple[
         try:
             return "country", names.resolve_countries(COUNTRIES.get(fold(name), name), catalog.regions())
         except UnknownNameError:
-            raise UnknownNameError("name", name, nearest=error.nearest, field="avoid") from None
+            raise UnknownNameError("cloud", name, nearest=error.nearest, field="avoid") from None
 
 
 def home_clouds(workload: Workload) -> tuple[str, ...]:

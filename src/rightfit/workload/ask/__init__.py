@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rightfit import facts
@@ -116,6 +116,10 @@ class _Sentence:
         return (start, after.end()) if after else None
 
 
+_DASH = re.compile(r"(?<=\s)[-–—](?=\s)")
+"""Between the parts of a sentence: it stands between no two numbers."""
+
+
 def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     """Read a wish from plain words. `today` settles "by Monday". InputError when there
     is nothing to read."""
@@ -127,7 +131,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     if endless := re.search(rf"\d{{{LONGEST_NUMBER + 1}}}", plain):  # every rule for quantities would try each of its digits
         raise InputError(Message("workload.endless_number", count=LONGEST_NUMBER, digits=endless[0][:10]), field="ask")
     _refuse_unplanned(plain)
-    sentence = _Sentence(_with_digits(plain))
+    sentence = _Sentence(_with_digits(normalize(_DASH.sub(";", text.replace("，", ", ")))))
     for match in list(grammar.NO_MODEL.finditer(sentence.text)):
         sentence.blank(*match.span())
     _read_hub_id(sentence)
@@ -138,6 +142,8 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     _read_described(sentence)
     _read_deadline(sentence, today or datetime.date.today())
     _read_words(sentence)
+    for match in list(grammar.NO_SERVICE.finditer(sentence.text)):
+        sentence.blank(*match.span())
     task_text = " ".join((sentence.text, *(reading.words for reading in sentence.readings if reading.option == "data")))
     _read_size(sentence)
     inferred = _infer(sentence, task_text)
@@ -288,13 +294,11 @@ def _card_count(text: str) -> int:
 
 def _own(sentence: _Sentence, start: int, end: int, machine: str) -> None:
     """A machine that somebody has, and where it stands."""
+    places = [(place, stands) for place, spelled in grammar.OWN_PLACES.items() if (stands := spelled.search(sentence.text))]
     sentence.blank(start, end)
-    for place, spelled in grammar.OWN_PLACES.items():
-        if stands := spelled.search(sentence.text):
-            sentence.blank(*stands.span())
-            sentence.own_machine = f"{machine}@{place}"
-            return
-    sentence.own_machine = machine
+    for _, stands in places:
+        sentence.blank(*stands.span())
+    sentence.own_machine = machine + (f"@{places[0][0]}" if places else "")
 
 
 def _read_cards(sentence: _Sentence) -> None:
@@ -306,7 +310,7 @@ def _read_cards(sentence: _Sentence) -> None:
     while match := grammar.CARD_MEMORY.search(sentence.text):
         size = f"{match['value'] or match['size']}GB" + ("+" if match["more"] or match["up"] else "")
         counted = grammar.COUNT_BEFORE.search(sentence.text[: match.start()])
-        if facts.match_accelerators(size):
+        if facts.accelerators_of_memory(size):
             sentence.take(*match.span(), "gpu", size)
         else:
             sentence.ask(*match.span())

@@ -58,8 +58,8 @@ def _percentile(match: re.Match[str]) -> str:
 
 
 def _audio(match: re.Match[str]) -> str:
-    english = re.sub(r"(hours?) of \w+", "hours", match["value"], flags=re.IGNORECASE)
-    return shape("小时的?{sound_zh}").sub("hours", english).strip()
+    english = re.sub(r"(hours?) of (?:\w+ )?\w+", "hours", match["value"], flags=re.IGNORECASE)
+    return shape("小时的?[一-鿿]{0,4}?{sound_zh}").sub("hours", english).strip()
 
 
 def _data(match: re.Match[str]) -> str:
@@ -197,6 +197,7 @@ NO_ADJECTIVES = frozenset(listed("no_adjective", "fillers"))
 KIND_OF_WORK = pattern(listed("kind_of_work", "names"))
 """Kinds of models: none of them is a checkpoint."""
 NO_MODEL = tables.shape("names", r"(?<![A-Za-z]){no_model}(?![a-z])", ignore_case=True)
+NO_SERVICE = tables.shape("names", r"{no_service}")
 KINDS_OF_DATA = {word.word: word.meaning for word in tables.words("names", "kind_of_work")}
 
 
@@ -226,7 +227,7 @@ COMPARED = shape(r"(?<![A-Za-z]){comparing}\s*$")
 COUNT_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<count>{card_count})\s?{times}?\s?{card}?\s?(?:的)?$")
 COUNT_AFTER = shape(r"\s?(?:[x×*]\s?(?P<times>\d{1,3})(?![\w.])|(?P<cards>\d{1,3})\s?{card}(?![a-z]))")
 NODES_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<nodes>{card_count})\s*{node_name}\s*(?:{holds_cards}\s*)?$")
-CARD_RANGE = shape(r"\d+\s*(?:到|至|-|~|to)\s*\d+\s*{card}(?![a-z])")
+CARD_RANGE = shape(r"(?<![A-Za-z0-9.])\d+\s*{range_word}\s*\d+\s*{card}(?![a-z])")
 UNNAMED_CARDS = shape(r"(?<![A-Za-z0-9_.-])(?P<count>{card_count})[\s-]?{card_counter}?\s?{card_name}(?![a-z])")
 CARD_MEMORY = shape(
     r"(?<![A-Za-z0-9.])(?P<value>\d+(?:\.\d+)?)\s?{gigabyte}(?P<more>\s*{or_more})?\s*(?:of\s|的)?{card_memory_after}(?![a-z])(?:\s*的?{card_name}(?![a-z]))?"

@@ -61,6 +61,7 @@ def _meant(word: str, meanings: Mapping[str, str]) -> str:
 _COMMON, _ALONE, _PLAIN_WORDS, _EVERYDAY, _EVERYDAY_DATASETS = (
     frozenset(grammar.listed(chosen, "names")) for chosen in ("common", "alone", "plain", "everyday", "dataset_everyday")
 )
+_NO_ALGORITHM = _COMMON | _PLAIN_WORDS
 _PHRASES = tuple(grammar.listed("phrase", "names"))
 _SERVER = tables.shape("names", r"(?<![\w.-])(?:{server}|{server_family})(?![\w.-]*\w)", ignore_case=True)
 _CHOICE = tables.shape("names", r"(?<![A-Za-z0-9]){cpu_choice}(?![A-Za-z0-9])", ignore_case=True)
@@ -149,7 +150,7 @@ def _algorithms(text: str) -> Iterator[tuple[int, int, str]]:
 @functools.cache
 def _algorithm_pattern() -> re.Pattern[str]:
     names = {name for row in facts.table("classical_models") for name in (row["name"], *row["aliases"].split(";"))}
-    return grammar.pattern(name for name in names if len(name) > 2 or not name.isascii())
+    return grammar.pattern(name for name in names if (len(name) > 2 or not name.isascii()) and name not in _NO_ALGORITHM)
 
 
 def _chinese_models(text: str) -> Iterator[tuple[int, int, str]]:
