@@ -272,6 +272,8 @@ def _country(text: str) -> str:
 def _read_cards(option: RequestOption, value: Any) -> dict[str, Any]:
     """Accelerators by name; of one alone also how many: "8xH100", "2x 4090"."""
     entries = _listed(option, value)
+    if len(entries) == 1 and entries[0].isdigit() and len(entries[0]) < 4:
+        return _read_count(OPTIONS["num_gpus"], entries[0])
     counted = [vocabulary.read_cards(entry) for entry in entries]
     said = [
         one
