@@ -15,8 +15,8 @@ MODEL = "MODEL"
 
 @functools.cache
 def names() -> Mapping[str, Mapping[str, str]]:
-    """Name -> its line: `option` as ours is called (MODEL: the argument), `value` that a flag sets or
-    that the value given is put into, `otherwise` the option where the value is no number."""
+    """Name -> its line: `option` as ours is called (MODEL: the argument), `value` that a flag sets
+    or that the value given is put into, `otherwise` the option where the value is no number."""
     text = (_DATA / "option_names.csv").read_text(encoding="utf-8")
     return {row["name"]: row for row in read_rows(text)}
 

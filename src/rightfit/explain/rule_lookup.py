@@ -55,8 +55,8 @@ def setup_outcomes(rule: RuleOfThumb, *, catalog: Catalog | None = None) -> tupl
 
 
 def _parameters(model: str) -> float:
-    """Parameters of a model; not known of a name that several have, of which the plan took the usual
-    one by its own table."""
+    """Parameters of a model; not known of a name that several have, of which the plan took the
+    usual one by its own table."""
     from rightfit import facts
 
     try:
@@ -68,7 +68,6 @@ def _parameters(model: str) -> float:
 def measures_of(option: Option, workload: Any, *, catalog: Catalog | None = None) -> Measures:
     """Our own figures for one option: of the model from facts, of prices and links from the
     catalog, of the bare need from search."""
-    from rightfit import facts
     from rightfit.search.offers import open_priced
 
     market = catalog or open_priced()

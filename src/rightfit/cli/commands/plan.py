@@ -112,7 +112,7 @@ def plan(
 
     rightfit plan --file workload.yaml --format json
 
-    rightfit plan --ask "fine-tune Llama-3-8B with LoRA on 50k samples within 2 days, under $200"
+    rightfit plan --ask 'fine-tune Llama-3-8B with LoRA on 50k samples within 2 days, under $200'
     """
     if any(value is not None for value in (wish_table, plans_out, work_place, at_once)):
         beside = {"file": file, "ask": ask, "save": save, "have": have, "runs": runs, "kind": data_kind, "goal": goal, "staged": staged}
