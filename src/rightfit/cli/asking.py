@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rightfit.cli.declared import is_chinese
 from rightfit.cli.output import Answer, View, note
@@ -19,16 +19,19 @@ from rightfit.search.answer import Option
 from rightfit.workload.model import Workload
 from rightfit.workload.options import read_wish
 
+if TYPE_CHECKING:
+    from rightfit.workload.ask import Understood
+
 _FIRST = ("model", "task")
 
 
 class NoModelError(InputError):
-    """A sentence that names no model; `wishes`: all else that it says; `kind`: of its data, where
-    it names a kind of work."""
+    """A sentence that names no model; `found`: what it says, `wishes`: with what was given
+    beside it."""
 
-    def __init__(self, message: Message, wishes: Mapping[str, Any], *, kind: str = "") -> None:
-        super().__init__(message, field="ask")
-        self.wishes, self.kind = dict(wishes), kind
+    def __init__(self, found: Understood, wishes: Mapping[str, Any]) -> None:
+        super().__init__(Message("cli.sentence_without_model"), field="ask")
+        self.found, self.wishes = found, dict(wishes)
 
 
 _QUESTIONS: Mapping[str, tuple[str, ...]] = {
@@ -68,10 +71,8 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View) -> dict[str, 
         del wishes["model"]
     if "model" not in wishes and wishes.get("task") != "prepare":
         refuse_closed(found.unused)
-        if not found.weighty:
-            raise NoModelError(Message("cli.sentence_without_model"), wishes, kind=found.kind)
-    else:
-        note(label("status", "same_as", view.lang, command=command_line(wishes)), view)
+        raise NoModelError(found, wishes)
+    note(label("status", "same_as", view.lang, command=command_line(wishes)), view)
     if found.weighty:
         raise InputError(found.question(), field="ask")
     return wishes

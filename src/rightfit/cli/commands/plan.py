@@ -246,7 +246,10 @@ def _typical(sentence: str, error: NoModelError, view: View) -> int:
     from rightfit.cli.asking import typical_answer
     from rightfit.planner.typical import typical_rows
 
-    answer = typical_answer(typical_rows(sentence, error.kind), error.wishes, view, catalog=open_market(view))
+    rows = typical_rows(sentence, error.found.kind)
+    if rows and error.found.weighty:  # usual models would be those of another wish
+        raise InputError(error.found.question(), field="ask")
+    answer = typical_answer(rows, error.wishes, view, catalog=open_market(view))
     if answer is None:
         raise error
     emit(answer, view)

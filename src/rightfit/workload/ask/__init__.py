@@ -54,7 +54,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     read_words(sentence)
     for match in list(grammar.NO_SERVICE.finditer(sentence.text)):
         sentence.blank(*match.span())
-    task_text = " ".join((sentence.text, *(reading.words for reading in sentence.readings if reading.option == "data")))
+    task_text = "; ".join((*(reading.words for reading in sentence.readings if reading.option == "data"), sentence.text))
     _read_size(sentence)
     inferred = infer(sentence, task_text)
     _read_amount(sentence, inferred)

@@ -133,6 +133,8 @@ def _task(sentence: Sentence, text: str) -> str:
     serves = any(sentence.has(option) for option in ("rate", "users", "ttft", "tpot", "latency"))
     if serves and not ({"train", "finetune"} & set(first)):
         return "serve"
+    if grammar.WORKS_THROUGH.search(text) and not first:
+        return "batch"
     if first:
         return min(first, key=lambda task: (_PREFERENCE.index(task) if task == "finetune" else 1, first[task]))
     for task, pattern in grammar.TASKS.items():

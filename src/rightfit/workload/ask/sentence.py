@@ -60,7 +60,7 @@ class Understood:
     def question(self) -> Message:
         """What is asked about the words that no option holds."""
         words = ", ".join((*self.weighty, *filter(None, (self.own_machine,))))
-        near = [near for word in self.weighty for near in nearest_words(word.casefold(), known_words(), count=1)]
+        near = [near for word in self.weighty if len(word) > 4 for near in nearest_words(word.casefold(), known_words(), count=1)]
         if near:
             return Message("workload.weighty_near", words=words, nearest=", ".join(dict.fromkeys(near)))
         return Message("workload.weighty", words=words)
