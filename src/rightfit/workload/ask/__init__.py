@@ -42,7 +42,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         raise InputError(Message("workload.endless_number", count=LONGEST_NUMBER, digits=endless[0][:10]), field="ask")
     _refuse_unplanned(plain)
     sentence = Sentence(_with_digits(normalize(_DASH.sub(";", text.replace("，", ", ")))))
-    for match in list(grammar.NO_MODEL.finditer(sentence.text)):
+    for match in list(grammar.NOTHING_ASKED.finditer(sentence.text)):
         sentence.blank(*match.span())
     read_hub_id(sentence)
     read_names(sentence)

@@ -86,11 +86,11 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
         _ask_of_data(sentence)
     if task in ("serve", "batch"):
         sentence.readings = [_as_prompt(reading) for reading in sentence.readings]
-    if task == "finetune" and sentence.has("quantization") and sentence.has("method"):
+    if task == "finetune" and any(reading.option == "quantization" and reading.value in _FEW_BITS for reading in sentence.readings):
         sentence.readings = [
             _as_qlora(reading)
             for reading in sentence.readings
-            if not (reading.option == "quantization" and reading.value in ("nf4", "int4"))
+            if not (reading.option == "quantization" and reading.value in _FEW_BITS and sentence.has("method"))
         ]
     if task in ("train", "finetune") and sentence.has("framework"):
         sentence.readings = [
@@ -145,4 +145,5 @@ def _task(sentence: Sentence, text: str) -> str:
     return ""
 
 
+_FEW_BITS = ("nf4", "int4")
 _PREFERENCE = ("finetune", "train", "batch", "serve", "prepare")

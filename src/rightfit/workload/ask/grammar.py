@@ -196,7 +196,7 @@ NO_ADJECTIVES = frozenset(listed("no_adjective", "fillers"))
 """Words that say nothing of the thing after them: what stands before them counts something else."""
 KIND_OF_WORK = pattern(listed("kind_of_work", "names"))
 """Kinds of models: none of them is a checkpoint."""
-NO_MODEL = tables.shape("names", r"(?<![A-Za-z]){no_model}(?![a-z])", ignore_case=True)
+NOTHING_ASKED = tables.shape("names", r"(?<![A-Za-z]){nothing_asked}(?![a-z])", ignore_case=True)
 NO_SERVICE = tables.shape("names", r"{no_service}")
 KINDS_OF_DATA = {word.word: word.meaning for word in tables.words("names", "kind_of_work")}
 
@@ -222,7 +222,7 @@ BARE_SIZE = tables.shape(
 DENIED = "\u2421"
 """Stands where something was denied: "or" behind it goes on denying."""
 NEGATED = shape(rf"(?<![A-Za-z])(?:{{negation}}|{DENIED}+\s*{{both_denied}})(?:\s*{{negation_glue}})*\s*$")
-NEGATED_AFTER = shape(r"\s*{negated_after}")
+NEGATED_AFTER = shape(r"\s*(?:{negated_after}|{negated_at_end}\s*(?=[,;.!?]|$))")
 COMPARED = shape(r"(?<![A-Za-z]){comparing}\s*$")
 COUNT_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<count>{card_count})\s?{times}?\s?{card}?\s?(?:的)?$")
 COUNT_AFTER = shape(r"\s?(?:[x×*]\s?(?P<times>\d{1,3})(?![\w.])|(?P<cards>\d{1,3})\s?{card}(?![a-z]))")

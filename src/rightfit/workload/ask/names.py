@@ -67,7 +67,7 @@ _SERVER = tables.shape("names", r"(?<![\w.-])(?:{server}|{server_family})(?![\w.
 _CHOICE = tables.shape("names", r"(?<![A-Za-z0-9]){cpu_choice}(?![A-Za-z0-9])", ignore_case=True)
 _NO_GPU = tables.shape("names", r"(?<![A-Za-z0-9-])(?:{no_gpu}|(?<![A-Za-z0-9_])(?<!\b\d )(?<!\b\d\d ){cpu})", ignore_case=True)
 _GPU = tables.shape(
-    "names", r"(?:(?<![A-Za-z0-9])|(?<=\d[x×*])){gpu_maker}*{gpu}(?:[- ]?{gpu_form})*(?:s)?(?![A-Za-z0-9]|\.\d)", ignore_case=True
+    "names", r"(?:(?<![A-Za-z0-9])x?|(?<=\d[x×*])){gpu_maker}*{gpu}(?:[- ]?{gpu_form})*(?:s)?(?![A-Za-z0-9]|\.\d)", ignore_case=True
 )
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*(?:\s+[A-Za-z0-9][A-Za-z0-9.+_-]*)*")
 _WORD = re.compile(r"\S+")
@@ -78,7 +78,7 @@ _COUNTING = grammar.shape(r"{amount}\s*(?:{data_unit}|{epoch}|{long_unit}|{card}
 def _gpus(text: str) -> Iterator[Name]:
     """Accelerators; a plural "s" is dropped where the name without it is the known one."""
     for match in _GPU.finditer(text):
-        name = match[0].strip()
+        name = match[0].strip().removeprefix("x")
         for candidate in (name, name.rstrip("sS"), "RTX " + name if name[0].isdigit() else name):
             if facts.match_accelerators(candidate):
                 yield Name("gpu", candidate, *match.span())
