@@ -32,7 +32,7 @@ def test_what_was_understood_is_shown(capsys: pytest.CaptureFixture[str]) -> Non
     assert shown.out == ""
     assert "Understood:" in shown.err
     assert "data = 50k samples" in shown.err
-    assert "Not used: 2 x (A100)" in shown.err
+    assert "num_gpus = 2 ('2 x')" in shown.err
     assert "rightfit plan Llama-3-8B" in shown.err
 
 

@@ -53,12 +53,22 @@ def test_the_cards_say_what_the_library_says(visit: Any, lang: str, best: Any) -
     visit(steps)
 
 
-def test_a_sentence_shows_what_was_read_and_what_was_not(visit: Any) -> None:
+def test_a_word_that_no_option_holds_stops_the_sentence(visit: Any) -> None:
     async def steps(user: User) -> None:
         await user.open("/?lang=en")
         user.find(marker="sentence").type("fine-tune Llama-3-8B with LoRA on 50k samples on a blue moon").trigger("keydown.enter")
+        await sees(user, "Model: Llama-3-8B", "blue moon", "No option holds")
+        assert one(user, "field-model").value == "Llama-3-8B"
+
+    visit(steps)
+
+
+def test_a_sentence_shows_what_was_read_and_what_was_not(visit: Any) -> None:
+    async def steps(user: User) -> None:
+        await user.open("/?lang=en")
+        user.find(marker="sentence").type("fine-tune Llama-3-8B with LoRA on 50k samples, wisely").trigger("keydown.enter")
         await settled(user, "card-1")
-        await sees(user, "Model: Llama-3-8B", "Method: LoRA", "Not used", "moon")
+        await sees(user, "Model: Llama-3-8B", "Method: LoRA", "Not used", "wisely")
         assert one(user, "field-model").value == "Llama-3-8B"
         assert one(user, "field-data").value == "50k samples"
 

@@ -85,21 +85,25 @@ def test_no_text_breaks_it(text: str) -> None:
             read_wish(option, value)
 
 
-@pytest.mark.parametrize("count", ["8", "八", "单", "双"])
+@pytest.mark.parametrize(("count", "cards"), [("8", 8), ("八", 8), ("单", 1), ("双", 2)])
 @pytest.mark.parametrize("counter", ["", " 张", "块", " 个"])
 @pytest.mark.parametrize("name", ["卡", "显卡"])
-def test_cards_without_a_name_are_no_amount_of_data(count: str, counter: str, name: str) -> None:
+def test_cards_without_a_name_are_no_amount_of_data(count: str, cards: int, counter: str, name: str) -> None:
     found = understand(f"用{count}{counter}{name} LoRA 微调 Qwen2.5-72B，1万条数据，预算 5000 元")
     assert found.wishes["data"] == "1万条"
     assert found.wishes["budget"] == "5000 元"
-    assert found.unused == (f"{count}{counter}{name}",)
+    assert found.wishes["num_gpus"] == str(cards)
+    assert not found.unused
 
 
-@pytest.mark.parametrize("said", ["8 GPUs", "8 gpus", "2 cards", "4 graphics cards", "8 accelerators", "single GPU"])
-def test_cards_without_a_name_are_said_not_to_be_used(said: str) -> None:
+@pytest.mark.parametrize(
+    ("said", "cards"), [("8 GPUs", 8), ("8 gpus", 8), ("2 cards", 2), ("4 graphics cards", 4), ("8 accelerators", 8), ("single GPU", 1)]
+)
+def test_cards_without_a_name_are_counted(said: str, cards: int) -> None:
     found = understand(f"fine-tune Qwen2.5-72B with LoRA on {said}, 10k samples")
     assert found.wishes["data"] == "10k samples"
-    assert found.unused == (said,)
+    assert found.wishes["num_gpus"] == str(cards)
+    assert not found.unused
 
 
 @pytest.mark.parametrize("amount", ["5Mtok", "5 Mtok", "20Btok", "100ksamples", "2kimages", "118kimages", "1.28Mimages", "10万条", "500GB"])
@@ -135,12 +139,23 @@ def test_the_first_token_is_no_whole_request(said: str, figure: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "cards", ["一张 8GB 显卡", "一张8G的显卡", "两块 24G 的卡", "one 8GB GPU", "2 24 GB cards", "3张显卡", "一张 16G 显存的卡"]
+    ("said", "gpu", "cards"),
+    [
+        ("一张 8GB 显卡", "8GB", "1"),
+        ("一张8G的显卡", "8GB", "1"),
+        ("两块 24G 的卡", "24GB", "2"),
+        ("one 8GB GPU", "8GB", "1"),
+        ("2 24 GB cards", "24GB", "2"),
+        ("3张显卡", None, "3"),
+        ("一张 16G 显存的卡", "16GB", "1"),
+        ("24GB or more of VRAM", "24GB+", None),
+        ("显存 24G 以上", "24GB+", None),
+    ],
 )
-def test_cards_with_their_memory_are_no_data(cards: str) -> None:
-    found = understand(f"fine-tune 7B, {cards}")
+def test_cards_with_their_memory_are_no_data(said: str, gpu: str | None, cards: str | None) -> None:
+    found = understand(f"fine-tune 7B, {said}")
     assert "data" not in found.wishes
-    assert found.unused, "what is not read is said"
+    assert (found.wishes.get("gpu"), found.wishes.get("num_gpus")) == (gpu, cards)
 
 
 @pytest.mark.parametrize("said", ["budget -5 usd", "data -5Mtok", "-5 epochs", "deadline -3h", "-20 users"])

@@ -94,13 +94,18 @@ def partitions() -> Mapping[str, Mapping[str, Any]]:
 
 
 def find_regions(text: str, regions: Iterable[Region]) -> tuple[Region, ...]:
-    """Regions whose code, city or display name (English or Chinese) is `text`; a
-    code beats a name."""
+    """Regions whose code, city or display name (English or Chinese) is `text`; a code beats a
+    name. A code that others begin with ("us-east" is a region of IBM and the beginning of two of
+    AWS) means them all."""
     records = tuple(regions)
     code = text.strip().casefold()
     exact = tuple(record for record in records if record.region.casefold() == code)
-    if exact:
-        return exact
+    if exact or (code.count("-") and not code[-1:].isdigit()):
+        begun = (
+            () if code[-1:].isdigit() else tuple(one for one in records if one.region.casefold().rstrip("0123456789").rstrip("-") == code)
+        )
+        if exact or begun:
+            return tuple(dict.fromkeys((*exact, *begun)))
     wanted = fold(text)
     return tuple(record for record in records if wanted and wanted in _region_names(record))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rightfit.cli.declared import is_chinese
 from rightfit.cli.output import Answer, View, note
 from rightfit.errors import InputError, RightfitError
-from rightfit.explain.messages import join, label
+from rightfit.explain.messages import label
 from rightfit.explain.sheets import quiet_sheet
 from rightfit.explain.voices import plan_document
 from rightfit.messages import Lang, Message
@@ -19,15 +19,19 @@ from rightfit.search.answer import Option
 from rightfit.workload.model import Workload
 from rightfit.workload.options import read_wish
 
+if TYPE_CHECKING:
+    from rightfit.workload.ask import Understood
+
 _FIRST = ("model", "task")
 
 
 class NoModelError(InputError):
-    """A sentence that names no model; `wishes`: all else that it says."""
+    """A sentence that names no model; `found`: what it says, `wishes`: with what was given
+    beside it."""
 
-    def __init__(self, message: Message, wishes: Mapping[str, Any]) -> None:
-        super().__init__(message, field="ask")
-        self.wishes = dict(wishes)
+    def __init__(self, found: Understood, wishes: Mapping[str, Any]) -> None:
+        super().__init__(Message("cli.sentence_without_model"), field="ask")
+        self.found, self.wishes = found, dict(wishes)
 
 
 _QUESTIONS: Mapping[str, tuple[str, ...]] = {
@@ -49,7 +53,7 @@ def in_words_of(sentence: str | None, view: View) -> View:
 def wishes_of(sentence: str, given: Mapping[str, Any], view: View) -> dict[str, Any]:
     """The wishes of a sentence, overruled by options that were given beside it. Says on standard
     error what was understood and what was not used."""
-    from rightfit.workload.ask import grammar, understand
+    from rightfit.workload.ask import understand
 
     found = understand(sentence)
     chosen = {name: value for name, value in given.items() if value is not None}
@@ -61,18 +65,16 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View) -> dict[str, 
         f"{name} = {value}" + (f" ({quoted[name]!r})" if name in quoted and name not in chosen else "") for name, value in wishes.items()
     ]
     note(label("status", "understood", view.lang, wishes="; ".join(parts) or "-"), view)
-    unused = [piece for piece in found.unused if not (found.own_machine and (piece.endswith(")") or grammar.is_of_machine(piece)))]
-    if unused:
-        note(label("status", "not_used", view.lang, words="; ".join(unused)), view)
+    if found.unused:
+        note(label("status", "not_used", view.lang, words="; ".join(found.unused)), view)
     if is_library(wishes.get("model")):  # names no algorithm
         del wishes["model"]
     if "model" not in wishes and wishes.get("task") != "prepare":
         refuse_closed(found.unused)
-        raise NoModelError(Message("cli.sentence_without_model"), wishes)
+        raise NoModelError(found, wishes)
     note(label("status", "same_as", view.lang, command=command_line(wishes)), view)
     if found.weighty:
-        text = Message("cli.weighty", words=join(list(found.weighty), view.lang), command=command_line(wishes))
-        raise InputError(text, field="ask")
+        raise InputError(found.question(), field="ask")
     return wishes
 
 

@@ -131,6 +131,20 @@ class _Argument(click.Argument):
         self.help: str | None = help
 
 
+class _Spelled(click.Command):
+    """A command that takes options by the names of other programs too, and says so."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        from rightfit.cli.synonyms import MODEL, as_ours
+
+        known = {flag for one in self.params if one.name != "work_place" for flag in (*one.opts, *one.secondary_opts)}
+        known |= {MODEL} if any(parameter.name == "model" and isinstance(parameter, click.Argument) for parameter in self.params) else set()
+        ours, said = as_ours(args, known) if any(word.startswith("--") for word in args) else (args, [])
+        for written, read in said:
+            click.echo(Message("usage.read_as", option=written, meant=read).text(lang_of(args)), err=True)
+        return super().parse_args(ctx, list(ours))
+
+
 class _Helpful(click.Command):
     """A command whose --help is explained in the language of help."""
 
@@ -157,7 +171,7 @@ class Looks:
         return {"panel": panel} if panel and self.has_panels else {}
 
 
-PLAIN = Looks(_InOrder, click.Command, click.Option, _Argument, {}, has_panels=False)
+PLAIN = Looks(_InOrder, _Spelled, click.Option, _Argument, {}, has_panels=False)
 
 
 def looks(*, is_help: bool) -> Looks:
@@ -171,7 +185,7 @@ def looks(*, is_help: bool) -> Looks:
     class Group(_Helpful, _InOrder, rich_click.RichGroup):  # type: ignore[misc]
         """Panels of commands in their order."""
 
-    class Command(_Helpful, rich_click.RichCommand):
+    class Command(_Spelled, _Helpful, rich_click.RichCommand):
         """The panels of what matters most come first."""
 
         def __init__(self, *given: Any, **values: Any) -> None:

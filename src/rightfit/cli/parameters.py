@@ -48,6 +48,8 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         "sellers",
         "purchase",
         "gpu",
+        "avoid",
+        "num_gpus",
         "max_nodes",
         "quota",
         "office_hours",
@@ -72,7 +74,7 @@ def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Param
 def _workload_parameter(wish: RequestOption) -> inspect.Parameter:
     group = next((name for name, members in _GROUPS.items() if wish.name in members), "Setup (left open, rightfit chooses)")
     words = wish.vocabulary.words if wish.vocabulary else ()
-    listed = wish.kind in ("words", "names")
+    listed = wish.kind in ("words", "names", "cards")
     colon, example = ("：", "，如 ") if help_lang() == "zh" else (": ", ", e.g. ")
     meaning = help_text("parameter", wish.name, wish.help)
     told = option(

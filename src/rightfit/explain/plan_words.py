@@ -163,7 +163,7 @@ def sample_speed_text(option: Option, lang: Lang) -> str:
 _NOT_THE_USERS = frozenset({"status", "capability", "layout", "gpu_memory", "host_memory", "host_cpus", "fabric"})
 _NEEDS = ("gpu_memory", "host_memory")
 _FILTERS = ("cloud", "seller", "region", "country", "gpu", "software", "purchase", "status")
-_LIMITS = ("max_nodes", "quota", "stock", "deadline", "budget", "ttft", "tpot", "latency", "throughput")
+_LIMITS = ("max_nodes", "num_gpus", "quota", "stock", "deadline", "budget", "ttft", "tpot", "latency", "throughput")
 _WISHES = {"deadline": "deadline_s", "budget": "budget_usd"}
 NO_NEAR_MISS = frozenset({"status", "capability"})
 

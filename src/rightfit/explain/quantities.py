@@ -249,7 +249,7 @@ def doubted_price_text(option: Option, lang: Lang, *, currency: str) -> str:
         return say(f"choice.price_{option.facts.get('price_kind') or 'estimate'}", lang)
     price = option.facts.get("price")
     if not price:
-        return say("choice.price_old", lang, as_of=option.price_as_of) if is_old(option) else ""
+        return ""
     names = {"listed": "listed_usd_per_h", "low": "low80_usd_per_h", "high": "high80_usd_per_h"}
     texts = {name: money_text(price[key] * option.nodes, currency) for name, key in names.items()}
     key = "choice.price_beyond" if option.facts.get("price_is_beyond") else "choice.price_listed"

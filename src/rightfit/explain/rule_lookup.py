@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit.catalog.offers import PURCHASE_CODES, OfferFilter, OfferTable
+from rightfit.errors import AmbiguousNameError
 from rightfit.explain import quantities as q
 from rightfit.explain.rule_measures import Measures, measures
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of
@@ -53,10 +54,20 @@ def setup_outcomes(rule: RuleOfThumb, *, catalog: Catalog | None = None) -> tupl
     return tuple(outcome_of(rule.setup, server, catalog=catalog) for server in servers)
 
 
+def _parameters(model: str) -> float:
+    """Parameters of a model; not known of a name that several have, of which the plan took the
+    usual one by its own table."""
+    from rightfit import facts
+
+    try:
+        return float(getattr(facts.model(model), "params_total", math.nan))
+    except AmbiguousNameError:
+        return math.nan
+
+
 def measures_of(option: Option, workload: Any, *, catalog: Catalog | None = None) -> Measures:
     """Our own figures for one option: of the model from facts, of prices and links from the
     catalog, of the bare need from search."""
-    from rightfit import facts
     from rightfit.search.offers import open_priced
 
     market = catalog or open_priced()
@@ -64,7 +75,7 @@ def measures_of(option: Option, workload: Any, *, catalog: Catalog | None = None
     return measures(
         option,
         workload,
-        params=float(getattr(facts.model(workload.model), "params_total", math.nan)),
+        params=_parameters(workload.model),
         savings=saving_fractions(market, provider=option.provider, instance_type=option.instance_type, region=option.region),
         has_nvlink=row is not None and market.servers().gpu_interconnect[row] in FAST_LINKS,
         need_bytes=need_on_one_card(workload, catalog=market),

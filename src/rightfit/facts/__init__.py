@@ -9,6 +9,7 @@ from rightfit.facts.bundled import dataset, datasets, models
 from rightfit.facts.devices import (
     accelerator,
     accelerators,
+    accelerators_of_memory,
     match_accelerators,
     named_accelerators,
     nearest_accelerators,
@@ -43,6 +44,7 @@ __all__ = [
     "VisionModel",
     "accelerator",
     "accelerators",
+    "accelerators_of_memory",
     "coefficient_entries",
     "coefficients",
     "dataset",

@@ -128,10 +128,27 @@ def match_accelerators(name: str) -> tuple[str, ...]:
     return tuple(found or filter(None, [named_by_driver(text)]))
 
 
+_MEMORY_ALONE = re.compile(r"(?P<gib>\d{1,3})\s?gi?b(?P<more>\+)?")
+_SAME_MEMORY = 0.07
+"""How far the memory of a card may be from the round number that it is called by: 22.5 GiB are sold
+as 24 GB, 131 GiB as 141."""
+
+
+def accelerators_of_memory(text: str) -> tuple[str, ...]:
+    """Accelerators that are called by so much memory, "24GB"; of "24GB+" those with more too."""
+    size = _MEMORY_ALONE.fullmatch(text.strip().casefold())
+    if size is None:
+        return ()
+    size_gib, is_least = float(size["gib"]), bool(size["more"])
+    low, high = size_gib * 2.0**30 * (1.0 - _SAME_MEMORY), size_gib * 2.0**30 * (1.0 + _SAME_MEMORY)
+    records = accelerators().values()
+    return tuple(one.name for one in records if one.memory_bytes and low <= one.memory_bytes and (is_least or one.memory_bytes <= high))
+
+
 def named_accelerators(name: str, *, field: str) -> tuple[str, ...]:
     """Names of all accelerators that a loose name covers, one at least; UnknownNameError about
     `field` otherwise, with the nearest."""
-    found = match_accelerators(name)
+    found = match_accelerators(name) or accelerators_of_memory(name)
     if not found:
         raise UnknownNameError("GPU", name, nearest=nearest_accelerators(name), field=field)
     return found

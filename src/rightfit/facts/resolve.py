@@ -93,6 +93,7 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
         return Resolution(dimensions.given_architecture(query), "dimensions", query)
     if (size := dimensions.parameter_count(query)) is not None:
         return Resolution(dimensions.typical_architecture(size), "size", query)
+    refuse_kind_of_work(query)
     if entry := _loose_entry(query):
         return Resolution(_as_asked(entry, query), "spelling", query)
     if maker := closed_model(query):
@@ -195,6 +196,15 @@ def _meant(query: str, entry: IndexEntry) -> str:
     holding = [name for name in known if wanted <= set(tables.without_noise(named[name]))]
     holding.sort(key=lambda name: (answers and not tables.ANSWERING & set(named[name]), name != entry.name, len(named[name])))
     return told or next((name for name in known if named[name] == words), "") or next(iter(holding), entry.name)
+
+
+def refuse_kind_of_work(text: str) -> None:
+    """A kind of work ("CNN") is never a checkpoint: InputError with the usual models of it."""
+    kind = tables.senses("names", "kind_of_work").get(" ".join(text.casefold().replace("-", " ").split()))
+    if kind is not None:
+        rows = [row for row in tables.table("typical_models") if row["kind"] == kind] or tables.table("typical_models")[:3]
+        models = ", ".join(dict.fromkeys(row["model"] for row in rows))
+        raise InputError(Message("facts.kind_of_work", kind=text, models=models), field="model")
 
 
 def usual_model(text: str) -> str:

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import UnavailableError
+from rightfit.facts.resolve import refuse_kind_of_work
 from rightfit.messages import Message
 from rightfit.search.family import Family
 from rightfit.search.request_checks import refuse_unheeded
@@ -66,6 +67,7 @@ def settled(workload: Workload) -> tuple[Family[Any], Workload]:
     Every verb comes through here, so that all of them refuse the same wishes in the same words: an
     option that the family would not read is refused.
     """
+    refuse_kind_of_work(workload.model)
     name = name_of(workload)
     settle = getattr(_match(name), "settle", None)
     changed = settle(workload) if settle else workload

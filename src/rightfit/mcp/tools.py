@@ -85,7 +85,7 @@ _ON: Fields = {
 
 def _wishes(values: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: values[name] for name in workload_fields() if values.get(name) is not None}
-    said = api.understand(values["ask"]).wishes if values.get("ask") else {}
+    said = api.understand(values["ask"]).settled() if values.get("ask") else {}
     return {**said, **given}
 
 

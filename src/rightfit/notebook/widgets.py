@@ -201,7 +201,7 @@ class PlanForm(ipywidgets.VBox):  # type: ignore[misc]
         try:
             if text := self.sentence.value.strip():
                 understood = api.understand(text)
-                self.fill(understood.wishes)
+                self.fill(understood.settled())
                 self._clear_sentence()
             plan = api.plan(api.read_workload(None, self.wishes))
         except RightfitError as error:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.families.registry import settled
 from rightfit.messages import Message
-from rightfit.planner.plan import TOP, assumptions_of, default_catalog, explored
+from rightfit.planner.plan import TOP, assumptions_of, default_catalog, explored, plan
 from rightfit.records import dataclass
 from rightfit.search.advice import slower_than_one, with_market_warnings
 from rightfit.search.answer import Option, Plan, Reason
@@ -24,6 +25,7 @@ from rightfit.search.option_reasons import of_given, of_unpriced
 from rightfit.search.rank import Row, ordered, score_of
 from rightfit.search.refusals import failed_criteria, nearest_to_passing, placeless, refusal, standing_of
 from rightfit.search.servers import Verdict, find_server, former_name, market_of_one, names_of
+from rightfit.workload.vocabulary import read_cards
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -37,6 +39,17 @@ OFFER_CRITERIA = frozenset({"status", "region", "country", "purchase", "budget"}
 UNSERVED = frozenset({"ttft", "tpot", "latency", "throughput"})
 
 
+def usual_server(workload: Workload, on: str, catalog: Catalog | None = None) -> str:
+    """A server as PROVIDER/INSTANCE; for so many cards ("H100", "8xH100") the one with them that is
+    best for the job where nothing limits it, as long as one can be had."""
+    said = read_cards(on)
+    if said is None or "/" in on or not facts.match_accelerators(said[1]):
+        return on
+    free: dict[str, Any] = {"deadline": None, "budget": None, "confidence": None}
+    best = plan(workload.with_changes(gpu=(said[1],), num_gpus=said[0], max_nodes=1, **free), catalog=catalog, top=1).best
+    return f"{best.provider}/{best.instance_type}" if best else on
+
+
 def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalog | None = None) -> Plan:
     """The job on `nodes` servers of one type, with the layout that the workload fixes and the best
     one for what it leaves open.
@@ -46,6 +59,7 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
     server was given.
     """
     catalog = catalog or default_catalog()
+    on = usual_server(workload, on, catalog)
     family, workload = settled(workload)
     if not 1 <= nodes <= LARGEST_NODES:
         raise InputError(Message("planner.nodes", nodes=nodes, most=LARGEST_NODES), field="nodes")

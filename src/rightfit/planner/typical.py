@@ -88,7 +88,10 @@ def typical_wishes(rows: Sequence[Mapping[str, str]], wishes: Mapping[str, Any])
         words = row["options"].split()
         usual = {name.removeprefix("--").replace("-", "_"): value for name, value in zip(words[::2], words[1::2], strict=True)}
         task = {"task": row["task"]} if row["task"] and wishes.get("task") in (None, "train") else {}
-        out.append((row, {**usual, **wishes, **task, "model": row["model"]}))
+        wish = {**usual, **wishes, **task, "model": row["model"]}
+        if wish.get("task") != "serve" and isinstance(wish.get("budget"), str):  # a month's money is what a job may cost
+            wish["budget"] = wish["budget"].removesuffix("/month")
+        out.append((row, wish))
     return out
 
 

@@ -25,7 +25,7 @@ def workload_of(values: Mapping[str, Any]) -> Workload:
     """The workload of a question: options, or plain words with options beside them."""
     wishes = {name: value for name, value in values.items() if value is not None}
     sentence = wishes.pop("ask", None)
-    said = api.understand(sentence).wishes if sentence else {}
+    said = api.understand(sentence).settled() if sentence else {}
     return api.read_workload(None, {**said, **wishes})
 
 

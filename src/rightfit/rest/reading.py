@@ -174,7 +174,7 @@ def query_of(model: type[BaseModel], pairs: list[tuple[str, str]]) -> dict[str, 
 
 def _takes_several(model: type[BaseModel], key: str) -> bool:
     option = OPTIONS.get(key)
-    return key in model.model_fields and option is not None and option.kind in ("names", "words")
+    return key in model.model_fields and option is not None and option.kind in ("names", "words", "cards")
 
 
 # ---- Tables of cases over HTTP: CSV, JSON lines or JSON in, the predictions

@@ -4,7 +4,7 @@ criterion, and what it needed and had."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.catalog.offers import gone, today
 from rightfit.catalog.sellers import Sellers, any_place, read_sellers, untrusted
+from rightfit.errors import UnknownNameError
 from rightfit.facts.devices import is_unreleased
 from rightfit.facts.engine_releases import is_served
 from rightfit.physics import money
@@ -34,6 +35,7 @@ from rightfit.search.market import Bill, BillColumns
 from rightfit.search.offers import Market
 from rightfit.search.risk import Surety
 from rightfit.search.sources import DataSource, read_source
+from rightfit.workload.vocabulary import CLOUDS, COUNTRIES, fold
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferTable
@@ -50,7 +52,7 @@ OWNED = "owned"  # servers of a price book: there only where the user put them
 NOWHERE = ("-",)  # no country is left of those that the user named
 LATENCIES = ("ttft", "tpot", "latency")
 WISHES = frozenset(
-    {"cloud", "seller", "region", "country", "gpu", "software", "purchase", "max_nodes", "quota", "stock", "deadline", "budget"}
+    {"cloud", "seller", "region", "country", "gpu", "software", "purchase", "max_nodes", "num_gpus", "quota", "stock", "deadline", "budget"}
 )
 
 
@@ -71,6 +73,8 @@ class Filters:
     is_served: bool = False  # by an engine, whose images bring a build of PyTorch of their own
     source: DataSource | None = None  # where the data lie, if not in the region of the server
     quotas: tuple[Quota, ...] = ()
+    num_gpus: int | None = None  # cards of all servers together
+    avoided: tuple[tuple[str, str], ...] = ()  # (criterion, name) of what may not be
     confidence: float = 0.5  # probability at which deadline and budget are to hold; a half: their middles decide
     sellers: Sellers = dataclasses.field(default_factory=Sellers)
     strict_country: bool = False  # data residency: a provider that does not say where its servers stand is out, named or not
@@ -85,7 +89,8 @@ class Filters:
         if criterion == "seller":
             return str(self.sellers)
         names = {"cloud": self.clouds, "region": self.regions, "country": self.countries, "gpu": self.gpus, "purchase": self.purchases}
-        return ", ".join(name or "none" for name in names.get(criterion, ()))
+        wanted = [name or "none" for name in names.get(criterion, ())]
+        return ", ".join((*wanted, *(f"not {name}" for refused_by, name in self.avoided if refused_by == criterion)))
 
 
 def read_filters(workload: Workload, catalog: Catalog) -> Filters:
@@ -114,9 +119,34 @@ def read_filters(workload: Workload, catalog: Catalog) -> Filters:
         source=read_source(workload, catalog),
         quotas=read_quotas(workload, catalog),
         confidence=confidence_of(workload),
+        num_gpus=workload.num_gpus,
+        avoided=_avoided(workload.avoid, catalog),
         sellers=read_sellers(workload.sellers, clouds=clouds or home_clouds(workload)),
         strict_country=bool(workload.residency),
     )
+
+
+def _avoided(wanted: tuple[str, ...], catalog: Catalog) -> tuple[tuple[str, str], ...]:
+    """What may not be, with the criterion that refuses it: clouds, accelerators, countries."""
+    from rightfit.catalog import names
+
+    found: list[tuple[str, str]] = []
+    for name in wanted:
+        criterion, meant = "gpu", facts.match_accelerators(name)
+        if not meant:
+            criterion, meant = _avoided_place(name, catalog, names)
+        found += [(criterion, one) for one in meant]
+    return tuple(found)
+
+
+def _avoided_place(name: str, catalog: Catalog, names: Any) -> tuple[str, tuple[str, ...]]:
+    try:
+        return "cloud", (names.resolve_provider(CLOUDS.get(fold(name), name)),)
+    except UnknownNameError as error:
+        try:
+            return "country", names.resolve_countries(COUNTRIES.get(fold(name), name), catalog.regions())
+        except UnknownNameError:
+            raise UnknownNameError("cloud", name, nearest=error.nearest, field="avoid") from None
 
 
 def home_clouds(workload: Workload) -> tuple[str, ...]:
@@ -201,6 +231,8 @@ def filter_failures(offers: OfferTable, filters: Filters) -> dict[str, Mask]:
         fails[name] = fails[name] | any_place(offers)
     if filters.gpus:
         fails["gpu"] = _by_server(offers, [name not in filters.gpus for name in servers.accelerator_name])
+    for criterion, flags in _avoided_failures(offers, filters):
+        fails[criterion] = fails[criterion] | flags if criterion in fails else flags
     if not filters.any_software:
         unasked = set(servers.accelerator_name) - set(filters.gpus)
         other = {name for name in unasked if not runs_usual_software(name, by_engine=filters.is_served)}
@@ -208,6 +240,18 @@ def filter_failures(offers: OfferTable, filters: Filters) -> dict[str, Mask]:
         fails["seller"] = untrusted(offers, filters.sellers, places=(*filters.regions, *filters.countries))
     fails["purchase"] = ~np.isin(offers.purchase_index, [_purchase_code(name) for name in filters.purchases])
     return fails
+
+
+def _avoided_failures(offers: OfferTable, filters: Filters) -> Iterator[tuple[str, Mask]]:
+    """Offers of what may not be."""
+    servers = offers.servers
+    by_server = {"cloud": servers.provider, "gpu": servers.accelerator_name}
+    for criterion in dict.fromkeys(criterion for criterion, _ in filters.avoided):
+        avoided = {name for refused_by, name in filters.avoided if refused_by == criterion}
+        if criterion == "country":
+            yield criterion, _by_region(offers, [country in avoided for country in offers.region_countries])
+        else:
+            yield criterion, _by_server(offers, [name in avoided for name in by_server[criterion]])
 
 
 def runs_usual_software(name: str, *, by_engine: bool = False) -> bool:
@@ -267,7 +311,7 @@ def judge(
     no price: deadline and budget then count as passed. `as_one`: several servers exchange data
     at every step."""
     server, judged = offers.server_index, Judged(filter_failures(offers, filters))
-    add_most_nodes(filters, node_counts[None, :], judged)
+    add_most_nodes(filters, offers, node_counts[None, :], judged)
     add_quota(filters, offers, node_counts[None, :], judged)
     able = np.array([not reason for reason in feasible.missing], dtype=np.bool_)
     judged.fails["capability"] = ~able[server][:, None]

@@ -13,6 +13,7 @@ failing criterion):
                                                      (catalog/data/sellers.csv), or one that no
                                                      launcher rents at (launchers.csv)
     max_nodes      node limit / nodes                  more nodes than allowed would be needed
+    num_gpus       cards asked for / cards             the servers have another number of cards
     quota          limit / what it would take          more of an account's quota than there is
     stock          the believable most / what it would take       more than the seller can be
                                                                   believed to rent out at once
@@ -167,6 +168,7 @@ CRITERIA = (
     "software",
     "purchase",
     "max_nodes",
+    "num_gpus",
     "quota",
     "stock",
     "capability",
@@ -209,6 +211,8 @@ class Limited(Protocol):
     @property
     def max_nodes(self) -> int | None: ...
     @property
+    def num_gpus(self) -> int | None: ...
+    @property
     def deadline_s(self) -> float | None: ...
     @property
     def any_software(self) -> bool: ...
@@ -246,12 +250,16 @@ def _add_stock(filters: Limited, offers: OfferTable, num_servers: Array, judged:
     judged.put("stock", (taken > most[:, None]) & (count > 1), needed=most[:, None], had=taken)
 
 
-def add_most_nodes(filters: Limited, num_servers: Array, judged: Judged) -> None:
-    """Put the criterion "max_nodes" beside the others; rows that no number of servers is enough
-    for do not fail it."""
+def add_most_nodes(filters: Limited, offers: OfferTable, num_servers: Array, judged: Judged) -> None:
+    """Put the criteria "max_nodes" and "num_gpus" beside the others; rows that no number of
+    servers is enough for do not fail them. So many cards are those of all servers together."""
     if filters.max_nodes is not None:
         over = np.isfinite(num_servers) & (num_servers > filters.max_nodes)
         judged.put("max_nodes", over, needed=np.full((1, 1), float(filters.max_nodes)), had=num_servers)
+    if filters.num_gpus is not None:
+        cards = offers.servers.num_accelerators[offers.server_index][:, None] * num_servers
+        other = np.isfinite(cards) & (cards != filters.num_gpus)
+        judged.put("num_gpus", other, needed=np.full((1, 1), float(filters.num_gpus)), had=cards)
 
 
 def add_host_cpus(offers: OfferTable, least: Array, judged: Judged) -> None:

@@ -25,7 +25,7 @@ PRECISIONS = frozenset({"bf16", "fp16", "fp8", "tf32"})
 CHANGEABLE = WISHES.union(LATENCIES)
 #: Limits that cannot be held against a row where their figure is not known: nothing fits there, or
 #: no number of servers carries the load.
-FIGURES = frozenset({"max_nodes", "quota", "stock", "deadline", "budget", *LATENCIES})
+FIGURES = frozenset({"max_nodes", "num_gpus", "quota", "stock", "deadline", "budget", *LATENCIES})
 #: Criteria that no change of the wish mends count as so many others where the nearest
 #: row is looked for.
 UNCHANGEABLE_WEIGHT = 10
@@ -225,6 +225,7 @@ def change(search_result: SearchResult, criterion: str, cell: tuple[int, int]) -
         "deadline": {"deadline_s": had, "factor": had / needed},
         "budget": {"budget_usd": had, "factor": had / needed},
         "max_nodes": {"nodes": had},
+        "num_gpus": {"cards": had},
         "gpu_memory": {"bytes": needed - had},
         "host_memory": {"bytes": needed - had},
     }[criterion]

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 #: says nothing, before any family sees the wish (rightfit.search.request_checks).
 OF_ALL = frozenset({"model", "task", "deadline", "budget", "confidence", "objective", "currency", "input_shape"})
 #: Filters of the market, and ways to pay.
-OF_MARKET = frozenset({"cloud", "region", "country", "residency", "sellers", "quota", "purchase", "gpu", "max_nodes", "office_hours"})
+OF_MARKET = frozenset(
+    {"cloud", "region", "country", "residency", "sellers", "quota", "purchase", "gpu", "avoid", "num_gpus", "max_nodes", "office_hours"}
+)
 #: Words that ask for nothing: they hold where there is nothing to do without.
 ASKS_NOTHING: Mapping[str, tuple[Any, ...]] = MappingProxyType(
     {

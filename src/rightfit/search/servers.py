@@ -242,6 +242,9 @@ def find_server(catalog: Catalog, name: str) -> int:
     if (provider, kind) in rows:
         return rows[provider, kind]
     found = [row for (cloud, known), row in rows.items() if known.casefold() == kind.casefold() and (not provider or cloud == provider)]
+    found = found or [
+        row for (cloud, known), row in rows.items() if known.casefold().startswith(f"{kind.casefold()}.") and cloud == (provider or cloud)
+    ]
     if len(found) > 1:
         whole = [row for (cloud, _), row in rows.items() if row in found and cloud not in names.partitions()]
         found = whole or found

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from nicegui import Client, ui
 
-from rightfit.errors import RightfitError
+from rightfit.errors import InputError, RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.cards import option_card
 from rightfit.explain.quantities import Table
@@ -102,6 +102,9 @@ class PlanPage:
         assert self.panel.understood is not None
         self.state = self.state.with_wishes({**self.panel.understood.wishes, **self.panel.edited}, ask=sentence)
         self.panel.redraw_fields()
+        if self.panel.understood.weighty:
+            self._problem(InputError(self.panel.understood.question(), field="ask"))
+            return
         await self.replan()
 
     async def wish(self, wishes: Mapping[str, str]) -> None:

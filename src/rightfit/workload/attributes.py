@@ -81,6 +81,8 @@ class Attributes:
     quota: tuple[str, ...] = _told((), "limits of the account, in words")
     purchase: tuple[str, ...] = ()
     gpu: tuple[str, ...] = ()
+    avoid: tuple[str, ...] = _told((), "clouds, countries and accelerators that may not be")
+    num_gpus: int | None = _told(None, "cards of all servers together")
     max_nodes: int | None = None
     office_hours: float | None = None
     precision: str | None = None

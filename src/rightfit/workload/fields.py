@@ -21,7 +21,7 @@ REVISION = r"^([A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(/[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]
 _MOST_PROBLEMS = 10
 _OF_NUMBERS = ("int_", "float_", "greater_than", "less_than")
 _NUMERIC = frozenset({"number", "count", "length", "lengths", "percent", "share", "size", "duration", "rate", "money", "price_pair"})
-_LISTS = frozenset({"names", "words"})
+_LISTS = frozenset({"names", "words", "cards"})
 _FILES = frozenset({"trace"})
 
 

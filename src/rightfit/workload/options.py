@@ -269,6 +269,25 @@ def _country(text: str) -> str:
     return vocabulary.COUNTRIES.get(folded) or (folded.upper() if is_code else text)
 
 
+def _read_cards(option: RequestOption, value: Any) -> dict[str, Any]:
+    """Accelerators by name; of one alone also how many: "8xH100", "2x 4090"."""
+    entries = _listed(option, value)
+    if len(entries) == 1 and entries[0].isdigit() and len(entries[0]) < 4:
+        return _read_count(OPTIONS["num_gpus"], entries[0])
+    counted = [vocabulary.read_cards(entry) for entry in entries]
+    said = [
+        one
+        for entry, one in zip(entries, counted, strict=True)
+        if one and one[2] is None and entry.strip()[:1].isdigit() and one[1] != entry
+    ]
+    if not said:
+        return _read_names(option, value)
+    if len(entries) > 1:
+        raise InputError(Message("workload.several_counts", value=", ".join(entries), example="8xH100"))
+    count, name, _ = said[0]
+    return {"gpu": (name,), "num_gpus": int(_within(OPTIONS["num_gpus"], count, shown=repr(entries[0])))}
+
+
 def _read_number(option: RequestOption, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     return {option.name: _within(option, units.parse_count(text, example=option.example), shown=repr(text))}
@@ -424,6 +443,7 @@ _READERS: Mapping[str, Callable[[RequestOption, Any], dict[str, Any]]] = {
     "words": _read_words,
     "currency": _read_currency,
     "names": _read_names,
+    "cards": _read_cards,
     "number": _read_number,
     "count": _read_count,
     "length": _read_length,

@@ -112,7 +112,7 @@ def plan(
 
     rightfit plan --file workload.yaml --format json
 
-    rightfit plan --ask "fine-tune Llama-3-8B with LoRA on 50k samples within 2 days, under $200"
+    rightfit plan --ask 'fine-tune Llama-3-8B with LoRA on 50k samples within 2 days, under $200'
     """
     if any(value is not None for value in (wish_table, plans_out, work_place, at_once)):
         beside = {"file": file, "ask": ask, "save": save, "have": have, "runs": runs, "kind": data_kind, "goal": goal, "staged": staged}
@@ -246,7 +246,10 @@ def _typical(sentence: str, error: NoModelError, view: View) -> int:
     from rightfit.cli.asking import typical_answer
     from rightfit.planner.typical import typical_rows
 
-    answer = typical_answer(typical_rows(sentence), error.wishes, view, catalog=open_market(view))
+    rows = typical_rows(sentence, error.found.kind)
+    if rows and error.found.weighty:  # usual models would be those of another wish
+        raise InputError(error.found.question(), field="ask")
+    answer = typical_answer(rows, error.wishes, view, catalog=open_market(view))
     if answer is None:
         raise error
     emit(answer, view)

@@ -143,7 +143,7 @@ def judge_batch(
     needed, usable = (spread_out(by_class[f"{name}_bytes"]) for name in ("needed", "usable"))
     add_memory(market, fleet, wish, has_layout, fits, needed, usable, judged)
     add_fabric(offers, spread_out(together_of(space, sizing)), judged)
-    add_most_nodes(filters, counts[None, :], judged)
+    add_most_nodes(filters, offers, counts[None, :], judged)
     add_quota(filters, offers, counts[None, :], judged)
     add_limits(filters, sure, judged)
     return Failures.of(judged, sure)

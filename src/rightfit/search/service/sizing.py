@@ -220,7 +220,7 @@ def judge_serving(
             excused |= judged.fails[name]
     judged.fails["throughput"] = unserved & ~excused
     add_quota(filters, offers, servers, judged)
-    add_most_nodes(filters, servers, judged)
+    add_most_nodes(filters, offers, servers, judged)
     sure = surety_of_month(prices, market)
     add_limits(filters, sure, judged)
     return Failures.of(judged, sure)

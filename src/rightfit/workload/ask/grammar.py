@@ -8,13 +8,11 @@ form) and says which option it gives. The rules are in ../data/quantities.toml.
 
 from __future__ import annotations
 
-import functools
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 
-from rightfit import facts
-from rightfit.facts import bundled, resolve, tables
+from rightfit.facts import tables
 from rightfit.records import dataclass
 from rightfit.workload.vocabulary import CLOUDS, COUNTRIES, DATA
 
@@ -60,8 +58,8 @@ def _percentile(match: re.Match[str]) -> str:
 
 
 def _audio(match: re.Match[str]) -> str:
-    english = re.sub(r"(hours?) of \w+", "hours", match["value"], flags=re.IGNORECASE)
-    return shape("小时的?{sound_zh}").sub("hours", english).strip()
+    english = re.sub(r"(hours?) of (?:\w+ )?\w+", "hours", match["value"], flags=re.IGNORECASE)
+    return shape("小时的?[一-鿿]{0,4}?{sound_zh}").sub("hours", english).strip()
 
 
 def _data(match: re.Match[str]) -> str:
@@ -89,6 +87,15 @@ def _tokens_a_second(match: re.Match[str]) -> str:
     return f"{1000.0 / float(match['value'].replace(',', '')):.4g}ms"
 
 
+def _lines(match: re.Match[str]) -> str:
+    """The lines of a film as height x width of the models that draw films."""
+    return tables.meaning(TABLE, "video_lines", match["value"])
+
+
+def _storage(match: re.Match[str]) -> str:
+    return "memory" if shape("{storage_memory}").search(match["value"]) else "local"
+
+
 _READERS: Mapping[str, Callable[[re.Match[str]], str]] = {
     "money": _money,
     "rate_of_period": lambda match: _rate(match) if match["period"] else f"{value(match)}/天",
@@ -97,14 +104,16 @@ _READERS: Mapping[str, Callable[[re.Match[str]], str]] = {
     "data": _data,
     "table": _table,
     "tokens_a_second": _tokens_a_second,
+    "lines": _lines,
+    "storage": _storage,
 }
 _RULES = tomllib.loads((DATA / "quantities.toml").read_text(encoding="utf-8"))["rule"]
 QUANTITIES: tuple[GrammarRule, ...] = tuple(
     rule for one in _RULES for rule in _rule(one["option"], *one["shapes"], read=_READERS[one["read"]] if "read" in one else value)
 )
 
-COUNTED = shape(r"(?<![\w.,/$€¥-])\d[\d,.]*(?:[kmbgt]|\s{multiplier_en})?\s(?P<thing>[a-z]{3,})(?![\w-])")
-"""A number with the word that it counts."""
+COUNTED_NOUN = shape(r"(?<![\w.,/$€¥-])(?P<amount>{amount})\s+(?P<thing>(?:[a-z][a-z-]{2,}\s+){0,2}[a-z]{2,}s)(?![\w-])")
+"""A number with the noun that it counts, and up to two words before the noun."""
 DESCRIBED = shape(
     r"(?<![\w.,-])(?P<amount>{amount})\s+(?P<between>[a-z][a-z-]{2,}(?:\s+[a-z][a-z-]{2,})?)\s+(?P<unit>{data_unit})(?![a-z])"
 )
@@ -161,11 +170,6 @@ OBJECTIVES = _spelled("objective")
 MAX_NODES = _spelled("max_nodes")
 UNPLANNED = _spelled("unplanned_method")
 RESIDENCIES = _spelled("residency")
-WEIGHTY = pattern(listed("weighty"))
-"""Words of wishes that no option holds: an answer that left them out would be one
-to another question."""
-OWNING = pattern(listed("owning"))
-"""Words before cards that somebody has already, and where such a machine stands."""
 OWN_PLACES = _spelled("own_place")
 TASKS = _spelled("task")
 """Words that hint at a task, the most telling task first."""
@@ -188,18 +192,20 @@ _BEFORE_CODE = "|".join(f"(?<={word})" for word in listed("before_country_code")
 COUNTRY_CODE = tables.shape(WORDS_TABLE, rf"(?:{_BEFORE_CODE})(?P<code>{{country_code}})(?![A-Za-z])")
 REGION = tables.shape(WORDS_TABLE, r"(?<![\w-])(?:{region_start}-[a-z]+(?:-?[a-z]+)?-?\d?[a-z]?|{region_start_whole}-[a-z]+\d)(?![\w-])")
 CITY = pattern(listed("city"))
-FILLERS = frozenset(listed("filler_en", "fillers"))
 NO_ADJECTIVES = frozenset(listed("no_adjective", "fillers"))
 """Words that say nothing of the thing after them: what stands before them counts something else."""
-FILLERS_ZH = tables.shape("fillers", "{filler_zh}")
+KIND_OF_WORK = pattern(listed("kind_of_work", "names"))
+"""Kinds of models: none of them is a checkpoint."""
+NOTHING_ASKED = tables.shape("names", r"(?<![A-Za-z]){nothing_asked}(?![a-z])", ignore_case=True)
+NO_SERVICE = tables.shape("names", r"{no_service}")
+KINDS_OF_DATA = {word.word: word.meaning for word in tables.words("names", "kind_of_work")}
 
 
-def is_of_machine(piece: str) -> bool:
-    """Whether words that were left over tell of a machine of one's own, or where it stands."""
-    return bool(OWNING.fullmatch(piece) or any(spelled.fullmatch(piece) for spelled in OWN_PLACES.values()))
+def named_words() -> tuple[re.Pattern[str], ...]:
+    """The words for choices, which a name of a model must be longer than."""
+    spelled = (METHODS, TUNING_METHODS, FRAMEWORKS, OPTIMIZERS, SHARDINGS, QUANTIZATIONS, PRECISIONS)
+    return tuple(pattern for one in spelled for pattern in one.values())
 
-
-# ---- Names in a sentence: models, accelerators, data sets, by what the facts know.
 
 HUB_ID = re.compile(r"(?<![\w./-])[A-Za-z0-9][\w.-]{1,60}/[A-Za-z0-9][\w.-]{1,90}(?<![.,])")
 PATH = re.compile(r"(?<![\w])(?:\.{0,2}/|~/)[\w./-]+")
@@ -209,106 +215,35 @@ BARE_SIZE = tables.shape(
     r"|(?P<han>\d+(?:\.\d+)?|[一二三四五六七八九十百]+)\s?(?P<unit>{size_unit_zh})\s?{size_after_zh}",
     ignore_case=True,
 )
-_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*(?:\s+[A-Za-z0-9][A-Za-z0-9.+_-]*)*")
-_WORD = re.compile(r"\S+")
-_LONGEST_WINDOW = 6
-_COMMON, _ALONE, _PLAIN_WORDS, _EVERYDAY, _EVERYDAY_DATASETS = (
-    frozenset(listed(chosen, "names")) for chosen in ("common", "alone", "plain", "everyday", "dataset_everyday")
+
+
+# ---- How far a word reaches that denies, compares, counts or owns what stands behind it.
+
+DENIED = "\u2421"
+"""Stands where something was denied: "or" behind it goes on denying."""
+NEGATED = shape(rf"(?<![A-Za-z])(?:{{negation}}|{DENIED}+\s*{{both_denied}})(?:\s*{{negation_glue}})*\s*$")
+NEGATED_AFTER = shape(r"\s*(?:{negated_after}|{negated_at_end}\s*(?=[,;.!?]|$))")
+COMPARED = shape(r"(?<![A-Za-z]){comparing}\s*$")
+COUNT_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<count>{card_count})\s?{times}?\s?{card}?\s?(?:的)?$")
+COUNT_AFTER = shape(r"\s?(?:[x×*]\s?(?P<times>\d{1,3})(?![\w.])|(?P<cards>\d{1,3})\s?{card}(?![a-z]))")
+NODES_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<nodes>{card_count})\s*{node_name}\s*(?:{holds_cards}\s*)?$")
+CARD_RANGE = shape(r"(?<![A-Za-z0-9.])\d+\s*{range_word}\s*\d+\s*{card}(?![a-z])")
+UNNAMED_CARDS = shape(r"(?<![A-Za-z0-9_.-])(?P<count>{card_count})[\s-]?{card_counter}?\s?{card_name}(?![a-z])")
+CARD_MEMORY = shape(
+    r"(?<![A-Za-z0-9.])(?P<value>\d+(?:\.\d+)?)\s?{gigabyte}(?P<more>\s*{or_more})?\s*(?:of\s|的)?{card_memory_after}(?![a-z])(?:\s*的?{card_name}(?![a-z]))?"
+    r"|{card_memory_head}\s*{at_least}?\s*(?P<size>\d+(?:\.\d+)?)\s?{gigabyte}(?P<up>\s*{or_more})?(?![a-z])"
 )
-_PHRASES = tuple(listed("phrase", "names"))
-_GPU = tables.shape("names", r"(?<![A-Za-z0-9]){gpu_maker}*{gpu}(?:[- ]?{gpu_form})*(?:s)?(?![A-Za-z0-9])", ignore_case=True)
-
-
-def gpu_matches(text: str) -> list[tuple[int, int, str]]:
-    """(start, end, name) of the accelerators in a sentence. A plural "s" is dropped where the name
-    without it is the known one."""
-    found = []
-    for match in _GPU.finditer(text):
-        name = match[0].strip()
-        for candidate in (name, name.rstrip("sS"), "RTX " + name if name[0].isdigit() else name):
-            if facts.match_accelerators(candidate):
-                found.append((match.start(), match.end(), candidate))
-                break
-    return found
-
-
-@functools.cache
-def _family_words() -> frozenset[str]:
-    """Words that begin or carry the names of known models, without those of everyday language."""
-    words: set[str] = set()
-    for entry in bundled.index():
-        for name in (entry.name, *entry.aliases):
-            words.update(token for token in tables.tokens(tables.base_name(name)) if len(token) > 2 and not token[0].isdigit())
-    return frozenset((words - _COMMON - _PLAIN_WORDS) | _ALONE)
-
-
-def model_match(text: str) -> tuple[int, int, str] | None:
-    """(start, end, name) of the model in a sentence: the longest run of words that the
-    facts know as one."""
-    best: tuple[int, int, str] | None = None
-    for run in _RUN.finditer(text):
-        words = [(run.start() + word.start(), run.start() + word.end()) for word in _WORD.finditer(run[0])]
-        for size in range(min(_LONGEST_WINDOW, len(words)), 0, -1):
-            for first in range(len(words) - size + 1):
-                start, end = words[first][0], words[first + size - 1][1]
-                name = text[start:end].strip(".,-")
-                if (best is None or len(name) > best[1] - best[0]) and is_model(name):
-                    best = (start, start + len(name), name)
-    return best
-
-
-@functools.lru_cache(maxsize=4096)
-def is_model(name: str) -> bool:
-    """Whether the facts know a model by these words, all of which matter."""
-    tokens = tables.tokens(tables.base_name(name))
-    known = resolve._spellings()
-    if len(tokens) > 1 and (name.casefold() in bundled.exact_names() or tokens in known):
-        return not set(tokens) <= _COMMON | _PLAIN_WORDS or len(tokens) > 2 or name.casefold() in _PHRASES
-    glued = set(re.findall(r"[a-z]+\d+", name.casefold()))
-    if not any(token in _family_words() for token in (*tokens, *glued)):
-        return any(phrase in name.casefold().replace("-", " ") for phrase in _PHRASES) and _fits(tokens, known)
-    if name.casefold() in bundled.exact_names() or tokens in known or "".join(tokens) in resolve._glued_spellings():
-        return True
-    return _fits(tokens, known)
-
-
-def _fits(tokens: tuple[str, ...], names: Mapping[tuple[str, ...], object]) -> bool:
-    """Whether some model's name holds all of these words that matter, and none of them
-    is an everyday one."""
-    wanted = set(tables.without_noise(tokens))
-    if not wanted or set(tokens) & _EVERYDAY:
-        return False
-    return any(wanted <= set(key) for key in names)
-
-
-def chinese_model(text: str) -> tuple[int, int, str] | None:
-    """A Chinese name of a model family, with the Latin words that follow it: "通义千问 7B"."""
-    for row in sorted(facts.table("chinese_names"), key=lambda row: -len(row["chinese"])):
-        match = re.search(re.escape(row["chinese"]) + r"(?:\s*[A-Za-z0-9][\w.-]*)*", text)
-        if match:
-            return match.start(), match.end(), match[0].replace(row["chinese"], row["name"] + " ").strip()
-    return None
-
-
-@functools.cache
-def _dataset_pattern() -> re.Pattern[str]:
-    """Names of data sets that are long and odd enough to be meant."""
-    names = {row["name"] for row in map(_named, facts.datasets().values()) if _is_telling(row["name"])}
-    for row in facts.table("dataset_aliases"):
-        names |= {alias for alias in row["aliases"].split(";") if _is_telling(alias)} | {row["name"]}
-    parts = [re.escape(name).replace(r"\ ", r"[\s-]?").replace(r"\-", r"[\s-]?") for name in sorted(names, key=len, reverse=True)]
-    return re.compile(rf"(?<![\w/-])(?:{'|'.join(parts)})(?![\w/-])", re.IGNORECASE)
-
-
-def _named(record: object) -> dict[str, str]:
-    return {"name": str(getattr(record, "name", ""))}
-
-
-def _is_telling(name: str) -> bool:
-    return len(name) >= 4 and name.casefold() not in _EVERYDAY_DATASETS
-
-
-def dataset_match(text: str) -> tuple[int, int, str] | None:
-    """(start, end, name) of a data set that the facts know."""
-    match = _dataset_pattern().search(text)
-    return (match.start(), match.end(), match[0]) if match else None
+HOST_MEMORY = shape(
+    r"(?:\d+(?:\.\d+)?\s?{gigabyte}\s*(?:of\s)?(?:的)?{host_memory}|{memory_head}\s*{at_least}?\s*\d+(?:\.\d+)?\s?{gigabyte})(?![a-z])"
+)
+TOKEN_RATE = shape(r"\d[\d,.]*\s?[kmb]?\s*tokens?\s*{each_second}\s*{token_period}(?![a-z])(?!\s*{each_again}\s*{token_receiver})")
+WORKS_THROUGH = shape(r"(?<![A-Za-z]){works_through}\s+(?:all\s|the\s)?[\d␟]")
+"""A verb with the amount behind it: "classify 3 million reviews"."""
+GLUE_PHRASE = shape(r"(?<![A-Za-z]){glue_phrase}")
+QUANTIZED = shape(r"(?<![A-Za-z]){quantized}(?![a-z])")
+OWNED = tables.shape(WORDS_TABLE, r"(?:{owning})\s*(?:{own_between}\s*)*$", ignore_case=True)
+MINUS = re.compile(r"(?:^|[^\w.,])-$")
+"""A dash with a blank behind it begins a line of a list."""
+OPPOSITES = {("purchase", "spot"): "on-demand"}
+"""What is meant where a word of a choice is denied."""
+CARD_COUNTS = {"单": 1, "双": 2, "single": 1, "dual": 2}

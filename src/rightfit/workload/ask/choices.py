@@ -1,0 +1,149 @@
+"""Words for a choice in a sentence, and what follows from all that it says: the task, and options
+that mean something else in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+
+from rightfit import facts
+from rightfit.facts import tables
+from rightfit.workload.ask import grammar
+from rightfit.workload.ask.sentence import Reading, Sentence
+
+_CHOICES: tuple[tuple[str, Mapping[str, re.Pattern[str]]], ...] = (
+    ("purchase", grammar.PURCHASES),
+    ("method", grammar.TUNING_METHODS),
+    ("update", grammar.UPDATES),
+    ("method", grammar.METHODS),
+    ("optimizer", grammar.OPTIMIZERS),
+    ("sharding", grammar.SHARDINGS),
+    ("framework", grammar.FRAMEWORKS),
+    ("quantization", grammar.QUANTIZATIONS),
+    ("precision", grammar.PRECISIONS),
+    ("objective", grammar.OBJECTIVES),
+    ("max_nodes", grammar.MAX_NODES),
+    ("residency", grammar.RESIDENCIES),
+)
+
+
+def read_words(sentence: Sentence) -> None:
+    """Words for a choice. Purchase modes may be several; of the others the first that fits is
+    taken, the most particular being listed first."""
+    for option, choices in _CHOICES:
+        if option == "update" and not sentence.has("method"):
+            continue  # only beside a method that learns from preferences or rewards
+        if option == "method" and sentence.has("method"):
+            continue
+        if choices is grammar.TUNING_METHODS:
+            _read_tuning(sentence)
+        else:
+            _read_choice(sentence, option, choices)
+
+
+def _read_choice(sentence: Sentence, option: str, choices: Mapping[str, re.Pattern[str]]) -> None:
+    for value, pattern in choices.items():
+        match = pattern.search(sentence.text)
+        if match is None or (sentence.has(option) and option != "purchase"):
+            continue
+        compared = grammar.COMPARED.search(sentence.text[: match.start()])
+        if denied := sentence.denied_from(*match.span()):
+            sentence.deny(denied, option, value)
+        elif compared:
+            sentence.ask(compared.start(), match.end())
+        else:
+            sentence.take(match.start(), match.end(), option, value)
+            for again in list(pattern.finditer(sentence.text)):  # said twice, meant once
+                sentence.blank(*again.span())
+
+
+def _read_tuning(sentence: Sentence) -> None:
+    """A method that learns from preferences or rewards: the first that is named, an abbreviation
+    before the words for its kind. The other words for it have then been used."""
+    named = [*grammar.TUNING_METHODS.items(), *grammar.TUNING_KINDS.items()]
+    for value, pattern in named:
+        match = pattern.search(sentence.text)
+        if match and not sentence.denied_from(*match.span()):
+            sentence.take(match.start(), match.end(), "method", value)
+            break
+    if sentence.has("method"):
+        for _, pattern in named:
+            for match in list(pattern.finditer(sentence.text)):
+                sentence.blank(match.start(), match.end())
+
+
+def infer(sentence: Sentence, text: str) -> list[Reading]:
+    """What follows from the rest: the task, and options that mean something else in it."""
+    task = _task(sentence, text)
+    inferred = [Reading("task", task, "")] if task else []
+    if task == "prepare" and (operation := _operation(text)):
+        inferred.append(Reading("operation", operation, ""))
+    for pattern in grammar.TASKS.values():  # words that name tasks have been used
+        for match in list(pattern.finditer(sentence.text)):
+            sentence.blank(*match.span())
+    if task == "serve":
+        _ask_of_data(sentence)
+    if task in ("serve", "batch"):
+        sentence.readings = [_as_prompt(reading) for reading in sentence.readings]
+    if task == "finetune" and any(reading.option == "quantization" and reading.value in _FEW_BITS for reading in sentence.readings):
+        sentence.readings = [
+            _as_qlora(reading)
+            for reading in sentence.readings
+            if not (reading.option == "quantization" and reading.value in _FEW_BITS and sentence.has("method"))
+        ]
+    if task in ("train", "finetune") and sentence.has("framework"):
+        sentence.readings = [
+            reading for reading in sentence.readings if reading.option != "framework" or reading.value not in ("onnxruntime",)
+        ]
+    return inferred
+
+
+def _ask_of_data(sentence: Sentence) -> None:
+    """A service works through no amount: "each query scores 50 passages" is something else."""
+    sentence.asked += [reading.words for reading in sentence.readings if reading.option == "data"]
+    sentence.readings = [reading for reading in sentence.readings if reading.option != "data"]
+
+
+def _operation(text: str) -> str:
+    """What is to be done with the data: the first operation of the table whose words the sentence
+    holds; "" where none does."""
+    chinese = tables.meaning(grammar.WORDS_TABLE, "operation_zh", text)
+    if chinese:
+        return chinese
+    rows = facts.table("preparation_operations")
+    return next((row["operation"] for row in rows if re.search(row["pattern"], text, re.IGNORECASE)), "")
+
+
+def _as_prompt(reading: Reading) -> Reading:
+    """Where requests are answered, a context is the length of the prompt."""
+    return dataclasses.replace(reading, option="input_tokens") if reading.option == "seq_len" else reading
+
+
+def _as_qlora(reading: Reading) -> Reading:
+    return dataclasses.replace(reading, value="qlora") if reading.option in ("method", "update") and reading.value == "lora" else reading
+
+
+def _task(sentence: Sentence, text: str) -> str:
+    """The task that the words and figures mean; "" when nothing tells."""
+    read = " ".join(reading.words for reading in sentence.readings if reading.option in ("method", "model"))
+    first = {task: match.start() for task, pattern in grammar.STRONG.items() if (match := pattern.search(text))}
+    if sentence.has("method"):
+        return "finetune"
+    serves = any(sentence.has(option) for option in ("rate", "users", "ttft", "tpot", "latency"))
+    if serves and not ({"train", "finetune"} & set(first)):
+        return "serve"
+    if grammar.WORKS_THROUGH.search(text) and not first:
+        return "batch"
+    if first:
+        return min(first, key=lambda task: (_PREFERENCE.index(task) if task == "finetune" else 1, first[task]))
+    for task, pattern in grammar.TASKS.items():
+        if pattern.search(f"{text} {read}"):
+            return task
+    if any(sentence.has(option) for option in ("epochs", "global_batch", "optimizer", "sharding")):
+        return "train"
+    return ""
+
+
+_FEW_BITS = ("nf4", "int4")
+_PREFERENCE = ("finetune", "train", "batch", "serve", "prepare")

@@ -1,0 +1,118 @@
+"""A sentence as it is read, and what was understood of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rightfit.errors import InputError
+from rightfit.messages import Message
+from rightfit.records import dataclass
+from rightfit.workload.ask import grammar
+from rightfit.workload.ask.leftover import BLANK, known_words
+from rightfit.workload.options import read_wish
+from rightfit.workload.vocabulary import nearest_words
+
+_LISTS = ("cloud", "region", "country", "purchase", "gpu", "avoid")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One thing understood: the option, its value in friendly form, and the words it was read from
+    (empty: it follows from the rest)."""
+
+    option: str
+    value: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """What a sentence says. `wishes` are options as Workload takes them; `inferred` those that
+    follow from others; `weighty` words that no option holds and that would change the answer;
+    `unused` those and the soft words; `kind` the kind of data that a kind of work is for."""
+
+    sentence: str
+    readings: tuple[Reading, ...]
+    inferred: tuple[Reading, ...]
+    weighty: tuple[str, ...]
+    unused: tuple[str, ...]
+    own_machine: str = ""
+    kind: str = ""
+
+    @property
+    def wishes(self) -> dict[str, Any]:
+        """Options by name."""
+        found: dict[str, Any] = {}
+        for reading in (*self.readings, *self.inferred):
+            if reading.option in _LISTS:
+                found[reading.option] = ",".join(filter(None, (found.get(reading.option, ""), reading.value)))
+            else:
+                found.setdefault(reading.option, reading.value)
+        return found
+
+    def settled(self) -> dict[str, Any]:
+        """The wishes of a sentence that is used whole; InputError with the question where a word of
+        it is not, or where a machine of one's own is told, which no option of a wish is."""
+        if self.weighty or self.own_machine:
+            raise InputError(self.question(), field="ask")
+        return self.wishes
+
+    def question(self) -> Message:
+        """What is asked about the words that no option holds."""
+        words = ", ".join((*self.weighty, *filter(None, (self.own_machine,))))
+        near = [near for word in self.weighty if len(word) > 4 for near in nearest_words(word.casefold(), known_words(), count=1)]
+        if near:
+            return Message("workload.weighty_near", words=words, nearest=", ".join(dict.fromkeys(near)))
+        return Message("workload.weighty", words=words)
+
+
+class Sentence:
+    """The text, with what has been read blanked out."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.readings: list[Reading] = []
+        self.asked: list[str] = []
+        self.own_machine = ""
+        self.kinds: list[str] = []
+
+    def take(self, start: int, end: int, option: str, value: str) -> None:
+        self.readings.append(Reading(option, value, self.text[start:end].replace(BLANK, "").strip(" ,;.，。；、")))
+        self.blank(start, end)
+
+    def blank(self, start: int, end: int, mark: str = BLANK) -> str:
+        gone = self.text[start:end]
+        self.text = self.text[:start] + mark * (end - start) + self.text[end:]
+        return gone.replace(BLANK, "").strip()
+
+    def ask(self, start: int, end: int) -> None:
+        """These words no option holds."""
+        self.asked.append(self.blank(start, end))
+
+    def has(self, option: str) -> bool:
+        return any(reading.option == option for reading in self.readings)
+
+    def denied_from(self, start: int, end: int) -> tuple[int, int] | None:
+        """Where the denial of what stands there begins and ends; None where it is not denied."""
+        if before := grammar.NEGATED.search(self.text[:start]):
+            return before.start(), end
+        after = grammar.NEGATED_AFTER.match(self.text, end)
+        return (start, after.end()) if after else None
+
+    def deny(self, span: tuple[int, int], option: str, value: str) -> None:
+        """What is not wanted, where the option can say so; else it is asked about."""
+        opposite = grammar.OPPOSITES.get((option, value), "")
+        if not opposite and (option not in ("cloud", "country", "gpu") or value == "none"):
+            self.ask(*span)
+            return
+        words = self.text[slice(*span)].replace(BLANK, "").replace(grammar.DENIED, "").strip()
+        self.readings.append(Reading(option, opposite, words) if opposite else Reading("avoid", value, words))
+        self.blank(*span, grammar.DENIED)
+
+
+def is_taken(option: str, value: str) -> bool:
+    try:
+        read_wish(option, value)
+    except InputError:
+        return False
+    return True

@@ -1,0 +1,94 @@
+"""One wish, many spellings, one request: parts in any order, units, digits and words, both
+languages, words that say nothing. The spellings are tests/data/spellings.toml."""
+
+from __future__ import annotations
+
+import datetime
+import random
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rightfit import facts
+from rightfit.errors import InputError
+from rightfit.workload.ask import understand
+from rightfit.workload.options import read_wishes
+
+FRIDAY = datetime.date(2026, 11, 20)
+TABLE = tomllib.loads((Path(__file__).parents[1] / "data" / "spellings.toml").read_text(encoding="utf-8"))
+PARTS = {part["name"]: part for part in TABLE["part"]}
+MOST_PARTS = 6
+BETWEEN = {"en": (", ", "; ", ", and ", " - "), "zh": ("，", "；", ", ", "。")}
+
+
+def request_of(wishes: dict[str, Any]) -> dict[str, Any]:
+    """What the search gets: attributes, without the words that they were read from."""
+    named = {name: value for name, value in wishes.items() if name not in ("model", "gpu")}
+    found = {name: value for name, value in read_wishes(named).items() if name not in ("data", "budget")}
+    cards = frozenset(card for name in wishes.get("gpu", "").split(",") if name for card in facts.named_accelerators(name, field="gpu"))
+    model = "".join(char for char in str(wishes.get("model", "")).casefold() if char.isalnum())
+    unit = {"data_unit": "samples"} if found.get("data_unit") in ("samples", "documents") else {}
+    return {**found, **unit, "model": model, "gpu": cards, "avoid": frozenset(found.get("avoid", ()))}
+
+
+def drawn(number: int) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
+    """The wish of this number: (name of its head, what it asks for, its parts)."""
+    chance = random.Random(number)
+    head = chance.choice(sorted(TABLE["heads"]))
+    names = list(TABLE["heads"][head]["parts"])
+    chosen = [name for name in names if PARTS[name].get("needed")]
+    for name in chance.sample(names, k=min(len(names), chance.randint(2, MOST_PARTS))):
+        barred = {*PARTS[name].get("excludes", ())}
+        if name not in chosen and not barred & {*chosen} and not any(name in PARTS[other].get("excludes", ()) for other in chosen):
+            chosen.append(name)
+    parts = [chance.choice(PARTS[name]["values"]) for name in chosen]
+    model = chance.choice(TABLE["heads"][head]["models"])
+    wish = {**TABLE["heads"][head]["wish"], "model": model}
+    for part in parts:
+        wish |= part["wish"]
+    return head, wish, parts
+
+
+def spelled(number: int, turn: int) -> str:
+    """One spelling of the wish of this number."""
+    chance = random.Random(f"{number}/{turn}")
+    head, wish, parts = drawn(number)
+    lang = chance.choice([lang for lang in ("en", "zh") if all(part[lang] for part in parts)] or ["en"])
+    said = [chance.choice(part[lang] or part["en"]) for part in parts]
+    said.append(chance.choice(TABLE["heads"][head][lang]).format(model=wish["model"]))
+    chance.shuffle(said)
+    for _ in range(chance.randint(0, 2)):
+        said.insert(chance.randint(0, len(said)), chance.choice(TABLE["noise"][lang]))
+    text = chance.choice(BETWEEN[lang]).join(said)
+    return text.upper() if lang == "en" and chance.random() < 0.05 else text
+
+
+def differences(numbers: range, turns: int) -> list[str]:
+    """Spellings that give another request than their wish, or a question."""
+    wrong = []
+    for number in numbers:
+        _, wish, _ = drawn(number)
+        meant = request_of(wish)
+        for turn in range(turns):
+            text = spelled(number, turn)
+            try:
+                found = understand(text, today=FRIDAY)
+                read = request_of(found.wishes)
+            except InputError as error:
+                wrong.append(f"{text}: {error}")
+                continue
+            if read != meant or found.weighty or found.own_machine:
+                other = {name: (meant.get(name), read.get(name)) for name in {*meant, *read} if meant.get(name) != read.get(name)}
+                wrong.append(f"{text}: {other} {found.weighty}")
+    return wrong
+
+
+def test_one_wish_has_many_spellings() -> None:
+    assert not differences(range(300), 4)
+
+
+@pytest.mark.parametrize("block", range(30))
+def test_three_thousand_wishes_in_twenty_spellings(block: int) -> None:
+    assert not differences(range(300 + 100 * block, 400 + 100 * block), 20)
