@@ -20,9 +20,11 @@ from rightfit.facts.resolve import (
     hub_repository,
     model,
     own_reference,
+    read_record,
     resolve_model,
     resolve_offline,
     search_models,
+    spoken,
 )
 from rightfit.facts.tables import coefficient_entries, coefficients, table
 
@@ -47,8 +49,10 @@ __all__ = [
     "named_accelerators",
     "nearest_accelerators",
     "own_reference",
+    "read_record",
     "resolve_model",
     "resolve_offline",
     "search_models",
+    "spoken",
     "table",
 ]
