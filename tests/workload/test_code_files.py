@@ -1,4 +1,5 @@
-"""Training scripts are read without running them: what they say comes out, what they work out is told as not used."""
+"""Training scripts are read without running them: what they say comes out, what they work out is
+told as not used."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def test_a_script_says_its_wish(name: str, tmp_path: Path) -> None:
     assert told == SCRIPTS[name]["wishes"]
     unused = [key for key, _ in found.unused]
     assert [word for word in SCRIPTS[name].get("unused", ()) if word not in unused] == []
-    assert {option for option, _, where in found.told if not where.startswith("train.py")} <= {"task"}  # the task is taken where none is told
+    assert {option for option, _, where in found.told if not where.startswith("train.py")} <= {
+        "task"
+    }  # the task is taken where none is told
 
 
 def test_a_folder_and_a_notebook(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Data of one's own are counted: rows, tokens by characters with their doubt, tables of numbers, pictures."""
+"""Data of one's own are counted: rows, tokens by characters with their doubt, tables of numbers,
+pictures."""
 
 from __future__ import annotations
 

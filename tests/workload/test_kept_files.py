@@ -1,4 +1,5 @@
-"""Files that people keep are read as wishes: settings of trainers, launchers, commands copied from a page."""
+"""Files that people keep are read as wishes: settings of trainers, launchers, commands copied from
+a page."""
 
 from __future__ import annotations
 
@@ -44,14 +45,18 @@ def test_options_beside_it_win(tmp_path: Path) -> None:
 
 def test_settings_without_a_model_say_so(tmp_path: Path) -> None:
     file = tmp_path / "ds.json"
-    file.write_text('{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}, "bf16": {"enabled": true}}')
+    file.write_text(
+        '{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}, "bf16": {"enabled": true}}'
+    )
     with pytest.raises(FileInputError, match=r"ds.json \(DeepSpeed\) names no model: give it beside"):
         Workload.from_file(file)
     found = Workload.from_file(file, model="7B", data="1Mtok", task="finetune")
     assert (found.sharding, found.offload, found.micro_batch, found.precision) == ("zero3", "optimizer", 2, "bf16")
 
 
-@pytest.mark.parametrize("text", ["model: 7B\nmethod: lora\ndata: 1Mtok\n", "model: 7B\nseq-len: 4k\n", "# nothing\n", "a: &x [1]\nb: *x\n", "- 1\n"])
+@pytest.mark.parametrize(
+    "text", ["model: 7B\nmethod: lora\ndata: 1Mtok\n", "model: 7B\nseq-len: 4k\n", "# nothing\n", "a: &x [1]\nb: *x\n", "- 1\n"]
+)
 def test_a_workload_file_is_none_of_these(text: str, tmp_path: Path) -> None:
     file = tmp_path / "w.yaml"
     file.write_text(text)

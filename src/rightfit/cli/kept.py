@@ -1,5 +1,5 @@
-"""Files of others and training scripts at the command line: read as wishes, and told what was found and what was not
-used."""
+"""Files of others and training scripts at the command line: read as wishes, and told what was found
+and what was not used."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SHOWN = 12
 
 
 def count_data(model: str | None, wishes: dict[str, Any], view: View) -> dict[str, Any]:
-    """The wishes with an amount in place of a file of data, and a line of what was counted: by the tokenizer that lies
-    in the model's folder, else by characters."""
+    """The wishes with an amount in place of a file of data, and a line of what was counted: by the
+    tokenizer that lies in the model's folder, else by characters."""
     from rightfit.workload.data_files import counted, is_data_path
 
     data = wishes.get("data")
@@ -39,8 +39,8 @@ def count_data(model: str | None, wishes: dict[str, Any], view: View) -> dict[st
 def read_others(
     model: str | None, file: Path | None, code: Path | None, wishes: dict[str, Any], view: View
 ) -> tuple[str | None, Path | None, dict[str, Any]]:
-    """Model, workload file and wishes with what a script or a file of another form says; options given beside it
-    win."""
+    """Model, workload file and wishes with what a script or a file of another form says; options
+    given beside it win."""
     from rightfit.workload.code_files import is_code, read_code
     from rightfit.workload.kept_files import read_kept
 
@@ -64,7 +64,9 @@ def read_others(
 
 def _tell(kept: Kept, view: View, given: dict[str, Any]) -> None:
     """One line of what was found, with its place, and one of what was not used."""
-    found = [f"{option}={value} ({where})" if where else f"{option}={value}" for option, value, where in kept.told if given.get(option) is None]
+    found = [
+        f"{option}={value} ({where})" if where else f"{option}={value}" for option, value, where in kept.told if given.get(option) is None
+    ]
     note(label("status", "kept", view.lang, form=", ".join(kept.forms), found="; ".join(found)), view)
     unused = [key for key, _ in kept.unused]
     if unused:

@@ -1,5 +1,5 @@
-"""A training script read without running it: models, settings of trainers, defaults of arguments, data sets. What is
-worked out while it runs is not guessed."""
+"""A training script read without running it: models, settings of trainers, defaults of arguments,
+data sets. What is worked out while it runs is not guessed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def is_code(text: str) -> bool:
 
 
 def read_code(path: Path) -> Kept:
-    """What a script, or the scripts of a folder, say. Raises FileInputError where they say nothing."""
+    """What a script, or the scripts of a folder, say. Raises FileInputError where they say
+    nothing."""
     reach.refuse_file(repr(str(path)[:80]))
     sheet = Sheet()
     for file in _scripts(path):
@@ -139,7 +140,8 @@ class _Reader:
             self._keep(name.lstrip("-").replace("-", "_"), default)
 
     def constant(self, node: ast.expr, depth: int = 0) -> Any:
-        """The value of an expression that is written as one; None where it is worked out while running."""
+        """The value of an expression that is written as one; None where it is worked out while
+        running."""
         if depth > _DEEP:
             return None
         if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float | bool):
@@ -238,4 +240,3 @@ def _is_pretrained(node: ast.Call) -> bool:
         if one.arg in ("weights", "pretrained"):
             return not (isinstance(one.value, ast.Constant) and one.value.value in (None, False))
     return bool(node.args) and isinstance(node.args[0], ast.Constant) and node.args[0].value is True
-

@@ -1,5 +1,5 @@
-"""Data of the user's own, counted: rows, and tokens of their text (by the model's tokenizer where it lies beside the
-model, else by characters, with the doubt of that)."""
+"""Data of the user's own, counted: rows, and tokens of their text (by the model's tokenizer where
+it lies beside the model, else by characters, with the doubt of that)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from rightfit.records import dataclass
 
 _ROWS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".parquet")
 _IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
-#: Bytes of a file that are read whole; of a larger one these are read and the rest is taken to be alike.
+#: Bytes of a file that are read whole; of a larger one these are read and the rest is taken to be
+#: alike.
 _READ_BYTES = 64_000_000
 _MOST_FILES = 1_000_000
 _NUMERIC_SHARE = 0.8
@@ -27,8 +28,9 @@ _NUMERIC_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class DataCount:
-    """Rows, and what they hold: `tokens` of text with the low and high end of their doubt (0: no text), `columns` of
-    a table of numbers (0: none), `images`; `how` they were counted: tokenizer or characters."""
+    """Rows, and what they hold: `tokens` of text with the low and high end of their doubt (0: no
+    text), `columns` of a table of numbers (0: none), `images`; `how` they were counted: tokenizer
+    or characters."""
 
     rows: int
     tokens: float = 0.0
@@ -100,7 +102,7 @@ def _length(tokenizer: str) -> tuple[Length, str]:
             from tokenizers import Tokenizer
 
             known = Tokenizer.from_file(tokenizer)
-        except Exception:  # noqa: BLE001, S110 - without the library, or with a file that it does not read, characters tell
+        except Exception:  # noqa: S110 - without the library, or with a file that it does not read, characters tell
             pass
         else:
             return (lambda text: (float(len(known.encode(text).ids)),) * 3), "tokenizer"
@@ -108,7 +110,8 @@ def _length(tokenizer: str) -> tuple[Length, str]:
 
 
 def _by_characters(text: str) -> tuple[float, float, float]:
-    """Tokens by characters: so many of a Latin script for a token, fewer of the Chinese, Japanese and Korean."""
+    """Tokens by characters: so many of a Latin script for a token, fewer of the Chinese, Japanese
+    and Korean."""
     figures = constants("data_files")
     wide = sum(char >= "\u2e80" for char in text)
     narrow = len(text) - wide
@@ -209,7 +212,7 @@ def _parquet(file: Path, length: tuple[Length, str]) -> DataCount | None:
         table = parquet.ParquetFile(file)
         rows = int(table.metadata.num_rows)
         first = next(table.iter_batches(batch_size=2000), None)
-    except Exception:  # noqa: BLE001 - whatever a broken file raises, it is none that can be counted
+    except Exception:
         return None
     if first is None or not rows:
         return None

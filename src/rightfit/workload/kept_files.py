@@ -1,5 +1,5 @@
-"""Files that people keep (settings of trainers, servers and launchers, commands) read as a wish: what was found, where,
-and what was not used."""
+"""Files that people keep (settings of trainers, servers and launchers, commands) read as a wish:
+what was found, where, and what was not used."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _WORDS_OF_YES = ("true", "yes", "1", "on")
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a file says: its `forms`, the wishes by option name, (option, value, where) of each, and (key, where) of
-    what no option takes."""
+    """What a file says: its `forms`, the wishes by option name, (option, value, where) of each, and
+    (key, where) of what no option takes."""
 
     forms: tuple[str, ...]
     wishes: Mapping[str, Any]
@@ -107,7 +107,8 @@ def _text(file: Path) -> str:
 
 
 def _documents(file: Path, text: str) -> list[Mapping[str, Any]]:
-    """Objects of a settings file; none where it is not one (that is for the reader of workload files to say)."""
+    """Objects of a settings file; none where it is not one (that is for the reader of workload
+    files to say)."""
     with contextlib.suppress(ValueError, RecursionError):
         if file.suffix.casefold() == ".json":
             found: list[Any] = [json.loads(text)]
@@ -126,7 +127,7 @@ def _yaml(text: str) -> list[Any]:
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=loader)):
             return []  # aliases can blow up, and a wish needs none
-        return list(yaml.load_all(text, Loader=loader))  # noqa: S506 - both are safe
+        return list(yaml.load_all(text, Loader=loader))
     except yaml.YAMLError:
         return []
 
@@ -147,7 +148,7 @@ def read_settings(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
     keys = kept_words()["keys"]
     for key, value in _flat(values):
         name = key.replace("-", "_")
-        field = keys.get(name) or keys.get(re.sub(r"\.\d+", "", name))
+        field = keys.get(name) or keys.get(re.sub(r"\.\d+", "", name)) or kept_words()["leaves"].get(name.rpartition(".")[2])
         if field:
             sheet.put(field, value, f"{where}: {key}")
         elif "." not in key:
@@ -183,6 +184,9 @@ def _read_launcher(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
         elif isinstance(value, str) and value.lstrip().startswith("{") and leaf.endswith(".json"):
             for inner in _documents(Path(leaf), value):  # a file inside a ConfigMap
                 read_settings(sheet, inner, f"{where}: {leaf}")
+        elif isinstance(value, str) and leaf.endswith("serveConfigV2"):
+            for inner in _documents(Path("serve.yaml"), value):
+                read_settings(sheet, inner, f"{where}: {leaf}")
         elif leaf.endswith("accelerators"):
             _put_cards(sheet, str(value), f"{where}: {leaf}")
         elif leaf.startswith("resources.accelerators."):
@@ -191,6 +195,8 @@ def _read_launcher(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
             sheet.put("cards", int(value), f"{where}: {leaf}")
         elif leaf in ("num_nodes", "nodes") or leaf.endswith(("spec.numNodes", "spec.parallelism")):
             sheet.put("nodes", value, f"{where}: {leaf}")
+        elif leaf.endswith("workerGroupSpecs.replicas") and isinstance(value, int):
+            sheet.put("nodes", value + 1, f"{where}: {leaf}")  # its head works too
         elif leaf.endswith("use_spot"):
             sheet.put("spot", value, f"{where}: {leaf}")
         elif leaf.endswith(("resources.infra", "resources.any_of.infra")):
@@ -201,7 +207,11 @@ def _read_launcher(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
             sheet.put("gpu", value, f"{where}: {leaf}")
     for place, command in words.items():
         text = [str(one) for one in command]
-        shell = text[2] if text[:1] and text[0].rpartition("/")[2] in ("sh", "bash") and len(text) > 2 else shlex.join(text)
+        shell = (
+            text[2]
+            if text[:1] and text[0].rpartition("/")[2] in ("sh", "bash") and text[1:2] == ["-c"] and len(text) > 2
+            else shlex.join(text)
+        )
         read_commands(sheet, shell, f"{where}: {place}")
 
 
@@ -227,10 +237,16 @@ def read_commands(sheet: Sheet, text: str, where: str) -> None:
     """Every command of a text that trains or serves."""
     for line in _CONTINUED.sub(" ", text).splitlines():
         plain = line.strip().lstrip("$>").strip().strip("`")
+        if plain.startswith("#SBATCH"):
+            _read_options(sheet, plain.split()[1:], where, takes_first=False)
         if not plain or plain.startswith("#"):
             continue
         with contextlib.suppress(ValueError):
-            _read_command(sheet, shlex.split(plain, comments=True), where)
+            words = shlex.split(plain, comments=True)
+            _read_command(sheet, words, where)
+            for word in words:
+                if " " in word and word != plain:  # a command for another shell: srun bash -c '...'
+                    read_commands(sheet, word, where)
 
 
 def _read_command(sheet: Sheet, words: Sequence[str], where: str) -> None:
@@ -324,11 +340,11 @@ def _whole(value: Any) -> int:
 
 
 def _say_model(sheet: Sheet, path: Path, say: Say) -> None:
-    model = sheet.value("model")
+    model = sheet.value("model") or sheet.value("tokenizer")
     if not isinstance(model, str) or "$" in model or "{{" in model:
         return
     beside = (path if path.is_dir() else path.parent) / model
-    say("model", str(beside) if model.startswith(("./", "../")) and beside.exists() else model, "model")
+    say("model", str(beside) if model.startswith(("./", "../")) and beside.exists() else model, "model", "tokenizer")
 
 
 def _say_method(sheet: Sheet, say: Say) -> str:
@@ -346,8 +362,8 @@ def _say_method(sheet: Sheet, say: Say) -> str:
     if stage and task != "train":
         say("method", stage, "stage")
         say("update", method or "full", "method", "uses_lora", "lora_rank", "stage")
-    elif sheet.value("model") is not None or method:
-        say("method", method or "full", "method", "uses_lora", "lora_rank", "model")
+    elif sheet.value("model") is not None or sheet.value("tokenizer") is not None or method:
+        say("method", method or "full", "method", "uses_lora", "lora_rank", "model", "tokenizer")
     if method in ("lora", "qlora", "dora"):
         say("lora_rank", _whole(sheet.value("lora_rank")) or None, "lora_rank")
     return task

@@ -29,9 +29,9 @@ Entries = dict[str, tuple[Any, int]]
 
 
 def load(path: str | Path, wishes: Mapping[str, Any]) -> dict[str, Any]:
-    """The wishes of a file, overruled by `wishes`: of a workload file, or of another form that people
-    keep (settings of trainers, launchers, commands, a folder of these). Each value is read once here so that a problem
-    can name its line."""
+    """The wishes of a file, overruled by `wishes`: of a workload file, or of another form that
+    people keep (settings of trainers, launchers, commands, a folder of these). Each value is read
+    once here so that a problem can name its line."""
     name = str(path)
     given = {key: value for key, value in wishes.items() if value is not None and value != ()}
     if name != "-" and (kept := read_kept(Path(name))) is not None:

@@ -381,7 +381,8 @@ def _read_money(option: RequestOption, value: Any) -> dict[str, Any]:
 
 
 def _read_data(option: RequestOption, value: Any) -> dict[str, Any]:
-    """An amount with a unit, a file or folder of one's own, or the name of a dataset in the facts."""
+    """An amount with a unit, a file or folder of one's own, or the name of a dataset in the
+    facts."""
     text = _text(option, value)
     if is_data_path(text):
         text = counted(text).text
