@@ -158,8 +158,8 @@ def test_unknown_type_with_usual_keys_is_read_and_said() -> None:
 
 
 def test_known_but_unreadable_families_are_named() -> None:
-    with pytest.raises(FileInputError, match="model_type longformer cannot be read from a config file: its second set of projections"):
-        read({**LLAMA, "model_type": "longformer"})
+    with pytest.raises(FileInputError, match="model_type recurrent_gemma cannot be read from a config file: its recurrent blocks"):
+        read({**LLAMA, "model_type": "recurrent_gemma"})
 
 
 @pytest.mark.parametrize("key", ["num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size"])

@@ -22,6 +22,8 @@ _FILE = "config_classes.jsonl"
 _LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "decoder_layers", "encoder_layers", "depth")
 #: Words of flags that add or leave out a part, whatever the other flags say.
 _ADDING = ("bias", "tie", "norm", "pool", "head")
+#: Words that decide how many matrices a block has; only their default was recorded.
+_SHAPING = ("feed_forward_proj",)
 _MOST_ELEMENTS = 100_000
 
 
@@ -267,7 +269,12 @@ def _is_beyond(values: Values, known: ConfigClass) -> bool:
 def _turned(values: Values, known: ConfigClass) -> set[str]:
     """Flags of a file that are otherwise than usual and do more than add or leave out a part."""
     reshaping = {key for _, _, _, flags in known.terms for key, _ in flags if not any(word in key for word in _ADDING)}
-    return {key for key in reshaping if values.flag(key) != known.defaults.get(key)}
+    turned = {key for key in reshaping if values.flag(key) != known.defaults.get(key)}
+    words = {key for key in _SHAPING if key in known.defaults and values.written(key) not in (None, known.defaults[key])}
+    tied = {key for _, _, _, flags in known.terms for key, _ in flags if key.startswith("tie_")}
+    if not tied and values.written("tie_word_embeddings") is False and known.task in ("seq2seq", "speech"):
+        words.add("tie_word_embeddings")  # the class ties whatever the file says, the checkpoint does not
+    return turned | words
 
 
 def _swapped(parts: dict[str, float], nested: Any, usual: str) -> dict[str, float]:

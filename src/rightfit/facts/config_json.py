@@ -20,7 +20,7 @@ from rightfit.messages import Message, foreign, system_problem
 
 # ---- From a configuration object to an architecture record with counted parameters.
 
-_TEXT_KEYS = ("text_config", "llm_config", "language_config", "thinker_config", "generator", "decoder")
+_TEXT_KEYS = ("text_config", "llm_config", "language_config", "thinker_config", "generator", "decoder", "decoder_config")
 _GATED_KINDS = frozenset({"swiglu", "geglu"})
 
 
@@ -183,7 +183,7 @@ def _read_heads(text: ConfigReader, fields: dict[str, Any]) -> None:
 
 def _read_latent_heads(text: ConfigReader, fields: dict[str, Any]) -> None:
     for field in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"):
-        fields[field] = text.integer(field)
+        fields[field] = text.integer(field, minimum=0 if field == "qk_rope_head_dim" else 1)  # some give positions no part
     fields["head_dim"] = fields["qk_nope_head_dim"] + fields["qk_rope_head_dim"]
 
 
@@ -203,7 +203,7 @@ def _read_experts(text: ConfigReader, draft: Draft) -> None:
         text.fail(Message("facts.config_key_missing", word=f"{text.prefix}moe_intermediate_size"))
     shared_width = text.integer("shared_expert_size", default=0, minimum=0)
     shared = -(-shared_width // size) if shared_width else text.integer("num_shared_experts", default=0, minimum=0)
-    kept = text.integer("experts_per_token")
+    kept = text.integer("experts_per_token", default=families()["experts_kept"].get(text.text("model_type")))
     if kept > experts:
         text.fail(Message("facts.config_experts_kept", given=text.prefix, kept=kept, experts=experts))
     moe_layers = count_moe_layers(text, fields["num_layers"])

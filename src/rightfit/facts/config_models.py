@@ -31,9 +31,9 @@ def model_from_config(config: Mapping[str, Any], *, name: str, label: str, sourc
     where it is none of transformers."""
     if (kind := config.get("_class_name")) is not None:
         raise FileInputError(at_place(label, Message("facts.config_diffusers", word=str(kind)[:60])))
-    if both := _joined(config):
-        return _of_parts(both, name=name, label=label, source=source)
     model_type = config.get("model_type")
+    if (both := _joined(config)) and (model_type in families()["joined"]["types"] or not isinstance(model_type, str)):
+        return _of_parts(both, name=name, label=label, source=source)
     counted = count(config, model_type) if isinstance(model_type, str) else None
     if counted is None or counted.known.task in _OF_LANGUAGE:
         return architecture_from_config(config, name=name, label=label, source=source)
