@@ -135,7 +135,7 @@ def test_paths_to_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for query in (str(folder), str(folder / "config.json"), "my-model", "./my-model", "my-model/config.json"):
         record = facts.model(query, network=False)
         assert isinstance(record, TransformerArchitecture)
-        assert (record.name, record.num_layers, record.certainty) == ("my-model", 2, "config")
+        assert (record.name, record.num_layers, record.certainty) == (query, 2, "config")
     with pytest.raises(FileInputError, match="no such file"):
         facts.model("./absent", network=False)
 

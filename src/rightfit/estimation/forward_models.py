@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from rightfit.estimation.pass_records import ForwardWork, PassInput, Stage, traced_forward
+from rightfit.estimation.pass_records import ForwardWork, PassInput, Stage, resized, traced_forward
+from rightfit.facts.config_classes import does
 from rightfit.facts.networks import (
     ListedNetwork,
     counted_seconds,
@@ -53,7 +54,7 @@ def block_activations(arch: TransformerArchitecture) -> float:
 
 def encoder_stage(arch: TransformerArchitecture, tokens: float, blocks: float, *, language_head: bool = False) -> Stage:
     """One pass over `tokens` positions through `blocks` encoder blocks."""
-    relative = _FIGURES["deberta_scores"] if "deberta" in arch.name.lower() else 1.0
+    relative = _FIGURES["deberta_scores"] if "deberta" in _words(arch) else 1.0
     per_token = linear_macs(arch) + (arch.hidden_size**2 * 2 if relative > 1 else 0)
     macs = tokens * blocks * per_token
     if language_head:
@@ -65,6 +66,12 @@ def encoder_stage(arch: TransformerArchitecture, tokens: float, blocks: float, *
     # Disentangled attention gathers, shifts and re-buckets positions in many small kernels, which
     # only a compiler joins.
     return Stage("transformer", macs, activations, weights, layers, scores, loose=_FIGURES["deberta_loose"] if relative > 1 else 1.0)
+
+
+def _words(arch: TransformerArchitecture) -> str:
+    """What tells the kind of a record: its name, or its type where it was read from a
+    configuration."""
+    return arch.family.lower() if arch.certainty == "config" else arch.name.lower()
 
 
 def transformer_work(wish: PassInput, arch: TransformerArchitecture) -> ForwardWork:
@@ -97,7 +104,7 @@ def _sequence_to_sequence(wish: PassInput, arch: TransformerArchitecture) -> For
     """Encoder over the input, then one decoder pass per output token."""
     encoder = float(arch.num_encoder_layers or arch.num_layers / 2)
     decoder = float(arch.num_decoder_layers or arch.num_layers / 2)
-    speech = "whisper" in arch.name.lower()
+    speech = "whisper" in _words(arch) or (arch.certainty == "config" and does(arch.family, "speech"))
     windows, tokens, produced = 1.0, wish.tokens or _DEFAULT_TOKENS, wish.output_tokens
     if speech:
         seconds = wish.audio_s or _AUDIO_WINDOW_S
@@ -174,6 +181,8 @@ def forward_work(wish: PassInput) -> ForwardWork | None:
             return _other(wish, record)
         case TransformerArchitecture():
             return transformer_work(wish, record)
+        case TracedModel():
+            return traced_forward(resized(record, wish.height, wish.width))
     if wish.is_drawn or wish.steps or wish.frames > 1:
         params = wish.params or size_told(wish.model)
         return (

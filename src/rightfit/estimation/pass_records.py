@@ -341,6 +341,17 @@ def _macs_and_elements(record: TracedModel) -> tuple[float, float, float]:
     return record.macs, record.score_macs, record.activations
 
 
+def resized(record: TracedModel, height: float, width: float) -> TracedModel:
+    """The counts of a network read from a configuration for a picture of another size: products and
+    outputs grow with the pixels, attention scores with their square. A trace is of the input that
+    it was made for."""
+    if record.certainty != "config" or not (height and record.image_size):
+        return record
+    ratio = height * (width or height) / record.image_size**2
+    linear = {name: getattr(record, name) * ratio for name in ("macs", "activations", "widest", "score_elements")}
+    return dataclasses.replace(record, **linear, score_macs=record.score_macs * ratio**2, image_size=(height * (width or height)) ** 0.5)
+
+
 def traced_forward(record: TracedModel) -> ForwardWork | None:
     """One forward pass; None where only parameters are known."""
     if not record.kind:

@@ -13,6 +13,7 @@ from rightfit.estimation.pass_records import KEPT, ModelWork, NetworkInput, Pass
 from rightfit.estimation.vision_backbones import VisionPart, backbone
 from rightfit.facts.networks import own_record, record_of
 from rightfit.facts.records import DiffusionModel, OtherModel, TracedModel, TransformerArchitecture, VisionModel
+from rightfit.facts.resolve import read_record
 from rightfit.facts.tables import constant_group, constants
 from rightfit.facts.trained_networks import (
     TrainedDenoiser,
@@ -229,7 +230,7 @@ def _assemble(wish: NetworkInput, words: str, part: VisionPart, head: VisionHead
 def train_work(wish: NetworkInput) -> ModelWork:
     """Work of one sample of `wish`; UnknownNameError when nothing is known that it
     could be told from."""
-    work = _own(wish) if facts.own_reference(wish.model) else _cached(wish)
+    work = _own(wish) if facts.own_reference(wish.model) or read_record(wish.model) is not None else _cached(wish)
     if work is None:
         raise UnknownNameError("model", wish.model, allowed=Message("names.bundled"))
     return work
@@ -237,10 +238,13 @@ def train_work(wish: NetworkInput) -> ModelWork:
 
 def _own(wish: NetworkInput) -> ModelWork | None:
     """A model of the user's own, counted at the size of input that its name says."""
-    from rightfit.estimation.pass_records import traced_training
+    from rightfit.estimation.pass_records import resized, traced_training
 
     record = own_record(wish.model)
-    return traced_training(record) if isinstance(record, TracedModel) else recorded_work(wish)
+    if isinstance(record, TracedModel):
+        return traced_training(resized(record, wish.height, wish.width))
+    read = read_record(wish.model)
+    return recorded_work(wish) if read is None else _from_forward(wish, read)
 
 
 @functools.lru_cache(maxsize=8192)

@@ -28,9 +28,11 @@ from rightfit.facts.resolve import (
     hub_repository,
     model,
     own_reference,
+    read_record,
     resolve_model,
     resolve_offline,
     search_models,
+    spoken,
 )
 from rightfit.facts.tables import coefficient_entries, coefficients, table
 
@@ -56,9 +58,11 @@ __all__ = [
     "named_accelerators",
     "nearest_accelerators",
     "own_reference",
+    "read_record",
     "resolve_model",
     "resolve_offline",
     "search_models",
     "smallest_accelerator",
+    "spoken",
     "table",
 ]

@@ -112,6 +112,16 @@ def _bart(text: ConfigReader, draft: Draft) -> ConfigReader:
     return _renamed(text, num_attention_heads=heads, num_hidden_layers=layers)
 
 
+def _attentionless(text: ConfigReader, draft: Draft) -> ConfigReader:
+    """Layers that mix tokens through a state: no keys and values are kept, whatever the
+    sequence."""
+    draft.without_attention = True
+    hidden = text.integer("hidden_size")
+    draft.linear_layer_parameters = 4 * hidden * hidden  # gates and projections; a class that was recorded says its own
+    draft.fields["intermediate_size"] = text.integer("intermediate_size", default=4 * hidden)
+    return text
+
+
 def _mamba(text: ConfigReader, draft: Draft) -> ConfigReader:
     """A stack of Mamba-1 mixers: no heads, no feed-forward blocks. The record's feed-forward width
     holds the mixer's inner width."""
@@ -294,6 +304,7 @@ HOOKS: Mapping[str, Hook] = {
     "t5": Hook(_t5, _after_t5),
     "bart": Hook(_bart, _after_bart),
     "whisper": Hook(_bart, _after_whisper),
+    "attentionless": Hook(_attentionless),
     "mamba": Hook(_mamba),
     "gated_delta": Hook(None, _after_gated_delta),
     "gpt_neo": Hook(None, _after_gpt_neo),

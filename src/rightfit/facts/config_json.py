@@ -7,69 +7,128 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from rightfit.errors import FileInputError
+from rightfit.facts.config_classes import ClassCount, count
+from rightfit.facts.config_fill import filled_from_class, smoothed, with_counts
 from rightfit.facts.config_hooks import EXTRAS, HOOKS, Draft
 from rightfit.facts.config_reader import ConfigReader, families, family_name, family_traits, vision_fields
 from rightfit.facts.parameter_count import count_parameters
-from rightfit.facts.records import TransformerArchitecture
+from rightfit.facts.records import Model, TransformerArchitecture
 from rightfit.messages import Message, foreign, system_problem
 
 # ---- From a configuration object to an architecture record with counted parameters.
 
-_TEXT_KEYS = ("text_config", "llm_config", "language_config")
+_TEXT_KEYS = ("text_config", "llm_config", "language_config", "thinker_config", "generator", "decoder", "decoder_config")
 _GATED_KINDS = frozenset({"swiglu", "geglu"})
-_LAYER_KINDS: Mapping[str, str] = {
-    "full_attention": "full",
-    "attention": "full",
-    "global": "full",
-    "sliding_attention": "sliding",
-    "chunked_attention": "sliding",
-    "local": "sliding",
-    "linear_attention": "linear",
-    "mamba": "linear",
-}
 
 
 def architecture_from_config(config: Mapping[str, Any], *, name: str, label: str, source: str) -> TransformerArchitecture:
-    """The architecture that a config.json describes, its parameters counted from the dimensions.
+    """The architecture that a config.json describes.
 
-    `label` names the file in errors. A model type that is not known is read as a Llama-like decoder
-    when it has the keys of one, and `notes` says so; families whose layers the record cannot hold
-    are refused by name.
-    """
+    `label` names the file in errors. Parameters are those of the class of transformers that the
+    file names, where that was recorded, else counted from the dimensions. A model type that is not
+    in our table is read as its nearest relative, and `notes` says so; `fields_without_source` lists
+    keys that the class fills in."""
     top = ConfigReader(config, label)
+    outer = top.text("model_type")
+    counted = count(config, outer)
     text = _text_part(top)
-    model_type = text.text("model_type") or top.text("model_type")
-    _refuse_unreadable(top, model_type)
-    traits = family_traits(family_name(model_type))
-    draft = _draft(text, top, traits or {})
-    draft.fields["notes"] = "" if traits is not None else _unknown_note(model_type)
+    model_type = text.text("model_type") or outer
+    _refuse_unreadable(top, text, model_type, is_counted=counted is not None)
+    family = family_name(model_type)
+    traits = family_traits(family)
+    text, taken = filled_from_class(text, outer, config, is_listed=traits is not None)
+    used = traits if traits is not None else _relative(text, counted)
+    draft = _drafted(text, top, used or {}, counted, is_listed=traits is not None)
+    if traits is None:
+        draft.fields["notes"] = "" if counted and not _is_strange(text) else _unknown_note(model_type, counted)
+    draft.fields["fields_without_source"] = ", ".join(f"{key}={value}" for key, value in taken)
     if vision := top.nested("vision_config"):
-        draft.fields.update(vision_fields(vision, top=top, hidden_size=draft.fields["hidden_size"]), kind="vlm")
-    return _finish(draft, name=name, source=source, family=model_type)
+        draft.fields.update(_seen(vision, top, draft, counted), kind="vlm")
+    record = _finish(draft, name=name, source=source, family=model_type)
+    # A family of the table knows what its flags do together; the class was recorded with each
+    # turned alone.
+    return record if counted is None or (traits is not None and counted.is_turned) else with_counts(record, counted)
 
 
-def _unknown_note(model_type: str) -> str:
+def _seen(vision: ConfigReader, top: ConfigReader, draft: Draft, counted: ClassCount | None) -> dict[str, Any]:
+    """Fields of the tower that sees; its parameters alone where its layout is another than a vision
+    transformer's."""
+    try:
+        return vision_fields(vision, top=top, hidden_size=draft.fields["hidden_size"])
+    except FileInputError:
+        if counted is None or any(vision.value(key) is not None for key in ("depth", "num_hidden_layers", "layers")):
+            raise
+        return {"params_vision": round(counted.parts["v"])}
+
+
+def _relative(text: ConfigReader, counted: ClassCount | None) -> Mapping[str, Any] | None:
+    """Traits of the family that an unlisted class is most like, by what it does and its keys."""
+    if counted is None:
+        return None
+    for row in families()["relatives"]:
+        if counted.known.task in row["tasks"] and (not row.get("key") or text.value(row["key"]) is not None):
+            return family_traits(row["family"])
+    return None
+
+
+def _unknown_note(model_type: str, counted: ClassCount | None) -> str:
     shown = f"model type {model_type[:40]!r} is not in our table" if model_type else "the file names no model type"
+    if counted is not None:
+        return f"{shown}; counted as {counted.known.model_class}, its attention read as a Llama-like decoder's"
     return f"{shown}; read as a Llama-like decoder, so its parameter count may be off"
+
+
+def _is_strange(text: ConfigReader) -> bool:
+    """Whether a file has keys of mixers that plain attention has not."""
+    return any(text.value(key) for key in families()["mixers"]["keys"])
 
 
 def _text_part(top: ConfigReader) -> ConfigReader:
     for key in _TEXT_KEYS:
-        if inner := top.nested(key):
-            if inner.value("model_type") is None and not inner.defaults:
-                family = family_name(top.text("model_type"))
-                return dataclasses.replace(inner, defaults={"model_type": family, **families()["class_defaults"].get(family, {})})
-            return inner
+        if isinstance(top.value(key), str) or not (inner := top.nested(key)):
+            continue
+        if deeper := next((one for one in _TEXT_KEYS if isinstance(inner.value(one), Mapping)), ""):
+            found = inner.nested(deeper)
+            assert found is not None
+            return found
+        if inner.value("model_type") is None and not inner.defaults:
+            family = family_name(top.text("model_type"))
+            return dataclasses.replace(inner, defaults={"model_type": family, **families()["class_defaults"].get(family, {})})
+        return inner
     return top
 
 
-def _refuse_unreadable(top: ConfigReader, model_type: str) -> None:
+def _refuse_unreadable(top: ConfigReader, text: ConfigReader, model_type: str, *, is_counted: bool) -> None:
+    """Refuse what would be read wrong: layers that no record holds, mixers and mixtures that nobody
+    described."""
+    if is_counted:
+        return
     for one in (model_type, top.text("model_type")):
         if reason := families()["refused"].get(one):
             top.fail(Message("facts.config_unreadable", word=one, problem=reason))
+    if family_traits(family_name(model_type)) is not None:
+        return
+    if strange := next((key for key in families()["mixers"]["keys"] if text.value(key)), ""):
+        top.fail(Message("facts.config_mixer", word=model_type or "?", key=f"{text.prefix}{strange}"))
+    experts = next((key for key in families()["mixers"]["experts"] if text.value(key)), "")
+    if experts and not text.first(families()["keys"]["num_experts"])[0]:
+        top.fail(Message("facts.config_experts_missing", word=f"{text.prefix}num_experts", key=f"{text.prefix}{experts}"))
+
+
+def _drafted(text: ConfigReader, top: ConfigReader, traits: Mapping[str, Any], counted: ClassCount | None, *, is_listed: bool) -> Draft:
+    """The architecture as its family reads it; of a counted class without heads, as layers that
+    keep no keys."""
+    if counted is not None:
+        text = smoothed(text, counted, is_listed=is_listed)
+    try:
+        return _draft(text, top, traits)
+    except FileInputError:
+        if counted is None or is_listed or text.first(families()["keys"]["num_heads"])[0]:
+            raise
+        return _draft(text, top, {**traits, "hook": "attentionless"})
 
 
 def _draft(text: ConfigReader, top: ConfigReader, traits: Mapping[str, Any]) -> Draft:
@@ -124,7 +183,7 @@ def _read_heads(text: ConfigReader, fields: dict[str, Any]) -> None:
 
 def _read_latent_heads(text: ConfigReader, fields: dict[str, Any]) -> None:
     for field in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"):
-        fields[field] = text.integer(field)
+        fields[field] = text.integer(field, minimum=0 if field == "qk_rope_head_dim" else 1)  # some give positions no part
     fields["head_dim"] = fields["qk_nope_head_dim"] + fields["qk_rope_head_dim"]
 
 
@@ -144,7 +203,7 @@ def _read_experts(text: ConfigReader, draft: Draft) -> None:
         text.fail(Message("facts.config_key_missing", word=f"{text.prefix}moe_intermediate_size"))
     shared_width = text.integer("shared_expert_size", default=0, minimum=0)
     shared = -(-shared_width // size) if shared_width else text.integer("num_shared_experts", default=0, minimum=0)
-    kept = text.integer("experts_per_token")
+    kept = text.integer("experts_per_token", default=families()["experts_kept"].get(text.text("model_type")))
     if kept > experts:
         text.fail(Message("facts.config_experts_kept", given=text.prefix, kept=kept, experts=experts))
     moe_layers = count_moe_layers(text, fields["num_layers"])
@@ -193,9 +252,11 @@ def _count_layer_types(text: ConfigReader, listed: object, layers: int) -> dict[
         text.fail(Message("facts.config_layer_types", given=text.prefix, layers=layers))
     counts: dict[str, int] = {}
     for item in listed[:layers]:
-        kind = _LAYER_KINDS.get(item) if isinstance(item, str) else None
+        kind = families()["layer_kinds"].get(item) if isinstance(item, str) else None
         if kind is None:
-            text.fail(Message("facts.config_layer_type", given=text.prefix, word=str(item)[:40], names=", ".join(_LAYER_KINDS)))
+            text.fail(
+                Message("facts.config_layer_type", given=text.prefix, word=str(item)[:40], names=", ".join(families()["layer_kinds"]))
+            )
         counts[kind] = counts.get(kind, 0) + 1
     return counts
 
@@ -246,25 +307,23 @@ LARGEST_CONFIG_BYTES = 5_000_000
 FILE_NAME = "config.json"
 
 
-def read_config(path: Path | str) -> TransformerArchitecture:
-    """Architecture in a config.json, given the file or the model folder that holds it."""
+def read_config(path: Path | str) -> Model:
+    """The model of a config.json, given the file or the model folder that holds it. Its name is the
+    path as it was given: what a folder is called, or the file says of where it came from, tells
+    nothing about the model."""
+    from rightfit.facts.config_models import model_from_config
+
     file = Path(path)
     if file.is_dir():
         if not (file / FILE_NAME).exists():
             raise FileInputError(Message("facts.folder_without_config", folder=file, file=FILE_NAME))
         file = file / FILE_NAME
-    config = parse_config(_read_bytes(file), label=str(file))
-    return architecture_from_config(config, name=_name_of(file, config), label=str(file), source=f"{file.name} given by the user")
+    config = parse_config(read_bytes(file), label=str(file))
+    return model_from_config(config, name=str(path), label=str(file), source=f"{file.name} given by the user")
 
 
-def _name_of(file: Path, config: Mapping[str, Any]) -> str:
-    written = config.get("_name_or_path")
-    if isinstance(written, str) and written.strip() and len(written) <= 200:
-        return written
-    return file.resolve().parent.name if file.name == FILE_NAME else file.stem
-
-
-def _read_bytes(file: Path) -> bytes:
+def read_bytes(file: Path) -> bytes:
+    """A configuration file's bytes, if it is there and no larger than one is."""
     try:
         if not file.is_file():
             raise FileInputError(Message("facts.no_config", path=file, file=FILE_NAME))
@@ -280,15 +339,15 @@ def _read_bytes(file: Path) -> bytes:
 
 
 def parse_config(data: bytes, *, label: str) -> dict[str, Any]:
-    """The JSON object in `data`; `label` names the file in errors. Repeated keys, NaN and
-    infinities are refused."""
+    """The JSON object in `data`; `label` names the file in errors. Repeated keys are refused;
+    infinities and NaN, which Python writes, are refused where a dimension is one."""
     if len(data) > LARGEST_CONFIG_BYTES:
         raise FileInputError(Message("facts.config_too_large", label=label, megabytes=LARGEST_CONFIG_BYTES / 1000000.0))
     text = _decode(data, label)
     if not text.strip():
         raise FileInputError(Message("facts.file_empty", label=label))
     try:
-        value = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, label), parse_constant=lambda word: _constant(word, label))
+        value = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, label))
     except json.JSONDecodeError as error:
         raise FileInputError(
             Message("facts.config_not_json", label=label, row=error.lineno, column=error.colno, error=foreign(error.msg))
@@ -317,10 +376,6 @@ def _object(pairs: list[tuple[str, Any]], label: str) -> dict[str, Any]:
         repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise FileInputError(Message("facts.config_key_twice", label=label, word=repeated[:60]))
     return values
-
-
-def _constant(word: str, label: str) -> NoReturn:
-    raise FileInputError(Message("facts.config_not_a_number", label=label, word=word))
 
 
 def _json_type(value: object) -> Message:

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn
 
 from rightfit.errors import FileInputError, MissingComponentError, NetworkError, RightfitError, UnknownNameError
-from rightfit.facts.config_json import LARGEST_CONFIG_BYTES, architecture_from_config, parse_config
-from rightfit.facts.records import TransformerArchitecture
+from rightfit.facts.config_json import LARGEST_CONFIG_BYTES, parse_config
+from rightfit.facts.config_models import model_from_config
+from rightfit.facts.records import Model
 from rightfit.messages import Message, foreign
 
 # Long enough for a slow line to send a few kilobytes, short enough that a user without network
@@ -31,7 +32,7 @@ class _Place(NamedTuple):
     is_modelscope: bool
 
 
-def fetch_architecture(text: str, *, nearest: Sequence[str] = ()) -> TransformerArchitecture:
+def fetch_architecture(text: str, *, nearest: Sequence[str] = ()) -> Model:
     """The architecture of a hub id: from the local hub cache, else over the
     network in a few seconds.
 
@@ -44,7 +45,7 @@ def fetch_architecture(text: str, *, nearest: Sequence[str] = ()) -> Transformer
     if data is None:
         data, source = _download(place, nearest), place.url
     config = parse_config(data, label=f"{place.model_id} config.json")
-    return architecture_from_config(config, name=place.model_id, label=f"{place.model_id} config.json", source=source)
+    return model_from_config(config, name=place.model_id, label=f"{place.model_id} config.json", source=source)
 
 
 def _place(text: str) -> _Place:

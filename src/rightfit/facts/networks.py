@@ -11,8 +11,8 @@ from typing import Any
 
 from rightfit.errors import RightfitError
 from rightfit.facts.bundled import exact_names, index, load
-from rightfit.facts.records import DiffusionModel, Model, OtherModel, VisionModel
-from rightfit.facts.resolve import model, own_reference
+from rightfit.facts.records import DiffusionModel, Model, OtherModel, TracedModel, VisionModel
+from rightfit.facts.resolve import model, own_reference, read_record, spoken
 from rightfit.facts.tables import alias, constant_group, constants, filled, first_match, says, shape, table
 from rightfit.records import dataclass
 
@@ -92,10 +92,14 @@ def _short(name: str) -> str:
     return name.rpartition("/")[2].lower()
 
 
-@functools.lru_cache(maxsize=4096)
 def network_family(name: str) -> NetworkFamily:
     """The family that a name belongs to; the usual convolutional network where it tells none."""
-    row = first_match("forward_families", _short(name))
+    return _network_family(_short(spoken(name)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _network_family(short: str) -> NetworkFamily:
+    row = first_match("forward_families", short)
     assert row is not None  # the last pattern matches everything
     return filled(NetworkFamily, row)
 
@@ -105,9 +109,14 @@ def family_of(record: VisionModel) -> NetworkFamily:
     return network_family(record.name if record.name.startswith("timm/") else f"{_short(record.name)} {record.task}")
 
 
-@functools.lru_cache(maxsize=4096)
 def listed_network(name: str) -> ListedNetwork | None:
-    """The line of the table of networks that a whole name means."""
+    """The line of the table of networks that a whole name means; none that was read from a
+    configuration."""
+    return None if read_record(name) is not None else _listed_network(name)
+
+
+@functools.lru_cache(maxsize=4096)
+def _listed_network(name: str) -> ListedNetwork | None:
     row = first_match("forward_models", name.strip(), whole=True)
     if row is None:
         return None
@@ -125,7 +134,7 @@ def denoiser_of(name: str) -> Denoiser:
 
 def is_speech_network(name: str) -> bool:
     """Whether a name is one of a model that hears."""
-    return says("forward", "speech_model", name, ignore_case=True)
+    return says("forward", "speech_model", spoken(name), ignore_case=True)
 
 
 # records and sizes that a name means --------------------------------------------------------------
@@ -137,6 +146,8 @@ _DRAWN = re.compile(r"[-_ ](?P<side>\d{1,4})(?P<kilo>K)?px", re.IGNORECASE)
 
 def record_of(name: str) -> Model | None:
     """The record that `name` means, bundled or of the user's own, or None."""
+    if (read := read_record(name)) is not None:
+        return read
     if own_reference(name):
         return own_record(name)
     return _bundled_record(name)
@@ -145,6 +156,8 @@ def record_of(name: str) -> Model | None:
 def own_record(name: str) -> Model | None:
     """The record of a model of one's own; None for any other, and for one that cannot be read
     (whoever asked for it by itself was told why)."""
+    if isinstance(read := read_record(name), TracedModel):
+        return read
     if not own_reference(name):
         return None
     try:
@@ -233,6 +246,8 @@ def _is_side(text: str) -> bool:
 def side_in_name(name: str) -> float:
     """Pixels of the side of a picture that a name ends with ("ViT-B/16-384", "Sana_1600M_4Kpx"),
     where the number is not of the record's own name; 0 where it tells none."""
+    if read_record(name) is not None:
+        return 0.0
     drawn, found = _DRAWN.search(name), _SIDE_AT_END.fullmatch(name.strip())
     if drawn and isinstance(record_of(name), DiffusionModel):
         return float(drawn["side"]) * (1024.0 if drawn["kilo"] else 1.0)

@@ -41,6 +41,8 @@ _SHAPE = (
 )
 MODEL_FORMS = Message("names.model_forms")
 CLIENT_MODEL_FORMS = Message("names.client_model_forms")
+#: Files that make a folder one of a model (rightfit.facts.folders reads them).
+FOLDER_FILES = ("config.json", "model_index.json", "adapter_config.json")
 _OWN_MARKS = (".onnx", ".safetensors", ".safetensors.index.json", "]")
 _OWN_SIGNS = (":", "/", "\\")
 
@@ -84,9 +86,11 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
 
         return Resolution(own_model(query), "file", query)
     if path := _existing_path(query):
-        from rightfit.facts.config_json import read_config
+        from rightfit.facts.folders import read_folder
 
-        return Resolution(read_config(path), "file", query)
+        found = read_folder(path)
+        named = dataclasses.replace(found, name=query) if getattr(found, "certainty", "") == "config" else found
+        return Resolution(_remembered(query, named), "file", query)
     from rightfit.facts import dimensions  # here, because a bundled name does not need it
 
     if "=" in query:
@@ -105,8 +109,34 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
     if network and not reach.is_closed() and _HUB_ID.fullmatch(query):
         from rightfit.facts import hub
 
-        return Resolution(hub.fetch_architecture(query, nearest=close), "hub", query)
+        return Resolution(_remembered(query, hub.fetch_architecture(query, nearest=close)), "hub", query)
     raise UnknownNameError("model", query, nearest=close, allowed="" if close else MODEL_FORMS)
+
+
+#: Records that were read from configurations in this process, by what they were asked for.
+_READ: dict[str, Model] = {}
+
+
+def _remembered(query: str, record: Model) -> Model:
+    """The record, kept by its name and by what was asked for, so that its work is told from it and
+    never from the words of those; a bundled one is known by its name already."""
+    if getattr(record, "certainty", "exact") == "exact":
+        return record
+    _READ[query] = _READ[record.name] = record
+    return record
+
+
+def read_record(name: str) -> Model | None:
+    """The record that a name was read as from a configuration in this process; None for any
+    other."""
+    return _READ.get(name)
+
+
+def spoken(name: str) -> str:
+    """The words that may be taken from a name: of a model read from a configuration its type, never
+    the name of its folder or repository."""
+    found = _READ.get(name)
+    return name if found is None else str(getattr(found, "family", "")) or "network"
 
 
 def _as_asked(entry: IndexEntry, query: str) -> Model:
@@ -243,7 +273,7 @@ def _refused_to_clients(query: str, is_file: bool) -> bool:
 def _existing_path(query: str) -> Path | None:
     """The path that `query` is, when it looks like one or exists. One that looks like a path is
     taken for it even if absent."""
-    looks_like_path = query.startswith(_PATH_MARKS) or query.lower().endswith(".json") or "\\" in query
+    looks_like_path = query.startswith(_PATH_MARKS) or query.lower().endswith((".json", ".gguf")) or "\\" in query
     if reach.is_closed():
         _refused_to_clients(query, looks_like_path)
         return None
@@ -251,7 +281,7 @@ def _existing_path(query: str) -> Path | None:
     if looks_like_path:
         return path
     try:
-        return path if path.is_file() or (path / "config.json").is_file() else None
+        return path if path.is_file() or (path.is_dir() and any((path / one).is_file() for one in FOLDER_FILES)) else None
     except (OSError, ValueError):
         return None
 

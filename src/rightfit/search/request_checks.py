@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
-from rightfit.facts.records import TracedModel
+from rightfit.facts.records import DiffusionModel, TracedModel, TransformerArchitecture
 from rightfit.messages import Message, contradiction, of_kind
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption, Reason
@@ -183,3 +183,16 @@ def note_own(model: object, notes: Notes) -> None:
         notes.take("model", where, "traced", kind=model.kind, params=float(model.params_total), gmacs=gmacs, input=model.input_shape)
     elif where:
         notes.take("model", where, "traced_language", params=float(getattr(model, "params_total", 0)))
+    _note_guesses(model, source, notes)
+
+
+def _note_guesses(model: object, source: str, notes: Notes) -> None:
+    """Say what of a record was read by guess: a relative's shape, keys that the file leaves out."""
+    if isinstance(model, TransformerArchitecture) and model.certainty == "config":
+        if model.notes:
+            key = "config_counted" if "counted as" in model.notes else "config_relative"
+            notes.take("model", model.family or "?", key, params=float(model.params_total))
+        if model.fields_without_source:
+            notes.take("model", model.fields_without_source, "config_defaults")
+    elif isinstance(model, DiffusionModel) and ", read as " in source:
+        notes.take("model", source.rpartition(", read as ")[2], "config_pipeline")

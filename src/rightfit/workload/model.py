@@ -15,6 +15,7 @@ from rightfit.errors import FileInputError, InputError
 from rightfit.messages import Message, at_place, did_you_mean, foreign, system_problem, without_place
 from rightfit.workload import rules
 from rightfit.workload.attributes import Attributes
+from rightfit.workload.kept_files import read_kept
 from rightfit.workload.options import OPTIONS, overrules, raise_problems, read_wish, read_wishes
 from rightfit.workload.vocabulary import nearest_words
 
@@ -28,9 +29,15 @@ Entries = dict[str, tuple[Any, int]]
 
 
 def load(path: str | Path, wishes: Mapping[str, Any]) -> dict[str, Any]:
-    """The wishes of a file, overruled by `wishes`. Each value is read once here so that a problem
-    can name its line."""
+    """The wishes of a file, overruled by `wishes`: of a workload file, or of another form that
+    people keep (settings of trainers, launchers, commands, a folder of these). Each value is read
+    once here so that a problem can name its line."""
     name = str(path)
+    given = {key: value for key, value in wishes.items() if value is not None and value != ()}
+    if name != "-" and (kept := read_kept(Path(name))) is not None:
+        if not kept.wishes.get("model") and not given.get("model"):
+            raise FileInputError(Message("workload.kept_without_model", name=name, form=", ".join(kept.forms)), field="model")
+        return {**kept.wishes, **given}
     entries = _entries(name, read_text(path))
     problems: list[InputError] = []
     for key, (value, line) in entries.items():
@@ -40,7 +47,6 @@ def load(path: str | Path, wishes: Mapping[str, Any]) -> dict[str, Any]:
             place = Message("workload.file_key", name=name, line=line, word=key)
             problems.append(FileInputError(at_place(place, without_place(error.message, error.field)), field=error.field))
     raise_problems(problems)
-    given = {key: value for key, value in wishes.items() if value is not None and value != ()}
     return {**{key.replace("-", "_"): value for key, (value, _) in entries.items()}, **given}
 
 

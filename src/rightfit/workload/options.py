@@ -21,6 +21,7 @@ from rightfit.units import SECONDS_PER_YEAR
 from rightfit.workload import vocabulary
 from rightfit.workload.amounts import exchange_rates, is_table, parse_table_size, to_usd
 from rightfit.workload.attributes import Attributes
+from rightfit.workload.data_files import counted, is_data_path
 from rightfit.workload.vocabulary import Vocabulary
 
 
@@ -399,8 +400,11 @@ def _read_money(option: RequestOption, value: Any) -> dict[str, Any]:
 
 
 def _read_data(option: RequestOption, value: Any) -> dict[str, Any]:
-    """An amount with a unit, or the name of a dataset in the facts."""
+    """An amount with a unit, a file or folder of one's own, or the name of a dataset in the
+    facts."""
     text = _text(option, value)
+    if is_data_path(text):
+        text = counted(text).text
     if not (text[0].isdigit() or text[0] in "+-.半一二三四五六七八九十百千万两" or text.casefold() in ("nan", "inf")):
         return {"data": text, **_dataset_size(text)}
     if is_table(text):

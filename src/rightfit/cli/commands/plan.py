@@ -10,6 +10,7 @@ import click
 
 from rightfit.cli.big_tables import AtOnce, Place, on_a_table, progress_of, say_done
 from rightfit.cli.declared import argument, option
+from rightfit.cli.kept import count_data, read_others
 from rightfit.cli.output import View, emit, note, open_market
 from rightfit.cli.parameters import Runs
 from rightfit.errors import ContradictionError, InputError
@@ -28,8 +29,14 @@ Model = Annotated[
 File = Annotated[
     Path | None,
     option(
-        "--file", help="Read the workload from a YAML, TOML or JSON file (- is standard input); options given here win.", metavar="FILE"
+        "--file",
+        help="Read the workload from a YAML, TOML or JSON file (- is standard input), from settings of a trainer, launcher or server, or a folder of these; options given here win.",
+        metavar="FILE",
     ),
+]
+Code = Annotated[
+    Path | None,
+    option("--code", help="A training script, or a folder of them, read without running it.", metavar="FOLDER", show_default=False),
 ]
 Save = Annotated[Path | None, option("--save", help="Write the workload to this YAML, TOML or JSON file as well.", metavar="FILE")]
 Ask = Annotated[
@@ -85,6 +92,7 @@ PlansOut = Annotated[
 def plan(
     model: Model = None,
     file: File = None,
+    code: Code = None,
     save: Save = None,
     simulate: Simulate = False,
     staged: Staged = False,
@@ -112,6 +120,8 @@ def plan(
 
     rightfit plan --file workload.yaml --format json
 
+    rightfit plan train.py --data 50Mtok
+
     rightfit plan --ask 'fine-tune Llama-3-8B with LoRA on 50k samples within 2 days, under $200'
     """
     if any(value is not None for value in (wish_table, plans_out, work_place, at_once)):
@@ -125,6 +135,8 @@ def plan(
 
     if have is not None and not have.strip():
         raise InputError(Message("cli.have_what"), field="have")
+    model, file, wishes = read_others(model, file, code, wishes, view)
+    wishes = count_data(model, wishes, view)
     told = next((name for name, text in (("kind", data_kind), ("goal", goal)) if text), "")
     if told and (model is not None or file is not None or ask is not None):
         named = f"model {model}" if model is not None else "file" if file is not None else "ask"

@@ -50,7 +50,7 @@ def _is_encoder(record: TransformerArchitecture) -> bool:
 def trains_samples(workload: Workload) -> bool:
     """Whether this is a wish to train a model that is not a language model. An unknown model is
     left to those who look for it first."""
-    if workload.task not in ("train", "finetune") or workload.model.endswith(".json"):
+    if workload.task not in ("train", "finetune"):
         return False
     try:
         return sample_model(workload.model) is not None

@@ -220,7 +220,7 @@ def read_sample_wish(workload: Workload) -> SampleRequest:
         notes.take("model", text, "sample_model")
     usual = _usual(workload, work, asked)
     sample = _sample(workload, record, asked, usual, notes)
-    if usual.domain == "speech" and not is_padded(workload.model):
+    if usual.domain == "speech" and not is_padded(facts.spoken(workload.model)):
         work, _ = _work(workload, record, audio_s=sample["seconds"])
     amount = amount_of_samples(workload, work, usual, sample, notes)
     recipe = read_recipe(workload, work, sample, notes)
@@ -244,7 +244,7 @@ def read_sample_wish(workload: Workload) -> SampleRequest:
 
 def _usual(workload: Workload, work: ModelWork, asked: NetworkInput) -> UsualTraining:
     """The usual recipe for such a model."""
-    return usual_training(work.modality, workload.model, is_video=asked.frames > 1)
+    return usual_training(work.modality, facts.spoken(workload.model), is_video=asked.frames > 1)
 
 
 def starts_afresh(workload: Workload) -> bool:
@@ -277,6 +277,11 @@ def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[Mod
     height, width = sides_in(workload.image_size or "")
     frames = float(workload.frames or _usual_frames(record))
     wish = NetworkInput(workload.model, height=height, width=width, frames=frames, audio_s=audio_s)
+    if facts.read_record(workload.model) is not None:
+        try:
+            return train_work(wish), wish
+        except UnknownNameError:
+            raise UnavailableError(Message("families.training_unknown", model=workload.model)) from None
     names = [*_with_data(workload), *_without_owner(workload.model), workload.model, *([] if isinstance(record, str) else [record.name])]
     for name in dict.fromkeys(names):
         try:

@@ -1,0 +1,462 @@
+"""Files that people keep (settings of trainers, servers and launchers, commands) read as a wish:
+what was found, where, and what was not used."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from rightfit import reach
+from rightfit.errors import FileInputError, InputError
+from rightfit.messages import Message, system_problem
+from rightfit.records import dataclass
+from rightfit.workload import vocabulary
+from rightfit.workload.options import OPTIONS, read_wish
+
+_MAX_BYTES, _MOST_FILES, _MOST_DEPTH = 1_000_000, 200, 12
+_SETTINGS = (".yaml", ".yml", ".json", ".toml")
+_TEXTS = (".sh", ".sbatch", ".md", ".txt", ".bash", ".service", "")
+_SECRET = re.compile(r"(key|token|secret|password)", re.IGNORECASE)
+_CONTINUED = re.compile(r"\\\s*\n")
+_WORDS_OF_YES = ("true", "yes", "1", "on")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a file says: its `forms`, the wishes by option name, (option, value, where) of each, and
+    (key, where) of what no option takes."""
+
+    forms: tuple[str, ...]
+    wishes: Mapping[str, Any]
+    told: tuple[tuple[str, str, str], ...]
+    unused: tuple[tuple[str, str], ...]
+
+
+@functools.cache
+def kept_words() -> Mapping[str, Any]:
+    """The table data/kept.toml."""
+    return MappingProxyType(tomllib.loads((vocabulary.DATA / "kept.toml").read_text(encoding="utf-8")))
+
+
+class Sheet:
+    """Fields that were found while files are read; the first that says a thing wins."""
+
+    def __init__(self) -> None:
+        self.forms: list[str] = []
+        self.fields: dict[str, tuple[Any, str]] = {}
+        self.unused: dict[str, str] = {}
+
+    def put(self, field: str, value: Any, where: str) -> None:
+        """A field, unless an earlier file said it."""
+        if field == "ignored" or value is None or value == "":
+            return
+        self.fields.setdefault(field, (value, where))
+
+    def leave(self, key: str, where: str) -> None:
+        """A key that means nothing for a plan."""
+        if not _SECRET.search(key):
+            self.unused.setdefault(key, where)
+
+    def value(self, field: str) -> Any:
+        """The value of a field; None where nobody said it."""
+        return self.fields.get(field, (None, ""))[0]
+
+    def where(self, *fields: str) -> str:
+        """Where the first of some fields was found."""
+        return next((self.fields[field][1] for field in fields if field in self.fields), "")
+
+
+def read_kept(path: Path) -> Kept | None:
+    """What a file or folder of others' forms says; None for a workload file of our own."""
+    reach.refuse_file(repr(str(path)[:80]))
+    sheet = Sheet()
+    for file in _files(path):
+        text = _text(file)
+        if file.suffix.casefold() in _SETTINGS:
+            for values in _documents(file, text):
+                read_settings(sheet, values, file.name)
+        else:
+            read_commands(sheet, text, file.name)
+    return settled(sheet, path) if sheet.forms else None
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path] if path.is_file() and path.suffix.casefold() in (*_SETTINGS, *_TEXTS) else []
+    found = sorted(one for one in path.rglob("*") if one.is_file() and one.suffix.casefold() in (*_SETTINGS, ".sh", ".sbatch"))
+    return found[:_MOST_FILES]
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise FileInputError(Message("problems.cannot_read", name=file, error=system_problem(error))) from None
+    if len(data) > _MAX_BYTES:
+        raise FileInputError(Message("workload.too_large", name=file, kilobytes=_MAX_BYTES // 1000))
+    return data.decode("utf-8-sig", "replace")
+
+
+def _documents(file: Path, text: str) -> list[Mapping[str, Any]]:
+    """Objects of a settings file; none where it is not one (that is for the reader of workload
+    files to say)."""
+    with contextlib.suppress(ValueError, RecursionError):
+        if file.suffix.casefold() == ".json":
+            found: list[Any] = [json.loads(text)]
+        elif file.suffix.casefold() == ".toml":
+            found = [tomllib.loads(text)]
+        else:
+            found = _yaml(text)
+        return [one for one in found if isinstance(one, Mapping)]
+    return []
+
+
+def _yaml(text: str) -> list[Any]:
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=loader)):
+            return []  # aliases can blow up, and a wish needs none
+        return list(yaml.load_all(text, Loader=loader))
+    except yaml.YAMLError:
+        return []
+
+
+# ---- Settings: keys wherever they stand.
+
+
+def read_settings(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
+    """The keys of one object of settings, of a form that is known."""
+    form = next((one for one in kept_words()["forms"] if any(all(key in values for key in marks) for marks in one["marks"])), None)
+    if form is None or (form["name"] == "vLLM" and all(key.replace("-", "_") in OPTIONS for key in values)):
+        return
+    sheet.forms.append(form["name"])
+    sheet.put("task", form.get("task"), where)
+    if form["name"] in ("Kubernetes", "SkyPilot", "dstack", "Docker Compose"):
+        _read_launcher(sheet, values, where)
+        return
+    keys = kept_words()["keys"]
+    for key, value in _flat(values):
+        name = key.replace("-", "_")
+        field = keys.get(name) or keys.get(re.sub(r"\.\d+", "", name)) or kept_words()["leaves"].get(name.rpartition(".")[2])
+        if field:
+            sheet.put(field, value, f"{where}: {key}")
+        elif "." not in key:
+            sheet.leave(key, where)
+
+
+def _flat(values: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Dotted keys and their plain values; of a list of plain values the whole."""
+    if isinstance(values, Mapping) and depth < _MOST_DEPTH:
+        for key, value in values.items():
+            yield from _flat(value, f"{prefix}.{key}" if prefix else str(key), depth + 1)
+    elif isinstance(values, list) and any(isinstance(one, Mapping | list) for one in values) and depth < _MOST_DEPTH:
+        for at, value in enumerate(values):
+            yield from _flat(value, f"{prefix}.{at}", depth + 1)
+    else:
+        yield prefix, values
+
+
+# ---- Launchers: machines, and the commands that they start.
+
+_CARDS = re.compile(r"^(?P<name>[A-Za-z][\w. -]*?)(?::(?P<count>\d+))?$")
+
+
+def _read_launcher(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
+    words: dict[str, list[Any]] = {}
+    for key, value in _flat(values):
+        leaf = re.sub(r"\.\d+", "", key)
+        if leaf.rpartition(".")[2] in ("command", "args", "entrypoint") and isinstance(value, list):
+            words.setdefault(leaf.rpartition(".")[0], []).extend(value)
+        elif leaf.rpartition(".")[2] in ("run", "command", "args", "commands", "entrypoint"):
+            for text in value if isinstance(value, list) else [value]:
+                read_commands(sheet, str(text), f"{where}: {leaf}")
+        elif isinstance(value, str) and value.lstrip().startswith("{") and leaf.endswith(".json"):
+            for inner in _documents(Path(leaf), value):  # a file inside a ConfigMap
+                read_settings(sheet, inner, f"{where}: {leaf}")
+        elif isinstance(value, str) and leaf.endswith("serveConfigV2"):
+            for inner in _documents(Path("serve.yaml"), value):
+                read_settings(sheet, inner, f"{where}: {leaf}")
+        elif leaf.endswith("accelerators"):
+            _put_cards(sheet, str(value), f"{where}: {leaf}")
+        elif leaf.startswith("resources.accelerators."):
+            _put_cards(sheet, f"{leaf.rpartition('.')[2]}:{value}", f"{where}: {leaf}")
+        elif leaf.endswith(("nvidia.com/gpu", "amd.com/gpu")) and str(value).isdigit():
+            sheet.put("cards", int(value), f"{where}: {leaf}")
+        elif leaf in ("num_nodes", "nodes") or leaf.endswith(("spec.numNodes", "spec.parallelism")):
+            sheet.put("nodes", value, f"{where}: {leaf}")
+        elif leaf.endswith("workerGroupSpecs.replicas") and isinstance(value, int):
+            sheet.put("nodes", value + 1, f"{where}: {leaf}")  # its head works too
+        elif leaf.endswith("use_spot"):
+            sheet.put("spot", value, f"{where}: {leaf}")
+        elif leaf.endswith(("resources.infra", "resources.any_of.infra")):
+            _put_places(sheet, str(value), f"{where}: {leaf}")
+        elif leaf in ("resources.cloud", "resources.region"):
+            sheet.put(leaf.rpartition(".")[2], str(value), f"{where}: {leaf}")
+        elif leaf.endswith("gpu.name"):
+            sheet.put("gpu", value, f"{where}: {leaf}")
+    for place, command in words.items():
+        text = [str(one) for one in command]
+        shell = (
+            text[2]
+            if text[:1] and text[0].rpartition("/")[2] in ("sh", "bash") and text[1:2] == ["-c"] and len(text) > 2
+            else shlex.join(text)
+        )
+        read_commands(sheet, shell, f"{where}: {place}")
+
+
+def _put_cards(sheet: Sheet, text: str, where: str) -> None:
+    found = _CARDS.match(text.strip())
+    if found:
+        sheet.put("gpu", found["name"], where)
+        sheet.put("cards", int(found["count"] or 1), where)
+
+
+def _put_places(sheet: Sheet, text: str, where: str) -> None:
+    cloud, _, region = text.partition("/")
+    for field, value in (("clouds", cloud), ("regions", region.partition("/")[0])):
+        if value and value != "*":
+            known = sheet.value(field) or []
+            sheet.fields[field] = ([*known, *([value] if value not in known else [])], where)
+
+
+# ---- Commands, of a script or copied from a page.
+
+
+def read_commands(sheet: Sheet, text: str, where: str) -> None:
+    """Every command of a text that trains or serves."""
+    for line in _CONTINUED.sub(" ", text).splitlines():
+        plain = line.strip().lstrip("$>").strip().strip("`")
+        if plain.startswith("#SBATCH"):
+            _read_options(sheet, plain.split()[1:], where, takes_first=False)
+        if not plain or plain.startswith("#"):
+            continue
+        with contextlib.suppress(ValueError):
+            words = shlex.split(plain, comments=True)
+            _read_command(sheet, words, where)
+            for word in words:
+                if " " in word and word != plain:  # a command for another shell: srun bash -c '...'
+                    read_commands(sheet, word, where)
+
+
+def _read_command(sheet: Sheet, words: Sequence[str], where: str) -> None:
+    for row in kept_words()["commands"]:
+        start = _starts(words, row["words"])
+        if start is None:
+            continue
+        sheet.forms.append(" ".join(row["words"]))
+        for field in ("task", "framework", "stage"):
+            sheet.put(field, row.get(field), where)
+        _read_options(sheet, words[start:], where, takes_first=row.get("model") == "first")
+        return
+
+
+def _starts(words: Sequence[str], wanted: Sequence[str]) -> int | None:
+    """Where the words behind a command's own begin; None where it is another."""
+    for at in range(min(len(words), 40)):
+        if [word.rpartition("/")[2] for word in words[at : at + len(wanted)]] == list(wanted):
+            return at + len(wanted)
+    return None
+
+
+def _read_options(sheet: Sheet, words: Sequence[str], where: str, *, takes_first: bool) -> None:
+    keys, at = kept_words()["keys"], 0
+    while at < len(words) and words[at] not in ("&&", ";", "|", "||", "&"):
+        word = words[at]
+        at += 1
+        if not word.startswith("-"):
+            name, mark, value = word.partition("=")
+            if takes_first and not mark:
+                sheet.put("model", word, where)
+                takes_first = False
+            elif mark and name in keys:  # yolo and Hydra write options so
+                sheet.put(keys[name], value, f"{where}: {name}")
+            continue
+        name, mark, value = word.lstrip("-").partition("=")
+        if not mark:
+            has_value = at < len(words) and not re.match(r"--?[A-Za-z]", words[at]) and words[at] not in ("&&", ";", "|")
+            value, at = (words[at], at + 1) if has_value else ("true", at)
+        field = keys.get(name.replace("-", "_"))
+        if field:
+            sheet.put(field, value, f"{where}: {word.partition('=')[0]}")
+        else:
+            sheet.leave(word.partition("=")[0], where)
+
+
+# ---- From fields to a wish.
+
+
+def settled(sheet: Sheet, path: Path) -> Kept:
+    """The wish that the fields say together."""
+    wishes: dict[str, Any] = {}
+    told: list[tuple[str, str, str]] = []
+
+    def say(option: str, value: Any, *fields: str) -> None:
+        if value in (None, "", "none") and option not in ("offload", "sharding", "recompute"):
+            return
+        try:
+            read_wish(option, value)
+        except InputError:
+            sheet.leave(f"{fields[0]}={value}"[:60], sheet.where(*fields))
+            return
+        wishes[option] = value
+        told.append((option, str(value), sheet.where(*fields)))
+
+    _say_model(sheet, path, say)
+    task = _say_method(sheet, say)
+    if task == "serve":
+        _say_service(sheet, say)
+    else:
+        _say_run(sheet, say)
+    _say_place(sheet, say)
+    return Kept(tuple(dict.fromkeys(sheet.forms)), wishes, tuple(told), tuple(sheet.unused.items()))
+
+
+Say = Callable[..., None]
+
+
+def _meant(field: str, value: Any) -> str:
+    word = str(value)
+    table = kept_words()["values"].get(field, {})
+    return str(table.get(word, table.get(word.casefold(), word)))
+
+
+def _yes(value: Any) -> bool:
+    return str(value).casefold() in _WORDS_OF_YES
+
+
+def _whole(value: Any) -> int:
+    return int(float(value)) if re.fullmatch(r"\d+(\.\d+)?(e\d+)?", str(value)) else 0
+
+
+def _say_model(sheet: Sheet, path: Path, say: Say) -> None:
+    model = sheet.value("model") or sheet.value("tokenizer")
+    if not isinstance(model, str) or "$" in model or "{{" in model:
+        return
+    beside = (path if path.is_dir() else path.parent) / model
+    say("model", str(beside) if model.startswith(("./", "../")) and beside.exists() else model, "model", "tokenizer")
+
+
+def _say_method(sheet: Sheet, say: Say) -> str:
+    stage = _meant("stage", sheet.value("stage") or "")
+    task = str(sheet.value("task") or "finetune")
+    if stage == "pt":
+        task, stage = "train", ""
+    say("task", task, "task", "stage")
+    if task == "serve":
+        return task
+    method = _meant("method", sheet.value("method") or ("lora" if _yes(sheet.value("uses_lora")) or sheet.value("lora_rank") else ""))
+    narrow = _yes(sheet.value("four_bit")) or str(sheet.value("bits") or "") == "4"
+    if method == "lora" and narrow:
+        method = "qlora"
+    if stage and task != "train":
+        say("method", stage, "stage")
+        say("update", method or "full", "method", "uses_lora", "lora_rank", "stage")
+    elif sheet.value("model") is not None or sheet.value("tokenizer") is not None or method:
+        say("method", method or "full", "method", "uses_lora", "lora_rank", "model", "tokenizer")
+    if method in ("lora", "qlora", "dora"):
+        say("lora_rank", _whole(sheet.value("lora_rank")) or None, "lora_rank")
+    return task
+
+
+def _say_run(sheet: Sheet, say: Say) -> None:
+    say("seq_len", _whole(sheet.value("seq_len")) or None, "seq_len")
+    micro, times = _whole(sheet.value("micro_batch")), _whole(sheet.value("accumulation")) or 1
+    cards = _whole(sheet.value("cards")) or _whole(sheet.value("processes")) or 1
+    whole = cards * (_whole(sheet.value("nodes")) or 1) if not sheet.value("processes") else cards
+    batch = _whole(sheet.value("global_batch")) or (micro * times * whole if micro else 0)
+    say("micro_batch", micro or None, "micro_batch")
+    say("global_batch", batch or None, "global_batch", "accumulation", "micro_batch")
+    _say_precision(sheet, say)
+    say("optimizer", _meant("optimizer", sheet.value("optimizer") or ""), "optimizer")
+    if (keeps := sheet.value("keeps")) is not None:
+        say("recompute", "none" if _yes(keeps) else "full", "keeps")
+    elif (recomputes := sheet.value("recomputes")) is not None:
+        say("recompute", "none" if str(recomputes).casefold() in ("false", "no", "0", "none") else "full", "recomputes")
+    attention = _meant("attention", sheet.value("attention") or "")
+    say("attention", attention or ("flash" if _yes(sheet.value("flash")) else ""), "attention", "flash")
+    _say_sharding(sheet, say)
+    steps, epochs = _whole(sheet.value("steps")), float(sheet.value("epochs") or 0 if _is_number(sheet.value("epochs")) else 0)
+    say("epochs", epochs or None, "epochs")
+    _say_data(sheet, say, steps=steps, batch=batch, epochs=epochs)
+    say("tensor_parallel", _whole(sheet.value("tensor_parallel")) or None, "tensor_parallel")
+    say("pipeline_parallel", _whole(sheet.value("pipeline_parallel")) or None, "pipeline_parallel")
+    say("image_size", str(_whole(sheet.value("image_size")) or ""), "image_size")
+
+
+def _is_number(value: Any) -> bool:
+    return re.fullmatch(r"\d+(\.\d+)?", str(value)) is not None
+
+
+def _say_precision(sheet: Sheet, say: Say) -> None:
+    told = _meant("precision", sheet.value("precision") or "").removeprefix("torch.")
+    told = _meant("precision", told) if told else ""
+    for field, word in (("is_bf16", "bf16"), ("is_fp16", "fp16")):
+        if not told and _yes(sheet.value(field)):
+            told = word
+    say("precision", told, "precision", "is_bf16", "is_fp16")
+
+
+def _say_sharding(sheet: Sheet, say: Say) -> None:
+    zero = sheet.value("zero")
+    named = re.search(r"zero_?(\d)", str(sheet.value("deepspeed") or ""))
+    if zero is not None and str(zero) in "0123":
+        say("sharding", f"zero{zero}" if str(zero) != "0" else "none", "zero")
+    elif named:
+        say("sharding", f"zero{named[1]}", "deepspeed")
+    elif sheet.value("fsdp"):
+        say("sharding", "fsdp", "fsdp")
+    elif sheet.value("distributed"):
+        say("sharding", _meant("distributed", sheet.value("distributed")), "distributed")
+    elif sheet.value("sharding"):
+        say("sharding", _meant("sharding", sheet.value("sharding")), "sharding")
+    moved = [str(sheet.value(field) or "none").casefold() not in ("none", "false") for field in ("offloads", "offloads_params")]
+    if any(moved):
+        say("offload", "all" if all(moved) else "optimizer" if moved[0] else "params", "offloads", "offloads_params")
+
+
+def _say_data(sheet: Sheet, say: Say, *, steps: int, batch: int, epochs: float) -> None:
+    """The amount: a data set that is known, else what the steps go through."""
+    dataset = sheet.value("dataset")
+    name = dataset[0] if isinstance(dataset, list) and dataset else dataset
+    if isinstance(name, str) and name:
+        say("data", name, "dataset")
+        if not any(one.startswith("dataset=") for one in sheet.unused):
+            return
+    length = _whole(sheet.value("seq_len"))
+    if steps > 0 and batch and length:
+        say("data", f"{steps * batch * length / (epochs or 1.0):.0f}tok", "steps")
+
+
+def _say_service(sheet: Sheet, say: Say) -> None:
+    say("framework", sheet.value("framework"), "framework")
+    say("tensor_parallel", _whole(sheet.value("tensor_parallel")) or None, "tensor_parallel")
+    say("pipeline_parallel", _whole(sheet.value("pipeline_parallel")) or None, "pipeline_parallel")
+    say("quantization", _meant("quantization", sheet.value("quantization") or ""), "quantization")
+    say("kv_cache", _meant("kv_cache", sheet.value("kv_cache") or ""), "kv_cache")
+    _say_precision(sheet, say)
+    if context := sheet.value("context"):
+        sheet.leave(f"max_model_len={context}", sheet.where("context"))
+
+
+def _say_place(sheet: Sheet, say: Say) -> None:
+    gpu, cards = sheet.value("gpu"), _whole(sheet.value("cards"))
+    say("gpu", gpu, "gpu")
+    if gpu is None and cards > 1:
+        sheet.leave(f"{cards} cards", sheet.where("cards"))
+    say("max_nodes", _whole(sheet.value("nodes")) or None, "nodes")
+    if sheet.value("spot") is not None:
+        say("purchase", "spot" if _yes(sheet.value("spot")) else "on-demand", "spot")
+    for option, fields in (("cloud", ("clouds", "cloud")), ("region", ("regions", "region"))):
+        found = next((sheet.value(one) for one in fields if sheet.value(one)), None)
+        say(option, found, *fields)

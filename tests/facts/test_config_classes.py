@@ -1,0 +1,220 @@
+"""Configurations of every kind: what they say decides, never the name of their folder; what is
+filled in or guessed is told; what cannot be read says why."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rightfit import facts
+from rightfit.errors import FileInputError
+from rightfit.estimation.forward_models import forward_work
+from rightfit.estimation.pass_records import PassInput
+from rightfit.facts.config_classes import config_class, count, known_types
+from rightfit.facts.config_models import model_from_config
+from rightfit.facts.records import DiffusionModel, TracedModel, TransformerArchitecture
+
+#: Names that mean another model, another kind of model, and nothing.
+FOLDERS = ("whisper-large-v3", "resnet50", "llama-3-70b", "deberta-v3", "my-model")
+KINDS = (
+    *("llama", "qwen3_moe", "deepseek_v3", "nemotron_h", "gemma3", "bert", "deberta-v2", "t5", "bart", "whisper"),
+    *("vit", "resnet", "swin", "detr", "segformer", "wav2vec2", "llava", "clip"),
+)
+
+
+def written(model_type: str) -> dict[str, Any]:
+    """A configuration of a class with its usual dimensions, as its keys are written."""
+    known = config_class(model_type)
+    assert known is not None, model_type
+    config: dict[str, Any] = {"model_type": model_type}
+    for key, value in known.defaults.items():
+        place, parts = config, key.split(".")
+        for part in parts[:-1]:
+            place = place.setdefault(part, {"model_type": known.subtypes.get(part, "")})
+        place[parts[-1]] = [word for word, times in value.items() for _ in range(times)] if isinstance(value, dict) else value
+    return config
+
+
+@pytest.mark.parametrize("model_type", [kind for kind in KINDS if kind in known_types()])
+def test_the_name_of_a_folder_decides_nothing(model_type: str, tmp_path: Path) -> None:
+    found = []
+    for name in FOLDERS:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps(written(model_type)))
+        record = facts.model(str(folder), network=False)
+        work = forward_work(PassInput(record.name)) if not _writes(record) else None
+        found.append((dataclasses.replace(record, name="", source="", notes=""), work and dataclasses.replace(work, assumptions=())))
+    assert all(one == found[0] for one in found), model_type
+
+
+def _writes(record: object) -> bool:
+    return isinstance(record, TransformerArchitecture) and record.kind in ("decoder", "moe-decoder")
+
+
+def test_most_kinds_of_the_walk_are_in_the_table() -> None:
+    assert {kind for kind in KINDS if kind not in known_types()} == set()
+
+
+def read(config: dict[str, Any]) -> Any:
+    return model_from_config(config, name="x", label="x/config.json", source="test")
+
+
+def test_what_the_class_fills_in_is_told() -> None:
+    config = {**written("deepseek_v3"), "num_hidden_layers": 61}
+    del config["n_routed_experts"]
+    record = read(config)
+    assert record.params_total == pytest.approx(671e9, rel=0.001)
+    assert record.fields_without_source == "n_routed_experts=256"
+
+
+def test_a_mixture_without_its_number_of_experts_is_refused_by_the_key() -> None:
+    llama = written("llama")
+    with pytest.raises(FileInputError, match="num_experts is missing: moe_intermediate_size is there"):
+        read({**llama, "model_type": "new_moe", "moe_intermediate_size": 512})
+    with pytest.raises(FileInputError, match="its key expand_k is of another mixer than attention"):
+        read({**llama, "model_type": "new_mixer", "expand_k": 0.5})
+
+
+def test_linear_attention_keeps_no_keys() -> None:
+    record = read(
+        {
+            "model_type": "gla",
+            "hidden_size": 4096,
+            "num_hidden_layers": 32,
+            "num_heads": 16,
+            "intermediate_size": 11008,
+            "vocab_size": 32000,
+        }
+    )
+    assert (record.num_linear_layers, record.num_full_attention_layers, record.attention_kind) == (32, 0, "ssm")
+
+
+def test_a_nested_model_of_another_type_is_counted_by_its_own_class() -> None:
+    plain, other = written("llava"), written("llava")
+    other["text_config"] = {**written("qwen2"), "model_type": "qwen2"}
+    told, text, usual = count(other, "llava"), count(other["text_config"], "qwen2"), count(plain, "llava")
+    inner = count(plain["text_config"], "llama")
+    assert told
+    assert text
+    assert usual
+    assert inner
+    assert told.total - usual.total == pytest.approx(text.total - inner.total, abs=10)
+
+
+def test_networks_that_see_have_their_arithmetic() -> None:
+    """ViT-B/16 at 224: 86.6 million parameters with 1,000 classes, 17.6 thousand million multiply-
+    adds (timm)."""
+    config = {**written("vit"), "num_labels": None, "id2label": {str(at): "x" for at in range(1000)}}
+    record = read(config)
+    assert isinstance(record, TracedModel)
+    assert record.params_total == 86_567_656
+    assert record.macs + record.score_macs == pytest.approx(17.6e9, rel=0.03)
+    finer = read({**config, "image_size": 384})
+    assert finer.macs == pytest.approx(record.macs * (384 / 224) ** 2, rel=0.01)
+
+
+def test_a_class_whose_arithmetic_is_not_counted_says_so() -> None:
+    named = ((kind, config_class(kind)) for kind in known_types())
+    unknown = next(kind for kind, one in named if one and not one.work and one.task in ("detection", "segmentation", "base", "series"))
+    record = read(written(unknown))
+    assert isinstance(record, TracedModel)
+    assert record.kind == ""
+    assert "its arithmetic is not counted" in record.notes
+
+
+def test_an_encoder_and_a_decoder_of_their_own() -> None:
+    """TrOCR: a ViT and a decoder; the parts add up."""
+    encoder, decoder = written("vit"), written("trocr")
+    record = read({"model_type": "vision-encoder-decoder", "encoder": encoder, "decoder": decoder})
+    seen, told = count(encoder, "vit"), count(decoder, "trocr")
+    assert seen
+    assert told
+    assert record.params_total == seen.total + told.total
+    assert (record.kind, record.vision_layers) == ("vlm", 12)
+
+
+def test_an_adapter_is_its_base(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "Qwen/Qwen2.5-7B", "peft_type": "LORA"}))
+    assert facts.model(str(tmp_path), network=False).name == "Qwen/Qwen2.5-7B"
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "./not-there"}))
+    with pytest.raises(FileInputError, match=r"it is an adapter of \./not-there, and that cannot be read"):
+        facts.model(str(tmp_path), network=False)
+
+
+@pytest.mark.parametrize(
+    ("denoiser", "name"),
+    [
+        ({"_class_name": "UNet2DConditionModel", "cross_attention_dim": 768}, "stable-diffusion-v1-5/stable-diffusion-v1-5"),
+        ({"_class_name": "UNet2DConditionModel", "cross_attention_dim": 2048}, "stabilityai/stable-diffusion-xl-base-1.0"),
+        (
+            {"_class_name": "WanTransformer3DModel", "num_attention_heads": 12, "attention_head_dim": 128, "num_layers": 30},
+            "Wan-AI/Wan2.1-T2V-1.3B",
+        ),
+        (
+            {"_class_name": "WanTransformer3DModel", "num_attention_heads": 40, "attention_head_dim": 128, "num_layers": 40},
+            "Wan-AI/Wan2.1-T2V-14B",
+        ),
+    ],
+)
+def test_a_pipeline_is_told_by_its_denoiser(denoiser: dict[str, Any], name: str, tmp_path: Path) -> None:
+    part = "unet" if "UNet" in denoiser["_class_name"] else "transformer"
+    (tmp_path / part).mkdir()
+    (tmp_path / "model_index.json").write_text(json.dumps({"_class_name": "AnyPipeline", part: ["diffusers", denoiser["_class_name"]]}))
+    (tmp_path / part / "config.json").write_text(json.dumps(denoiser))
+    for place in (tmp_path, tmp_path / part):
+        record = facts.model(str(place), network=False)
+        assert isinstance(record, DiffusionModel)
+        assert record.name == name
+        assert "read as" in record.source
+
+
+def gguf(entries: dict[str, int | str], tensors: dict[str, tuple[int, ...]]) -> bytes:
+    """A header as llama.cpp writes it."""
+
+    def text(word: str) -> bytes:
+        return struct.pack("<Q", len(word.encode())) + word.encode()
+
+    data = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(entries))
+    for key, value in entries.items():
+        data += text(key) + (struct.pack("<I", 8) + text(value) if isinstance(value, str) else struct.pack("<II", 4, value))
+    for name, shape in tensors.items():
+        data += text(name) + struct.pack(f"<I{len(shape)}Q", len(shape), *shape) + struct.pack("<IQ", 0, 0)
+    return data
+
+
+def test_the_header_of_a_gguf_file(tmp_path: Path) -> None:
+    entries: dict[str, int | str] = {
+        "general.architecture": "llama", "llama.block_count": 2, "llama.embedding_length": 256, "llama.feed_forward_length": 512,
+        "llama.attention.head_count": 4, "llama.attention.head_count_kv": 2, "llama.context_length": 4096, "llama.vocab_size": 1000,
+    }  # fmt: skip
+    file = tmp_path / "whisper-tiny.Q4_K_M.gguf"
+    file.write_bytes(gguf(entries, {"token_embd.weight": (256, 1000), "output.weight": (256, 1000)}))
+    record = facts.model(str(file), network=False)
+    assert isinstance(record, TransformerArchitecture)
+    assert (record.num_layers, record.num_kv_heads, record.max_position, record.params_total) == (2, 2, 4096, 512_000)
+    for data in (b"GGUF", b"PK..", gguf(entries, {})[:90]):
+        file.write_bytes(data)
+        with pytest.raises(FileInputError, match="not a whole GGUF file"):
+            facts.model(str(file), network=False)
+
+
+@pytest.mark.parametrize("model_type", known_types())
+def test_every_recorded_class_gives_a_record_or_one_line(model_type: str) -> None:
+    known = config_class(model_type)
+    assert known is not None
+    found = count(written(model_type), model_type)
+    assert found is not None
+    assert found.total > 0
+    try:
+        assert read(written(model_type)).params_total > 0
+    except FileInputError as refused:
+        problem = str(refused)
+    else:
+        problem = ""
+    assert "\n" not in problem

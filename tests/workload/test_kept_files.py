@@ -1,0 +1,63 @@
+"""Files that people keep are read as wishes: settings of trainers, launchers, commands copied from
+a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rightfit.errors import FileInputError
+from rightfit.workload import Workload
+from rightfit.workload.kept_files import read_kept
+
+FILES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "axolotl": ("a.yml", "base_model: NousResearch/Llama-2-7b-hf\nload_in_4bit: true\nadapter: qlora\nlora_r: 32\nsequence_len: 4096\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\nnum_epochs: 4\noptimizer: paged_adamw_32bit\nbf16: auto\ndatasets:\n  - path: mhenrichsen/alpaca_2k_test\n    type: alpaca\nflash_attention: true\ndeepspeed: deepspeed_configs/zero2.json\n", {"model": "NousResearch/Llama-2-7b-hf", "method": "qlora", "lora_rank": 32, "seq_len": 4096, "micro_batch": 2, "global_batch": 8, "epochs": 4.0, "optimizer": "paged-adamw", "attention": "flash", "sharding": "zero2"}),
+    "LLaMA-Factory": ("l.yaml", "model_name_or_path: Qwen/Qwen2.5-7B\nstage: dpo\nfinetuning_type: lora\nlora_rank: 8\ncutoff_len: 2048\nper_device_train_batch_size: 1\ngradient_accumulation_steps: 8\nnum_train_epochs: 3.0\nbf16: true\n", {"model": "Qwen/Qwen2.5-7B", "method": "dpo", "update": "lora", "lora_rank": 8, "seq_len": 2048, "global_batch": 8, "epochs": 3.0, "precision": "bf16"}),
+    "TRL": ("t.yaml", "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: trl-lib/Capybara\nuse_peft: true\nload_in_4bit: true\nlora_r: 32\nper_device_train_batch_size: 4\n", {"model": "Qwen/Qwen2.5-0.5B", "method": "qlora", "lora_rank": 32, "micro_batch": 4}),
+    "SkyPilot": ("s.yaml", "resources:\n  accelerators: A100-80GB:8\n  use_spot: true\n  infra: gcp/us-central1\nnum_nodes: 2\nrun: |\n  torchrun --nproc_per_node 8 train.py \\\n    --model_name_or_path meta-llama/Llama-2-7b-hf --per_device_train_batch_size 2 --num_train_epochs 3 --bf16 True\n", {"model": "meta-llama/Llama-2-7b-hf", "gpu": "A100-80GB", "max_nodes": 2, "purchase": "spot", "cloud": ["gcp"], "region": ["us-central1"], "micro_batch": 2, "global_batch": 32, "epochs": 3.0, "precision": "bf16"}),
+    "Kubernetes": ("k.yaml", "apiVersion: apps/v1\nkind: Deployment\nspec:\n  template:\n    spec:\n      containers:\n        - name: x\n          command: [\"/bin/sh\", \"-c\", \"vllm serve Qwen/Qwen2.5-7B --tensor-parallel-size 2\"]\n          resources:\n            limits:\n              nvidia.com/gpu: 2\n", {"model": "Qwen/Qwen2.5-7B", "task": "serve", "framework": "vllm", "tensor_parallel": 2}),
+    "README": ("README.md", "# How to serve\n\n```bash\n$ pip install vllm\n$ python -m vllm.entrypoints.openai.api_server \\\n    --model Qwen/Qwen2.5-72B-Instruct-AWQ --quantization awq_marlin \\\n    -tp 4 --max-model-len 32768 --kv-cache-dtype fp8\n```\n", {"model": "Qwen/Qwen2.5-72B-Instruct-AWQ", "task": "serve", "framework": "vllm", "quantization": "awq", "tensor_parallel": 4, "kv_cache": "fp8"}),
+    "SGLang": ("run.sh", "#!/bin/bash\nexport HF_TOKEN=x\npython3 -m sglang.launch_server --model-path meta-llama/Meta-Llama-3-8B --tp 2 --dtype bfloat16 --port 30000 &\n", {"model": "meta-llama/Meta-Llama-3-8B", "task": "serve", "framework": "sglang", "tensor_parallel": 2, "precision": "bf16"}),
+    "ms-swift": ("train.sh", "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-7B --train_type lora --lora_rank 8 --max_length 4096 --per_device_train_batch_size 1 --torch_dtype bfloat16", {"model": "Qwen/Qwen2.5-7B", "task": "finetune", "method": "lora", "lora_rank": 8, "seq_len": 4096, "precision": "bf16"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_a_kept_file_says_its_wish(form: str, tmp_path: Path) -> None:
+    name, text, wanted = FILES[form]
+    file = tmp_path / name
+    file.write_text(text)
+    found = read_kept(file)
+    assert found is not None
+    assert {key: found.wishes.get(key) for key in wanted} == wanted
+    assert not any("TOKEN" in key.upper() for key, _ in found.unused)
+    assert Workload.from_file(file, data="1Mtok" if found.wishes["task"] != "serve" else None).model == wanted["model"]
+
+
+def test_options_beside_it_win(tmp_path: Path) -> None:
+    file = tmp_path / "a.yml"
+    file.write_text(FILES["axolotl"][1])
+    workload = Workload.from_file(file, seq_len="2k", data="1Mtok")
+    assert (workload.seq_len, workload.method) == (2048, "qlora")
+
+
+def test_settings_without_a_model_say_so(tmp_path: Path) -> None:
+    file = tmp_path / "ds.json"
+    file.write_text(
+        '{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}, "bf16": {"enabled": true}}'
+    )
+    with pytest.raises(FileInputError, match=r"ds.json \(DeepSpeed\) names no model: give it beside"):
+        Workload.from_file(file)
+    found = Workload.from_file(file, model="7B", data="1Mtok", task="finetune")
+    assert (found.sharding, found.offload, found.micro_batch, found.precision) == ("zero3", "optimizer", 2, "bf16")
+
+
+@pytest.mark.parametrize(
+    "text", ["model: 7B\nmethod: lora\ndata: 1Mtok\n", "model: 7B\nseq-len: 4k\n", "# nothing\n", "a: &x [1]\nb: *x\n", "- 1\n"]
+)
+def test_a_workload_file_is_none_of_these(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "w.yaml"
+    file.write_text(text)
+    assert read_kept(file) is None
