@@ -249,6 +249,17 @@ def test_adapters_have_the_plan_s_rank_and_modules() -> None:
     assert (train["lora_rank"], train["lora_targets"]) == (64, ["q_proj", "v_proj"])
 
 
+@pytest.mark.parametrize("words", [["all-linear"], ["all"], ["linear"]])
+def test_every_matrix_is_asked_for_by_the_programs_own_word(words: list[str]) -> None:
+    """PEFT takes "all-linear" as a word alone: in a list it looks for a module of that name."""
+    found = job("qlora-8b", lora_targets=words)
+    assert yaml.safe_load(find_target("llama-factory").files(found)["train.yaml"])["lora_target"] == "all"
+    assert yaml.safe_load(find_target("axolotl").files(found)["axolotl.yaml"])["lora_target_linear"] is True
+    asked = words_of("ms-swift", found)
+    assert asked[asked.index("--target_modules") + 1] == "all-linear"
+    assert json.loads(find_target("trl").files(found)["train.json"])["lora_targets"] == "all-linear"
+
+
 @pytest.mark.parametrize("name", taken("trl"))
 def test_no_run_loses_more_than_an_hour_or_a_twentieth_of_itself(name: str) -> None:
     found = job(name)

@@ -13,7 +13,7 @@ from rightfit.export.registry import Files
 from rightfit.export.stack import ADAPTERS, RECENT, ExportStack, launched, pip_words, requirements, torch_build
 from rightfit.facts.devices import Span
 from rightfit.facts.engine_releases import model_class, numbers
-from rightfit.facts.trainers import tuning_methods
+from rightfit.facts.trainers import adapter_targets, tuning_methods
 from rightfit.messages import Message
 
 PORT = 29500
@@ -81,9 +81,11 @@ def trained(job: Job) -> str:
 
 def lora_targets(job: Job) -> list[str] | str:
     """Modules that get an adapter, by their names in Transformers; "all-linear" where the
-    plan leaves them open."""
-    wished = job.wish("lora_targets")
-    return [ADAPTER_LETTERS.get(str(word), str(word)) for word in wished] if wished else "all-linear"
+    plan leaves them open or asks for every matrix."""
+    wished = [str(word) for word in job.wish("lora_targets") or ()]
+    if not wished or adapter_targets(",".join(wished)) == adapter_targets("all"):
+        return "all-linear"
+    return [ADAPTER_LETTERS.get(word, word) for word in wished]
 
 
 def lora_rank(job: Job) -> int:

@@ -41,6 +41,11 @@ class Stop:
         return self.asked
 
 
+def deaf(*_):
+    """In a process that loads data: stay when the server is told to stop. Launchers tell all processes, and the step at work needs its rows."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
 def local(address, folder="/tmp/rightfit-data"):  # noqa: S108  a cache of the server's own
     """Where a data set lies on this server: one of a bucket is copied here first, by one process of the server."""
     if "://" not in address:
