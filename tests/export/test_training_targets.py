@@ -15,7 +15,8 @@ from typical_plans import FURTHER, WISHES, plan_values
 
 from rightfit.export import ExportSettings, Job, find_target, job_of, plan_document
 from rightfit.export.bundle import host_line
-from rightfit.export.model_words import hub_id, model_kind
+from rightfit.export.learning import lora_targets
+from rightfit.export.model_words import architecture, hub_id, model_kind
 from rightfit.export.stack import FRAMEWORKS, stack_name, stack_of, stack_problem, torch_problem
 from rightfit.export.targets.large_training import options as megatron_options
 from rightfit.export.targets.vision_and_speech import SCRIPTS, script_of
@@ -247,6 +248,29 @@ def test_adapters_have_the_plan_s_rank_and_modules() -> None:
     assert words[words.index("--target_modules") : words.index("--target_modules") + 3] == ["--target_modules", "q_proj", "v_proj"]
     train = json.loads(find_target("trl").files(found)["train.json"])
     assert (train["lora_rank"], train["lora_targets"]) == (64, ["q_proj", "v_proj"])
+
+
+@pytest.mark.parametrize("name", taken("trl"))
+def test_adapters_that_the_wish_leaves_open_are_those_that_the_plan_counted(name: str) -> None:
+    """Every matrix at twice the rank takes a fifth more memory and time than the plan says: the
+    adapter's parameters, from the files, are the plan's."""
+    found = job(name)
+    counted = plan_values(name)["options"][0]["memory_terms"].get("adapters")
+    if not counted:
+        pytest.skip("whole models learn")
+    settings = json.loads(find_target("trl").files(found)["train.json"])
+    known = architecture(found)
+    assert known is not None
+    assert settings["lora_targets"] == ["q_proj", "v_proj"]
+    width, keys = known.num_heads * known.head_dim, known.num_kv_heads * known.head_dim
+    per_rank = known.num_layers * (2 * known.hidden_size + width + keys)
+    cards = max(1, found.option.layout.shard_degree)
+    assert 4 * settings["lora_rank"] * per_rank / cards == pytest.approx(counted, rel=0.01)
+
+
+@pytest.mark.parametrize("model", ["openai-community/gpt2", "deepseek-ai/DeepSeek-V3", "microsoft/Phi-3-mini-4k-instruct"])
+def test_models_whose_modules_have_other_names_get_adapters_everywhere(model: str) -> None:
+    assert lora_targets(job("qlora-8b", model=model)) == "all-linear"
 
 
 @pytest.mark.parametrize("words", [["all-linear"], ["all"], ["linear"]])

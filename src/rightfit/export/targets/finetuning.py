@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightfit.export.job import Job
+from rightfit.export.learning import lora_rank, lora_targets
 from rightfit.export.model_words import architecture, hub_id, revision_words
 from rightfit.export.quoting import given, to_json, to_yaml
 from rightfit.export.registry import Files, Target
@@ -20,8 +21,6 @@ from rightfit.export.training_words import (
     later_class,
     launch_script,
     learning_rate,
-    lora_rank,
-    lora_targets,
     optimizer,
     recomputes,
     save_every_steps,

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from rightfit.export.job import SERVING_TASKS, Job
+from rightfit.export.learning import lora_rank
 from rightfit.export.model_words import diffusion_family, hub_id, image_size, lender, modality, model_kind, revision_words, sample
 from rightfit.export.quoting import to_json
 from rightfit.export.registry import Files, Target
@@ -18,7 +19,6 @@ from rightfit.export.training_words import (
     common_settings,
     epochs,
     launch_script,
-    lora_rank,
     pinned_file,
     recomputes,
     sample_problem,
