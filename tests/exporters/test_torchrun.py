@@ -207,6 +207,17 @@ def test_a_run_that_is_told_to_stop_goes_on(tell: Callable[[int, int], None], ll
     assert [line["step"] for line in lines if "step" in line] == [done + 1, done + 2]
 
 
+def test_a_run_that_fails_ends(llama: Path, tmp_path: Path) -> None:
+    """And does not wait for the processes that load its data, which signals do not end."""
+    put(tmp_path, llama, target="torchrun", plan="pretrain-1b-alicloud", parallel="ddp", steps=4, workers=2, save_every_s=0)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/step-1").write_text("no folder", encoding="utf-8")
+    done = subprocess.run(COMMAND, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False, timeout=150)
+    assert done.returncode
+    assert '"step": 1' in done.stdout
+    assert "step-1" in done.stderr
+
+
 @pytest.mark.parametrize("plan", ["pretrain-1b-alicloud", "bert-azure"])
 def test_killed_it_goes_on_as_if_nothing_had_happened(plan: str, llama: Path, tmp_path: Path) -> None:
     """SIGKILL, as of a server that is lost: with dropout too (BERT), the losses are those of
