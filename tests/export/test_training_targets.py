@@ -196,6 +196,12 @@ def test_every_script_is_pinned_by_its_content() -> None:
     assert all(len(value) == 64 for value in SHA256.values())
 
 
+@pytest.mark.parametrize(("steps", "warm"), [(24, "3"), (400, "40"), (5000, "100")])
+def test_a_short_run_of_diffusers_reaches_its_learning_rate(steps: int, warm: str) -> None:
+    words = words_of("diffusers", job("sdxl-aws", facts={"steps": steps}))
+    assert words[words.index("--lr_warmup_steps") + 1] == warm
+
+
 @pytest.mark.parametrize("target", [name for name in TRAINING if name not in ("diffusers", "timm")])
 def test_activations_alone_are_moved_or_the_plan_is_refused(target: str) -> None:
     name = next(name for name in taken(target) if "param" not in job(name).option.layout.offload)
