@@ -15,7 +15,8 @@ from typical_plans import FURTHER, WISHES, plan_values
 
 from rightfit.export import ExportSettings, Job, find_target, job_of, plan_document
 from rightfit.export.bundle import host_line
-from rightfit.export.model_words import hub_id, model_kind
+from rightfit.export.learning import lora_targets
+from rightfit.export.model_words import architecture, hub_id, model_kind
 from rightfit.export.stack import FRAMEWORKS, stack_name, stack_of, stack_problem, torch_problem
 from rightfit.export.targets.large_training import options as megatron_options
 from rightfit.export.targets.vision_and_speech import SCRIPTS, script_of
@@ -195,6 +196,12 @@ def test_every_script_is_pinned_by_its_content() -> None:
     assert all(len(value) == 64 for value in SHA256.values())
 
 
+@pytest.mark.parametrize(("steps", "warm"), [(24, "3"), (400, "40"), (5000, "100")])
+def test_a_short_run_of_diffusers_reaches_its_learning_rate(steps: int, warm: str) -> None:
+    words = words_of("diffusers", job("sdxl-aws", facts={"steps": steps}))
+    assert words[words.index("--lr_warmup_steps") + 1] == warm
+
+
 @pytest.mark.parametrize("target", [name for name in TRAINING if name not in ("diffusers", "timm")])
 def test_activations_alone_are_moved_or_the_plan_is_refused(target: str) -> None:
     name = next(name for name in taken(target) if "param" not in job(name).option.layout.offload)
@@ -247,6 +254,40 @@ def test_adapters_have_the_plan_s_rank_and_modules() -> None:
     assert words[words.index("--target_modules") : words.index("--target_modules") + 3] == ["--target_modules", "q_proj", "v_proj"]
     train = json.loads(find_target("trl").files(found)["train.json"])
     assert (train["lora_rank"], train["lora_targets"]) == (64, ["q_proj", "v_proj"])
+
+
+@pytest.mark.parametrize("name", taken("trl"))
+def test_adapters_that_the_wish_leaves_open_are_those_that_the_plan_counted(name: str) -> None:
+    """Every matrix at twice the rank takes a fifth more memory and time than the plan says: the
+    adapter's parameters, from the files, are the plan's."""
+    found = job(name)
+    counted = plan_values(name)["options"][0]["memory_terms"].get("adapters")
+    if not counted:
+        pytest.skip("whole models learn")
+    settings = json.loads(find_target("trl").files(found)["train.json"])
+    known = architecture(found)
+    assert known is not None
+    assert settings["lora_targets"] == ["q_proj", "v_proj"]
+    width, keys = known.num_heads * known.head_dim, known.num_kv_heads * known.head_dim
+    per_rank = known.num_layers * (2 * known.hidden_size + width + keys)
+    cards = max(1, found.option.layout.shard_degree)
+    assert 4 * settings["lora_rank"] * per_rank / cards == pytest.approx(counted, rel=0.01)
+
+
+@pytest.mark.parametrize("model", ["openai-community/gpt2", "deepseek-ai/DeepSeek-V3", "microsoft/Phi-3-mini-4k-instruct"])
+def test_models_whose_modules_have_other_names_get_adapters_everywhere(model: str) -> None:
+    assert lora_targets(job("qlora-8b", model=model)) == "all-linear"
+
+
+@pytest.mark.parametrize("words", [["all-linear"], ["all"], ["linear"]])
+def test_every_matrix_is_asked_for_by_the_programs_own_word(words: list[str]) -> None:
+    """PEFT takes "all-linear" as a word alone: in a list it looks for a module of that name."""
+    found = job("qlora-8b", lora_targets=words)
+    assert yaml.safe_load(find_target("llama-factory").files(found)["train.yaml"])["lora_target"] == "all"
+    assert yaml.safe_load(find_target("axolotl").files(found)["axolotl.yaml"])["lora_target_linear"] is True
+    asked = words_of("ms-swift", found)
+    assert asked[asked.index("--target_modules") + 1] == "all-linear"
+    assert json.loads(find_target("trl").files(found)["train.json"])["lora_targets"] == "all-linear"
 
 
 @pytest.mark.parametrize("name", taken("trl"))

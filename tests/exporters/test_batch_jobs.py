@@ -40,7 +40,14 @@ def put(folder: Path, plan: str, **changed: Any) -> None:
 
 
 def answers(folder: Path) -> list[dict[str, Any]]:
-    """What a batch left, in the order of the rows."""
+    """What a batch left, in the order of the rows; vectors lie in arrays."""
+    vectors = sorted((folder / "out/results").glob("part-*.npy"))
+    if vectors:
+        import numpy as np
+
+        found = np.concatenate([np.load(part) for part in vectors])
+        assert found.dtype == np.float32
+        return [{"row": row, "embedding": vector.tolist()} for row, vector in enumerate(found)]
     parts = sorted((folder / "out/results").glob("part-*.jsonl"))
     return [json.loads(line) for part in parts for line in part.read_text(encoding="utf-8").splitlines()]
 
@@ -60,7 +67,7 @@ def killed_and_gone_on(folder: Path, further: dict[str, str], *, parts: int) -> 
         next(line for line in started.stdout if '"part"' in line)
         started.send_signal(how)
         started.communicate(timeout=120)
-        done = len(list((folder / "out/results").glob("part-*.jsonl")))
+        done = len([*(folder / "out/results").glob("part-*.jsonl"), *(folder / "out/results").glob("part-*.npy")])
         if done == parts:
             pytest.skip("it was done before the signal came")
         assert started.returncode == code

@@ -1,7 +1,7 @@
 """Every set-up line that exports write resolves on the package index, for the Python and the
-machine that it is for; and the wheel of the engine that the ten commonest plans start has the class
-of their model. Wheels of engines are large: the second test fetches those that are chosen, one
-after the other."""
+machine that it is for; and the wheel of the engine that the ten commonest plans start, and of
+Transformers where they train, has the class of their model. Wheels of engines are large: the last
+test fetches those that are chosen, one after the other."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
 from rightfit.errors import RightfitError
 from rightfit.export import Job, all_targets, job_of, plan_document
 from rightfit.export.model_words import class_names, engine_release
+from rightfit.export.stack import stack_of, stack_problem
 from rightfit.facts.devices import machine_of
 from rightfit.facts.engine_releases import model_class, releases
 
@@ -105,6 +106,9 @@ def test_every_set_up_line_resolves_for_its_machine() -> None:
     assert not faults, "\n".join(f"{key}\n  {said}" for key, said in faults.items())
 
 
+LISTS = re.compile(r"vllm/model_executor/models/registry\.py|sglang/srt/models/\w+\.py|transformers/models/\w+/modeling_\w+\.py")
+
+
 def registry(engine: str, version: str, folder: Path) -> str:
     """The text in which the wheel of an engine lists the classes that it has."""
     platforms = [word for number in (17, 28, 31, 34, 35, 39) for word in ("--platform", f"manylinux_2_{number}_x86_64")]
@@ -112,12 +116,25 @@ def registry(engine: str, version: str, folder: Path) -> str:
     subprocess.run([*words, "-d", str(folder), f"{engine}=={version}"], check=True, timeout=1200)
     wheel = next(folder.glob("*.whl"))
     with zipfile.ZipFile(wheel) as packed:
-        names = [
-            name for name in packed.namelist() if re.fullmatch(r"vllm/model_executor/models/registry\.py|sglang/srt/models/\w+\.py", name)
-        ]
-        text = "\n".join(packed.read(name).decode() for name in names)
+        text = "\n".join(packed.read(name).decode() for name in packed.namelist() if LISTS.fullmatch(name))
     wheel.unlink()
     return text
+
+
+def test_the_transformers_of_a_training_has_the_class_of_its_model(tmp_path: Path) -> None:
+    """Of every training of a language model that can be planned here, and of models of 2026."""
+    asked: dict[str, set[str]] = {}
+    for job in jobs():
+        known = model_class(*class_names(job))
+        stack = None if job.is_service or not known or stack_problem(job) else stack_of(job)
+        pin = re.search(r"^transformers==(\S+)", stack.files.get("requirements.txt", ""), re.MULTILINE) if stack else None
+        if known and pin:
+            asked.setdefault(pin[1], set()).add(known.architecture)
+    assert len(asked) >= 2, "older models and those of 2026"
+    assert sum(map(len, asked.values())) >= 4
+    for version, classes in asked.items():
+        text = registry("transformers", version, tmp_path)
+        assert not [name for name in classes if f"class {name}(" not in text], version
 
 
 def test_the_wheel_of_the_chosen_engine_has_the_class_of_the_model(tmp_path: Path) -> None:

@@ -57,6 +57,8 @@ def service(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "service", module)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "service_core", raising=False)
     spec.loader.exec_module(module)
     with testclient.TestClient(module.app) as client:
         yield client, rows, scores

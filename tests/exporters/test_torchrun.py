@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -172,16 +173,27 @@ def test_a_sharded_model_is_read_by_one_process_and_given_out(llama: Path, tmp_p
     assert most < 1.3 * whole, "half of it is its shards, half the checkpoint in 16 bits"
 
 
-def test_a_run_that_is_told_to_stop_goes_on(llama: Path, tmp_path: Path) -> None:
-    """SIGTERM to the launcher, as clouds and Slurm send it: a whole checkpoint is left, and the
-    next start begins behind it."""
-    put(tmp_path, llama, target="torchrun", plan="pretrain-1b-alicloud", parallel="fsdp2", steps=100_000, epochs=1e6, save_every_s=1e6)
-    started = subprocess.Popen(COMMAND, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(tmp_path))
+@pytest.mark.parametrize("tell", [os.kill, os.killpg], ids=["launcher", "all"])
+def test_a_run_that_is_told_to_stop_goes_on(tell: Callable[[int, int], None], llama: Path, tmp_path: Path) -> None:
+    """SIGTERM to the launcher, as containers send it, or to every process of the job (those that
+    load data too), as Slurm, systemd and timeout do: a whole checkpoint is left, and the next start
+    begins behind it."""
+    long = {"steps": 100_000, "epochs": 1e6, "save_every_s": 1e6, "workers": 2}
+    put(tmp_path, llama, target="torchrun", plan="pretrain-1b-alicloud", parallel="fsdp2", **long)
+    started = subprocess.Popen(
+        COMMAND,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(tmp_path),
+        start_new_session=True,
+    )
     assert started.stdout is not None
     for line in started.stdout:
         if '"step": 3' in line:
             break
-    os.kill(started.pid, signal.SIGTERM)
+    tell(started.pid, signal.SIGTERM)
     started.communicate(timeout=120)
     assert started.returncode != 0  # who starts runs again must not take it for done
     marks = list((tmp_path / "out").glob("step-*/complete.json"))
@@ -193,6 +205,17 @@ def test_a_run_that_is_told_to_stop_goes_on(llama: Path, tmp_path: Path) -> None
     lines = logged(run(COMMAND, tmp_path))
     assert lines[0]["start"] == done
     assert [line["step"] for line in lines if "step" in line] == [done + 1, done + 2]
+
+
+def test_a_run_that_fails_ends(llama: Path, tmp_path: Path) -> None:
+    """And does not wait for the processes that load its data, which signals do not end."""
+    put(tmp_path, llama, target="torchrun", plan="pretrain-1b-alicloud", parallel="ddp", steps=4, workers=2, save_every_s=0)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/step-1").write_text("no folder", encoding="utf-8")
+    done = subprocess.run(COMMAND, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False, timeout=150)
+    assert done.returncode
+    assert '"step": 1' in done.stdout
+    assert "step-1" in done.stderr
 
 
 @pytest.mark.parametrize("plan", ["pretrain-1b-alicloud", "bert-azure"])

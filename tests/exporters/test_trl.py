@@ -75,12 +75,13 @@ def test_it_trains_and_one_process_goes_on_from_its_checkpoint(method: str, proc
 
 
 def test_a_run_that_is_told_to_stop_keeps_what_it_has(model: Path, tmp_path: Path) -> None:
-    """SIGTERM to the program: a whole checkpoint and no model; a checkpoint that was cut off is
-    passed over, and the losses are those of a run that nobody stopped."""
+    """SIGTERM to the program and those that load its data: a whole checkpoint and no model; a
+    checkpoint that was cut off is passed over, and the losses are those of a run that nobody
+    stopped."""
     settings, whole = {"steps": 8, "optimizer": "sgd"}, tmp_path / "whole"
     whole.mkdir()
     assert train(whole, model, processes=1, method="full", **settings)
-    prepare(tmp_path, model, method="full", **settings, save_every_s=1e6)
+    prepare(tmp_path, model, method="full", **settings, save_every_s=1e6, workers=2)
     started = subprocess.Popen(
         [sys.executable, "train.py", "train.json"],
         cwd=tmp_path,
@@ -88,10 +89,11 @@ def test_a_run_that_is_told_to_stop_keeps_what_it_has(model: Path, tmp_path: Pat
         stderr=subprocess.PIPE,
         text=True,
         env=alone(tmp_path),
+        start_new_session=True,
     )
     assert started.stdout is not None
     assert next((line for line in started.stdout if "'loss'" in line), "")
-    started.send_signal(signal.SIGTERM)
+    os.killpg(started.pid, signal.SIGTERM)
     _, said = started.communicate(timeout=120)
     out = tmp_path / "out"
     assert started.returncode == 143, said[-2000:]

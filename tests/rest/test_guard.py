@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from rightfit.errors import InputError
+from rightfit.export import ExportSettings
 from rightfit.rest import Settings, answers, create_app
 
 from .conftest import API, QLORA, client_of
@@ -276,13 +278,10 @@ def test_a_client_that_hangs_up_is_no_fault_of_ours(path: str, client: Any, capl
 
 @pytest.mark.parametrize("revision", ["a/../../x", "../x", "a//b", "/a", "a/..", "a..b", ".hidden", "a b", "a\n", "a%2fb", "a?b"])
 def test_a_revision_has_no_step_upwards(revision: str, client: Any, plan: dict[str, Any]) -> None:
-    from rightfit.cli.commands.export import check_revision
-    from rightfit.errors import InputError
-
     answer = client.post(f"{API}/export", json={"plan": plan, "to": "skypilot", "revision": revision})
     assert (answer.status_code, answer.json()["field"]) == (422, "revision")
     with pytest.raises(InputError):
-        check_revision(revision)
+        ExportSettings(revision=revision)
 
 
 @pytest.mark.parametrize("revision", ["", "main", "refs/pr/1", "v1.0.2-rc", "0123456789abcdef0123456789abcdef01234567"])

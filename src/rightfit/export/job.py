@@ -25,7 +25,9 @@ DATA_FOLDER = "/checkpoints/data"
 """Where a job finds the data set that was not named: beside its checkpoints, in the plan's own
 folder of the bucket or on its volume."""
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
-_REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
+_REVISION = re.compile(r"(?=.{1,100}$)[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*(/[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*)*")
+"""A commit, branch or tag: words with points, dashes and slashes, no step upwards; it becomes part
+of addresses."""
 _QUEUE = re.compile(r"(kueue|volcano)/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _COLUMN = re.compile(r"(\w{1,80})=([^=,\s][^=,]{0,199})")
 THEN = ("serve",)

@@ -6,11 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 from rightfit.export.job import Job
+from rightfit.export.learning import objective, trained
 from rightfit.export.model_words import class_names
 from rightfit.export.quoting import shell
 from rightfit.export.registry import Files
 from rightfit.export.stack import ADAPTERS, ExportStack
-from rightfit.export.training_words import DRIVERS, LATER, data_packages, launch_script, objective, trained
+from rightfit.export.training_words import (
+    DRIVERS,
+    LATER,
+    data_packages,
+    launch_script,
+)
 from rightfit.facts.engine_releases import EngineRelease, numbers, release_for
 from rightfit.messages import Message
 

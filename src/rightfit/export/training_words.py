@@ -7,13 +7,13 @@ from importlib import resources
 from typing import Any
 
 from rightfit.export.job import SERVING_TASKS, Job
+from rightfit.export.learning import lora_rank, lora_targets, objective, trained
 from rightfit.export.model_words import architecture, class_names, hub_id, model_kind
 from rightfit.export.quoting import comment, shell, shell_lines, to_json
 from rightfit.export.registry import Files
 from rightfit.export.stack import ADAPTERS, RECENT, ExportStack, launched, pip_words, requirements, torch_build
 from rightfit.facts.devices import Span
 from rightfit.facts.engine_releases import model_class, numbers
-from rightfit.facts.trainers import tuning_methods
 from rightfit.messages import Message
 
 PORT = 29500
@@ -31,7 +31,6 @@ WARMUP_SHARE = 0.03
 HELD_OUT_SHARE = 0.01
 """Of the rows, at most 512, that judge the result instead of being learnt from; none of fewer than
 a hundred."""
-ADAPTER_LETTERS = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "o_proj", "gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
 OPTIMIZERS = {
     "adamw": "adamw_torch",
     "adamw-fused": "adamw_torch_fused",
@@ -64,31 +63,6 @@ def optimizer_problem(job: Job) -> Message | str:
     """Why no program here has the plan's optimizer ("" if they have)."""
     wished = job.wish("optimizer")
     return "" if not wished or wished in OPTIMIZERS else Message("export.no_optimizer", optimizer=wished, known=", ".join(OPTIMIZERS))
-
-
-def objective(job: Job) -> str:
-    """What is learnt from: dpo, orpo, kto, reward, ppo or grpo; "sft" for examples and for text."""
-    method = job.option.layout.method
-    return method if method in tuning_methods() else "sft"
-
-
-def trained(job: Job) -> str:
-    """Which weights learn: full, lora, qlora ..., of tuning by preferences and rewards its
-    update."""
-    layout = job.option.layout
-    return layout.method if objective(job) == "sft" else layout.update or "full"
-
-
-def lora_targets(job: Job) -> list[str] | str:
-    """Modules that get an adapter, by their names in Transformers; "all-linear" where the
-    plan leaves them open."""
-    wished = job.wish("lora_targets")
-    return [ADAPTER_LETTERS.get(str(word), str(word)) for word in wished] if wished else "all-linear"
-
-
-def lora_rank(job: Job) -> int:
-    """Rank of the adapter."""
-    return int(job.wish("lora_rank") or 16)
 
 
 def learning_rate(job: Job) -> float:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from rightfit.workload.fields import LONGEST_NAME, REVISION, attribute_fields, workload_fields
+from rightfit.workload.fields import LONGEST_NAME, attribute_fields, workload_fields
 from rightfit.workload.options import OPTIONS
 
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
@@ -148,7 +148,7 @@ class ExportFields(BaseModel):
     data_path: str = Field(default="", max_length=300, description="the data set as the job sees it")
     stop_after: float = Field(default=0.0, ge=0, le=8784, description="hours after which servers stop themselves")
     queue: str = Field(default="", max_length=80, description="queue of a cluster: kueue/NAME or volcano/NAME", examples=["kueue/team-a"])
-    revision: str = Field(default="", max_length=100, pattern=REVISION, description="commit of the model's repository on the hub")
+    revision: str = Field(default="", max_length=100, description="commit of the model's repository on the hub")
     data_columns: str = Field(
         default="", max_length=1000, description="names of columns that the data have: prompt=question,completion=answer"
     )

@@ -16,8 +16,6 @@ from rightfit.workload.options import OPTIONS, RequestOption
 from rightfit.workload.vocabulary import nearest_words
 
 LONGEST_TEXT, LONGEST_NAME, MOST_NAMES = 4096, 200, 100
-#: A commit, branch or tag of a repository: words with points, dashes and slashes, no step upwards.
-REVISION = r"^([A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(/[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*)*)?$"
 _MOST_PROBLEMS = 10
 _OF_NUMBERS = ("int_", "float_", "greater_than", "less_than")
 _NUMERIC = frozenset({"number", "count", "length", "lengths", "percent", "share", "size", "duration", "rate", "money", "price_pair"})

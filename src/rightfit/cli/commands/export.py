@@ -71,7 +71,6 @@ def export(
         return
     if plan is None:
         raise InputError(Message("cli.export_no_plan"), field="plan")
-    check_revision(revision)
     settings = exports.ExportSettings(
         name=name,
         ssh_cidr=ssh_cidr,
@@ -91,16 +90,6 @@ def export(
         _put(files_of_fleet(with_plans(fleet), to, settings), out, force=force, view=view)
         return
     _put(exports.files_of(exports.job_of(exports.read_plan(plan), rank=option, settings=settings), to), out, force=force, view=view)
-
-
-def check_revision(text: str) -> None:
-    """Raises InputError for what is no commit, branch or tag: it becomes part of addresses."""
-    import re
-
-    from rightfit.workload.fields import REVISION
-
-    if not re.fullmatch(REVISION.strip("^$"), text):
-        raise InputError(Message("export.revision", word=text[:60]), field="revision")
 
 
 def _put(files: Mapping[str, str], out: Path | None, *, force: bool, view: View) -> None:

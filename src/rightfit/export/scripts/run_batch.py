@@ -37,7 +37,8 @@ def generator(plan):
 
 
 def embedder(plan):
-    """Vectors of texts."""
+    """Vectors of texts, as one array: as text they would take longer to write than to make."""
+    import numpy as np
     from sentence_transformers import SentenceTransformer
 
     settings = {"model_kwargs": plan["engine"]} if plan["engine"] else {}
@@ -46,8 +47,7 @@ def embedder(plan):
         model.half()
 
     def work(rows):
-        vectors = model.encode(list(rows["text"]), batch_size=plan["batch"], show_progress_bar=False)
-        return [{"embedding": [round(float(value), 6) for value in vector]} for vector in vectors]
+        return np.asarray(model.encode(list(rows["text"]), batch_size=plan["batch"], show_progress_bar=False), np.float32)
 
     return work
 
@@ -73,6 +73,18 @@ def transcriber(plan):
     return work
 
 
+def write(path, first, answers):
+    """A part: an array of NumPy, a row for each, or a line of JSON for each with the number of its row."""
+    if not isinstance(answers, list):
+        import numpy as np
+
+        with path.open("wb") as file:
+            np.save(file, answers)
+        return
+    lines = (json.dumps({"row": first + place, **answer}, ensure_ascii=False) + "\n" for place, answer in enumerate(answers))
+    path.write_text("".join(lines))
+
+
 KINDS = {"generate": generator, "embed": embedder, "transcribe": transcriber}
 
 
@@ -91,7 +103,8 @@ def replica(plan, number, count):
     folder = Path(plan["output"], RESULTS)
     folder.mkdir(parents=True, exist_ok=True)
     size = plan["part_rows"]
-    names = [folder / f"part-{part:06d}.jsonl" for part in range(math.ceil(len(rows) / size))]
+    ending = "npy" if plan["kind"] == "embed" else "jsonl"
+    names = [folder / f"part-{part:06d}.{ending}" for part in range(math.ceil(len(rows) / size))]
     missing = [part for part in range(number, len(names), count) if not names[part].exists()]
     print(json.dumps({"replica": number, "parts": len(names), "to_do": len(missing)}), flush=True)
     work = KINDS[plan["kind"]](plan) if missing else None
@@ -102,9 +115,7 @@ def replica(plan, number, count):
         chosen = rows.select(range(first, min(first + size, len(rows))))
         answers = work(chosen)
         draft = names[part].with_suffix(".part")
-        draft.write_text(
-            "".join(json.dumps({"row": first + place, **answer}, ensure_ascii=False) + "\n" for place, answer in enumerate(answers))
-        )
+        write(draft, first, answers)
         draft.replace(names[part])
         print(json.dumps({"part": part, "rows": len(answers), "s": round(time.monotonic() - began, 3)}), flush=True)
     if all(name.exists() for name in names):

@@ -1,8 +1,10 @@
 """What the programs of a rightfit plan share: settings, data, the signal to stop, whole checkpoints, and where figures are told. Imported by the
 scripts beside it."""
 
+import atexit
 import importlib.util
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -32,6 +34,7 @@ class Stop:
 
     def __init__(self):
         self.asked = False
+        atexit.register(end_children)
         signal.signal(signal.SIGTERM, self.ask)
 
     def ask(self, *_):
@@ -39,6 +42,17 @@ class Stop:
 
     def __bool__(self):
         return self.asked
+
+
+def deaf(*_):
+    """In a process that loads data: stay when the server is told to stop. Launchers tell all processes, and the step at work needs its rows."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def end_children():
+    """End what is deaf: a program that fails would wait for it for ever."""
+    for child in multiprocessing.active_children():
+        child.kill()
 
 
 def local(address, folder="/tmp/rightfit-data"):  # noqa: S108  a cache of the server's own

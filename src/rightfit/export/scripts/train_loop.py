@@ -349,7 +349,14 @@ def batches_of(rows, collate, sampler, epoch, skipped):
     places = list(sampler)[skipped * plan["micro_batch"] :]
     own = torch.Generator().manual_seed(epoch)  # of the loader alone: it must not draw from the model's
     return DataLoader(
-        rows, plan["micro_batch"], sampler=places, collate_fn=collate, num_workers=plan["workers"], pin_memory=cuda, generator=own
+        rows,
+        plan["micro_batch"],
+        sampler=places,
+        collate_fn=collate,
+        num_workers=plan["workers"],
+        worker_init_fn=core.deaf,
+        pin_memory=cuda,
+        generator=own,
     )
 
 

@@ -147,6 +147,18 @@ def learning():
     return {"max_length": plan["seq_len"], "packing": True, "packing_strategy": "wrapped", "activation_offloading": offloads}
 
 
+class Loaded:
+    """The trainer's batches, made in processes that do not end when the server is told to stop."""
+
+    def __init__(self, collate):
+        self.collate = collate
+
+    def __call__(self, rows):
+        if torch.utils.data.get_worker_info() is not None:
+            core.deaf()
+        return self.collate(rows)
+
+
 def beside():
     """Models and rewards beside the model that learns."""
     if objective == "grpo":
@@ -203,6 +215,7 @@ trainer = Trainer(
     callbacks=[saving],
     **beside(),
 )
+trainer.data_collator = Loaded(trainer.data_collator)
 last = newest()
 if dist.is_initialized():  # nobody tidies up before all have looked
     dist.barrier()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightfit.export.job import Job
+from rightfit.export.learning import lora_rank, lora_targets
 from rightfit.export.model_words import architecture, hub_id, revision_words
 from rightfit.export.quoting import given, to_json, to_yaml
 from rightfit.export.registry import Files, Target
@@ -20,8 +21,6 @@ from rightfit.export.training_words import (
     later_class,
     launch_script,
     learning_rate,
-    lora_rank,
-    lora_targets,
     optimizer,
     recomputes,
     save_every_steps,
@@ -187,7 +186,6 @@ AXOLOTL = Target(
 LLAMA_FACTORY_PACKAGES = ("llamafactory==0.9.5",)
 LLAMA_FACTORY_TRANSFORMERS = "5.6.0"
 BITSANDBYTES = "bitsandbytes==0.48.1"
-LETTERS = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "o_proj", "gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
 TEMPLATES = {
     "llama3": "llama3",
     "llama2": "llama2",
@@ -206,7 +204,7 @@ def llama_factory_settings(job: Job) -> dict[str, Any]:
     layout, pretrains = job.option.layout, job.task == "train"
     adapter = layout.method != "full"
     known = architecture(job)
-    targets = job.wish("lora_targets")
+    targets = lora_targets(job)
     return given(
         model_name_or_path=hub_id(job),
         model_revision=job.settings.revision or None,
@@ -216,7 +214,7 @@ def llama_factory_settings(job: Job) -> dict[str, Any]:
         finetuning_type="lora" if adapter else "full",
         lora_rank=lora_rank(job) if adapter else None,
         lora_alpha=2 * lora_rank(job) if adapter else None,
-        lora_target=(",".join(LETTERS.get(str(word), str(word)) for word in targets) if targets else "all") if adapter else None,
+        lora_target=("all" if isinstance(targets, str) else ",".join(targets)) if adapter else None,
         use_dora=True if layout.method == "dora" else None,
         quantization_method="bnb" if layout.method == "qlora" else None,
         quantization_bit=4 if layout.method == "qlora" else None,

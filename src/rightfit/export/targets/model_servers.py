@@ -55,9 +55,12 @@ def onnx_service_packages(job: Job) -> tuple[str, ...]:
     return (*SERVICE, PACKAGES.get(job.option.layout.engine.casefold(), usual))
 
 
-def onnx_service_program() -> str:
-    """The service, the same for every plan."""
-    return resources.files("rightfit.export").joinpath("scripts/onnx_service.py").read_text(encoding="utf-8")
+def service_programs(kind: str) -> Files:
+    """The program of a kind of service and what it shares with the others, the same for
+    every plan."""
+    place = resources.files("rightfit.export").joinpath("scripts")
+    read = {"service.py": f"{kind}_service.py", "service_core.py": "service_core.py"}
+    return {name: place.joinpath(file).read_text(encoding="utf-8") for name, file in read.items()}
 
 
 def stack(job: Job) -> ExportStack:
@@ -68,7 +71,7 @@ def stack(job: Job) -> ExportStack:
         setup=("pip install " + " ".join(onnx_service_packages(job)),),
         command=("uvicorn", "service:app", "--host", "0.0.0.0", "--port", str(PORT), "--workers", str(max(1, job.gpus_per_node))),  # noqa: S104  see vllm.py
         files={
-            "service.py": onnx_service_program(),
+            **service_programs("onnx"),
             "service.json": to_json(onnx_service_settings(job)),
             "requirements.txt": "\n".join(onnx_service_packages(job)) + "\n",
         },
@@ -151,9 +154,8 @@ def table_packages(library: str) -> tuple[str, ...]:
 
 def table_files(job: Job, library: str) -> Files:
     """The service and its settings."""
-    program = resources.files("rightfit.export").joinpath("scripts/tabular_service.py").read_text(encoding="utf-8")
     packages = "\n".join(table_packages(library)) + "\n"
-    return {"service.py": program, "service.json": to_json(table_settings(job, library)), "requirements.txt": packages}
+    return {**service_programs("tabular"), "service.json": to_json(table_settings(job, library)), "requirements.txt": packages}
 
 
 TABLE_COMMAND = ("uvicorn", "service:app", "--host", "0.0.0.0", "--port", str(PORT))  # noqa: S104  see vllm.py

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightfit.export.job import Job
+from rightfit.export.learning import objective, trained
 from rightfit.export.model_words import architecture
 from rightfit.export.preferences import COLUMNS, OBJECTIVES, launched_beside, learning, rollout_stack, tuned_problem
 from rightfit.export.quoting import to_json, to_yaml
@@ -19,11 +20,9 @@ from rightfit.export.training_words import (
     hub_packages,
     launch_script,
     learning_rate,
-    objective,
     optimizer,
     scripts,
     torchrun,
-    trained,
     training_problem,
     training_stack,
 )

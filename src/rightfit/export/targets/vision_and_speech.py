@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from rightfit.export.job import SERVING_TASKS, Job
+from rightfit.export.learning import lora_rank
 from rightfit.export.model_words import diffusion_family, hub_id, image_size, lender, modality, model_kind, revision_words, sample
 from rightfit.export.quoting import to_json
 from rightfit.export.registry import Files, Target
@@ -18,7 +19,6 @@ from rightfit.export.training_words import (
     common_settings,
     epochs,
     launch_script,
-    lora_rank,
     pinned_file,
     recomputes,
     sample_problem,
@@ -151,6 +151,8 @@ SCRIPTS = {
 DIFFUSERS_OPTIMIZERS = ("adamw", "adamw-fused", "adamw-8bit")
 DIFFUSERS_RATES = {"full": 1e-5, "lora": 1e-4}
 """Not part of a plan: the rates of the scripts' own examples."""
+MOST_WARMUP = 100
+"""Of the scripts' own examples; a short run warms up in a tenth of its steps."""
 CAPTION = "a photo"
 
 
@@ -181,7 +183,7 @@ def diffusers_options(job: Job) -> tuple[str, ...]:
         "--lr_scheduler",
         "constant_with_warmup",
         "--lr_warmup_steps",
-        "100",
+        str(min(MOST_WARMUP, math.ceil((steps(job) or 1000) / 10))),
     ]
     words += [
         "--mixed_precision",
