@@ -250,6 +250,8 @@ def rule_lookup(query: str, *, catalog: Catalog | None = None) -> CheckResult | 
     from rightfit.search.offers import open_priced
 
     market = catalog or open_priced()
+    if (meant := term_lookup(query)) is not None:
+        return meant
     rule = repeated_rule(query)
     if rule is None and (claimed := claim_lookup(query, market)) is not None:
         return claimed
@@ -257,6 +259,52 @@ def rule_lookup(query: str, *, catalog: Catalog | None = None) -> CheckResult | 
     if rule is None:
         return None
     return _statement_answer(query, rule, market) if isinstance(rule, str) else _answer(query, rule, market)
+
+
+# ---- "What is NVLink": words of the field, explained with figures of our own tables.
+
+_ASKED = re.compile(
+    r"^(?:what(?:'s| is| are| does)|什么是|啥是|解释一下|explain|define)\s*(?:an?\s+|the\s+)?|\s*(?:是什么(?:意思)?|是啥|什么意思|的含义|mean)?\s*[?？]?$",
+    re.IGNORECASE,
+)
+_CARD_FIGURES: Mapping[str, tuple[str, float, str]] = {
+    "memory": ("memory_bytes", 2.0**30, "GiB"),
+    "bandwidth": ("memory_bandwidth", 1e9, "GB/s"),
+    "nvlink": ("nvlink_bandwidth", 1e9, "GB/s"),
+    **{name: (f"{name}_flops", 1e12, "TFLOPS") for name in ("fp16", "bf16", "fp8")},
+    "int8": ("int8_ops", 1e12, "TOPS"),
+}
+
+
+@cache
+def glossary() -> Mapping[str, Any]:
+    """Every term by id: its words, what it means in each language, and a command to ask."""
+    return tomllib.loads((_DATA / "glossary.toml").read_text(encoding="utf-8"))
+
+
+def term_text(name: str, lang: Lang) -> str:
+    """What a term means, with the figures of cards filled in from the table of cards."""
+    from rightfit import facts
+
+    def figure(found: re.Match[str]) -> str:
+        column, unit, shown = _CARD_FIGURES[found["figure"]]
+        return f"{getattr(facts.accelerators()[found['card']], column) / unit:,.4g} {shown}"
+
+    told = re.sub(r"\{(?P<card>[\w-]+)\.(?P<figure>\w+)\}", figure, glossary()[name][lang])
+    return f"{told} `{glossary()[name]['ask']}`"
+
+
+def term_lookup(query: str) -> CheckResult | None:
+    """The answer to a word of the field, asked for alone or as "what is ..."."""
+    from rightfit.catalog.verdicts import CheckResult
+
+    asked = {_folded(query), _folded(_ASKED.sub("", query.strip()))}
+    name = next((name for name, entry in glossary().items() if asked & set(map(_folded, entry["words"]))), None)
+    if name is None:
+        return None
+    return CheckResult(
+        query, "term", True, None, {"id": name, "ask": glossary()[name]["ask"]}, (), term_text(name, "en"), term_text(name, "zh")
+    )
 
 
 def statements_in(text: str) -> list[str]:

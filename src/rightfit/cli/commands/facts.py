@@ -310,8 +310,8 @@ def _verdict(result: Mapping[str, Any], view: View) -> str:
     exists = label("check", "exists" if result["exists"] else missing, view.lang)
     claim = "" if result["claim"] is None else label("check", f"claim_{result['claim']}", view.lang)
     colon, semicolon = ("：", "；") if view.lang == "zh" else (": ", "; ")
-    told = [claim] if result["kind"] == "rule" and result["exists"] else [exists, claim]
-    head = result["query"] + colon + semicolon.join(part for part in told if part)
+    told = [claim] if result["kind"] in ("rule", "term") and result["exists"] else [exists, claim]
+    head = colon.join([result["query"], *filter(None, [semicolon.join(part for part in told if part)])])
     lines = [head, f"  {result['explanation']}"] if result["explanation"] else [head]
     if result["nearest"] and result["nearest"][0] not in result["explanation"] + result["query"]:
         lines.append("  " + label("check", "nearest", view.lang, names=", ".join(result["nearest"])))
