@@ -295,9 +295,12 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
     hold, and what is right or nearest? A pasted paragraph or table gives an answer for each thing
     that it states."""
     from rightfit.catalog.check import check as check_claims
-    from rightfit.explain.rule_lookup import is_pasted, rule_lookup, statements_in
+    from rightfit.errors import InputError
+    from rightfit.explain.rule_lookup import LONGEST_TEXT, is_pasted, rule_lookup, statements_in
 
     given = [claims] if isinstance(claims, str) else list(claims)
+    if any(len(text) > LONGEST_TEXT for text in given):
+        raise InputError(Message("catalog.check_text_length", most=LONGEST_TEXT))
     asked = [statement for text in given for statement in statements_in(text)]
     found = check_claims(asked, catalog=catalog, rule=lambda query: rule_lookup(query, catalog=catalog))
     # Of a pasted text, headings and what says nothing that can be judged are left out.

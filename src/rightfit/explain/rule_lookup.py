@@ -325,7 +325,7 @@ def statements_in(text: str) -> list[str]:
         elif sense(rest).concepts and len(rest) > _SHORTEST:
             under = find_rule(f"{heading}{rest}") if heading else None
             found += [f"{heading}{rest}"] if under not in (None, find_rule(rest)) else _rules_of(rest[:_LONGEST_STATEMENT])
-    return list(dict.fromkeys(found)) or [text[:_LONGEST_STATEMENT]]
+    return list(dict.fromkeys(found))[:_MOST_STATEMENTS] or [text[:_LONGEST_STATEMENT]]
 
 
 def is_pasted(text: str) -> bool:
@@ -335,6 +335,10 @@ def is_pasted(text: str) -> bool:
 
 _SENTENCE_END = re.compile(r"[\n。！!；;]+|(?<=[a-z])\.\s")
 _SHORT_TEXT = 120
+#: The longest text that is read [characters], and the most of its statements that are judged: each
+#: may take a search.
+LONGEST_TEXT = 12_000
+_MOST_STATEMENTS = 120
 _LONGEST_STATEMENT = 390
 #: A server's or a series' name with a claim about its cards behind it, in brackets or not.
 _SERVER_CLAIM = re.compile(
