@@ -292,12 +292,20 @@ def plan_table(
 
 def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]:
     """Does this server, accelerator, claim ("g5.xlarge=T4") or rule of thumb ("RAM >= 4x VRAM")
-    hold, and what is right or nearest?"""
+    hold, and what is right or nearest? A pasted paragraph or table gives an answer for each thing
+    that it states."""
     from rightfit.catalog.check import check as check_claims
-    from rightfit.explain.rule_lookup import rule_lookup
+    from rightfit.errors import InputError
+    from rightfit.explain.rule_lookup import LONGEST_TEXT, is_pasted, rule_lookup, statements_in
 
-    asked = [claims] if isinstance(claims, str) else list(claims)
-    return check_claims(asked, catalog=catalog, rule=lambda query: rule_lookup(query, catalog=catalog))
+    given = [claims] if isinstance(claims, str) else list(claims)
+    if any(len(text) > LONGEST_TEXT for text in given):
+        raise InputError(Message("catalog.check_text_length", most=LONGEST_TEXT))
+    asked = [statement for text in given for statement in statements_in(text)]
+    found = check_claims(asked, catalog=catalog, rule=lambda query: rule_lookup(query, catalog=catalog))
+    # Of a pasted text, headings and what says nothing that can be judged are left out.
+    is_text = any(map(is_pasted, given))
+    return [result for result in found if result.claim is not None or not is_text] or found[:1]
 
 
 def models(query: str = "", *, kind: str | None = None) -> list[Model]:

@@ -220,7 +220,7 @@ def test_every_filter_of_the_catalog_is_answered(watched: Any, kind: str) -> Non
 @pytest.mark.parametrize("way", ["Enter", "button"])
 def test_claims_and_questions_are_answered(watched: Any, way: str) -> None:
     form = Form(watched(), "/rules", answer=".panel [aria-live]", answered=False)
-    claim = line(form.page, ".panel .sentence-row", word("rules.claim", "en"))
+    claim = form.page.locator(f'.panel .sentence-row textarea[aria-label="{word("rules.claim", "en")}"]')
     for text in ("g5.xlarge=T4", "RAM >= 4x VRAM", NONSENSE):
 
         def act(text: str = text) -> None:

@@ -305,9 +305,14 @@ def _judge_provider(claim: Claim, *, is_accelerated: bool) -> ClaimVerdict:
     return ClaimVerdict(claim, "right" if claim.is_provider else "unknown")
 
 
+#: Chinese words that belong to a card's name; a name with others is a sentence.
+_CARD_WORDS = re.compile(r"昇腾|英伟达|寒武纪|海光|燧原|天数|壁仞|摩尔线程|沐曦|昆仑芯?|阿里|平头哥|华为|思元|曦云|显卡|加速卡|卡|魔改|版")
+_CHINESE = re.compile(r"[\u4e00-\u9fff]")
+
+
 def accelerator(catalog: Catalog, query: str, name: str, claim_text: str) -> CheckResult | None:
     names = facts.match_accelerators(server_names.bare_name(name))
-    if not names:
+    if not names or _CHINESE.search(_CARD_WORDS.sub("", server_names.bare_name(name))):
         return None
     records = [facts.accelerators()[one] for one in names]
     servers = catalog.servers(has_accelerator=True)
@@ -408,9 +413,11 @@ _LOOKS = (
 
 def check_one(query: str, *, catalog: Catalog, rule: RuleLookup | None = None) -> CheckResult:
     """Find what the name means, then hold the claim against it."""
-    if rule is not None and (answer := rule(query)) is not None:
-        return answer
     name, claim_text = _split(query)
+    if not claim_text:
+        name, claim_text = _bracketed_claim(catalog, name)
+    if not claim_text and rule is not None and (answer := rule(query)) is not None:
+        return answer
     name, claim_text = _embedded(name, claim_text)
     for look in _LOOKS:
         if (answer := look(catalog, query, name, claim_text)) is not None:
@@ -427,6 +434,29 @@ def _split(query: str) -> tuple[str, str]:
     if not name.strip():
         raise InputError(Message("catalog.check_no_name", text=text))
     return name.strip(), claim.strip()
+
+
+_AFTER_NAME = re.compile(
+    r"^(?P<name>[A-Za-z0-9][\w./+ -]*?)\s*(?:[(（](?P<bracket>[^()（）]+)[)）]|[:：]\s*(?P<colon>.+)|(?:有|带|搭载|拥有|显存(?:高达|为|是)?)\s*(?P<said>\d.*))$",
+    re.ASCII,
+)
+
+
+def _bracketed_claim(catalog: Catalog, name: str) -> tuple[str, str]:
+    """ "g5.xlarge (1xT4)", "g5.xlarge: T4" and "A2 有 16 x A100" carry a claim about a server or a
+    card; a nickname's full name in brackets is none."""
+    found = _AFTER_NAME.match(name)
+    if found is None:
+        return name, ""
+    subject, told = found["name"].strip(), (found["bracket"] or found["colon"] or found["said"]).strip()
+    is_thing = (
+        server_names.exact_servers(catalog, subject)
+        or server_names.series_members(catalog, subject)
+        or facts.match_accelerators(subject)
+        or server_names.take_apart(catalog, subject)
+    )
+    says = [claim for claim in parse_claims(told) if claim.says_something]
+    return (subject, told) if is_thing and says else (name, "")
 
 
 def _embedded(name: str, claim: str) -> tuple[str, str]:

@@ -196,7 +196,7 @@ COUNT_NEAREST = 5
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The answer to one NAME[=CLAIM]. `kind` is server, accelerator, provider, model or rule;
+    """The answer to one NAME[=CLAIM]. `kind` is server, accelerator, provider, model, rule or term;
     `claim` is right, wrong, unknown, or None without a claim."""
 
     query: str

@@ -3,12 +3,10 @@ judges every rule that speaks about the workload."""
 
 from __future__ import annotations
 
-import difflib
-import functools
 import math
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +16,10 @@ import numpy as np
 from rightfit.catalog.offers import PURCHASE_CODES, OfferFilter, OfferTable
 from rightfit.errors import AmbiguousNameError
 from rightfit.explain import quantities as q
+from rightfit.explain.rule_match import match_rule, sense
 from rightfit.explain.rule_measures import Measures, measures
-from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of
-from rightfit.explain.trials import SetupOutcome, need_on_one_card, outcome_of, saving_fractions
+from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of, rule_line
+from rightfit.explain.trials import SetupOutcome, best_of, need_on_one_card, outcome_of, saving_fractions
 from rightfit.messages import Lang
 from rightfit.records import dataclass
 from rightfit.search.answer import Option, Plan
@@ -247,52 +246,140 @@ _JUDGES: Mapping[str, Callable[[Any], _Judged]] = {
 # ---- `rightfit check RULE`: a rule of thumb asked for by its id or in its own words, tried on a
 # workload that it speaks about.
 
-_LIKENESS = 0.84
 _SHORTEST = 6
 _CLAIMS = {"holds": "right", "fails": "wrong", "misleading": "wrong", "unknown": "unknown"}
 
 
 def rule_lookup(query: str, *, catalog: Catalog | None = None) -> CheckResult | None:
-    """The answer of `rightfit check` where `query` is a rule of thumb; None where it is none, so
-    that other looks go on.
+    """The answer of `rightfit check` where `query` says something: a rule of thumb by its id or in
+    any words, or a claim about a card, a server, a cloud or a model; None where it says nothing
+    known, so that other looks go on.
 
-    The rule is judged on the example that data/rules.toml gives it: that takes a search.
+    What is said is judged on a job: that takes a search.
     """
-    if (name := find_statement(query)) is not None:
-        return _statement_answer(query, name, catalog)
-    rule = find_rule(query)
-    return None if rule is None else _answer(query, rule, catalog)
+    from rightfit.explain.claims import claim_lookup
+    from rightfit.search.offers import open_priced
+
+    market = catalog or open_priced()
+    if (meant := term_lookup(query)) is not None:
+        return meant
+    rule = repeated_rule(query)
+    if rule is None and (claimed := claim_lookup(query, market)) is not None:
+        return claimed
+    rule = rule or match_rule(query)
+    if rule is None:
+        return None
+    return _statement_answer(query, rule, market) if isinstance(rule, str) else _answer(query, rule, market)
 
 
-def find_rule(text: str) -> RuleOfThumb | None:
-    """The rule with this id, alias or statement (small differences of spelling allowed)."""
+# ---- "What is NVLink": words of the field, explained with figures of our own tables.
+
+_ASKED = re.compile(
+    r"^(?:what(?:'s| is| are| does)|什么是|啥是|解释一下|explain|define)\s*(?:an?\s+|the\s+)?|\s*(?:是什么(?:意思)?|是啥|什么意思|的含义|mean)?\s*[?？]?$",
+    re.IGNORECASE,
+)
+_CARD_FIGURES: Mapping[str, tuple[str, float, str]] = {
+    "memory": ("memory_bytes", 2.0**30, "GiB"),
+    "bandwidth": ("memory_bandwidth", 1e9, "GB/s"),
+    "nvlink": ("nvlink_bandwidth", 1e9, "GB/s"),
+    **{name: (f"{name}_flops", 1e12, "TFLOPS") for name in ("fp16", "bf16", "fp8")},
+    "int8": ("int8_ops", 1e12, "TOPS"),
+}
+
+
+@cache
+def glossary() -> Mapping[str, Any]:
+    """Every term by id: its words, what it means in each language, and a command to ask."""
+    return tomllib.loads((_DATA / "glossary.toml").read_text(encoding="utf-8"))
+
+
+def term_text(name: str, lang: Lang) -> str:
+    """What a term means, with the figures of cards filled in from the table of cards."""
+    from rightfit import facts
+
+    def figure(found: re.Match[str]) -> str:
+        column, unit, shown = _CARD_FIGURES[found["figure"]]
+        return f"{getattr(facts.accelerators()[found['card']], column) / unit:,.4g} {shown}"
+
+    told = re.sub(r"\{(?P<card>[\w-]+)\.(?P<figure>\w+)\}", figure, glossary()[name][lang])
+    return f"{told} `{glossary()[name]['ask']}`"
+
+
+def term_lookup(query: str) -> CheckResult | None:
+    """The answer to a word of the field, asked for alone or as "what is ..."."""
+    from rightfit.catalog.verdicts import CheckResult
+
+    asked = {_folded(query), _folded(_ASKED.sub("", query.strip()))}
+    name = next((name for name, entry in glossary().items() if asked & set(map(_folded, entry["words"]))), None)
+    if name is None:
+        return None
+    return CheckResult(
+        query, "term", True, None, {"id": name, "ask": glossary()[name]["ask"]}, (), term_text(name, "en"), term_text(name, "zh")
+    )
+
+
+def statements_in(text: str) -> list[str]:
+    """What a text states, one each: a name or a claim as it stands; of a pasted paragraph or table
+    its lines and sentences, with servers that carry a claim apart ("g5.xlarge (1xT4)"); of a
+    sentence with several rules each of them."""
+    if not is_pasted(text):
+        return _rules_of(text)
+    found: list[str] = []
+    heading = ""
+    for line in _SENTENCE_END.split(text):
+        bare = re.sub(r"^[\W_]*(?:\d{1,2}[.、)）]\s*)?|[\s|]+$", "", line.replace("×", "x"))
+        claimed = [match.group().strip() for match in _SERVER_CLAIM.finditer(bare)]
+        found += claimed
+        rest = " ".join(cell.strip() for cell in _SERVER_CLAIM.sub(" ", bare).split("|")).strip()
+        if rest.endswith((":", "：")):
+            heading = rest  # what stands above a list belongs to each of its items
+        elif sense(rest).concepts and len(rest) > _SHORTEST:
+            under = find_rule(f"{heading}{rest}") if heading else None
+            found += [f"{heading}{rest}"] if under not in (None, find_rule(rest)) else _rules_of(rest[:_LONGEST_STATEMENT])
+    return list(dict.fromkeys(found))[:_MOST_STATEMENTS] or [text[:_LONGEST_STATEMENT]]
+
+
+def is_pasted(text: str) -> bool:
+    """Whether a text is a paragraph or a table rather than one statement."""
+    return len(text) > _SHORT_TEXT or len([line for line in _SENTENCE_END.split(text) if line.strip()]) > 1
+
+
+_SENTENCE_END = re.compile(r"[\n。！!；;]+|(?<=[a-z])\.\s")
+_SHORT_TEXT = 120
+#: The longest text that is read [characters], and the most of its statements that are judged: each
+#: may take a search.
+LONGEST_TEXT = 12_000
+_MOST_STATEMENTS = 120
+_LONGEST_STATEMENT = 390
+#: A server's or a series' name with a claim about its cards behind it, in brackets or not.
+_SERVER_CLAIM = re.compile(
+    r"(?<![\w.])(?:[A-Za-z][\w.\-]*\d[\w.\-]*|[A-Za-z]\w*[.\-_][\w.\-]+)(?:\s*instances?)?"
+    r"(?:\s*[(（](?:\d+\s*x\s*)?[A-Z]\w*\d\w*(?:\s*/\s*[A-Z]\w*\d\w*)*[)）]|\s+\d+\s*x\s*[A-Z]+\d\w*)",
+    re.ASCII,
+)
+
+
+def _rules_of(text: str) -> list[str]:
+    """A sentence, or its parts where it states several rules that are known one by one."""
+    if find_rule(text) is not None:
+        return [text]
+    parts = [part.strip() for part in re.split(r"[,，、]|\band\b|且|并且", text) if part.strip()]
+    return parts if len(parts) > 1 and all(find_rule(part) is not None for part in parts) else [text]
+
+
+def find_rule(text: str) -> RuleOfThumb | str | None:
+    """The rule that the text names by its id, repeats, or states in other words, or the id of the
+    statement about the market."""
+    return repeated_rule(text) or (match_rule(text) if len(_folded(text)) >= _SHORTEST else None)
+
+
+def repeated_rule(text: str) -> RuleOfThumb | str | None:
+    """The rule or statement that has this id or wording, blanks and punctuation aside."""
     wanted = _folded(text)
     if len(wanted) < _SHORTEST:
         return None
     known = {_folded(words): rule for rule in all_rules().values() for words in (rule.id, *rule.aliases, *rule.statement.values())}
-    if wanted in known:
-        return known[wanted]
-    close = difflib.get_close_matches(wanted, known, n=1, cutoff=_LIKENESS)
-    if close and _numbers(close[0]) == _numbers(wanted):
-        return known[close[0]]
-    by_gist = {gist(words): rule for words, rule in known.items()}
-    if (said := gist(wanted)) in by_gist:
-        return by_gist[said]
-    close = difflib.get_close_matches(said, by_gist, n=1, cutoff=_LIKENESS)
-    return by_gist[close[0]] if close and _numbers(close[0]) == _numbers(said) else None
-
-
-def gist(folded: str) -> str:
-    """A folded statement in the words that rules share: "GPU memory" and 显存 are vram, 至少 and
-    "at least" are >=."""
-    for written, meant in _gist_words():
-        folded = folded.replace(written, meant)
-    return folded.replace(">=", ">")
-
-
-@functools.cache
-def _gist_words() -> tuple[tuple[str, str], ...]:
-    return tuple((written, meant) for written, meant in tomllib.loads((_DATA / "rule_gist.toml").read_text(encoding="utf-8"))["words"])
+    return find_statement(text) or known.get(wanted)
 
 
 def is_statement(text: str) -> bool:
@@ -308,36 +395,34 @@ def find_statement(text: str) -> str | None:
     return next((name for name, entry in statements().items() if wanted in map(_folded, (name, *entry["aliases"]))), None)
 
 
-def _statement_answer(query: str, name: str, catalog: Catalog | None) -> CheckResult:
+def _statement_answer(query: str, name: str, catalog: Catalog) -> CheckResult:
     from rightfit.catalog.verdicts import CheckResult
-    from rightfit.explain.messages import say
-    from rightfit.search.offers import open_priced
 
-    found = judge_statement(name, catalog or open_priced())
+    found = judge_statement(name, catalog)
     facts = {"id": name, "post": found.entry["post"], "verdict": found.verdict, **found.figures, **found.texts}
     words: dict[Lang, str] = {
-        lang: say(
-            "rule_words.line",
-            lang,
-            statement=found.entry[lang],
-            post=found.entry["post"] + 1,
-            verdict=say(f"rule_words.verdict_{found.verdict}", lang),
-            reason=found.reason(lang),
-        )
-        for lang in ("en", "zh")
+        lang: rule_line(found.entry[lang], found.entry["post"], found.verdict, found.reason(lang), lang) for lang in ("en", "zh")
     }
     return CheckResult(query, "rule", True, _CLAIMS[found.verdict], facts, () if query == name else (name,), words["en"], words["zh"])
 
 
-def judge_example(rule: RuleOfThumb, *, catalog: Catalog | None = None) -> RuleCheck | None:
-    """The rule judged on its example; None where the example has no plan or the rule does
-    not speak about it."""
+#: Rules about a link are tried on a server that has just what they ask for: how many of it.
+_ON_ITS_SERVER = {"network": 2, "interconnect": 1}
+
+
+def judge_example(rule: RuleOfThumb, *, method: str = "", catalog: Catalog | None = None) -> RuleCheck | None:
+    """The rule judged on its example, or on the same job by another method; None where the example
+    has no plan or the rule does not speak about it."""
     from rightfit.explain.rules import applies, judge
-    from rightfit.planner.plan import plan
+    from rightfit.planner.given import estimate_one
     from rightfit.workload import Workload
 
-    workload = Workload(**example_of(rule))
-    best = plan(workload, catalog=catalog, top=1).best
+    workload = Workload(**{**example_of(rule), **({"method": method} if method else {})})
+    if rule.kind in _ON_ITS_SERVER and rule.servers:
+        tried = estimate_one(workload, on=rule.servers[0], nodes=_ON_ITS_SERVER[rule.kind], catalog=catalog)
+        best = tried.best or tried.unfit
+    else:
+        best = best_of(workload, catalog)
     if best is None:
         return None
     outcomes = setup_outcomes(rule, catalog=catalog) if rule.kind == "setup" else ()
@@ -345,27 +430,54 @@ def judge_example(rule: RuleOfThumb, *, catalog: Catalog | None = None) -> RuleC
     return judge(rule, measure, outcomes=outcomes) if applies(rule, measure) else None
 
 
+#: Ways to fine-tune that a rule is tried by where it names none: what a job needs differs tenfold.
+_METHODS = ("full", "lora", "qlora")
+
+
+def _judged(rule: RuleOfThumb, catalog: Catalog | None) -> list[RuleCheck]:
+    """The rule on its example; a need of memory that names no method, by each of them."""
+    is_open = rule.figure == "vram_needed_bytes" and rule.kind in ("need", "enough") and "methods" not in rule.applies
+    example = example_of(rule)
+    if not is_open or example["task"] != "finetune" or {"lora", "qlora"} & sense(rule.statement["en"]).concepts:
+        return [found] if (found := judge_example(rule, catalog=catalog)) else []
+    tried = [judge_example(rule, method=method, catalog=catalog) for method in _METHODS]
+    return [found for found in tried if found]
+
+
 def _answer(query: str, rule: RuleOfThumb, catalog: Catalog | None) -> CheckResult:
     from rightfit.catalog.verdicts import CheckResult
 
-    found = judge_example(rule, catalog=catalog)
-    verdict = found.verdict if found else "unknown"
+    found = _judged(rule, catalog)
+    verdicts = {one.verdict for one in found}
+    verdict: Verdict = "unknown" if not found else found[0].verdict if len(verdicts) == 1 else "misleading"
     facts: dict[str, Any] = {"id": rule.id, "post": rule.post, "verdict": verdict, "example": dict(example_of(rule)), "unit": rule.unit}
     if found:
-        facts |= {"claim": found.claim, "figure": found.figure}
-    texts = {lang: _explanation(rule, found, lang) for lang in ("en", "zh")}
+        facts |= {"claim": found[0].claim, "figure": found[0].figure}
+    texts = {lang: _explanation(rule, found, verdict, lang) for lang in ("en", "zh")}
     return CheckResult(query, "rule", True, _CLAIMS[verdict], facts, () if query == rule.id else (rule.id,), texts["en"], texts["zh"])
 
 
-def _explanation(rule: RuleOfThumb, check: RuleCheck | None, lang: Lang) -> str:
-    from rightfit.explain import quantities as q
+def _explanation(rule: RuleOfThumb, found: Sequence[RuleCheck], verdict: Verdict, lang: Lang) -> str:
     from rightfit.explain.messages import say
 
-    example = example_of(rule)
+    if not found:
+        return say("rule_words.not_tried", lang, statement=rule.statement[lang])
+    measure, example = found[0].measures, example_of(rule)
+    told = [_by_method(one, lang) for one in found] if len(found) > 1 else [found[0].reason(lang)]
+    line = rule_line(rule.statement[lang], rule.post, verdict, ("；" if lang == "zh" else "; ").join(told), lang)
+    if len(found) > 1 or measure is None:
+        return say("rule_words.tried_by_methods", lang, told=line, model=example["model"], data=example["data"])
     method = q.method_text("pretrain" if example["task"] == "train" else str(example.get("method", "full")), lang)
-    fields = {"model": example["model"], "method": method, "data": example["data"]}
-    told = check.text(lang) if check else say("rule_words.not_tried", lang, statement=rule.statement[lang])
-    return say("rule_words.tried_on", lang, told=told, **fields)
+    return say("rule_words.tried_on", lang, told=line, model=example["model"], method=method, data=example["data"])
+
+
+def _by_method(found: RuleCheck, lang: Lang) -> str:
+    from rightfit.explain.messages import say
+
+    method = q.method_text(found.measures.method if found.measures else "full", lang)
+    return say(
+        "rule_words.by_method", lang, method=method, verdict=say(f"rule_words.verdict_{found.verdict}", lang), reason=found.reason(lang)
+    )
 
 
 def _folded(text: str) -> str:
@@ -373,8 +485,3 @@ def _folded(text: str) -> str:
     for written, meant in (("≥", ">="), ("×", "x"), ("–", "-"), ("＞", ">"), ("＜", "<"), ("gib", "gb")):
         text = text.casefold().replace(written, meant)
     return re.sub(r"[\s_,，。、;；:：()（）%％~-]+", "", text)
-
-
-def _numbers(text: str) -> list[str]:
-    """The numbers in a text: a rule with other numbers is another rule."""
-    return re.findall(r"\d+(?:\.\d+)?", text)

@@ -30,6 +30,8 @@ Verdict = Literal["holds", "fails", "misleading", "unknown"]
 _MUCH_LESS = 2 / 3
 _STALL_SHARE = 0.2
 _WAITING_SHARE = 0.25
+_UNNOTICED_SHARE = 0.05
+_SAME_NETWORK = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class RuleOfThumb:
     servers: tuple[str, ...] = ()
     smaller: str = ""
     example: str = ""
+    asked_only: bool = False
     aliases: tuple[str, ...] = ()
 
 
@@ -85,9 +88,7 @@ class RuleCheck:
 
     def text(self, lang: Lang, *, currency: str = "usd") -> str:
         """Statement, verdict and reason in one line."""
-        verdict = say(f"rule_words.verdict_{self.verdict}", lang)
-        reason = self.reason(lang, currency=currency)
-        return say("rule_words.line", lang, statement=self.statement(lang), post=self.rule.post + 1, verdict=verdict, reason=reason)
+        return rule_line(self.statement(lang), self.rule.post, self.verdict, self.reason(lang, currency=currency), lang)
 
     def to_dict(self, lang: Lang, *, currency: str = "usd") -> dict[str, Any]:
         """For JSON: id, post, verdict, claim, figure, unit, statement, reason."""
@@ -101,6 +102,15 @@ class RuleCheck:
             "statement": self.statement(lang),
             "reason": self.reason(lang, currency=currency),
         }
+
+
+def rule_line(statement: str, post: int, verdict: Verdict, reason: str, lang: Lang) -> str:
+    """Statement, verdict and reason in one line; a `post` below zero is no blog post: the asker's
+    own words."""
+    told = say(f"rule_words.verdict_{verdict}", lang)
+    if post < 0:
+        return say("rule_words.own_line", lang, statement=statement, verdict=told, reason=reason)
+    return say("rule_words.line", lang, statement=statement, post=post + 1, verdict=told, reason=reason)
 
 
 @cache
@@ -185,7 +195,8 @@ def judge(rule: RuleOfThumb, measure: Measures, *, outcomes: Sequence[SetupOutco
 def check_measures(measure: Measures, *, outcomes: Callable[[RuleOfThumb], Sequence[SetupOutcome]] | None = None) -> list[RuleCheck]:
     """All rules that speak about this workload, judged. `outcomes` evaluates the servers of a
     `setup` rule; without it those are left out."""
-    wanted = [rule for rule in all_rules().values() if applies(rule, measure) and (outcomes or rule.kind != "setup")]
+    speaking = [rule for rule in all_rules().values() if not rule.asked_only and applies(rule, measure)]
+    wanted = [rule for rule in speaking if outcomes or rule.kind != "setup"]
     return [judge(rule, measure, outcomes=outcomes(rule) if outcomes and rule.kind == "setup" else ()) for rule in wanted]
 
 
@@ -238,6 +249,8 @@ def _network(rule: RuleOfThumb, claim: float, figure: float, measure: Measures) 
     if not math.isfinite(figure) or not math.isfinite(measure.communication_share):
         return "unknown"
     waits = measure.communication_share > _WAITING_SHARE
+    if abs(figure / claim - 1.0) < _SAME_NETWORK:  # tried with the network that the rule asks for
+        return "fails" if waits else "misleading" if measure.communication_share < _UNNOTICED_SHARE else "holds"
     if figure >= claim:
         return "fails" if waits else "holds"
     return "holds" if waits else "misleading"

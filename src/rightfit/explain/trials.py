@@ -97,6 +97,22 @@ _AMOUNTS = ("data_tokens", "data_samples", "data_bytes")
 #: about its money or its time.
 _needs: weakref.WeakKeyDictionary[Catalog, Recent[Workload, float]] = weakref.WeakKeyDictionary()
 _MOST_NEEDS = 1024
+_bests: weakref.WeakKeyDictionary[Catalog, Recent[Workload, tuple[Option | None]]] = weakref.WeakKeyDictionary()
+_MOST_BESTS = 64
+
+
+def best_of(workload: Workload, catalog: Catalog | None = None) -> Option | None:
+    """The option that leads the plan of a workload, None where there is none; remembered, because
+    the statements of one text are tried on the same few jobs."""
+    from rightfit.planner.plan import plan
+    from rightfit.search.offers import open_priced
+
+    market = catalog or open_priced()
+    known = _bests.setdefault(market, Recent(_MOST_BESTS, size_of=lambda _: 1))
+    if (found := known.get(workload)) is None:
+        found = (plan(workload, catalog=market, top=1).best,)
+        known.put(workload, found)
+    return found[0]
 
 
 def outcome_of(wishes: Mapping[str, Any], server: str, *, nodes: int = 1, catalog: Catalog | None = None) -> SetupOutcome:

@@ -15,7 +15,8 @@ from nicegui import ui
 import rightfit
 from rightfit.errors import RightfitError
 from rightfit.explain.cards import memory_use, option_card
-from rightfit.explain.messages import say
+from rightfit.explain.messages import label, say
+from rightfit.explain.rule_lookup import LONGEST_TEXT
 from rightfit.explain.rules import all_rules, post_title
 from rightfit.explain.sheets import Breakdown, choice_of, option_parts, plan_sheet
 from rightfit.explain.voices import option_text, voice_of
@@ -28,6 +29,7 @@ from rightfit.web.tabs import opened
 from rightfit.web.words import option_name, problem_lines, word, words
 
 if TYPE_CHECKING:
+    from rightfit.catalog.verdicts import CheckResult
     from rightfit.search.answer import Plan
 
 
@@ -96,19 +98,20 @@ class Rules:
         with box("section", "panel section"):
             heading(word("rules.check", lang), 3)
             with box("div", "sentence-row"):
-                field = ui.input(word("rules.claim", lang), value=self.claim, placeholder="RAM >= 4x VRAM · g5.xlarge=T4")
-                field.props(f"outlined dense stack-label maxlength={LONGEST_VALUE}").mark("claim")
+                field = ui.textarea(word("rules.claim", lang), value=self.claim, placeholder="RAM >= 4x VRAM · g5.xlarge (1xT4)")
+                field.props(f"outlined dense stack-label autogrow rows=1 maxlength={LONGEST_TEXT}").mark("claim")
                 button(word("rules.ask", lang), lambda: ask(), "button primary").mark("claim-ask")
             place: Any = box("div", "gap")
             place.props["aria-live"] = "polite"
 
         async def ask() -> None:
-            claim = clean(field.value, LONGEST_VALUE)
-            ui.navigate.history.replace(rules_address(lang, claim))
-            links["language"].props["href"] = rules_address("en" if lang == "zh" else "zh", claim)
+            claim = (field.value or "").strip()[:LONGEST_TEXT]
+            address = claim if len(claim) <= LONGEST_VALUE and "\n" not in claim else ""  # a pasted text is too long for one
+            ui.navigate.history.replace(rules_address(lang, address))
+            links["language"].props["href"] = rules_address("en" if lang == "zh" else "zh", address)
             await self._try(claim, place)
 
-        field.on("keydown.enter", ask)
+        field.on("keydown.enter.prevent", ask)
         if self.claim:
             ui.timer(0, ask, once=True)
         posts: dict[int, list[Any]] = {}
@@ -139,14 +142,27 @@ class Rules:
         catalog = self.answers.market.catalog()
         try:
             found = await self.answers.ask(("check", claim), lambda: api.check([claim], catalog=catalog))
-            lines = [result.to_dict(lang=self.lang)["explanation"] or say("rule_words.unknown", self.lang) for result in found]
+            lines = [("" if len(found) == 1 else _headed(result, self.lang), _told(result, self.lang)) for result in found]
         except RightfitError as error:
-            lines = [message for _, message in problem_lines(error, self.lang)]
+            lines = [("", message) for _, message in problem_lines(error, self.lang)]
         if not place.is_deleted:
             place.clear()
             with place:
-                for line in lines:
+                for head, line in lines:
+                    if head:
+                        paragraph(head)
                     paragraph(line, "muted")
+
+
+def _told(result: CheckResult, lang: Lang) -> str:
+    told: str = result.to_dict(lang=lang)["explanation"]
+    return told or say("rule_words.unknown", lang)
+
+
+def _headed(result: CheckResult, lang: Lang) -> str:
+    """What was stated, of several statements of one text, and the verdict."""
+    verdict = "" if result.claim is None else label("check", f"claim_{result.claim}", lang)
+    return ("：" if lang == "zh" else ": ").join(part for part in (result.query, verdict) if part)
 
 
 def rules_address(lang: Lang, claim: str = "") -> str:

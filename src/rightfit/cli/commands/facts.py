@@ -306,11 +306,12 @@ def _verdict(result: Mapping[str, Any], view: View) -> str:
     """One claim in two to four lines."""
     from rightfit.explain.rule_lookup import is_statement
 
-    missing = "not_a_rule" if is_statement(str(result["query"])) else "does_not_exist"
+    missing = "not_a_rule" if is_statement(str(result["query"])) else "does_not_exist" if result["facts"] else "not_known"
     exists = label("check", "exists" if result["exists"] else missing, view.lang)
     claim = "" if result["claim"] is None else label("check", f"claim_{result['claim']}", view.lang)
     colon, semicolon = ("：", "；") if view.lang == "zh" else (": ", "; ")
-    head = result["query"] + colon + exists + (semicolon + claim if claim else "")
+    told = [claim] if result["kind"] in ("rule", "term") and result["exists"] else [exists, claim]
+    head = colon.join([result["query"], *filter(None, [semicolon.join(part for part in told if part)])])
     lines = [head, f"  {result['explanation']}"] if result["explanation"] else [head]
     if result["nearest"] and result["nearest"][0] not in result["explanation"] + result["query"]:
         lines.append("  " + label("check", "nearest", view.lang, names=", ".join(result["nearest"])))

@@ -1,0 +1,405 @@
+"""What people say about a card, a server, a cloud or a model ("T4 supports BF16", "gn7i has
+NVLink", "L4 suits inference", "Lambda is cheaper than AWS", "Llama-3-8B needs 8 A100"), judged by
+the facts, the catalog, and plans of the job that is meant.
+
+Words are data (data/claims.toml). A sentence that is about none of these gives None.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rightfit import facts
+from rightfit.catalog import server_names
+from rightfit.catalog.names import find_provider, provider_display
+from rightfit.catalog.offers import OfferFilter
+from rightfit.catalog.verdicts import CheckResult
+from rightfit.errors import RightfitError
+from rightfit.explain import quantities as q
+from rightfit.explain.trials import SetupOutcome, best_of, outcome_of, outcome_text
+from rightfit.messages import LANGS, Lang
+from rightfit.records import dataclass
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+    from rightfit.facts.records import Accelerator
+    from rightfit.search.answer import Option
+
+_DATA = Path(__file__).with_name("data")
+
+#: A card suits a job where it costs at most so much more than the cheapest way.
+_NEAR_CHEAPEST = 1.3
+#: Matrix units multiply far faster in 16 bits than the other units do in 32; twice as fast is
+#: plain packing.
+_TENSOR_CORE_GAIN = 3.0
+_SWITCHED = ("nvlink", "nvswitch")
+_MOST_PAIRS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A verdict (right, wrong, unknown) with its reason in each language."""
+
+    kind: str
+    claim: str
+    reason: Mapping[Lang, str]
+    facts: Mapping[str, Any]
+
+
+def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
+    """The answer of `rightfit check` where `query` says something about a thing that we know."""
+    said = _folded(query)
+    for reader in (_cheaper, _feature, _fits, _suits):
+        if (found := reader(said, catalog)) is not None:
+            texts = {lang: _text("line", lang, reason=found.reason[lang]) for lang in LANGS}
+            return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])
+    return None
+
+
+# ---- Words.
+
+
+@functools.cache
+def _table() -> Mapping[str, Any]:
+    return tomllib.loads((_DATA / "claims.toml").read_text(encoding="utf-8"))
+
+
+def _text(key: str, lang: Lang, **fields: str) -> str:
+    text: str = _table()["texts"][key][lang]
+    return text.format(**fields)
+
+
+def _both(key: str, **fields: Any) -> dict[Lang, str]:
+    """A text in each language; a field may be a text in each language itself."""
+    return {lang: _text(key, lang, **{name: _in(value, lang) for name, value in fields.items()}) for lang in LANGS}
+
+
+def _in(value: Any, lang: Lang) -> str:
+    return str(value[lang]) if isinstance(value, Mapping) else str(value)
+
+
+def _folded(text: str) -> str:
+    for written, meant in (("×", "x"), ("（", "("), ("）", ")"), ("，", ","), ("。", ""), ("？", "?")):
+        text = text.replace(written, meant)
+    return re.sub(r"(?<=\d)\s*x\s*(?=[A-Za-z])", " x ", " ".join(text.split())).strip(" ?!.;")
+
+
+@functools.cache
+def _pattern(group: str) -> re.Pattern[str]:
+    """All words of a group of data/claims.toml as one pattern whose groups are numbered by word."""
+    return _any(word for words in _table()[group].values() for word in words)
+
+
+@functools.cache
+def _verb(name: str) -> re.Pattern[str]:
+    return _any(_table()["verbs"][name])
+
+
+def _any(words: Iterable[str]) -> re.Pattern[str]:
+    def written(word: str) -> str:
+        return rf"(?<![A-Za-z0-9]){re.escape(word)}(?![A-Za-z0-9])" if word.isascii() else re.escape(word)
+
+    return re.compile("|".join(written(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE)
+
+
+def _named(group: str, text: str) -> str:
+    """The entry of a group whose word stands in the text, or ""."""
+    found = _pattern(group).search(text)
+    if found is None:
+        return ""
+    named: str = next(name for name, words in _table()[group].items() if found[0].casefold() in map(str.casefold, words))
+    return named
+
+
+# ---- "T4 supports BF16", "gn7i has NVLink".
+
+
+def _feature(said: str, catalog: Catalog) -> Judged | None:
+    for is_lack, verb in ((True, _verb("lacks")), (False, _verb("supports"))):
+        found = verb.search(said)
+        if found is None or not said[: found.start()].strip():
+            continue
+        subject, told = said[: found.start()].strip(" ,:："), said[found.end() :].strip()
+        feature = _named("features", told)
+        if not feature or _pattern("features").sub("", told).strip(" 吗么的、和/or?"):
+            continue
+        judged = _feature_of(subject, feature, catalog)
+        if judged is not None:
+            has, kind, reason = judged
+            claim = "unknown" if has is None else "right" if has != is_lack else "wrong"
+            return Judged(kind, claim, reason, {"subject": subject, "feature": feature, "has": has})
+    return None
+
+
+_Feature = tuple[bool | None, str, dict[Lang, str]]
+
+
+def _feature_of(subject: str, feature: str, catalog: Catalog) -> _Feature | None:
+    """Whether a card or a server has a feature (None where it is not published), and why."""
+    word = _table()["features"][feature][0]
+    shown = word.upper() if word in ("bf16", "fp16", "tf32", "fp8", "fp4", "int8", "int4", "fp64") else word.replace("nvlink", "NVLink")
+    rows = server_names.exact_servers(catalog, subject) or server_names.series_members(catalog, subject)
+    cards = facts.match_accelerators(server_names.bare_name(subject))
+    if cards and feature != "rdma":
+        return _card_has([facts.accelerators()[name] for name in cards], feature, shown)
+    if not rows:
+        return None
+    servers = catalog.servers()
+    if feature == "rdma":
+        links = sorted({servers.rdma[row] for row in rows} - {"none", ""})
+        has = bool(links)
+        reason = _both("server_has", name=subject, link=", ".join(links)) if has else _both("server_no_rdma", name=subject, feature=shown)
+        return has, "server", reason
+    names = sorted({servers.accelerator_name[row] for row in rows if servers.accelerator_name[row]})
+    if not names:
+        return None
+    records = [facts.accelerators()[name] for name in names]
+    if feature != "nvlink":
+        return _card_has(records, feature, shown)
+    return _linked(subject, [row for row in rows if servers.num_accelerators[row] >= 1], records, catalog)
+
+
+def _linked(subject: str, rows: Sequence[int], records: Sequence[Accelerator], catalog: Catalog) -> _Feature:
+    """NVLink of a server: what its cloud publishes, else what its card is able to."""
+    servers = catalog.servers()
+    links = {servers.gpu_interconnect[row] for row in rows} - {"", "none"}
+    if fast := sorted(links & set(_SWITCHED)):
+        return True, "server", _both("server_has", name=subject, link=", ".join(fast))
+    if links or not any(record.nvlink_bandwidth for record in records):
+        link = ", ".join(sorted(links)) or "pcie"
+        return False, "server", _both("server_has_not", name=subject, feature="NVLink", link=link)
+    return None, "server", _both("server_unknown", name=subject)
+
+
+def _card_has(records: Sequence[Accelerator], feature: str, shown: str) -> _Feature:
+    rates = {record.name: _rate(record, feature) for record in records}
+    has = [record for record in records if rates[record.name]]
+    reasons: list[dict[Lang, str]] = [_has_text(record, rates[record.name], shown) for record in has[:2]]
+    lacking = next((record for record in records if not rates[record.name]), None)
+    if lacking is not None:
+        reasons.append(_both("has_not", name=lacking.name, architecture=lacking.architecture, year=lacking.release_year, feature=shown))
+    reason: dict[Lang, str] = {lang: ("；" if lang == "zh" else "; ").join(one[lang] for one in reasons) for lang in LANGS}
+    return bool(has), "accelerator", reason
+
+
+def _has_text(record: Accelerator, rate: float, shown: str) -> dict[Lang, str]:
+    if rate <= 1.0:
+        return _both("has_plain", name=record.name, feature=shown)
+    unit = "GB/s" if shown == "NVLink" else "TFLOPS" if not shown.startswith("INT") else "TOPS"
+    return _both("has", name=record.name, feature=shown, rate=f"{rate / (1e9 if unit == 'GB/s' else 1e12):,.4g} {unit}")
+
+
+def _rate(record: Accelerator, feature: str) -> float:
+    """Rate of a feature of a card [1/s], 1 where it has it without a rate, 0 without it."""
+    properties: Mapping[str, Callable[[], float]] = {
+        "tensor_cores": lambda: float(record.vendor == "NVIDIA" and record.fp16_flops >= _TENSOR_CORE_GAIN * record.fp32_flops > 0),
+        "flash_attention": lambda: float(record.supports_flash_attention),
+        "sparsity": lambda: float(record.structured_sparsity),
+        "nvlink": lambda: record.nvlink_bandwidth,
+        "int8": lambda: record.int8_ops,
+        "int4": lambda: record.int4_ops,
+    }
+    return properties[feature]() if feature in properties else float(getattr(record, f"{feature}_flops"))
+
+
+# ---- "L4 suits inference", "choose T4 or L4 for small-model inference".
+
+
+def _suits(said: str, catalog: Catalog) -> Judged | None:
+    cards = tuple(dict.fromkeys(name for _, names in _cards(said) for name in names))
+    job = next(((word, job) for job in _table()["jobs"] for word in job["words"] if _any([word]).search(said)), None)
+    if not cards or job is None or not _verb("suits").search(said) or re.search(r"\d\s*[x块张卡]", said):
+        return None
+    from rightfit.workload import Workload
+
+    word, workload = job[0], job[1]["workload"]
+    best = best_of(Workload(**workload), catalog)
+    own = best_of(Workload(**workload, gpu=",".join(cards)), catalog)
+    if best is None:
+        return None
+    task = _job_text(workload)
+    shown = "/".join(dict.fromkeys(spoken for spoken, _ in _cards(said)))
+    fields: dict[str, Any] = {"job": task, "cards": shown, "where": _where(best), "cost": _cost_text(best)}
+    known: dict[str, Any] = {"job": word, "workload": dict(workload), "cards": list(cards), "cheapest_usd": best.cost.total_usd}
+    if own is None:
+        return Judged("rule", "wrong", _both("suits_not", **fields), known)
+    ratio = own.cost.total_usd / best.cost.total_usd
+    key = "suits_best" if ratio <= 1.001 else "suits"
+    reason = _both(key, **fields, own=_cost_text(own), own_where=_where(own), ratio=f"{ratio:.3g}")
+    return Judged("rule", "right" if ratio <= _NEAR_CHEAPEST else "wrong", reason, known | {"own_usd": own.cost.total_usd, "ratio": ratio})
+
+
+def _job_text(workload: Mapping[str, Any], method: str = "") -> dict[Lang, str]:
+    model = str(workload["model"]).rsplit("/", 1)[-1]
+    if workload["task"] == "serve":
+        return {"en": f"serving {model}", "zh": f"部署 {model}"}
+    way = {lang: q.method_text(method or str(workload.get("method", "full")), lang) for lang in LANGS}
+    return {"en": f"{way['en']} of {model}", "zh": f"{model} {way['zh']}"}
+
+
+def _cost_text(option: Option) -> dict[Lang, str]:
+    money = q.money_text(option.cost.total_usd)
+    monthly = hasattr(option.cost, "monthly_usd")
+    return {"en": f"{money} a month", "zh": f"每月 {money}"} if monthly else {"en": money, "zh": money}
+
+
+def _where(option: Option) -> str:
+    return f"{option.nodes} x {option.provider}/{option.instance_type}" if option.nodes > 1 else f"{option.provider}/{option.instance_type}"
+
+
+_CARD = re.compile(
+    r"[A-Za-z][A-Za-z0-9-]*\d[A-Za-z0-9-]*(?: ?\d{2,3} ?G(?:i?B)?(?![A-Za-z0-9]))?|(?<![\d.A-Za-z-])[2345]0[5-9]0(?: ?Ti)?(?![\dA-Za-z])",
+    re.IGNORECASE,
+)
+
+
+def _cards(said: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The cards that a sentence names, as they are written."""
+    return [(found[0], names) for found in _CARD.finditer(said) if (names := facts.match_accelerators(found[0]))]
+
+
+# ---- "Llama-3-8B needs 8 A100", "can one A100 80G fine-tune 70B with QLoRA".
+
+_AMOUNT = re.compile(r"\d+(?:\.\d+)?[KMGT]i?B?", re.IGNORECASE)
+_COUNT = re.compile(r"(\d+)\s*(?:x|块|张|卡|\*)?\s*$", re.IGNORECASE)
+_SPOKEN = {"单": 1, "一": 1, "两": 2, "双": 2, "四": 4, "八": 8, "one": 1, "a single": 1, "two": 2, "four": 4, "eight": 8}
+
+
+def _fits(said: str, catalog: Catalog) -> Judged | None:
+    found = _cards(said)
+    model = _model(_CARD.sub(lambda one: " " if facts.match_accelerators(one[0]) else one[0], said))
+    if not found or not model or not _verb("fits").search(said):
+        return None
+    spoken, names = found[0]
+    count = _count(said[: said.index(spoken)])
+    if count is None:
+        return None
+    row = _server_with(catalog, names, count)
+    if row is None:
+        cards = f"{count} x {spoken}"
+        return Judged("rule", "unknown", _both("fit_no_server", cards=cards), {"model": model, "cards": list(names), "count": count})
+    servers = catalog.servers()
+    server, memory = f"{servers.provider[row]}/{servers.instance_type[row]}", count * float(servers.accelerator_memory_bytes[row])
+    tried = [(job, outcome_of(job, server, catalog=catalog)) for job in _jobs(said, model)]
+    answer = _answer_of([outcome for _, outcome in tried])
+    lines = [_both("fit", job=_job_text(job), outcome=_outcome(job, outcome, memory)) for job, outcome in tried]
+    told: dict[Lang, str] = {lang: ("；" if lang == "zh" else "; ").join(line[lang] for line in lines) for lang in LANGS}
+    known = {"model": model, "server": server, "count": count, "answer": answer, "fits": [outcome.fits for _, outcome in tried]}
+    claim = {"yes": "right", "no": "wrong", "helped": "wrong"}.get(answer, "unknown")
+    return Judged("rule", claim, _both(f"answer_{answer}", told=told), known)
+
+
+def _answer_of(outcomes: Sequence[SetupOutcome]) -> str:
+    """yes, no, helped (only with what the host lends) or depends, over the jobs that are meant."""
+    words = {"no" if not outcome.fits else "helped" if outcome.helps else "yes" for outcome in outcomes if outcome.fits is not None}
+    return words.pop() if len(words) == 1 else "depends"
+
+
+def _outcome(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float) -> dict[Lang, str]:
+    """Whether a job fits. A service fills its cards with cache whatever the model: what tells is
+    the weights."""
+    if job["task"] != "serve" or outcome.fits is None:
+        return {lang: outcome_text(outcome, lang) for lang in LANGS}
+    weights = q.memory_text(2.0 * float(getattr(facts.model(job["model"]), "params_total", math.nan)))
+    key = "serve_fits" if outcome.fits else "serve_fits_not"
+    return _both(key, where=outcome.server, weights=weights, memory=q.memory_text(memory_bytes))
+
+
+def _count(before: str) -> int | None:
+    """How many of the card that follows; None where it is "several"."""
+    if _verb("several").search(before[-12:]):
+        return None
+    if found := _COUNT.search(before):
+        return int(found[1])
+    words = re.search(rf"({'|'.join(sorted(_SPOKEN, key=len, reverse=True))})\s*(?:块|张|卡|cards?|gpus?)?\s*$", before, re.IGNORECASE)
+    return _SPOKEN[words[1].casefold()] if words else 1
+
+
+def _model(said: str) -> str:
+    """The first model that a sentence names, or ""."""
+    for found in re.finditer(r"[A-Za-z0-9][\w./-]*[A-Za-z0-9]", said, re.ASCII):
+        if not re.search(r"[A-Za-z]", found[0]) or not re.search(r"\d", found[0]) or _AMOUNT.fullmatch(found[0]):
+            continue
+        try:
+            facts.model(found[0], network=False)
+        except RightfitError:
+            continue
+        return found[0]
+    return ""
+
+
+def _server_with(catalog: Catalog, names: Sequence[str], count: int) -> int | None:
+    """Row of the cheapest server on demand with so many of these cards."""
+    offers = catalog.offers(OfferFilter(gpus=tuple(names), purchases=("on-demand",)))
+    fitting = np.flatnonzero(offers.servers.num_accelerators[offers.server_index] == count)
+    if not len(fitting):
+        return None
+    # A host with little RAM would be judged instead of the cards.
+    memory = offers.servers.memory_bytes[offers.server_index[fitting]]
+    roomy = fitting[memory >= np.nanmedian(memory)] if np.isfinite(memory).any() else fitting
+    name = offers.servers, int(offers.server_index[int(roomy[np.argmin(offers.price_usd_per_h[roomy])])])
+    return catalog.server_rows[name[0].provider[name[1]], name[0].instance_type[name[1]]]
+
+
+def _jobs(said: str, model: str) -> Iterator[dict[str, Any]]:
+    """The jobs that a sentence may mean: those that it names, else serving and each way to
+    fine-tune."""
+    rest = said
+    methods = [name for name in ("qlora", "lora", "full") if _any(_table()["methods"][name]).search(rest)]
+    if "qlora" in methods and "lora" in methods and not re.search(r"(?<!q)lora", rest, re.IGNORECASE):
+        methods.remove("lora")
+    named = _named("methods", said)
+    if not methods and named == "serve":
+        yield {"model": model, "task": "serve", "rate": "1/s"}
+        return
+    if not methods and not named:
+        yield {"model": model, "task": "serve", "rate": "1/s"}
+    for method in methods or ("full", "lora", "qlora"):
+        yield {"model": model, "task": "finetune", "method": method, "data": "10Mtok"}
+
+
+# ---- "Lambda is cheaper than AWS".
+
+
+def _cheaper(said: str, catalog: Catalog) -> Judged | None:
+    zh = re.fullmatch(r"(?P<first>.+?)比(?P<second>.+?)(?:更|要)?(?P<word>便宜|贵)(?:吗|么)?", said)
+    en = re.fullmatch(r"(?:is )?(?P<first>.+?) (?:is )?(?P<word>cheaper|more expensive|dearer) than (?P<second>.+)", said, re.IGNORECASE)
+    found = zh or en
+    if found is None:
+        return None
+    first, second = find_provider(found["first"].strip()), find_provider(found["second"].strip())
+    if first is None or second is None or first == second:
+        return None
+    mine, other = _card_prices(catalog, first), _card_prices(catalog, second)
+    common = sorted(set(mine) & set(other), key=lambda card: -facts.accelerators()[card].release_year)
+    names = {lang: (provider_display(first, lang=lang), provider_display(second, lang=lang)) for lang in LANGS}
+    shown = {"first": {lang: names[lang][0] for lang in LANGS}, "second": {lang: names[lang][1] for lang in LANGS}}
+    if not common:
+        return Judged("provider", "unknown", _both("cheaper_none", **shown), {"cards": {}})
+    share = float(np.mean([mine[card] < other[card] for card in common]))
+    pairs = [_both("cheaper_pair", card=card, first=f"{mine[card]:.2f}", second=f"{other[card]:.2f}") for card in common[:_MOST_PAIRS]]
+    joined: dict[Lang, str] = {lang: ("，" if lang == "zh" else ", ").join(pair[lang] for pair in pairs) for lang in LANGS}
+    is_dearer = found["word"].casefold() in ("贵", "more expensive", "dearer")
+    agrees = (1.0 - share if is_dearer else share) > 0.5
+    reason = _both("cheaper", count=len(common), share=q.percent_text(share), pairs=joined, **shown)
+    known = {card: [mine[card], other[card]] for card in common}
+    return Judged("provider", "right" if agrees else "wrong", reason, {"cards": known, "share": share})
+
+
+def _card_prices(catalog: Catalog, provider: str) -> dict[str, float]:
+    """The least on-demand price of a card at a provider [USD per card and hour]."""
+    offers = catalog.offers(OfferFilter(providers=(provider,), purchases=("on-demand",)))
+    table, prices = offers.servers, dict[str, float]()
+    for at, price in zip(offers.server_index.tolist(), offers.price_usd_per_h.tolist(), strict=True):
+        count, card = float(table.num_accelerators[at]), table.accelerator_name[at]
+        if count >= 1 and math.isfinite(price):
+            prices[card] = min(prices.get(card, math.inf), price / count)
+    return prices

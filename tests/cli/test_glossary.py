@@ -1,0 +1,50 @@
+"""Words of the field: each is found, says the same in both languages, and its command runs."""
+
+from __future__ import annotations
+
+import collections
+import json
+import re
+import shlex
+from typing import Any
+
+import pytest
+
+from rightfit.explain.rule_lookup import glossary, term_lookup, term_text
+
+TERMS = glossary()
+
+
+def test_no_word_means_two_things_and_every_word_is_found() -> None:
+    counts = collections.Counter(word.casefold() for entry in TERMS.values() for word in entry["words"])
+    assert not [word for word, count in counts.items() if count > 1]
+    for name, entry in TERMS.items():
+        for word in entry["words"]:
+            for asked in (word, f"what is {word}?", f"什么是{word}", f"{word}是什么意思"):
+                found = term_lookup(asked)
+                assert found is not None, asked
+                assert found.facts["id"] == name, asked
+
+
+def test_both_languages_tell_the_same_figures_and_end_with_a_command() -> None:
+    for name, entry in TERMS.items():
+        told = [set(re.findall(r"\{[\w.-]+\}", entry[lang])) for lang in ("en", "zh")]
+        assert told[0] == told[1], name
+        assert term_text(name, "zh").endswith(f"`{entry['ask']}`"), name
+        assert "{" not in term_text(name, "en"), name
+
+
+@pytest.mark.parametrize("name", sorted(name for name, entry in TERMS.items() if not entry["ask"].startswith("rightfit export")))
+def test_the_command_of_a_term_runs(name: str, run: Any) -> None:
+    words = shlex.split(TERMS[name]["ask"])[1:]
+    done = run(*words, "--format", "json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)
+
+
+def test_exports_that_terms_name_exist() -> None:
+    from rightfit.export.registry import all_targets
+
+    named = {shlex.split(entry["ask"])[4] for entry in TERMS.values() if entry["ask"].startswith("rightfit export")}
+    assert named
+    assert named <= set(all_targets())

@@ -1,0 +1,172 @@
+"""What people say in their own words: rules in other wordings, features of cards and servers, what
+a card suits, whether a model fits, and pasted texts. The facts are read from the tables again."""
+
+from __future__ import annotations
+
+import csv
+import random
+from pathlib import Path
+
+import pytest
+
+from rightfit import api, facts
+from rightfit.catalog import open_catalog
+from rightfit.explain.claims import claim_lookup
+from rightfit.explain.rule_lookup import find_rule, is_pasted, statements_in
+from rightfit.explain.rule_match import sense
+from rightfit.explain.rules import RuleOfThumb, all_rules
+from rightfit.search.offers import open_priced
+
+PARAPHRASES = list(csv.DictReader((Path(__file__).parents[1] / "data" / "paraphrases.csv").read_text(encoding="utf-8").splitlines()))
+
+
+def rule_of(text: str) -> str:
+    found = find_rule(text)
+    return "" if found is None else found if isinstance(found, str) else found.id
+
+
+def test_rules_are_known_in_other_words() -> None:
+    wrong = [f"{row['sentence']}: {rule_of(row['sentence'])}" for row in PARAPHRASES if rule_of(row["sentence"]) != row["rule"]]
+    assert not wrong
+
+
+def test_every_rule_is_known_in_each_of_its_wordings_whatever_is_said_around_them() -> None:
+    wrong = []
+    for rule in all_rules().values():
+        for words in (*rule.aliases, *rule.statement.values()):
+            said = sense(words)
+            for before, after in (("", ""), ("我听说", "。"), ("usually ", "."), ("建议：", "！")):
+                found = rule_of(f"{before}{words}{after}")
+                # A single concept with nothing beside it could be anything but a wording repeated.
+                is_bare = len(said.concepts) + len(said.quantities) < 2
+                if found not in (rule.id, SAME_AS.get(rule.id), SAME_AS.get(found)) and not is_bare:
+                    wrong.append(f"{before}{words}{after}: {found} instead of {rule.id}")
+    assert not wrong
+
+
+#: Rules that say the same of the whole market or with one condition more.
+SAME_AS = {
+    "cluster_for_1tb": "multi_node_over_1tb_data",
+    "price_per_tflops": "market_price_per_tflops",
+    "spot_saves_50_to_90": "market_spot_saves_50_to_90",
+    "long_jobs_subscription": "market_subscription_for_long_use",
+}
+
+
+@pytest.mark.parametrize(("text", "value"), [("7B needs 48 GB", 48 * 2**30), ("fine-tuning an LLM needs 512GB of RAM", 512 * 2**30)])
+def test_a_rule_with_another_number_is_judged_by_that_number(text: str, value: float) -> None:
+    found = find_rule(text)
+    assert isinstance(found, RuleOfThumb)
+    assert found.value == pytest.approx(value)
+    assert found.statement["en"] == text
+
+
+def test_the_same_quantity_in_other_units_and_scripts_is_one_quantity() -> None:
+    for one, other in (
+        ("显存至少 24GB", "显存 ≥ 24 GiB"),
+        ("单卡", "1 张卡"),
+        ("25 Gbps", "25Gbit/s"),
+        ("50%–90%", "50%到90%"),
+        ("1.5倍", "1.5 times"),
+    ):
+        assert [item.high for item in sense(one).quantities] == pytest.approx([item.high for item in sense(other).quantities], rel=0.08)
+
+
+FEATURES = {"BF16": "bf16_flops", "FP8": "fp8_flops", "INT8": "int8_ops", "FP64": "fp64_flops", "TF32": "tf32_flops"}
+
+
+def test_features_of_all_cards_are_those_of_the_table() -> None:
+    """All cards with a name of their own x features x languages, asked for and denied."""
+    market, wrong = open_priced(), []
+    for name, card in facts.accelerators().items():
+        if facts.match_accelerators(name) != (name,) or not name.replace("-", "").isascii():
+            continue
+        for feature, column in FEATURES.items():
+            has = getattr(card, column) > 0
+            for text, says in ((f"{name} supports {feature}", True), (f"{name}支持{feature}吗", True), (f"{name} has no {feature}", False)):
+                found = claim_lookup(text, market)
+                if found is None or (found.claim == "right") != (has == says):
+                    wrong.append(f"{text}: {found and found.claim}")
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("p4d有NVLink", "right"),
+        ("gn7i支持NVLink", "wrong"),
+        ("NDv4支持InfiniBand", "right"),
+        ("P100支持Tensor Core", "wrong"),
+        ("T4 has Tensor Cores", "right"),
+        ("A2有16×A100", "right"),
+        ("g5.xlarge(1xT4)", "wrong"),
+        ("g5.xlarge: A10G", "right"),
+        ("ecs.gn7i-c2g1.xlarge（T4）", "wrong"),
+        ("A100 (48GB)", "wrong"),
+        ("H100显存高达80GB", "right"),
+    ],
+)
+def test_what_is_said_of_servers_and_cards(text: str, claim: str) -> None:
+    assert [result.claim for result in api.check(text)] == [claim]
+
+
+def test_a_claim_in_brackets_after_a_colon_and_after_an_equals_sign_is_one_claim() -> None:
+    catalog = open_catalog()
+    servers = catalog.servers()
+    rng = random.Random(7)
+    rows = [row for row in range(len(servers)) if servers.num_accelerators[row] >= 1 and servers.provider[row] in ("aws", "gcp", "tencent")]
+    for row in rng.sample(rows, 8):
+        name, card = servers.instance_type[row], servers.accelerator_name[row]
+        for said in (card, "T4", "H100"):
+            answers = {
+                api.check(f"{name}{form.format(said)}", catalog=catalog)[0].claim for form in ("={}", "({})", " ({})", "：{}", "（{}）")
+            }
+            assert len(answers) == 1, (name, said, answers)
+
+
+def test_a_sentence_is_never_echoed_as_something_that_exists() -> None:
+    for text in ("V100适合大模型训练", "P100支持Tensor Core", "超大模型要用H100吗请问", "每台机器都应该装A100才行呀"):
+        assert not any(result.kind == "accelerator" and result.exists and result.claim is None for result in api.check(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [("Llama-3-70B full fine-tuning fits on one T4", "no"), ("QLoRA微调7B需要一张4090", "yes"), ("70B QLoRA 一张A100 80G能微调吗", "yes")],
+)
+def test_whether_a_model_fits_is_said_first(text: str, answer: str) -> None:
+    found = claim_lookup(text, open_priced())
+    assert found is not None
+    assert found.facts["answer"] == answer
+    assert found.explanation_en.startswith(answer)
+
+
+def test_which_cloud_is_cheaper_turns_with_the_question() -> None:
+    market = open_priced()
+    one, other = claim_lookup("Lambda is cheaper than AWS", market), claim_lookup("AWS比Lambda便宜", market)
+    dearer = claim_lookup("AWS is more expensive than Lambda", market)
+    assert one is not None
+    assert other is not None
+    assert dearer is not None
+    assert {one.claim, other.claim} == {"right", "wrong"}
+    assert dearer.claim == one.claim
+
+
+PASTED = """## Which server?
+| Cloud | Servers | For |
+| AWS | p4d.24xlarge (8xA100), g5.xlarge (1xT4) | training |
+- 7B models need 24 GB of VRAM
+- RAM should be four times the GPU memory
+We hope that this helps you to choose. 每100GB数据建议至少配备：
+- 64GB RAM
+"""
+
+
+def test_a_pasted_text_gives_an_answer_for_each_thing_that_it_states() -> None:
+    assert is_pasted(PASTED)
+    stated = statements_in(PASTED)
+    assert {"p4d.24xlarge (8xA100)", "g5.xlarge (1xT4)"} <= set(stated)
+    answers = {result.query: result.claim for result in api.check(PASTED)}
+    assert answers["p4d.24xlarge (8xA100)"] == "right"
+    assert answers["g5.xlarge (1xT4)"] == "wrong"
+    assert {rule_of(text) for text in answers} >= {"vram_24gb_for_7b", "ram_4x_vram", "ram_64gb_per_100gb_data"}
+    assert not any("hope" in text for text in answers)
