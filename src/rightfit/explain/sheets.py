@@ -415,7 +415,7 @@ def _next(key: str, plan: Plan, shown: Sequence[Option], lang: Lang) -> str:
     if other is None:
         return label("short", key, lang)
     server = f"{'' if other.nodes == 1 else f'{other.nodes} x '}{other.provider}/{other.instance_type}"
-    cost = money_text(other.cost.total_usd, plan.workload.currency)
+    cost = q.money_text(other.cost.total_usd, plan.workload.currency)
     return label("short", f"{key}_others", lang, most=other.rank, server=server, cost=cost)
 
 

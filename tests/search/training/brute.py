@@ -296,7 +296,12 @@ def brute_force(wish: TrainingRequest, market: Market, filters: Filters, physics
                 step_s = float(physics.step_s(setup, device, links, physics.compute(setup, device))[0])
                 batch = one["data"] * one["micro_batch"] * one["grad_accum"]
                 run_s = step_s * max(1, math.ceil(wish.amount.tokens / (batch * wish.seq_len) - 1e-9))
-                weighed = run_s * (1 + 0.01 * moving_parts(one)) * 1e3**last * (1.0 if spare >= usual["memory_to_spare"] else usual["tight_worth"])
+                weighed = (
+                    run_s
+                    * (1 + 0.01 * moving_parts(one))
+                    * 1e3**last
+                    * (1.0 if spare >= usual["memory_to_spare"] else usual["tight_worth"])
+                )
                 fastest[server, nodes] = min(fastest.get((server, nodes), (math.inf, math.inf)), (weighed, run_s))
     volume = physics.volume(wish, base_setup(wish, [Variant("bf16", True)]))
     return judge(wish, market, filters, fastest, volume, node_counts, tried, least_host)
