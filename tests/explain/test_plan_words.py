@@ -48,7 +48,7 @@ def test_the_choice_in_words(option_of: Callable[..., Option], workload: Workloa
     assert text.outcome.startswith(
         "QLoRA of meta-llama/Meta-Llama-3-8B on 50 M tokens takes 5 h 12 min (80 % interval 4 h 41 min to 5 h 43 min) and costs $3.68"
     )
-    assert text.setup == "Set-up: one card; 2 x 2048 tokens per card and micro-step, accumulated 8 times; gradient checkpointing; bf16."
+    assert text.setup == "Set-up: one card; micro-batch 2, sequence length 2048, gradient accumulation 8; gradient checkpointing; bf16."
     assert text.margin == "Memory to spare per card: 10 GiB (55% used; the 95 % interval reaches 14.4 GiB)."
     assert text.speed == "Speed: 3,277 tokens/s, a step in 10 s; the cards do 42% of their peak arithmetic."
     assert text.warnings == ("The price is of 2024-12-31, over a year old, and may have moved; check it before renting.",)

@@ -58,7 +58,7 @@ def test_the_set_up_says_what_a_sample_is() -> None:
         assert text is not None
         return text.setup
 
-    assert "images of 224 x 224 per card and micro-step" in setup("images")
+    assert "images of 224 x 224 per card" in setup("images")
     assert "256 a step" in setup("images")
     assert "latents and text embeddings made beforehand" in setup("latents")
     assert "recordings of 30 s" in setup("sound")
