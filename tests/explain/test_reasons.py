@@ -82,7 +82,7 @@ def test_a_runner_up_is_named_with_its_price() -> None:
         "runner_up_usd": 14.0,
         "runner_up_time_s": 15000.0,
     }
-    assert "next is g6.xlarge (aws) at $14.00 (14% dearer) in 4 h 10 min" in render(Reason("cheapest", params), "en")
+    assert "next is g6.xlarge (aws) at $14.00 (14% more expensive) in 4 h 10 min" in render(Reason("cheapest", params), "en")
 
 
 def test_an_unknown_code_is_shown_and_not_hidden() -> None:
@@ -112,7 +112,7 @@ def test_parameters_are_formatted_by_their_name(name: str, value: object, text: 
     assert field_text(name, value, "en") == text
 
 
-@pytest.mark.parametrize(("ratio", "text"), [(1.12, "12% dearer"), (0.7, "30% cheaper"), (1.001, "same cost"), (4.2, "4.2 times the cost")])
+@pytest.mark.parametrize(("ratio", "text"), [(1.12, "12% more expensive"), (0.7, "30% cheaper"), (1.001, "same cost"), (4.2, "4.2 times the cost")])
 def test_changes_in_words(ratio: float, text: str) -> None:
     assert change_text(ratio, "en") == text
 

@@ -141,7 +141,7 @@ def test_a_point_of_the_chart_opens_its_server(watched: Any, lang: str) -> None:
 
 def test_knobs_plan_again_as_they_are_turned(watched: Any) -> None:
     page = watched().open(f"{PLAN}&tab=change", "en", ready=".knobs")
-    slider = page.get_by_role("slider", name="Done within")
+    slider = page.get_by_role("slider", name="Deadline")
     slider.locator("[tabindex]").focus()
     for _ in range(6):
         page.keyboard.press("ArrowLeft")
