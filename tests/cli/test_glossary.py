@@ -48,3 +48,27 @@ def test_exports_that_terms_name_exist() -> None:
     named = {shlex.split(entry["ask"])[4] for entry in TERMS.values() if entry["ask"].startswith("rightfit export")}
     assert named
     assert named <= set(all_targets())
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "what is LoRA?",
+        "什么是NVLink",
+        "does 70B QLoRA fit on one A100 80GB?",
+        "p4d有NVLink吗",
+        "为什么不能用T4训练7B",
+        "CUDA out of memory",
+    ],
+)
+def test_a_question_is_answered_and_not_planned(sentence: str, run: Any) -> None:
+    done = run("plan", "--ask", sentence, "--format", "json")
+    assert done.code == 0, done.err
+    [answer] = json.loads(done.out)
+    assert answer["kind"] in ("term", "rule", "server", "accelerator")
+    assert answer["explanation"]
+
+
+@pytest.mark.parametrize("sentence", ["QLoRA of Llama-3-8B on one A100 with 10M tokens", "用4090微调Qwen2.5-7B，1000条数据"])
+def test_a_wish_that_names_a_card_is_planned(sentence: str, run: Any) -> None:
+    assert "options" in json.loads(run("plan", "--ask", sentence, "--format", "json").out)

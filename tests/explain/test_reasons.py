@@ -112,7 +112,9 @@ def test_parameters_are_formatted_by_their_name(name: str, value: object, text: 
     assert field_text(name, value, "en") == text
 
 
-@pytest.mark.parametrize(("ratio", "text"), [(1.12, "12% more expensive"), (0.7, "30% cheaper"), (1.001, "same cost"), (4.2, "4.2 times the cost")])
+@pytest.mark.parametrize(
+    ("ratio", "text"), [(1.12, "12% more expensive"), (0.7, "30% cheaper"), (1.001, "same cost"), (4.2, "4.2 times the cost")]
+)
 def test_changes_in_words(ratio: float, text: str) -> None:
     assert change_text(ratio, "en") == text
 

@@ -318,6 +318,21 @@ def term_lookup(query: str) -> CheckResult | None:
     )
 
 
+_QUESTION = re.compile(
+    r"[?？吗么呢]\s*$|^(?:(?:why|does|do|is|are|can|has|will|should)\b|为什么|为何)|是不是|能不能|有没有|够不够", re.IGNORECASE
+)
+
+
+def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """The answer to a sentence that asks what a word means, or whether something holds of a card, a
+    server, a cloud or a model; None for any other, wishes above all."""
+    from rightfit.explain.claims import claim_lookup
+
+    if (meant := term_lookup(sentence)) is not None:
+        return meant
+    return claim_lookup(sentence, catalog) if _QUESTION.search(sentence.strip()) else None
+
+
 def statements_in(text: str) -> list[str]:
     """What a text states, one each: a name or a claim as it stands; of a pasted paragraph or table
     its lines and sentences, with servers that carry a claim apart ("g5.xlarge (1xT4)"); of a

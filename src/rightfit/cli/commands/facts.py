@@ -18,6 +18,7 @@ from rightfit.explain.quantities import Column, Table, price_remark, server_stat
 from rightfit.messages import Message
 
 if TYPE_CHECKING:
+    from rightfit.catalog.verdicts import CheckResult
     from rightfit.search.ownership import Machine
 
 
@@ -284,7 +285,12 @@ def check(
     """
     from rightfit import api
 
-    results = [result.to_dict(lang=view.lang) for result in api.check(claims, catalog=open_market(view))]
+    tell_checked(api.check(claims, catalog=open_market(view)), view)
+
+
+def tell_checked(found: Sequence[CheckResult], view: View) -> None:
+    """The answers of `check`, one after the other."""
+    results = [result.to_dict(lang=view.lang) for result in found]
     emit(Answer(results, [_flat(result) for result in results], [_verdict(result, view) for result in results]), view)
 
 

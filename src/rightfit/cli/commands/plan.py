@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -131,6 +132,8 @@ def plan(
         from rightfit.cli.asking import in_words_of
 
         view = in_words_of(ask, view)
+        if _answers_question(ask, file, wishes, view):
+            return 0
     from rightfit.cli.asking import NoModelError
 
     if have is not None and not have.strip():
@@ -309,6 +312,20 @@ def _said(
     else:
         found = asking.interview(view, ask=lambda question: str(click.prompt(question, default="", show_default=False, err=True)))
     return found.pop("model", None), None, found
+
+
+def _answers_question(ask: str, file: Path | None, wishes: Mapping[str, Any], view: View) -> bool:
+    """Whether the sentence asks what something is or whether something holds ("what is LoRA", "does
+    7B fit on a T4?") rather than for a plan; then it was answered as `check` does."""
+    if file is not None or any(value is not None for value in wishes.values()):
+        return False
+    from rightfit.cli.commands.facts import tell_checked
+    from rightfit.explain.rule_lookup import question_lookup
+
+    found = question_lookup(ask, open_market(view))
+    if found is not None:
+        tell_checked([found], view)
+    return found is not None
 
 
 def _num_options(view: View) -> int:
