@@ -14,7 +14,7 @@ from rightfit.catalog import open_catalog
 from rightfit.catalog.packed_tables import rules
 from rightfit.catalog.sellers import is_seldom_free, none_free, published_places
 from rightfit.explain.sheets import plan_sheet
-from rightfit.search.sense import RULES, as_good_as
+from rightfit.search.sense import RULES, SCARCE, as_good_as
 
 LORA = {"model": "llama-3-8b", "method": "lora", "data": "10Mtokens"}
 LARGE = {"model": "gpt3-175b", "task": "train", "data": "300Gtokens", "deadline": "60d"}
@@ -60,8 +60,8 @@ def test_the_first_is_beaten_by_no_row_and_the_shown_price_ranks(wish: dict[str,
     for option in found.options:
         price = option.to_dict()["price"]
         assert price["expected_usd_per_h"]["mid"] * option.nodes == pytest.approx(option.cost.hourly_usd, rel=0.02)
-    decided = best.facts.get("decided_by")
-    assert decided in (None, *RULES)
+    decided = best.to_dict()["decided_by"]
+    assert decided in (None, *SCARCE, *RULES)
     assert (decided is None) == ("choice" not in {one.field for one in found.assumptions})
 
 

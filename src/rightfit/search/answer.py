@@ -201,7 +201,7 @@ class Option:
             "placement": dict(self.placement),
             **{name: self.facts.get(name) for name in ("price_kind", "price_is_old", "seller_tier")},
             "price": self.price_dict(),
-            "decided_by": self.facts.get("decided_by"),
+            "decided_by": self.facts.get("decided_by") or None,
             "arch": {"arm64": "aarch64"}.get(self.facts.get("arch", ""), self.facts.get("arch")),
             "data_path": dict(self.data_path),
         }

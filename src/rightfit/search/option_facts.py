@@ -44,7 +44,8 @@ class SpotFacts(TypedDict):
 
 
 class OfferDoubts(TypedDict):
-    """How a price is known (catalog.offers.PRICE_KINDS), whether it may have moved since
+    """Of the first option: the rule that put it before a cheaper one (search.sense.RULES), of others
+    nothing. How a price is known (catalog.offers.PRICE_KINDS), whether it may have moved since
     (catalog.expected), the seller's tier of trust."""
 
     price_kind: str
@@ -56,6 +57,7 @@ class OfferDoubts(TypedDict):
     is_pseudo_region: bool
     country: str
     is_any_place: bool
+    decided_by: str
     arch: str
 
 

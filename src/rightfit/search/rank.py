@@ -188,15 +188,22 @@ def rank(search_result: SearchResult, *, top: int, folding: Folding | None = Non
     offer, node = np.nonzero(search_result.bits == 0)
     if offer.shape[0] == 0:
         return Ranking((), (), 0)
-    usd, seconds = search_result.bill.total_usd[offer, node], search_result.bill.total_s[offer, node]
-    front = pareto_front(usd, seconds)
-    pareto = tuple(Row(int(offer[row]), int(node[row])) for row in front)
     group = (folding or folding_groups)(search_result, offer, node)
     score = score_of(search_result, offer, node)
     near = contenders(search_result, offer, score, group, top=top)
     near = near[ordered(search_result, offer[near], node[near], score[near])]
     rows = leading_rows(search_result, offer[near], node[near], group[near], top=top)
-    return Ranking(rows, pareto, offer.shape[0])
+    return Ranking(rows, front_rows(search_result, offer, node, rows[0]), offer.shape[0])
+
+
+def front_rows(search_result: SearchResult, offer: Index, node: Index, first: Row) -> tuple[Row, ...]:
+    """The rows that nothing beats in both cost and time, by rising cost, among those that can be
+    relied on and do not beat the first one."""
+    late = np.any(late_of(search_result, offer, node), axis=0)
+    kept = np.flatnonzero(~late) if not late.all() else np.arange(offer.shape[0])
+    kept = kept[unbeaten(search_result, offer[kept], node[kept], first)]
+    usd, seconds = search_result.bill.total_usd[offer[kept], node[kept]], search_result.bill.total_s[offer[kept], node[kept]]
+    return tuple(Row(int(offer[row]), int(node[row])) for row in kept[pareto_front(usd, seconds)])
 
 
 def price_facts(search_result: SearchResult, row: Row) -> PriceFacts:
@@ -302,7 +309,8 @@ def leading_rows(search_result: SearchResult, offer: Index, node: Index, group: 
     it. Rows come in order."""
     _, dense = np.unique(group, return_inverse=True)
     leaders = np.sort(first_rows(dense, int(dense.max()) + 1))
-    leaders = leaders[unbeaten(search_result, offer[leaders], node[leaders])]
+    first = Row(int(offer[leaders[0]]), int(node[leaders[0]]))
+    leaders = leaders[unbeaten(search_result, offer[leaders], node[leaders], first)]
     chosen = varied(search_result, offer[leaders], top=top)
     chosen = with_other_purchases(search_result, offer[leaders], chosen, top=top)
     chosen = with_another_provider(search_result, offer[leaders], chosen)
@@ -310,12 +318,13 @@ def leading_rows(search_result: SearchResult, offer: Index, node: Index, group: 
     return tuple(_row(offer, node, group, int(leader)) for leader in leaders[chosen])
 
 
-def unbeaten(search_result: SearchResult, offer: Index, node: Index) -> NDArray[np.bool_]:
+def unbeaten(search_result: SearchResult, offer: Index, node: Index, first: Row) -> NDArray[np.bool_]:
     """Which rows do not beat the first one in cost and time: it leads because such differ by less
     than decides, or cannot be relied on, and what they are is said in words
     (`facts["decided_by"]`)."""
     usd, seconds = search_result.bill.total_usd[offer, node], search_result.bill.total_s[offer, node]
-    beats = (usd < usd[0]) & (seconds <= seconds[0]) | (usd <= usd[0]) & (seconds < seconds[0])
+    its_usd, its_s = search_result.bill.total_usd[first.offer, first.node], search_result.bill.total_s[first.offer, first.node]
+    beats = (usd < its_usd) & (seconds <= its_s) | (usd <= its_usd) & (seconds < its_s)
     return np.asarray(~beats)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.catalog.offers import PURCHASES
 from rightfit.catalog.packed_tables import rules
-from rightfit.catalog.sellers import offer_tiers
+from rightfit.catalog.sellers import offer_tiers, seldom_free
 from rightfit.physics.columns import Array
 from rightfit.search.answer import Assumption, Option, Reason
 from rightfit.search.market import SPOT
@@ -35,6 +35,8 @@ Flags = NDArray[np.bool_]
 
 #: What decides among equals, the weightiest first.
 RULES = ("measured", "arch", "held", "servers", "seller", "place")
+#: What stands behind whatever can be had, however little it costs.
+SCARCE = ("free", "many")
 ARM = "arm64"
 ESTABLISHED = 2
 CALIBRATED = ("NVIDIA", "")
@@ -89,7 +91,7 @@ def _usual_place_first(search_result: SearchResult, offer: Index, node: Index, s
     kind = kind * (int(node.max()) + 1) + node
     kinds, group = np.unique(kind, return_inverse=True)
     least = np.full(kinds.size, np.inf)
-    np.minimum.at(least, group, score)
+    np.fmin.at(least, group, score)
     near = as_good_as(score, least[group], task=search_result.workload.task)
     order = np.lexsort((score, unusual, ~near, group))
     first = order[np.searchsorted(group[order], np.arange(kinds.size))]
@@ -159,8 +161,12 @@ def decided(search_result: SearchResult, offer: int, node: int) -> dict[str, Any
     if not usd[best] < mine * (1.0 - 1e-9):
         return None
     pair_offer, pair_node = np.array([offer, rows[best]]), np.array([node, columns[best]])
-    marks = _marks(search_result, pair_offer, pair_node, np.array([mine, usd[best]]))
-    rule = next((name for name in RULES if marks[name][0] < marks[name][1]), "")
+    marks = {
+        **_marks(search_result, pair_offer, pair_node, np.array([mine, usd[best]])),
+        "free": seldom_free(search_result.market.offers)[pair_offer],
+        "many": many_on_spot(search_result, pair_offer, pair_node),
+    }
+    rule = next((name for name in (*SCARCE, *RULES) if marks[name][0] < marks[name][1]), "")
     other = search_result.market.offers.row(int(rows[best]))
     told = {name: other[name] for name in ("provider", "instance_type", "region", "purchase")}
     return {"rule": rule, **told, "total_usd": float(usd[best]), "saving_usd": mine - float(usd[best])} if rule else None
