@@ -55,9 +55,9 @@ def break_even_answer(section: Section, view: View) -> Answer:
     return Answer(section.to_dict(render), records, [table, head, lines] if place else [table, lines])
 
 
-#: Lines of a plan by default, blank ones not counted, also on a screen under NARROW columns, where
-#: every sentence takes more of them; and the options in them.
-MOST_LINES, MOST_NARROW_LINES, NARROW, SHOWN_OPTIONS = 15, 20, 80, 3
+#: Lines of a plan by default, also on a screen under NARROW columns, where every sentence takes
+#: more of them; and the options in them.
+MOST_LINES, MOST_NARROW_LINES, NARROW, SHOWN_OPTIONS = 20, 26, 80, 3
 _BAR_WIDTH = 30
 _MOST_TERMS = 6
 _SMALLEST_SHARE = 1e-3
@@ -73,8 +73,8 @@ def plan_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> An
 
 
 def short_parts(plan: Plan, view: View) -> list[str | Table]:
-    """A plan in at most fifteen lines, twenty on a narrow screen: as much of it as they hold; the
-    choice alone with --quiet."""
+    """A plan in at most twenty lines, some more on a narrow screen: as much of it as they hold;
+    the choice alone with --quiet."""
     if view.quiet:
         return screen_parts(quiet_sheet(plan, view.lang), view)
     shown: list[str | Table] = []
@@ -94,8 +94,8 @@ def num_staged(plan: Plan) -> int:
 
 
 def num_lines(parts: Sequence[str | Table], view: View) -> int:
-    """Lines of text without the blank ones between."""
-    return sum(1 for line in text_of(parts, view).splitlines() if line.strip())
+    """Lines of text, with the blank ones between."""
+    return len(text_of(parts, view).splitlines())
 
 
 def estimate_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> Answer:

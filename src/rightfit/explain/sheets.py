@@ -251,7 +251,7 @@ def _standing(verdict: Verdict, voice: Voice, lang: Lang) -> Lines:
     return Lines("standing", head, tuple(render(reason) for reason in verdict.standing))
 
 
-# ---- A plan in fifteen lines: the choice, what to expect with its doubt, two alternatives, the
+# ---- A plan in twenty lines: the choice, what to expect with its doubt, two alternatives, the
 # warnings that matter, the next command.
 #
 # All else stands in the whole sheet (sheets.plan_sheet) and in the verdict on one server.
@@ -260,7 +260,14 @@ def _standing(verdict: Verdict, voice: Voice, lang: Lang) -> Lines:
 #: them, as they stand.
 FIRST_WARNINGS = tuple(tomllib.loads(Path(__file__).with_name("data").joinpath("first_warnings.toml").read_text(encoding="utf-8"))["first"])
 #: Assumptions without which the answer would be one to another question.
-TAKEN = ("assumed_smallest_card", "assumed_usual_model", "assumed_shape_by_name", "assumed_task_corpus", "assumed_task_published_data")
+TAKEN = (
+    *(f"assumed_serve_packed_{cause}" for cause in ("servers", "card", "cheapest", "fits")),
+    "assumed_smallest_card",
+    "assumed_usual_model",
+    "assumed_shape_by_name",
+    "assumed_task_corpus",
+    "assumed_task_published_data",
+)
 #: Advice that matters enough for a short answer.
 FIRST_ADVICE = ("certainty",)
 #: That a machine of one's own does not do it: the answer to what was asked, and never left out.
@@ -316,7 +323,7 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     yield from cheaper_elsewhere(plan, lang)
     is_asked = "simulated" in plan.options[0].facts  # latencies are what the user wants to see
     speed = best.speed if voice.is_service and (extent.speed or is_asked) else ""
-    expected = (best.outcome, best.setup, speed)
+    expected = (best.outcome, best.setup, speed, *_otherwise(plan, voice, lang))
     yield Choice(text.headline, tuple(line for line in expected if line))
     asked = _quotes(plan, voice, lang) if plan.options[0].nodes > 1 else []  # several stand in for what has no price
     told = (_own_refused, _own_runs, _rental, _usual)
@@ -343,6 +350,26 @@ def _nothing(plan: Plan, text: PlanText, lang: Lang, extent: Extent) -> Iterable
     if lines:
         yield Lines("refused", label("section", "refused", lang), tuple(lines))
     yield label("short", "nothing", lang)
+
+
+#: A format of weights saves enough to be told of at this share of the month's cost.
+PACKED_SHARE = 0.9
+#: Losses of quality of the formats that are told of, the least first.
+HARMLESS = ("none", "small")
+
+
+def _otherwise(plan: Plan, voice: Voice, lang: Lang) -> Iterable[str]:
+    """What decides a service and nobody stated: limits of latency, and that weights are taken as
+    published; each with what would be without it."""
+    render = voice.renderer(lang, currency=plan.workload.currency)
+    sections = {section.name: section for section in plan.sections}
+    if "limits" in sections:
+        yield from (render(reason) for reason in sections["limits"].reasons[:1])
+    if "formats" in sections:
+        most = PACKED_SHARE * plan.options[0].cost.total_usd
+        rows = [row for row in sections["formats"].content["formats"] if row["quality"] in HARMLESS and row["monthly_usd"] <= most]
+        for row in sorted(rows, key=lambda one: HARMLESS.index(one["quality"]))[:1]:
+            yield render(dataclasses.replace(sections["formats"].reasons[0], key="serve_packed", params=row))
 
 
 def _quotes(plan: Plan, voice: Voice, lang: Lang) -> list[str]:

@@ -20,9 +20,10 @@ from rightfit.families.registry import explored
 from rightfit.families.serving.wish import read_token_wish
 from rightfit.messages import Message
 from rightfit.recent import Recent
-from rightfit.search.answer import Option, Reason
+from rightfit.search.answer import Assumption, Option, Reason
 from rightfit.search.constraints import accelerators_of
 from rightfit.search.offers import Market, open_market, read_market, sound_offers
+from rightfit.search.rank import first_row, ranked_usd
 from rightfit.search.service.batch import judged
 from rightfit.search.service.found import ServingResult, shared_fleet
 from rightfit.search.service.grid import token_grid, token_times
@@ -202,8 +203,66 @@ def processor(text: str, cores: float, memory_bytes: float, *, is_arm: bool) -> 
 
 
 def explore(workload: Workload, catalog: Catalog, *, market: Market | None = None) -> ServingResult:
-    """Search every way to serve a model; on the servers of `market` alone where one is given."""
-    return explore_tokens(read_token_wish(workload), catalog, market=market)
+    """Search every way to serve a model; on the servers of `market` alone where one is given. Where
+    nobody said in which format, and weights of fewer bits are what one would take, those."""
+    found = explore_tokens(read_token_wish(workload), catalog, market=market)
+    return found if market is not None else packed_first(found, workload, catalog)
+
+
+# ---- Weights of fewer bits before those as published: where the cheapest is asked for, where a
+# small card was named, and where the weights as published would need a second server.
+
+#: A named card of at most so much memory is a small one [bytes].
+SMALL_CARD = 24 * 2.0**30
+#: Formats whose loss is told as one of these are taken without being asked for.
+_HARMLESS = ("full", "none", "small")
+
+
+def packed_first(found: ServingResult, workload: Workload, catalog: Catalog) -> ServingResult:
+    """The search with weights of fewer bits where they come first, which is assumed aloud."""
+    if workload.task != "serve" or workload.quantization or workload.precision:
+        return found
+    usd, offer, column = _first(found)
+    cause = _cause(found, workload, offer, column) if np.isfinite(usd) else "fits"
+    if not cause:
+        return found
+    freed = explore_tokens(read_token_wish(workload.with_changes(quantization="any")), catalog)
+    packed_usd, at, place = _first(freed, only=_HARMLESS)
+    if not packed_usd <= usd * (1.0 - SAVING_WORTH_SAYING):
+        return found
+    chosen = format_rows()[freed.space.stack[freed.candidate(at, place)].format]
+    if chosen["quality"] == "full":
+        return found
+    packed = explore_tokens(read_token_wish(workload.with_changes(quantization=chosen["words"].split("|")[0])), catalog)
+    told: dict[str, Any] = {"value": chosen["name"], "quality": chosen["quality"], "cause": cause}
+    key = f"assumed_serve_packed_{cause}"
+    if np.isfinite(usd):
+        told |= {"monthly_usd": float(found.bill.total_usd[offer, column])}
+        told |= {name: found.market.offers.row(offer)[name] for name in ("provider", "instance_type")}
+        told["nodes"] = int(found.num_servers(np.array([offer]), np.array([column]))[0])
+    taken = (*packed.wish.assumptions, Assumption("quantization", chosen["name"], Reason(key, told)))
+    return dataclasses.replace(packed, wish=dataclasses.replace(packed.wish, assumptions=taken))
+
+
+def _first(found: ServingResult, *, only: tuple[str, ...] = ()) -> tuple[float, int, int]:
+    """What the first row of a ranking counts as [USD], its offer and column; infinite where there
+    is none. `only`: of formats whose loss is one of these."""
+    rows = [format_rows().get(name.partition("/")[0]) for name in found.formats]
+    is_taken = np.array([not only or row is None or row["quality"] in only for row in rows], dtype=np.bool_)
+    row = first_row(found, (found.bits == 0) & is_taken[None, :])
+    if row is None:
+        return float("inf"), 0, 0
+    return float(ranked_usd(found, np.array([row.offer]), np.array([row.node]))[0]), row.offer, row.node
+
+
+def _cause(found: ServingResult, workload: Workload, offer: int, column: int) -> str:
+    """Why weights of fewer bits come first; empty where they do not."""
+    if found.space.nodes[found.candidate(offer, column)] > 1:
+        return "servers"
+    cards = [facts.accelerators()[name] for gpu in workload.gpu for name in accelerators_of(gpu) if name in facts.accelerators()]
+    if cards and all(card.memory_bytes <= SMALL_CARD for card in cards):
+        return "card"
+    return "cheapest" if workload.objective == "cost" and "objective" not in workload.assumed else ""
 
 
 def stack_wish_of(workload: Workload, model: str, *names: str) -> StackRequest:

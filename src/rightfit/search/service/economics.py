@@ -22,6 +22,7 @@ from rightfit.physics import scaling
 from rightfit.records import dataclass
 from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.service.found import ServingResult, sharing_section
+from rightfit.search.service.limits import limits_section
 from rightfit.search.service.options import ServingCost, ServingLayout
 from rightfit.search.service.scaling import capacity_at_limits, cold_start_of, fleet_section, server_start_s
 from rightfit.search.service.stacks import format_rows, kept_of
@@ -43,7 +44,7 @@ def economics(
     family knows."""
     if not options:
         return ()
-    made = [extras_section(search_result, options[0]), api_section(search_result, options[0])]
+    made = [limits_section(search_result, options), extras_section(search_result, options[0]), api_section(search_result, options[0])]
     if not search_result.wish.is_batch:
         made.append(sharing_section(search_result, options[0], server=server_of(search_result, options[0])))
         made += [serverless_section(search_result, options[0]), spot_section(search_result, options[0]), *more]

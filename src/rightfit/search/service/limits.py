@@ -1,0 +1,69 @@
+"""Limits of latency that nobody stated and that decide which servers are rented: what would be
+without them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from rightfit.search.answer import Option, Reason, Section
+from rightfit.search.rank import first_row, ranked_usd
+from rightfit.search.service.found import ServingResult
+from rightfit.search.service.grid import capacity
+from rightfit.search.service.refine import refined
+from rightfit.search.service.sizing import rejudged, size
+from rightfit.search.service.wish import LATENCY_LIMITS
+
+#: What is saved by at least this share without a limit was decided by it.
+DECIDES = 0.1
+
+
+def limits_section(search_result: ServingResult, options: tuple[Option, ...]) -> Section | None:
+    """Each assumed limit without which the service would cost a tenth less, with what would be
+    rented then; None where none decides."""
+    if not options or search_result.wish.is_batch:
+        return None
+    found = tuple(_deciding(search_result, float(options[0].facts["price"]["ranked_usd"])))
+    return Section("limits", {"limits": [dict(one.params) for one in found]}, found) if found else None
+
+
+def _deciding(search_result: ServingResult, best_usd: float) -> Iterator[Reason]:
+    wish = search_result.wish
+    for name in LATENCY_LIMITS:
+        limit = getattr(wish.limits, f"{name}_s")
+        if getattr(wish.workload, f"{name}_s") is None and np.isfinite(limit):
+            without = relaxed(search_result, name)
+            if _first_usd(without) > (1.0 - DECIDES) * best_usd:
+                continue
+            without, ranking = refined(without, top=1)  # by the law that the options are held to
+            if not ranking.top:
+                continue
+            row = ranking.top[0]
+            place = np.array([row.offer]), np.array([row.node])
+            if float(ranked_usd(without, *place)[0]) <= (1.0 - DECIDES) * best_usd:
+                offer = without.market.offers.row(row.offer)
+                told: dict[str, Any] = {one: offer[one] for one in ("provider", "instance_type")}
+                told["nodes"] = int(without.num_servers(*place)[0])
+                usd = float(without.bill.total_usd[row.offer, row.node])
+                yield Reason("serve_limit_decides", {"metric": name, "limit_s": limit, "monthly_usd": usd, **told})
+
+
+def _first_usd(search_result: ServingResult) -> float:
+    """What the first row counts as [USD]; infinite where there is none."""
+    row = first_row(search_result, search_result.bits == 0)
+    return float("inf") if row is None else float(ranked_usd(search_result, np.array([row.offer]), np.array([row.node]))[0])
+
+
+def relaxed(search_result: ServingResult, name: str) -> ServingResult:
+    """The search without one limit of latency, sized, priced and judged again."""
+    wish, space = search_result.wish, search_result.space
+    changed: dict[str, float] = {f"{name}_s": float("inf")}
+    wish = dataclasses.replace(wish, limits=dataclasses.replace(wish.limits, **changed))
+    able = capacity(search_result.grid, wish.limits)
+    able = dataclasses.replace(able, rate_per_s=able.rate_per_s * space.fits, users=able.users * space.fits)
+    parts = (search_result.fleet, space, search_result.grid, able, search_result.column)
+    sizing = size(wish, *parts, num_columns=len(search_result.formats))
+    return rejudged(dataclasses.replace(search_result, wish=wish), sizing, able=able)
