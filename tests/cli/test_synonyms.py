@@ -82,3 +82,19 @@ def test_one_question_has_one_answer_in_every_format(capsys: pytest.CaptureFixtu
     assert main(["plan", "LSTM", "--data", "50ksamples"]) == 0
     capsys.readouterr()
     assert main(["plan", "LSTM", "--data", "50ksamples", "-f", "json"]) == 0
+
+
+def test_cards_of_one_s_own_are_counted_with_their_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["own", "H100", "--count", "8"]) == 0
+    counted = capsys.readouterr().out
+    assert main(["own", "8xH100"]) == 0
+    assert capsys.readouterr().out == counted
+
+
+def test_a_shell_completes_models_clouds_and_cards() -> None:
+    from rightfit.cli.declared import model_names
+    from rightfit.cli.parameters import _NAMES
+
+    assert "meta-llama/Llama-3.1-8B" in model_names("meta-llama/llama-3.1")
+    assert "aws,azure" in _NAMES["cloud"]("aws,az")
+    assert "H100-SXM-80GB" in _NAMES["gpu"]("H1")

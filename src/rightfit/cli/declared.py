@@ -234,9 +234,24 @@ def option(
     return Declared(flags, help, metavar, panel, min, max, show_default, completion)
 
 
-def argument(*, help: str = "", metavar: str | None = None, show_default: bool = True) -> Declared:  # noqa: A002
+def argument(
+    *,
+    help: str = "",  # noqa: A002
+    metavar: str | None = None,
+    show_default: bool = True,
+    completion: Completion | None = None,
+) -> Declared:
     """An argument: its place is its name."""
-    return Declared((), help, metavar, is_default_shown=show_default)
+    return Declared((), help, metavar, is_default_shown=show_default, completion=completion)
+
+
+def model_names(incomplete: str) -> list[str]:
+    """What a shell completes of a model's name, its own name or that of its repository."""
+    from rightfit.facts import bundled
+
+    begun = incomplete.casefold()
+    names = (name for entry in bundled.index() for name in (entry.name, *entry.aliases))
+    return sorted(name for name in names if name.casefold().startswith(begun)) if begun else []
 
 
 class _Number(click.ParamType):  # type: ignore[type-arg]  # of no kind before click 8.5

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from rightfit.cli.declared import PLAIN, Declared, Looks, given, help_lang, help_text, made, option
@@ -15,7 +15,7 @@ from rightfit.cli.output import Format, View
 from rightfit.explain.messages import default_lang
 from rightfit.messages import Lang
 from rightfit.workload.options import OPTIONS, RequestOption
-from rightfit.workload.vocabulary import Vocabulary
+from rightfit.workload.vocabulary import CLOUDS, Vocabulary
 
 if TYPE_CHECKING:
     import click
@@ -67,6 +67,20 @@ def _complete(words: tuple[str, ...]) -> Callable[[str], list[str]]:
     return complete
 
 
+def _complete_names(load: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """The same of names that the facts know, which are read when a shell asks for them."""
+    return lambda incomplete: _complete(tuple(load()))(incomplete)
+
+
+def _cards() -> Iterable[str]:
+    from rightfit import facts
+
+    return facts.accelerators()
+
+
+_NAMES = {"cloud": _complete_names(lambda: sorted(set(CLOUDS.values()))), "gpu": _complete_names(_cards)}
+
+
 def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
@@ -82,7 +96,7 @@ def _workload_parameter(wish: RequestOption) -> inspect.Parameter:
         help=meaning + (colon + "|".join(words) if words and len(words) < 9 else example + wish.example),
         metavar="A,B" if listed else "WORD" if words else wish.kind.upper(),
         panel="" if wish.name in FIRST_OPTIONS else help_text("group", group, group),
-        completion=_complete(words) if words else None,
+        completion=_complete(words) if words else _NAMES.get(wish.name),
         show_default=False,
     )
     return _parameter(wish.name, Annotated[list[str] | None if listed else str | None, told])

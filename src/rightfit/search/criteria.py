@@ -257,8 +257,9 @@ def add_most_nodes(filters: Limited, offers: OfferTable, num_servers: Array, jud
         over = np.isfinite(num_servers) & (num_servers > filters.max_nodes)
         judged.put("max_nodes", over, needed=np.full((1, 1), float(filters.max_nodes)), had=num_servers)
     if filters.num_gpus is not None:
-        cards = offers.servers.num_accelerators[offers.server_index][:, None] * num_servers
-        other = np.isfinite(cards) & (cards != filters.num_gpus)
+        enough = np.isfinite(num_servers)
+        cards = offers.servers.num_accelerators[offers.server_index][:, None] * np.where(enough, num_servers, 1.0)
+        other = enough & (cards != filters.num_gpus)
         judged.put("num_gpus", other, needed=np.full((1, 1), float(filters.num_gpus)), had=cards)
 
 

@@ -275,18 +275,24 @@ def _read_cards(option: RequestOption, value: Any) -> dict[str, Any]:
     entries = _listed(option, value)
     if len(entries) == 1 and entries[0].isdigit() and len(entries[0]) < 4:
         return _read_count(OPTIONS["num_gpus"], entries[0])
-    counted = [vocabulary.read_cards(entry) for entry in entries]
-    said = [
-        one
-        for entry, one in zip(entries, counted, strict=True)
-        if one and one[2] is None and entry.strip()[:1].isdigit() and one[1] != entry
-    ]
+    said = [one for entry in entries if (one := _counted(entry))]
     if not said:
         return _read_names(option, value)
     if len(entries) > 1:
         raise InputError(Message("workload.several_counts", value=", ".join(entries), example="8xH100"))
-    count, name, _ = said[0]
+    count, name = said[0]
     return {"gpu": (name,), "num_gpus": int(_within(OPTIONS["num_gpus"], count, shown=repr(entries[0])))}
+
+
+def _counted(entry: str) -> tuple[int, str] | None:
+    """ "8xH100" as (8, "H100"); None for a name alone, for a number that is one (4090), and for
+    memory (24GB)."""
+    from rightfit.facts import accelerators_of_memory  # only a number before a name needs the table
+
+    said = vocabulary.read_cards(entry) if entry[:1].isdigit() else None
+    if said is None or said[2] is not None or said[1] == entry.strip() or accelerators_of_memory(entry):
+        return None
+    return said[0], said[1]
 
 
 def _read_number(option: RequestOption, value: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from rightfit.cli.big_tables import AtOnce, Place, on_a_table, progress_of, say_done
-from rightfit.cli.declared import argument, option
+from rightfit.cli.declared import argument, model_names, option
 from rightfit.cli.kept import count_data, read_others
 from rightfit.cli.output import View, emit, note, open_market
 from rightfit.cli.parameters import Runs
@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 _ALL_OPTIONS = 10_000
 Model = Annotated[
     str | None,
-    argument(help="Hub id, alias, size such as 7B, dimensions, or a path to config.json.", metavar="MODEL", show_default=False),
+    argument(
+        help="Hub id, alias, size such as 7B, dimensions, or a path to config.json.",
+        metavar="MODEL",
+        show_default=False,
+        completion=model_names,
+    ),
 ]
 File = Annotated[
     Path | None,

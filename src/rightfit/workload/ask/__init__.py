@@ -61,7 +61,9 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     for again in (grammar.GLUE_PHRASE, *((grammar.QUANTIZED,) if sentence.has("quantization") else ())):
         for match in list(again.finditer(sentence.text)):
             sentence.blank(*match.span())
+    topic = _topic(sentence)
     hard, soft = left_over(sentence.text)
+    soft = [*topic, *soft]
     weighty = tuple(dict.fromkeys((*sentence.asked, *hard)))
     kind = next(iter(sentence.kinds), "")
     return Understood(plain, tuple(sentence.readings), tuple(inferred), weighty, (*weighty, *soft), sentence.own_machine, kind)
@@ -123,6 +125,17 @@ def _read_amount(sentence: Sentence, inferred: list[Reading]) -> None:
         if not grammar.NO_ADJECTIVES & set(words) and is_taken("data", value := f"{match['amount']} samples"):
             sentence.take(match.start(), match.end(), "data", value)
             return
+
+
+def _topic(sentence: Sentence) -> list[str]:
+    """What the data are about, "100 pictures of my dog", "200万条商品描述": it changes nothing."""
+    if sentence.data_end < 0:
+        return []
+    found = grammar.TOPIC.match(sentence.text, sentence.data_end)
+    if found is None or grammar.TOPIC_BAR.search(found[0]):
+        return []
+    name = "en" if found["en"] else "zh"
+    return [sentence.blank(*found.span(name))]
 
 
 def _read_deadline(sentence: Sentence, today: datetime.date) -> None:

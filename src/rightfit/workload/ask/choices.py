@@ -142,6 +142,8 @@ def _task(sentence: Sentence, text: str) -> str:
             return task
     if any(sentence.has(option) for option in ("epochs", "global_batch", "optimizer", "sharding")):
         return "train"
+    if sentence.has("model") and not sentence.has("data") and grammar.RUNNING.search(text):
+        return "serve"
     return ""
 
 

@@ -239,6 +239,10 @@ HOST_MEMORY = shape(
 TOKEN_RATE = shape(r"\d[\d,.]*\s?[kmb]?\s*tokens?\s*{each_second}\s*{token_period}(?![a-z])(?!\s*{each_again}\s*{token_receiver})")
 WORKS_THROUGH = shape(r"(?<![A-Za-z]){works_through}\s+(?:all\s|the\s)?[\d␟]")
 """A verb with the amount behind it: "classify 3 million reviews"."""
+TOPIC = tables.shape(TABLE, r"\s*of\s+(?:{whose}\s+)?(?P<en>[a-z]+(?:\s[a-z]+)?)(?![\w-])|(?P<zh>[一-鿿]{1,4})(?![一-鿿])")
+"""What data are about, directly behind their amount; `TOPIC_BAR` says that it is more."""
+TOPIC_BAR = shape("{topic_bar}")
+RUNNING = shape("{running}")
 GLUE_PHRASE = shape(r"(?<![A-Za-z]){glue_phrase}")
 QUANTIZED = shape(r"(?<![A-Za-z]){quantized}(?![a-z])")
 OWNED = tables.shape(WORDS_TABLE, r"(?:{owning})\s*(?:{own_between}\s*)*$", ignore_case=True)
