@@ -7,9 +7,12 @@ import hashlib
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,8 @@ from killed import lines
 from tiny import environment, run
 from typical_plans import plan_values
 
-from rightfit.export import Job, find_target, job_of, plan_document
+from rightfit.export import ExportSettings, Job, files_of, find_target, job_of, plan_document
+from rightfit.export.model_words import PORT
 from rightfit.export.stack import stack_name, stack_problem
 from rightfit.facts import table
 
@@ -69,6 +73,52 @@ def told_until(folder: Path, word: str, how: int) -> int:
     started.send_signal(how)
     started.communicate(timeout=120)
     return started.returncode
+
+
+def asked(address: str, rows: list[list[float]]) -> list[float]:
+    """What a service says of rows, when it has started."""
+    told = {"Authorization": "Bearer key", "Content-Type": "application/json"}
+    for _ in range(300):
+        try:
+            request = urllib.request.Request(f"{address}/v1/score", json.dumps({"rows": rows}).encode(), told)
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                found: list[float] = json.load(answer)["scores"]
+                return found
+        except urllib.error.URLError:
+            time.sleep(0.2)
+    raise AssertionError("the service does not answer")
+
+
+def test_what_was_trained_is_served_as_exported(tmp_path: Path) -> None:
+    """`--then serve`: the run, then its serve.sh, which answers as the model does that the run
+    left."""
+    pytest.importorskip("uvicorn")
+    import numpy as np
+    import xgboost
+
+    make_table(tmp_path / "data")
+    given = job("xgboost-train-aws", library="xgboost", name="xgboost")
+    put(tmp_path, given, trees=20, depth=3)
+    run(COMMAND, tmp_path)
+    settings = ExportSettings(then="serve")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    for path, text in files_of(job_of(plan_document(plan_values("xgboost-train-aws")), settings=settings), "tabular").items():
+        if path.startswith("then-serve/"):
+            (tmp_path / path).parent.mkdir(exist_ok=True)
+            (tmp_path / path).write_text(text.replace(f"--port {PORT}", f"--port {port}"), encoding="utf-8")
+    words = ["sh", "then-serve/serve.sh", "out"]
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    service = subprocess.Popen(words, cwd=tmp_path, env=environment(tmp_path, RIGHTFIT_API_KEY="key", PATH=path))
+    rows = np.random.default_rng(1).normal(size=(8, 4)).astype("float32")
+    try:
+        found = asked(f"http://127.0.0.1:{port}", rows.tolist())
+    finally:
+        service.terminate()
+        service.wait(timeout=30)
+    model = xgboost.Booster(model_file=str(tmp_path / "out/model/model.ubj"))
+    assert found == pytest.approx(model.inplace_predict(rows).tolist(), abs=1e-5)
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])

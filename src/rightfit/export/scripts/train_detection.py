@@ -5,29 +5,14 @@ Rows have an "image" (a file beside the data, or an image of a data set of the h
 pixels, as COCO has them) and "category" (numbers from 0).
 """
 
-import io
-from pathlib import Path
-
 import numpy as np
 import run_core as core
 import torch
 import train_loop as loop
-from PIL import Image
-from torch.utils.data import Dataset
+import train_pictures as pictures
 
 plan = loop.plan
-TORCHVISION = "torchvision/"
-of_torchvision = plan["model"].startswith(TORCHVISION)
-MEAN, DEVIATION = np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224, 0.225], np.float32)  # of ImageNet
 LEAST_SIDE = 1.0  # pixels: thinner boxes are slips of whoever drew them
-
-
-def opened(value, folder):
-    """An image of a row: read already, bytes, or a file beside the data."""
-    if isinstance(value, Image.Image):
-        return value
-    found = value if isinstance(value, dict) else {"path": value}
-    return Image.open(io.BytesIO(found["bytes"]) if found.get("bytes") else folder / found["path"])
 
 
 def boxes_of(row):
@@ -41,34 +26,23 @@ def boxes_of(row):
     return corners, np.asarray(kinds, np.int64)
 
 
-class Scenes(Dataset):
-    """Image, boxes and their kinds of each row in the plan's size; every other one turned over, other ones in each epoch."""
-
-    def __init__(self, rows):
-        self.rows, self.epoch = rows, 0
-        place = Path(core.local(plan["data"]))
-        self.folder = place if place.is_dir() else place.parent
-
-    def __len__(self):
-        return len(self.rows)
+class Scenes(pictures.Pictures):
+    """Image, boxes and their kinds of each row in the plan's size."""
 
     def __getitem__(self, number):
-        row = self.rows[number]
-        image = opened(row["image"], self.folder).convert("RGB")
-        width, height = plan["width"], plan["height"]
-        corners, kinds = boxes_of(row)
+        image = self.opened(number)
+        width, height = pictures.size
+        corners, kinds = boxes_of(self.rows[number])
         corners *= np.array([width / image.width, height / image.height] * 2, np.float32)
         corners = corners.clip(0, np.array([width, height] * 2, np.float32))
         kept = ((corners[:, 2:] - corners[:, :2]) >= LEAST_SIDE).all(1)
         corners, kinds = corners[kept], kinds[kept]
-        pixels = np.asarray(image.resize((width, height), Image.Resampling.BILINEAR), np.float32) / 255
-        if (number + self.epoch) % 2:
-            pixels, corners = (
-                pixels[:, ::-1],
-                corners[:, [2, 1, 0, 3]] * np.array([-1, 1, -1, 1], np.float32) + np.array([width, 0, width, 0], np.float32),
-            )
-        pixels = pixels if of_torchvision else (pixels - MEAN) / DEVIATION
-        return torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1))), torch.from_numpy(corners.copy()), torch.from_numpy(kinds)
+        pixels = pictures.pixels_of(image)
+        if self.turned(number):
+            turn = np.array([-1, 1, -1, 1], np.float32), np.array([width, 0, width, 0], np.float32)
+            pixels, corners = pixels[:, ::-1], corners[:, [2, 1, 0, 3]] * turn[0] + turn[1]
+        pixels = pixels if pictures.of_torchvision else (pixels - pictures.MEAN) / pictures.DEVIATION
+        return pictures.tensor(pixels), torch.from_numpy(corners.copy()), torch.from_numpy(kinds)
 
 
 class OfTorchvision(torch.nn.Module):
@@ -86,7 +60,7 @@ def load_of_torchvision(classes):
     """With the published weights of whatever has the same shape: the heads for other classes begin anew."""
     from torchvision import models
 
-    name = plan["model"].removeprefix(TORCHVISION)
+    name = pictures.name_there
     sizes = (
         {} if name.startswith("ssd") else {"min_size": min(plan["height"], plan["width"]), "max_size": max(plan["height"], plan["width"])}
     )
@@ -98,7 +72,7 @@ def load_of_torchvision(classes):
 
 
 def load_model(classes):
-    if of_torchvision:
+    if pictures.of_torchvision:
         return load_of_torchvision(classes)
     from transformers import AutoConfig, AutoModelForObjectDetection
 
@@ -110,7 +84,7 @@ def load_model(classes):
 
 def collate(samples):
     pixels, corners, kinds = zip(*samples, strict=True)
-    if of_torchvision:  # 0 is the ground
+    if pictures.of_torchvision:  # 0 is the ground
         return {"images": list(pixels), "targets": [{"boxes": box, "labels": kind + 1} for box, kind in zip(corners, kinds, strict=True)]}
     size = torch.tensor([plan["width"], plan["height"]] * 2)
     middles = [torch.cat([box[:, :2] + box[:, 2:], 2 * (box[:, 2:] - box[:, :2])], 1) / 2 / size for box in corners]
@@ -127,15 +101,8 @@ def main():
     learnt, held = core.split(rows, plan)
     bare = load_model(classes)
 
-    def keep(folder, weights):
-        if hasattr(bare, "save_pretrained"):
-            loop.save_model(bare, folder, weights)
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
-            torch.save({name.removeprefix("model."): tensor for name, tensor in weights.items()}, folder / "model.pt")
-
-    plan["judged_as_learning"] = of_torchvision
-    loop.train(bare, Scenes(learnt), collate, keep, held=held and Scenes(held))
+    plan["judged_as_learning"] = pictures.of_torchvision
+    loop.train(bare, Scenes(learnt), collate, pictures.keeper(bare), held=held and Scenes(held))
 
 
 main()

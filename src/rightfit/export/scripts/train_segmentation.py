@@ -5,57 +5,28 @@ Rows have an "image" and a "mask" (files beside the data, or images of a data se
 pixel, 255 where it does not count.
 """
 
-import io
-from pathlib import Path
-
 import numpy as np
 import run_core as core
 import torch
 import train_loop as loop
+import train_pictures as pictures
 from PIL import Image
-from torch.utils.data import Dataset
 
 plan = loop.plan
 IGNORED = 255
-MEAN, DEVIATION = (
-    np.array([0.485, 0.456, 0.406], np.float32),
-    np.array([0.229, 0.224, 0.225], np.float32),
-)  # of ImageNet, as the models had them
-TORCHVISION = "torchvision/"
 
 
-def opened(value, folder):
-    """An image of a row: read already, bytes, or a file beside the data."""
-    if isinstance(value, Image.Image):
-        return value
-    found = value if isinstance(value, dict) else {"path": value}
-    return Image.open(io.BytesIO(found["bytes"]) if found.get("bytes") else folder / found["path"])
-
-
-class Pictures(Dataset):
-    """Image and mask of each row in the plan's size; every other one turned over, other ones in each epoch."""
-
-    def __init__(self, rows):
-        self.rows, self.epoch = rows, 0
-        place = Path(core.local(plan["data"]))
-        self.folder = place if place.is_dir() else place.parent
-
-    def __len__(self):
-        return len(self.rows)
+class Masked(pictures.Pictures):
+    """Image and mask of each row in the plan's size."""
 
     def mask(self, number):
-        return np.asarray(opened(self.rows[number]["mask"], self.folder).resize(self.size, Image.Resampling.NEAREST), np.int64)
-
-    @property
-    def size(self):
-        return plan["width"], plan["height"]
+        return np.asarray(self.opened(number, "mask").resize(pictures.size, Image.Resampling.NEAREST), np.int64)
 
     def __getitem__(self, number):
-        image = opened(self.rows[number]["image"], self.folder).convert("RGB").resize(self.size, Image.Resampling.BILINEAR)
-        pixels, mask = (np.asarray(image, np.float32) / 255 - MEAN) / DEVIATION, self.mask(number)
-        if (number + self.epoch) % 2:
+        pixels, mask = (pictures.pixels_of(self.opened(number)) - pictures.MEAN) / pictures.DEVIATION, self.mask(number)
+        if self.turned(number):
             pixels, mask = pixels[:, ::-1], mask[:, ::-1]
-        return torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1))), torch.from_numpy(np.ascontiguousarray(mask))
+        return pictures.tensor(pixels), torch.from_numpy(np.ascontiguousarray(mask))
 
 
 class OfTorchvision(torch.nn.Module):
@@ -74,10 +45,10 @@ class OfTorchvision(torch.nn.Module):
 
 
 def load_model(classes):
-    if plan["model"].startswith(TORCHVISION):
+    if pictures.of_torchvision:
         from torchvision import models
 
-        name = plan["model"].removeprefix(TORCHVISION)
+        name = pictures.name_there
         head = {"num_classes": classes, **({"aux_loss": True} if "lraspp" not in name else {})}
         backbone = {} if not plan["from_scratch"] else {"weights_backbone": None}
         return OfTorchvision(models.get_model(name, weights=None, **head, **backbone))
@@ -99,9 +70,9 @@ def load_model(classes):
 
 def main():
     loop.start()
-    pictures = Pictures(loop.first_alone(lambda: core.rows(plan)))
-    classes = plan["classes"] or 1 + max(int(mask[mask != IGNORED].max(initial=0)) for mask in map(pictures.mask, range(len(pictures))))
-    learnt, held = core.split(pictures.rows, plan)
+    rows = Masked(loop.first_alone(lambda: core.rows(plan)))
+    classes = plan["classes"] or 1 + max(int(mask[mask != IGNORED].max(initial=0)) for mask in map(rows.mask, range(len(rows))))
+    learnt, held = core.split(rows.rows, plan)
     model = load_model(classes)
     if plan["channels_last"]:
         model = model.to(memory_format=torch.channels_last)
@@ -114,14 +85,7 @@ def main():
 
     bare = loop.with_adapter(model)
 
-    def keep(folder, weights):
-        if hasattr(bare, "save_pretrained"):
-            loop.save_model(bare, folder, weights)
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
-            torch.save({name.removeprefix("model."): tensor for name, tensor in weights.items()}, folder / "model.pt")
-
-    loop.train(bare, Pictures(learnt), collate, keep, held=held and Pictures(held))
+    loop.train(bare, Masked(learnt), collate, pictures.keeper(bare), held=held and Masked(held))
 
 
 main()

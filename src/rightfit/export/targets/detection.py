@@ -79,7 +79,10 @@ def detection_settings(job: Job) -> dict[str, Any]:
 
 def detection_stack(job: Job) -> ExportStack:
     """torchrun on each node."""
-    files = {**scripts("train_detection.py", "train_loop.py", "run_core.py"), "train.json": to_json(detection_settings(job))}
+    files = {
+        **scripts("train_detection.py", "train_loop.py", "train_pictures.py", "run_core.py"),
+        "train.json": to_json(detection_settings(job)),
+    }
     return training_stack(job, "detection", packages=PACKAGES, command=torchrun(job, ("train.py", "train.json")), files=files)
 
 

@@ -292,7 +292,10 @@ def segmentation_settings(job: Job) -> dict[str, Any]:
 
 def segmentation_stack(job: Job) -> ExportStack:
     """torchrun on each node."""
-    files = {**scripts("train_segmentation.py", "train_loop.py", "run_core.py"), "train.json": to_json(segmentation_settings(job))}
+    files = {
+        **scripts("train_segmentation.py", "train_loop.py", "train_pictures.py", "run_core.py"),
+        "train.json": to_json(segmentation_settings(job)),
+    }
     return training_stack(
         job, "segmentation", packages=SEGMENTATION_PACKAGES, command=torchrun(job, ("train.py", "train.json")), files=files
     )
