@@ -23,7 +23,7 @@ from rightfit.recent import Recent
 from rightfit.search.answer import Assumption, Option, Reason
 from rightfit.search.constraints import accelerators_of
 from rightfit.search.offers import Market, open_market, read_market, sound_offers
-from rightfit.search.rank import first_row, ranked_usd
+from rightfit.search.rank import first_row
 from rightfit.search.service.batch import judged
 from rightfit.search.service.found import ServingResult, shared_fleet
 from rightfit.search.service.grid import token_grid, token_times
@@ -252,7 +252,7 @@ def _first(found: ServingResult, *, only: tuple[str, ...] = ()) -> tuple[float, 
     row = first_row(found, (found.bits == 0) & is_taken[None, :])
     if row is None:
         return float("inf"), 0, 0
-    return float(ranked_usd(found, np.array([row.offer]), np.array([row.node]))[0]), row.offer, row.node
+    return float(found.bill.total_usd[row.offer, row.node]), row.offer, row.node
 
 
 def _cause(found: ServingResult, workload: Workload, offer: int, column: int) -> str:

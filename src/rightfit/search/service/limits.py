@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rightfit.search.answer import Option, Reason, Section
-from rightfit.search.rank import first_row, ranked_usd
+from rightfit.search.rank import first_row
 from rightfit.search.service.found import ServingResult
 from rightfit.search.service.grid import capacity
 from rightfit.search.service.refine import refined
@@ -26,7 +26,7 @@ def limits_section(search_result: ServingResult, options: tuple[Option, ...]) ->
     rented then; None where none decides."""
     if not options or search_result.wish.is_batch:
         return None
-    found = tuple(_deciding(search_result, float(options[0].facts["price"]["ranked_usd"])))
+    found = tuple(_deciding(search_result, options[0].cost.total_usd))
     return Section("limits", {"limits": [dict(one.params) for one in found]}, found) if found else None
 
 
@@ -43,7 +43,7 @@ def _deciding(search_result: ServingResult, best_usd: float) -> Iterator[Reason]
                 continue
             row = ranking.top[0]
             place = np.array([row.offer]), np.array([row.node])
-            if float(ranked_usd(without, *place)[0]) <= (1.0 - DECIDES) * best_usd:
+            if float(without.bill.total_usd[row.offer, row.node]) <= (1.0 - DECIDES) * best_usd:
                 offer = without.market.offers.row(row.offer)
                 told: dict[str, Any] = {one: offer[one] for one in ("provider", "instance_type")}
                 told["nodes"] = int(without.num_servers(*place)[0])
@@ -54,7 +54,7 @@ def _deciding(search_result: ServingResult, best_usd: float) -> Iterator[Reason]
 def _first_usd(search_result: ServingResult) -> float:
     """What the first row counts as [USD]; infinite where there is none."""
     row = first_row(search_result, search_result.bits == 0)
-    return float("inf") if row is None else float(ranked_usd(search_result, np.array([row.offer]), np.array([row.node]))[0])
+    return float("inf") if row is None else float(search_result.bill.total_usd[row.offer, row.node])
 
 
 def relaxed(search_result: ServingResult, name: str) -> ServingResult:
