@@ -148,3 +148,16 @@ def test_one_list_for_all_regions_is_any_of_them_and_answers_no_question_of_plac
     assert rightfit.plan(**published, country="au").options[0].region == "australia-east-1"
     known = {(region.provider, region.region) for region in open_catalog().regions()}
     assert {(seller, region) for seller, rows in published_places().items() for _, region in rows} <= known
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_wish_in_yuan_says_that_the_mainland_goes_first_and_dollars_differ_in_nothing_else(lang: str) -> None:
+    yuan, dollars = (rightfit.plan(**LORA, budget=text) for text in ("100元", "14usd"))
+    assert yuan.options[0].facts["country"] == "CN"
+    [reason] = [reason for reason in yuan.options[0].why if reason.key == "mainland_first"]
+    assert "mainland_first" in {warning.key for warning in yuan.options[0].warnings}
+    assert reason.params["total_usd"] < yuan.options[0].cost.total_usd
+    assert "mainland_first" not in {warning.key for warning in dollars.options[0].warnings}
+    there = rightfit.plan(**LORA, budget="14usd", country="cn").options[0]
+    assert (there.provider, there.instance_type) == (yuan.options[0].provider, yuan.options[0].instance_type)
+    assert "大陆" in str(plan_sheet(yuan, "zh")) or lang == "en"

@@ -129,6 +129,7 @@ def tiers() -> Mapping[tuple[str, str], int]:
     return {(row["seller"], row["purchase"]): int(row["tier"]) for row in _rows("sellers")}
 
 
+@functools.cache
 def tier_of(provider: str, purchase: str = "") -> int:
     """The tier of a seller; one that nobody judged is taken for a marketplace."""
     if provider in names.names_data()["extra_providers"]:
@@ -221,9 +222,15 @@ def is_seldom_free(provider: str, instance_type: str) -> bool:
 
 def seldom_free(offers: OfferTable) -> Flags:
     """Offers (O,) of servers that are seldom free."""
-    kinds = zip(offers.servers.provider, offers.servers.instance_type, strict=True)
+    return _seldom_servers(offers.servers)[offers.server_index]
+
+
+@functools.lru_cache(maxsize=4)
+def _seldom_servers(servers: ServerTable) -> Flags:
+    """The same by server (S,)."""
     polled = {row["seller"] for row in _rows("seldom_free")}
-    return np.array([seller in polled and is_seldom_free(seller, name) for seller, name in kinds], dtype=np.bool_)[offers.server_index]
+    kinds = zip(servers.provider, servers.instance_type, strict=True)
+    return np.array([seller in polled and is_seldom_free(seller, name) for seller, name in kinds], dtype=np.bool_)
 
 
 def believable(offers: OfferTable, *, at_notice: bool = False) -> tuple[Floats, Floats]:

@@ -128,6 +128,20 @@ def _own(offers: OfferTable) -> NDArray[np.bool_]:
     return np.array([name in extra for name in offers.servers.provider], dtype=np.bool_)[offers.server_index]
 
 
+def mainland_first(search_result: SearchResult, best: Option | None) -> Reason | None:
+    """That a wish in yuan, or one that names a cloud of there, puts mainland China first, with the
+    cheapest of elsewhere; None where it does not decide."""
+    if best is None or best.facts.get("country") != MAINLAND or not means_mainland(search_result):
+        return None
+    at = cheapest_of(search_result, (search_result.bits == 0) & elsewhere(search_result)[:, None])
+    if at is None or float(search_result.bill.total_usd[at]) >= best.cost.total_usd:
+        return None
+    effect = effect_of(search_result, at, best)
+    server = f"{effect['provider']}/{effect['instance_type']}"
+    region = search_result.market.offers.row(at[0])["region"]
+    return Reason("mainland_first" + month_of(search_result), {"server": server, "region": region, "total_usd": effect["total_usd"]})
+
+
 def unpriced(search_result: SearchResult) -> tuple[Reason, ...]:
     """The accelerators of the wish, or of the clouds that it means, that are on offer and have no
     public price: ask, and put the quote into a price book."""
@@ -311,7 +325,10 @@ def widened_assumption() -> Assumption:
 def with_market_warnings(options: Sequence[Option], search_result: SearchResult) -> tuple[Option, ...]:
     """The options with what must be known of their seller, place and price,
     whatever the kind of work."""
-    mainland = means_mainland(search_result)
+    mainland, first = means_mainland(search_result), mainland_first(search_result, options[0] if options else None)
+    if first is not None:
+        best = options[0]
+        options = (dataclasses.replace(best, why=(*best.why, first), warnings=(first, *best.warnings)), *options[1:])
     return tuple(
         dataclasses.replace(
             option,

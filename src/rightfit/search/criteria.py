@@ -59,7 +59,7 @@ WARNINGS (Option.warnings):
     server_retires {family, date}, server_restricted {family, date}
     seller_by_hand {provider}, offer_by_hand {provider, accelerator, purchase},
     outside_mainland {region}, inside_mainland {region}
-    seldom_free {provider, share, polls}, arm_builds {}
+    seldom_free {provider, share, polls}, arm_builds {}, mainland_first {server, region, total_usd}
     price_moved {as_of}, seller_account {provider, of}, seller_tier_3 {provider},
         seller_tier_4 {provider}
     commitment {term_h, used_h}                    a subscription is billed for its whole term

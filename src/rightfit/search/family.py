@@ -15,7 +15,8 @@ from rightfit.search.constraints import SearchResult
 from rightfit.search.criteria import fabric_of
 from rightfit.search.offers import Market
 from rightfit.search.option_facts import JobOfferFacts, OfferDoubts, SpotFacts
-from rightfit.search.rank import Ranking, Row, price_facts, price_regions, rank
+from rightfit.search.price_facts import price_facts, price_regions
+from rightfit.search.rank import Ranking, Row, rank
 from rightfit.units import GBPS
 
 if TYPE_CHECKING:

@@ -44,9 +44,9 @@ class SpotFacts(TypedDict):
 
 
 class OfferDoubts(TypedDict):
-    """Of the first option: the rule that put it before a cheaper one (search.sense.RULES), of others
-    nothing. How a price is known (catalog.offers.PRICE_KINDS), whether it may have moved since
-    (catalog.expected), the seller's tier of trust."""
+    """`decided_by`: of the first option the rule that put it before a cheaper one
+    (search.sense.RULES). How a price is known (catalog.offers.PRICE_KINDS), whether it may have
+    moved since (catalog.expected), the seller's tier of trust."""
 
     price_kind: str
     price_is_old: bool

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import PURCHASES, codes_of, provider_codes
+from rightfit.catalog.offers import codes_of, provider_codes
 from rightfit.catalog.sellers import is_major, seldom_free
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
@@ -18,8 +18,7 @@ from rightfit.search import sense
 from rightfit.search.advice import counted_usd, elsewhere, several_of
 from rightfit.search.constraints import SearchResult
 from rightfit.search.market import SPOT
-from rightfit.search.offers import BOUNDS, hearsay
-from rightfit.search.option_facts import OtherWay, PriceFacts
+from rightfit.search.offers import hearsay
 
 # ---- Distinct keys of many rows, without sorting: how a million candidates cost a few
 # thousand evaluations.
@@ -204,56 +203,6 @@ def front_rows(search_result: SearchResult, offer: Index, node: Index, first: Ro
     kept = kept[unbeaten(search_result, offer[kept], node[kept], first)]
     usd, seconds = search_result.bill.total_usd[offer[kept], node[kept]], search_result.bill.total_s[offer[kept], node[kept]]
     return tuple(Row(int(offer[row]), int(node[row])) for row in kept[pareto_front(usd, seconds)])
-
-
-def price_facts(search_result: SearchResult, row: Row) -> PriceFacts:
-    """How sure the price of a row is: the source's figure, and the expected one with its
-    interval."""
-    doubt, price = search_result.market.doubt, float(search_result.market.offers.price_usd_per_h[row.offer])
-    low80, high80, low95, high95 = doubt.factors[row.offer].tolist() if doubt is not None else [1.0] * len(BOUNDS)
-    return {
-        "listed_usd_per_h": float(doubt.listed_usd_per_h[row.offer]) if doubt is not None else price,
-        "expected_usd_per_h": price,
-        "low80_usd_per_h": price * low80,
-        "high80_usd_per_h": price * high80,
-        "low95_usd_per_h": price * low95,
-        "high95_usd_per_h": price * high95,
-        "place": search_result.market.offers.regions[int(search_result.market.offers.region_index[row.offer])],
-        "otherwise": other_way(search_result, row),
-    }
-
-
-#: Ways to pay for servers that nobody takes away and that are owed for no longer than used.
-HELD = tuple(PURCHASES.index(name) for name in ("on-demand", "capacity-block"))
-
-
-def other_way(search_result: SearchResult, row: Row) -> OtherWay | None:
-    """What the same servers cost where they cannot be taken away: on demand in the same region,
-    else in the cheapest; where they are not sold so, as a block. None of servers that are not
-    spot."""
-    offers, bill = search_result.market.offers, search_result.bill
-    if offers.purchase_index[row.offer] != SPOT:
-        return None
-    same = np.flatnonzero(offers.server_index == offers.server_index[row.offer])
-    same = same[np.isin(offers.purchase_index[same], HELD)]
-    if not same.size:
-        return None
-    away = offers.region_index[same] != offers.region_index[row.offer]
-    at = int(same[np.lexsort((offers.price_usd_per_h[same], away, offers.purchase_index[same]))[0]])
-    price, spot = float(offers.price_usd_per_h[at]), float(offers.price_usd_per_h[row.offer])
-    total = float(bill.total_usd[at, row.node])
-    if not np.isfinite(total):  # not worked out for it: the same hours at its price
-        total = float(bill.total_usd[row.offer, row.node]) + float(bill.servers_usd[row.offer, row.node]) * (price / spot - 1.0)
-    is_month = search_result.workload.task == "serve"
-    return {"purchase": PURCHASES[int(offers.purchase_index[at])], "usd_per_h": price, "total_usd": total, "is_month": is_month}
-
-
-def price_regions(search_result: SearchResult, offer: int) -> int:
-    """In how many regions the catalog has a price of this server bought this way."""
-    offers = search_result.market.offers
-    same = np.flatnonzero(offers.server_index == offers.server_index[offer])  # few of all offers
-    same = same[offers.purchase_index[same] == offers.purchase_index[offer]]
-    return int(np.unique(offers.region_index[same]).shape[0])
 
 
 def score_of(search_result: SearchResult, offer: Index, node: Index) -> Array:

@@ -67,37 +67,34 @@ def sensible(search_result: SearchResult, offer: Index, node: Index, score: Arra
     lead."""
     if search_result.workload.objective != "cost" or not score.size:
         return score
-    usd = search_result.bill.total_usd[offer, node]
-    marks = _marks(search_result, offer, node, usd)
-    score = _usual_place_first(search_result, offer, node, score, marks["place"])
+    score = _usual_place_first(search_result, offer, node, score)
     sound = ~late if not late.all() else late
     least = score[sound].min()
     equal = np.flatnonzero(sound & as_good_as(score, least, task=search_result.workload.task))
     if equal.size < 2:
         return score
-    keys = [marks[name][equal] for name in RULES]
-    seconds = search_result.bill.total_s[offer[equal], node[equal]]
-    order = np.lexsort((node[equal], offer[equal], seconds, score[equal], *reversed(keys)))
+    rows, columns = offer[equal], node[equal]
+    marks = _marks(search_result, rows, columns, search_result.bill.total_usd[rows, columns])
+    keys = [*(marks[name] for name in RULES), score[equal], search_result.bill.total_s[rows, columns]]
+    left = np.arange(equal.size)
+    for key in keys:  # the first of a sort, without sorting
+        left = left[key[left] == key[left].min()]
     out = score.copy()
-    out[equal[order[0]]] = min(float(score.min()), 0.0) - 1.0
+    out[equal[left[0]]] = min(float(score.min()), 0.0) - 1.0
     return out
 
 
-def _usual_place_first(search_result: SearchResult, offer: Index, node: Index, score: Array, unusual: Array) -> Array:
+def _usual_place_first(search_result: SearchResult, offer: Index, node: Index, score: Array) -> Array:
     """Scores in which, of one server and way to pay, a row that is cheaper by less than decides but
     in a less usual place comes directly behind the usual one."""
-    offers = search_result.market.offers
-    kind = offers.server_index[offer].astype(np.int64) * len(PURCHASES) + offers.purchase_index[offer]
-    kind = kind * (int(node.max()) + 1) + node
-    kinds, group = np.unique(kind, return_inverse=True)
-    least = np.full(kinds.size, np.inf)
-    np.fmin.at(least, group, score)
-    near = as_good_as(score, least[group], task=search_result.workload.task)
-    order = np.lexsort((score, unusual, ~near, group))
-    first = order[np.searchsorted(group[order], np.arange(kinds.size))]
-    leading = score[first][group]
-    passed = score < leading
-    return np.where(passed, np.nextafter(leading, np.inf), score)
+    offers, unusual = search_result.market.offers, _unusual(search_result)[offer] > 0
+    kind = (offers.server_index[offer] * len(PURCHASES) + offers.purchase_index[offer]) * (int(node.max()) + 1) + node
+    least, usual = np.full(int(kind.max()) + 1, np.inf), np.full(int(kind.max()) + 1, np.inf)
+    np.fmin.at(least, kind, score)
+    near = ~unusual & as_good_as(score, least[kind], task=search_result.workload.task)
+    np.fmin.at(usual, kind[near], score[near])
+    leading = usual[kind]
+    return np.where((score < leading) & np.isfinite(leading), np.nextafter(leading, np.inf), score)
 
 
 def _marks(search_result: SearchResult, offer: Index, node: Index, usd: Array) -> Mapping[str, Array]:
@@ -118,12 +115,12 @@ def _marks(search_result: SearchResult, offer: Index, node: Index, usd: Array) -
 
 
 def _unusual(search_result: SearchResult) -> Array:
-    """Places (O,) that are not among the usual ones of their cloud; 0 everywhere where the user
-    named a place, and for clouds of which none is called usual."""
+    """Places (O,) that are not among the usual ones of their cloud, or are not named at all; 0
+    everywhere where the user named a place, and for clouds of which none is called usual."""
     offers, wanted = search_result.market.offers, search_result.filters
     if wanted.regions:
         return np.zeros(len(offers))
-    return _unusual_regions(offers.region_providers, offers.regions)[offers.region_index]
+    return np.maximum(_unusual_regions(offers.region_providers, offers.regions)[offers.region_index], offers.is_pseudo_region)
 
 
 @functools.lru_cache(maxsize=4)

@@ -23,7 +23,8 @@ from rightfit.search.bill import cost_of
 from rightfit.search.family import offer_doubts, offered, spot_facts
 from rightfit.search.market import Bill
 from rightfit.search.option_facts import BatchFacts, ScoringFacts, ServiceFacts
-from rightfit.search.rank import Row, price_facts
+from rightfit.search.price_facts import price_facts
+from rightfit.search.rank import Row
 from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row, with_one_start
 from rightfit.search.service.found import ServingResult
 from rightfit.search.service.grid import PASS_BATCHES, ReplicaGrid, at_load, pass_grid, pass_latency_s, token_grid

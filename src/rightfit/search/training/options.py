@@ -21,7 +21,8 @@ from rightfit.search.family import offer_doubts, offered, spot_facts
 from rightfit.search.market import failure_rate_per_s
 from rightfit.search.offers import hosts_of
 from rightfit.search.option_facts import TrainingFacts
-from rightfit.search.rank import Row, price_facts, price_regions
+from rightfit.search.price_facts import price_facts, price_regions
+from rightfit.search.rank import Row
 from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row
 from rightfit.search.sources import moved_usd, upload_s
 from rightfit.search.training.machines import behind, collapse
