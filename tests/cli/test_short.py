@@ -55,7 +55,8 @@ def test_a_plan_is_twenty_lines(kind: str, lang: str, capsys: pytest.CaptureFixt
     assert ("Rent " if lang == "en" else "租用") in lines[0] or "API" in lines[0]
     assert lines[-1].startswith(("Next: ", "下一步：")) or lines[-2].startswith(("Next: ", "下一步："))
     servers = servers_of(text)
-    assert len(servers) == 3, text
+    # A warning that matters takes the place of a row.
+    assert len(servers) == 3 or (len(servers) == 2 and ("Take care" in text or "请注意" in text)), text
     named = re.findall(r"([a-z]+)/[\w.-]+", " ".join(servers) + " " + "".join(lines[-2:]))
     assert any(is_major(provider) for provider in named), text
 
@@ -121,10 +122,10 @@ def test_every_plan_of_the_first_page_has_twenty_lines(page: str, capsys: pytest
 def test_ranks_read_one_two_three_and_the_first_of_another_kind_is_named(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     out = printed(capsys, *arguments(KINDS[kind]))
     ranks = [int(line.split()[0]) for line in out.splitlines() if line[:1].isdigit() and "/" in line]
-    assert ranks == [1, 2, 3], out
+    assert ranks in ([1, 2, 3], [1, 2]), out
     following = out[out.rindex("Next:") :].replace("\n", " ")
     if found := re.search(r"--top (\d+) \(down to (?:\d+ x )?([a-z]+/[\w.-]+) for", following):
-        assert int(found[1]) > 3
+        assert int(found[1]) > len(ranks)
         listed = printed(capsys, *arguments(KINDS[kind]), "--top", found[1])
         assert found[2] in servers_of(listed)[-1] or found[2][:20] in servers_of(listed)[-1]
 
@@ -150,7 +151,9 @@ def test_a_card_without_a_price_is_named_where_several_servers_do_its_work(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    out = printed(capsys, "plan", "deepseek-ai/DeepSeek-R1", "--task", "serve", "--users", "100", "--country", "CN")
+    out = printed(
+        capsys, "plan", "deepseek-ai/DeepSeek-R1", "--task", "serve", "--users", "100", "--country", "CN", "--quantization", "none"
+    )
     assert "No public price is known of" in out
     servers = [int(line.split("x ")[0].split()[-1]) if "x " in line.split("/")[0] else 1 for line in out.splitlines() if line[:1].isdigit()]
     assert max(servers) < 8, "no crowd of old cards at prices of years ago beside the choice"

@@ -132,6 +132,8 @@ def _screen_part(part: Part, view: View) -> str | Table:
         head = [f"  {part.headline}"] if part.heading and part.headline else [part.headline] if part.headline else []
         return "\n".join([*([part.heading] if part.heading else []), *head, *lines])
     if isinstance(part, Lines):
+        if part.name == "warnings" and len(part.lines) == 1:  # one line less on a full screen
+            return f"{part.heading} {part.lines[0]}" if view.lang == "en" else f"{part.heading}{part.lines[0]}"
         return "\n".join([part.heading, *map(_list_line, part.lines)])
     if isinstance(part, Breakdown):
         return terms_table(part.heading, part.terms, view.lang, show=part.show, most=None if view.verbose else _MOST_TERMS)

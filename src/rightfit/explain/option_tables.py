@@ -146,7 +146,11 @@ def service_table(plan: Plan, lang: Lang) -> Table:
         Column("per_thousand", money, right=True, drop=3),
         Column("per_million", money, right=True, drop=2),
         *(
-            (Column("ttft", seconds, right=True), Column("tpot", seconds, right=True), Column("latency", seconds, right=True, drop=4))
+            (
+                Column("ttft", seconds, right=True),
+                Column("tpot", seconds, right=True, drop=1),
+                Column("latency", seconds, right=True, drop=4),
+            )
             if monthly
             else ()
         ),

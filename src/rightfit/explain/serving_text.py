@@ -370,8 +370,18 @@ def serving_given_text(plan: Plan, lang: Lang) -> str:
     if not plan.rejected:
         return say("choice.none", lang)
     first = telling(plan.rejected)
+    span = float(plan.unfit.facts["servers_per_replica"]) if plan.unfit is not None else 1.0
+    if first.criterion == "max_nodes" and span > float(first.needed):  # memory binds: no load is small enough
+        texts = {"had": q.plain(float(first.needed)), "needed": q.plain(span)}
+        return say("serving.unfit_replica", lang, where=plan.given, weights=q.memory_text(_weights_bytes(plan.unfit)), **texts)
     gap = gap_text(first.criterion, first.needed, first.had, lang, currency=plan.workload.currency)
     return given_text(plan, first, base.criterion_text(first.criterion, lang), gap, lang)
+
+
+def _weights_bytes(option: Option | None) -> float:
+    """Weights of one replica over all its cards [bytes]."""
+    assert option is not None
+    return option.memory_terms["weights"] * option.layout.tensor * option.layout.pipeline * getattr(option.layout, "attention_data", 1)
 
 
 def gap_text(criterion: str, needed: float | str, had: float | str, lang: Lang, *, currency: str) -> str:

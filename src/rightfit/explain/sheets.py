@@ -286,11 +286,13 @@ LEAST_SAVING = 0.005
 @dataclass(frozen=True, slots=True)
 class Extent:
     """How much a short answer says beside what it always says (the choice, the amount of work, the
-    set-up): rows of the table, warnings, and whether all percentiles of a service."""
+    set-up): rows of the table, warnings, and whether all percentiles of a service. `weighty`: a
+    warning of those that matter takes the place of a row; one of the others does not."""
 
     rows: int = 3
     warnings: int = 2
     speed: bool = True
+    weighty: bool = False
 
 
 #: From the most down to the least that a short answer says.
@@ -298,6 +300,7 @@ EXTENTS = (
     Extent(),
     Extent(warnings=1),
     Extent(warnings=1, speed=False),
+    Extent(rows=2, warnings=1, speed=False, weighty=True),
     Extent(warnings=0, speed=False),
     Extent(rows=2, warnings=0, speed=False),
     Extent(rows=0, warnings=0, speed=False),
@@ -328,6 +331,8 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     asked = _quotes(plan, voice, lang) if plan.options[0].nodes > 1 else []  # several stand in for what has no price
     told = (_own_refused, _own_runs, _rental, _usual)
     yield "\n".join([*asked, *(line for lines in told for line in lines(plan, voice, lang))])
+    if extent.weighty and not any(reason.key in FIRST_WARNINGS and not _is_remote(reason) for reason in plan.options[0].warnings):
+        extent = Extent(warnings=0, speed=False)
     shown = plan.options[:num_options] if num_options is not None else first_options(plan, extent.rows)
     if len(shown) > 1:
         yield voice.options_table(dataclasses.replace(plan, options=shown), lang)

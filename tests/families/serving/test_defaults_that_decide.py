@@ -88,3 +88,13 @@ def test_who_says_the_format_gets_it() -> None:
         best = planned(model="meta-llama/Meta-Llama-3-8B-Instruct", gpu="T4", rate="3/s", quantization=word).best
         assert best is not None
         assert best.layout.weight_format == kept
+
+
+@pytest.mark.parametrize(("lang", "said"), [("en", "GPU memory"), ("zh", "显存不足")])
+def test_servers_that_do_not_hold_a_replica_are_refused_for_memory(lang: Lang, said: str) -> None:
+    from rightfit.explain.serving_text import serving_given_text
+
+    wish = {"model": "meta-llama/Llama-3.1-405B", "task": "serve", "rate": "1/s", "quantization": "none"}
+    assert said in serving_given_text(rightfit.estimate(**wish, on="aws/p5.48xlarge", nodes=1), lang)
+    crowded = {"model": "Qwen/Qwen2.5-7B-Instruct", "task": "serve", "rate": "60/s"}
+    assert said not in serving_given_text(rightfit.estimate(**crowded, on="aws/g6.xlarge", nodes=1), lang)

@@ -143,7 +143,7 @@ def test_budget_and_server_limit_refuse() -> None:
     poor = rightfit.plan(LLAMA, **CHAT, budget="10usd/month")
     assert poor.best is None
     assert {rejection.criterion for rejection in poor.rejected} >= {"budget"}
-    few = rightfit.plan("deepseek-ai/DeepSeek-V3", task="serve", rate="5/s", gpu="A100", max_nodes=1)
+    few = rightfit.plan("deepseek-ai/DeepSeek-V3", task="serve", rate="5/s", gpu="A100", max_nodes=1, quantization="none")
     assert few.best is None
     assert any(rejection.criterion == "max_nodes" for rejection in few.rejected)
 

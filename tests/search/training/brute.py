@@ -284,9 +284,11 @@ def brute_force(wish: TrainingRequest, market: Market, filters: Filters, physics
                 if last == 3:
                     continue
                 setup = setup_of(base, one, gpus)
-                spare = float(physics.capacity(device)[0]) / float(physics.memory(setup)[0] * physics.safety(setup, device)[0])
-                if spare < 1.0:
+                margin, capacity = float(physics.safety(setup, device)[0]), float(physics.capacity(device)[0])
+                if float(physics.memory(setup)[0]) * margin > capacity:
                     continue
+                # what may not fit is taken only where what surely does takes twice as long
+                is_tight = float(physics.memory(setup)[0] * physics.safety(setup, device, sure=True)[0]) > capacity
                 # what the leanest setup that fits the cards needs of the host, over all servers of
                 # the same kind, leaves the rest to the data
                 kind = (server, nodes)
@@ -296,12 +298,7 @@ def brute_force(wish: TrainingRequest, market: Market, filters: Filters, physics
                 step_s = float(physics.step_s(setup, device, links, physics.compute(setup, device))[0])
                 batch = one["data"] * one["micro_batch"] * one["grad_accum"]
                 run_s = step_s * max(1, math.ceil(wish.amount.tokens / (batch * wish.seq_len) - 1e-9))
-                weighed = (
-                    run_s
-                    * (1 + 0.01 * moving_parts(one))
-                    * 1e3**last
-                    * (1.0 if spare >= usual["memory_to_spare"] else usual["tight_worth"])
-                )
+                weighed = run_s * (1 + 0.01 * moving_parts(one)) * 1e3**last * (2.0 if is_tight else 1.0)
                 fastest[server, nodes] = min(fastest.get((server, nodes), (math.inf, math.inf)), (weighed, run_s))
     volume = physics.volume(wish, base_setup(wish, [Variant("bf16", True)]))
     return judge(wish, market, filters, fastest, volume, node_counts, tried, least_host)

@@ -28,7 +28,7 @@ from rightfit.records import dataclass
 from rightfit.search.criteria import ADAPTER_METHODS
 from rightfit.search.market import Volume
 from rightfit.search.risk import Spread
-from rightfit.search.training.machines import collapse
+from rightfit.search.training.machines import collapse, surely
 from rightfit.search.training.wish import TrainingRequest, Tuning
 
 MEMORY_METRIC = "peak_memory_bytes"
@@ -65,11 +65,12 @@ class LanguageEngine:
         found = phase_memory(self.model, setup, coefficients=facts.coefficients("memory"))
         return {phase.name.lower(): held for phase, held in zip(Phase, found, strict=True)}
 
-    def safety(self, setup: SetupColumns, device: DeviceColumns) -> Array:
-        """The factor by which the true memory exceeds the predicted one with probability 10 %: the
-        error of a prediction is a factor, so this does not depend on the prediction."""
-        ones = np.ones(setup.num_rows)
-        return self.figure(MEMORY_METRIC, ones, self.regime(setup, device)).high80
+    def safety(self, setup: SetupColumns, device: DeviceColumns, *, sure: bool = False) -> Array:
+        """The factor by which the true memory exceeds the predicted one with probability 10 %, or
+        5 % (`sure`): the error of a prediction is a factor, so this does not depend on the
+        prediction."""
+        known = self.figure(MEMORY_METRIC, np.ones(setup.num_rows), self.regime(setup, device))
+        return surely(known.high80, known.high95) if sure else known.high80
 
     def figure(self, metric: str, mid: Array, regime: RegimeColumns) -> FigureColumns:
         """A figure with its interval, by how well each row's regime is known."""

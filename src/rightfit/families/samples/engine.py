@@ -46,7 +46,7 @@ from rightfit.records import dataclass
 from rightfit.search.market import Volume
 from rightfit.search.risk import Spread
 from rightfit.search.sources import published_bytes
-from rightfit.search.training.machines import Fleet, behind, build_fleet, collapse
+from rightfit.search.training.machines import Fleet, behind, build_fleet, collapse, surely
 from rightfit.search.training.space import Sharding, SpaceLimits
 from rightfit.search.training.wish import TrainingRequest
 
@@ -159,10 +159,12 @@ class SampleEngine:
         """Peak memory with its intervals."""
         return self.interval(SAMPLE_MEMORY_METRIC, peak_bytes)
 
-    def safety(self, setup: SetupColumns, device: DeviceColumns) -> Array:
-        """The factor by which the true memory exceeds the predicted one with probability 10 %."""
+    def safety(self, setup: SetupColumns, device: DeviceColumns, *, sure: bool = False) -> Array:
+        """The factor by which the true memory exceeds the predicted one with probability 10 %, or
+        5 % (`sure`)."""
         del setup, device
-        return np.maximum(self.memory_interval(np.ones(1)).high80, 1.0)
+        known = self.memory_interval(np.ones(1))
+        return np.maximum(surely(known.high80, known.high95) if sure else known.high80, 1.0)
 
     def caution(self, device: DeviceColumns) -> NDArray[np.intp]:
         """One class: the error of memory does not depend on the accelerator."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.errors import ContradictionError
-from rightfit.facts.engines import find_device
+from rightfit.facts.engines import find_device, published_format
 from rightfit.facts.machines import processor_kind
 from rightfit.facts.records import Accelerator
 from rightfit.families.registry import explored
@@ -220,7 +220,8 @@ _HARMLESS = ("full", "none", "small")
 
 def packed_first(found: ServingResult, workload: Workload, catalog: Catalog) -> ServingResult:
     """The search with weights of fewer bits where they come first, which is assumed aloud."""
-    if workload.task != "serve" or workload.quantization or workload.precision:
+    is_packed = published_format(found.wish.published_name) not in ("", "fp8")  # the checkpoint that was named is
+    if workload.task != "serve" or workload.quantization or workload.precision or is_packed:
         return found
     usd, offer, column = _first(found)
     cause = _cause(found, workload, offer, column) if np.isfinite(usd) else "fits"

@@ -52,8 +52,10 @@ def _deciding(search_result: ServingResult, best_usd: float) -> Iterator[Reason]
 
 
 def _first_usd(search_result: ServingResult) -> float:
-    """What the first row counts as [USD]; infinite where there is none."""
-    row = first_row(search_result, search_result.bits == 0)
+    """What the first row counts as [USD]; infinite where there is none, or where it is not known
+    how long requests would take."""
+    able = search_result.bits == 0
+    row = first_row(search_result, able) if np.isfinite(search_result.bill.total_s[able]).all() else None
     return float("inf") if row is None else float(search_result.bill.total_usd[row.offer, row.node])
 
 

@@ -19,7 +19,7 @@ afterwards (estimate/data_path.py), which keeps the order of setups.
 
 "Fastest" gives way to plainness: each degree of elaborateness (space.SetupTable.elaborateness)
 counts as `plain_preference` more time, so that two cards run DDP and not ZeRO-3 where that gains a
-hundredth; and what fits barely counts as `tight_worth` times as long. Times in the answer are the
+hundredth; and what may not fit counts as `tight_factor` times as long. Times in the answer are the
 real ones of the setup taken.
 """
 
@@ -58,9 +58,9 @@ class Physics(Protocol):
     def memory(self, setup: SetupColumns) -> Array:
         """Peak memory of each setup on one accelerator [bytes]."""
 
-    def safety(self, setup: SetupColumns, device: DeviceColumns) -> Array:
+    def safety(self, setup: SetupColumns, device: DeviceColumns, *, sure: bool = False) -> Array:
         """Factor on the peak memory of each setup that makes it fit `device` (one row) with the
-        wanted probability."""
+        wanted probability, or surely (`sure`)."""
 
     def caution(self, device: DeviceColumns) -> Index:
         """Accelerators with the same number have the same `safety`."""
@@ -107,11 +107,12 @@ class Best:
 @dataclass(frozen=True, slots=True)
 class MemoryNeed:
     """What each setup needs [bytes]: on one accelerator at the peak, the same with the margin
-    for safety, shape (caution class, setup), and on one host. `caution`: each machine's
-    caution class."""
+    for safety and the one with which it surely fits, shape (caution class, setup), and on one host.
+    `caution`: each machine's caution class."""
 
     peak_bytes: Array
     safe_bytes: Array
+    sure_bytes: Array
     host_bytes: Array
     caution: Index
 
@@ -135,12 +136,15 @@ def memory_of(setups: SetupTable, base: SetupColumns, machines: Machines, physic
     cautions = np.broadcast_to(physics.caution(machines.device), (len(machines),))
     _, representative, caution = np.unique(cautions, return_index=True, return_inverse=True)
     devices = [machines.device.take(row[None]) for row in representative]
-    safe = [np.broadcast_to(peak * physics.safety(columns, device), first.shape)[inverse] for device in devices]
+    safe, sure = (
+        np.stack([np.broadcast_to(peak * physics.safety(columns, device, sure=is_sure), first.shape)[inverse] for device in devices])
+        for is_sure in (False, True)
+    )
     host_first, host_inverse = distinct_rows(
         [setups.variant, setups.sharding, setups.gpus_per_node, setups.nodes, (setups.tensor * setups.pipeline > 1).astype(np.int32)]
     )
     host = physics.host(collapse(setups.take(host_first).columns(base)))
-    return MemoryNeed(peak[inverse], np.stack(safe), np.broadcast_to(host, host_first.shape)[host_inverse], caution)
+    return MemoryNeed(peak[inverse], safe, sure, np.broadcast_to(host, host_first.shape)[host_inverse], caution)
 
 
 def work_steps(setups: SetupTable, *, tokens: float, seq_len: int) -> Array:
@@ -163,8 +167,9 @@ def batches(space: Space, machines: Machines) -> Iterator[Index]:
 def fitting_rows(
     space: Space, machines: Machines, need: MemoryNeed, capacity: Array, *, members: Index, every_level: bool = False
 ) -> tuple[Index, Index]:
-    """(machine class, setup) of every candidate of `members` that fits; with `every_level`
-    dominated recomputation levels too."""
+    """(machine class, setup) of every candidate of `members` that fits, at the first level of
+    recomputation at which it does, and at which it surely does; with `every_level` dominated ones
+    too."""
     levels = 1 if every_level else len(space.limits.recompute) or len(Recompute)
     block = space.block(machines.variant[members], machines.gpus_per_node[members])
     caution = need.caution[members]
@@ -174,9 +179,9 @@ def fitting_rows(
         at, careful = divmod(one, need.safe_bytes.shape[0])
         same = members[number == position]
         rows = slice(int(space.starts[at]), int(space.starts[at] + space.counts[at]))
-        safe, spare = need.safe_bytes[careful, None, rows], facts.coefficients("planning")["memory_to_spare"]
-        # Of the levels of recomputation the least that fits, and the least that does with room.
-        fits = first_level(safe <= capacity[same, None], levels) | first_level(safe * spare <= capacity[same, None], levels)
+        room = capacity[same, None]
+        fits = first_level(need.safe_bytes[careful, None, rows] <= room, levels)
+        fits |= first_level(need.sure_bytes[careful, None, rows] <= room, levels)
         machine, setup = np.nonzero(fits)
         found.append((same[machine], setup + rows.start))
     return np.concatenate([machine for machine, _ in found]), np.concatenate([setup for _, setup in found])
@@ -270,14 +275,6 @@ def preference(setups: SetupTable, *, last_resort: tuple[int, ...] = ()) -> Arra
     return np.asarray((1.0 + usual["plain_preference"] * setups.elaborateness) * usual["last_resort_factor"] ** np.minimum(last, 2))
 
 
-def tightness(need: MemoryNeed, capacity: Array, *, machine: Index, setup: Index) -> Array:
-    """Factor on the time of candidates when setups are compared: over 1 for those that fit, but
-    with little to spare, so that half the micro-batch is taken where it costs little."""
-    usual = facts.coefficients("planning")
-    roomy = need.safe_bytes[need.caution[machine], setup] * usual["memory_to_spare"] <= capacity[machine]
-    return np.where(roomy, 1.0, usual["tight_worth"])
-
-
 @dataclass(frozen=True, slots=True)
 class Leaders:
     """The setup to take of each place, found so far: `weighed` time (with the preference), real
@@ -333,11 +330,10 @@ def search_setups(
     least_host = np.full(shape[1:], np.inf)
     steps = work_steps(setups, tokens=tokens, seq_len=int(base.seq_len[0]))
     num_timed = 0
-    for machine, setup, step_s, count, tight in timed.pieces:
+    for machine, setup, step_s, doubt, count in timed.pieces:
         seconds = step_s * steps[setup]
-        worth = factor[setup] * (1.0 if tight is None else tight)
         place = machine * shape[2] + node[setup]
-        leaders.enter(place=tier[setup] * least_host.size + place, weighed=seconds * worth, run_s=seconds, setup=setup)
+        leaders.enter(place=tier[setup] * least_host.size + place, weighed=seconds * factor[setup] * doubt, run_s=seconds, setup=setup)
         np.minimum.at(least_host.reshape(-1), place, timed.host_bytes[setup])
         num_timed += count
     leaders.share_tiers()
@@ -372,12 +368,19 @@ def time_setups(space: Space, machines: Machines, base: SetupColumns, physics: P
         for members in batches(space, machines):
             machine, setup = fitting_rows(space, machines, need, capacity, members=members, every_level=every_level)
             step_s = build_timer(columns, keys, machines, physics, machine=machine, setup=setup).step_s(machine, setup)
-            tight = tightness(need, capacity, machine=machine, setup=setup)
-            first = contenders(alike, machine=machine, setup=setup, weighed=step_s * factor[setup] * tight)
-            yield Piece(machine[first], setup[first], step_s[first], machine.shape[0], tight[first])
+            doubt = tight_factor(need, capacity, machine=machine, setup=setup)
+            first = contenders(alike, machine=machine, setup=setup, weighed=step_s * factor[setup] * doubt)
+            yield Piece(machine[first], setup[first], step_s[first], doubt[first], machine.shape[0])
 
     timed = Timed(need.host_bytes, least_memory(space, machines, need), capacity, pieces())
     return timed if key is None else KEPT.kept(key, machines, timed)
+
+
+def tight_factor(need: MemoryNeed, capacity: Array, *, machine: Index, setup: Index) -> Array:
+    """Factor on the time of candidates whose memory may not do: a smaller batch that surely fits
+    goes before them."""
+    is_tight = need.sure_bytes[need.caution[machine], setup] > capacity[machine]
+    return np.where(is_tight, facts.coefficients("planning")["tight_factor"], 1.0)
 
 
 def alike_setups(space: Space, host_bytes: Array) -> Index:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.estimation.convert import device_columns, link_columns
+from rightfit.estimation.figures import normal_score
 from rightfit.facts.devices import trains_and_packs
 from rightfit.facts.records import Accelerator
 from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, Method
@@ -220,15 +221,23 @@ def collapse(columns: AnyColumns) -> AnyColumns:
 Codes = NDArray[Any]
 
 
+def surely(high80: Array, high95: Array) -> Array:
+    """The factor that an error exceeds one time in twenty, between those of one in ten and one in
+    forty: where the normal law has it between them, which is no less than laws of longer tails."""
+    ninety, ninety_five, further = (normal_score(share) for share in (0.9, 0.95, 0.975))
+    part = (ninety_five - ninety) / (further - ninety)
+    return np.asarray(high80 ** (1.0 - part) * high95**part)
+
+
 class Piece(NamedTuple):
-    """Contenders of some machine classes: machine class, setup, seconds of a step. `num_timed`
-    candidates were timed to find them."""
+    """Contenders of some machine classes: machine class, setup, seconds of a step, and the factor
+    on these where memory may not do. `num_timed` candidates were timed to find them."""
 
     machine: Codes
     setup: Codes
     step_s: Array
+    doubt: Array
     num_timed: int
-    tight: Array | None = None  # factor on the time of what fits barely, when setups are compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,14 +299,7 @@ class KeptTimes:
 def _size_of(timed: Timed) -> int:
     """What kept times cost [bytes]."""
     arrays = (timed.host_bytes, timed.least_bytes, timed.capacity)
-    return sum(
-        array.nbytes
-        for array in (
-            *arrays,
-            *(part for piece in timed.pieces for part in piece[:3]),
-            *(piece.tight for piece in timed.pieces if piece.tight is not None),
-        )
-    )
+    return sum(array.nbytes for array in (*arrays, *(part for piece in timed.pieces for part in piece[:4])))
 
 
 #: Some fifty jobs on the whole market.
