@@ -36,6 +36,10 @@ File = Annotated[
         "--file", help="Read the workload from a YAML, TOML or JSON file (- is standard input); options given here win.", metavar="FILE"
     ),
 ]
+AskWith = Annotated[
+    str | None,
+    option("--ask-with", help="Let this language model read --ask, by OpenAI's protocol.", metavar="URL#MODEL", show_default=False),
+]
 Save = Annotated[Path | None, option("--save", help="Write the workload to this YAML, TOML or JSON file as well.", metavar="FILE")]
 Ask = Annotated[
     str | None, option("--ask", help="The wish in plain words, English or Chinese; options given beside it win.", metavar="TEXT")
@@ -95,6 +99,7 @@ def plan(
     staged: Staged = False,
     own_: Own = False,
     ask: Ask = None,
+    ask_with: AskWith = None,
     runs: Runs = None,
     have: Have = None,
     data_kind: Kind = None,
@@ -137,7 +142,7 @@ def plan(
     if told:
         return _of_kind(data_kind or "", goal or "", {name: value for name, value in wishes.items() if value is not None}, view)
     try:
-        said = _said(model, file, wishes, ask=ask, view=view)
+        said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
     except NoModelError as error:
         return _typical(ask or "", error, view)
     have = have or said[2].pop("have", None)
@@ -286,7 +291,7 @@ def _server_and_model(server: str | None, model: str | None, on: str | None) -> 
 
 
 def _said(
-    model: str | None, file: Path | None, wishes: dict[str, Any], *, ask: str | None, view: View
+    model: str | None, file: Path | None, wishes: dict[str, Any], *, ask: str | None, ask_with: str | None, view: View
 ) -> tuple[str | None, Path | None, dict[str, Any]]:
     """What was asked for: by options, in plain words, or in answer to questions when nothing was
     said at a terminal."""
@@ -298,7 +303,7 @@ def _said(
     from rightfit.cli import asking
 
     if ask is not None:
-        found = asking.wishes_of(ask, {"model": model, **wishes}, view)
+        found = asking.wishes_of(ask, {"model": model, **wishes}, view, ask_with=ask_with)
     else:
         found = asking.interview(view, ask=lambda question: str(click.prompt(question, default="", show_default=False, err=True)))
     return found.pop("model", None), None, found
