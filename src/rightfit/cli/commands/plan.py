@@ -174,6 +174,7 @@ def plan(
 
 
 def estimate(
+    server: Server = None,
     model: Model = None,
     on: On = None,
     nodes: Nodes = 1,
@@ -186,11 +187,19 @@ def estimate(
 ) -> int:
     """What a workload does on one given server: memory, time, cost. No search.
 
-    Example: rightfit estimate 7B --on aws/p4d.24xlarge --method full --data 50Mtok
+    Examples:
+
+    rightfit estimate aws/p4d.24xlarge 7B --method full --data 50Mtok
+
+    rightfit estimate 7B --on 8xH100 --method full --data 50Mtok
 
     --engine traced runs one step of the real PyTorch module on fake tensors, without a GPU, for
     memory alone; MODEL may then be module:function.
     """
+    if on is None and model is None:  # one word is the model, as everywhere
+        model = server
+    else:
+        on, model = _server_and_model(server, model, on)
     if engine != "analytic":
         from rightfit.cli import plan_view
 
