@@ -125,7 +125,7 @@ def test_what_is_refused_of_a_chinese_sentence_is_refused_in_chinese(capsys: pyt
     assert "names no model" not in said
 
 
-@pytest.mark.parametrize("name", ["yolo", "YOLOv8", "resnet", "ViT", "bge"])
+@pytest.mark.parametrize("name", ["yolo", "YOLOv8", "resnet", "ViT", "ViT-B", "bge", "bge-reranker", "MobileNet", "deberta"])
 def test_names_of_several_sizes_take_the_usual_one_and_say_so(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", name, "--task", "serve", "--rate", "5/s"]) == 0
     assert name.casefold() in capsys.readouterr().out.casefold().split("#  server")[0]

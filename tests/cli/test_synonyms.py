@@ -98,3 +98,13 @@ def test_a_shell_completes_models_clouds_and_cards() -> None:
     assert "meta-llama/Llama-3.1-8B" in model_names("meta-llama/llama-3.1")
     assert "aws,azure" in _NAMES["cloud"]("aws,az")
     assert "H100-SXM-80GB" in _NAMES["gpu"]("H1")
+
+
+def test_estimate_takes_the_server_first_as_why_does(capsys: pytest.CaptureFixture[str]) -> None:
+    rest = ["7B", "--method", "qlora", "--data", "5Mtok"]
+    assert main(["estimate", *rest, "--on", "aws/g5.xlarge"]) == 0
+    named = capsys.readouterr().out
+    assert main(["estimate", "aws/g5.xlarge", *rest]) == 0
+    assert capsys.readouterr().out == named
+    assert main(["estimate", *rest]) == 2
+    assert "which server" in capsys.readouterr().err.casefold()

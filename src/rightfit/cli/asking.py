@@ -50,12 +50,18 @@ def in_words_of(sentence: str | None, view: View) -> View:
     return dataclasses.replace(view, lang="zh")
 
 
-def wishes_of(sentence: str, given: Mapping[str, Any], view: View) -> dict[str, Any]:
+def wishes_of(sentence: str, given: Mapping[str, Any], view: View, *, ask_with: str | None = None) -> dict[str, Any]:
     """The wishes of a sentence, overruled by options that were given beside it. Says on standard
-    error what was understood and what was not used."""
+    error what was understood and what was not used. `ask_with`: the language model that reads it,
+    URL#MODEL."""
     from rightfit.workload.ask import understand
 
-    found = understand(sentence)
+    if ask_with:
+        from rightfit.workload.ask.by_model import understand_with
+
+        found = understand_with(sentence, ask_with)
+    else:
+        found = understand(sentence)
     chosen = {name: value for name, value in given.items() if value is not None}
     wishes = {**found.wishes, **chosen}
     if have := found.own_machine:

@@ -13,6 +13,7 @@ from rightfit.errors import UnknownNameError
 from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.search.answer import Option
+from rightfit.workload.amounts import is_table
 from rightfit.workload.vocabulary import nearest_words
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ def typical_wishes(rows: Sequence[Mapping[str, str]], wishes: Mapping[str, Any])
         words = row["options"].split()
         usual = {name.removeprefix("--").replace("-", "_"): value for name, value in zip(words[::2], words[1::2], strict=True)}
         task = {"task": row["task"]} if row["task"] and wishes.get("task") in (None, "train") else {}
+        if is_table(str(wishes.get("data", ""))):
+            usual.pop("columns", None)  # those that nobody said never contradict those that were
         wish = {**usual, **wishes, **task, "model": row["model"]}
         if wish.get("task") != "serve" and isinstance(wish.get("budget"), str):  # a month's money is what a job may cost
             wish["budget"] = wish["budget"].removesuffix("/month")

@@ -249,7 +249,6 @@ def _joined(market: Market, offer: int, server: int) -> bool:
 
 def brute_force(wish: TrainingRequest, market: Market, filters: Filters, physics: Any, *, node_counts: tuple[int, ...]) -> SearchResult:
     """Try everything."""
-    usual = facts.coefficients("planning")
     servers = market.offers.servers
     fastest: dict[tuple[int, int], tuple[float, float]] = {}
     least_host: dict[tuple[int, int], float] = {}

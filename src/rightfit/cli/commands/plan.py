@@ -44,6 +44,10 @@ Code = Annotated[
     Path | None,
     option("--code", help="A training script, or a folder of them, read without running it.", metavar="FOLDER", show_default=False),
 ]
+AskWith = Annotated[
+    str | None,
+    option("--ask-with", help="Let this language model read --ask, by OpenAI's protocol.", metavar="URL#MODEL", show_default=False),
+]
 Save = Annotated[Path | None, option("--save", help="Write the workload to this YAML, TOML or JSON file as well.", metavar="FILE")]
 Ask = Annotated[
     str | None, option("--ask", help="The wish in plain words, English or Chinese; options given beside it win.", metavar="TEXT")
@@ -104,6 +108,7 @@ def plan(
     staged: Staged = False,
     own_: Own = False,
     ask: Ask = None,
+    ask_with: AskWith = None,
     runs: Runs = None,
     have: Have = None,
     data_kind: Kind = None,
@@ -152,7 +157,7 @@ def plan(
     if told:
         return _of_kind(data_kind or "", goal or "", {name: value for name, value in wishes.items() if value is not None}, view)
     try:
-        said = _said(model, file, wishes, ask=ask, view=view)
+        said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
     except NoModelError as error:
         return _typical(ask or "", error, view)
     have = have or said[2].pop("have", None)
@@ -184,6 +189,7 @@ def plan(
 
 
 def estimate(
+    server: Server = None,
     model: Model = None,
     on: On = None,
     nodes: Nodes = 1,
@@ -196,11 +202,19 @@ def estimate(
 ) -> int:
     """What a workload does on one given server: memory, time, cost. No search.
 
-    Example: rightfit estimate 7B --on aws/p4d.24xlarge --method full --data 50Mtok
+    Examples:
+
+    rightfit estimate aws/p4d.24xlarge 7B --method full --data 50Mtok
+
+    rightfit estimate 7B --on 8xH100 --method full --data 50Mtok
 
     --engine traced runs one step of the real PyTorch module on fake tensors, without a GPU, for
     memory alone; MODEL may then be module:function.
     """
+    if on is None and model is None:  # one word is the model, as everywhere
+        model = server
+    else:
+        on, model = _server_and_model(server, model, on)
     if engine != "analytic":
         from rightfit.cli import plan_view
 
@@ -301,7 +315,7 @@ def _server_and_model(server: str | None, model: str | None, on: str | None) -> 
 
 
 def _said(
-    model: str | None, file: Path | None, wishes: dict[str, Any], *, ask: str | None, view: View
+    model: str | None, file: Path | None, wishes: dict[str, Any], *, ask: str | None, ask_with: str | None, view: View
 ) -> tuple[str | None, Path | None, dict[str, Any]]:
     """What was asked for: by options, in plain words, or in answer to questions when nothing was
     said at a terminal."""
@@ -313,7 +327,7 @@ def _said(
     from rightfit.cli import asking
 
     if ask is not None:
-        found = asking.wishes_of(ask, {"model": model, **wishes}, view)
+        found = asking.wishes_of(ask, {"model": model, **wishes}, view, ask_with=ask_with)
     else:
         found = asking.interview(view, ask=lambda question: str(click.prompt(question, default="", show_default=False, err=True)))
     return found.pop("model", None), None, found

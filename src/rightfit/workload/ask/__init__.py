@@ -41,7 +41,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     if endless := re.search(rf"\d{{{LONGEST_NUMBER + 1}}}", plain):  # every rule for quantities would try each of its digits
         raise InputError(Message("workload.endless_number", count=LONGEST_NUMBER, digits=endless[0][:10]), field="ask")
     _refuse_unplanned(plain)
-    sentence = Sentence(_with_digits(normalize(_DASH.sub(";", text.replace("，", ", ")))))
+    sentence = Sentence(with_digits(normalize(_DASH.sub(";", text.replace("，", ", ")))))
     for match in list(grammar.NOTHING_ASKED.finditer(sentence.text)):
         sentence.blank(*match.span())
     read_hub_id(sentence)
@@ -78,7 +78,7 @@ def _refuse_unplanned(text: str) -> None:
             raise InputError(Message("workload.unplanned_method", word=match[0], method=name), field="ask")
 
 
-def _with_digits(text: str) -> str:
+def with_digits(text: str) -> str:
     """English number words as digits, and "2w条" as 2 万, so that one grammar reads all."""
     text = tables.shape(grammar.TABLE, r"(?<=\d)\s?[wW](?=\s*{counted_after_w})").sub("万", text)
     digits = grammar.NUMBER_WORDS.sub(lambda match: grammar.ENGLISH_NUMBERS[match[0].casefold()], text)

@@ -34,6 +34,8 @@ def read_names(sentence: Sentence) -> None:
             _read_place(sentence, name)
         elif name.kind == "data" and not sentence.has("data") and is_taken("data", name.value):
             sentence.take(name.start, name.end, "data", name.value)
+            if not (model or sentence.has("model")) and (kind := grammar.KINDS_OF_DOMAIN.get(facts.dataset(name.value).domain, "")):
+                sentence.kinds.append(kind)
         elif name.kind == "server":
             sentence.ask(name.start, name.end)
         elif name.kind == "choice":
