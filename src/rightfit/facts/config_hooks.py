@@ -117,6 +117,7 @@ def _attentionless(text: ConfigReader, draft: Draft) -> ConfigReader:
     sequence."""
     draft.without_attention = True
     hidden = text.integer("hidden_size")
+    draft.fields["notes"] = "layers keep a state of fixed size; mixers counted as four products of the width"
     draft.linear_layer_parameters = 4 * hidden * hidden  # gates and projections; a class that was recorded says its own
     draft.fields["intermediate_size"] = text.integer("intermediate_size", default=4 * hidden)
     return text

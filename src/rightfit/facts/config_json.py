@@ -43,7 +43,10 @@ def architecture_from_config(config: Mapping[str, Any], *, name: str, label: str
     used = traits if traits is not None else _relative(text, counted)
     draft = _drafted(text, top, used or {}, counted, is_listed=traits is not None)
     if traits is None:
-        draft.fields["notes"] = "" if counted and not _is_strange(text) else _unknown_note(model_type, counted)
+        told = "" if counted and not _is_strange(text) else _unknown_note(model_type, counted)
+        draft.fields["notes"] = told or ("" if counted else draft.fields.get("notes", ""))
+    elif counted is not None:
+        draft.fields["notes"] = ""  # what a hook takes for its mixers the class says itself
     draft.fields["fields_without_source"] = ", ".join(f"{key}={value}" for key, value in taken)
     if vision := top.nested("vision_config"):
         draft.fields.update(_seen(vision, top, draft, counted), kind="vlm")
