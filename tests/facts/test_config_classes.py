@@ -93,6 +93,8 @@ def test_linear_attention_keeps_no_keys() -> None:
         }
     )
     assert (record.num_linear_layers, record.num_full_attention_layers, record.attention_kind) == (32, 0, "ssm")
+    assert "layers keep a state" in record.notes
+    assert record.params_total == pytest.approx(6.74e9, rel=0.02)
 
 
 def test_a_nested_model_of_another_type_is_counted_by_its_own_class() -> None:

@@ -113,12 +113,15 @@ def _bart(text: ConfigReader, draft: Draft) -> ConfigReader:
 
 
 def _attentionless(text: ConfigReader, draft: Draft) -> ConfigReader:
-    """Layers that mix tokens through a state: no keys and values are kept, whatever the
-    sequence."""
+    """Layers that mix tokens through a state: no keys and values are kept, whatever the sequence.
+    Gates and projections of a mixer are taken as four products of the width, beside the gated
+    feed-forward block; a class that was recorded says its own."""
     draft.without_attention = True
     hidden = text.integer("hidden_size")
-    draft.linear_layer_parameters = 4 * hidden * hidden  # gates and projections; a class that was recorded says its own
-    draft.fields["intermediate_size"] = text.integer("intermediate_size", default=4 * hidden)
+    inner = text.integer("intermediate_size", default=4 * hidden)
+    draft.fields["notes"] = "layers keep a state of fixed size; mixers counted as four products of the width"
+    draft.fields["intermediate_size"] = inner
+    draft.linear_layer_parameters = 4 * hidden * hidden + 3 * hidden * inner
     return text
 
 

@@ -15,7 +15,7 @@ from rightfit.facts.config_fill import filled_from_class, smoothed, with_counts
 from rightfit.facts.config_hooks import EXTRAS, HOOKS, Draft
 from rightfit.facts.config_reader import ConfigReader, families, family_name, family_traits, vision_fields
 from rightfit.facts.parameter_count import count_parameters
-from rightfit.facts.records import Model, TransformerArchitecture
+from rightfit.facts.records import TransformerArchitecture
 from rightfit.messages import Message, foreign, system_problem
 
 # ---- From a configuration object to an architecture record with counted parameters.
@@ -43,7 +43,10 @@ def architecture_from_config(config: Mapping[str, Any], *, name: str, label: str
     used = traits if traits is not None else _relative(text, counted)
     draft = _drafted(text, top, used or {}, counted, is_listed=traits is not None)
     if traits is None:
-        draft.fields["notes"] = "" if counted and not _is_strange(text) else _unknown_note(model_type, counted)
+        told = "" if counted and not _is_strange(text) else _unknown_note(model_type, counted)
+        draft.fields["notes"] = told or ("" if counted else draft.fields.get("notes", ""))
+    elif counted is not None:
+        draft.fields["notes"] = ""  # what a hook takes for its mixers the class says itself
     draft.fields["fields_without_source"] = ", ".join(f"{key}={value}" for key, value in taken)
     if vision := top.nested("vision_config"):
         draft.fields.update(_seen(vision, top, draft, counted), kind="vlm")
@@ -305,21 +308,6 @@ def _finish(draft: Draft, *, name: str, source: str, family: str) -> Transformer
 # The largest real config.json files (quantisation maps of every layer) are under 1 MB.
 LARGEST_CONFIG_BYTES = 5_000_000
 FILE_NAME = "config.json"
-
-
-def read_config(path: Path | str) -> Model:
-    """The model of a config.json, given the file or the model folder that holds it. Its name is the
-    path as it was given: what a folder is called, or the file says of where it came from, tells
-    nothing about the model."""
-    from rightfit.facts.config_models import model_from_config
-
-    file = Path(path)
-    if file.is_dir():
-        if not (file / FILE_NAME).exists():
-            raise FileInputError(Message("facts.folder_without_config", folder=file, file=FILE_NAME))
-        file = file / FILE_NAME
-    config = parse_config(read_bytes(file), label=str(file))
-    return model_from_config(config, name=str(path), label=str(file), source=f"{file.name} given by the user")
 
 
 def read_bytes(file: Path) -> bytes:

@@ -7,11 +7,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from rightfit.errors import FileInputError
 from rightfit.facts.config_classes import ClassCount, Values, count
-from rightfit.facts.config_json import architecture_from_config
+from rightfit.facts.config_json import FILE_NAME, architecture_from_config, parse_config, read_bytes
 from rightfit.facts.config_reader import families
 from rightfit.facts.own.reference import Tally, record_of
 from rightfit.facts.parameter_count import attention_parameters, norm_parameters
@@ -150,3 +151,16 @@ def _of_parts(parts: tuple[Mapping[str, Any], Mapping[str, Any]], *, name: str, 
         written, kind="encoder-decoder", params_total=total, params_active=total, num_encoder_layers=layers,
         num_decoder_layers=decoding, num_layers=layers + decoding, num_full_attention_layers=layers + decoding,
     )  # fmt: skip
+
+
+def read_config(path: Path | str) -> Model:
+    """The model of a config.json, given the file or the model folder that holds it. Its name is the
+    path as it was given: what a folder is called, or the file says of where it came from, tells
+    nothing about the model."""
+    file = Path(path)
+    if file.is_dir():
+        if not (file / FILE_NAME).exists():
+            raise FileInputError(Message("facts.folder_without_config", folder=file, file=FILE_NAME))
+        file = file / FILE_NAME
+    config = parse_config(read_bytes(file), label=str(file))
+    return model_from_config(config, name=str(path), label=str(file), source=f"{file.name} given by the user")

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rightfit.errors import FileInputError, RightfitError
 from rightfit.facts import bundled
-from rightfit.facts.config_json import FILE_NAME, parse_config, read_bytes, read_config
+from rightfit.facts.config_json import FILE_NAME, parse_config, read_bytes
+from rightfit.facts.config_models import read_config
 from rightfit.facts.config_reader import families
 from rightfit.facts.records import DiffusionModel, Model
 from rightfit.messages import Message, at_place, cause
@@ -19,8 +20,9 @@ from rightfit.messages import Message, at_place, cause
 _ADAPTER, _PIPELINE = "adapter_config.json", "model_index.json"
 
 
-def read_folder(path: Path) -> Model:
-    """The model of a folder, or of one of the files that describe one."""
+def read_folder(path: Path, named: Callable[[str], Model]) -> Model:
+    """The model of a folder, or of one of the files that describe one; `named` finds the base of an
+    adapter."""
     if path.suffix.casefold() == ".gguf":
         from rightfit.facts.gguf_file import read_gguf
 
@@ -29,7 +31,7 @@ def read_folder(path: Path) -> Model:
     if _is_there(inside[_PIPELINE], path, _PIPELINE):
         return _pipeline(inside[_PIPELINE])
     if not (path.is_dir() and inside[FILE_NAME].is_file()) and _is_there(inside[_ADAPTER], path, _ADAPTER):
-        return _adapted(inside[_ADAPTER])
+        return _adapted(inside[_ADAPTER], named)
     if path.is_dir() and not inside[FILE_NAME].is_file():
         return read_config(path)  # which says what is missing
     values = parse_config(read_bytes(inside[FILE_NAME]), label=str(inside[FILE_NAME]))
@@ -52,15 +54,13 @@ def _of_timm(name: str, file: Path) -> Model:
     raise FileInputError(at_place(str(file), Message("facts.config_timm", word=name[:60])))
 
 
-def _adapted(file: Path) -> Model:
+def _adapted(file: Path, named: Callable[[str], Model]) -> Model:
     """The base of an adapter: what is loaded, and what the adapter is merged into."""
-    from rightfit.facts.resolve import model
-
     base = parse_config(read_bytes(file), label=str(file)).get("base_model_name_or_path")
     if not isinstance(base, str) or not base.strip():
         raise FileInputError(at_place(str(file), Message("facts.config_key_missing", word="base_model_name_or_path")))
     try:
-        found = model(base)
+        found = named(base)
     except RightfitError as error:
         raise FileInputError(at_place(str(file), Message("facts.adapter_base", base=base[:80], problem=cause(error)))) from None
     return dataclasses.replace(found, source=f"base of the adapter {file.parent.name or file.name}: {found.name}")

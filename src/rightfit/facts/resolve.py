@@ -88,7 +88,7 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
     if path := _existing_path(query):
         from rightfit.facts.folders import read_folder
 
-        found = read_folder(path)
+        found = read_folder(path, model)
         named = dataclasses.replace(found, name=query) if getattr(found, "certainty", "") == "config" else found
         return Resolution(_remembered(query, named), "file", query)
     from rightfit.facts import dimensions  # here, because a bundled name does not need it

@@ -19,6 +19,7 @@ from rightfit.measure.record import metrics
 from rightfit.physics.columns import Array, DeviceColumns, SetupColumns
 from rightfit.proof.case_columns import visible, widen, without_comparisons
 from rightfit.proof.cases.reader import number, word
+from rightfit.proof.idle_columns import MOST_ROWS, idle_text, name_idle
 from rightfit.proof.remarks import remarks_of, with_values
 from rightfit.proof.tables import PREDICTION_COLUMNS, cell_text, clean_row
 from rightfit.units import GIB
@@ -55,13 +56,29 @@ def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     first and the columns of the row that the contract does not know carried through. Numbers are
     None where there is none.
     """
-    return [answer for start in range(0, len(rows), ROWS_AT_ONCE) for answer in _predicted(rows[start : start + ROWS_AT_ONCE])]
+    return [
+        answer
+        for start in range(0, len(rows), ROWS_AT_ONCE)
+        for answer in _predicted(rows[start : start + ROWS_AT_ONCE], is_short=len(rows) <= MOST_ROWS)
+    ]
 
 
-def _predicted(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _predicted(rows: Sequence[Mapping[str, Any]], *, is_short: bool) -> list[dict[str, Any]]:
+    cells, answers = _widened(rows)
+    if is_short:
+        name_idle([table_of(visible(row)) for row in cells], cells, answers, _tried)
+    return [_finish(answer, row) for answer, row in zip(answers, cells, strict=True)]
+
+
+def _tried(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    parts = (rows[start : start + ROWS_AT_ONCE] for start in range(0, len(rows), ROWS_AT_ONCE))
+    return [answer for part in parts for answer in _widened(part)[1]]
+
+
+def _widened(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
     cells, answers = answered(rows)
     widen(cells, answers)
-    return [_finish(answer, row) for answer, row in zip(answers, cells, strict=True)]
+    return cells, answers
 
 
 def answered(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
@@ -381,8 +398,9 @@ def _finish(answer: dict[str, Any], cells: Mapping[str, str]) -> dict[str, Any]:
     """The answer with assumptions as one text and the input's other columns carried through."""
     seen = visible(cells)
     table = table_of(seen)
-    answer["assumptions"] = "; ".join(dict.fromkeys([*with_values(answer), *remarks_of(table, visible(cells, table), answer)]))
-    for name in ("regime", "taken", "said"):
+    told = list(dict.fromkeys([*with_values(answer), *remarks_of(table, visible(cells, table), answer)]))
+    answer["assumptions"] = "; ".join([*told, *idle_text(answer, told)])
+    for name in ("regime", "taken", "said", "idle"):
         answer.pop(name, None)
     return {**answer, **{name: value for name, value in cells.items() if name not in answer}}
 

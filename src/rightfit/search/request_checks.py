@@ -190,7 +190,8 @@ def _note_guesses(model: object, source: str, notes: Notes) -> None:
     """Say what of a record was read by guess: a relative's shape, keys that the file leaves out."""
     if isinstance(model, TransformerArchitecture) and model.certainty == "config":
         if model.notes:
-            key = "config_counted" if "counted as" in model.notes else "config_relative"
+            state, counted = "keep a state" in model.notes, "; counted as " in model.notes
+            key = "config_state" if state else "config_counted" if counted else "config_relative"
             notes.take("model", model.family or "?", key, params=float(model.params_total))
         if model.fields_without_source:
             notes.take("model", model.fields_without_source, "config_defaults")

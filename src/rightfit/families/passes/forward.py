@@ -23,7 +23,7 @@ from rightfit.estimation.forward import Arithmetic, Engine, ForwardCase, case_co
 from rightfit.estimation.forward_models import forward_work
 from rightfit.estimation.pass_records import ForwardDevice, ForwardWork, PassInput, card_device, processor_device
 from rightfit.facts.networks import PassEngine, drawn_size, heard_seconds, pass_engines
-from rightfit.facts.records import Accelerator, DiffusionModel
+from rightfit.facts.records import Accelerator, DiffusionModel, OtherModel
 from rightfit.families.registry import explored
 from rightfit.messages import Message, contradiction
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
@@ -45,6 +45,12 @@ if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.facts import Model
     from rightfit.workload import Workload
+
+
+def is_taken_for_a_picture(model: object, work: ForwardWork) -> bool:
+    """Whether the work of a forecaster, a voice or a robot's policy was guessed from its parameters
+    as that of a network of pictures: nobody counted it, and it is none."""
+    return isinstance(model, OtherModel) and work.is_guessed and work.modality == "vision"
 
 
 # ---- What one input of a model of one pass is like: pixels, frames, denoising steps, seconds of
@@ -119,7 +125,7 @@ Timed = Callable[[Sequence[PassMachine], Sequence[ServingStack], ServingRequest]
 def read_forward_wish(workload: Workload, model: Any, notes: Notes) -> ServingRequest:
     """A workload whose model does not generate text."""
     work = forward_work(PassInput(model.name))
-    if work is None:
+    if work is None or is_taken_for_a_picture(model, work):
         raise InputError(Message("families.speed_unknown", model=model.name), field="model")
     if work.modality != "text" and workload.input_tokens is not None:
         raise ContradictionError(Message("families.reads_no_tokens", model=workload.model), field="input_tokens")

@@ -12,7 +12,7 @@ from rightfit import facts
 from rightfit.errors import ContradictionError, UnavailableError, UnknownNameError
 from rightfit.estimation.data_path import DataLoad
 from rightfit.estimation.pass_records import ModelWork, usual_optimizer_bytes
-from rightfit.facts.records import DiffusionModel, VisionModel
+from rightfit.facts.records import DiffusionModel, OtherModel, VisionModel
 from rightfit.facts.trained_networks import (
     UsualTraining,
     is_listed,
@@ -285,9 +285,12 @@ def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[Mod
     names = [*_with_data(workload), *_without_owner(workload.model), workload.model, *([] if isinstance(record, str) else [record.name])]
     for name in dict.fromkeys(names):
         try:
-            return train_work(dataclasses.replace(wish, model=name)), wish
+            work = train_work(dataclasses.replace(wish, model=name))
         except UnknownNameError:
             continue
+        if isinstance(record, OtherModel) and not record.forward_flops and work.modality == "classification":
+            break  # guessed from its parameters as a network of pictures, which it is not
+        return work, wish
     raise UnavailableError(Message("families.training_unknown", model=names[-1]))
 
 

@@ -160,3 +160,10 @@ def _cores(text: str) -> float:
         threads = 1.0 if "graviton" in text.lower() or re.search(r"\b\w\dg", text) else 2.0
         return float(size[1] or 1) * _VIRTUAL_PER_XLARGE / threads
     return 0.0
+
+
+def interconnect(row: Mapping[str, str]) -> str:
+    """The words of the links inside and between servers; a plain number is a rate between servers
+    in Gbps, as the column's unit says."""
+    told = word(row, "interconnect")
+    return f"{told} Gbps" if re.fullmatch(r"\d+(\.\d+)?", told) else told

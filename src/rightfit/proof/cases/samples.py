@@ -28,7 +28,7 @@ from rightfit.facts.tables import constant_group, constants, meaning, meanings, 
 from rightfit.facts.trained_networks import data_set_samples, data_set_seconds
 from rightfit.facts.trainers import sample_optimizer_bytes, sample_stack
 from rightfit.physics.columns import LinkColumns, MemoryCounter
-from rightfit.proof.cases.reader import RefusedRowError, forward_device, number, read_rows, word
+from rightfit.proof.cases.reader import RefusedRowError, forward_device, interconnect, number, read_rows, word
 from rightfit.records import dataclass
 
 TABLE = "training"  # of words
@@ -160,7 +160,7 @@ def _read(row: Mapping[str, str]) -> _Row:
     if metric == DURATION_METRIC and not np.isfinite(samples):
         raise RefusedRowError("how much data the run took is not in the row, so the time to train cannot be told")
     stated = number(row, "gpu_mem_gib") * 2.0**30
-    notes = f"{word(row, 'interconnect')} {flags} {framework} {word(row, 'gpu')}"
+    notes = f"{interconnect(row)} {flags} {framework} {word(row, 'gpu')}"
     return _Row(
         work, setup, device, has_device, stated, notes, samples, stack == "tuned", assumptions, memory_doubts, unsure
     )  # fmt: skip

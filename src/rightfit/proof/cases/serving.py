@@ -41,7 +41,7 @@ from rightfit.facts.tables import constants, says, shape
 from rightfit.messages import Message
 from rightfit.physics.columns import DeviceColumns, IntraKind, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Load, ServeColumns, ServingCounter
-from rightfit.proof.cases.reader import counts_tensors, read_rows, word
+from rightfit.proof.cases.reader import counts_tensors, interconnect, read_rows, word
 from rightfit.records import dataclass
 from rightfit.units import FP32_BYTES
 
@@ -87,7 +87,7 @@ def serving_cases(rows: Sequence[Mapping[str, str]]) -> ServingCases:
 def _to_columns(cases: list[_Row], index: list[int], refused: dict[int, str], rows: Sequence[Mapping[str, str]]) -> ServingCases:
     serve = ServeColumns.of(**{name: [case.serve[name] for case in cases] for name in (cases[0].serve if cases else ())})
     names = [linked_name(case.accelerator.name) for case in cases]
-    notes = [word(rows[i], "interconnect") for i in index]
+    notes = [interconnect(rows[i]) for i in index]
     devices = serve.num_devices if cases else np.zeros(0)
     links = _own_links(default_links(names, num_gpus=devices, gpus_per_node=np.full(len(cases), 8.0), notes=notes), cases)
     return ServingCases(

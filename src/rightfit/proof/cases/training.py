@@ -28,7 +28,7 @@ from rightfit.facts.trainers import Habits, StackRule
 from rightfit.messages import Message, either
 from rightfit.physics.columns import DeviceColumns, LinkColumns, Method, ModelColumns, Recompute, SetupColumns
 from rightfit.proof.cases.models import listed_name, read_accelerator, read_architecture
-from rightfit.proof.cases.reader import number, read_rows, word
+from rightfit.proof.cases.reader import interconnect, number, read_rows, word
 from rightfit.records import dataclass
 from rightfit.units import FP32_BYTES
 
@@ -97,7 +97,7 @@ def _to_columns(cases: list[_Case], index: list[int], refused: dict[int, str], r
         names,
         num_gpus=setup_columns.num_gpus if cases else np.zeros(0),
         gpus_per_node=setup_columns.gpus_per_node if cases else np.zeros(0),
-        notes=[" ".join(word(rows[i], name) for name in ("interconnect", "extra_flags", "framework")) for i in index],
+        notes=[" ".join((interconnect(rows[i]), *(word(rows[i], name) for name in ("extra_flags", "framework")))) for i in index],
     )
     return TrainingCases(
         model=_gather(cases, "arch", model_columns, ModelColumns),
