@@ -27,6 +27,10 @@ did, or where the next release that states an end does."""
 VOLTA = ("0.17.0", "0.19.1")
 """vLLM's wheels of this span, and torch 2.10, hold code for 7.0 (the cubins of 0.19.1 and of torch
 2.10.0 were read); those behind it begin at 7.5."""
+GONE = {
+    ("sglang", "0.5.4"): "flashinfer-python 0.4.1, which it pins, asks for apache-tvm-ffi 0.1.0b15, which the index lacks (2026-11-27)"
+}
+"""Releases that cannot be installed any more -> why; their images still are."""
 ROCM_IMAGES = (
     (
         "vllm",
@@ -163,10 +167,10 @@ def _release(row: Row, date: str) -> Row:
         "torch": torch,
         "cuda": "13.0" if is_13 else "12.8" if numbers(torch) >= (2, 8) else "12.6",
         "transformers": row["transformers"],
-        "package": f"{engine}{extra}=={version}{beside}",
+        "package": "" if (engine, version) in GONE else f"{engine}{extra}=={version}{beside}",
         "image": f"vllm/vllm-openai:v{version}" if engine == "vllm" else f"lmsysorg/sglang:v{version}",
         "as_of": date,
-        "source": PINS,
+        "source": "; ".join(filter(None, (PINS, GONE.get((engine, version), "")))),
     }
 
 

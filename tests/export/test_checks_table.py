@@ -58,7 +58,7 @@ PROGRAMS = {
     r"`?tccli`?\b": r"tccli",
     r"Compose specification": r"compose-spec",
     r"strict schemas?|definition's schema": r"^crds$",
-    r"cloud-init's own schema|schema of cloud-init": r"^cloudinit|schema-cloud-config|cloud_init",
+    r"cloud-init's own schema|schema of cloud-init": r"^cloudinit|schema-cloud-config|CLOUD_INIT",
 }
 """Words of a row -> what stands in a test that uses the program: an import, a command's
 word, a name of code."""

@@ -15,7 +15,7 @@ from typical_plans import FURTHER, WISHES, plan_values
 
 from rightfit.export import ExportSettings, Job, find_target, job_of, plan_document
 from rightfit.export.bundle import host_line
-from rightfit.export.learning import lora_targets
+from rightfit.export.learning import lora_rank, lora_targets
 from rightfit.export.model_words import architecture, hub_id, model_kind
 from rightfit.export.stack import FRAMEWORKS, stack_name, stack_of, stack_problem, torch_problem
 from rightfit.export.targets.large_training import options as megatron_options
@@ -277,6 +277,16 @@ def test_adapters_that_the_wish_leaves_open_are_those_that_the_plan_counted(name
 @pytest.mark.parametrize("model", ["openai-community/gpt2", "deepseek-ai/DeepSeek-V3", "microsoft/Phi-3-mini-4k-instruct"])
 def test_models_whose_modules_have_other_names_get_adapters_everywhere(model: str) -> None:
     assert lora_targets(job("qlora-8b", model=model)) == "all-linear"
+
+
+@pytest.mark.parametrize(("model", "names"), [("google-bert/bert-base-uncased", ["query", "value"]), ("google-t5/t5-base", ["q", "v"])])
+def test_letters_are_the_names_of_the_model(model: str, names: list[str]) -> None:
+    for asked in ([], ["q", "v"]):
+        assert lora_targets(job("qlora-8b", model=model, lora_targets=asked)) == names
+
+
+def test_pictures_and_sound_keep_the_rank_that_their_plans_assume() -> None:
+    assert lora_rank(job("whisper-train-aws", method="lora")) == 16
 
 
 @pytest.mark.parametrize("words", [["all-linear"], ["all"], ["linear"]])

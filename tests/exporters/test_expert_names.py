@@ -1,5 +1,6 @@
-"""The names by which axolotl is told what of a mixture of experts gets an adapter are names that
-the models have: architectures of our records, tiny and without weights, under PEFT."""
+"""The names by which programs are told what gets an adapter (attention of any model, axolotl of a
+mixture of experts) are names that the models have: architectures of our records, tiny and without
+weights, under PEFT."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rightfit.export.learning import ADAPTER_LETTERS, OTHER_NAMES
 from rightfit.export.targets.finetuning import ATTENTION, EXPERTS, LINEAR_ATTENTION, OTHER_EXPERTS
 
 torch = pytest.importorskip("torch")
@@ -44,3 +46,37 @@ def test_adapters_find_attention_and_all_experts(kind: str) -> None:
     assert any("_proj" in name and "experts" not in name for name in names), sorted(names)
     found = adapted.base_model.targeted_parameter_names
     assert {name.rpartition(".")[2] for name in found} == {name.rpartition(".")[2] for name in experts.values()}
+
+
+ALIKE = {"xlm-roberta": "xlm-roberta", "minilm": "bert", "byt5": "t5", "deberta-v3": "deberta-v2"}
+"""Family of the records -> its type in Transformers, where they differ."""
+SIZES = {"num_decoder_layers": 2, "d_model": 32, "dim": 32, "n_heads": 4, "n_layers": 2, "hidden_dim": 64, "embedding_size": 32, "d_kv": 8}
+OPEN = (
+    "llama",
+    "qwen2",
+    "qwen3",
+    "mistral",
+    "gemma2",
+    "gemma3_text",
+    "phi",
+    "olmo2",
+    "cohere",
+    "stablelm",
+    "starcoder2",
+    "mixtral",
+    "gpt_oss",
+)
+
+
+@pytest.mark.parametrize("family", [*OTHER_NAMES, *OPEN])
+def test_letters_of_attention_are_names_that_the_model_has(family: str) -> None:
+    """Each of q, k, v and o that a family has is found in every layer."""
+    names = OTHER_NAMES.get(family) or {letter: ADAPTER_LETTERS[letter] for letter in "qkv"}
+    config = transformers.AutoConfig.for_model(ALIKE.get(family, family), **{**SMALL, **SIZES, "num_layers": 2, "intermediate_size": 64})
+    with torch.device("meta"):
+        model = transformers.AutoModel.from_config(config)
+    for name in names.values():
+        adapted = peft.get_peft_model(model, peft.LoraConfig(r=2, target_modules=[name]), low_cpu_mem_usage=True)
+        found = {part.rpartition(".lora_A")[0] for part, _ in adapted.named_parameters() if ".lora_A" in part}
+        assert len(found) >= (1 if family == "albert" else 2), name
+        model = adapted.unload()

@@ -129,20 +129,51 @@ def test_data_without_an_answer_say_where_rewards_are_written(model: Path, tmp_p
         run([sys.executable, "train.py", "train.json"], tmp_path)
 
 
+ENGINE = """
+import json, sys
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+folder = sys.argv[2]
+model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+ids = tokenizer("What follows 1?", return_tensors="pt").input_ids
+found = model.generate(ids, max_new_tokens=5, min_new_tokens=5, do_sample=False, pad_token_id=0)
+with torch.no_grad():
+    logits = model(torch.arange(8)[None]).logits[0, -1, :8].tolist()
+answer = {"words": sys.argv[1:], "tokens": found.shape[1] - ids.shape[1], "text": tokenizer.decode(found[0]), "logits": logits}
+print(json.dumps(answer))
+"""
+
+
+def logits_of(folder: Path) -> list[float]:
+    """What the base says of the same tokens."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    with torch.no_grad():
+        found: list[float] = AutoModelForCausalLM.from_pretrained(folder)(torch.arange(8)[None]).logits[0, -1, :8].tolist()
+    return found
+
+
 def test_what_was_trained_is_served_whole(model: Path, tmp_path: Path) -> None:
-    """serve.sh up to the engine, which a stand-in of its command line takes the place of."""
+    """serve.sh with Transformers in the place of the engine: it reads the folder that the engine is
+    told, and answers with the adapter in it."""
     found = files_of(job_of(plan_document(plan_values("lora-8b-aws")), settings=ExportSettings(then="serve")), "trl")
     for name, text in found.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    put(tmp_path, "dpo", "lora", model)
+    put(tmp_path, "dpo", "lora", model, learning_rate=0.5)
     run([sys.executable, "train.py", "train.json"], tmp_path)
     folder = tmp_path / "then-serve"
     (folder / "merge.json").write_text(json.dumps({"model": str(model), "precision": "fp32"}), encoding="utf-8")
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "vllm").write_text('#!/bin/sh\necho "served: $*"\ntest -f "$2/model.safetensors"\n', encoding="utf-8")
+    (tmp_path / "bin" / "vllm").write_text(f"#!{sys.executable}\n{ENGINE}", encoding="utf-8")
     (tmp_path / "bin" / "vllm").chmod(0o755)
     started = f"PATH={tmp_path}/bin:{Path(sys.executable).parent}:$PATH exec sh serve.sh ../out"
     told = run(["sh", "-c", started], folder, further={"VLLM_API_KEY": "key"})
-    assert f"served: serve {tmp_path}/out/merged --served-model-name rightfit-job" in told
+    answer = json.loads(next(line for line in told.splitlines() if line.startswith('{"words"')))
+    assert answer["words"][:4] == ["serve", f"{tmp_path}/out/merged", "--served-model-name", "rightfit-job"]
+    assert answer["tokens"] == 5
+    assert answer["text"]
+    assert answer["logits"] != pytest.approx(logits_of(model), abs=1e-3)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from jobs import job
 
+from rightfit.export import find_target
 from rightfit.export.targets.model_servers import table_files
 
 np = pytest.importorskip("numpy")
@@ -47,7 +48,9 @@ def train(library: str, folder: Path) -> Any:
 def service(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """(A client of the service, rows, their scores)."""
     pytest.importorskip(request.param)
-    for name, text in table_files(job("xgboost-service-aws"), request.param).items():
+    given = job("xgboost-service-aws")
+    assert set(table_files(given, request.param)) < set(find_target("tabular-service").files(given))
+    for name, text in table_files(given, request.param).items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     assert json.loads((tmp_path / "service.json").read_text(encoding="utf-8"))["library"] == request.param
     rows, scores = train(request.param, tmp_path)

@@ -6,12 +6,13 @@ import math
 
 from rightfit.errors import InputError
 from rightfit.export.job import SERVING_TASKS, Job
+from rightfit.export.learning import objective, trained
 from rightfit.export.model_words import PORT, architecture, engine_release, hub_id, release_problem
 from rightfit.export.quoting import comment, shell, shell_lines, to_json
 from rightfit.export.registry import Files
 from rightfit.export.stack import ADAPTERS, stack_name, stack_problem
 from rightfit.export.targets.model_servers import TABLE_COMMAND, table_files
-from rightfit.export.training_words import objective, scripts, trained
+from rightfit.export.training_words import scripts
 from rightfit.messages import Message
 
 FOLDER = "then-serve"
