@@ -27,9 +27,7 @@ did, or where the next release that states an end does."""
 VOLTA = ("0.17.0", "0.19.1")
 """vLLM's wheels of this span, and torch 2.10, hold code for 7.0 (the cubins of 0.19.1 and of torch
 2.10.0 were read); those behind it begin at 7.5."""
-GONE = {
-    ("sglang", "0.5.4"): "flashinfer-python 0.4.1, which it pins, asks for apache-tvm-ffi 0.1.0b15, which the index lacks (2026-11-27)"
-}
+GONE = {("sglang", "0.5.4"): "flashinfer-python 0.4.1, which it pins, asks for apache-tvm-ffi 0.1.0b15, which the index lacks (2026-11-27)"}
 """Releases that cannot be installed any more -> why; their images still are."""
 ROCM_IMAGES = (
     (

@@ -111,7 +111,7 @@ def test_secrets_of_the_files_are_those_of_the_readme(name: str) -> None:
         task = yaml.safe_load(bundle(name)["skypilot/task.yaml"])
         asked = set(task.get("secrets", {})) | {variable for variable, value in task.get("envs", {}).items() if value is None}
         recipe = recipe_of(job(name), "skypilot")
-        derived = set(re.findall(r"\bexport (\w+)", "\n".join(recipe.before)))
+        derived = set(re.findall(r"(?<!optimum-cli )\bexport (\w+)", "\n".join(recipe.before)))
         assert asked - derived == {variable for variable, _ in recipe.needs}
         assert derived <= {skypilot_words.ROOT, BUCKET}
 
