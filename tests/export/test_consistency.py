@@ -289,7 +289,7 @@ def test_the_network_of_the_plan_is_turned_on() -> None:
             if "nvidia.com/gpu" in str(container)
         ]
         assert main
-        assert all(container["resources"]["limits"][EFA] == "16" for container in main), target
+        assert all(container["resources"]["limits"][EFA] == "32" for container in main), target
     alone = job("lora-8b-aws")
     assert "network_tier" not in find_target("skypilot").files(alone)["task.yaml"]
     assert EFA not in find_target("kubernetes").files(alone)["objects.yaml"]

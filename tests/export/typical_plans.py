@@ -35,6 +35,7 @@ WISHES: dict[str, dict[str, Any]] = {
         "method": "full",
         "data": "100Mtok",
         "cloud": "aws",
+        "gpu": "H100",  # several servers, whatever one large one costs today
         "max_nodes": 8,
     },
     "bert-azure": {"model": "bert-base-uncased", "task": "finetune", "data": "100ksamples", "seq_len": 128, "cloud": "azure"},

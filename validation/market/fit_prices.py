@@ -121,7 +121,7 @@ def scores(pairs: Pairs, row: Row) -> dict[str, float]:
     over the tenth that was cheapest against its type; and what the intervals held."""
     expected = predicted(pairs, row)
     cheap = pairs.now - pairs.centre <= np.quantile(pairs.now - pairs.centre, 0.1)
-    bounds = np.minimum(expected[:, None] + np.log([row.low80, row.high80, row.low95, row.high95]), 0.0) + [-1e-3, 1e-3, -1e-3, 1e-3]
+    bounds = np.minimum(expected[:, None] + np.log([row.low80, row.high80, row.low95, row.high95]), 0.0) + np.array([-1e-3, 1e-3, -1e-3, 1e-3])
     held80 = (pairs.later >= bounds[:, 0]) & (pairs.later <= bounds[:, 1])
     held95 = (pairs.later >= bounds[:, 2]) & (pairs.later <= bounds[:, 3])
     return {
@@ -325,7 +325,8 @@ def _list_moves(clone: str) -> str:
 
 def as_azure(rows: Iterable[Row]) -> list[Row]:
     """Azure spot, the other spot list: its own history (price_age_summary.csv: 156 series over 26
-    days, nine in ten within 1.13 of where they were) is as wide as Google's and too short for more."""
+    days, nine in ten within 1.13 of where they were) is as wide as Google's and too short for
+    more."""
     source = "as Google's spot list of that age, but for its drift: 1.13 at 30 days in price_age_summary.csv (azure, spot, 156 series), no longer history is known"
     return [row._replace(group="azure-spot", drift=0.0, source=source if row.age_days else row.source) for row in rows]
 
