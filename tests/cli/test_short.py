@@ -156,4 +156,4 @@ def test_a_card_without_a_price_is_named_where_several_servers_do_its_work(
     )
     assert "No public price is known of" in out
     servers = [int(line.split("x ")[0].split()[-1]) if "x " in line.split("/")[0] else 1 for line in out.splitlines() if line[:1].isdigit()]
-    assert max(servers) < 8, "no crowd of old cards at prices of years ago beside the choice"
+    assert max(servers) < 4 * servers[0], "no crowd of old cards at prices of years ago beside the choice"

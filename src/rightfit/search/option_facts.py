@@ -186,5 +186,4 @@ class ServiceFacts(OfferFacts, ScoringFacts):
     input_tokens: float
     output_tokens: float
     think_s: float
-    modality: str
     one_input: Mapping[str, float]

@@ -229,7 +229,7 @@ def packed_first(found: ServingResult, workload: Workload, catalog: Catalog) -> 
         return found
     freed = explore_tokens(read_token_wish(workload.with_changes(quantization="any")), catalog)
     packed_usd, at, place = _first(freed, only=_HARMLESS)
-    if not packed_usd <= usd * (1.0 - SAVING_WORTH_SAYING):
+    if not np.isfinite(packed_usd) or packed_usd > usd * (1.0 - SAVING_WORTH_SAYING):
         return found
     chosen = format_rows()[freed.space.stack[freed.candidate(at, place)].format]
     if chosen["quality"] == "full":

@@ -404,7 +404,6 @@ def _facts(search_result: ServingResult, details: _Details, row: Row, position: 
         "input_tokens": float(wish.input_tokens),
         "output_tokens": float(wish.output_tokens),
         "think_s": 0.0 if wish.users or not wish.workload.users else think_s(wish.workload),
-        "modality": wish.modality,
         "one_input": dict(wish.told),
         "price": price_facts(search_result, row),
         **scoring,
