@@ -400,19 +400,20 @@ def _denoiser_macs(record: DiffusionModel, pixels: float) -> float:
     return float(record.denoiser_params) * (record.denoiser_tokens or pixels / _FIGURES["pixels_per_token"])
 
 
-def _usual_input(record: OtherModel) -> dict[str, float]:
-    """What a model whose arithmetic nobody counted takes in: sound, tokens, or nothing that its
-    record tells."""
+def _usual_input(record: OtherModel) -> tuple[float, float]:
+    """Tokens and seconds of sound: what a model whose arithmetic nobody counted takes in: sound,
+    tokens, or nothing that its record tells."""
     if record.task.startswith("asr") or is_speech_network(f"{record.name} {record.task}"):
-        return {"audio_s": _AUDIO_WINDOW_S}
-    return {"tokens": _DEFAULT_TOKENS} if record.task.endswith("language-model") and record.kind == "encoder" else {}
+        return 0.0, _AUDIO_WINDOW_S
+    return (_DEFAULT_TOKENS if record.task.endswith("language-model") and record.kind == "encoder" else 0.0), 0.0
 
 
 def _other(wish: PassInput, record: OtherModel) -> ForwardWork | None:
     if not record.forward_flops:
         sized = dataclasses.replace(wish, params=wish.params or float(record.params_total))
         if not (wish.tokens or wish.audio_s or wish.height):
-            sized = dataclasses.replace(sized, **_usual_input(record))
+            tokens, audio_s = _usual_input(record)
+            sized = dataclasses.replace(sized, tokens=tokens, audio_s=audio_s)
         return _unknown(sized)
     heard = counted_seconds(record)
     ratio = (wish.audio_s / heard) if heard and wish.audio_s else 1.0

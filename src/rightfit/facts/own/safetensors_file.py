@@ -144,6 +144,8 @@ def _described(config: Path, tally: Tally, name: str, source: str) -> Model | No
     if isinstance(architecture := values.get("architecture"), str) and "model_type" not in values:
         return _named(architecture, tally, name, source)
     found = read_config(config)
+    if not isinstance(found, TransformerArchitecture | TracedModel):
+        return found
     if not tally.params * 0.97 <= found.params_total <= tally.params * 1.03 and not _is_tied(found, tally):
         raise FileInputError(
             Message(
@@ -155,12 +157,16 @@ def _described(config: Path, tally: Tally, name: str, source: str) -> Model | No
             ),
             field="model",
         )
+    if isinstance(found, TracedModel):
+        return dataclasses.replace(found, source=f"{source} and config.json", stored_bytes=tally.stored_bytes)
     return dataclasses.replace(found, source=f"{source} and config.json", params_stored=tally.params)
 
 
-def _is_tied(model: TransformerArchitecture, tally: Tally) -> bool:
+def _is_tied(model: TransformerArchitecture | TracedModel, tally: Tally) -> bool:
     """Whether the difference is an output layer that is stored twice, or left out
     because it is tied."""
+    if isinstance(model, TracedModel):
+        return False
     head = model.vocab_size * model.hidden_size
     return any(abs(tally.params - model.params_total + sign * head) < 0.03 * tally.params for sign in (1, -1))
 
