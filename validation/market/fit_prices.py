@@ -121,7 +121,9 @@ def scores(pairs: Pairs, row: Row) -> dict[str, float]:
     over the tenth that was cheapest against its type; and what the intervals held."""
     expected = predicted(pairs, row)
     cheap = pairs.now - pairs.centre <= np.quantile(pairs.now - pairs.centre, 0.1)
-    bounds = np.minimum(expected[:, None] + np.log([row.low80, row.high80, row.low95, row.high95]), 0.0) + np.array([-1e-3, 1e-3, -1e-3, 1e-3])
+    bounds = np.minimum(expected[:, None] + np.log([row.low80, row.high80, row.low95, row.high95]), 0.0) + np.array(
+        [-1e-3, 1e-3, -1e-3, 1e-3]
+    )
     held80 = (pairs.later >= bounds[:, 0]) & (pairs.later <= bounds[:, 1])
     held95 = (pairs.later >= bounds[:, 2]) & (pairs.later <= bounds[:, 3])
     return {

@@ -399,7 +399,7 @@ def ages_of_dates(texts: tuple[str, ...], day: str) -> NDArray[np.float64]:
     """Age on a day of each of the dates (N,) in days; 0 for a later one, infinite without one."""
     dates = np.array([text or "NaT" for text in texts], dtype="datetime64[D]")
     known = ~np.isnat(dates)
-    age = (np.datetime64(day, "D") - dates) / np.timedelta64(1, "D")
+    age = (np.datetime64(day, "D") - dates).astype(np.float64)
     return np.asarray(np.where(known, np.maximum(age, 0.0), np.inf), dtype=np.float64)
 
 
