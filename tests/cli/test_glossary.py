@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rightfit.explain.rule_lookup import glossary, term_lookup, term_text
+from rightfit.explain.glossary import glossary, term_lookup, term_text
 
 TERMS = glossary()
 

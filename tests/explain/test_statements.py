@@ -11,8 +11,8 @@ import pytest
 from rightfit import api
 from rightfit.catalog import open_catalog
 from rightfit.catalog.offers import PURCHASE_CODES
+from rightfit.explain.market_statements import Statement, judge_statement, price_ratios, statements
 from rightfit.explain.messages import fields_of
-from rightfit.explain.rule_lookup import Statement, judge_statement, price_ratios, statements
 
 
 @functools.cache

@@ -124,7 +124,7 @@ OTHER_KINDS: dict[str, dict[str, Any]] = {
         "purchase": "on-demand",
     },
     "chat-8b-runpod": {**CHAT, "rate": "1/s", "cloud": "runpod", "purchase": "on-demand"},
-    "chat-two-servers-aws": {"model": "deepseek-ai/DeepSeek-V3", "task": "serve", "rate": "1/s", "cloud": "aws", "gpu": "H100"},
+    "chat-two-servers-aws": {"model": "deepseek-ai/DeepSeek-V3", "task": "serve", "rate": "1/s", "cloud": "aws", "gpu": "H100", "quantization": "fp8"},
     "sdxl-service-aws": {"model": "sdxl", "task": "serve", "rate": "1/s", "cloud": "aws"},
     "whisper-batch-aws": {"model": "openai/whisper-large-v3", "task": "batch", "data": "10000hours", "cloud": "aws"},
     "bge-batch": {"model": "BAAI/bge-large-en-v1.5", "task": "batch", "data": "1Msamples", "cloud": "aws"},

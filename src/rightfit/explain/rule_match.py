@@ -288,3 +288,10 @@ def _with_value(rule: RuleOfThumb, said: Sense, heard: Sense, text: str) -> Rule
         else {verdict: {lang: say(f"rule_words.own_{verdict}", lang) for lang in LANGS} for verdict in REASONS}
     )
     return dataclasses.replace(rule, value=value, low=math.nan, high=math.nan, statement=dict.fromkeys(LANGS, stated), reasons=own, post=-1)
+
+
+def folded(text: str) -> str:
+    """Without case, blanks and punctuation that people write in different ways."""
+    for written, meant in (("≥", ">="), ("×", "x"), ("–", "-"), ("＞", ">"), ("＜", "<"), ("gib", "gb")):
+        text = text.casefold().replace(written, meant)
+    return re.sub(r"[\s_,，。、;；:：()（）%％~-]+", "", text)

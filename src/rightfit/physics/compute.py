@@ -15,6 +15,7 @@ import numpy as np
 
 from rightfit.physics import operators, transformer
 from rightfit.physics.columns import Array, Columns, DeviceColumns, Dtype, Method, ModelColumns, Recompute, SetupColumns, ShardStage, column
+from rightfit.physics.memory_states import decomposed_output_bytes
 from rightfit.physics.operators import RateColumns, attention_s, dtype_bytes, effective_dtype, gemm_s, multiprocessors, sustained_flops
 from rightfit.physics.transformer import Matmul, head_matmul, layer_matmuls, trains_weights
 from rightfit.records import dataclass
@@ -141,11 +142,13 @@ def _adapters(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, r
 
 
 def _decomposed(
-    model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, products: _Products
+    model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, products: _Products, tokens: Array
 ) -> tuple[Array, Array]:
     """Further forward and backward seconds of DoRA, all layers: the norm of every adapted matrix is
     taken anew in each pass, over the base with the product of the adapter added, and the base is
     multiplied a second time (but for releases since 0.14 without dropout, which few scripts are).
+    Outputs of base and adapter are scaled by the magnitudes, which are kept in fp32, element by
+    element: what passes through memory for them is counted for each element of an output.
 
     Source: Liu et al. 2024 (DoRA), section 4; PEFT (tuners/lora/dora.py: get_weight_norm, forward).
     """
@@ -157,8 +160,11 @@ def _decomposed(
     share = np.minimum(carried / np.maximum(transformer.linear_parameters(model), 1.0), 1.0)
     expanded = share * operators.dequantise_s(model, setup, device, rates)
     is_decomposed = setup.method == Method.DORA
-    forward = np.where(is_decomposed, norms + expanded + share * products.forward, 0.0)
-    return forward, np.where(is_decomposed, share * products.input_gradient, 0.0)
+    elements = tokens * model.num_layers * decomposed_output_bytes(model, setup) / (2.0 * setup.activation_bytes)
+    scaled = elements / operators.achieved_bandwidth(device, rates)
+    forward = norms + expanded + share * products.forward + scaled * rates.decomposed_forward_bytes
+    backward = share * products.input_gradient + scaled * rates.decomposed_backward_bytes
+    return np.where(is_decomposed, forward, 0.0), np.where(is_decomposed, backward, 0.0)
 
 
 def _fp8_casts(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, tokens: Array) -> Array:
@@ -199,7 +205,7 @@ def compute_times(model: ModelColumns, setup: SetupColumns, device: DeviceColumn
     expand = operators.dequantise_s(model, setup, device, rates)
     adapter_forward, adapter_backward = _adapters(model, setup, device, rates, tokens)
     if np.any(setup.method == Method.DORA):
-        more_forward, more_backward = _decomposed(model, setup, device, rates, products)
+        more_forward, more_backward = _decomposed(model, setup, device, rates, products, tokens)
         adapter_forward, adapter_backward = adapter_forward + more_forward, adapter_backward + more_backward
     gemm_forward = products.forward + vision
     gemm_backward = products.input_gradient + vision + trains_weights(setup) * products.weight_gradient

@@ -150,6 +150,8 @@ class RateColumns(Columns):
     routed_passes: Array = column(0, "1")
     adapter_passes: Array = column(0, "1")
     decomposed_bytes: Array = column(0, "bytes/parameter")
+    decomposed_forward_bytes: Array = column(0, "bytes/element")
+    decomposed_backward_bytes: Array = column(0, "bytes/element")
     expert_tile: Array = column(1, "tokens")
     vision_quality: Array = column(1, "1")
     square_tile_reuse: Array = column(1, "1")
