@@ -18,7 +18,6 @@ from rightfit.workload import Workload
 #: Wishes whose cheapest answers used to be too small for what they load.
 HEAVY: dict[str, dict[str, Any]] = {
     "dlrm": {"model": "dlrm", "task": "serve", "rate": "5000/s"},
-    "dcnv2": {"model": "dcnv2-criteo-t15", "task": "serve", "rate": "1000/s"},
     "gpt-oss-120b": {"model": "openai/gpt-oss-120b", "task": "serve", "rate": "1/s"},
     "deepseek-v2-lite": {"model": "deepseek-ai/DeepSeek-V2-Lite", "task": "serve", "rate": "1/s"},
     "deepseek-v2-lite-batch": {"model": "deepseek-ai/DeepSeek-V2-Lite", "task": "batch", "data": "100Mtok"},

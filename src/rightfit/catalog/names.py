@@ -102,7 +102,9 @@ def find_regions(text: str, regions: Iterable[Region]) -> tuple[Region, ...]:
     exact = tuple(record for record in records if record.region.casefold() == code)
     if exact or (code.count("-") and not code[-1:].isdigit()):
         begun = (
-            () if code[-1:].isdigit() else tuple(one for one in records if one.region.casefold().rstrip("0123456789").rstrip("-") == code)
+            ()
+            if code[-1:].isdigit() or "-" not in code
+            else tuple(one for one in records if one.region.casefold().rstrip("0123456789").rstrip("-") == code)
         )
         if exact or begun:
             return tuple(dict.fromkeys((*exact, *begun)))

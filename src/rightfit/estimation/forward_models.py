@@ -409,6 +409,10 @@ def _usual_input(record: OtherModel) -> tuple[float, float]:
 
 
 def _other(wish: PassInput, record: OtherModel) -> ForwardWork | None:
+    if not record.forward_flops and record.params_dense and record.kind.startswith("embedding"):
+        macs = float(record.params_dense)  # a row of a click model goes through each dense weight once
+        stage = Stage("recommender", macs, macs / _FIGURES["other_macs"], macs, _FIGURES["text_layers"])
+        return ForwardWork((stage,), float(record.params_total), "other")
     if not record.forward_flops:
         sized = dataclasses.replace(wish, params=wish.params or float(record.params_total))
         if not (wish.tokens or wish.audio_s or wish.height):

@@ -11,9 +11,10 @@ from typing import Any
 from rightfit import reach
 from rightfit.errors import FileInputError
 from rightfit.messages import Message, system_problem
+from rightfit.workload.folders import few_below
 from rightfit.workload.kept_files import Kept, Sheet, kept_words, settled
 
-_MAX_BYTES, _MOST_FILES = 1_000_000, 100
+_MAX_BYTES, _MOST_FILES, _MOST_ENTRIES = 1_000_000, 100, 10_000
 _DEEP = 40
 _VISION = ("torchvision", "models")
 
@@ -45,8 +46,10 @@ def read_code(path: Path) -> Kept:
 
 def _scripts(path: Path) -> list[Path]:
     if path.is_dir():
-        found = sorted(one for one in path.rglob("*.py") if one.is_file() and "site-packages" not in one.parts)
-        return sorted(found, key=lambda one: (not any(word in one.stem for word in ("train", "tune", "main")), str(one)))[:_MOST_FILES]
+        return sorted(
+            few_below(path, (".py",), most=_MOST_ENTRIES),
+            key=lambda one: (not any(word in one.stem for word in ("train", "tune", "main")), str(one)),
+        )[:_MOST_FILES]
     return [path]
 
 

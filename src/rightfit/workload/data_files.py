@@ -16,13 +16,13 @@ from rightfit.errors import FileInputError
 from rightfit.facts.tables import constants
 from rightfit.messages import Message, system_problem
 from rightfit.records import dataclass
+from rightfit.workload.folders import files_below
 
 _ROWS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".parquet")
 _IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
 #: Bytes of a file that are read whole; of a larger one these are read and the rest is taken to be
 #: alike.
 _READ_BYTES = 64_000_000
-_MOST_FILES = 1_000_000
 _NUMERIC_SHARE = 0.8
 
 
@@ -77,7 +77,7 @@ def counted(text: str, *, tokenizer: Path | None = None) -> DataCount:
 def _counted(name: str, size: int, changed_ns: int, tokenizer: str) -> DataCount:
     del size, changed_ns  # part of the key: data that changed are counted again
     path = Path(name)
-    files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file())[:_MOST_FILES]
+    files = [path] if path.is_file() else list(files_below(path))
     images = sum(one.suffix.casefold() in _IMAGES for one in files)
     length = _length(tokenizer)
     found = [one for file in files if file.suffix.casefold() in _ROWS and (one := _file(file, length)) is not None and one.rows]

@@ -19,6 +19,7 @@ from rightfit.errors import FileInputError, InputError
 from rightfit.messages import Message, system_problem
 from rightfit.records import dataclass
 from rightfit.workload import vocabulary
+from rightfit.workload.folders import few_below
 from rightfit.workload.options import OPTIONS, read_wish
 
 _MAX_BYTES, _MOST_FILES, _MOST_DEPTH = 1_000_000, 200, 12
@@ -91,8 +92,7 @@ def read_kept(path: Path) -> Kept | None:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path] if path.is_file() and path.suffix.casefold() in (*_SETTINGS, *_TEXTS) else []
-    found = sorted(one for one in path.rglob("*") if one.is_file() and one.suffix.casefold() in (*_SETTINGS, ".sh", ".sbatch"))
-    return found[:_MOST_FILES]
+    return few_below(path, (*_SETTINGS, ".sh", ".sbatch"), most=_MOST_FILES)
 
 
 def _text(file: Path) -> str:
