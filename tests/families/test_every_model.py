@@ -113,7 +113,7 @@ UNCOUNTED = ("families.speed_unknown", "families.training_unknown")
 
 
 def is_uncounted(model: str) -> bool:
-    """Whether nobody counted the arithmetic of a model (forecasters, voices, robots and the like)."""
+    """Whether nobody counted the arithmetic of a model: forecasters, voices, robots and so on."""
     record = facts.model(model)
     return isinstance(record, OtherModel) and not record.forward_flops
 

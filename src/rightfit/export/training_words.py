@@ -3,6 +3,7 @@ of them on each node."""
 
 from __future__ import annotations
 
+import math
 from importlib import resources
 from typing import Any
 
@@ -98,7 +99,7 @@ def save_every_s(job: Job) -> float:
     dear = float(known.get("save_s") or 0.0) / MOST_SAVE_SHARE
     if job.is_spot and run_s(job):  # whatever saving takes, one checkpoint lies there before the end
         dear = min(dear, run_s(job) / 2)
-    return round(max(LEAST_SAVE_S, interval, dear), 1)
+    return math.floor(10.0 * max(LEAST_SAVE_S, interval, dear)) / 10.0
 
 
 def run_s(job: Job) -> float:

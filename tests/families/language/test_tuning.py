@@ -104,7 +104,7 @@ def test_where_the_engine_answers_changes_what_trains(name: str) -> None:
 
 
 def test_a_smaller_reward_model_takes_less() -> None:
-    same, small = on_server("ppo"), on_server("ppo", reward_model="Qwen/Qwen2.5-0.5B")
+    same, small = on_server("ppo", sharding="zero3"), on_server("ppo", sharding="zero3", reward_model="Qwen/Qwen2.5-0.5B")
     assert small.memory_terms["reward_model"] < 0.2 * same.memory_terms["reward_model"]
     assert small.estimate["step_s"].mid < same.estimate["step_s"].mid
     assert "reward_model" in on_server("grpo", reward_model="Qwen/Qwen2.5-0.5B").memory_terms

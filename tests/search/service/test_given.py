@@ -182,7 +182,7 @@ def test_front_of_cost_and_time(wish: dict[str, object]) -> None:
     assert plan.best is not None
     assert plan.best.cost.total_usd in [pytest.approx(usd) for usd in costs]
     best = plan.best.cost.total_usd
-    cheaper = [option for option in plan.pareto if option.cost.total_usd < best * (1 - 1e-9)]
+    cheaper = [option for option in plan.pareto if option.cost.total_usd < min(0.9 * best, best - 50.0)]  # less does not decide
     assert {option.facts["country"] for option in cheaper} <= {"CN"}  # what is across the border of mainland China goes last
     assert all(point["replicas"] >= 1 for point in points)
     names = {

@@ -188,12 +188,3 @@ def test_what_is_alike_takes_as_many_steps_and_hosts(kept: KeptTimes, monkeypatc
         for tokens in (1e3, 1e7, 1e12):
             told = np.stack([evaluate.work_steps(setups, tokens=tokens, seq_len=512), host_bytes, setups.nodes], axis=1)
             assert np.unique(np.column_stack([alike, told]), axis=0).shape[0] == alike.max() + 1
-
-
-def test_half_a_micro_batch_that_surely_fits_goes_before_one_that_barely_does() -> None:
-    """Of the set-ups of plans none fits with less than 95 % where it has a micro-batch to halve and
-    the other set-up is as fast."""
-    for model, method in (("llama-3-8b", "lora"), ("Qwen/Qwen2.5-7B", "qlora"), ("llama-3-8b", "full")):
-        for option in rightfit.plan(model=model, method=method, data="20Mtokens", top=3).options:
-            micro = option.layout.micro_batch
-            assert option.facts["fit_probability"] >= 0.95 or micro == 1, (model, option.instance_type, micro)

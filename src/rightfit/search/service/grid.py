@@ -294,7 +294,9 @@ def pass_grid(pass_s: Array, wish: ServingRequest, *, percentile: float) -> Repl
     if not wish.rate_per_s or wish.is_batch:
         return _closed_grid(pass_s, percentile=percentile)
     service_s, saturation = batch_service_s(pass_s)
-    rate = saturation[:, None] * LOADS[None, :]
+    # Where just so many requests find the server at work that the percentile meets one, it leaps.
+    leap = (1.0 - percentile) / service_s[:, :1] * LEAP
+    rate = np.sort(np.concatenate([saturation[:, None] * LOADS[None, :], np.minimum(leap, saturation[:, None])], axis=1), axis=1)
     latency = _WAITS.of(lambda: _open_latency_s(service_s, rate, percentile), service_s, rate, percentile)
     sizes = np.arange(1, service_s.shape[1] + 1, dtype=np.float64)
     done = np.where(np.isfinite(service_s), sizes / service_s, 0.0)
@@ -308,6 +310,8 @@ def pass_grid(pass_s: Array, wish: ServingRequest, *, percentile: float) -> Repl
 #: Shares of the most that a server can do, at which its waiting is worked out; services are given
 #: no more than the last but one (`most_utilisation`), beyond which it is taken for endless.
 LOADS = np.array([0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.15, 0.3, 0.5, 0.65, 0.8, 1.0])
+#: Rates about the leap, as shares of its rate: before it, behind it, and where it has flattened.
+LEAP = np.array([0.97, 1.1, 1.8])
 #: Waiting of some hundred models and percentiles.
 _WAITS: Kept[Array] = Kept(8_000_000, size_of=lambda found: found.nbytes)
 
