@@ -305,7 +305,8 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
     found = check_claims(asked, catalog=catalog, rule=lambda query: rule_lookup(query, catalog=catalog))
     # Of a pasted text, headings and what says nothing that can be judged are left out.
     is_text = any(map(is_pasted, given))
-    return [result for result in found if result.claim is not None or not is_text] or found[:1]
+    told = [result for result in found if result.claim is not None or (result.kind == "server" and result.exists)]
+    return (told or found[:1]) if is_text else found
 
 
 def models(query: str = "", *, kind: str | None = None) -> list[Model]:

@@ -415,7 +415,7 @@ def check_one(query: str, *, catalog: Catalog, rule: RuleLookup | None = None) -
     """Find what the name means, then hold the claim against it."""
     name, claim_text = _split(query)
     if not claim_text:
-        name, claim_text = _bracketed_claim(catalog, name)
+        name, claim_text = _claim_about(catalog, name)
     if not claim_text and rule is not None and (answer := rule(query)) is not None:
         return answer
     name, claim_text = _embedded(name, claim_text)
@@ -436,27 +436,47 @@ def _split(query: str) -> tuple[str, str]:
     return name.strip(), claim.strip()
 
 
-_AFTER_NAME = re.compile(
+#: A name that a cloud could give a server (a dot or a dash in it), or any before a bracket.
+_NAME = re.compile(r"(?<![\w.+/-])[A-Za-z][A-Za-z0-9_]*[.\-_][\w.+\-]*\w(?![\w-])", re.ASCII)
+_BEFORE_CLAIM = re.compile(
     r"^(?P<name>[A-Za-z0-9][\w./+ -]*?)\s*(?:[(（](?P<bracket>[^()（）]+)[)）]|[:：]\s*(?P<colon>.+)|(?:有|带|搭载|拥有|显存(?:高达|为|是)?)\s*(?P<said>\d.*))$",
     re.ASCII,
 )
+_VERBS = re.compile(
+    r"是|为|满足|符合|达到|配备?|带有?|搭载|拥有|只?有|的|最低要求|\b(?:is|are|has|have|comes? with|with|meets?|an?|the|one|of)\b",
+    re.IGNORECASE,
+)
 
 
-def _bracketed_claim(catalog: Catalog, name: str) -> tuple[str, str]:
-    """ "g5.xlarge (1xT4)", "g5.xlarge: T4" and "A2 有 16 x A100" carry a claim about a server or a
-    card; a nickname's full name in brackets is none."""
-    found = _AFTER_NAME.match(name)
-    if found is None:
-        return name, ""
-    subject, told = found["name"].strip(), (found["bracket"] or found["colon"] or found["said"]).strip()
-    is_thing = (
-        server_names.exact_servers(catalog, subject)
-        or server_names.series_members(catalog, subject)
-        or facts.match_accelerators(subject)
-        or server_names.take_apart(catalog, subject)
-    )
-    says = [claim for claim in parse_claims(told) if claim.says_something]
-    return (subject, told) if is_thing and says else (name, "")
+def _claim_about(catalog: Catalog, text: str) -> tuple[str, str]:
+    """ "g5.xlarge (1xT4)", "g5.xlarge: T4", "A2 有 16 x A100" and "r7.8xlarge 32核 256G" carry a
+    claim about a server or a card: its name and what is said of it."""
+    if found := _BEFORE_CLAIM.match(text):
+        subject, told = found["name"].strip(), (found["bracket"] or found["colon"] or found["said"]).strip()
+        is_card = bool(facts.match_accelerators(subject))
+        if (is_card or _is_server(catalog, subject)) and _says(told):
+            return subject, told
+    for match in _NAME.finditer(text):
+        name = match[0]
+        if not _is_server(catalog, name) or facts.match_accelerators(name):
+            continue
+        rest = f"{text[: match.start()]} {text[match.end() :]}"
+        cloud = next((word for word in re.split(r"[\s,，]+", rest) if word and find_provider(word)), "")
+        told = _VERBS.sub(" ", rest.replace(cloud, " ", 1) if cloud else rest).strip(" ,，。.?？吗()（）:：")
+        if _says(told):
+            return name, told
+    return text, ""
+
+
+def _is_server(catalog: Catalog, name: str) -> bool:
+    if server_names.exact_servers(catalog, name) or server_names.series_members(catalog, name):
+        return True
+    parts = server_names.take_apart(catalog, name)
+    return parts is not None and (bool(parts.size) or bool(parts.vcpus))
+
+
+def _says(told: str) -> bool:
+    return any(claim.says_something for claim in parse_claims(told))
 
 
 def _embedded(name: str, claim: str) -> tuple[str, str]:

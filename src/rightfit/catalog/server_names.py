@@ -31,7 +31,9 @@ from rightfit.records import dataclass
 # A claim may hold several statements ("A10 (post a) / T4 (post b)", "post 0: A10G; post 1: 1 x T4",
 # "H100 or A100"); each is judged alone.
 
-_STATEMENTS = re.compile(r"\s*(?:[;；、]|/(?!\s*(?:h|hr|hour|s)\b)|\bor\b|或)\s*", re.IGNORECASE)
+_STATEMENTS = re.compile(r"\s*(?:[;；、]|,(?!\d{3}\b)|/(?!\s*(?:h|hr|hour|s)\b)|\bor\b|或)\s*", re.IGNORECASE)
+_SPOKEN = {"一": "1", "单": "1", "两": "2", "双": "2", "四": "4", "八": "8"}
+_SPOKEN_COUNT = re.compile(r"([一单两双四八])(?=[块张个卡])")
 _LABEL = re.compile(r"^\s*(?:post|text|文)\s*\w{1,3}\s*[:：]\s*|\(\s*(?:post|text)\s*\w{1,3}\s*\)", re.IGNORECASE)
 _TIMES = re.compile(r"(?<![\w.])(\d{1,3})\s*(?:[x×*]\s*|块|张|个|卡)(?=[^\W\d_]|\d{4}\b|\s)|\bx\s*(\d{1,3})\b", re.IGNORECASE)
 _CORES = re.compile(r"(\d+)\s*(?:-\s*)?(?:v?cpus?\b|cores?\b|核|c(?=\d+\s*g\b))", re.IGNORECASE)
@@ -78,6 +80,7 @@ def parse_claims(text: str, *, subject: str = "") -> tuple[Claim, ...]:
     """The statements of a claim, in order. `subject` is what they are about: its own name in them
     says nothing ("A2 offers H100")."""
     said = text.replace("（", "(").replace("）", ")").replace("，", ",")
+    said = _SPOKEN_COUNT.sub(lambda found: _SPOKEN[found[1]], said)
     if subject:
         said = re.sub(rf"(?<![\w.-]){re.escape(subject)}(?![\w.-])", " ", said, flags=re.IGNORECASE)
     parts = [part.strip() for part in _STATEMENTS.split(said)]

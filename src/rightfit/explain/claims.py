@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _DATA = Path(__file__).with_name("data")
 
 #: A card suits a job where it costs at most so much more than the cheapest way.
-_NEAR_CHEAPEST = 1.3
+_NEAR_CHEAPEST = 2.5
 #: Matrix units multiply far faster in 16 bits than the other units do in 32; twice as fast is
 #: plain packing.
 _TENSOR_CORE_GAIN = 3.0
@@ -57,7 +57,7 @@ class Judged:
 def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
     """The answer of `rightfit check` where `query` says something about a thing that we know."""
     said = _folded(query)
-    for reader in (_cheaper, _feature, _fits, _suits):
+    for reader in (_cheaper, _faster, _feature, _fits, _suits):
         if (found := reader(said, catalog)) is not None:
             texts = {lang: _text("line", lang, reason=found.reason[lang]) for lang in LANGS}
             return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])
@@ -221,8 +221,8 @@ def _suits(said: str, catalog: Catalog) -> Judged | None:
     from rightfit.workload import Workload
 
     word, workload = job[0], job[1]["workload"]
-    best = best_of(Workload(**workload), catalog)
-    own = best_of(Workload(**workload, gpu=",".join(cards)), catalog)
+    best = best_of(Workload(**workload, purchase=("on-demand",)), catalog)
+    own = best_of(Workload(**workload, gpu=",".join(cards), purchase=("on-demand",)), catalog)
     if best is None:
         return None
     task = _job_text(workload)
@@ -392,6 +392,37 @@ def _cheaper(said: str, catalog: Catalog) -> Judged | None:
     reason = _both("cheaper", count=len(common), share=q.percent_text(share), pairs=joined, **shown)
     known = {card: [mine[card], other[card]] for card in common}
     return Judged("provider", "right" if agrees else "wrong", reason, {"cards": known, "share": share})
+
+
+# ---- "A10 is faster than T4", "A100比V100快3倍".
+
+
+def _faster(said: str, catalog: Catalog) -> Judged | None:
+    zh = re.fullmatch(r"(?P<first>.+?)比(?P<second>.+?)(?P<word>快|慢)(?P<times>[\d.]+\s*倍)?(?:多少|很多|吗|么)?", said)
+    en = re.fullmatch(
+        r"(?:is |how much )?(?P<first>.+?) (?:is )?(?:(?P<times>[\d.]+) ?(?:x|times) )?(?P<word>faster|slower) than (?:an? )?(?P<second>.+)",
+        said,
+        re.IGNORECASE,
+    )
+    found = zh or en
+    if found is None:
+        return None
+    both = [facts.match_accelerators(found[name].strip()) for name in ("first", "second")]
+    if not all(both):
+        return None
+    one, other = (facts.accelerators()[names[-1]] for names in both)
+    speed, memory = (_best_rate(one) / _best_rate(other), one.memory_bandwidth / other.memory_bandwidth)
+    is_faster = found["word"].casefold() in ("快", "faster")
+    agrees = min(speed, memory) > 1.0 if is_faster else max(speed, memory) < 1.0
+    if (times := re.search(r"[\d.]+", found["times"] or "")) and agrees:
+        low, high = sorted((speed, memory) if is_faster else (1.0 / speed, 1.0 / memory))
+        agrees = 0.8 * low <= float(times[0]) <= 1.25 * high
+    fields = {"first": one.name, "second": other.name, "speed": f"{speed:.2g}", "memory": f"{memory:.2g}"}
+    return Judged("accelerator", "right" if agrees else "wrong", _both("faster", **fields), {"arithmetic": speed, "bandwidth": memory})
+
+
+def _best_rate(card: Accelerator) -> float:
+    return max(card.bf16_flops, card.fp16_flops, card.fp32_flops)
 
 
 def _card_prices(catalog: Catalog, provider: str) -> dict[str, float]:

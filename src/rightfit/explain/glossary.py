@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain.rule_match import folded
-from rightfit.messages import Lang
+from rightfit.messages import LANGS, Lang
 
 if TYPE_CHECKING:
     from rightfit.catalog.verdicts import CheckResult
@@ -49,13 +49,42 @@ def term_text(name: str, lang: Lang) -> str:
 
 
 def term_lookup(query: str) -> CheckResult | None:
-    """The answer to a word of the field, asked for alone or as "what is ..."."""
+    """The answer to a word of the field, asked for alone or as "what is ..."; to two of them whose
+    difference is asked; and to a symptom in a longer sentence that asks for help."""
+    names = _asked_terms(query)
+    if not names:
+        return None
     from rightfit.catalog.verdicts import CheckResult
 
+    texts = [" ".join(term_text(name, lang) for name in names) for lang in LANGS]
+    told = {"id": names[0], "ask": glossary()[names[0]]["ask"]}
+    return CheckResult(query, "term", True, None, told, (), texts[0], texts[1])
+
+
+def _asked_terms(query: str) -> list[str]:
     asked = {folded(query), folded(_ASKED.sub("", query.strip()))}
-    name = next((name for name, entry in glossary().items() if asked & set(map(folded, entry["words"]))), None)
-    if name is None:
-        return None
-    return CheckResult(
-        query, "term", True, None, {"id": name, "ask": glossary()[name]["ask"]}, (), term_text(name, "en"), term_text(name, "zh")
-    )
+    whole = next((name for name, entry in glossary().items() if asked & set(map(folded, entry["words"]))), None)
+    if whole is not None:
+        return [whole]
+    said = folded(query)
+    if _DIFFERENCE.search(query):
+        held = [name for name, entry in glossary().items() if any(_stands_in(word, query) for word in entry["words"])]
+        return held if len(held) == 2 else []
+    if _TROUBLE.search(query):
+        found = (
+            name for name, entry in glossary().items() if entry.get("is_symptom") and any(folded(word) in said for word in entry["words"])
+        )
+        return [name] if (name := next(found, None)) else []
+    return []
+
+
+def _stands_in(word: str, text: str) -> bool:
+    bound = r"(?<![A-Za-z0-9]){}(?![A-Za-z0-9])" if word.isascii() else "{}"
+    return bool(re.search(bound.format(re.escape(word)), text, re.IGNORECASE))
+
+
+_DIFFERENCE = re.compile(r"区别|差别|不同|difference|\bvs\b|compared", re.IGNORECASE)
+_TROUBLE = re.compile(
+    r"怎么办|怎么回事|怎么解决|为什么|报错|是不是|原因|如何解决|why|\bhow (?:do|can|to)|what (?:do|can|should) i|fix|error|help",
+    re.IGNORECASE,
+)

@@ -79,6 +79,18 @@ def measures_of(option: Option, workload: Any, *, catalog: Catalog | None = None
 # workload that it speaks about.
 
 _SHORTEST = 6
+#: A sentence that denies what a rule says, and how it stands then: what holds is wrongly denied; of
+#: a need that is more than needed the denial is right, of one that is less it is wrong too.
+_DENIED = re.compile(
+    r"不需要|不用|不必|无需|没必要|用不着|不一定|不能|不会|无法|不省|没有用|没用|\b(?:not|never|no need|cannot)\b|n't\b", re.IGNORECASE
+)
+_DENIALS = {
+    ("", "holds"): "wrong",
+    ("fixed", "fails"): "right",
+    ("", "misleading"): "right",
+    ("fixed", "misleading"): "unknown",
+    ("need", "fails"): "wrong",
+}
 _CLAIMS = {"holds": "right", "fails": "wrong", "misleading": "wrong", "unknown": "unknown"}
 
 
@@ -109,6 +121,12 @@ _QUESTION = re.compile(
 )
 
 
+_AMOUNT_ASKED = re.compile(
+    r"多久|多少|几天|几个小时|几张|几块|几台|多长时间|费用|价格|预算|便宜|最少|how (?:long|much|many)|\bcosts?\b|\bcheapest\b",
+    re.IGNORECASE,
+)
+
+
 def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a sentence that asks what a word means, or whether something holds of a card, a
     server, a cloud or a model; None for any other, wishes above all."""
@@ -116,6 +134,8 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
 
     if (meant := term_lookup(sentence)) is not None:
         return meant
+    if _AMOUNT_ASKED.search(sentence):  # how long, how much, how many: a plan says it
+        return None
     return claim_lookup(sentence, catalog) if _QUESTION.search(sentence.strip()) else None
 
 
@@ -131,6 +151,7 @@ def statements_in(text: str) -> list[str]:
         bare = re.sub(r"^[\W_]*(?:\d{1,2}[.、)）]\s*)?|[\s|]+$", "", line.replace("×", "x"))
         claimed = [match.group().strip() for match in _SERVER_CLAIM.finditer(bare)]
         found += claimed
+        found += [match.group() for match in _NAMED_SERVER.finditer(_SERVER_CLAIM.sub(" ", bare))]
         rest = " ".join(cell.strip() for cell in _SERVER_CLAIM.sub(" ", bare).split("|")).strip()
         if rest.endswith((":", "：")):
             heading = rest  # what stands above a list belongs to each of its items
@@ -152,6 +173,8 @@ _SHORT_TEXT = 120
 LONGEST_TEXT = 12_000
 _MOST_STATEMENTS = 120
 _LONGEST_STATEMENT = 390
+#: What only servers are called: a family with a digit, a dot, a size.
+_NAMED_SERVER = re.compile(r"(?<![\w.])(?:ecs\.)?[A-Za-z]+\d[\w\-]*\.[\w]*(?:large|medium|small|xlarge|LARGE|MEDIUM)\w*(?![\w.])", re.ASCII)
 #: A server's or a series' name with a claim about its cards behind it, in brackets or not.
 _SERVER_CLAIM = re.compile(
     r"(?<![\w.])(?:[A-Za-z][\w.\-]*\d[\w.\-]*|[A-Za-z]\w*[.\-_][\w.\-]+)(?:\s*instances?)?"
@@ -164,7 +187,9 @@ def _rules_of(text: str) -> list[str]:
     """A sentence, or its parts where it states several rules that are known one by one."""
     if find_rule(text) is not None:
         return [text]
-    parts = [part.strip() for part in re.split(r"[,，、]|\band\b|且|并且", text) if part.strip()]
+    if _NAMED_SERVER.search(text):
+        return [text]
+    parts = [part.strip() for part in re.split(r"[,，、](?![^(（]*[)）])|\band\b|且|并且", text) if part.strip()]
     return parts if len(parts) > 1 and all(find_rule(part) is not None for part in parts) else [text]
 
 
@@ -242,13 +267,15 @@ def _answer(query: str, rule: RuleOfThumb, catalog: Catalog | None) -> CheckResu
     from rightfit.catalog.verdicts import CheckResult
 
     found = _judged(rule, catalog)
+    is_denied = bool(_DENIED.search(query)) and not any(_DENIED.search(words) for words in (*rule.aliases, *rule.statement.values()))
     verdicts = {one.verdict for one in found}
     verdict: Verdict = "unknown" if not found else found[0].verdict if len(verdicts) == 1 else "misleading"
     facts: dict[str, Any] = {"id": rule.id, "post": rule.post, "verdict": verdict, "example": dict(example_of(rule)), "unit": rule.unit}
     if found:
         facts |= {"claim": found[0].claim, "figure": found[0].figure}
     texts = {lang: _explanation(rule, found, verdict, lang) for lang in ("en", "zh")}
-    return CheckResult(query, "rule", True, _CLAIMS[verdict], facts, () if query == rule.id else (rule.id,), texts["en"], texts["zh"])
+    claim = _DENIALS.get((rule.kind, verdict), _DENIALS.get(("", verdict), "unknown")) if is_denied else _CLAIMS[verdict]
+    return CheckResult(query, "rule", True, claim, facts, () if query == rule.id else (rule.id,), texts["en"], texts["zh"])
 
 
 def _explanation(rule: RuleOfThumb, found: Sequence[RuleCheck], verdict: Verdict, lang: Lang) -> str:

@@ -224,7 +224,18 @@ def late_of(search_result: SearchResult, offer: Index, node: Index) -> tuple[NDA
     """What stands behind all other rows, however little it costs, the weightiest last: what is
     seldom to be had, what nobody asks, what is on the other side of a border."""
     scarce = sense.many_on_spot(search_result, offer, node) | seldom_free(search_result.market.offers)[offer]
-    return scarce, hearsay(search_result.market)[offer], elsewhere(search_result)[offer]
+    return scarce, hearsay(search_result.market)[offer] & ~far_below(search_result, offer, node), elsewhere(search_result)[offer]
+
+
+def far_below(search_result: SearchResult, offer: Index, node: Index) -> NDArray[np.bool_]:
+    """Rows whose price is older than what is known of such prices and that would cost less than
+    anything fresh if it had risen several times: then the age does not matter, and is said."""
+    market = search_result.market
+    old, is_sound = ~market.offers.is_estimate[offer], ~hearsay(market)[offer]
+    usd = search_result.bill.total_usd[offer, node]
+    fresh = usd[is_sound].min(initial=np.inf)
+    risen = facts.coefficients("planning")["old_price_rise"]
+    return np.asarray(old & ~is_sound & np.isfinite(fresh) & (usd * risen < fresh))
 
 
 def behind(score: Array, is_behind: NDArray[np.bool_]) -> Array:

@@ -284,7 +284,9 @@ def check(
     Example: rightfit check ecs.gn7i-c2g1.xlarge g5.xlarge=T4
     """
     from rightfit import api
+    from rightfit.cli.asking import in_words_of
 
+    view = in_words_of(" ".join(claims), view)
     tell_checked(api.check(claims, catalog=open_market(view)), view)
 
 
