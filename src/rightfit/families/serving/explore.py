@@ -308,8 +308,10 @@ def freed_formats(search_result: ServingResult, options: tuple[Option, ...], cat
 
 def quantisation_advice(freed: ServingResult, options: tuple[Option, ...]) -> tuple[Reason, ...]:
     """What the cheapest server with fewer bits would cost, where it saves a tenth or more."""
-    total = np.where(freed.bits == 0, freed.bill.total_usd, np.inf)
-    offer, column = (int(at) for at in np.unravel_index(int(np.argmin(total)), total.shape))
+    row_of = first_row(freed, freed.bits == 0)
+    if row_of is None:
+        return ()
+    offer, column, total = row_of.offer, row_of.node, freed.bill.total_usd
     best = options[0].cost.total_usd
     stack = freed.space.stack[freed.candidate(offer, column)]
     if not total[offer, column] <= best * (1.0 - SAVING_WORTH_SAYING) or stack.format not in format_rows():

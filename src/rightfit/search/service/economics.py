@@ -21,6 +21,7 @@ from rightfit.facts.api_prices import ApiPrice, api_prices, price_to_expect
 from rightfit.physics import scaling
 from rightfit.records import dataclass
 from rightfit.search.answer import Option, Reason, Section
+from rightfit.search.rank import first_row
 from rightfit.search.service.found import ServingResult, sharing_section
 from rightfit.search.service.limits import limits_section
 from rightfit.search.service.options import ServingCost, ServingLayout
@@ -373,14 +374,14 @@ def extras_section(search_result: ServingResult, option: Option) -> Section | No
 
 
 def formats_section(freed: ServingResult) -> Section | None:
-    """Each weight format at its cheapest: memory of the weights, time per token of a lone request,
-    a month's cost, and the published evidence on quality."""
-    total = np.where(freed.bits == 0, freed.bill.total_usd, np.inf)
+    """Each weight format as it would be planned: memory of the weights, time per token of a lone
+    request, a month's cost, and the published evidence on quality."""
     rows = []
-    for column in range(total.shape[1]):
-        offer = int(np.argmin(total[:, column]))
-        if np.isfinite(total[offer, column]):
-            rows.append(_format_row(freed, offer, column, monthly_usd=float(total[offer, column])))
+    for column in range(freed.bits.shape[1]):
+        able = np.zeros(freed.bits.shape, dtype=np.bool_)
+        able[:, column] = freed.bits[:, column] == 0
+        if (row := first_row(freed, able)) is not None:
+            rows.append(_format_row(freed, row.offer, column, monthly_usd=float(freed.bill.total_usd[row.offer, column])))
     if len(rows) < 2:
         return None
     return Section("formats", {"formats": rows}, tuple(Reason("serve_format", row) for row in rows))
@@ -392,6 +393,7 @@ def _format_row(freed: ServingResult, offer: int, column: int, *, monthly_usd: f
     known = format_rows()[stack.format]
     return {
         "format": stack.format,
+        "option": known["words"].split("|")[0],
         "kv_format": stack.kv,
         "weights_bytes": num_parameters(freed.wish.model) * float(known["bits"]) / 8.0,
         "tpot_s": float(freed.capacity.alone_tpot_s[at]),
