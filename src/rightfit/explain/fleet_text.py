@@ -3,6 +3,7 @@ cost, what is left out."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -283,7 +284,7 @@ def _relax_lines(rows: Sequence[Doc], lang: Lang) -> list[str]:
     lines = [say("fleet.relax_head", lang)]
     for row in told:
         later = duration_text(row.get("later_h", 0.0) * SECONDS_PER_HOUR, lang)
-        fields = {"later": later} if row["kind"] == "deadline" else {"factor": f"{row['factor']:.2g}"}
+        fields = {"later": later} if row["kind"] == "deadline" else {"factor": _rounded_up(row["factor"])}
         lines.append("  " + say(f"fleet.relax_{row['kind']}", lang, **fields))
     return lines
 
@@ -387,3 +388,9 @@ def _bar(row: Mapping[str, Any], y: int, scale: float, lang: Lang) -> str:
     strength = _STRENGTH.get(row["purchase"], _COMMITTED)
     colour = f'fill="currentColor" fill-opacity="{strength}"'
     return f'<rect x="{x:.1f}" y="{y + 3}" width="{width:.1f}" height="{_ROW - 6}" rx="2" {colour}><title>{escape(told)}</title></rect>'
+
+
+def _rounded_up(factor: float) -> str:
+    """A factor with two figures that is not less than it: one that is rounded down would not do."""
+    step = 10.0 ** (math.floor(math.log10(factor)) - 1) if factor > 0 else 1.0
+    return f"{math.ceil(factor / step - 1e-9) * step:.3g}"

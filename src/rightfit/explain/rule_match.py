@@ -172,7 +172,8 @@ def _fold(text: str) -> str:
     for written, meant in _FOLDED:
         text = text.replace(written, meant)
     return _COUNTED.sub(
-        lambda found: _CHINESE_NUMBERS.get(found[1]) or _ENGLISH_NUMBERS[found[2]], re.sub(r"\s+", " ", text.replace(" or more", ""))
+        lambda found: _CHINESE_NUMBERS.get(found[1]) or _ENGLISH_NUMBERS[found[2]],
+        re.sub(r"\s+", " ", text.replace(" or more", "").replace("twice", "2x the").replace("double", "2x the")),
     )
 
 
@@ -261,17 +262,17 @@ def _pairs(said: Sense, heard: Sense, rule: RuleOfThumb) -> Iterator[float | Non
 def _is_value_of(rule: RuleOfThumb, quantity: Quantity, heard: Sense) -> bool:
     """Whether the quantity is of the kind that the rule claims, and the wording gives one of its
     own for it: a condition of the rule ("over 1 TB of data") is no value."""
-    own = [other for other in heard.quantities if _measures(rule, other) and math.isclose(_claimed(rule), other.high, rel_tol=0.08)]
+    own = [other for other in heard.quantities if _measures(rule, other) and math.isclose(_claimed(rule, other), other.high, rel_tol=0.08)]
     return bool(own) and own[0].is_like(quantity) and rule.kind in ("need", "enough", "host", "at_most", "gpus") and not quantity.is_most
 
 
 def _measures(rule: RuleOfThumb, quantity: Quantity) -> bool:
-    wanted = _DIMENSIONS.get(rule.unit, "")
+    wanted = "factor" if rule.base else _DIMENSIONS.get(rule.unit, "")
     return quantity.dimension == wanted or (wanted == "count" and quantity.dimension in ("cores", "cards"))
 
 
-def _claimed(rule: RuleOfThumb) -> float:
-    return rule.value if not rule.base else math.nan
+def _claimed(rule: RuleOfThumb, quantity: Quantity) -> float:
+    return rule.value if not rule.base else rule.factor if quantity.dimension == "factor" else math.nan
 
 
 def _with_value(rule: RuleOfThumb, said: Sense, heard: Sense, text: str) -> RuleOfThumb:
@@ -281,13 +282,17 @@ def _with_value(rule: RuleOfThumb, said: Sense, heard: Sense, text: str) -> Rule
     if not other:
         return rule
     value = other[0].high * (1.024**3 if rule.unit == "memory" and other[0].dimension == "bytes" else 1.0)
+    if rule.base:
+        changed: dict[str, float] = {"factor": other[0].high}
+    else:
+        changed = {"value": value, "low": math.nan, "high": math.nan}
     stated = text.strip()
     own = (
         rule.reasons
         if rule.kind == "host"
         else {verdict: {lang: say(f"rule_words.own_{verdict}", lang) for lang in LANGS} for verdict in REASONS}
     )
-    return dataclasses.replace(rule, value=value, low=math.nan, high=math.nan, statement=dict.fromkeys(LANGS, stated), reasons=own, post=-1)
+    return dataclasses.replace(rule, **changed, statement=dict.fromkeys(LANGS, stated), reasons=own, post=-1)  # type: ignore[arg-type]
 
 
 def folded(text: str) -> str:

@@ -48,18 +48,19 @@ ROWS_AT_ONCE = 2000
 _FIGURES = ("predicted", "low80", "high80", "low95", "high95")
 
 
-def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def predict(rows: Sequence[Mapping[str, Any]], *, is_piece: bool = False) -> list[dict[str, Any]]:
     """Predict each row's metric with its intervals.
 
     `rows` have the column names of the measured tables (train memory and throughput today); values
     may be text or numbers. The answer has one dictionary a row, in order, with PREDICTION_COLUMNS
     first and the columns of the row that the contract does not know carried through. Numbers are
-    None where there is none.
+    None where there is none. Of a short table, columns that do not bear on a figure are named; of a
+    piece of a longer one (`is_piece`) they are not, so that pieces read as the whole.
     """
     return [
         answer
         for start in range(0, len(rows), ROWS_AT_ONCE)
-        for answer in _predicted(rows[start : start + ROWS_AT_ONCE], is_short=len(rows) <= MOST_ROWS)
+        for answer in _predicted(rows[start : start + ROWS_AT_ONCE], is_short=not is_piece and len(rows) <= MOST_ROWS)
     ]
 
 
@@ -420,9 +421,9 @@ def predict_with_runs(rows: Sequence[Mapping[str, Any]], runs: Sequence[Run]) ->
     return predict_with_evidence(rows, evidence(runs))
 
 
-def predict_with_evidence(rows: Sequence[Mapping[str, Any]], known: Evidence) -> list[dict[str, Any]]:
+def predict_with_evidence(rows: Sequence[Mapping[str, Any]], known: Evidence, *, is_piece: bool = False) -> list[dict[str, Any]]:
     """As `predict_with_runs`, of runs whose evidence is known."""
-    answers = predict(rows)
+    answers = predict(rows, is_piece=is_piece)
     cells = [{str(name): cell_text(value) for name, value in row.items() if name is not None} for row in rows]
     found = corrections(known, [case_of(row, answer["metric"]) for row, answer in zip(cells, answers, strict=True)])
     for answer, correction in zip(answers, found, strict=True):

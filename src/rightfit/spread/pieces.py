@@ -230,7 +230,7 @@ def predicted(evidence: Evidence | None, rows: Sequence[Mapping[str, Any]]) -> T
     """Predictions of some rows as lines."""
     from rightfit.proof.predict import predict, predict_with_evidence
 
-    answers = predict(rows) if evidence is None else predict_with_evidence(rows, evidence)
+    answers = predict(rows, is_piece=True) if evidence is None else predict_with_evidence(rows, evidence, is_piece=True)
     shown = [{key: value for key, value in answer.items() if key not in HIDDEN_COLUMNS} for answer in answers]
     columns = prediction_columns(shown)
     lines = csv_lines([[safe_cell(answer.get(column, "")) for column in columns] for answer in shown])

@@ -25,7 +25,7 @@ from rightfit.workload.options import OPTIONS, read_wish
 _MAX_BYTES, _MOST_FILES, _MOST_DEPTH = 1_000_000, 200, 12
 _SETTINGS = (".yaml", ".yml", ".json", ".toml")
 _TEXTS = (".sh", ".sbatch", ".md", ".txt", ".bash", ".service", "")
-_SECRET = re.compile(r"(key|token|secret|password)", re.IGNORECASE)
+_SECRETS = ("key", "token", "secret", "password")
 _CONTINUED = re.compile(r"\\\s*\n")
 _WORDS_OF_YES = ("true", "yes", "1", "on")
 
@@ -63,7 +63,7 @@ class Sheet:
 
     def leave(self, key: str, where: str) -> None:
         """A key that means nothing for a plan."""
-        if not _SECRET.search(key):
+        if not any(word in key.casefold() for word in _SECRETS):
             self.unused.setdefault(key, where)
 
     def value(self, field: str) -> Any:
@@ -317,7 +317,7 @@ def settled(sheet: Sheet, path: Path) -> Kept:
     if task == "serve":
         _say_service(sheet, say)
     else:
-        _say_run(sheet, say)
+        _say_run(sheet, say, path)
     _say_place(sheet, say)
     return Kept(tuple(dict.fromkeys(sheet.forms)), wishes, tuple(told), tuple(sheet.unused.items()))
 
@@ -366,10 +366,23 @@ def _say_method(sheet: Sheet, say: Say) -> str:
         say("method", method or "full", "method", "uses_lora", "lora_rank", "model", "tokenizer")
     if method in ("lora", "qlora", "dora"):
         say("lora_rank", _whole(sheet.value("lora_rank")) or None, "lora_rank")
+        say("lora_targets", _targets(sheet), "lora_targets", "all_linear")
+        for field in ("lora_alpha", "lora_dropout"):
+            if (value := sheet.value(field)) is not None:
+                sheet.leave(f"{field}={value}", sheet.where(field))
     return task
 
 
-def _say_run(sheet: Sheet, say: Say) -> None:
+def _targets(sheet: Sheet) -> str:
+    """The modules that get adapters, as the option takes them; "" where the plan is to choose."""
+    told = sheet.value("lora_targets")
+    if _yes(sheet.value("all_linear")) or (isinstance(told, str) and told.casefold() in ("all", "all-linear")):
+        return "all-linear"
+    names = told if isinstance(told, list) else re.split(r"[\s,]+", told.strip("[] ")) if isinstance(told, str) else []
+    return ",".join(str(name).strip("'\"").removesuffix("_proj") for name in names if name)
+
+
+def _say_run(sheet: Sheet, say: Say, path: Path) -> None:
     say("seq_len", _whole(sheet.value("seq_len")) or None, "seq_len")
     micro, times = _whole(sheet.value("micro_batch")), _whole(sheet.value("accumulation")) or 1
     cards = _whole(sheet.value("cards")) or _whole(sheet.value("processes")) or 1
@@ -388,7 +401,7 @@ def _say_run(sheet: Sheet, say: Say) -> None:
     _say_sharding(sheet, say)
     steps, epochs = _whole(sheet.value("steps")), float(sheet.value("epochs") or 0 if _is_number(sheet.value("epochs")) else 0)
     say("epochs", epochs or None, "epochs")
-    _say_data(sheet, say, steps=steps, batch=batch, epochs=epochs)
+    _say_data(sheet, say, path, steps=steps, batch=batch, epochs=epochs)
     say("tensor_parallel", _whole(sheet.value("tensor_parallel")) or None, "tensor_parallel")
     say("pipeline_parallel", _whole(sheet.value("pipeline_parallel")) or None, "pipeline_parallel")
     say("image_size", str(_whole(sheet.value("image_size")) or ""), "image_size")
@@ -425,10 +438,30 @@ def _say_sharding(sheet: Sheet, say: Say) -> None:
         say("offload", "all" if all(moved) else "optimizer" if moved[0] else "params", "offloads", "offloads_params")
 
 
-def _say_data(sheet: Sheet, say: Say, *, steps: int, batch: int, epochs: float) -> None:
+#: Loaders of the datasets library that read the files they are given.
+_LOADERS = frozenset({"json", "csv", "parquet", "text", "arrow", "webdataset", "imagefolder", "audiofolder", "videofolder"})
+
+
+def _data_file(sheet: Sheet, path: Path) -> str:
+    """The file or folder of data that a script reads, where it lies beside the script; it is left
+    unused where it does not."""
+    named = sheet.value("data_files")
+    first = next(iter(named.values()), None) if isinstance(named, dict) else named[0] if isinstance(named, list) and named else named
+    if not isinstance(first, str):
+        return ""
+    folder = path if path.is_dir() else path.parent
+    found = next((place for place in (folder / first, Path(first)) if place.exists()), None)
+    if found is None:
+        sheet.leave(f"data_files={first}", sheet.where("data_files"))
+    return str(found or "")
+
+
+def _say_data(sheet: Sheet, say: Say, path: Path, *, steps: int, batch: int, epochs: float) -> None:
     """The amount: a data set that is known, else what the steps go through."""
     dataset = sheet.value("dataset")
     name = dataset[0] if isinstance(dataset, list) and dataset else dataset
+    if isinstance(name, str) and name in _LOADERS:  # a way to read files, no data set
+        name = _data_file(sheet, path)
     if isinstance(name, str) and name:
         say("data", name, "dataset")
         if not any(one.startswith("dataset=") for one in sheet.unused):
@@ -436,6 +469,8 @@ def _say_data(sheet: Sheet, say: Say, *, steps: int, batch: int, epochs: float) 
     length = _whole(sheet.value("seq_len"))
     if steps > 0 and batch and length:
         say("data", f"{steps * batch * length / (epochs or 1.0):.0f}tok", "steps")
+    elif steps > 0:
+        sheet.leave(f"steps={steps}", sheet.where("steps"))
 
 
 def _say_service(sheet: Sheet, say: Say) -> None:

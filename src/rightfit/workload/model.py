@@ -39,6 +39,8 @@ def load(path: str | Path, wishes: Mapping[str, Any]) -> dict[str, Any]:
             raise FileInputError(Message("workload.kept_without_model", name=name, form=", ".join(kept.forms)), field="model")
         return {**kept.wishes, **given}
     entries = _entries(name, read_text(path))
+    if {"model_type", "architectures"} & entries.keys():  # a model, where a workload was to be
+        raise FileInputError(Message("workload.config_of_model", name=name), field="model")
     problems: list[InputError] = []
     for key, (value, line) in entries.items():
         try:
