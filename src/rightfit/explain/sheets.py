@@ -271,7 +271,7 @@ TAKEN = (
 #: Advice that matters enough for a short answer.
 FIRST_ADVICE = ("certainty",)
 #: That a machine of one's own does not do it: the answer to what was asked, and never left out.
-OWN_REFUSED = ("own_does_not", "own_does_not_gap", "own_does_not_ram")
+OWN_REFUSED = ("own_does_not", "own_does_not_assumed", "own_does_not_gap", "own_does_not_ram")
 #: Advice to ask for the price of a card that nobody publishes: it matters where several
 #: servers do its work.
 UNPRICED = "unpriced"
@@ -435,9 +435,13 @@ def cheaper_below(plan: Plan, shown: Sequence[Option], lang: Lang) -> list[str]:
     server = ("" if one.nodes == 1 else f"{one.nodes} x ") + f"{one.provider}/{one.instance_type}"
     if one.facts.get("price_is_beyond") and not best.facts.get("price_is_beyond"):
         return [label("short", "counts_old", lang, server=server, as_of=one.price_as_of)]
-    if one.nodes > best.nodes:
+    if one.nodes > best.nodes and one.cost.total_usd * _SEVERAL_WORTH >= best.cost.total_usd:
         return [label("short", "counts_servers", lang, server=server, count=one.nodes)]
     return [label("short", "counts_offload", lang, server=server)] if one.layout.offload != "none" else []
+
+
+#: Several servers go before one where they save a fifth.
+_SEVERAL_WORTH = 1.25
 
 
 def _next(key: str, plan: Plan, shown: Sequence[Option], lang: Lang) -> str:

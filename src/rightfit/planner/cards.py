@@ -19,6 +19,7 @@ from rightfit.search.advice import month_of_task
 from rightfit.search.answer import Assumption, Option, Plan, Reason, Section
 from rightfit.search.criteria import CRITERIA
 from rightfit.search.ownership import Machine, read_machine, with_machine
+from rightfit.search.service.wish import LATENCY_LIMITS
 from rightfit.units import GB, PFLOPS
 from rightfit.workload import Workload
 from rightfit.workload.vocabulary import nearest_words
@@ -115,7 +116,7 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     assumed = _smallest(machine)
     own, rented = (dataclasses.replace(one, assumptions=(*assumed, *one.assumptions)) for one in (own, rented))
     if own.best is None:
-        return dataclasses.replace(rented, advice=(_not_on_own(machine, own), *rented.advice))
+        return dataclasses.replace(rented, advice=(_not_on_own(machine, own, workload), *rented.advice))
     if rented.best is None:
         return own
     section = Section(
@@ -133,15 +134,17 @@ def _smallest(machine: Machine) -> tuple[Assumption, ...]:
     return (Assumption("have", machine.gpu, why),)
 
 
-def _not_on_own(machine: Machine, own: Plan) -> Reason:
+def _not_on_own(machine: Machine, own: Plan, workload: Workload) -> Reason:
     """Why the machine does not do it: what stands in its own way, not in that of the rentals that
-    were left out beside it."""
+    were left out beside it; of a limit that nobody stated, how to state one."""
     first = next((one for one in own.rejected if one.example.startswith("private/")), None)
     if first is None:
         return Reason("own_does_not", {"machine": machine.name, "criterion": "gpu_memory"})
     told = {"machine": machine.name, "criterion": first.criterion, "needed": first.needed, "had": first.had}
     if first.criterion == "host_memory":  # nobody said how much it has
         return Reason("own_does_not_ram", {**told, "each_limit_bytes": facts.coefficients("planning")["own_host_bytes_per_card"]})
+    if first.criterion in LATENCY_LIMITS and getattr(workload, f"{first.criterion}_s", None) is None:
+        return Reason("own_does_not_assumed", {**told, "option": first.criterion})
     return Reason("own_does_not_gap", told)
 
 

@@ -110,6 +110,8 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
         (rent_instead_month of a service)
     own_does_not {machine, criterion}   the machine that one has does not do it
     own_does_not_gap {machine, criterion, needed, had}   the same, with what it lacks
+    own_does_not_assumed {machine, criterion, needed, had, option}   the same of a limit that nobody
+                     stated
     own_does_not_ram {machine, criterion, needed, had, each_bytes}   the same of host RAM, which is
                      assumed for each card
 
