@@ -104,6 +104,15 @@ def test_features_of_all_cards_are_those_of_the_table() -> None:
         ("ecs.gn7i-c2g1.xlarge（T4）", "wrong"),
         ("A100 (48GB)", "wrong"),
         ("H100显存高达80GB", "right"),
+        ("腾讯云 GN10Xp.2XLARGE32（V100 32G）", "wrong"),
+        ("谷歌云 a2-highgpu-1g 是一张 80G 的 A100", "wrong"),
+        ("t3.large 满足 4核8G 的最低要求", "wrong"),
+        ("g4dn.xlarge是T4", "right"),
+        ("ecs.r7.8xlarge 32核256G", "right"),
+        ("ecs.r7.8xlarge（32核CPU, 256GB内存）", "right"),
+        ("ecs.gn7i-c8g1.2xlarge：A10，8核，30G", "right"),
+        ("p4d.24xlarge 是 8 张 80G 的 A100", "wrong"),
+        ("g5.xlarge has one T4", "wrong"),
     ],
 )
 def test_what_is_said_of_servers_and_cards(text: str, claim: str) -> None:
@@ -149,6 +158,40 @@ def test_which_cloud_is_cheaper_turns_with_the_question() -> None:
     assert dearer is not None
     assert {one.claim, other.claim} == {"right", "wrong"}
     assert dearer.claim == one.claim
+
+
+@pytest.mark.parametrize(
+    ("said", "denied"),
+    [("多卡训练需要NVLink", "多卡训练不需要NVLink"), ("spot instances save 50-90%", "spot instances do not save 50-90%")],
+)
+def test_a_denial_is_not_judged_as_what_it_denies(said: str, denied: str) -> None:
+    assert {api.check(text)[0].claim for text in (said, denied)} == {"right", "wrong"}
+
+
+@pytest.mark.parametrize(
+    ("text", "term"),
+    [
+        ("训练的时候报 CUDA out of memory，显存不足怎么办", "out_of_memory"),
+        ("why is GPU utilization is low", "low_utilization"),
+        ("显存和内存有什么区别", "vram"),
+        ("what's the difference between LoRA and QLoRA", "lora"),
+        ("训练很慢怎么办", "slower_than_planned"),
+    ],
+)
+def test_symptoms_and_differences_are_found_in_a_sentence(text: str, term: str) -> None:
+    [found] = api.check(text)
+    assert found.kind == "term"
+    assert found.facts["id"] == term
+
+
+def test_which_card_is_faster_follows_the_table() -> None:
+    market, cards = open_priced(), facts.accelerators()
+    for one, other in (("A10", "T4"), ("L4", "T4"), ("V100-SXM-16GB", "T4"), ("L40S", "L4")):
+        found, back = claim_lookup(f"{one}比{other}快吗", market), claim_lookup(f"{other} is faster than {one}", market)
+        assert found is not None
+        assert back is not None
+        assert back.claim == "wrong"
+        assert found.facts["bandwidth"] == pytest.approx(cards[one].memory_bandwidth / cards[other].memory_bandwidth)
 
 
 PASTED = """## Which server?

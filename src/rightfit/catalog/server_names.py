@@ -37,7 +37,7 @@ _SPOKEN_COUNT = re.compile(r"([一单两双四八])(?=[块张个卡])")
 _LABEL = re.compile(r"^\s*(?:post|text|文)\s*\w{1,3}\s*[:：]\s*|\(\s*(?:post|text)\s*\w{1,3}\s*\)", re.IGNORECASE)
 _TIMES = re.compile(r"(?<![\w.])(\d{1,3})\s*(?:[x×*]\s*|块|张|个|卡)(?=[^\W\d_]|\d{4}\b|\s)|\bx\s*(\d{1,3})\b", re.IGNORECASE)
 _CORES = re.compile(r"(\d+)\s*(?:-\s*)?(?:v?cpus?\b|cores?\b|核|c(?=\d+\s*g\b))", re.IGNORECASE)
-_MEMORY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(t|g|m)(?:i?b)?(?![\w/])", re.IGNORECASE)
+_MEMORY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(t|g|m)(?:i?b)?(?![A-Za-z0-9/])", re.IGNORECASE)
 _NETWORK = re.compile(r"(\d+(?:\.\d+)?)\s*([gt])(?:bps|bit/?s|b/s)", re.IGNORECASE)
 _PRICE = re.compile(
     r"(?:(?:\$|us\$)\s*(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)\s*(?:usd|dollars?|\$))(?:\s*(?:/|per|an)\s*(?:h|hr|hour)\b)?", re.IGNORECASE
