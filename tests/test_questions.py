@@ -27,7 +27,7 @@ CONFIDENCE = 90.0
 GIB = 2.0**30
 #: Prices that lead: somebody asks them. Estimates, formulas and floors do not.
 ASKED = {"list", "quote"}
-OLD = re.compile("may have moved|可能已变动")
+OLD = re.compile(r"(?:Listed at|on|\() ?.*20\d\d-\d\d-\d\d|20\d\d-\d\d-\d\d 标价|（20\d\d-\d\d-\d\d）")
 FIRST = re.compile(r"Rent |租用|API|Serverless|Run on your own|用自有")
 ENGLISH = re.compile(r"(?:\b[A-Za-z]{2,}\s+){3}[a-z]{2,}\b")
 KNOWN = {

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.catalog.offers import codes_of, provider_codes
-from rightfit.catalog.sellers import is_major, seldom_free
+from rightfit.catalog.sellers import by_hand, is_major, seldom_free
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search import sense
@@ -222,9 +222,13 @@ def score_of(search_result: SearchResult, offer: Index, node: Index) -> Array:
 
 def late_of(search_result: SearchResult, offer: Index, node: Index) -> tuple[NDArray[np.bool_], ...]:
     """What stands behind all other rows, however little it costs, the weightiest last: what is
-    seldom to be had, what nobody asks, what is on the other side of a border."""
+    seldom to be had, what nobody asks, what no launcher rents (clouds of mainland China that a wish
+    in yuan means as well), what is on the other side of a border."""
     scarce = sense.many_on_spot(search_result, offer, node) | seldom_free(search_result.market.offers)[offer]
-    return scarce, hearsay(search_result.market)[offer] & ~far_below(search_result, offer, node), elsewhere(search_result)[offer]
+    old = hearsay(search_result.market)[offer] & ~far_below(search_result, offer, node)
+    named = search_result.workload.cloud or search_result.workload.sellers or search_result.workload.region
+    manual = np.zeros(offer.shape, dtype=np.bool_) if named else by_hand(search_result.market.offers)[offer]
+    return scarce, old, manual, elsewhere(search_result)[offer]
 
 
 def far_below(search_result: SearchResult, offer: Index, node: Index) -> NDArray[np.bool_]:
