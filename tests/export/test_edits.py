@@ -72,6 +72,26 @@ def test_what_the_export_was_told_is_asked_for_no_more() -> None:
     assert edits(found, recipe_of(found, "terraform-alicloud"))["data"] == ()
 
 
+@pytest.mark.parametrize(
+    ("model", "is_a_folder"),
+    [
+        ("./full/ft", True),
+        ("/data/ft", True),
+        ("~/ft", True),
+        ("out/ft/checkpoint-30", True),
+        (r"C:\models\ft", True),
+        ("me/mine", False),
+        ("gpt2", False),
+    ],
+)
+def test_a_folder_is_not_asked_of_the_hub(model: str, is_a_folder: bool) -> None:
+    values = plan_values("lora-8b-aws")
+    mine = job_of(plan_document({**values, "workload": {**values["workload"], "model": model}}))
+    asked = check_script(mine, recipe_of(mine, "skypilot"))
+    assert ("is a folder of this machine" in asked) == is_a_folder
+    assert "resolve/main/config.json" not in asked or not is_a_folder
+
+
 @pytest.mark.parametrize(("target", "cloud"), ways())
 def test_what_is_found_is_found_by_a_program(target: str, cloud: str, tmp_path: Path) -> None:
     """Each line is run with programs that answer, and with programs that know nothing."""

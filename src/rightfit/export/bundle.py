@@ -74,10 +74,19 @@ def _variable(job: Job, name: str, about: str) -> str:
     return f'{before}if [ -n "${{{name}:-}}" ]; then there "{name}"; else lacks {shell([f"{name}: {about}"])}; fi\n'
 
 
+#: A place on a disk: it begins as one, or has more parts than a name of the hub.
+A_FOLDER = re.compile(r"[./~]|[A-Za-z]:|.*\\|[^/]*/[^/]*/")
+
+
 def _token(job: Job) -> str:
     """Whether the hub gives the model to who holds the token."""
     model = hub_id(job)
-    if stack_name(job) not in HUB_STACKS or "/" not in model:
+    if stack_name(job) not in HUB_STACKS:
+        return ""
+    if A_FOLDER.match(model):
+        push = f"{model} is a folder of this machine, which the server does not have: hf upload YOU/NAME {shell([model])}, and plan with YOU/NAME"
+        return f"lacks {shell([push])}\n"
+    if "/" not in model:
         return ""
     page = shell([model])
     return (
