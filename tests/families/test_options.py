@@ -43,6 +43,8 @@ def rows_of(part: str, kind: str) -> dict[str, Any]:
 def answer_to(wish: Mapping[str, Any]) -> Any:
     """The document of a plan without what it repeats of the wish."""
     document = json.loads(json_bytes(plan_document(rightfit.plan(**wish, top=1), "en")))
+    for option in document["options"]:
+        option["facts"].pop("assumed", None)
     return {name: part for name, part in document.items() if name not in REPEATED}
 
 

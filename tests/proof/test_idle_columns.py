@@ -37,6 +37,11 @@ def _values(pool: set[str], own: str, chance: random.Random) -> list[str]:
     return [others[at % len(others)] for at in range(VALUES - 1)] + ["" if own else others[-1]]
 
 
+def _multiples(text: str) -> list[str]:
+    """Twice and eight times a number, and none: what a threshold may lie between."""
+    return ["", *([f"{float(text) * 2:g}", f"{float(text) * 8:g}"] if text.replace(".", "", 1).isdigit() else [text, text])]
+
+
 def _silent(kind: str, count: int) -> dict[str, tuple[object, ...]]:
     """Columns that neither move a figure nor are named, with a row and the two values of each."""
     chance = random.Random(kind)
@@ -57,6 +62,14 @@ def _silent(kind: str, count: int) -> dict[str, tuple[object, ...]]:
             others = found[at * VALUES : (at + 1) * VALUES]
             if all(other[figure] == answer[figure] for other in others for figure in FIGURES) and tried[at][0][name]:
                 still.append(at)
+        told = [{**tried[at][0], name: value} for at in still for value in _multiples(tried[at][0][name])]
+        large = predict(told * -(-201 // max(len(told), 1))) if told else []
+        still = [
+            at
+            for number, at in enumerate(still)
+            if not told
+            or all(other[figure] == found[at * VALUES][figure] for other in large[3 * number : 3 * number + 3] for figure in FIGURES)
+        ]
         for at, answer in zip(still, predict([tried[at][0] for at in still]), strict=True):
             if name not in str(answer["assumptions"]):
                 silent.setdefault(name, (base[at][0].get("id"), base[at][0].get(name), tried[at][0][name], answer["assumptions"]))

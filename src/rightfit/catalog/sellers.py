@@ -207,11 +207,15 @@ SELDOM = 0.6
 
 
 @functools.cache
+def _polls() -> Mapping[tuple[str, str], tuple[int, int]]:
+    """By seller and server, in how many polls none was free, and how many there were."""
+    return {(row["seller"], row["instance_type"]): (int(row["none_free"]), int(row["polls"])) for row in _rows("seldom_free")}
+
+
 def none_free(provider: str, instance_type: str) -> tuple[int, int]:
     """In how many polls of a seller's own API none of a server was free anywhere, and how many
     polls there were; (0, 0) where nobody asked."""
-    known = {(row["seller"], row["instance_type"]): (int(row["none_free"]), int(row["polls"])) for row in _rows("seldom_free")}
-    return known.get((provider, instance_type), (0, 0))
+    return _polls().get((provider, instance_type), (0, 0))
 
 
 def is_seldom_free(provider: str, instance_type: str) -> bool:

@@ -272,8 +272,9 @@ def _refused_to_clients(query: str, is_file: bool) -> bool:
 
 def _existing_path(query: str) -> Path | None:
     """The path that `query` is, when it looks like one or exists. One that looks like a path is
-    taken for it even if absent."""
-    looks_like_path = query.startswith(_PATH_MARKS) or query.lower().endswith((".json", ".gguf")) or "\\" in query
+    taken for it even if absent; the bare name of a GGUF file also names its checkpoint."""
+    ends = (".json", ".gguf") if "/" in query else (".json",)
+    looks_like_path = query.startswith(_PATH_MARKS) or query.lower().endswith(ends) or "\\" in query
     if reach.is_closed():
         _refused_to_clients(query, looks_like_path)
         return None
