@@ -215,16 +215,17 @@ def _found(keys: NDArray[np.intp], values: Floats, wanted: NDArray[np.intp]) -> 
 
 def _centres(spot: OfferTable, *, among: OfferTable, whole: _WholePrices) -> Floats:
     """Logarithm of the price (O,) that a spot quote is drawn towards: the median share of on demand
-    of its server over all regions, drawn towards that of its cloud where regions are few, times the
-    on-demand price beside it. Of a server that is not sold on demand the prices themselves are
-    compared. NaN where nothing is known."""
+    of its server over all regions, drawn towards that of its cloud where regions are few (servers
+    with cards apart from those without, which `among` may lack), times the on-demand price beside
+    it. Of a server that is not sold on demand the prices themselves are compared. NaN where nothing
+    is known."""
     rows = np.flatnonzero((among.purchase_index == SPOT) & ~among.is_quarantined & np.isfinite(among.price_usd_per_h))
     if not rows.size or not len(spot):
         return np.full(len(spot), np.nan)
     place = among.server_index[rows], among.region_index[rows]
     servers, middle, count = _medians(place[0], np.log(among.price_usd_per_h[rows] / whole.usual(*place)))
     sold = np.flatnonzero(np.isin(servers, whole.server))
-    seller = provider_codes(among.servers)[1][servers]
+    seller = 2 * provider_codes(among.servers)[1][servers] + (among.servers.num_accelerators[servers] > 0)
     sellers, usual, _ = _medians(seller[sold], middle[sold])
     weight = np.where(np.isin(servers, whole.server), float(_rules()["price_centre"]["cloud_counts_regions"]), 0.0)
     centre = (count * middle + weight * np.nan_to_num(_found(sellers, usual, seller))) / (count + weight)
