@@ -39,7 +39,14 @@ def _values(pool: set[str], own: str, chance: random.Random) -> list[str]:
 
 def _multiples(text: str) -> list[str]:
     """Twice and eight times a number, and none: what a threshold may lie between."""
-    return ["", *([f"{float(text) * 2:g}", f"{float(text) * 8:g}"] if text.replace(".", "", 1).isdigit() else [text, text])]
+    return ["", *([f"{float(text) * 2:g}", f"{float(text) * 8:g}"] if text.replace(".", "", 1).isdigit() else [])]
+
+
+def _moved_by_any(row: dict[str, str], name: str, values: list[str]) -> bool:
+    """Whether any of the values of a column gives another figure."""
+    told = [row, *({**row, name: value} for value in values)]
+    first, *others = predict(told * -(-201 // len(told)))  # a long table: figures alone
+    return any(other[figure] != first[figure] for other in others for figure in FIGURES)
 
 
 def _silent(kind: str, count: int) -> dict[str, tuple[object, ...]]:
@@ -62,14 +69,7 @@ def _silent(kind: str, count: int) -> dict[str, tuple[object, ...]]:
             others = found[at * VALUES : (at + 1) * VALUES]
             if all(other[figure] == answer[figure] for other in others for figure in FIGURES) and tried[at][0][name]:
                 still.append(at)
-        told = [{**tried[at][0], name: value} for at in still for value in _multiples(tried[at][0][name])]
-        large = predict(told * -(-201 // max(len(told), 1))) if told else []
-        still = [
-            at
-            for number, at in enumerate(still)
-            if not told
-            or all(other[figure] == found[at * VALUES][figure] for other in large[3 * number : 3 * number + 3] for figure in FIGURES)
-        ]
+        still = [at for at in still if not _moved_by_any(tried[at][0], name, [*sorted(pool)[:60], *_multiples(tried[at][0][name])])]
         for at, answer in zip(still, predict([tried[at][0] for at in still]), strict=True):
             if name not in str(answer["assumptions"]):
                 silent.setdefault(name, (base[at][0].get("id"), base[at][0].get(name), tried[at][0][name], answer["assumptions"]))
