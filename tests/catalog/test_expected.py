@@ -9,7 +9,7 @@ import pytest
 
 from rightfit.catalog import open_catalog
 from rightfit.catalog.expected import BOUNDS, expected, group_of, laws
-from rightfit.catalog.offers import PURCHASES, OfferTable, ages_days
+from rightfit.catalog.offers import PURCHASES, OfferTable, ages_of_dates, today
 
 SPOT = PURCHASES.index("spot")
 
@@ -84,9 +84,14 @@ def test_no_spot_price_is_expected_over_on_demand_beside_it(table: OfferTable) -
             assert found.usd_per_h[row] * found.factors[row].max() <= limit
 
 
+def youngest(table: OfferTable) -> float:
+    """Age of the newest price [days]."""
+    return float(ages_of_dates(table.as_of_dates, today())[table.as_of_index].min())
+
+
 def test_a_price_gets_less_sure_with_its_days_counted_from_today(table: OfferTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RIGHTFIT_TODAY", "2026-11-09")
-    assert ages_days(table).min() == 0.0
+    assert youngest(table) == 0.0
     first = expected(table, among=table)
     monkeypatch.setenv("RIGHTFIT_TODAY", "2027-06-01")
     later = expected(table, among=table)
@@ -97,7 +102,7 @@ def test_a_price_gets_less_sure_with_its_days_counted_from_today(table: OfferTab
     young = lists & (table.purchase_index == PURCHASES.index("on-demand")) & ~table.is_estimate & ~first.is_old
     assert np.all(later.usd_per_h[young] >= first.usd_per_h[young])  # lists of GPU clouds rise
     monkeypatch.setenv("RIGHTFIT_TODAY", "2026-01-01")
-    assert ages_days(table).min() == 0.0  # a day to come is today
+    assert youngest(table) == 0.0  # a day to come is today
 
 
 def test_rows_of_one_kind_and_day_are_judged_alike(table: OfferTable) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rightfit.catalog import open_catalog
-from rightfit.catalog.expected import on_demand_beside
+from rightfit.catalog.expected import OnDemandPrices
 from rightfit.catalog.offers import PURCHASES, OfferTable, today
 from rightfit.planner.plan import plan
 from rightfit.search.offers import both_doubts, open_market, with_doubt
@@ -59,9 +59,9 @@ def test_what_nobody_asks_is_known_no_better_than_prices_of_other_places() -> No
 
 def test_the_least_on_demand_price_of_the_place_counts() -> None:
     table = offers((ON_DEMAND, 12.0, False), (ON_DEMAND, 10.0, False), (SPOT, 1.0, False))
-    assert on_demand_beside(table, among=table).tolist() == [10.0, 10.0, 10.0]
+    assert OnDemandPrices.of(table).beside(table.server_index, table.region_index).tolist() == [10.0, 10.0, 10.0]
     alone = offers((SPOT, 4.0, True))
-    assert np.isnan(on_demand_beside(alone, among=alone)).all()
+    assert np.isnan(OnDemandPrices.of(alone).beside(alone.server_index, alone.region_index)).all()
 
 
 def test_two_doubts_add_up_by_squares() -> None:

@@ -112,7 +112,7 @@ def expected(offers: OfferTable, *, among: OfferTable) -> Expected:
 def _spot_prices(spot: OfferTable, *, among: OfferTable, trust: Floats, drift: Floats) -> tuple[Floats, Floats]:
     """Expected prices of spot offers (O,) [USD/h], and the most that each may be over it: nobody
     pays more than on demand."""
-    whole = _WholePrices.of(among)
+    whole = OnDemandPrices.of(among)
     beside = whole.beside(spot.server_index, spot.region_index)
     centre = _centres(spot, among=among, whole=whole)
     own = np.log(spot.price_usd_per_h)
@@ -160,7 +160,7 @@ def _estimate_factors(factors: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class _WholePrices:
+class OnDemandPrices:
     """The least on-demand prices [USD/h], by server and region (`place`: server x regions + region,
     ascending) and by server."""
 
@@ -171,7 +171,7 @@ class _WholePrices:
     anywhere: Floats
 
     @classmethod
-    def of(cls, among: OfferTable) -> _WholePrices:
+    def of(cls, among: OfferTable) -> OnDemandPrices:
         """Those of all sound offers."""
         rows = np.flatnonzero((among.purchase_index == ON_DEMAND) & ~among.is_quarantined & np.isfinite(among.price_usd_per_h))
         regions, price = len(among.regions), among.price_usd_per_h[rows]
@@ -187,12 +187,6 @@ class _WholePrices:
         """In the same region, or else the least of any; 1 where it is sold so nowhere."""
         here, anywhere = self.beside(server, region), _found(self.server, self.anywhere, server)
         return np.where(np.isfinite(here), here, np.where(np.isfinite(anywhere), anywhere, 1.0))
-
-
-def on_demand_beside(offers: OfferTable, *, among: OfferTable) -> Floats:
-    """The least on-demand price of the same server in the same region, for each offer (O,) [USD/h];
-    NaN where none is listed."""
-    return _WholePrices.of(among).beside(offers.server_index, offers.region_index)
 
 
 def _least(keys: NDArray[np.intp], values: Floats) -> tuple[NDArray[np.intp], Floats]:
@@ -213,7 +207,7 @@ def _found(keys: NDArray[np.intp], values: Floats, wanted: NDArray[np.intp]) -> 
     return np.asarray(np.where(keys[row] == wanted, values[row], np.nan))
 
 
-def _centres(spot: OfferTable, *, among: OfferTable, whole: _WholePrices) -> Floats:
+def _centres(spot: OfferTable, *, among: OfferTable, whole: OnDemandPrices) -> Floats:
     """Logarithm of the price (O,) that a spot quote is drawn towards: the median share of on demand
     of its server over all regions, drawn towards that of its cloud where regions are few (servers
     with cards apart from those without, which `among` may lack), times the on-demand price beside

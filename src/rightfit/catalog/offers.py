@@ -382,12 +382,6 @@ def today() -> str:
         raise InputError(Message("catalog.no_day", text=given)) from None
 
 
-def ages_days(offers: OfferTable) -> NDArray[np.float64]:
-    """Age of each price (O,) in days, counted from today; 0 for a later day, infinite without a
-    date."""
-    return np.asarray(ages_of_dates(offers.as_of_dates, today())[offers.as_of_index], dtype=np.float64)
-
-
 def with_age(offers: OfferTable) -> OfferTable:
     """The offers with those flagged as stale that are so by the clock."""
     stale = ages_of_dates(offers.as_of_dates, today()) > rules()["stale"]["max_age_days"]

@@ -232,9 +232,7 @@ def seldom_free(offers: OfferTable) -> Flags:
 @functools.lru_cache(maxsize=4)
 def _seldom_servers(servers: ServerTable) -> Flags:
     """The same by server (S,)."""
-    polled = {row["seller"] for row in _rows("seldom_free")}
-    kinds = zip(servers.provider, servers.instance_type, strict=True)
-    return np.array([seller in polled and is_seldom_free(seller, name) for seller, name in kinds], dtype=np.bool_)
+    return np.array([is_seldom_free(*kind) for kind in zip(servers.provider, servers.instance_type, strict=True)], dtype=np.bool_)
 
 
 def believable(offers: OfferTable, *, at_notice: bool = False) -> tuple[Floats, Floats]:
