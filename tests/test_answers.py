@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from answers import NAMED, asked, on_server, planned, wishes
 
@@ -24,6 +25,7 @@ from rightfit.messages import LANGS, Lang
 from rightfit.search.answer import Option, Reason, Rejection
 from rightfit.search.option_reasons import COMPARING
 from rightfit.search.refusals import UNPROMISING
+from rightfit.search.sense import as_good_as
 from rightfit.search.servers import Verdict
 
 #: Servers of which little can be said: no price, no card and no price, another software stack, a
@@ -135,8 +137,11 @@ def choice_faults(answers: Answers) -> list[str]:
     estimated, verdict = answers[f"estimate {server}"], answers[f"why {server}"]
     if isinstance(estimated, RightfitError) or isinstance(verdict, RightfitError):
         return []
-    elsewhere = not best.accelerator.name and estimated.best and estimated.best.region != best.region
-    costs = [option.cost.total_usd for option in (best, best if elsewhere else estimated.best, verdict.option) if option]
+    other = estimated.best
+    elsewhere = not best.accelerator.name and other and other.region != best.region
+    if elsewhere and not as_good_as(np.array(other.cost.total_usd), best.cost.total_usd, task=answers["plan"].workload.task):
+        return [f"in {other.region} it costs {other.cost.total_usd} for {best.cost.total_usd} in {best.region}"]
+    costs = [option.cost.total_usd for option in (best, best if elsewhere else other, verdict.option) if option]
     keys = [reason.key for reason in verdict.standing]
     same = len(costs) == 3 and costs == pytest.approx([costs[0]] * 3) and keys == ["why_best"]
     return [] if same else [f"the choice costs {costs} and is {keys}"]
