@@ -47,7 +47,7 @@ LINK = re.compile(r"^```.*?^```$|(\[(?:[^\]`]|`[^`\n]*`)*\])\(((?!https?://|mail
 BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 FIRST_HEADING = re.compile(r"^# .*$", re.MULTILINE)
 FIRST = {
-    "start": ("docs/index", "docs/tutorial", "docs/faq", "docs/scenarios", "docs/comparison"),
+    "start": ("docs/index", "docs/coverage", "docs/tutorial", "docs/faq", "docs/scenarios", "docs/comparison"),
     "faces": ("docs/web", "docs/notebook"),
     "tasks": ("docs/tasks/index",),
     "reference": ("docs/models", "docs/nomenclature", "docs/accuracy", "docs/rules-of-thumb"),

@@ -17,6 +17,8 @@ What a page may hold:
     <!-- accuracy -->            up to <!-- end -->: the table of accuracy, from validation:
                                  headline.json, blind and first-contact scores
 
+The first command of each README with its answer is drawn as well (docs/examples/plan.*.svg).
+
 The commands of a page run one after the other in one empty folder, so a later one finds the files
 of an earlier one.
 """
@@ -46,6 +48,7 @@ FENCE = re.compile(r"(?P<mark><!-- (?P<kind>excerpt|file): (?P<what>.+?) -->\n)?
 ACCURACY = re.compile(r"(<!-- accuracy -->\n).*?(<!-- end -->\n)", re.DOTALL)
 COMMAND = re.compile(r"^\$ (rightfit .*?)(?:\s+# exit (\d+))?$")
 PIECE = re.compile(r'\s*(?:(\d+)-(\d+)|"([^"]+)"\s*(\d+)?)\s*')
+FONT_FACES = re.compile(r"\n *@font-face \{.*?\}", re.DOTALL)  # of another site: pages work offline
 CHINESE = re.compile(r"\.zh\.md$")
 
 ACCURACY_ROWS = (
@@ -233,6 +236,21 @@ def refresh_page(page: Path) -> tuple[str, str]:
             raise ExampleError(f"{page.relative_to(ROOT)}: {error}") from None
 
 
+#: Page -> the picture of its first command with the answer.
+PICTURES = {ROOT / "README.md": ROOT / "docs/examples/plan.en.svg", ROOT / "README.zh.md": ROOT / "docs/examples/plan.zh.svg"}
+
+
+def drawn(page: str) -> str:
+    """The first console block of a page as an SVG terminal."""
+    from rich.console import Console
+    from rich.terminal_theme import MONOKAI
+
+    block = next(match for match in FENCE.finditer(page) if match["language"] == "console")["body"]
+    console = Console(record=True, width=int(WIDTH), file=io.StringIO(), legacy_windows=False)
+    console.print(block.rstrip(), markup=False, highlight=False)
+    return FONT_FACES.sub("", console.export_svg(title="rightfit plan", theme=MONOKAI, unique_id="rightfit"))
+
+
 def main() -> None:
     """Write or check."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -246,6 +264,8 @@ def main() -> None:
             behind.append(str(page.relative_to(ROOT)))
             if not options.check:
                 page.write_text(after, encoding="utf-8")
+        if page in PICTURES and not options.check:
+            PICTURES[page].write_text(drawn(after), encoding="utf-8")
     if options.check and behind:
         raise SystemExit("examples are behind the program, run scripts/docs: " + ", ".join(behind))
 

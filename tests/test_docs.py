@@ -123,6 +123,14 @@ def test_readme_first_screen_has_both_commands() -> None:
     assert "./scripts/test" in first_screen
 
 
+def test_readmes_are_short_and_draw_the_answer_that_they_print() -> None:
+    for page, picture in examples.PICTURES.items():
+        text = page.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 90
+        assert f"]({picture.relative_to(ROOT).as_posix()})" in text
+        assert picture.read_text(encoding="utf-8") == examples.drawn(text), "run scripts/docs_examples.py"
+
+
 def test_readme_first_command_runs_as_a_process(tmp_path: Path) -> None:
     line = next(line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("python3 -m venv"))
     words = shlex.split(line)

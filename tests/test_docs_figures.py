@@ -53,7 +53,7 @@ def sizes() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("page", ["README.md", "README.zh.md", "docs/concepts/reasons.md"])
+@pytest.mark.parametrize("page", ["README.md", "README.zh.md", "docs/coverage.md", "docs/coverage.zh.md", "docs/concepts/reasons.md"])
 def test_pages_say_how_much_is_known(page: str, sizes: ModuleType) -> None:
     assert page in sizes.FIGURES
     behind = list(sizes.differences(page, read(ROOT / page), sizes.sizes()))
@@ -62,10 +62,10 @@ def test_pages_say_how_much_is_known(page: str, sizes: ModuleType) -> None:
 
 def test_figures_that_are_behind_are_named_and_put_right(sizes: ModuleType) -> None:
     known = {**sizes.sizes(), "servers": 12345}
-    text = read(README)
-    [line] = sizes.differences("README.md", text, known)
+    text = read(ROOT / "docs/coverage.md")
+    [line] = sizes.differences("docs/coverage.md", text, known)
     assert line.endswith("servers, there are 12,345; run scripts/write_sizes.py")
-    assert list(sizes.differences("README.md", sizes.written("README.md", text, known), known)) == []
+    assert list(sizes.differences("docs/coverage.md", sizes.written("docs/coverage.md", text, known), known)) == []
 
 
 def test_both_readmes_have_the_same_sections_links_and_examples() -> None:
