@@ -13,15 +13,22 @@ if TYPE_CHECKING:
         check,
         datasets,
         estimate,
+        fit,
         fleet,
+        launch,
         models,
+        own,
         plan,
         plan_table,
         predict,
         predict_table,
         prices,
+        providers,
+        regions,
+        resize,
         servers,
         understand,
+        validate,
         why,
     )
     from rightfit.errors import (
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
         UnavailableError,
         UnknownNameError,
     )
+    from rightfit.running import ingest, probe, runs, watch
     from rightfit.workload.model import Workload
 
 __all__ = [
@@ -60,16 +68,26 @@ __all__ = [
     "check",
     "datasets",
     "estimate",
+    "fit",
     "fleet",
+    "ingest",
+    "launch",
     "models",
+    "own",
     "plan",
     "plan_table",
     "predict",
     "predict_table",
     "prices",
+    "probe",
+    "providers",
+    "regions",
     "resize",
+    "runs",
     "servers",
     "understand",
+    "validate",
+    "watch",
     "why",
 ]
 
@@ -80,7 +98,12 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'rightfit' has no attribute {name!r}")
     from importlib import import_module
 
-    home = "rightfit.errors" if name.endswith("Error") else "rightfit.workload.model" if name == "Workload" else "rightfit.api"
+    if name.endswith("Error"):
+        home = "rightfit.errors"
+    elif name == "Workload":
+        home = "rightfit.workload.model"
+    else:
+        home = "rightfit.running" if name in ("ingest", "probe", "runs", "watch") else "rightfit.api"
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

@@ -8,6 +8,7 @@ works with answers inside rightfit takes the records.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,7 @@ class Plan(answer.Plan):
     ) -> dict[str, str]:
         """Files that start an option: {path: text}, also written below `out` when given. `target`
         and `settings` as in `rightfit export`."""
-        from rightfit.export import files_of, write_files
-
-        files = dict(files_of(self._job(option, settings), target))
-        if out is not None:
-            write_files(files, out, force=force)
-        return files
+        return exported(self.to_dict(), target, option=option, out=out, force=force, **settings)
 
     def to_dataframe(self, *, backend: str | None = None, pareto: bool = False) -> Any:
         """The options as a data frame of pandas or polars (`backend`; by default the one that is
@@ -63,16 +59,7 @@ class Plan(answer.Plan):
     ) -> None:
         """Start an option through SkyPilot or Terraform, without asking; as
         `rightfit launch --yes`. A dry run rents nothing."""
-        from rightfit.export import launching
-
-        job = self._job(option, settings)
-        folder = Path(out) if out is not None else None if dry_run else Path(f"{job.name}-{job.plan_id}")
-        launching.start(launching.launch_of(job, tool=tool, dry_run=dry_run), folder=folder)
-
-    def _job(self, option: int, settings: dict[str, Any]) -> Job:
-        from rightfit.export import ExportSettings, job_of, plan_document
-
-        return job_of(plan_document(self.to_dict()), rank=option, settings=ExportSettings(**settings))
+        launched(self.to_dict(), tool, option=option, out=out, dry_run=dry_run, **settings)
 
 
 class Verdict(servers.Verdict):
@@ -100,6 +87,36 @@ def plan_of(found: answer.Plan) -> Plan:
 def verdict_of(found: servers.Verdict) -> Verdict:
     """The record of a verdict, with what can be done with it."""
     return Verdict(**_fields(found))
+
+
+def exported(
+    plan: Path | Mapping[str, Any], target: str, *, option: int = 1, out: str | Path | None = None, force: bool = False, **settings: Any
+) -> dict[str, str]:
+    """Files that start an option of a plan: its JSON file, or what `to_dict` gives."""
+    from rightfit.export import files_of, write_files
+
+    files = dict(files_of(_job_of(plan, option, settings), target))
+    if out is not None:
+        write_files(files, out, force=force)
+    return files
+
+
+def launched(
+    plan: Path | Mapping[str, Any], tool: str, *, option: int = 1, out: str | Path | None = None, dry_run: bool = False, **settings: Any
+) -> None:
+    """Start an option of a plan: its JSON file, or what `to_dict` gives."""
+    from rightfit.export import launching
+
+    job = _job_of(plan, option, settings)
+    folder = Path(out) if out is not None else None if dry_run else Path(f"{job.name}-{job.plan_id}")
+    launching.start(launching.launch_of(job, tool=tool, dry_run=dry_run), folder=folder)
+
+
+def _job_of(plan: Path | Mapping[str, Any], option: int, settings: Mapping[str, Any]) -> Job:
+    from rightfit.export import ExportSettings, job_of, plan_document, read_plan
+
+    document = read_plan(plan) if isinstance(plan, Path) else plan_document(plan)
+    return job_of(document, rank=option, settings=ExportSettings(**settings))
 
 
 def _fields(found: answer.Plan | servers.Verdict) -> dict[str, Any]:

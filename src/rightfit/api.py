@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from rightfit.measure.evidence import Evidence
     from rightfit.measure.record import Run
     from rightfit.measure.resizing import Advice
+    from rightfit.planner.cards import Fit
+    from rightfit.proof.validate import Validation
     from rightfit.search import answer
+    from rightfit.search.ownership import Machine
     from rightfit.spread.pieces import Done, Progress
     from rightfit.workload.ask import Understood
     from rightfit.workload.model import Workload
@@ -355,3 +358,131 @@ def prices(
     from rightfit import lookup
 
     return lookup.prices(query, cloud=cloud, region=region, country=country, gpu=gpu, purchase=purchase, catalog=catalog).rows()
+
+
+def providers(*names: str, catalog: Catalog | None = None, lang: str = "en") -> list[dict[str, Any]]:
+    """Clouds side by side, all of them without a name: cards, largest server, links, ways to pay,
+    own chips, regions, price of an A100 and an H100."""
+    from rightfit.search import servers as market
+
+    return market.providers(catalog or _market(), asked=names, lang=lang)
+
+
+def regions(
+    query: str = "",
+    *,
+    cloud: Names = (),
+    country: Names = (),
+    residency: Names = (),
+    near: str = "",
+    catalog: Catalog | None = None,
+) -> list[dict[str, Any]]:
+    """Regions whose name holds `query`: names in both languages, country, areas of law, accelerated
+    server types and, with `near` (a place), how far they are."""
+    from rightfit.lookup import read_names
+    from rightfit.search import servers as market
+
+    return market.regions(
+        catalog or _market(),
+        query,
+        cloud=read_names("cloud", cloud),
+        country=read_names("country", country),
+        residency=read_names("residency", residency),
+        near=near,
+    )
+
+
+def fit(cards: Names, *, count: int | None = None, task: str = "", catalog: Catalog | None = None) -> list[Fit]:
+    """Which models fit one's own card ("RTX-4090", "2xRTX-3090", several kinds with commas), served
+    and tuned by each method. `task`: "serve" or "finetune" alone."""
+    from rightfit.errors import InputError
+    from rightfit.planner.cards import fits_of
+
+    named = cards.split(",") if isinstance(cards, str) else list(cards)
+    machines = [_machine(name, count) for name in named if name.strip()]
+    if not machines:
+        raise InputError(Message("cli.fit_no_card"), field="gpu")
+    return [one for machine in machines for one in fits_of(machine, task=task, catalog=catalog)]
+
+
+def _machine(text: str, count: int | None) -> Machine:
+    """The cards of a name, "2xRTX-3090" or with `count`; both must say the same."""
+    import dataclasses
+
+    from rightfit.errors import ContradictionError
+    from rightfit.search.ownership import read_machine
+
+    machine = read_machine(text)
+    if count is not None and machine.count not in (1, count):
+        raise ContradictionError(Message("cli.count_twice", count=count, card=text.strip()), field="count")
+    return machine if count is None else dataclasses.replace(machine, count=count)
+
+
+#: Figure of `own` -> how it is read, and its name in the comparison.
+_FIGURES = {
+    "price": ("money", "capex_usd"),
+    "electricity": ("money", "electricity_usd_per_kwh"),
+    "space": ("money", "space_usd_per_kw_month"),
+    "staff": ("money", "staff_usd_per_year"),
+    "utilisation": ("share", "utilisation"),
+    "maintenance": ("share", "maintenance_share_per_year"),
+    "residual": ("share", "residual_share"),
+    "interest": ("share", "capital_rate"),
+    "years": ("number", "years"),
+    "pue": ("number", "pue"),
+    "servers_per_admin": ("number", "servers_per_administrator"),
+}
+
+
+def own(
+    target: str,
+    *,
+    count: int | None = None,
+    rent: str | None = None,
+    cloud: str | None = None,
+    place: str | None = None,
+    catalog: Catalog | None = None,
+    **figures: str | float | None,
+) -> answer.Section:
+    """Buy or rent an accelerator ("H100", "8xH100") or a server ("aws/p5.48xlarge"): the cost of an
+    hour and the break-even utilisation against each way to rent, in `.content`.
+
+    `figures` are the other options of `rightfit own`: price="250000usd", utilisation="60%",
+    years=4, ... TypeError for a name that is none of them.
+    """
+    from rightfit import facts
+    from rightfit.search.ownership import own_of
+    from rightfit.workload.vocabulary import read_cards
+
+    if unknown := figures.keys() - _FIGURES.keys():
+        raise TypeError(f"own() got an unexpected keyword argument {min(unknown)!r}; allowed: {', '.join(_FIGURES)}")
+    texts: dict[str, dict[str, Any]] = {"money": {}, "share": {}, "number": {}}
+    for name, (kind, field) in _FIGURES.items():
+        texts[kind][field] = figures.get(name)
+    said = read_cards(target) if count is None and target[:1].isdigit() else None
+    if said and facts.match_accelerators(said[1]):
+        count, target = said[0], said[1]
+    return own_of(target, count=count, texts=texts, rent=rent, cloud=cloud, place=place, catalog=catalog or _market())
+
+
+def _market() -> Catalog:
+    from rightfit.catalog import open_catalog
+
+    return open_catalog()
+
+
+def launch(plan: str | Path | Plan, /, tool: str = "skypilot", **options: Any) -> None:
+    """Start an option of a plan (or of its JSON file) through SkyPilot or Terraform, without
+    asking. `options` as in `Plan.launch`: option=1, out=FOLDER, dry_run=True (nothing is rented),
+    bucket=..., ..."""
+    from rightfit.answers import launched
+
+    launched(Path(plan) if isinstance(plan, str | Path) else plan.to_dict(), tool, **options)
+
+
+def validate(truth: str | Path | None = None) -> Validation:
+    """Score the predictors against measured tables (by default those of the checkout):
+    `.headline` maps each figure to its value."""
+    from rightfit.proof.validate import validate as score
+
+    return score(truth)

@@ -4,6 +4,7 @@ a name or a claim."""
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,14 +13,13 @@ from rightfit.cli.commands.catalog import listing_of_history
 from rightfit.cli.declared import argument, option
 from rightfit.cli.output import Answer, View, emit, listing, note, open_market
 from rightfit.cli.parameters import is_added
-from rightfit.errors import ContradictionError, InputError
+from rightfit.errors import InputError
 from rightfit.explain.messages import label
 from rightfit.explain.quantities import Column, Table, price_remark, server_status
 from rightfit.messages import Message
 
 if TYPE_CHECKING:
     from rightfit.catalog.verdicts import CheckResult
-    from rightfit.search.ownership import Machine
 
 
 Query = Annotated[list[str] | None, argument(help="Words that the name must hold; nothing lists all.", metavar="QUERY", show_default=False)]
@@ -425,25 +425,11 @@ def fit(cards: Cards, count: Count = None, task: Task = "", *, view: View) -> No
 
     Several cards stand in one machine: rightfit fit RTX-3090 --count 2 --task finetune
     """
+    from rightfit import api
     from rightfit.explain.listings import fit_parts
-    from rightfit.planner.cards import fits_of
 
-    machines = [_machine(name, count) for name in cards.split(",") if name.strip()]
-    if not machines:
-        raise InputError(Message("cli.fit_no_card"), field="gpu")
-    catalog = open_market(view)
-    found = [fits_of(machine, task=task, catalog=catalog) for machine in machines]
-    records = [dataclasses.asdict(one) for fits in found for one in fits]
-    emit(
-        Answer(records, records, [part for fits in found for part in (*fit_parts(fits, view.lang), label("fit", "note", view.lang))]), view
-    )
-
-
-def _machine(text: str, count: int | None) -> Machine:
-    """The cards of a name, "2xRTX-3090" or with --count; both must say the same."""
-    from rightfit.search.ownership import read_machine
-
-    machine = read_machine(text)
-    if count is not None and machine.count not in (1, count):
-        raise ContradictionError(Message("cli.count_twice", count=count, card=text.strip()), field="count")
-    return machine if count is None else dataclasses.replace(machine, count=count)
+    found = api.fit(cards, count=count, task=task, catalog=open_market(view))
+    records = [dataclasses.asdict(one) for one in found]
+    machines = [list(fits) for _, fits in itertools.groupby(found, key=lambda one: (one.gpu, one.count))]
+    parts = [part for fits in machines for part in (*fit_parts(fits, view.lang), label("fit", "note", view.lang))]
+    emit(Answer(records, records, parts), view)

@@ -70,19 +70,22 @@ def own(
 
     rightfit own aws/p4d.24xlarge --utilisation 80% --electricity 0.08usd
     """
-    from rightfit import facts
-    from rightfit.search.ownership import own_of
-    from rightfit.workload.vocabulary import read_cards
+    from rightfit import api
 
-    money = {"capex_usd": price, "electricity_usd_per_kwh": electricity, "space_usd_per_kw_month": space, "staff_usd_per_year": staff}
-    shares = {"utilisation": utilisation, "maintenance_share_per_year": maintenance, "residual_share": residual, "capital_rate": interest}
-    numbers = {"years": years, "pue": pue, "servers_per_administrator": servers_per_admin}
-    texts: dict[str, dict[str, Any]] = {"money": money, "share": shares, "number": numbers}
-    catalog = open_market(view)
-    said = read_cards(target) if count is None and target[:1].isdigit() else None
-    if said and facts.match_accelerators(said[1]):
-        count, target = said[0], said[1]
-    section = own_of(target, count=count, texts=texts, rent=rent, cloud=cloud, place=place, catalog=catalog)
+    figures = {
+        "price": price,
+        "years": years,
+        "utilisation": utilisation,
+        "electricity": electricity,
+        "pue": pue,
+        "space": space,
+        "staff": staff,
+        "servers_per_admin": servers_per_admin,
+        "maintenance": maintenance,
+        "residual": residual,
+        "interest": interest,
+    }
+    section = api.own(target, count=count, rent=rent, cloud=cloud, place=place, catalog=open_market(view), **figures)
     emit(own_answer(section, view), view)
 
 

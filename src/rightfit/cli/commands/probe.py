@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rightfit.cli.declared import argument, option
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError
-from rightfit.messages import Message, at_place
-from rightfit.records import dataclass
+from rightfit.messages import Message
 
 if TYPE_CHECKING:
-    from rightfit.measure.load_test.result import Trial
-    from rightfit.measure.probing.wrapped import Planned
     from rightfit.measure.record import Run
     from rightfit.measure.watching.judging import Expected
+    from rightfit.running import Asked
 
 
 def probe(
@@ -69,6 +66,7 @@ def probe(
     on standard error.
     """
     from rightfit.cli.commands.runs import setup_of
+    from rightfit.running import Asked
 
     asked = {
         "input_tokens": input_tokens,
@@ -93,39 +91,18 @@ def probe(
     stray = [name for name, value in asked.items() if value is not None and name not in ("plan", "option")]
     if stray:
         raise InputError(Message("cli.load_test_option", option=f"--{stray[0].replace('_', '-')}"), field=stray[0])
-    return _command(
-        cmd or [],
-        Asked(setup_of(given or []), plan, option, file, out, log),
-        deep=deep,
-        stop_when_stable=stop_when_stable,
-        keep=keep,
-        view=view,
-    )
+    snapshot = out.with_suffix(".memory") if deep and out is not None else None
+    told = Asked(setup_of(given or []), plan, option, file, log, snapshot, deep=deep, stop_when_stable=stop_when_stable)
+    return _command(cmd or [], told, out=out, keep=keep, view=view)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is said of the command beside the command itself."""
-
-    given: dict[str, str]
-    plan: Path | None
-    option: int
-    file: Path | None
-    out: Path | None
-    log: Path | None
-
-
-def _command(cmd: list[str], asked: Asked, *, deep: bool, stop_when_stable: bool, keep: bool, view: View) -> int:
+def _command(cmd: list[str], asked: Asked, *, out: Path | None, keep: bool, view: View) -> int:
     """Run the command, hand over its record, and show predictions beside what was measured."""
     from rightfit.cli.commands.runs import hand_over
-    from rightfit.measure.probing.wrapped import probe as run_probed
+    from rightfit.running import probed
 
-    planned, expected = _planned(asked)
-    snapshot = asked.out.with_suffix(".memory") if deep and asked.out is not None else None
-    run = run_probed(
-        cmd, setup=asked.given, stop_when_stable=stop_when_stable, planned=planned, deep=deep, log=asked.log, snapshot=snapshot
-    )
-    hand_over([run], asked.out, view, keep=keep, drawn=lambda: _show(run, expected if run.server or not expected else None, view))
+    run, expected = probed(cmd, asked)
+    hand_over([run], out, view, keep=keep, drawn=lambda: _show(run, expected if run.server or not expected else None, view))
     return run.exit_code or 0
 
 
@@ -148,118 +125,13 @@ def _show(run: Run, expected: Expected | None, view: View) -> None:
     note("\n\n".join(parts), view)
 
 
-def _planned(asked: Asked) -> tuple[Planned, Expected | None]:
-    """What a plan or a workload says of the command."""
-    from rightfit.measure.probing.wrapped import Planned
-
-    if asked.plan is not None and asked.file is not None:
-        raise InputError(Message("cli.plan_or_file"), field="file")
-    if asked.plan is not None:
-        return _of_plan(asked.plan, asked.option)
-    if asked.file is None:
-        return Planned(), None
-    from rightfit.api import read_workload
-    from rightfit.measure.record import setup_columns
-
-    wish = read_workload(asked.file, {}).to_dict()
-    setup = {
-        name: str(value)
-        for name, value in wish.items()
-        if name in setup_columns() and isinstance(value, (str, int, float)) and name != "task"
-    }
-    return Planned(setup=setup, workload=wish), None
-
-
-def _of_plan(path: Path, rank: int) -> tuple[Planned, Expected]:
-    import json
-
-    from rightfit.export.job import read_plan
-    from rightfit.measure.own_runs import service_of, training_of
-    from rightfit.measure.probing.wrapped import Planned
-    from rightfit.measure.watching.judging import expected_of
-
-    wish = dict(read_plan(path).workload)
-    document = json.loads(path.read_text(encoding="utf-8"))
-    expected = expected_of(document, rank)
-    chosen = next(option for option in document["options"] if option["rank"] == rank)
-    setup, server = service_of(document, chosen) if expected.is_service else training_of(document, chosen)
-    return Planned(setup=setup, server={name: value for name, value in server.items() if value is not None}, workload=wish), expected
-
-
-# ---- rightfit probe --url: the load test of an endpoint, from options to record.
-
-_PERCENTILES = (50, 90, 95, 99)
-
-
 def load_test(url: str, asked: dict[str, Any], *, setup: dict[str, str], out: Path | None, keep: bool, view: View) -> int:
     """Trial the endpoint, say what it bears, hand over the record."""
     from rightfit.cli.commands.runs import hand_over
     from rightfit.explain.run_text import load_lines
-    from rightfit.measure.load_test.http import place_of
-    from rightfit.measure.load_test.result import measure, run_of
+    from rightfit.running import load_tested
 
-    place = place_of(url)
-    planned, planned_setup, server, usd = _url_of_plan(asked.pop("plan"), asked.pop("option"))
-    given = asked.pop("usd_per_hour")
-    usd = given if given is not None else usd
-    test = _test({**planned, **{name: value for name, value in asked.items() if value is not None}})
-    found = measure(place, test)
-    known = {name: value for name, value in planned_setup.items() if name not in ("input_tokens", "output_tokens")}
-    run = run_of(found, test, place, setup={**known, **setup}, server=server, usd_per_h=usd)
+    run, found, test, usd = load_tested(url, asked, setup=setup)
     note("\n".join(load_lines(found, test, usd, view.lang)), view)
     hand_over([run], out, view, keep=keep)
     return 0
-
-
-def _url_of_plan(path: Path | None, rank: int) -> tuple[dict[str, Any], dict[str, str], dict[str, Any], float | None]:
-    """What a plan's option says: wish, set-up, server, USD per hour of all its servers."""
-    if path is None:
-        return {}, {}, {}, None
-    from rightfit.export.job import read_plan
-    from rightfit.measure.own_runs import service_of
-    from rightfit.measure.readers.item import number
-
-    document = read_plan(path)
-    if document.workload.get("task") != "serve":
-        raise InputError(Message("cli.plan_of_no_service", path=path), field="plan")
-    option = document.option(rank).model_dump()
-    wish = {name: number(document.workload.get(name)) for name in ("input_tokens", "output_tokens", "ttft_s", "tpot_s")}
-    setup, server = service_of({"workload": document.workload}, option)
-    return {name: value for name, value in wish.items() if value is not None}, setup, server, option["cost"]["hourly_usd"]
-
-
-def _test(asked: dict[str, Any]) -> Trial:
-    from rightfit.measure.load_test.result import Trial
-
-    variable = asked.pop("key_env", None)
-    if variable and variable not in os.environ:
-        raise InputError(Message("cli.key_variable", variable=variable), field="key_env")
-    for name in ("input_tokens", "output_tokens"):
-        if name not in asked:
-            raise InputError(Message("cli.url_lacks", option=f"--{name.replace('_', '-')}"), field=name)
-        asked[name] = int(asked[name])
-    seconds = {name: _seconds(asked.pop(option), option) for name, option in _DURATIONS.items() if option in asked}
-    percentile = asked.pop("percentile", 95)
-    if percentile not in _PERCENTILES:
-        raise InputError(
-            Message("cli.not_among", option="--percentile", word=percentile, allowed=", ".join(map(str, _PERCENTILES))), field="percentile"
-        )
-    more = {"least_requests": asked.pop("requests")} if "requests" in asked else {}
-    return Trial(**{**asked, **seconds, **more}, percentile=percentile / 100.0, key=os.environ.get(variable or "", "") if variable else "")
-
-
-#: Field of the test -> option.
-_DURATIONS = {"ttft_s": "ttft", "tpot_s": "tpot", "level_s": "level_time", "limit_s": "time"}
-
-
-def _seconds(text: str, option: str) -> float:
-    from rightfit.units import SECONDS_PER_DAY, parse_duration
-
-    shown = f"--{option.replace('_', '-')}"
-    try:
-        seconds = parse_duration(text)
-    except InputError as error:
-        raise InputError(at_place(shown, error.message), field=option) from None
-    if not 1e-5 <= seconds <= SECONDS_PER_DAY:
-        raise InputError(Message("cli.target_outside", option=shown, text=text), field=option)
-    return seconds

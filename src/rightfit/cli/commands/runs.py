@@ -11,7 +11,7 @@ from rightfit.cli.output import Answer, View, emit, listing, note, open_market
 from rightfit.errors import InputError, RightfitError, UnavailableError
 from rightfit.explain.messages import say
 from rightfit.explain.quantities import Table
-from rightfit.messages import Message, at_place, did_you_mean
+from rightfit.messages import Message, at_place
 from rightfit.units import SECONDS_PER_YEAR
 
 if TYPE_CHECKING:
@@ -268,22 +268,15 @@ def window_of(last: str, until: str) -> dict[str, float]:
 def setup_of(given: list[str]) -> dict[str, str]:
     """NAME=VALUE pairs as columns of `rightfit predict`. Raises InputError for a name
     that is no column."""
-    from rightfit.facts.tables import nearest
-    from rightfit.measure.record import setup_columns
+    from rightfit.running import checked_setup
 
     setup = {}
     for pair in given:
         name, equals, value = pair.partition("=")
         if not equals or not value.strip():
             raise InputError(Message("cli.set_no_pair", pair=pair), field="set")
-        if name not in setup_columns():
-            near = nearest(name, setup_columns())
-            raise InputError(
-                Message("cli.set_no_column", column=name, hint=did_you_mean(near[:1])),
-                field="set",
-            )
         setup[name] = value.strip()
-    return setup
+    return checked_setup(setup)
 
 
 def _ask_for_missing(runs: list[Run], view: View) -> None:

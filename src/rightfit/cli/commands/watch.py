@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rightfit.cli.declared import argument, option
 from rightfit.cli.output import Answer, View, emit, note
-from rightfit.errors import InputError, NetworkError
+from rightfit.errors import InputError
 from rightfit.explain.messages import say
 from rightfit.messages import Message, at_place
 
 if TYPE_CHECKING:
     from rightfit.explain.sheets import Part
-    from rightfit.measure.watching.judging import Expected, State
-    from rightfit.measure.watching.sources import Look, Source
+    from rightfit.measure.watching.judging import State
 
 #: Looks that a single answer is made of, and the time between them [s]: shares and
 #: rates need two moments.
@@ -58,41 +55,18 @@ def watch(
     It ends with the run, or at Ctrl-C. A look changes nothing in the run.
     """
     from rightfit.measure.watching.sources import source_of
+    from rightfit.running import expectation, states_of
 
-    expected = _expected(plan, option, steps, usd_per_hour)
+    expected = expectation(plan, option, steps, usd_per_hour)
     wait_s = _wait_s(every)
     source = source_of(target.strip())
     if once or view.is_machine:
-        states = list(_states(source, expected, min(wait_s, _BETWEEN_S), most=_ONCE))
+        states = list(states_of(source, expected, min(wait_s, _BETWEEN_S), most=_ONCE))
         return _print(states[-1], source.name, view)
     with _page(listen, source.name, view) as show:
-        _follow(_states(source, expected, wait_s, view=view), source.name, view, show)
+        lost = lambda error: note(say("watch.lost", view.lang, name=source.name, error=error), view)  # noqa: E731
+        _follow(states_of(source, expected, wait_s, lost=lost), source.name, view, show)
     return None
-
-
-def _expected(plan: Path | None, option: int, steps: int | None, usd_per_hour: float | None) -> Expected:
-    import dataclasses
-
-    from rightfit.measure.watching.judging import Expected, expected_of
-
-    if plan is None:
-        found = Expected()
-    else:
-        from rightfit.export.job import read_plan
-
-        read_plan(plan)  # doubted there, once, for everybody
-        found = expected_of(_content(plan), option)
-    return dataclasses.replace(
-        found,
-        steps=found.steps if steps is None else float(steps),
-        usd_per_h=found.usd_per_h if usd_per_hour is None else usd_per_hour,
-    )
-
-
-def _content(plan: Path) -> Any:
-    import json
-
-    return json.loads(plan.read_text(encoding="utf-8"))
 
 
 def _wait_s(text: str | None) -> float:
@@ -108,28 +82,6 @@ def _wait_s(text: str | None) -> float:
     if not _BETWEEN_S <= seconds <= SECONDS_PER_HOUR:
         raise InputError(Message("cli.every_outside", text=text), field="every")
     return seconds
-
-
-def _states(source: Source, expected: Expected, wait_s: float, *, most: int | None = None, view: View | None = None) -> Iterator[State]:
-    """A state a look until the run ends; an exporter that does not answer for a
-    while is asked again."""
-    from rightfit.facts.tables import constant_group
-    from rightfit.measure.watching.judging import judge
-
-    looks: collections.deque[Look] = collections.deque(maxlen=int(constant_group("measure", "watch")["most_looks"]))
-    while most is None or len(looks) < most:
-        try:
-            looks.append(source.look())
-        except NetworkError as error:
-            if not looks or view is None:
-                raise
-            note(say("watch.lost", view.lang, name=source.name, error=error), view)
-        else:
-            yield judge(list(looks), expected)
-            if not looks[-1].is_alive:
-                return
-        if most is None or len(looks) < most:
-            time.sleep(wait_s)
 
 
 def _print(state: State, name: str, view: View) -> None:
