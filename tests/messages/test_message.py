@@ -13,7 +13,7 @@ import pytest
 
 from rightfit.errors import AmbiguousNameError, InputError, UnknownNameError
 from rightfit.messages import Message, at_place, cause, contradiction, either, foreign, line_each, message, system_problem, without_place
-from rightfit.messages.message import compiled, sentence
+from rightfit.messages.message import compiled, from_data, sentence
 
 
 def test_a_message_is_put_into_words_of_each_language() -> None:
@@ -105,3 +105,13 @@ def test_a_catalog_is_compiled_again_when_it_has_changed(tmp_path: Path, monkeyp
     finally:
         message.catalog.cache_clear()
     assert compiled(f'{head}msgid "a"\nmsgstr "b"\n'.encode()) == compiled(f'{head}msgid "a"\nmsgstr "b"\n'.encode())
+
+
+@pytest.mark.parametrize(
+    "place", [Path("a/b"), ValueError("odd"), (Message("facts.own_memory"), "b"), Message("facts.own_memory"), None, 0.5]
+)
+def test_a_message_crosses_a_process_as_json_whatever_it_holds(place: object) -> None:
+    told = Message("others.no_module", module=place)
+    back = from_data(json.loads(json.dumps(told.to_data())))
+    assert isinstance(back, Message)
+    assert [back.text(lang) for lang in ("en", "zh")] == [told.text(lang) for lang in ("en", "zh")]

@@ -120,15 +120,26 @@ class Message:
 
     def to_data(self) -> dict[str, object]:
         """What JSON takes of it, and `from_data` reads."""
-        fields = {name: value.to_data() if isinstance(value, Message) else value for name, value in self.fields.items()}
-        return {"key": self.key, "fields": fields}
+        return {"key": self.key, "fields": {name: _data(value) for name, value in self.fields.items()}}
+
+
+def _data(value: object) -> object:
+    if isinstance(value, Message):
+        return value.to_data()
+    if isinstance(value, tuple):
+        return [_data(one) for one in value]
+    return value if isinstance(value, (str, int, float, type(None))) else str(value)  # a path, an error of a library
 
 
 def from_data(data: object) -> Message | str:
     """A message that was JSON; text is itself."""
-    if not isinstance(data, dict):
-        return str(data)
-    return Message(data["key"], **{name: from_data(value) if isinstance(value, dict) else value for name, value in data["fields"].items()})
+    return _read(data) if isinstance(data, dict) else str(data)  # type: ignore[return-value]
+
+
+def _read(value: object) -> object:
+    if isinstance(value, dict):
+        return Message(value["key"], **{name: _read(one) for name, one in value["fields"].items()})
+    return tuple(map(_read, value)) if isinstance(value, list) else value
 
 
 def _message_of(key: str, fields: Mapping[str, object]) -> Message:

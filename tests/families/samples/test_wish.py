@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rightfit import facts
 from rightfit.errors import ContradictionError, InputError, QuantityError, UnknownNameError
 from rightfit.facts.trained_networks import sides_in
 from rightfit.families.samples.models import trains_samples
@@ -123,6 +124,13 @@ def test_the_owner_of_a_hub_id_does_not_matter() -> None:
 
 def test_few_data_get_a_small_batch() -> None:
     assert wish("resnet50", task="train", data="1000images").global_batch == 16
+
+
+def test_what_sees_and_writes_is_a_language_model_however_large_its_eye() -> None:
+    seeing = [record for record in facts.models().values() if getattr(record, "kind", "") == "vlm"]
+    left = {record.name for record in seeing if trains_samples(Workload(model=record.name, task="finetune"))}
+    assert {record.family for record in seeing if record.name in left} == {"clip", "siglip"}
+    assert {"PaddlePaddle/PaddleOCR-VL", "zai-org/GLM-OCR"} <= {record.name for record in seeing} - left
 
 
 @pytest.mark.parametrize("name", ["7B", "bert-base", "llava-1.5-7b", "xgboost", "google-t5/t5-base"])

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 TREES = "trees"
 _IMAGE_SHARE = 0.4
+_LONGEST_CAPTION = 512  # tokens that the text half of a contrastive pair reads: CLIP 77, SigLIP 64, long variants 248 to 512
 
 
 @functools.lru_cache(maxsize=256)
@@ -35,9 +36,10 @@ def sample_model(name: str) -> Any:
 
 def _is_encoder(record: TransformerArchitecture) -> bool:
     """Whether a transformer takes sound or images and writes no text of a language model: Whisper,
-    and CLIP, whose image half is a large part of it."""
+    and CLIP, whose image half is a large part of it. A small model that reads documents has as
+    large an eye, but writes long texts."""
     if record.kind == "vlm":
-        return record.params_vision >= _IMAGE_SHARE * record.params_total
+        return record.params_vision >= _IMAGE_SHARE * record.params_total and record.max_position <= _LONGEST_CAPTION
     if record.kind != "encoder-decoder":
         return False
     from rightfit.estimation.forward_models import forward_work
