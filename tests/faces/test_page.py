@@ -391,3 +391,26 @@ def test_a_fleet_shows_its_calendar_and_purchase_list(watched: Any, lang: str) -
     assert page.get_by_text(word("fleet.purchases", lang), exact=True).count() == 1  # type: ignore[arg-type]
     assert "aws/" in page.inner_text("main")
     assert page.eval_on_selector("svg[role=img]", "one => one.getBoundingClientRect().width") > 200
+
+
+FIRST_LOOKS = {
+    "plan": PLAN,
+    "serve": PAGES["serve"],
+    "train": "/?model=resnet50&task=train&data=imagenet",
+    "table": "/?model=xgboost&data=10Mrows+x+100cols",
+}
+
+
+@pytest.mark.parametrize(("lang", "size"), [("en", DESKTOP), ("zh", PHONE), ("en", PHONE)])
+@pytest.mark.parametrize("name", FIRST_LOOKS)
+def test_the_answer_is_seen_without_scrolling(watched: Any, lang: str, size: dict[str, int], name: str) -> None:
+    """What to rent, its price, time and set-up end within 600 pixels; on a phone the fields come
+    back when they are asked for, and stand open beside an error."""
+    page = watched(size=size).open(FIRST_LOOKS[name], lang, ready=".answer")
+    ends = page.eval_on_selector_all(".answer h2, .answer h2 ~ p", "found => found.map(one => one.getBoundingClientRect().bottom)")
+    assert len(ends) >= 3
+    assert ends[2] <= 600
+    assert page.locator('.ask input[aria-label="' + ("模型" if lang == "zh" else "Model") + '"]').is_visible() == (size is DESKTOP)
+    if size is PHONE:
+        page.get_by_role("button", name=word("ask.edit", lang)).click()
+        page.wait_for_selector(".ask .fields", state="visible")

@@ -15,6 +15,7 @@ from tests.rest.conftest import API, client_of
 
 from rightfit import reach
 from rightfit.rest import Settings
+from rightfit.rest import answers as rest_answers
 from rightfit.rest.reading import Refused
 from rightfit.rest.work import AnswerCache, Workshop, key_of
 
@@ -216,7 +217,7 @@ def _slow_fleets(monkeypatch: pytest.MonkeyPatch, ended: list[float]) -> None:
         finally:
             ended.append(time.monotonic())
 
-    monkeypatch.setattr("rightfit.rest.answers.fleet", slow)
+    monkeypatch.setattr(rest_answers, "fleet", slow)  # by the module: tests of pages drop its name from sys.modules
 
 
 def test_fleets_under_way_turn_nobody_else_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

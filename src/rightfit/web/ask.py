@@ -64,9 +64,10 @@ class AskPanel:
     def draw(self) -> None:
         """The box, the examples and the fields."""
         state, lang = self.page.state, self.page.state.lang
-        heading(word("ask.heading", lang), 1)
+        self.places["heading"] = heading(word("ask.heading", lang), 1)
         self.places["lead"] = paragraph(word("page.tagline", lang), "lead")
-        with box("section", "panel ask"):
+        with box("section", "panel ask") as around:
+            self.places["around"] = around
             with box("div", "sentence"):
                 sentence = ui.input(word("ask.sentence", lang), value=state.ask, placeholder=word("ask.placeholder", lang))
                 sentence.props(f"outlined stack-label maxlength={LONGEST_SENTENCE} autocomplete=off data-option=ask").mark("sentence")
@@ -80,7 +81,8 @@ class AskPanel:
                 for name in words()["example"]:
                     button(word(f"example.{name}", lang), lambda name=name: self._example(name), "chip").mark(f"example-{name}")
             self.places["understood"] = box("div")
-            self.places["fields"] = box("div")
+            self.places["edit"] = button(word("ask.edit", lang), lambda: self.fold(is_folded=False), "button quiet edit").mark("edit")
+            self.places["fields"] = box("div", "wishes")
             self.redraw_fields()
         if state.ask:
             self.understand(state.ask)
@@ -98,6 +100,11 @@ class AskPanel:
         begun = bool(self.page.state.wishes or self.page.state.ask)
         for name in ("lead", "examples"):
             self.places[name].set_visibility(not begun)
+        self.places["heading"].classes(**{"add" if begun else "remove": "aside"})
+
+    def fold(self, *, is_folded: bool) -> None:
+        """On a phone the fields give way to the answer; a button brings them back."""
+        self.places["around"].classes(**{"add" if is_folded else "remove": "folded"})
 
     async def _submit(self) -> None:
         """A new sentence is read; one that was read already does not undo what its

@@ -100,9 +100,7 @@ def _table(lines: Sequence[Moves], lang: Lang, *, currency: str) -> Table:
         Column("change", change, right=True),
     )
     records = [
-        {
-            **{name: getattr(point, name) for name in ("region", "purchase", "as_of", "price_usd_per_h", "change")},
-        }
+        {"hourly": point.price_usd_per_h, **{name: getattr(point, name) for name in ("region", "purchase", "as_of", "change")}}
         for line in lines
         for point in line
     ]

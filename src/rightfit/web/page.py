@@ -142,11 +142,17 @@ def frame(page: str, lang: Lang, *, dark: bool | None, title: str = "", other: s
                 found["language"].props["aria-label"] = word("page.other_language_label", lang)
                 found["language"].props["lang"] = "en" if lang == "zh" else "zh-CN"
                 button("◐", _toggle_theme, "tool", label_text=word("page.theme", lang))
+                menu = button("☰", None, "tool menu", label_text=word("page.menu", lang), in_browser=_TOGGLE_MENU)
+                menu.props["aria-expanded"] = "false"
         with box("main", "width main") as main:
             main.props["id"] = "content"
             yield found
         with box("footer", "foot"), box("div", "width"):
             text(word("page.footer", lang))
+
+
+#: On a phone the pages are behind a button: the answer needs the room.
+_TOGGLE_MENU = "(event) => event.currentTarget.setAttribute('aria-expanded', document.querySelector('.nav').classList.toggle('shown'))"
 
 
 def _only_main(client: Any) -> None:

@@ -234,6 +234,7 @@ class PlanPage:
         lang = self.state.lang
         self._empty()
         lines = problem_lines(error, lang)
+        self.panel.fold(is_folded=False)
         for name, message in lines:
             self.panel.show_error(name, message)
         with self.results, box("div", "problem") as around:
@@ -255,6 +256,7 @@ class PlanPage:
     def _draw_results(self, plan: Plan) -> None:
         self._empty()
         lang = self.state.lang
+        self.panel.fold(is_folded=True)
         if plan.best is None:
             with self.results, box("section", "section panel"):
                 draw_parts(plan_sheet(plan, lang), lang)
@@ -264,7 +266,7 @@ class PlanPage:
         with self.results:
             self._draw_answer(plan)
             with box("section", "section"):
-                self._head(plan)
+                heading(word("result.heading", lang), 2)
                 self.parts["cards"] = box("div")
                 self._draw_cards()
             self.parts["chart"] = box("section", "section")
@@ -287,19 +289,19 @@ class PlanPage:
                         paragraph(on_page(line, lang))
                 else:
                     draw_parts([part], lang)
+            with box("div", "chips gap"):
+                button(word("result.start", lang), self._show_files, "chip").mark("start-it")
+                button(word("result.link", lang), self._copy_link, "chip")
+                self.links["report"] = link(word("result.report", lang), self.state.address("/report"), "chip")
 
     def _busy(self, *, is_busy: bool) -> None:
         """Say that an answer is worked out, beside the old one that still stands."""
         self.results.props["aria-busy"] = "true" if is_busy else "false"
         self.status.text = word("result.working", self.state.lang) if is_busy else ""
 
-    def _head(self, plan: Plan) -> None:
-        lang = self.state.lang
-        with box("div", "head"):
-            heading(word("result.heading", lang), 2)
-            with box("div", "actions"):
-                button(word("result.link", lang), self._copy_link, "chip")
-                self.links["report"] = link(word("result.report", lang), self.state.address("/report"), "chip")
+    def _show_files(self) -> None:
+        self.turn_to("export")
+        ui.run_javascript("document.getElementById('details').scrollIntoView()")
 
     def _copy_link(self) -> None:
         ui.run_javascript("navigator.clipboard && navigator.clipboard.writeText(location.href)")
