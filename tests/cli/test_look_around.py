@@ -76,6 +76,23 @@ def test_prices_have_dates_and_come_cheapest_first(run: Any) -> None:
     assert {"on-demand"} < {record["purchase"] for record in records}
 
 
+def test_prices_say_what_to_expect_today(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The older a price by the clock, the wider what to expect of it; beyond what is known of such
+    prices one has to ask."""
+    monkeypatch.setenv("RIGHTFIT_TODAY", "2026-11-27")
+    fresh, *_ = json.loads(run("prices", "p5.48xlarge", "us-east-1", "--purchase", "on-demand", "-f", "json").out)
+    assert fresh["expected_low80_usd_per_h"] <= fresh["expected_usd_per_h"] <= fresh["expected_high80_usd_per_h"]
+    monkeypatch.setenv("RIGHTFIT_TODAY", "2027-06-27")
+    older, *_ = json.loads(run("prices", "p5.48xlarge", "us-east-1", "--purchase", "on-demand", "-f", "json").out)
+    assert older["price_usd_per_h"] == fresh["price_usd_per_h"]
+    spreads = [one["expected_high80_usd_per_h"] / one["expected_low80_usd_per_h"] for one in (fresh, older)]
+    assert spreads[0] < spreads[1]
+    told = run("prices", "GN10Xp.2XLARGE40", "--cloud", "tencent", "--top", "3").out
+    assert told.count("ask first") == 3
+    (agreed, *_) = json.loads(run("prices", "GN10Xp.2XLARGE40", "--cloud", "tencent", "-f", "json").out)
+    assert agreed["is_beyond_knowledge"] is True
+
+
 def test_a_whole_name_means_that_server_only(run: Any) -> None:
     names = {record["instance_type"] for record in json.loads(run("prices", "g5.xlarge", "-f", "json").out)}
     assert names == {"g5.xlarge"}
