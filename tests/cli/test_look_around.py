@@ -93,6 +93,25 @@ def test_prices_say_what_to_expect_today(run: Any, monkeypatch: pytest.MonkeyPat
     assert agreed["is_beyond_knowledge"] is True
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "The newest price here is of 2026-11-09, {days} days ago"),
+        (("--cloud", "huaweicloud"), "The newest price here is of 2026-11-09, {days} days ago"),
+        (("--verbose",), "The newest price here is of 2026-11-09, {days} days ago"),
+        (("--lang", "zh"), "价格库中最新的价格是 2026-11-09 的，已过 {days} 天"),
+    ],
+)
+def test_a_catalog_that_nobody_refreshed_for_long_says_its_age_first(
+    run: Any, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+) -> None:
+    wish = ("plan", "Qwen/Qwen3-8B", "--task", "serve", "--rate", "10/s", *arguments)
+    for today, days in (("2026-12-09", 30), ("2026-12-10", 31)):
+        monkeypatch.setenv("RIGHTFIT_TODAY", today)
+        first = run(*wish).out.splitlines()[0]
+        assert first.startswith(said.format(days=days)) is (days > 30)
+
+
 def test_a_whole_name_means_that_server_only(run: Any) -> None:
     names = {record["instance_type"] for record in json.loads(run("prices", "g5.xlarge", "-f", "json").out)}
     assert names == {"g5.xlarge"}

@@ -259,3 +259,19 @@ def test_a_search_begins_with_what_a_plan_would_take() -> None:
             if found and facts.search_models(form)[0].name != found.record.name:
                 wrong.append((form, found.record.name))
     assert wrong == []
+
+
+NAMES = (Path(__file__).parents[1] / "data/published_names.txt").read_text("utf-8").split()
+
+
+@pytest.mark.parametrize("part", range(12))
+def test_every_name_of_2026_is_found_first_by_repository_and_by_common_name(part: int) -> None:
+    """Names under which a review of November 2026 found models published: each is listed first as
+    what a plan takes for it, or as known by its size only, which a plan refuses."""
+    assert len(NAMES) > 700
+    wrong = []
+    for name in sorted({*NAMES, *(tables.base_name(name) for name in NAMES)})[part::12]:
+        found, listed = facts.resolve_offline(name), facts.search_models(name)
+        if not listed or (found.record.name != listed[0].name if found else getattr(listed[0], "kind", "") != "known by size only"):
+            wrong.append(name)
+    assert wrong == []
