@@ -146,6 +146,7 @@ def prices(
 
     import numpy as np
 
+    from rightfit.catalog.expected import expected
     from rightfit.catalog.market import PriceList
     from rightfit.catalog.offers import first_offers
 
@@ -160,7 +161,8 @@ def prices(
     in_region = np.array([not named or region.casefold() in named for region in offers.regions])
     fits = np.array(_server_fits(offers.servers, [word for word in words if word not in named]))
     rows = np.flatnonzero(in_region[offers.region_index] & fits[offers.server_index])
-    return PriceList(offers.take(first_offers(offers, rows, sort="price", limit=limit)), len(rows))
+    shown = offers.take(first_offers(offers, rows, sort="price", limit=limit))
+    return PriceList(shown, len(rows), expected(shown, among=market.all_offers(has_accelerator=chosen.has_accelerator)))
 
 
 def _former_names(table: ServerTable, words: list[str]) -> list[int]:

@@ -225,3 +225,14 @@ def test_the_history_of_a_bundled_price_shows_what_it_was_before(catalog: Catalo
         assert [point.price_usd_per_h for point in points] == [before, now]
         assert [point.as_of for point in points] == sorted(point.as_of for point in points)
         assert points[-1].change == pytest.approx(now / before - 1)
+
+
+def test_the_age_of_each_sellers_prices_is_counted_by_the_clock(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A day later every seller's prices are a day older in the middle; who has none has no age."""
+    monkeypatch.setenv("RIGHTFIT_TODAY", "2026-11-27")
+    first = {one.provider: one.median_age_days for one in catalog.status().providers}
+    monkeypatch.setenv("RIGHTFIT_TODAY", "2026-11-28")
+    second = {one.provider: one.median_age_days for one in catalog.status().providers}
+    assert {name for name, age in first.items() if age is None} == {one.provider for one in catalog.status().providers if not one.prices}
+    assert all(age is None or second[name] == age + 1 for name, age in first.items())
+    assert first["lambda"] < 60 < first["tencent"]

@@ -32,8 +32,24 @@ def fake() -> Iterator[Fake]:
 @pytest.fixture(autouse=True)
 def _own_world(monkeypatch: pytest.MonkeyPatch, fake: Fake, tmp_path: Path) -> None:
     """Every address leads to the fake; no credentials of this machine are seen."""
-    for name in ("azure", "verda", "lambda", "runpod", "vast", "oci", "skypilot", "gpuhunt", "gcp", "crusoe", "aws_advisor", "aws_spot"):
+    for name in (
+        "azure",
+        "verda",
+        "lambda",
+        "runpod",
+        "vast",
+        "oci",
+        "skypilot",
+        "gpuhunt",
+        "gcp",
+        "crusoe",
+        "aws_advisor",
+        "aws_spot",
+        "tencent_list",
+        "alicloud_list",
+    ):
         monkeypatch.setenv(f"RIGHTFIT_ENDPOINT_{name.upper()}", f"{fake.url}/{name}")
+    monkeypatch.setenv("RIGHTFIT_ENDPOINT_ALICLOUD_PAGE", f"{fake.url}/alicloud_list/page")
     for name in ("alicloud", "tencent"):
         monkeypatch.setenv(f"RIGHTFIT_ENDPOINT_{name.upper()}", fake.url)
     monkeypatch.setenv("AWS_ENDPOINT_URL_PRICING", f"{fake.url}/pricing")
@@ -548,6 +564,66 @@ def test_tencent_errors(fake: Fake, code: str, said: str) -> None:
     with pytest.raises(NetworkError, match=f"tencent: .*{said}") as caught:
         ask("tencent", "SPOTPAID:ap-guangzhou")
     assert not any(secret in str(caught.value) for secret in SECRETS)
+
+
+# ---- public lists of the two, without an account -------------------------------------------------
+
+
+def without_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET", "TENCENTCLOUD_SECRET_ID", "TENCENTCLOUD_SECRET_KEY"):
+        monkeypatch.delenv(name)
+
+
+def test_alicloud_list_is_read_in_the_version_that_the_page_names_with_its_own_date(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_keys(monkeypatch)
+    listed = {
+        ("ecs.gn7i-c8g1.2xlarge", "cn-hangzhou", "on-demand"): 9.5,
+        ("ecs.gn7i-c8g1.2xlarge", "cn-hangzhou", "subscription-1m"): 5.0,
+        ("ecs.gn7i-c8g1.2xlarge", "cn-hangzhou", "subscription-3y"): 2.5,
+        ("ecs.g7.xlarge", "us-east-1", "on-demand"): 1.2,
+    }
+    fake.answers["alicloud_list"] = clouds.alicloud_list(listed, published="2026-11-21T08:15:52Z", versions=("2.0.99", "2.0.430"))
+    rows = ask("alicloud-list")
+    assert prices(rows) == {key: (price, "CNY") for key, price in listed.items()}  # not those of Windows or of the classic network
+    assert {row.as_of for row in rows if isinstance(row, PriceRow)} == {"2026-11-21"}
+    assert "/2.0.430/" in fake.asked[-1].path
+
+
+def test_alicloud_list_of_a_page_without_a_version_is_the_last_one_known(fake: Fake) -> None:
+    fake.answers["alicloud_list"] = clouds.alicloud_list(
+        {("ecs.g7.xlarge", "us-east-1", "on-demand"): 1.2}, published="2026-03-01", versions=()
+    )
+    assert {row.as_of for row in ask("alicloud-list") if isinstance(row, PriceRow)} == {"2026-03-01"}
+    fake.answers["alicloud_list"] = clouds.alicloud_list({}, published="")
+    with pytest.raises(NetworkError, match="does not say when it was published"):
+        ask("alicloud-list")
+
+
+def test_tencent_list(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_keys(monkeypatch)
+    hourly = {"UnitPrice": 12.0, "UnitPriceDiscount": 11.5, "UnitPriceDiscountThirdStep": 6.0, "ChargeUnit": "HOUR"}
+    items = [
+        tencent_item("POSTPAID_BY_HOUR", hourly),
+        tencent_item("POSTPAID_BY_HOUR", {**hourly, "UnitPriceDiscount": 11.0}, zone="ap-guangzhou-7"),
+        tencent_item("POSTPAID_BY_HOUR", None, name="S9.MEDIUM4", gpu=0),
+        tencent_item("PREPAID", {"OriginalPrice": 7300.0, "DiscountPrice": 7300.0, "DiscountPriceOneYear": 70080.0}),
+    ]
+    fake.answers["tencent_list"] = clouds.tencent_list(items)
+    rows = ask("tencent-list", "POSTPAID_BY_HOUR:ap-guangzhou")
+    assert prices(rows) == {
+        ("GN10Xp.2XLARGE40", "ap-guangzhou", "on-demand"): (11.0, "CNY"),
+        ("GN10Xp.2XLARGE40", "ap-guangzhou", "on-demand-tier3"): (6.0, "CNY"),
+    }
+    assert [row.instance_type for row in rows if isinstance(row, ServerRow)] == ["S9.MEDIUM4"]
+    assert prices(ask("tencent-list", "PREPAID:ap-guangzhou"))["GN10Xp.2XLARGE40", "ap-guangzhou", "subscription-1y"] == (8.0, "CNY")
+    assert not any("authorization" in request.headers for request in fake.asked)
+
+
+@pytest.mark.parametrize("error", ["RequestLimitExceeded", "-1"])
+def test_tencent_list_that_refuses_is_one_line(fake: Fake, error: str) -> None:
+    fake.answers["tencent_list"] = clouds.tencent_list([], error=error)
+    with pytest.raises(NetworkError, match=rf"tencent-list: the request failed \({error}\)"):
+        ask("tencent-list", "SPOTPAID:ap-guangzhou")
 
 
 # ---- names ---------------------------------------------------------------------------------------

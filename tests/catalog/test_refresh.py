@@ -18,8 +18,8 @@ from fakes.server import Fake, Reply, running
 from fakes.tiny import write_tiny_package
 
 import rightfit
-from rightfit.catalog import Catalog, OfferFilter, build, open_catalog, packed_tables, refresh, refresh_rows, store
-from rightfit.catalog.providers.base import Pace
+from rightfit.catalog import Catalog, OfferFilter, build, open_catalog, packed_tables, providers, refresh, refresh_rows, store
+from rightfit.catalog.providers.base import Pace, PriceRow
 from rightfit.errors import CatalogError, UnknownNameError
 
 pytest.importorskip("httpx")
@@ -73,6 +73,10 @@ def run(*names: str) -> dict[str, refresh.Outcome]:
     return {outcome.provider: outcome for outcome in refresh.refresh(names, pace=FAST)}
 
 
+def unmoved(outcome: refresh.Outcome) -> bool:
+    return (outcome.new, outcome.gone, outcome.dearer, outcome.cheaper, outcome.largest_moves) == (0, 0, 0, 0, ())
+
+
 def state() -> tuple[str, float, int]:
     """What a user sees: the store, the sum of its prices, their number."""
     catalog = open_catalog()
@@ -96,7 +100,7 @@ def test_refreshed_prices_lie_over_the_bundled_ones_with_source_and_date(fake: F
     }
     assert len(rows) == outcome.prices >= len(before)
     assert set(before) <= set(rows)
-    assert (outcome.new_servers, outcome.changed) == (0, len(before))
+    assert (outcome.new_servers, outcome.dearer, outcome.cheaper, outcome.gone) == (0, len(before), 0, 0)
     for key, price in before.items():
         if key[1] == min(region for name, region, mode in before if (name, mode) == (key[0], key[2])):
             assert rows[key]["price_usd_per_h"] == pytest.approx(1.1 * price, abs=1e-6)
@@ -250,11 +254,49 @@ def test_history_holds_each_change_with_its_dates(fake: Fake) -> None:
     assert [point.source for point in found][1:] == ["Verda API", "Verda API"]
 
 
+def test_what_is_new_gone_dearer_and_cheaper_is_counted_and_the_largest_moves_are_named(fake: Fake) -> None:
+    prices = offer(fake)
+    run("verda")
+    first, second, third = sorted({name for name, _, mode in prices if mode == "on-demand"})[:3]
+    factors = {(first, "on-demand"): 1.5, (second, "on-demand"): 0.8}
+    moved = {key: price * factors.get((key[0], key[2]), 1.0) for key, price in prices.items() if key[0] != third}
+    moved["9A100.99V", min(region for _, region, _ in prices), "on-demand"] = 1.5
+    fake.answers["verda"] = clouds.verda(moved)
+    before = bundled("verda")
+    outcome = run("verda")["verda"]
+    assert (outcome.gone, outcome.new) == (sum(name == third for name, _, _ in before), len({region for _, region, _ in before}))
+    assert outcome.dearer == sum((name, mode) == (first, "on-demand") for name, _, mode in before)
+    assert outcome.cheaper == sum((name, mode) == (second, "on-demand") for name, _, mode in before)
+    move = outcome.largest_moves[0]
+    assert (move.provider, move.instance_type, move.purchase) == ("verda", first, "on-demand")
+    assert move.now_usd_per_h / move.before_usd_per_h == pytest.approx(1.5, abs=1e-4)
+    assert len(outcome.largest_moves) <= 5
+    after = bundled("verda")
+    assert all(after[key] == price for key, price in before.items() if key[0] == third)  # what is gone stays, with its old date
+
+
+def test_a_dated_list_never_lies_over_newer_prices(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list that says its own day keeps it, and gives way to what is known of a later one."""
+    before = open_catalog().prices(EVERY, limit=None).rows()
+    days = [row["as_of"] for row in before if row["provider"] == "verda"]
+    for day, known in ((max(days), len(days)), ("2020-01-01", 0)):
+        listed = [PriceRow("verda", *key, price * 1.01, as_of=day) for key, price in bundled("verda").items()]
+        monkeypatch.setattr(type(providers.provider("verda")), "fetch", lambda *_, rows=listed, **__: iter(rows))
+        outcome = run("verda")["verda"]
+        if not known:
+            assert (outcome.status, len(days) > 5) == ("failed", True)
+            assert f"{len(days):,} were older than what is known ({day})" in outcome.message
+            continue
+        assert (outcome.status, outcome.prices, outcome.dearer) == ("refreshed", known, known)
+        now = [row for row in open_catalog().prices(EVERY, limit=None).rows() if row["source"] == "Verda API"]
+        assert {row["as_of"] for row in now} == {day}
+
+
 def test_unchanged_prices_add_nothing_to_the_history(fake: Fake) -> None:
     fake.answers["verda"] = clouds.verda({key: value * 1.1 for key, value in bundled("verda").items()})
     run("verda")
     rows = build.num_rows(build.load(packed_tables.current())[build.HISTORY])
-    assert run("verda")["verda"].changed == 0
+    assert unmoved(run("verda")["verda"])
     assert build.num_rows(build.load(packed_tables.current())[build.HISTORY]) == rows
 
 
@@ -311,7 +353,7 @@ def test_the_same_prices_again_do_not_touch_the_generation_that_counts(fake: Fak
     run("verda")
     first = packed_tables.folder() / packed_tables.current() / "prices.pack"
     inode = first.stat().st_ino
-    assert run("verda")["verda"].changed == 0
+    assert unmoved(run("verda")["verda"])
     assert packed_tables.folder() / packed_tables.current() / "prices.pack" == first
     assert first.stat().st_ino == inode
 
@@ -330,7 +372,7 @@ KILLS = """
 import json, os, random, signal, sys, time
 from pathlib import Path
 from rightfit.catalog import open_catalog, package_data, pointer, refresh
-from rightfit.catalog.providers.base import Pace
+from rightfit.catalog.providers.base import Pace, PriceRow
 import httpx, tenacity
 package_data._FOLDER = Path(sys.argv[1])
 def go():
@@ -416,6 +458,9 @@ def test_command(fake: Fake, cli: Callable[..., tuple[int, str, str]]) -> None:
     code, out, err = cli("catalog", "refresh", "verda", "--format", "json")
     assert (code, err) == (0, "")
     assert json.loads(out)[0]["status"] == "refreshed"
+    offer(fake, factor=1.05)
+    code, out, _ = cli("catalog", "refresh", "verda")
+    assert (code, "dearer" in out, "The largest moves:" in out, "+5.0%" in out) == (0, True, True, True)
     name = next(iter(bundled("verda")))[0]
     code, out, _ = cli("prices", name, "--history", "--cloud", "verda")
     assert code == 0

@@ -76,6 +76,42 @@ def test_prices_have_dates_and_come_cheapest_first(run: Any) -> None:
     assert {"on-demand"} < {record["purchase"] for record in records}
 
 
+def test_prices_say_what_to_expect_today(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The older a price by the clock, the wider what to expect of it; beyond what is known of such
+    prices one has to ask."""
+    monkeypatch.setenv("RIGHTFIT_TODAY", "2026-11-27")
+    fresh, *_ = json.loads(run("prices", "p5.48xlarge", "us-east-1", "--purchase", "on-demand", "-f", "json").out)
+    assert fresh["expected_low80_usd_per_h"] <= fresh["expected_usd_per_h"] <= fresh["expected_high80_usd_per_h"]
+    monkeypatch.setenv("RIGHTFIT_TODAY", "2027-06-27")
+    older, *_ = json.loads(run("prices", "p5.48xlarge", "us-east-1", "--purchase", "on-demand", "-f", "json").out)
+    assert older["price_usd_per_h"] == fresh["price_usd_per_h"]
+    spreads = [one["expected_high80_usd_per_h"] / one["expected_low80_usd_per_h"] for one in (fresh, older)]
+    assert spreads[0] < spreads[1]
+    told = run("prices", "GN10Xp.2XLARGE40", "--cloud", "tencent", "--top", "3").out
+    assert told.count("ask first") == 3
+    (agreed, *_) = json.loads(run("prices", "GN10Xp.2XLARGE40", "--cloud", "tencent", "-f", "json").out)
+    assert agreed["is_beyond_knowledge"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "The newest price here is of 2026-11-09, {days} days ago"),
+        (("--cloud", "huaweicloud"), "The newest price here is of 2026-11-09, {days} days ago"),
+        (("--verbose",), "The newest price here is of 2026-11-09, {days} days ago"),
+        (("--lang", "zh"), "价格库中最新的价格是 2026-11-09 的，已过 {days} 天"),
+    ],
+)
+def test_a_catalog_that_nobody_refreshed_for_long_says_its_age_first(
+    run: Any, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+) -> None:
+    wish = ("plan", "Qwen/Qwen3-8B", "--task", "serve", "--rate", "10/s", *arguments)
+    for today, days in (("2026-12-09", 30), ("2026-12-10", 31)):
+        monkeypatch.setenv("RIGHTFIT_TODAY", today)
+        first = run(*wish).out.splitlines()[0]
+        assert first.startswith(said.format(days=days)) is (days > 30)
+
+
 def test_a_whole_name_means_that_server_only(run: Any) -> None:
     names = {record["instance_type"] for record in json.loads(run("prices", "g5.xlarge", "-f", "json").out)}
     assert names == {"g5.xlarge"}

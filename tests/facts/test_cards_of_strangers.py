@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rightfit import facts
+from rightfit.errors import InputError
 from rightfit.facts.engines import find_device
 from rightfit.proof.cases.reader import forward_device
 
@@ -41,3 +42,12 @@ def test_machines_that_no_cloud_rents_serve_models_too(name: str) -> None:
 @pytest.mark.parametrize(("plain", "other"), [("RTX 2080 Ti", "RTX-2080-Ti"), ("RTX 2000 Ada", "RTX-2000-Ada"), ("H800", "H800-SXM-80GB")])
 def test_older_names_mean_what_they_meant(plain: str, other: str) -> None:
     assert facts.accelerator(plain, typical=True).name == other
+
+
+@pytest.mark.parametrize("name", ["P800", "kunlun p800", "昆仑芯P800", "R200", "M5 Ultra", "Apple-M5-Ultra-80"])
+def test_a_card_that_is_known_without_its_figures_is_refused_with_what_is_missing(name: str) -> None:
+    with pytest.raises(InputError, match="nothing can be timed on it") as caught:
+        facts.named_accelerators(name, field="gpu")
+    assert caught.value.field == "gpu"
+    assert "\n" not in str(caught.value)
+    assert facts.match_accelerators(name) == ()

@@ -51,6 +51,9 @@ def test_the_bare_name_of_a_repository_means_it_unless_the_record_has_that_name(
 def test_a_common_name_means_the_record_or_a_repository_that_the_index_or_the_table_of_names_knows() -> None:
     elsewhere = {text: meant(text) for entry, text in COMMON if meant(text) not in (entry.name, "")}
     assert elsewhere == {
+        "kimi-k2.7": "moonshotai/Kimi-K2.7-Code",
+        "kimi-k2.7-code": "moonshotai/Kimi-K2.7-Code",
+        "minimax-m2.1": "MiniMaxAI/MiniMax-M2.1",
         "vicuna-7b": "lmsys/vicuna-7b-v1.5",
         "vicuna-13b": "lmsys/vicuna-13b-v1.5",
         "phind codellama 34b": "Phind/Phind-CodeLlama-34B-v2",

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightfit import facts
-from rightfit.errors import AmbiguousNameError, FileInputError, RightfitError, UnknownNameError
+from rightfit.errors import AmbiguousNameError, FileInputError, InputError, RightfitError, UnknownNameError
 from rightfit.facts import bundled, tables
 from rightfit.facts.records import TransformerArchitecture
 
@@ -224,5 +224,54 @@ def test_a_checkpoint_that_borrows_a_shape_keeps_its_own_context_and_steps() -> 
             record = facts.model(name)
             assert getattr(record, row["field"]) == int(row["value"])
             assert record.name == lender.name
+        for form in (f"{row['alias']}-FP8", f"someone/{tables.base_name(row['alias'])}-NVFP4", f"{row['alias']}-quantized.w4a16"):
+            found = facts.resolve_offline(form)
+            assert found, form
+            assert getattr(found.record, row["field"]) == int(row["value"]), form
     assert facts.model("glm-4.6").max_position == 202752  # type: ignore[union-attr]
     assert facts.model("zai-org/GLM-4.5").max_position == 131072  # type: ignore[union-attr]
+
+
+def test_a_checkpoint_known_by_its_size_is_found_and_refused_in_one_line() -> None:
+    rows = tables.table("checkpoints_by_size")
+    assert len(rows) > 50
+    for row in rows:
+        assert row["name"].casefold() not in bundled.exact_names(), "a record says more"
+        assert row["source"]
+        for name in (row["name"], tables.base_name(row["name"])):
+            found = facts.search_models(name)[0].name
+            assert row["name"] in (found, f"{row['name'].partition('/')[0]}/{tables.base_name(found)}")
+            with pytest.raises(InputError, match="known by its size only") as caught:
+                facts.model(name, network=False)
+            assert "\n" not in str(caught.value)
+
+
+def test_a_search_begins_with_what_a_plan_would_take() -> None:
+    """A quantised checkpoint (every ninth repository of the index in four forms) is listed as the
+    record that a plan takes for it, not as its nearest spelling."""
+    repositories = [
+        name for entry in bundled.index() if entry.family == "transformer" for name in (entry.name, *entry.aliases) if "/" in name
+    ]
+    wrong = []
+    for name in repositories[::9]:
+        for form in (f"{name}-FP8", f"{name}-NVFP4", f"someone/{tables.base_name(name)}-AWQ", f"{tables.base_name(name)}-qat-w4a16-ct"):
+            found = facts.resolve_offline(form)
+            if found and facts.search_models(form)[0].name != found.record.name:
+                wrong.append((form, found.record.name))
+    assert wrong == []
+
+
+NAMES = (Path(__file__).parents[1] / "data/published_names.txt").read_text("utf-8").split()
+
+
+@pytest.mark.parametrize("part", range(12))
+def test_every_name_of_2026_is_found_first_by_repository_and_by_common_name(part: int) -> None:
+    """Names under which a review of November 2026 found models published: each is listed first as
+    what a plan takes for it, or as known by its size only, which a plan refuses."""
+    assert len(NAMES) > 700
+    wrong = []
+    for name in sorted({*NAMES, *(tables.base_name(name) for name in NAMES)})[part::12]:
+        found, listed = facts.resolve_offline(name), facts.search_models(name)
+        if not listed or (found.record.name != listed[0].name if found else getattr(listed[0], "kind", "") != "known by size only"):
+            wrong.append(name)
+    assert wrong == []

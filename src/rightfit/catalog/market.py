@@ -33,6 +33,7 @@ from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.catalog.charges import EgressPrice, PlacePrices, StoragePrice
+    from rightfit.catalog.expected import Expected
     from rightfit.catalog.integrity import Finding
     from rightfit.catalog.names import Region
     from rightfit.catalog.report import Status
@@ -43,14 +44,26 @@ _PARTS: dict[bool | None, tuple[str, ...]] = {True: ("accelerator",), False: ("c
 
 @dataclass(frozen=True, slots=True)
 class PriceList:
-    """The offers asked for, in order, and how many passed before the limit."""
+    """The offers asked for, in order, how many passed before the limit, and what their prices
+    mean today."""
 
     offers: OfferTable
     total: int
+    expected: Expected | None = None
 
     def rows(self) -> list[dict[str, Any]]:
         """One dict an offer."""
-        return [self.offers.row(index) for index in range(len(self.offers))]
+        rows = [self.offers.row(index) for index in range(len(self.offers))]
+        if self.expected is not None:
+            bounds = self.expected.usd_per_h[:, None] * self.expected.factors[:, :2]
+            for at, (row, (low, high)) in enumerate(zip(rows, bounds.tolist(), strict=True)):
+                row |= {
+                    "expected_usd_per_h": float(self.expected.usd_per_h[at]),
+                    "expected_low80_usd_per_h": low,
+                    "expected_high80_usd_per_h": high,
+                    "is_beyond_knowledge": bool(self.expected.is_beyond[at]),
+                }
+        return rows
 
 
 @dataclass(frozen=True, slots=True)

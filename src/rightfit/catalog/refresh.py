@@ -26,7 +26,7 @@ from typing import Any
 from rightfit.catalog import build, packed_tables, providers, refresh_rows, store, tables
 from rightfit.catalog.packed_tables import PackedTable, data_bytes, rules
 from rightfit.catalog.providers.base import ROW_TYPES, Client, Known, KnownServer, Pace, Provider, Row
-from rightfit.catalog.refresh_rows import Conversion, Gathered, gather, level_problem, sort_out
+from rightfit.catalog.refresh_rows import Conversion, Gathered, PriceMove, gather, leave_older, level_problem, sort_out
 from rightfit.errors import CatalogError, MissingComponentError, NetworkError, RightfitError
 from rightfit.messages import Message, cause, system_problem
 from rightfit.records import dataclass
@@ -42,11 +42,15 @@ class RefreshOutcome:
     provider: str
     status: str  # refreshed, failed, refused, skipped
     prices: int = 0
-    changed: int = 0
+    new: int = 0  # offers that had no price
+    gone: int = 0  # that this source brought before and lists no more
+    dearer: int = 0
+    cheaper: int = 0
     new_servers: int = 0
     quarantined: int = 0
     message: str = ""
     findings: tuple[str, ...] = ()  # what refused it, row by row
+    largest_moves: tuple[PriceMove, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +201,7 @@ def _judged(provider: Provider, job: _Job) -> Gathered:
         worst, count = found.rejected.most_common(1)[0]
         raise _RefusedError(Message("catalog.refresh_rows_refused", name=provider.name, count=count, total=found.num_read, problem=worst))
     sort_out(found, base=job.base, accelerators=_accelerators())
+    leave_older(found, job.before)
     if not found.num_prices:
         left_out = Message("catalog.left_out", count=sum(found.left_out.values()), why=next(iter(found.left_out), ""))
         hint = left_out if found.left_out else ""
@@ -274,7 +279,7 @@ def _publish(gathered: dict[str, Gathered], job: _Job) -> dict[str, RefreshOutco
     again; then the new one counts."""
     outcomes: dict[str, RefreshOutcome] = {}
     while gathered:
-        generation, path, changed = _built(gathered, job)
+        generation, path = _built(gathered, job)
         findings = _error_findings(path)
         refused = {name: _refusal(name, found, findings, job) for name, found in gathered.items()}
         refused = {name: outcome for name, outcome in refused.items() if outcome}
@@ -282,7 +287,7 @@ def _publish(gathered: dict[str, Gathered], job: _Job) -> dict[str, RefreshOutco
             build.publish(generation)
             _clear_up(generation)
             for name, found in gathered.items():
-                outcomes[name] = _refreshed(name, found, findings, changed=changed, inventory=job.known)
+                outcomes[name] = _refreshed(name, found, findings, job)
             return outcomes
         if generation != packed_tables.current():
             path.unlink(missing_ok=True)
@@ -292,25 +297,24 @@ def _publish(gathered: dict[str, Gathered], job: _Job) -> dict[str, RefreshOutco
     return outcomes
 
 
-def _built(gathered: Mapping[str, Gathered], job: _Job) -> tuple[str, Path, Mapping[str, int]]:
-    """A new generation from the current one and the gathered rows, and its store; the changed
-    prices by provider of the catalog."""
+def _built(gathered: Mapping[str, Gathered], job: _Job) -> tuple[str, Path]:
+    """A new generation from the current one and the gathered rows, and its store."""
     try:
-        generation, changed = _new_generation(gathered, job)  # its tables are let go before the store is built
+        generation = _new_generation(gathered, job)  # its tables are let go before the store is built
         path = store.store_path(generation=generation)
         store.build_store(path, generation=generation)
     except (OSError, sqlite3.Error) as error:
         raise CatalogError(Message("catalog.refresh_unwritten", error=cause(error))) from None
-    return generation, path, changed
+    return generation, path
 
 
-def _new_generation(gathered: Mapping[str, Gathered], job: _Job) -> tuple[str, Mapping[str, int]]:
+def _new_generation(gathered: Mapping[str, Gathered], job: _Job) -> str:
     fetched = _current_tables()
     new = {name: _joined(name, fetched, [found.tables[name] for found in gathered.values()], job) for name in build.KEYS}
     latest = _last([found.tables["prices"] for found in gathered.values()], build.KEYS["prices"])
     moved = refresh_rows.changes(job.before, latest)
     new[build.HISTORY] = refresh_rows.extended(fetched.get(build.HISTORY), moved)
-    return build.write_generation(new, sources=_sources(gathered, job)), Counter(moved["provider"].texts())
+    return build.write_generation(new, sources=_sources(gathered, job))
 
 
 def _joined(name: str, fetched: Mapping[str, PackedTable], tables: Sequence[PackedTable], job: _Job) -> PackedTable:
@@ -371,22 +375,27 @@ def _refusal(name: str, gathered: Gathered, findings: Sequence[tuple[str, ...]],
     return RefreshOutcome(name, "refused", message=message, findings=lines)
 
 
-def _refreshed(
-    name: str, gathered: Gathered, findings: Sequence[tuple[str, ...]], *, changed: Mapping[str, int], inventory: Known
-) -> RefreshOutcome:
+def _refreshed(name: str, gathered: Gathered, findings: Sequence[tuple[str, ...]], job: _Job) -> RefreshOutcome:
+    known = job.known.servers
     servers = zip(gathered.tables["servers"]["provider"].texts(), gathered.tables["servers"]["instance_type"].texts(), strict=True)
-    covered = gathered.tables["prices"]["provider"].labels
+    accelerated = [(provider, one.instance_type) for provider, own in known.items() for one in own.values() if one.num_accelerators]
+    source = providers.provider(name).source
+    moved = refresh_rows.moves(job.before, gathered.tables["prices"], source=source, accelerated=accelerated, most=_SHOWN)
     notes = [f"{count:,} left out {reason}" for reason, count in gathered.left_out.items()]
     notes += [f"{count:,} rejected: {reason}" for reason, count in gathered.rejected.items()]
     return RefreshOutcome(
         name,
         "refreshed",
         prices=gathered.num_prices,
-        changed=sum(changed.get(provider, 0) for provider in covered) // 2,  # a row before and a row after
-        new_servers=sum(server not in inventory.servers.get(provider, {}) for provider, server in servers),
+        new=moved.new,
+        gone=moved.gone,
+        dearer=moved.dearer,
+        cheaper=moved.cheaper,
+        new_servers=sum(server not in known.get(provider, {}) for provider, server in servers),
         quarantined=len(_own_findings(gathered, findings)),
         message="; ".join(notes),
         findings=tuple(" ".join(finding) for finding in _own_findings(gathered, findings)[:_SHOWN]),
+        largest_moves=moved.largest,
     )
 
 

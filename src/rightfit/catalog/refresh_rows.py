@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rightfit.catalog.amendments import amended
 from rightfit.catalog.build import HISTORY, KEYS, PRICE_COLUMNS, last_of_each, load, num_rows, row_keys, stack, take
@@ -20,6 +21,8 @@ from rightfit.catalog.providers.base import InterruptionRow, MarketRow, PriceRow
 from rightfit.catalog.tables import join_index, parse_date, price_kinds
 from rightfit.messages import Message
 from rightfit.records import dataclass
+
+Rows = NDArray[np.intp]
 
 
 class ColumnWriter:
@@ -86,7 +89,7 @@ def gather(rows: Iterable[Row], *, base: Mapping[str, PackedTable], source: str,
             if problem:
                 found.rejected[problem] += 1
             else:
-                writers["prices"].add(_price_texts(row) | stamp, *_price_numbers(row, conversion))
+                writers["prices"].add(_price_texts(row) | stamp | {"as_of": row.as_of or today}, *_price_numbers(row, conversion))
         elif isinstance(row, ServerRow):
             writers["servers"].add(_server_texts(row) | {"source": f"{source} ({today})"})
         elif isinstance(row, InterruptionRow):
@@ -198,6 +201,35 @@ def sort_out(gathered: Gathered, *, base: Mapping[str, PackedTable], accelerator
     gathered.tables["prices"] = take(kept, last_of_each(row_keys([kept], ("provider", "instance_type", "region", "purchase"))[0]))
 
 
+def leave_older(gathered: Gathered, before: PackedTable) -> None:
+    """Leave out prices of a dated list that are older than what is known of the same offer."""
+    new = gathered.tables["prices"]
+    known, rows = _beside(before, new)
+    older = rows[_days(new)[rows] < _days(before)[known]]
+    if len(older):
+        dates = new["as_of"]
+        word = dates.labels[dates.codes[older[0]]]
+        gathered.left_out[Message("catalog.other_older", word=word)] += len(older)
+        gathered.tables["prices"] = take(new, np.setdiff1d(np.arange(num_rows(new)), older))
+
+
+def _days(table: PackedTable) -> NDArray[np.int64]:
+    """The date of each row as a day number."""
+    days = np.array([parse_date(label).toordinal() for label in table["as_of"].labels], dtype=np.int64)
+    return np.asarray(days[table["as_of"].codes])
+
+
+def _beside(before: PackedTable, new: PackedTable) -> tuple[Rows, Rows]:
+    """Rows of the old and the new table that are the same offer, pair by pair."""
+    old_keys, new_keys = row_keys([before, new], KEYS["prices"])
+    if not len(old_keys):
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    order = np.argsort(old_keys, kind="stable")
+    beside = order[np.maximum(np.searchsorted(old_keys[order], new_keys, side="right") - 1, 0)]
+    shared = np.flatnonzero(old_keys[beside] == new_keys)
+    return beside[shared], shared
+
+
 def _places(table: PackedTable, name: str) -> dict[tuple[str, str], int]:
     return dict.fromkeys(zip(table["provider"].texts(), table[name].texts(), strict=True), 1)
 
@@ -262,15 +294,74 @@ class PricePoint:
 def changes(before: PackedTable, new: PackedTable) -> PackedTable:
     """Rows for the history: of every key whose price differs, the row as it was and
     the row as it is now."""
-    old_keys, new_keys = row_keys([before, new], KEYS["prices"])
-    order = np.argsort(old_keys, kind="stable")
-    place = np.minimum(np.searchsorted(old_keys[order], new_keys, side="right") - 1, max(len(order) - 1, 0))
-    beside = order[np.maximum(place, 0)] if len(order) else np.zeros(len(new_keys), dtype=np.intp)
-    shared = np.flatnonzero((old_keys[beside] == new_keys) if len(order) else np.zeros(len(new_keys), dtype=np.bool_))
-    old_price = before["price_usd_hour"].numbers()[beside[shared]]
-    new_price = new["price_usd_hour"].numbers()[shared]
-    moved = shared[np.abs(new_price / np.where(old_price > 0, old_price, np.nan) - 1) > _SAME_PRICE]
-    return stack([take(_columns(before), beside[moved]), take(_columns(new), moved)])
+    known, shared = _beside(before, new)
+    moved = np.abs(_ratios(before, known, new, shared) - 1) > _SAME_PRICE
+    return stack([take(_columns(before), known[moved]), take(_columns(new), shared[moved])])
+
+
+def _ratios(before: PackedTable, known: Rows, new: PackedTable, shared: Rows) -> NDArray[np.float64]:
+    """New over old price, pair by pair; NaN where there was none."""
+    old = before["price_usd_hour"].numbers()[known]
+    return new["price_usd_hour"].numbers()[shared] / np.where(old > 0, old, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What a refresh changed against the prices of before. `gone`: offers that the same source
+    brought earlier and lists no more; they stay, with the date on which they were last seen."""
+
+    new: int = 0
+    gone: int = 0
+    dearer: int = 0
+    cheaper: int = 0
+    largest: tuple[PriceMove, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PriceMove:
+    """One offer whose price moved, in dollars an hour."""
+
+    provider: str
+    instance_type: str
+    region: str
+    purchase: str
+    before_usd_per_h: float
+    now_usd_per_h: float
+
+
+def moves(before: PackedTable, new: PackedTable, *, source: str, accelerated: Iterable[tuple[str, str]], most: int) -> Moves:
+    """New, gone, dearer and cheaper offers of a source, and the `most` whose price moved most.
+
+    Only `accelerated` servers (provider, type) count as gone: others are not asked for every time.
+    """
+    known, shared = _beside(before, new)
+    ratios = _ratios(before, known, new, shared)
+    is_gone = np.array([label == source for label in before["source"].labels], dtype=np.bool_)[before["source"].codes]
+    is_gone &= join_index([before["provider"], before["instance_type"]], dict.fromkeys(accelerated, 1)) >= 0
+    is_gone[known] = False
+    size = np.abs(np.log(ratios))
+    moved = np.flatnonzero(size > _SAME_PRICE)
+    largest = moved[np.argsort(-size[moved], kind="stable")][:most]
+    provider, instance_type, region, purchase = (new[name].texts() for name in ("provider", "instance_type", "region", "purchase"))
+    old_price, new_price = before["price_usd_hour"].numbers()[known], new["price_usd_hour"].numbers()[shared]
+    rows = [(at, shared[at]) for at in largest]
+    return Moves(
+        new=num_rows(new) - len(shared),
+        gone=int(np.count_nonzero(is_gone)),
+        dearer=int(np.count_nonzero(ratios[moved] > 1)),
+        cheaper=int(np.count_nonzero(ratios[moved] < 1)),
+        largest=tuple(
+            PriceMove(
+                provider=provider[row],
+                instance_type=instance_type[row],
+                region=region[row],
+                purchase=purchase[row].replace("_", "-"),
+                before_usd_per_h=float(old_price[at]),
+                now_usd_per_h=float(new_price[at]),
+            )
+            for at, row in rows
+        ),
+    )
 
 
 def _columns(table: PackedTable) -> dict[str, PackedColumn]:

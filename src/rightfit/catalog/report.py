@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from rightfit.catalog.integrity import CheckedMarket, Finding, run_checks
-from rightfit.catalog.offers import OfferTable, ServerTable
+from rightfit.catalog.offers import OfferTable, ServerTable, ages_of_dates, today
 from rightfit.catalog.packed_tables import data_bytes, manifest, read_blocks, rules
 from rightfit.records import dataclass
 
@@ -28,7 +28,8 @@ Answered = TypeVar("Answered")
 @dataclass(frozen=True, slots=True)
 class ProviderStatus:
     """What the catalog holds of one provider; `oldest` and `newest` are dates of its prices,
-    empty without any."""
+    empty without any; `median_age_days` of the prices of servers with accelerators (of all where
+    it has none such) [days], none without any."""
 
     provider: str
     servers: int
@@ -38,6 +39,7 @@ class ProviderStatus:
     regions: int
     oldest: str
     newest: str
+    median_age_days: float | None
     stale_prices: int
     estimated_prices: int
     sources: tuple[str, ...]
@@ -88,7 +90,7 @@ def status(catalog: Stored) -> Status:
         fingerprint=meta["fingerprint"],
         schema_version=int(meta["schema_version"]),
         newest=newest.isoformat(),
-        age_days=(datetime.datetime.now(tz=datetime.UTC).date() - newest).days,
+        age_days=(datetime.date.fromisoformat(today()) - newest).days,
         servers=len(table.servers),
         prices=len(table),
         quarantined_prices=int(np.count_nonzero(table.is_quarantined)),
@@ -107,6 +109,8 @@ def _provider_status(table: OfferTable, provider: str, *, provider_of: Any) -> P
     servers = table.servers
     own_servers = provider_of == provider
     own = own_servers[table.server_index]
+    with_cards = own & (servers.num_accelerators > 0)[table.server_index]
+    ages = ages_of_dates(table.as_of_dates, today())[table.as_of_index[with_cards if with_cards.any() else own]]
     dates = sorted(table.as_of_dates[i] for i in np.unique(table.as_of_index[own]).tolist())
     return ProviderStatus(
         provider=provider,
@@ -117,6 +121,7 @@ def _provider_status(table: OfferTable, provider: str, *, provider_of: Any) -> P
         regions=len(np.unique(table.region_index[own])),
         oldest=dates[0] if dates else "",
         newest=dates[-1] if dates else "",
+        median_age_days=float(np.median(ages)) if len(ages) else None,
         stale_prices=int(np.count_nonzero(own & table.is_stale)),
         estimated_prices=int(np.count_nonzero(own & table.is_estimate)),
         sources=tuple(sorted(table.sources[i] for i in np.unique(table.source_index[own]).tolist())),

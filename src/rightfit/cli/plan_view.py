@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rightfit import units
 from rightfit.cli.output import Answer, Format, View, open_market, output_width, printing_aside, text_of
 from rightfit.errors import ContradictionError, InputError, UnknownNameError
 from rightfit.explain import quantities as q
@@ -85,6 +86,43 @@ def short_parts(plan: Plan, view: View) -> list[str | Table]:
         if num_lines(shown, view) <= most + max((asked or 0) - SHOWN_OPTIONS, 0) + num_staged(plan):
             break
     return shown
+
+
+def with_alternatives(answer: Answer, plan: Plan, view: View, *, catalog: Catalog) -> Answer:
+    """The answer with a stronger and a cheaper model of the same family at its end."""
+    import dataclasses
+
+    from rightfit import api
+    from rightfit.explain.voices import plan_text
+    from rightfit.planner.relatives import alternatives
+
+    found = alternatives(plan, lambda workload: api.plan(workload, catalog=catalog, top=1))
+    if view.is_machine:
+        records = [
+            {
+                "role": one.role,
+                "model": one.model.name,
+                "params_total": one.model.params_total,
+                "params_active": one.model.params_active,
+                "licence": one.model.licence or None,
+                "max_position": one.model.max_position,
+                "plan": plan_document(one.plan, view.lang, catalog=catalog),
+            }
+            for one in found
+        ]
+        return dataclasses.replace(answer, data={**answer.data, "alternatives": records})
+    parts = [] if found else [label("alternatives", "none", view.lang, model=plan.workload.model)]
+    for one in found:
+        text = plan_text(one.plan, view.lang)
+        known = {
+            "model": one.model.name,
+            "params": units.format_count(one.model.params_total),
+            "licence": one.model.licence or label("alternatives", "no_licence", view.lang),
+            "context": f"{one.model.max_position:,}",
+        }
+        said = [text.headline, *([text.best.outcome] if text.best else [])]
+        parts.append("\n".join([label("alternatives", one.role, view.lang, **known), *(f"  {line}" for line in said)]))
+    return dataclasses.replace(answer, parts=[*answer.parts, *parts])
 
 
 def num_staged(plan: Plan) -> int:

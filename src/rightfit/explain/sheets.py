@@ -4,6 +4,7 @@ face draws the same sheet in its own way."""
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import itertools
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
@@ -83,6 +84,7 @@ def plan_sheet(plan: Plan, lang: Lang, *, everything: bool = False, catalog: Cat
 def _plan_parts(plan: Plan, lang: Lang, *, everything: bool, catalog: Catalog | None) -> Iterable[Part]:
     voice, currency = voice_of(plan), plan.workload.currency
     text, render = plan_text(plan, lang), voice.renderer(lang, currency=currency)
+    yield from old_catalog(plan, lang)
     yield from cheaper_elsewhere(plan, lang)
     yield _answer(text)
     if len(plan.options) > 1:
@@ -320,9 +322,25 @@ def quiet_sheet(plan: Plan, lang: Lang) -> tuple[Part, ...]:
     return (Choice(plan_text(plan, lang).headline),)
 
 
+#: A catalog whose newest price is older [days] says so first.
+OLD_CATALOG_DAYS = 30
+
+
+def old_catalog(plan: Plan, lang: Lang) -> Iterable[str]:
+    """How old the catalog is, where nobody refreshed it for long; its newest price tells."""
+    from rightfit.catalog.offers import today
+
+    newest = max((date for date in plan.catalog.get("as_of", {}).values()), default="")
+    if newest and not plan.given:
+        days = (datetime.date.fromisoformat(today()) - datetime.date.fromisoformat(newest)).days
+        if days > OLD_CATALOG_DAYS:
+            yield label("short", "old_catalog", lang, newest=newest, days=days)
+
+
 def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: int | None) -> Iterable[Part]:
     voice, best = voice_of(plan), text.best
     assert best is not None
+    yield from old_catalog(plan, lang)
     yield from cheaper_elsewhere(plan, lang)
     is_asked = "simulated" in plan.options[0].facts  # latencies are what the user wants to see
     speed = best.speed if voice.is_service and (extent.speed or is_asked) else ""
@@ -346,6 +364,7 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
 def _nothing(plan: Plan, text: PlanText, lang: Lang, extent: Extent) -> Iterable[Part]:
     """Nothing to rent: what stands against it, the least changes, and where more is said."""
     voice = voice_of(plan)
+    yield from old_catalog(plan, lang)
     yield Choice(text.headline, (text.blame,) if text.blame else (), is_found=False)
     quotes = _quotes(plan, voice, lang)
     if advice := (*quotes, *(line for line in text.advice if line not in quotes))[: extent.warnings + 1]:

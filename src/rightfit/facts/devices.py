@@ -150,8 +150,17 @@ def named_accelerators(name: str, *, field: str) -> tuple[str, ...]:
     `field` otherwise, with the nearest."""
     found = match_accelerators(name) or accelerators_of_memory(name)
     if not found:
+        refuse_card_without_figures(name, field=field)
         raise UnknownNameError("GPU", name, nearest=nearest_accelerators(name), field=field)
     return found
+
+
+def refuse_card_without_figures(name: str, *, field: str) -> None:
+    """InputError for a card that is known, but not well enough to time anything on it."""
+    wanted = name.strip()[: tables.LONGEST_NAME].casefold()
+    for row in table("cards_without_figures"):
+        if re.fullmatch(row["pattern"], wanted):
+            raise InputError(Message(f"facts.card_lacks_{row['lacks']}", card=row["name"], memory=row["memory_gib"]), field=field)
 
 
 def accelerator(name: str, *, typical: bool = False) -> Accelerator:

@@ -67,7 +67,8 @@ class Denoiser:
 class PassEngine:
     """An engine that serves models of one forward pass (facts/data/forward_stacks.csv): its name,
     what people call it, the class of its coefficients, and the kinds of input, families of devices
-    and number formats that it runs, the usual format first."""
+    and number formats that it runs, the usual format first; a word of the models that it runs
+    (empty: all)."""
 
     name: str
     words: tuple[str, ...]
@@ -76,6 +77,7 @@ class PassEngine:
     modalities: tuple[str, ...]
     families: tuple[str, ...]
     dtypes: tuple[str, ...]
+    models: str = ""
 
 
 @functools.cache

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rightfit import reach
+from rightfit import reach, units
 from rightfit.errors import AmbiguousNameError, InputError, RightfitError, UnknownNameError
 from rightfit.facts import bundled, tables
 from rightfit.facts.bundled import IndexEntry
-from rightfit.facts.records import Model, TransformerArchitecture
+from rightfit.facts.records import Model, OtherModel, TransformerArchitecture
 from rightfit.messages import Message
 
 _HUB_ID = re.compile(r"(?:(?i:ms|modelscope|hf):)?[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,95}")
@@ -98,7 +98,8 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
     if (size := dimensions.parameter_count(query)) is not None:
         return Resolution(dimensions.typical_architecture(size), "size", query)
     refuse_kind_of_work(query)
-    if entry := _loose_entry(query):
+    sized = known_by_size(query)
+    if not sized and (entry := _loose_entry(query)):
         return Resolution(_as_asked(entry, query), "spelling", query)
     if maker := closed_model(query):
         raise InputError(
@@ -110,6 +111,8 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
         from rightfit.facts import hub
 
         return Resolution(_remembered(query, hub.fetch_architecture(query, nearest=close)), "hub", query)
+    if sized:
+        raise InputError(_size_only(sized), field="model")
     raise UnknownNameError("model", query, nearest=close, allowed="" if close else MODEL_FORMS)
 
 
@@ -145,7 +148,7 @@ def _as_asked(entry: IndexEntry, query: str) -> Model:
     record, differences = bundled.load(entry), _differences()
     if differences.keys().isdisjoint(entry.aliases):
         return record
-    repository = _repositories().get(query.casefold()) or (_meant(query, entry) if _is_path(entry.name) else "")
+    repository = _repositories().get(query.casefold()) or (_meant(tables.base_name(query), entry) if _is_path(entry.name) else "")
     return dataclasses.replace(record, **differences.get(repository, {}))
 
 
@@ -224,7 +227,15 @@ def _meant(query: str, entry: IndexEntry) -> str:
     named = {name: tables.tokens(tables.base_name(name)) for name in known}
     wanted, answers = set(tables.without_noise(words)), bool(tables.ANSWERING & set(words))
     holding = [name for name in known if wanted <= set(tables.without_noise(named[name]))]
-    holding.sort(key=lambda name: (answers and not tables.ANSWERING & set(named[name]), name != entry.name, len(named[name])))
+    asked = set(words)
+
+    def farness(name: str) -> tuple[bool, bool, int, bool, int]:
+        """Other words than asked for (SmolLM2 is no SmolLM), another stage, fewer of the words."""
+        own = set(named[name])
+        others = bool(set(tables.without_noise(named[name])) - wanted - {"base"})
+        return others, answers and not tables.ANSWERING & own, -len(asked & own), name != entry.name, len(named[name])
+
+    holding.sort(key=farness)
     return told or next((name for name in known if named[name] == words), "") or next(iter(holding), entry.name)
 
 
@@ -248,6 +259,26 @@ def closed_model(text: str) -> str:
     """Who sells a model whose weights are not published ("gpt-4o"); empty for every other name."""
     name = text.strip().rpartition("/")[2].casefold()
     return next((row["maker"] for row in tables.table("closed_models") if re.fullmatch(row["pattern"], name)), "")
+
+
+@functools.cache
+def _sizes() -> Mapping[str, Mapping[str, str]]:
+    """Checkpoints whose dimensions nobody read, by whole and by bare name."""
+    rows = tables.table("checkpoints_by_size")
+    return {name.casefold(): row for row in rows for name in (tables.base_name(row["name"]), row["name"])}
+
+
+def known_by_size(text: str) -> Mapping[str, str]:
+    """What was published of a checkpoint of which only the size is known; empty for every
+    other name."""
+    return _sizes().get(text.strip().casefold(), {})
+
+
+def _size_only(row: Mapping[str, str]) -> Message:
+    known = [units.format_count(float(row[name])) for name in ("params_total", "params_active") if row[name]]
+    return Message(
+        "facts.size_only", model=row["name"], size=" / ".join(known) or "?", format=row["format"], context=row["max_position"] or "?"
+    )
 
 
 def own_reference(query: str) -> bool:
@@ -393,8 +424,29 @@ def search_models(query: str = "", kind: str | None = None) -> list[Model]:
         names = nearest_models(query, count=10)
         found = [entry for entry in bundled.index() if entry.name in names]
     found.sort(key=lambda entry: _farness(entry, query))
-    records = (bundled.load(entry) for entry in found if kind not in bundled.FAMILIES or entry.family == kind)
+    if words and not (found and _farness(found[0], query) == 0) and (meant := _meant_entry(query)):
+        found = [meant, *(entry for entry in found if entry is not meant)]
+    records: list[Model] = [bundled.load(entry) for entry in found if kind not in bundled.FAMILIES or entry.family == kind]
+    sized = [
+        _sized_record(row) for row in tables.table("checkpoints_by_size") if words and all(word in row["name"].casefold() for word in words)
+    ]
+    if known_by_size(query):
+        records = [*sorted(sized, key=lambda one: one.name != known_by_size(query)["name"]), *records]
+    elif kind in (None, "other"):
+        records += sized
     return [record for record in records if kind is None or kind in bundled.FAMILIES or getattr(record, "kind", "") == kind]
+
+
+def _meant_entry(query: str) -> IndexEntry | None:
+    """The record that a plan would take for a name, such as that of a quantised checkpoint."""
+    found = resolve_offline(query)
+    return bundled.exact_names().get(found.record.name.casefold()) if found and found.how in ("alias", "usual", "spelling") else None
+
+
+def _sized_record(row: Mapping[str, str]) -> OtherModel:
+    """What the list of models shows of a checkpoint that is known by its size only."""
+    params = int(row["params_total"] or 0)
+    return OtherModel(row["name"], "", "known by size only", params, params, 0, 0.0, 0.0, "", row["source"], config=row["format"])
 
 
 def _farness(entry: IndexEntry, query: str) -> int:

@@ -31,14 +31,36 @@ _DECIMAL_UNDERSCORE = re.compile(r"(?<=\d)_(?=\d)")
 # How a checkpoint is stored, in words of several parts: files of llama.cpp, widths of
 # weights and activations.
 _STORED = re.compile(
-    r"(?<![a-z0-9])(?:(?:ud[-_])?i?q[1-8]_(?:[01]|nl|k|xxs|xs|s|m|l)(?:_(?:xs|s|m|l|xl))?|(?:quantized[._-])?w[48]a(?:8|16)(?:fp8)?|fp8[-_]dynamic)(?![a-z0-9])"
+    r"(?<![a-z0-9])(?:(?:ud[-_])?i?q[1-8]_(?:[01]|nl|k|xxs|xs|s|m|l)(?:_(?:xs|s|m|l|xl))?|(?:quantized[._-])?w[48]a(?:4|8|16)(?:fp8)?|w[-_]mxfp4[-_]a[-_]fp8|fp8[-_](?:dynamic|block|static(?:[-_]pertensor)?)|nvfp4[-_]v2)(?![a-z0-9])"
 )
 # Words that leave the architecture as it is: training stages, number formats, wrappers.
 _NOISE = frozenset(
     ["instruct", "chat", "it", "hf", "pt", "sft", "dpo", "rlhf", "meta", "model", "preview", "the", "v"]  # stages and wrappers
 )
 _NOISE |= frozenset(
-    ["bf16", "fp16", "fp8", "fp4", "mxfp4", "nvfp4", "nf4", "fp32", "int4", "int8", "4bit", "8bit", "bnb", "bit", "awq", "gptq", "gguf"]
+    [
+        "bf16",
+        "fp16",
+        "fp8",
+        "fp4",
+        "mxfp4",
+        "mxfp8",
+        "nvfp4",
+        "nf4",
+        "fp32",
+        "int4",
+        "int8",
+        "4bit",
+        "8bit",
+        "bnb",
+        "bit",
+        "awq",
+        "gptq",
+        "gguf",
+        "qat",
+        "qad",
+        "ct",
+    ]
 )  # number formats
 ANSWERING = frozenset({"instruct", "chat", "it"})
 """Words for the stage in which a model answers people."""

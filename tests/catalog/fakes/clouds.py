@@ -390,6 +390,42 @@ def tencent(items: Sequence[Mapping[str, Any]], *, error: str = "", inquiry: flo
     return answer
 
 
+def alicloud_list(prices: Prices, *, published: str = "2026-11-20T08:00:00Z", versions: Sequence[str] = ("2.0.430",)) -> Answer:
+    """The price page, which names versions of the list, and
+    ecs-price-info/<version>/price/download/instancePrice.json."""
+    terms = {"on-demand": ("hours", "1", 1), "subscription-1m": ("months", "1", 730), "subscription-3y": ("years", "3", 26280)}
+
+    def answer(request: Request) -> Reply:
+        if request.path.endswith("/page"):
+            links = [f'<script src="//g.alicdn.com/aliyun/ecs-price-info/{version}/price/js_price/x.js"></script>' for version in versions]
+            return Reply(f"<html>{''.join(links)}</html>".encode(), headers={"Content-Type": "text/html"})
+        info: dict[str, Any] = {}
+        for (name, region, purchase), hourly in prices.items():
+            field, period, hours = terms[purchase]
+            for rest, factor in (("vpc::linux::optimized", 1), ("vpc::windows::optimized", 1.3), ("classic::linux::optimized", 0.9)):
+                entry = {"price": f"{hourly * hours * factor:.6g}", "period": period}
+                info.setdefault(f"{region}::{name}::{rest}", {}).setdefault(field, []).append(entry)
+        return Reply({"currency": "CNY", "version": "2.0.430", "publicationDate": published, "pricingInfo": info})
+
+    return answer
+
+
+def tencent_list(items: Sequence[Mapping[str, Any]], *, error: str = "") -> Answer:
+    """POST /cgi/api?i=cvm/DescribeZoneInstanceConfigInfos of the pages of the price calculator."""
+
+    def answer(request: Request) -> Reply:
+        assert (request.query["i"], request.json["region"]) == ("cvm/DescribeZoneInstanceConfigInfos", request.query["region"])
+        if error.lstrip("-").isdigit():
+            return Reply({"code": int(error), "msg": "secret detail"})
+        if error:
+            return Reply({"code": 0, "data": {"Response": {"Error": {"Code": error, "Message": "secret detail"}}}})
+        charge = request.json["data"]["Filters"][0]["Values"][0]
+        own = [item for item in items if item["InstanceChargeType"] == charge]
+        return Reply({"code": 0, "data": {"Response": {"InstanceTypeQuotaSet": own, "RequestId": "r"}}})
+
+    return answer
+
+
 # What plays each source of prices; a source without one cannot be tested.
 FAKES: Mapping[str, tuple[Callable[..., Answer], ...]] = {
     "skypilot": (skypilot,),
@@ -399,6 +435,8 @@ FAKES: Mapping[str, tuple[Callable[..., Answer], ...]] = {
     "gcp": (gcp,),
     "alicloud": (alicloud,),
     "tencent": (tencent,),
+    "alicloud-list": (alicloud_list,),
+    "tencent-list": (tencent_list,),
     "lambda": (lambda_cloud,),
     "runpod": (runpod,),
     "vast": (vast,),

@@ -12,7 +12,7 @@ from rightfit.messages import Message
 # In the order in which they are asked: a provider's own interface comes after collections of
 # others, so that its word is the last.
 NAMES: tuple[str, ...] = (
-    *("skypilot", "aws-spot", "aws", "azure", "gcp", "alicloud", "tencent"),
+    *("skypilot", "aws-spot", "aws", "azure", "gcp", "alicloud-list", "alicloud", "tencent-list", "tencent"),
     *("lambda", "runpod", "vast", "nebius", "oci", "verda", "crusoe"),
 )
 

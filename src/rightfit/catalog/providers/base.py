@@ -21,7 +21,7 @@ from rightfit.records import dataclass
 
 class PriceRow(NamedTuple):
     """One price as the provider states it: `price` in `currency` for `hours` hours
-    of the whole server."""
+    of the whole server, of the day `as_of` where a list says it (else of the day of asking)."""
 
     provider: str
     instance_type: str
@@ -31,6 +31,7 @@ class PriceRow(NamedTuple):
     currency: str = "USD"
     hours: float = 1.0
     note: str = ""
+    as_of: str = ""
 
 
 class ServerRow(NamedTuple):

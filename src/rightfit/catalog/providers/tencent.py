@@ -8,7 +8,7 @@ tencentcloud.com (RIGHTFIT_TENCENT_CURRENCY).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rightfit.catalog.providers.base import Client, Known, Need, PriceRow, Row, ServerRow, endpoint, refused
@@ -59,30 +59,29 @@ class _Tencent:
         charge, _, region = part.partition(":")
         currency = os.environ.get("RIGHTFIT_TENCENT_CURRENCY", "CNY").upper()
         service = _service(region, client)
-        cheapest: dict[tuple[str, str], PriceRow] = {}
-        seen: set[str] = set()
-        for item in _listed(service, client, charge):
-            if item.InstanceType not in seen:
-                seen.add(item.InstanceType)
-                if not item.Gpu:  # the interface counts GPUs but does not name them
-                    yield ServerRow("tencent", item.InstanceType, item.InstanceFamily, "general", float(item.Cpu), float(item.Memory))
-            for row in _prices(item, service, client, charge=charge, region=region, currency=currency):
-                key = (row.instance_type, row.purchase)
-                if key not in cheapest or row.price < cheapest[key].price:
-                    cheapest[key] = row
-        yield from cheapest.values()
+        items = _listed(service, client, charge)
+        for item in items:
+            if item.Price is None and item.Status == "SELL":
+                item.Price = _inquire(service, client, item, charge)
+        yield from cheapest_rows(items, charge=charge, region=region, currency=currency, note="cheapest zone, discount of this account")
 
 
-def _prices(item: Any, service: Any, client: Client, *, charge: str, region: str, currency: str) -> Iterator[PriceRow]:
-    if item.Status != "SELL" and item.Price is None:
-        return
-    price = item.Price if item.Price is not None else _inquire(service, client, item, charge)
-    for purchase, discounted, listed, hours in _MODES[charge]:
-        value = getattr(price, discounted, None) or getattr(price, listed, None)
-        if value:  # zero stands for "not sold so"
-            yield PriceRow(
-                "tencent", item.InstanceType, region, purchase, float(value), currency, hours, "cheapest zone, discount of this account"
-            )
+def cheapest_rows(items: Iterable[Any], *, charge: str, region: str, currency: str, note: str) -> Iterator[Row]:
+    """Types without GPU (the interface counts GPUs but does not name them), and of each type and
+    way to pay the cheapest zone's price."""
+    cheapest: dict[tuple[str, str], PriceRow] = {}
+    seen: set[str] = set()
+    for item in items:
+        if item.InstanceType not in seen:
+            seen.add(item.InstanceType)
+            if not item.Gpu:
+                yield ServerRow("tencent", item.InstanceType, item.InstanceFamily, "general", float(item.Cpu), float(item.Memory))
+        for purchase, discounted, listed, hours in _MODES[charge] if item.Price is not None else ():
+            value = getattr(item.Price, discounted, None) or getattr(item.Price, listed, None)
+            key = (item.InstanceType, purchase)
+            if value and (key not in cheapest or value < cheapest[key].price):  # zero stands for "not sold so"
+                cheapest[key] = PriceRow("tencent", item.InstanceType, region, purchase, float(value), currency, hours, note)
+    yield from cheapest.values()
 
 
 def _service(region: str, client: Client) -> Any:

@@ -50,6 +50,7 @@ _STATUS_COLUMNS = (
     Column("regions", _integer, right=True, drop=3),
     Column("oldest"),
     Column("newest"),
+    Column("median_age_days", lambda value: "" if value is None else f"{value:,.0f}", right=True),
     Column("stale_prices", _integer, right=True),
     Column("estimated_prices", _integer, right=True, drop=1),
 )
@@ -67,10 +68,22 @@ _REFRESH_COLUMNS = (
     Column("provider"),
     Column("status"),
     Column("prices", _integer, right=True),
-    Column("changed", _integer, right=True),
+    Column("new", _integer, right=True),
+    Column("gone", _integer, right=True),
+    Column("dearer", _integer, right=True),
+    Column("cheaper", _integer, right=True),
     Column("new_servers", _integer, right=True, drop=2),
     Column("quarantined", _integer, right=True, drop=1),
     Column("message", flexible=True),
+)
+_MOVE_COLUMNS = (
+    Column("provider"),
+    Column("instance_type", flexible=True),
+    Column("region", flexible=True),
+    Column("purchase"),
+    Column("before_usd_per_h", units.format_usd, right=True),
+    Column("now_usd_per_h", units.format_usd, right=True),
+    Column("change", "{:+.1%}".format, right=True),
 )
 _HISTORY_COLUMNS = (
     Column("provider"),
@@ -148,7 +161,11 @@ def refresh(providers: Providers = None, every_type: EveryType = False, *, view:
         outcomes = market_refresh.refresh(tuple(providers or ()), every_type=every_type, progress=progress)
     records = [dataclasses.asdict(outcome) for outcome in outcomes]
     shown = [{**record, "status": label("refresh", record["status"], view.lang)} for record in records]
-    emit(Answer(records, records, [Table(_REFRESH_COLUMNS, shown)]), view)
+    largest = [{**move, "change": move["now_usd_per_h"] / move["before_usd_per_h"] - 1} for one in records for move in one["largest_moves"]]
+    parts: list[str | Table] = [Table(_REFRESH_COLUMNS, shown)]
+    if largest:
+        parts += [label("refresh", "largest", view.lang), Table(_MOVE_COLUMNS, largest)]
+    emit(Answer(records, records, parts), view)
     _explain(outcomes, view)
     if not any(outcome.status == "refreshed" for outcome in outcomes) or any(
         outcome.status in ("failed", "refused") for outcome in outcomes

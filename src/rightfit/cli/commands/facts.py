@@ -16,7 +16,7 @@ from rightfit.cli.parameters import is_added
 from rightfit.errors import InputError
 from rightfit.explain.messages import label
 from rightfit.explain.quantities import Column, Table, price_remark, server_status
-from rightfit.messages import Message
+from rightfit.messages import Lang, Message
 
 if TYPE_CHECKING:
     from rightfit.catalog.verdicts import CheckResult
@@ -126,8 +126,17 @@ _PRICE_COLUMNS = (
     Column("purchase", flexible=True),
     Column("price_usd_per_h", hourly, right=True),
     Column("as_of"),
+    Column("expected", right=True, drop=2),
     Column("remark", drop=1),
 )
+
+
+def _expected_range(record: Mapping[str, Any], lang: Lang) -> str:
+    """What the server costs today in four cases of five; nobody knows of a price too long ago."""
+    if record["is_beyond_knowledge"]:
+        return label("prices", "ask_first", lang)
+    low, high = (units.format_usd(record[f"expected_{end}80_usd_per_h"]) for end in ("low", "high"))
+    return low if low == high else label("prices", "range", lang, low=low, high=high)
 
 
 CardCount = Annotated[
@@ -270,7 +279,11 @@ def prices(
     )
     columns = (*_PRICE_COLUMNS, Column("source", flexible=True)) if view.verbose else _PRICE_COLUMNS
     records = found.rows()
-    shown = records if view.is_machine else [{**record, "remark": price_remark(record, view.lang)} for record in records]
+    shown = (
+        records
+        if view.is_machine
+        else [{**record, "remark": price_remark(record, view.lang), "expected": _expected_range(record, view.lang)} for record in records]
+    )
     listing(shown, Table(columns, []), view, total=found.total)
 
 

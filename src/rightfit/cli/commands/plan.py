@@ -64,6 +64,9 @@ Simulate = Annotated[
 Staged = Annotated[
     bool, option("--staged", help="The smallest trial that would confirm the plan, what to decide from it, then the step up.")
 ]
+Alternatives = Annotated[
+    bool, option("--alternatives", help="A stronger and a cheaper model of the same family beside it, with licence and context.")
+]
 Own = Annotated[bool, option("--own", help="Compare buying the best option's hardware with renting it.")]
 Have = Annotated[
     str | None,
@@ -107,6 +110,7 @@ def plan(
     simulate: Simulate = False,
     staged: Staged = False,
     own_: Own = False,
+    alternatives: Alternatives = False,
     ask: Ask = None,
     ask_with: AskWith = None,
     runs: Runs = None,
@@ -136,7 +140,17 @@ def plan(
     rightfit plan --ask 'fine-tune Llama-3-8B with LoRA on 50k samples within 2 days, under $200'
     """
     if any(value is not None for value in (wish_table, plans_out, work_place, at_once)):
-        beside = {"file": file, "ask": ask, "save": save, "have": have, "runs": runs, "kind": data_kind, "goal": goal, "staged": staged}
+        beside = {
+            "file": file,
+            "ask": ask,
+            "save": save,
+            "have": have,
+            "runs": runs,
+            "kind": data_kind,
+            "goal": goal,
+            "staged": staged,
+            "alternatives": alternatives,
+        }
         return _of_table(wish_table, plans_out, on=work_place, workers=at_once, model=model, wishes=wishes, beside=beside, view=view)
     if ask:
         from rightfit.cli.asking import in_words_of
@@ -184,6 +198,10 @@ def plan(
         from rightfit.cli.commands.own import with_own_parts
 
         answer = with_own_parts(answer, found, view)
+    if alternatives:
+        from rightfit.cli.plan_view import with_alternatives
+
+        answer = with_alternatives(answer, found, view, catalog=catalog)
     emit(answer, view)
     return 0 if found.best else 1
 

@@ -237,7 +237,9 @@ class ForwardChoice:
 
 def read_forward_choice(workload: Workload, modality: str) -> ForwardChoice:
     """The engines that the user's words leave."""
-    able = [one for one in pass_engines() if modality in one.modalities]
+    found = facts.resolve_offline(workload.model or "")
+    name = f"{facts.spoken(workload.model or '')} {found.record.name if found else ''}".casefold()
+    able = [one for one in pass_engines() if modality in one.modalities and one.models in name]
     engines = able
     if workload.framework:
         lowered = workload.framework.strip().lower()

@@ -26,8 +26,8 @@ from rightfit.search.service.found import ServingResult, sharing_section
 from rightfit.search.service.limits import limits_section
 from rightfit.search.service.options import ServingCost, ServingLayout
 from rightfit.search.service.scaling import capacity_at_limits, cold_start_of, fleet_section, server_start_s
-from rightfit.search.service.stacks import format_rows, kept_of
-from rightfit.search.service.wish import ServingRequest, usual
+from rightfit.search.service.stacks import format_rows, kept_of, published_quality
+from rightfit.search.service.wish import usual
 from rightfit.search.sources import num_parameters
 from rightfit.units import SECONDS_PER_MONTH
 
@@ -103,7 +103,7 @@ def api_section(search_result: ServingResult, option: Option) -> Section | None:
     wish = search_result.wish
     if not wish.generates:
         return None
-    offers = given_price(search_result) or (() if is_bound(search_result) else api_prices(_checkpoint(wish)))
+    offers = given_price(search_result) or (() if is_bound(search_result) else api_prices(wish.checkpoint))
     if not offers:
         return Section("api", {"prices": [], "price": None})
     price = price_to_expect(offers, input_tokens=wish.input_tokens, output_tokens=wish.output_tokens)
@@ -113,13 +113,6 @@ def api_section(search_result: ServingResult, option: Option) -> Section | None:
     words = {name.replace("_usd_per_million", "_usd"): getattr(price, name) for name in names}
     words = {name: value for name, value in words.items() if name != "model"} | {"api_model": price.model}
     return Section("api", {**content, **figures}, (Reason(_api_verdict(figures), {**words, **figures}),))
-
-
-def _checkpoint(wish: ServingRequest) -> str:
-    """The checkpoint by its name: an API that sells the model whose shape it
-    borrows sells another."""
-    asked = wish.workload.model
-    return facts.hub_repository(asked, facts.resolve_offline(asked)) or wish.model.name
 
 
 def is_bound(search_result: ServingResult) -> bool:
@@ -384,7 +377,9 @@ def formats_section(freed: ServingResult) -> Section | None:
             rows.append(_format_row(freed, row.offer, column, monthly_usd=float(freed.bill.total_usd[row.offer, column])))
     if len(rows) < 2:
         return None
-    return Section("formats", {"formats": rows}, tuple(Reason("serve_format", row) for row in rows))
+    scored = [published_quality(freed.wish.checkpoint, row["format"]) for row in rows]
+    reasons = [Reason("serve_format", row) for row in rows] + [Reason("serve_quality_published", one) for one in scored if one]
+    return Section("formats", {"formats": rows}, tuple(reasons))
 
 
 def _format_row(freed: ServingResult, offer: int, column: int, *, monthly_usd: float) -> dict[str, Any]:

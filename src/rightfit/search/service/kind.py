@@ -28,7 +28,7 @@ from rightfit.search.service.options import ServingCost, ServingLayout, build_se
 from rightfit.search.service.refine import refined
 from rightfit.search.service.scaling import cold_start_content, load_sections, solver
 from rightfit.search.service.sizing import SERVING_PURCHASES, egress_gb, weights_gb
-from rightfit.search.service.stacks import SIXTEEN_BIT, format_rows
+from rightfit.search.service.stacks import SIXTEEN_BIT, format_rows, published_quality
 from rightfit.search.service.wish import usual
 from rightfit.units import GB
 
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 # serve_across {servers, fabric};
 #     serve_quality {format, evidence}; serve_widened {format, wide, engine, accelerator};
 #         serve_spot {}; serve_engine_uncalibrated {accelerator}
+#     serve_quality_published {format, score, score_as_published, benchmark, source}
 # ADVICE: serve_n_plus_one {servers, monthly_usd};
 # serve_commit {purchase, monthly_usd, saving_usd, share};
 #     serve_quantise {format, monthly_usd, saving_usd, evidence};
@@ -66,7 +67,7 @@ def with_serving_reasons(search_result: ServingResult, options: Sequence[Option]
         dataclasses.replace(
             option,
             why=_why(search_result, option, options),
-            warnings=_warnings(option, published_format(search_result.wish.published_name)),
+            warnings=_warnings(option, published_format(search_result.wish.published_name), search_result.wish.checkpoint),
         )
         for option in options
     )
@@ -189,7 +190,7 @@ def batch_warnings(option: Option) -> list[Reason]:
     return reasons
 
 
-def _warnings(option: Option, published: str) -> tuple[Reason, ...]:
+def _warnings(option: Option, published: str, repository: str = "") -> tuple[Reason, ...]:
     reasons = price_doubts(option)
     known, layout = option.facts, option.layout
     if isinstance(layout, ServingLayout) and published and layout.weight_format in SIXTEEN_BIT:
@@ -206,6 +207,8 @@ def _warnings(option: Option, published: str) -> tuple[Reason, ...]:
                 "serve_quality", {"format": row["name"], "quality": row["quality"], "evidence": row["evidence"], "source": row["source"]}
             )
         )
+        if known_quality := published_quality(repository, layout.weight_format):
+            reasons.append(Reason("serve_quality_published", known_quality))
     if isinstance(layout, ServingLayout) and layout.kv_format == "fp8":
         row = next(row for row in facts.table("serving_features") if row["feature"] == "fp8-kv")
         reasons.append(

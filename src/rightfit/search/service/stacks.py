@@ -84,6 +84,14 @@ def format_rows() -> dict[str, dict[str, str]]:
     return {row["name"]: row for row in facts.table("serving_formats")}
 
 
+def published_quality(repository: str, weight_format: str) -> dict[str, str]:
+    """What a quantised form of a checkpoint scored beside the published weights, where somebody
+    published it (facts/data/published_quality.csv)."""
+    rows = facts.table("published_quality")
+    row = next((row for row in rows if (row["repository"], row["format"]) == (repository, weight_format)), {})
+    return {name: row[name] for name in ("format", "score", "score_as_published", "benchmark", "source") if row}
+
+
 def read_stack_wish(
     *, engine: str, quantization: str, precision: str, model: str = "", kv_cache: str = "", names: tuple[str, ...] = ()
 ) -> StackRequest:

@@ -215,6 +215,12 @@ class ServingRequest:
         return f"{asked} {stated_quantization(asked)} {getattr(self.model, 'name', '')}"
 
     @property
+    def checkpoint(self) -> str:
+        """The checkpoint by its name: one that borrows the shape of another is another."""
+        asked = self.workload.model or ""
+        return hub_repository(asked, resolve_offline(asked)) or str(getattr(self.model, "name", ""))
+
+    @property
     def class_names(self) -> tuple[str, ...]:
         """The names by which the model's class is known to engines: the repository asked for, and
         that of its record; none for a model of one's own."""
