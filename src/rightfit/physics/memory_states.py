@@ -356,12 +356,13 @@ def moe_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 
 
 def _block_bytes(model: ModelColumns, setup: SetupColumns, width: Array, divisor: Array) -> Array:
-    """Inner tensors of one feed-forward block of `width`."""
+    """Inner tensors of one feed-forward block of `width`; of one tile where the block runs tile by
+    tile and works each out anew in the backward pass (Bekman et al. 2025, ALST)."""
     a = setup.activation_bytes
     keeps_down = np.maximum(keeps_inputs(setup), ((setup.adapter_on_down > 0) & (setup.adapter_weight_bytes == a)).astype(np.float64))
     gated = np.where(setup.fused_kernels > 0, 2.0, 3.0) + keeps_down
     plain = np.where(model.mlp == Mlp.RELU, 1.0, np.where(setup.fused_kernels > 0, 1.0, setup.gelu_tensors) + keeps_down)
-    return a * width * np.where(transformer.is_gated(model), gated, plain) / divisor
+    return a * width * np.where(transformer.is_gated(model), gated, plain) / (divisor * setup.feed_forward_tiles)
 
 
 def _input_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
@@ -468,7 +469,7 @@ def backward_scratch_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     moe = transformer.num_moe_layers(model) > 0
     at_once = np.where(setup.expert_loop > 0, model.experts_per_token / np.maximum(model.num_experts, 1.0), model.experts_per_token)
     width = np.where(moe, model.moe_intermediate_size * np.maximum(at_once, model.num_shared_experts), model.intermediate_size)
-    inner = 2.0 * a * width / setup.tensor
+    inner = 2.0 * a * width / (setup.tensor * setup.feed_forward_tiles)
     # When attention runs backward, the feed-forward block has been let go.
     scores = np.maximum(score_bytes(model, setup) - feed_forward_bytes(model, setup), 0.0)
     widest: Array = np.maximum(inner, scores)
