@@ -219,7 +219,7 @@ def final_hidden_bytes(model: ModelColumns, setup: SetupColumns, tokens: Array) 
 
     Source: accounting of each copy; docs/decisions/memory-physics.md.
     """
-    return tokens * model.hidden_size * (setup.residual_bytes + FP32_BYTES * (1.0 - setup.fused_kernels))
+    return tokens * model.hidden_size * (states.residual_bytes(setup) + FP32_BYTES * (1.0 - setup.fused_kernels))
 
 
 def workspace_bytes(setup: SetupColumns, *, workspace: Array) -> Array:
