@@ -238,6 +238,31 @@ def put(name: str, content: Any) -> Callable[[Path], Path]:
 
 
 #: kind, how the file is made, figures that must be read (metric, statistic) -> value.
+VLLM_PRINTED = """\
+INFO: starting
+============ Serving Benchmark Result ============
+Successful requests:                     100
+Maximum request concurrency:             16
+Benchmark duration (s):                  100.0
+Total input tokens:                      199761
+Total generated tokens:                  198000
+Request throughput (req/s):              0.99
+Mean TTFT (ms):                          47.23
+P99 TPOT (ms):                           9.5
+==================================================
+"""
+LLMPERF = {
+    "model": "TinyLlama/TinyLlama-1.1B-Chat-v1.0", "num_concurrent_requests": 5, "results_ttft_s_mean": 0.25, "results_ttft_s_quantiles_p95": 0.4,
+    "results_end_to_end_latency_s_mean": 1.24, "results_number_input_tokens_mean": 259.78, "results_number_output_tokens_mean": 100.0,
+    "results_inter_token_latency_s_mean": 0.0124, "results_number_errors": 0, "results_num_completed_requests": 50, "results_num_completed_requests_per_min": 180.0,
+}  # fmt: skip
+SACCT_PRINTED = """\
+JobID           JobName  AllocCPUS      State ExitCode    Elapsed     MaxRSS
+------------ ---------- ---------- ---------- -------- ---------- ----------
+1838461      deepvaria+          8 OUT_OF_ME+    0:125   00:12:41
+1838461.bat+      batch          8 OUT_OF_ME+    0:125   00:12:41        31G
+"""
+
 CASES: list[tuple[str, Callable[[Path], Path], dict[tuple[str, str], float]]] = [
     (
         "vllm-bench",
@@ -306,6 +331,22 @@ CASES: list[tuple[str, Callable[[Path], Path], dict[tuple[str, str], float]]] = 
     ("log", put("titan.log", TITAN), {("tokens_per_s_per_gpu", "median"): 6120.0, ("peak_mem_gib_per_gpu", "max"): 45.5}),
     ("log", put("train.log", TQDM), {("step_time_s", "median"): 0.5}),
     ("log", put("oom.log", OOM), {("peak_mem_gib_per_gpu", "max"): 24.0}),
+    (
+        "vllm-bench",
+        put("bench.txt", VLLM_PRINTED),
+        {("ttft_ms", "mean"): 47.23, ("tpot_ms", "p99"): 9.5, ("req_per_s", "mean"): 0.99, ("output_tok_per_s_total", "mean"): 1980.0},
+    ),
+    (
+        "llmperf",
+        put("summary.json", LLMPERF),
+        {("ttft_ms", "p95"): 400.0, ("tpot_ms", "mean"): 10.0, ("req_per_s", "mean"): 3.0, ("latency_ms", "mean"): 1240.0},
+    ),
+    (
+        "nvidia-smi-dmon",
+        put("pasted.txt", "$ nvidia-smi dmon\n# gpu   pwr    sm\n# Idx     W     %\n    0    70     5\n    0    68    11\n"),
+        {("gpu_busy_share", "mean"): 0.08},
+    ),
+    ("sacct", put("sacct.txt", SACCT_PRINTED), {("duration_s", "total"): 761.0, ("host_memory_peak_bytes", "max"): 31.0 * 2**30}),
     ("torch-memory", put("snapshot.pickle", pickle.dumps(SNAPSHOT)), {("peak_mem_gib_per_gpu", "max"): 3.0}),
     ("own-table", put("own.csv", "model,gpu,step_time_s\n7B,A100-SXM-80GB,0.5\n"), {("step_time_s", "mean"): 0.5}),
 ]

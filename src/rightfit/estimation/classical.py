@@ -28,7 +28,7 @@ from rightfit.physics.classical import ClassicalWork, CpuColumns, GpuColumns, cl
 from rightfit.physics.classical_work import Algorithm, JobColumns, classical_work, gpu_peak_bytes, grown_levels, input_bytes, memory_terms
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
-from rightfit.units import SECONDS_PER_HOUR, TB
+from rightfit.units import INT32_BYTES, SECONDS_PER_HOUR, TB
 
 #: Categories of a column that nobody counted. Flight records, the most used benchmark, have 112 on
 #: average; most tables fewer.
@@ -118,7 +118,11 @@ def classical_task(case: TableCase) -> ClassicalTask:
     if kind == Algorithm.PCA and _is_sketched(case):
         kind = Algorithm.RANDOM_SVD
     task = _filled(kind, case.library, case.rows, case.cols, case.settings)
-    return dataclasses.replace(task, nonzeros=task.cols * case.filled, sparse=1.0) if case.filled else task
+    if not case.filled:
+        return task
+    # Fuller, a table takes less room with its empty cells than with an index beside each value.
+    sparse = case.filled * (task.element_bytes + INT32_BYTES) < task.element_bytes
+    return dataclasses.replace(task, nonzeros=task.cols * (case.filled if sparse else 1.0), sparse=float(sparse))
 
 
 def _is_sketched(case: TableCase) -> bool:

@@ -87,8 +87,9 @@ class ForwardCase:
     `batch` inputs run together (0: the engine chooses). `shares_input`: what counts is the time of
     one input, so that devices share a picture or video that is made. `tensor`: devices that share
     each layer of a text or speech model (0: not split). `tokens_in`, `tokens_out` of an input where
-    rates are told in tokens. `is_stored_wide`: weights are cast at each pass. `tensors_only`: the
-    counter of memory sees tensors alone.
+    rates are told in tokens. `is_stored_wide`: weights are cast at each pass. `weight_bytes` of one
+    stored weight [bytes] (0: that of the arithmetic). `tensors_only`: the counter of memory sees
+    tensors alone.
     """
 
     work: ForwardWork
@@ -104,6 +105,7 @@ class ForwardCase:
     tokens_in: float = 0.0
     tokens_out: float = 0.0
     is_stored_wide: bool = False
+    weight_bytes: float = 0.0
     is_channels_last: bool = False
     tensors_only: bool = False
 
@@ -126,6 +128,7 @@ CASE_COLUMNS = (
     "units",
     "cores",
     "compute_dtype_stored",
+    "weight_bytes",
     "tokens_out",
     "tokens_in",
     "channels_last",
@@ -278,6 +281,7 @@ def _numbers(case: ForwardCase) -> dict[str, float]:
         "units": device.units,
         "cores": device.cores,
         "compute_dtype_stored": float(case.is_stored_wide or dtype == Arithmetic.AMP),
+        "weight_bytes": case.weight_bytes,
         "tokens_out": case.tokens_out,
         "tokens_in": case.tokens_in,
         "channels_last": float(case.is_channels_last),
@@ -444,6 +448,7 @@ def peak_bytes(cases: CaseColumns, values: Coefficients) -> Array:
     time, and what the runtime itself takes, where the counter sees it."""
     case = cases.case
     stored, held = _by_dtype(_STORED_BYTES, case["dtype"]), _by_dtype(_HELD_BYTES, case["dtype"])
+    stored = np.where(case["weight_bytes"] > 0, case["weight_bytes"], stored)
     per_layer = cases.stage["activations"] / np.maximum(cases.stage["layers"], 1.0) * cases.stage["items"]
     widest = np.zeros(len(cases))
     np.maximum.at(widest, cases.stage_row, per_layer)

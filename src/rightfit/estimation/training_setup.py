@@ -105,8 +105,8 @@ def _number_formats(case: TrainingCase) -> dict[str, float]:
     stored = habits.weights if habits.weights is not None else case.stored_bytes or compute
     kbit = packed is not None and packed.kbit
     upcast = habits.kbit_upcast and kbit
-    # Sharded stacks cast gathered weights to the compute dtype, so the residual stream is narrow
-    # although fp32 is stored.
+    # FSDP2's stacks cast weights to the compute dtype on one card too, so the residual stream is
+    # narrow although fp32 is stored (of sharded layers: memory_states.residual_bytes).
     is_sharded = habits.reduce == FP32_BYTES
     wide = upcast or (stored == 4 and compute == 2 and habits.residual is None and not is_sharded)
     return {

@@ -85,7 +85,7 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
         from rightfit.facts.own.models import own_model
 
         return Resolution(own_model(query), "file", query)
-    if path := _existing_path(query):
+    if path := existing_path(query):
         from rightfit.facts.folders import read_folder
 
         found = read_folder(path, model)
@@ -124,6 +124,7 @@ def _remembered(query: str, record: Model) -> Model:
     """The record, kept by its name and by what was asked for, so that its work is told from it and
     never from the words of those; a bundled one is known by its name already."""
     if getattr(record, "certainty", "exact") == "exact":
+        _READ.pop(query, None)  # another model may have lain in the folder before
         return record
     _READ[query] = _READ[record.name] = record
     return record
@@ -301,7 +302,7 @@ def _refused_to_clients(query: str, is_file: bool) -> bool:
     return False
 
 
-def _existing_path(query: str) -> Path | None:
+def existing_path(query: str) -> Path | None:
     """The path that `query` is, when it looks like one or exists. One that looks like a path is
     taken for it even if absent; the bare name of a GGUF file also names its checkpoint."""
     ends = (".json", ".gguf") if "/" in query else (".json",)

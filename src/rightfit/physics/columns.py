@@ -337,7 +337,8 @@ class SetupColumns(Columns):
     FlashAttention (0 = not stated); `segment_share` the part of a packed sequence that attention
     spans; `server_dispatch` 1 = a token crosses the network once for each server that holds one of
     its experts (DeepEP), not once for each expert; `routing_skew` how much fuller the fullest
-    expert is than usual; `dequantise_bytes` what expanding one quantised parameter moves.
+    expert is than usual; `dequantise_bytes` what expanding one quantised parameter moves;
+    `feed_forward_tiles` pieces of a sequence that the feed-forward block takes one after the other.
     """
 
     method: Array = column(Method.FULL, "code")
@@ -356,6 +357,7 @@ class SetupColumns(Columns):
     offload_optimizer: Array = column(0, "flag")
     offload_params: Array = column(0, "flag")
     offload_activations: Array = column(0, "flag")
+    feed_forward_tiles: Array = column(1, "1")
     recompute: Array = column(Recompute.NONE, "code")
     attention: Array = column(AttentionKernel.FLASH, "code")
     loss: Array = column(Loss.STANDARD, "code")

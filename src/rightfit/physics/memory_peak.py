@@ -219,7 +219,7 @@ def final_hidden_bytes(model: ModelColumns, setup: SetupColumns, tokens: Array) 
 
     Source: accounting of each copy; docs/decisions/memory-physics.md.
     """
-    return tokens * model.hidden_size * (setup.residual_bytes + FP32_BYTES * (1.0 - setup.fused_kernels))
+    return tokens * model.hidden_size * (states.residual_bytes(setup) + FP32_BYTES * (1.0 - setup.fused_kernels))
 
 
 def workspace_bytes(setup: SetupColumns, *, workspace: Array) -> Array:
@@ -434,14 +434,15 @@ def trained_depth(model: ModelColumns, setup: SetupColumns) -> Array:
 
 def kept_and_working(model: ModelColumns, setup: SetupColumns) -> tuple[Array, Array]:
     """Bytes per token that one layer keeps, and those it adds while its backward pass runs ->
-    [bytes/token], [bytes/token]."""
+    [bytes/token], [bytes/token]. What was offloaded of the layer at work is back for its pass."""
     whole = activations.layer_activations(model, setup).total
     scratch = activations.backward_scratch_bytes(model, setup)
     selective = activations.selective_bytes(model, setup)
     checkpoint = activations.checkpoint_bytes(model, setup)
     chosen = [setup.recompute == Recompute.NONE, setup.recompute == Recompute.SELECTIVE]
     kept = np.select(chosen, [whole, selective], checkpoint)
-    working = np.select(chosen, [0.0 * whole, np.maximum(whole - selective, 0.0)], whole) + scratch
+    working = np.select(chosen, [0.0 * whole, np.maximum(whole - selective, 0.0)], whole)
+    working = np.where(setup.offload_activations > 0, whole, working) + scratch
     held = setup.frozen_input_copies * checkpoint
     return kept * (1.0 - setup.offload_activations) + held, working
 

@@ -228,6 +228,17 @@ def outside_divisor(setup: SetupColumns) -> Array:
     return np.where(setup.sequence_parallel > 0, setup.tensor, 1.0)
 
 
+def residual_bytes(setup: SetupColumns) -> Array:
+    """Width of the residual stream. Layers whose weights are gathered (ZeRO-3, FSDP) get them in
+    the width of the arithmetic, so that what they put out is narrow although fp32 is stored ->
+    [bytes/element].
+
+    Source: accounting (PyTorch FSDP: MixedPrecision.param_dtype); docs/decisions/memory-physics.md.
+    """
+    gathered = (setup.autocast > 0) & (setup.shard_stage >= ShardStage.WEIGHTS)
+    return np.where(gathered, setup.activation_bytes, setup.residual_bytes)
+
+
 def norm_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     """Two normalisations (three with cross attention): a fused kernel keeps its input; RMSNorm
     written out keeps an fp32 copy and, where its weight is trained, the normalised tensor as well.
@@ -238,8 +249,8 @@ def norm_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     Source: Korthikanti et al. 2022; docs/decisions/memory-physics.md.
     """
     width = model.hidden_size
-    fused = np.where(setup.autocast > 0, FP32_BYTES, setup.residual_bytes)
-    unfused = np.where(is_full(setup) > 0, setup.norm_saved_bytes + setup.residual_bytes - 2.0, FP32_BYTES)
+    fused = np.where(setup.autocast > 0, FP32_BYTES, residual_bytes(setup))
+    unfused = np.where(is_full(setup) > 0, setup.norm_saved_bytes + residual_bytes(setup) - 2.0, FP32_BYTES)
     each = np.where((setup.fused_kernels > 0) | (model.norm == Norm.LAYERNORM), fused, unfused)
     dropout = np.where(setup.dropout > 0, 2.0, 0.0)  # one byte of mask after attention, one after the feed-forward block
     return width * (2.0 * each + dropout) / outside_divisor(setup)
@@ -315,7 +326,7 @@ def autocast_input_copies(setup: SetupColumns) -> Array:
 
     Source: Korthikanti et al. 2022; docs/decisions/memory-physics.md.
     """
-    return np.where((setup.autocast > 0) & (setup.residual_bytes == FP32_BYTES), is_full(setup), 0.0)
+    return np.where((setup.autocast > 0) & (residual_bytes(setup) == FP32_BYTES), is_full(setup), 0.0)
 
 
 def keeps_inputs(setup: SetupColumns) -> Array:
@@ -356,12 +367,13 @@ def moe_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 
 
 def _block_bytes(model: ModelColumns, setup: SetupColumns, width: Array, divisor: Array) -> Array:
-    """Inner tensors of one feed-forward block of `width`."""
+    """Inner tensors of one feed-forward block of `width`; of one tile where the block runs tile by
+    tile and works each out anew in the backward pass (Bekman et al. 2025, ALST)."""
     a = setup.activation_bytes
     keeps_down = np.maximum(keeps_inputs(setup), ((setup.adapter_on_down > 0) & (setup.adapter_weight_bytes == a)).astype(np.float64))
     gated = np.where(setup.fused_kernels > 0, 2.0, 3.0) + keeps_down
     plain = np.where(model.mlp == Mlp.RELU, 1.0, np.where(setup.fused_kernels > 0, 1.0, setup.gelu_tensors) + keeps_down)
-    return a * width * np.where(transformer.is_gated(model), gated, plain) / divisor
+    return a * width * np.where(transformer.is_gated(model), gated, plain) / (divisor * setup.feed_forward_tiles)
 
 
 def _input_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
@@ -433,7 +445,7 @@ def checkpoint_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 
     Source: Korthikanti et al. 2022; docs/decisions/memory-physics.md.
     """
-    return model.hidden_size * setup.residual_bytes / outside_divisor(setup)
+    return model.hidden_size * residual_bytes(setup) / outside_divisor(setup)
 
 
 def selective_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
@@ -468,11 +480,11 @@ def backward_scratch_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     moe = transformer.num_moe_layers(model) > 0
     at_once = np.where(setup.expert_loop > 0, model.experts_per_token / np.maximum(model.num_experts, 1.0), model.experts_per_token)
     width = np.where(moe, model.moe_intermediate_size * np.maximum(at_once, model.num_shared_experts), model.intermediate_size)
-    inner = 2.0 * a * width / setup.tensor
+    inner = 2.0 * a * width / (setup.tensor * setup.feed_forward_tiles)
     # When attention runs backward, the feed-forward block has been let go.
     scores = np.maximum(score_bytes(model, setup) - feed_forward_bytes(model, setup), 0.0)
     widest: Array = np.maximum(inner, scores)
-    return widest + 2.0 * setup.residual_bytes * model.hidden_size / outside_divisor(setup)
+    return widest + 2.0 * residual_bytes(setup) * model.hidden_size / outside_divisor(setup)
 
 
 def host_bytes(model: ModelColumns, setup: SetupColumns, *, coefficients: Mapping[str, float]) -> Array:
@@ -536,7 +548,7 @@ def offloaded_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     """
     trained = np.where(is_full(setup) > 0, transformer.total_parameters(model), setup.adapter_params)
     each = setup.optimizer_bytes + setup.master_bytes + setup.gradient_bytes + FP32_BYTES
-    kept = setup.micro_batch * setup.seq_len * model.hidden_size * model.num_layers * setup.residual_bytes * setup.data
+    kept = setup.micro_batch * setup.seq_len * model.hidden_size * model.num_layers * residual_bytes(setup) * setup.data
     states = setup.offload_optimizer * trained * each
     return states + setup.offload_params * held_bytes(model, setup) + setup.offload_activations * kept
 

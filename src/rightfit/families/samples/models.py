@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.facts.records import TransformerArchitecture
+from rightfit.facts.resolve import existing_path
 from rightfit.facts.trained_networks import is_listed
 
 if TYPE_CHECKING:
@@ -18,11 +19,19 @@ _IMAGE_SHARE = 0.4
 _LONGEST_CAPTION = 512  # tokens that the text half of a contrastive pair reads: CLIP 77, SigLIP 64, long variants 248 to 512
 
 
-@functools.lru_cache(maxsize=256)
 def sample_model(name: str) -> Any:
     """The record of a model that is trained on samples, its name where only the table of its
     arithmetic knows it, None for a language model and for trees. A name that nobody knows raises
-    UnknownNameError with the nearest."""
+    UnknownNameError with the nearest. A folder is read each time: it may hold another model now."""
+    return _sample_model(name) if existing_path(name) else _bundled_sample_model(name)
+
+
+@functools.lru_cache(maxsize=256)
+def _bundled_sample_model(name: str) -> Any:
+    return _sample_model(name)
+
+
+def _sample_model(name: str) -> Any:
     try:
         record = facts.model(name)
     except RightfitError:

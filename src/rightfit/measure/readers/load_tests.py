@@ -1,13 +1,16 @@
-"""Results of load tests: vLLM bench, guidellm, aiperf and genai-perf.
+"""Results of load tests: vLLM bench (SGLang's prints the same), guidellm, llmperf, aiperf and
+genai-perf.
 
 Time per token is (end to end - first token) / (tokens - 1), without the first token. vLLM bench
 calls that tpot; guidellm calls it inter_token_latency_ms, and its time_per_output_token_ms is end
-to end / tokens, which is another figure and is not taken. Every one of these programs exits with 0
-when all requests failed, so failures are read from the file.
+to end / tokens, which is another figure and is not taken, as is llmperf's inter_token_latency.
+Every one of these programs exits with 0 when all requests failed, so failures are read from the
+file.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,12 +35,50 @@ def _failures(completed: float | None, failed: float) -> list[Measured]:
 # ---- vLLM bench ----------------------------------------------------------------------------------
 
 
+_PRINTED = "Serving Benchmark Result"
+#: Lines of what is printed -> names of the file.
+_LINES = {
+    "backend": "backend",
+    "successful requests": "completed",
+    "failed requests": "failed",
+    "maximum request concurrency": "max_concurrency",
+    "max request concurrency": "max_concurrency",
+    "request rate configured (rps)": "request_rate",
+    "traffic request rate": "request_rate",
+    "benchmark duration (s)": "duration",
+    "total input tokens": "total_input_tokens",
+    "total generated tokens": "total_output_tokens",
+    "request throughput (req/s)": "request_throughput",
+    "output token throughput (tok/s)": "output_throughput",
+    "total token throughput (tok/s)": "total_token_throughput",
+}
+_LATENCY_LINE = re.compile(r"(mean|median|std|p\d+) (ttft|tpot|itl|e2el|e2e latency) \(ms\)")
+
+
 def _is_vllm(item: Item) -> bool:
-    return isinstance(item.json, Mapping) and {"completed", "request_throughput", "output_throughput"} <= item.json.keys()
+    if isinstance(item.json, Mapping):
+        return {"completed", "request_throughput", "output_throughput"} <= item.json.keys()
+    return _PRINTED in item.head
+
+
+def _printed(text: str) -> dict[str, Any]:
+    """What was printed, under the names of the file."""
+    found: dict[str, Any] = {}
+    for line in text.splitlines():
+        said, _, value = (part.strip() for part in line.partition(":"))
+        if name := _LINES.get(said.lower()):
+            found[name] = value
+        elif match := _LATENCY_LINE.fullmatch(said.lower()):
+            found[f"{match[1]}_{match[2].replace('e2e latency', 'e2el')}_ms"] = value
+    duration = number(found.get("duration"))
+    for name, total in (("request_throughput", "completed"), ("output_throughput", "total_output_tokens")):
+        if name not in found and duration and (count := number(found.get(total))) is not None:
+            found[name] = count / duration
+    return found
 
 
 def _vllm(item: Item, _definitions: Definitions) -> list[Run]:
-    found = item.json
+    found = item.json if isinstance(item.json, Mapping) else _printed(item.text[item.text.find(_PRINTED) :])
     completed, failed = number(found.get("completed")), number(found.get("failed")) or 0.0
     _without_answers(item, completed, failed)
     count = int(completed or 0)
@@ -174,6 +215,40 @@ def _guidellm_metric(found: Mapping[str, Any], metric: str, scale: float) -> lis
     return figures
 
 
+# ---- llmperf -------------------------------------------------------------------------------------
+
+
+def _is_llmperf(item: Item) -> bool:
+    return isinstance(item.json, Mapping) and {"results_ttft_s_mean", "results_end_to_end_latency_s_mean"} <= item.json.keys()
+
+
+def _llmperf(item: Item, _definitions: Definitions) -> list[Run]:
+    def told(name: str) -> float | None:
+        return number(item.json.get(name))
+
+    completed, failed = told("results_num_completed_requests"), told("results_number_errors") or 0.0
+    _without_answers(item, completed, failed)
+    count, minute = int(completed or 0), told("results_num_completed_requests_per_min")
+    figures = figure("output_tok_per_s_total", told("results_mean_output_throughput_token_per_s"), n=count)
+    figures += figure("req_per_s", None if minute is None else minute / 60.0, n=count)
+    for name, metric in (("ttft", "ttft_ms"), ("end_to_end_latency", "latency_ms")):
+        figures += figure(metric, told(f"results_{name}_s_mean"), scale=1e3, n=count)
+        figures += figure(metric, told(f"results_{name}_s_quantiles_p50"), scale=1e3, statistic="median", n=count)
+        for level, statistic in _PERCENTILES.items():
+            figures += figure(metric, told(f"results_{name}_s_quantiles_p{level}"), scale=1e3, statistic=statistic, n=count)
+    first, whole, answer = (told(f"results_{name}_mean") for name in ("ttft_s", "end_to_end_latency_s", "number_output_tokens"))
+    if first is not None and whole is not None and answer and answer > 1:
+        figures += figure("tpot_ms", (whole - first) / (answer - 1.0), scale=1e3, n=count)
+    setup = words(
+        model=item.json.get("model"),
+        batch_or_concurrency=told("num_concurrent_requests"),
+        num_requests=count,
+        input_tokens=_round(told("results_number_input_tokens_mean")),
+        output_tokens=_round(answer),
+    )
+    return [item.run("llmperf", figures + _failures(completed, failed), setup=setup)]
+
+
 # ---- aiperf and genai-perf -----------------------------------------------------------------------
 
 _PERF = {
@@ -263,6 +338,7 @@ def _perf_metric(found: Mapping[str, Any], metric: str) -> list[Measured]:
 READERS = (
     Reader("vllm-bench", _is_vllm, _vllm),
     Reader("guidellm", _is_guidellm, _guidellm),
+    Reader("llmperf", _is_llmperf, _llmperf),
     Reader("aiperf", _is_aiperf, _perf("aiperf")),
     Reader("genai-perf", _is_genai, _perf("genai-perf")),
 )

@@ -78,9 +78,13 @@ _ALLOCATORS = "memory as the driver sees it: TensorFlow, JAX and vLLM take it al
 # ---- nvidia-smi dmon -----------------------------------------------------------------------------
 
 
+#: Lines of a terminal (the prompt, the command) that stand before what a program printed.
+_SHELL_LINES = 20
+
+
 def _is_dmon(item: Item) -> bool:
-    first = item.head.lstrip().split("\n", 1)[0]
-    return first.startswith("#") and "gpu" in first.lower().split() and bool({"sm", "pwr", "fb"} & set(first.lower().split()))
+    lines = (line.lower().split() for line in item.head.splitlines()[:_SHELL_LINES] if line.lstrip().startswith("#"))
+    return any("gpu" in cells and {"sm", "pwr", "fb"} & set(cells) for cells in lines)
 
 
 def _dmon(item: Item, _definitions: Definitions) -> list[Run]:
@@ -123,13 +127,27 @@ def _seconds(text: str) -> float | None:
     return (number(days) or 0.0) * 86400 + sum((part or 0.0) * 60.0**power for power, part in enumerate(reversed(parts)))
 
 
+def _sacct_rows(item: Item) -> list[dict[str, str]]:
+    """Rows of sacct: with marks between the columns (-P), or under lines as long as each column is
+    wide, as it prints without."""
+    if item.table and {"JobID", "Elapsed"} <= item.table[0].keys():
+        return item.table
+    lines = item.text.splitlines()
+    rule = next((at for at, line in enumerate(lines[:_SHELL_LINES]) if at and re.fullmatch(r"-+( -+)+\s*", line)), 0)
+    spans = [match.span() for match in re.finditer(r"-+", lines[rule])] if rule else []
+    header, *rows = (
+        ([line[start:end].strip() for start, end in spans] for line in [lines[rule - 1], *lines[rule + 1 :]]) if spans else ([],)
+    )
+    return [dict(zip(header, row, strict=True)) for row in rows if any(row)] if {"JobID", "Elapsed"} <= set(header) else []
+
+
 def _is_sacct(item: Item) -> bool:
-    return bool(item.table) and {"JobID", "Elapsed"} <= item.table[0].keys()
+    return bool(_sacct_rows(item))
 
 
 def _sacct(item: Item, _definitions: Definitions) -> list[Run]:
     jobs: dict[str, list[dict[str, str]]] = {}
-    for row in item.table:
+    for row in _sacct_rows(item):
         jobs.setdefault(row.get("JobID", "").split(".")[0], []).append(row)
     return [_slurm_job(item, job, rows) for job, rows in jobs.items() if job]
 
@@ -142,7 +160,7 @@ def _slurm_job(item: Item, job: str, rows: Sequence[Mapping[str, str]]) -> Run:
     busy = [value for part in usage if (value := number(part.get("gres/gpuutil"))) is not None and value <= 100]
     host = [value for row in rows if (value := _bytes(row.get("MaxRSS", "")))]
     elapsed = _seconds(head.get("Elapsed", ""))
-    cores, used = number(_tres(head.get("AllocTRES", "")).get("cpu")), _seconds(head.get("TotalCPU", ""))
+    cores, used = number(_tres(head.get("AllocTRES", "")).get("cpu") or head.get("AllocCPUS")), _seconds(head.get("TotalCPU", ""))
     state = head.get("State", "")
     figures = figure("host_memory_peak_bytes", max(host, default=None), statistic="max") + figure("duration_s", elapsed, statistic="total")
     figures += figure("peak_mem_gib_per_gpu", max(memory) / GIB if memory else None, statistic="max", counter="nvidia-smi")

@@ -15,6 +15,7 @@ from rightfit.estimation.forward import Arithmetic, CaseColumns, Engine, Flow, F
 from rightfit.estimation.forward_models import forward_work
 from rightfit.estimation.loading import LoadingCase, Place, Stored, Work, bytes_per_pixel
 from rightfit.estimation.pass_records import ForwardDevice, ForwardWork, PassInput
+from rightfit.facts.engines import weight_format
 from rightfit.facts.machines import core_named, names_a_core
 from rightfit.facts.networks import listed_network, network_family, record_of
 from rightfit.facts.records import DiffusionModel, OtherModel, TracedModel, TransformerArchitecture, VisionModel
@@ -93,6 +94,7 @@ def read_forward_case(row: Row) -> tuple[ForwardCase, tuple[str, ...]]:
         tokens_in=first_number(row.get("input_tokens", "")),
         tokens_out=first_number(row.get("output_tokens", "")),
         is_stored_wide="autocast" in flags,
+        weight_bytes=_weight_bytes(row),
         is_channels_last="channels_last" in row.get("flags", ""),
         tensors_only=counts_tensors(row),
     )
@@ -166,6 +168,13 @@ def arithmetic_of(text: str, computed: str = "") -> Arithmetic | None:
     if found := meaning(TABLE, "dtype", lowered):
         return Arithmetic(found)
     return Arithmetic.FP16 if lowered.strip() else None  # 4-bit weights and the like are multiplied in fp16
+
+
+def _weight_bytes(row: Row) -> float:
+    """Bytes of a stored weight where its format is narrower than what it is computed in; 0 where
+    the arithmetic tells it."""
+    stored = weight_format(row.get("weights_dtype", ""))
+    return stored.linear_bytes if stored and (stored.linear_bytes < 1 or row.get("compute_dtype")) else 0.0
 
 
 _MAX_SOCKETS = 8.0

@@ -352,7 +352,7 @@ def precision_of(text: str, *, has_tf32: bool, has_bf16: bool, convolutions: boo
     if says("low_bit", words):
         return "bf16", ""
     if says("half", words):
-        if adapters and "bf16" in words:
+        if adapters and ("bf16" in words or "fp16" in words):  # trainers of adapters hold the frozen rest in either, at one speed
             return "bf16", ""
         return "amp", ""
     if "fp32" in words or "float32" in words or words == "32":

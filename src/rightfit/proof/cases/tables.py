@@ -118,14 +118,14 @@ def _filled_share(row: Row) -> float:
     match = found or empty
     share = float(match[1]) / (100.0 if match[2] else 1.0) if match else 0.0
     share = 1.0 - share if empty else share
-    return share if 0.0 < share < 1.0 else 0.0
+    return share if 0.0 < share <= 1.0 else 0.0
 
 
 def _about_data(row: Row) -> str:
     """What is said about the data as this library sees them."""
     categorical = f"{row['categorical']} categorical" if row.get("categorical") else ""
     one_hot = "one-hot sparse" if "one-hot" in row.get("library", "").lower() else ""
-    sparse = "sparse" if not row.get("density") and _filled_share(row) else ""
+    sparse = "sparse" if not row.get("density") and 0.0 < _filled_share(row) < 1.0 else ""
     return "; ".join(text for text in (row.get("density", "") or sparse, categorical, one_hot) if text)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict, Unpack
@@ -159,6 +160,8 @@ def _read_row(row: Mapping[str, str]) -> _Case:
         setup |= {"variable_length": 0.0, "mean_length": 1.0, "token_fraction": 1.0}
     if case.habits.sequence_parallel:
         setup["sequence_parallel"] = float(setup["tensor"] > 1)
+    if says("setup", "tiled_feed_forward", flags):  # the usual number of tiles: as long as the model is wide
+        setup["feed_forward_tiles"] = max(math.ceil(setup["seq_len"] / setup["context"] / arch.hidden_size), 1.0)
     setup["memory_counter"] = _counter(row, fixed["memory_counter"], taken)
     two = accelerator.name == "V100-SXM-32GB" and "dgx2" in flags.lower()
     setup["gpus_per_node"] = cards_of_server(row, setup, linked_devices(accelerator.name) * (2.0 if two else 1.0))
@@ -357,7 +360,7 @@ def _layout(row: Mapping[str, str], taken: list[str]) -> dict[str, float]:
     words = _layout_words(word(row, "parallel") + " " + word(row, "strategy"))
     gpus = number(row, "n_gpus")
     sizes = {key: number(row, key) or float(words.get(key, 1)) for key in ("tp", "pp", "cp", "ep")}
-    ulysses = number(row, "sp") or float(words.get("sp", 0)) or _ulysses(word(row, "extra_flags"))
+    ulysses = max(number(row, "sp"), float(words.get("sp", 0)), _ulysses(word(row, "extra_flags")))
     if ulysses > 1 and sizes["tp"] == 1 and sizes["cp"] == 1:
         sizes["cp"] = ulysses
     model_parallel = sizes["tp"] * sizes["pp"] * sizes["cp"]
