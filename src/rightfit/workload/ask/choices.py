@@ -4,6 +4,7 @@ that mean something else in it."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Mapping
 
@@ -77,8 +78,10 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
     """What follows from the rest: the task, and options that mean something else in it."""
     task = _task(sentence, text)
     inferred = [Reading("task", task, "")] if task else []
-    if task == "prepare" and (operation := _operation(text)):
+    if task == "prepare" and (operation := _heaviest(sentence, text)):
         inferred.append(Reading("operation", operation, ""))
+    if task == "prepare" and "token" not in text.casefold():  # no model prepares data
+        sentence.asked += [reading.words for reading in sentence.readings if reading.option == "model"]
     for pattern in grammar.TASKS.values():  # words that name tasks have been used
         for match in list(pattern.finditer(sentence.text)):
             sentence.blank(*match.span())
@@ -105,6 +108,24 @@ def _ask_of_data(sentence: Sentence) -> None:
     sentence.readings = [reading for reading in sentence.readings if reading.option != "data"]
 
 
+def _heaviest(sentence: Sentence, text: str) -> str:
+    """Of several things to be done with the data the one that takes a core longest; the words of
+    the others are noted."""
+    verbs = [match[0] for match in grammar.OPERATION_VERB.finditer(text)]
+    found: dict[str, str] = {}
+    for verb in verbs:
+        alone = functools.reduce(lambda rest, other: rest.replace(other, " "), [one for one in verbs if one != verb], text)
+        if operation := _operation(alone):
+            found.setdefault(operation, verb)
+    if len(found) < 2:
+        return _operation(text)
+    rates = facts.table("preparation_rates")
+    speed = {name: max((float(row["mb_per_core_s"]) for row in rates if row["operation"] == name), default=0.0) for name in found}
+    slowest = min(found, key=lambda name: speed[name])
+    sentence.noted += [verb for name, verb in found.items() if name != slowest]
+    return slowest
+
+
 def _operation(text: str) -> str:
     """What is to be done with the data: the first operation of the table whose words the sentence
     holds; "" where none does."""
@@ -126,7 +147,7 @@ def _as_qlora(reading: Reading) -> Reading:
 
 def _task(sentence: Sentence, text: str) -> str:
     """The task that the words and figures mean; "" when nothing tells."""
-    read = " ".join(reading.words for reading in sentence.readings if reading.option in ("method", "model"))
+    read = " ".join(reading.words for reading in sentence.readings if reading.option in ("method", "model", "deadline"))
     first = {task: match.start() for task, pattern in grammar.STRONG.items() if (match := pattern.search(text))}
     if sentence.has("method"):
         return "finetune"

@@ -72,6 +72,12 @@ def _read_place(sentence: Sentence, name: Name) -> None:
     if option == "country" and name.value == "Europe" and sentence.text[name.start : name.end].isupper():
         option = "residency"  # the union is an area of law
     value = "eu" if option == "residency" else name.value
+    whose = option != "cloud" and (
+        grammar.PLACE_OF.match(sentence.text, name.end) or grammar.PLACED_BEFORE.search(sentence.text[: name.start])
+    )
+    if whose:  # where somebody is says nothing of the server
+        sentence.note(min(whose.start(), name.start), max(whose.end(), name.end))
+        return
     if denied := sentence.denied_from(name.start, name.end):
         sentence.deny(denied, option, value)
     else:
@@ -152,3 +158,29 @@ def read_cards(sentence: Sentence) -> None:
             sentence.ask(*match.span())
         else:
             _count(sentence, match, nodes, _card_count(match["count"]))
+
+
+def read_watched(sentence: Sentence) -> None:
+    """Frames that cameras send, as requests a second: cameras times frames a second of each."""
+    watched, rate = grammar.CAMERAS.search(sentence.text), grammar.FRAME_RATE.search(sentence.text)
+    if rate is None or (watched is None and grammar.DRAWING.search(sentence.text)):
+        return
+    frames = parse_count(next(filter(None, rate.groups())))
+    cameras = _card_count(watched["en"] or watched["zh"]) if watched else 1
+    sentence.take(*rate.span(), "rate", f"{frames * cameras:g}/s")
+    if watched:
+        sentence.blank(*watched.span())
+
+
+def read_classes(sentence: Sentence) -> None:
+    """How many classes are told apart changes nothing, save where groups are looked for."""
+    if grammar.CLUSTERING.search(sentence.text):
+        return
+    while found := grammar.CLASSES.search(sentence.text):
+        sentence.note(*found.span())
+
+
+def read_lease(sentence: Sentence) -> None:
+    """How long a server is rented is no time in which the work must end."""
+    while found := grammar.RENTING.search(sentence.text):
+        sentence.ask(*found.span())
