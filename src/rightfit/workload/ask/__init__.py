@@ -69,7 +69,8 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     soft = [*topic, *sentence.noted, *soft]
     weighty = tuple(dict.fromkeys((*sentence.asked, *hard)))
     kind = next(iter(sentence.kinds), "")
-    return Understood(plain, tuple(sentence.readings), tuple(inferred), weighty, (*weighty, *soft), sentence.own_machine, kind)
+    unused = tuple(dict.fromkeys((*weighty, *soft)))
+    return Understood(plain, tuple(sentence.readings), tuple(inferred), weighty, unused, sentence.own_machine, kind)
 
 
 def _refuse_unplanned(text: str) -> None:
@@ -166,7 +167,9 @@ def _read_deadline(sentence: Sentence, today: datetime.date) -> None:
 def _read_size(sentence: Sentence) -> None:
     """The model by a bare size: "7B", "70亿参数"."""
     if not sentence.has("model") and (match := grammar.BARE_SIZE.search(sentence.text)):
-        size = match["latin"].replace(" ", "").upper() if match["latin"] else f"{parse_count(match['han'] + match['unit']) / 1e9:g}B"
+        size = (
+            match["latin"].replace(" ", "").upper() if match["latin"] else f"{parse_count((match['han'] or '1') + match['unit']) / 1e9:g}B"
+        )
         sentence.take(match.start(), match.end(), "model", size)
         sentence.kinds.clear()  # "a 350M transformer"
 

@@ -90,7 +90,7 @@ def _percentile(match: re.Match[str]) -> str:
 
 
 def _audio(match: re.Match[str]) -> str:
-    english = shape(r"{hour_en}(?: of (?:\w+ )?\w+)?").sub("hours", match["value"])
+    english = shape(r"{hour_en}(?: of (?:\w+ ){0,3}?{sound})?").sub("hours", match["value"])
     return shape("小时的?[一-鿿]{0,4}?{sound_zh}").sub("hours", english).strip()
 
 
@@ -161,7 +161,7 @@ DEADLINE_WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 WEEKDAYS = {word.word: int(word.meaning) for days in ("weekday_en", "weekday_zh") for word in tables.words(TABLE, days)}
 BY_WEEKDAY = shape(r"{by_day}\s(?:next\s)?(?P<en>{weekday_en})(?![a-z])|(?:下)?(?P<zh>{weekday_zh}){by_day_zh}")
 DEADLINES: tuple[GrammarRule, ...] = tuple(
-    _rule("deadline", r"{deadline_head}?{is}(?P<value>{long_time})\s*{deadline_tail}?{done_zh}?"),
+    _rule("deadline", r"{deadline_head}?{is}(?P<value>{long_time})(?!\s+{no_deadline}\s)\s*{deadline_tail}?{done_zh}?"),
 )
 
 ENGLISH_NUMBERS = {word.word: word.meaning for word in tables.words(TABLE, "english_number")}
@@ -253,7 +253,7 @@ PATH = re.compile(r"(?<![\w])(?:\.{0,2}/|~/)[\w./-]+")
 BARE_SIZE = tables.shape(
     "names",
     r"(?<![A-Za-z0-9.])(?P<latin>\d+(?:\.\d+)?\s?[BM])(?:[- ]?{size_after})?(?![A-Za-z0-9])"
-    r"|(?P<han>\d+(?:\.\d+)?|[一二三四五六七八九十百]+)\s?(?P<unit>{size_unit_zh})\s?{size_after_zh}",
+    r"|(?P<han>\d+(?:\.\d+)?|[一二三四五六七八九十百]+|(?<!\d))\s?(?P<unit>{size_unit_zh})\s?{size_after_zh}",
     ignore_case=True,
 )
 
@@ -294,7 +294,7 @@ CLASSES = shape(r"(?:into\s)?(?P<en>{digits})\s*(?:[a-z]+\s)?{class_name}(?![a-z
 """How many classes are told apart: the last layer grows by nothing that counts."""
 OPERATION_VERB = tables.shape(WORDS_TABLE, "{operation_verb}", ignore_case=True)
 CLUSTERING = shape("{clustering}")
-RENTING = shape(r"(?<![A-Za-z]){renting_for}\s*{long_time}(?:的)?")
+RENTING = shape(r"(?<![A-Za-z])(?:{renting_for}\s*{long_time}(?:的)?|{leased})")
 PLACE_OF = shape(r"(?:{place_of_somebody}|{place_of_somebody_en}(?![a-z]))")
 PLACED_BEFORE = shape(r"(?<![A-Za-z]){based_in}\s+(?:the\s)?$")
 TOPIC_BAR = shape("{topic_bar}")

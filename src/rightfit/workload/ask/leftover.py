@@ -104,6 +104,8 @@ def _weight(piece: str, before: str, *, is_shouted: bool) -> str:
         return "soft"
     if word.endswith("s") and word[:-1] in soft | glue:
         return "soft"
+    if word.endswith(tuple(grammar.listed("describing", "fillers"))):
+        return "soft"
     if not any(char.isalnum() for char in word):
         return ""
     if any(not char.isalpha() and char not in "-'" for char in word) or any({part, part.removesuffix("s")} & hard for part in parts):
