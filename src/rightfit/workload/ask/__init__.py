@@ -45,6 +45,8 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     sentence = Sentence(with_digits(normalize(_DASH.sub(";", text.replace("，", ", ")))))
     for match in list(grammar.NOTHING_ASKED.finditer(sentence.text)):
         sentence.blank(*match.span())
+    for match in list(grammar.SOLID.finditer(sentence.text)):
+        sentence.note(*match.span())
     read_hub_id(sentence)
     read_names(sentence)
     read_cards(sentence)

@@ -46,7 +46,12 @@ def read_words(sentence: Sentence) -> None:
 def _read_choice(sentence: Sentence, option: str, choices: Mapping[str, re.Pattern[str]]) -> None:
     for value, pattern in choices.items():
         match = pattern.search(sentence.text)
-        if match is None or (sentence.has(option) and option != "purchase"):
+        if match is None:
+            continue
+        if option == "method" and sentence.has(option) and not sentence.denied_from(*match.span()):
+            sentence.ask(*match.span())  # "LoRA vs full fine-tuning" is a question of its own
+            continue
+        if sentence.has(option) and option != "purchase":
             continue
         compared = grammar.COMPARED.search(sentence.text[: match.start()])
         if denied := sentence.denied_from(*match.span()):
@@ -85,6 +90,11 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
     for pattern in grammar.TASKS.values():  # words that name tasks have been used
         for match in list(pattern.finditer(sentence.text)):
             sentence.blank(*match.span())
+    if task == "prepare":
+        for match in list(grammar.OPERATION_VERB.finditer(sentence.text)):
+            sentence.blank(*match.span())
+        while sentence.has("data") and (counted := grammar.DESCRIBED.search(sentence.text) or grammar.COUNTED_NOUN.search(sentence.text)):
+            sentence.note(*counted.span())  # how many things make up the amount that was told
     if task == "serve":
         _ask_of_data(sentence)
     if task in ("serve", "batch"):
@@ -163,6 +173,8 @@ def _task(sentence: Sentence, text: str) -> str:
             return task
     if any(sentence.has(option) for option in ("epochs", "global_batch", "optimizer", "sharding")):
         return "train"
+    if not sentence.has("model") and grammar.OPERATION_VERB.search(text):
+        return "prepare"
     if sentence.has("model") and not sentence.has("data") and grammar.RUNNING.search(text):
         return "serve"
     return ""

@@ -227,6 +227,8 @@ COUNTRY_NAMES = {
     **tables.senses(WORDS_TABLE, "continent"),
 }
 COUNTRY = pattern(COUNTRY_NAMES)
+COUNTRY_ADJECTIVES = tables.senses(WORDS_TABLE, "country_adjective")
+COUNTRY_ADJECTIVE = tables.shape(WORDS_TABLE, r"(?P<adjective>{country_adjective})\s{of_a_country}(?![a-z])")
 COUNTRY_CODES = tables.senses(WORDS_TABLE, "country_code")
 _BEFORE_CODE = "|".join(f"(?<={word})" for word in listed("before_country_code"))
 COUNTRY_CODE = tables.shape(WORDS_TABLE, rf"(?:{_BEFORE_CODE})(?P<code>{{country_code}})(?![A-Za-z])")
@@ -312,6 +314,8 @@ COMPOUND_ZH = re.compile(
     r"|[一二两三四五六七八九]百[一二两三四五六七八九]十[一二三四五六七八九]?"
 )
 """Chinese numbers of several parts: 一万五千."""
+SOLID = re.compile(r"(?<![A-Za-z0-9_.])[2-4]D(?=\s[A-Za-z]|[\u4e00-\u9fff])")
+"""Two, three or four dimensions, "3D U-Net": no days."""
 ABOUT_SO_MANY = re.compile(r"(?<=[\d十百千万])[来多](?=[次条张个篇份页])")
 
 

@@ -45,6 +45,8 @@ def _candidates(text: str) -> Iterator[Name]:
         yield from (Name(kind, match[0], *match.span()) for match in pattern.finditer(text))
     for kind, pattern, meanings in (("cloud", grammar.CLOUD, grammar.CLOUD_NAMES), ("country", grammar.COUNTRY, grammar.COUNTRY_NAMES)):
         yield from (Name(kind, _meant(match[0], meanings), *match.span()) for match in pattern.finditer(text))
+    for match in grammar.COUNTRY_ADJECTIVE.finditer(text):
+        yield Name("country", grammar.COUNTRY_ADJECTIVES[match["adjective"]], *match.span())
     for match in grammar.COUNTRY_CODE.finditer(text):
         yield Name("country", grammar.COUNTRY_CODES[match["code"]], *match.span("code"))
     yield from (Name("data", match[0], *match.span()) for match in _dataset_pattern().finditer(text))
