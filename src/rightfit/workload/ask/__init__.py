@@ -93,9 +93,21 @@ def with_digits(text: str) -> str:
     text = grammar.COMPOUND_ZH.sub(lambda found: grammar.chinese_number(found[0]), text)
     text = grammar.ABOUT_SO_MANY.sub("", text)
     text = tables.shape(grammar.TABLE, r"(?<=\d)\s?[wW](?=\s*{counted_after_w})").sub("万", text)
-    digits = grammar.NUMBER_WORDS.sub(lambda match: grammar.ENGLISH_NUMBERS[match[0].casefold()], text)
+    text = grammar.SPOKEN_ZH.sub(lambda found: grammar.chinese_number(f"{found[1]}{found[2]}{found[3]}{_NEXT_ZH[found[2]]}"), text)
+    digits = grammar.NUMBER_WORDS.sub(_digit, text)
     digits = re.sub(r"(?<![\w.])(\d{1,2}) hundred(?![a-z])", r"\g<1>00", digits, flags=re.IGNORECASE)
     return re.sub(r"(?<![\w.])(\d{1,3}) thousand(?![a-z])", r"\g<1>000", digits, flags=re.IGNORECASE)
+
+
+_NEXT_ZH = {"万": "千", "千": "百", "百": "十"}
+
+
+def _digit(match: re.Match[str]) -> str:
+    """The digits of an English number word; "one" may stand for a thing, "which one"."""
+    stands = match[0].casefold() == "one" and (
+        grammar.ONE_OF_THEM.search(match.string[: match.start()]) or not re.match(r"[\s-]*\w", match.string[match.end() :])
+    )
+    return match[0] if stands else grammar.ENGLISH_NUMBERS[match[0].casefold()]
 
 
 # ---- Quantities.

@@ -175,6 +175,8 @@ def _task(sentence: Sentence, text: str) -> str:
         return "train"
     if not sentence.has("model") and grammar.OPERATION_VERB.search(text):
         return "prepare"
+    if sentence.has("model") and sentence.has("data") and grammar.WORKS_ON.search(text):
+        return "batch"
     if sentence.has("model") and not sentence.has("data") and grammar.RUNNING.search(text):
         return "serve"
     return ""

@@ -238,7 +238,7 @@ NO_ADJECTIVES = frozenset(listed("no_adjective", "fillers"))
 """Words that say nothing of the thing after them: what stands before them counts something else."""
 KIND_OF_WORK = pattern(listed("kind_of_work", "names"))
 """Kinds of models: none of them is a checkpoint."""
-NOTHING_ASKED = tables.shape("names", r"(?<![A-Za-z]){nothing_asked}(?![a-z])", ignore_case=True)
+NOTHING_ASKED = tables.shape("names", r"(?<![A-Za-z]){nothing_asked}(?:(?<=[一-鿿])|(?![a-z]))", ignore_case=True)
 NO_SERVICE = tables.shape("names", r"{no_service}")
 KINDS_OF_DOMAIN = tables.senses("names", "domain")
 KINDS_OF_DATA = {word.word: word.meaning for word in tables.words("names", "kind_of_work")}
@@ -268,7 +268,7 @@ NEGATED = shape(rf"(?<![A-Za-z])(?:{{negation}}|{DENIED}+\s*{{both_denied}})(?:\
 NEGATED_AFTER = shape(r"\s*(?:{negated_after}|{negated_at_end}\s*(?=[,;.!?]|$))")
 COMPARED = shape(r"(?<![A-Za-z]){comparing}\s*$")
 COUNT_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<count>{card_count})\s?{times}?\s?{card}?\s?(?:的)?$")
-COUNT_AFTER = shape(r"\s?(?:[x×*]\s?(?P<times>\d{1,3})(?![\w.])|(?P<cards>\d{1,3})\s?{card}(?![a-z]))")
+COUNT_AFTER = shape(r"\s?(?:[x×*]\s?(?P<times>\d{1,3})(?![\w.])|(?P<cards>{card_count})\s?{card}(?![a-z]))")
 NODES_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<nodes>{card_count})\s*{node_name}\s*(?:{holds_cards}\s*)?$")
 CARD_RANGE = shape(r"(?<![A-Za-z0-9.])\d+\s*{range_word}\s*\d+\s*{card}(?![a-z])")
 UNNAMED_CARDS = shape(r"(?<![A-Za-z0-9_.-])(?P<count>{card_count})[\s-]?{card_counter}?\s?{card_name}(?![a-z])")
@@ -294,6 +294,9 @@ FRAME_RATE = shape(
 DRAWING = shape(r"(?<![A-Za-z]){drawing}")
 CLASSES = shape(r"(?:into\s)?(?P<en>{digits})\s*(?:[a-z]+\s)?{class_name}(?![a-z])|{into_zh}?(?P<zh>{digits}|{han})\s*{class_zh}")
 """How many classes are told apart: the last layer grows by nothing that counts."""
+HOW_MANY = shape(r"{how_many_servers}\s*$")
+ONE_OF_THEM = shape(r"(?<![A-Za-z]){one_of_them}\s$")
+WORKS_ON = tables.shape(WORDS_TABLE, "{works_on}")
 OPERATION_VERB = tables.shape(WORDS_TABLE, "{operation_verb}", ignore_case=True)
 CLUSTERING = shape("{clustering}")
 RENTING = shape(r"(?<![A-Za-z])(?:{renting_for}\s*{long_time}(?:的)?|{leased})")
@@ -316,6 +319,8 @@ COMPOUND_ZH = re.compile(
 """Chinese numbers of several parts: 一万五千."""
 SOLID = re.compile(r"(?<![A-Za-z0-9_.])[2-4]D(?=\s[A-Za-z]|[\u4e00-\u9fff])")
 """Two, three or four dimensions, "3D U-Net": no days."""
+SPOKEN_ZH = re.compile(r"([一二两三四五六七八九])([万千百])([一二三四五六七八九])(?=[^一-鿿\w]|[元块以之左]|$)")
+"""一万五 as people say 15,000."""
 ABOUT_SO_MANY = re.compile(r"(?<=[\d十百千万])[来多](?=[次条张个篇份页])")
 
 

@@ -96,12 +96,15 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     before = sentence.text[:start]
     counted = grammar.COUNT_BEFORE.search(before)
     after = None if counted else grammar.COUNT_AFTER.match(sentence.text, end)
-    count = _card_count(counted["count"]) if counted else int(after["times"] or after["cards"]) if after else 0
+    count = _card_count(counted["count"]) if counted else _card_count(after["times"] or after["cards"]) if after else 0
     first, last = counted.start() if counted else start, after.end() if after else end
-    if owned := grammar.OWNED.search(sentence.text[:first]):
+    nodes = grammar.NODES_BEFORE.search(sentence.text[:first]) if counted else None
+    if owned := grammar.OWNED.search(sentence.text[: nodes.start() if nodes else first]):
+        if nodes:  # several servers of one's own: no option says so
+            sentence.ask(nodes.start(), last)
+            return
         _own(sentence, owned.start(), last, f"{count or 1}x{name.value}")
         return
-    nodes = grammar.NODES_BEFORE.search(sentence.text[:first]) if counted else None
     if compared := grammar.COMPARED.search(sentence.text[:first]):
         sentence.ask(compared.start(), last)
         return
@@ -114,6 +117,9 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
 def _count(sentence: Sentence, counted: re.Match[str] | None, nodes: re.Match[str] | None, count: int) -> None:
     """So many cards, each of so many servers having them where that is said."""
     if counted is None or sentence.has("num_gpus"):
+        return
+    if grammar.HOW_MANY.search(sentence.text[: counted.start()]):  # cards of one server, of which the number is asked
+        sentence.note(*counted.span())
         return
     sentence.take(counted.start(), counted.end(), "num_gpus", str(count * (_card_count(nodes["nodes"]) if nodes else 1)))
     if nodes:
