@@ -114,7 +114,12 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
 
 def _ask_of_data(sentence: Sentence) -> None:
     """A service works through no amount: "each query scores 50 passages" is something else."""
-    sentence.asked += [reading.words for reading in sentence.readings if reading.option == "data"]
+    for reading in [one for one in sentence.readings if one.option == "data"]:
+        length = grammar.LONG_PROMPTS.fullmatch(reading.words)
+        if length and not sentence.has("input_tokens"):  # "with 4k prompts"
+            sentence.readings.append(Reading("input_tokens", length["value"], reading.words))
+        else:
+            sentence.asked.append(reading.words)
     sentence.readings = [reading for reading in sentence.readings if reading.option != "data"]
 
 
@@ -175,7 +180,8 @@ def _task(sentence: Sentence, text: str) -> str:
         return "train"
     if not sentence.has("model") and grammar.OPERATION_VERB.search(text):
         return "prepare"
-    if sentence.has("model") and sentence.has("data") and grammar.WORKS_ON.search(text):
+    verb = grammar.WORKS_ON.search(sentence.text[: max(sentence.data_start, 0)])
+    if sentence.has("model") and verb and (verb["verb"] or "").casefold() not in grammar.listed("filler_en", "fillers"):
         return "batch"
     if sentence.has("model") and not sentence.has("data") and grammar.RUNNING.search(text):
         return "serve"

@@ -90,7 +90,7 @@ def _percentile(match: re.Match[str]) -> str:
 
 
 def _audio(match: re.Match[str]) -> str:
-    english = shape(r"{hour_en}(?: of (?:\w+ ){0,3}?{sound})?").sub("hours", match["value"])
+    english = shape(r"{hour_en}(?: of .*)?$").sub("hours", match["value"])
     return shape("小时的?[一-鿿]{0,4}?{sound_zh}").sub("hours", english).strip()
 
 
@@ -161,7 +161,7 @@ DEADLINE_WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 WEEKDAYS = {word.word: int(word.meaning) for days in ("weekday_en", "weekday_zh") for word in tables.words(TABLE, days)}
 BY_WEEKDAY = shape(r"{by_day}\s(?:next\s)?(?P<en>{weekday_en})(?![a-z])|(?:下)?(?P<zh>{weekday_zh}){by_day_zh}")
 DEADLINES: tuple[GrammarRule, ...] = tuple(
-    _rule("deadline", r"{deadline_head}?{is}(?P<value>{long_time})(?!\s+{no_deadline}\s)\s*{deadline_tail}?{done_zh}?"),
+    _rule("deadline", r"{deadline_head}?{is}(?<!每[天日周月])(?P<value>{long_time})(?!\s+{no_deadline}\s)\s*{deadline_tail}?{done_zh}?"),
 )
 
 ENGLISH_NUMBERS = {word.word: word.meaning for word in tables.words(TABLE, "english_number")}
@@ -250,7 +250,7 @@ def named_words() -> tuple[re.Pattern[str], ...]:
     return tuple(pattern for one in spelled for pattern in one.values())
 
 
-HUB_ID = re.compile(r"(?<![A-Za-z0-9_./-])[A-Za-z0-9][\w.-]{1,60}/[A-Za-z0-9][\w.-]{1,90}(?<![.,])")
+HUB_ID = re.compile(r"(?<![A-Za-z0-9_./-])[A-Za-z0-9][\w.-]{1,60}/[A-Za-z0-9][\w.-]{1,90}(?<![.,])", re.ASCII)
 PATH = re.compile(r"(?<![\w])(?:\.{0,2}/|~/)[\w./-]+")
 BARE_SIZE = tables.shape(
     "names",
@@ -285,7 +285,7 @@ WORKS_THROUGH = shape(r"(?<![A-Za-z]){works_through}\s+(?:all\s|the\s)?[\d␟]")
 TOPIC = tables.shape(TABLE, r"\s*of\s+(?:{whose}\s+)?(?P<en>[A-Z]?[a-z]+(?:\s[A-Z]?[a-z]+)?)(?![\w-])|(?P<zh>[一-鿿]{1,4})(?![一-鿿])")
 """What data are about, directly behind their amount; `TOPIC_BAR` says that it is more."""
 CAMERAS = shape(
-    r"(?P<en>{digits}|single)\s*(?:[a-z][a-z-]*\s){0,2}?{camera}(?![a-z])|(?P<zh>{digits}|{han}|单)\s*[路个台支]\s*(?:的)?[一-鿿]{0,3}?{camera_zh}"
+    r"(?P<en>{digits}|single)\s*(?:[a-z][a-z-]*\s){0,2}?{camera}(?![a-z])|(?P<zh>{digits}|{han}|单)\s*(?:[路个台支]\s*(?:的)?[一-鿿]{0,3}?{camera_zh}|路(?=\s*[,，、]?\s*每路))"
 )
 FRAME_RATE = shape(
     r"(?:at\s)?(?P<en>{digits})\s*{frame_rate}(?![a-z])(?:\s*{of_each_camera}(?![a-z]))?"
@@ -294,9 +294,13 @@ FRAME_RATE = shape(
 DRAWING = shape(r"(?<![A-Za-z]){drawing}")
 CLASSES = shape(r"(?:into\s)?(?P<en>{digits})\s*(?:[a-z]+\s)?{class_name}(?![a-z])|{into_zh}?(?P<zh>{digits}|{han})\s*{class_zh}")
 """How many classes are told apart: the last layer grows by nothing that counts."""
+LONG_PROMPTS = shape(r"(?P<value>\d+(?:\.\d+)?k)\s*{input_after}s?")
 HOW_MANY = shape(r"{how_many_servers}\s*$")
 ONE_OF_THEM = shape(r"(?<![A-Za-z]){one_of_them}\s$")
-WORKS_ON = tables.shape(WORDS_TABLE, "{works_on}")
+WORKS_ON = shape(
+    r"(?:^|[.!?;:,]\s*|(?<![A-Za-z]){imperative_head}\s)(?P<verb>[a-z][a-z-]{2,})\s+(?:{text_before}\s)*$|{works_on_zh}[一-鿿]{0,4}$"
+)
+"""A verb that the amount of data follows: "segment 90k photos", 给100万条."""
 OPERATION_VERB = tables.shape(WORDS_TABLE, "{operation_verb}", ignore_case=True)
 CLUSTERING = shape("{clustering}")
 RENTING = shape(r"(?<![A-Za-z])(?:{renting_for}\s*{long_time}(?:的)?|{leased})")

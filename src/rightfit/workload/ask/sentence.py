@@ -76,12 +76,12 @@ class Sentence:
         self.noted: list[str] = []
         self.own_machine = ""
         self.kinds: list[str] = []
-        self.data_end = -1
+        self.data_start = self.data_end = -1
 
     def take(self, start: int, end: int, option: str, value: str) -> None:
         self.readings.append(Reading(option, value, self.text[start:end].replace(BLANK, "").strip(" ,;.，。；、")))
         if option == "data":
-            self.data_end = end
+            self.data_start, self.data_end = start, end
         self.blank(start, end)
 
     def blank(self, start: int, end: int, mark: str = BLANK) -> str:
