@@ -67,7 +67,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         for match in list(again.finditer(sentence.text)):
             sentence.blank(*match.span())
     topic = _topic(sentence)
-    hard, soft = left_over(sentence.text, is_shouted=plain.isascii() and plain.isupper())
+    hard, soft = left_over(sentence.text, is_shouted=plain.isupper() and not re.search("[一-鿿]", plain))
     soft = [*topic, *sentence.noted, *soft]
     weighty = tuple(dict.fromkeys((*sentence.asked, *hard)))
     kind = next(iter(sentence.kinds), "")

@@ -304,7 +304,7 @@ WORKS_ON = shape(
 OPERATION_VERB = tables.shape(WORDS_TABLE, "{operation_verb}", ignore_case=True)
 CLUSTERING = shape("{clustering}")
 RENTING = shape(r"(?<![A-Za-z])(?:{renting_for}\s*{long_time}(?:的)?|{leased})")
-PLACE_OF = shape(r"(?:{place_of_somebody}|{place_of_somebody_en}(?![a-z]))")
+PLACE_OF = shape(r"(?:{place_of_somebody}|\s?{place_of_somebody_en}(?![a-z]))")
 PLACED_BEFORE = shape(r"(?<![A-Za-z]){based_in}\s+(?:the\s)?$")
 TOPIC_BAR = shape("{topic_bar}")
 RUNNING = shape("{running}")

@@ -55,7 +55,7 @@ def left_over(text: str, *, is_shouted: bool = False) -> tuple[list[str], list[s
     unknown: tuple[int, int] | None = None  # the ordinary word that was read last
     for found in _PIECE.finditer(text):
         beside = bool(hard) and not text[hard[-1][1] : found.start()].strip()
-        weight = _weight(found[0], text[: found.start()], is_shouted=is_shouted)
+        weight = _weight(found[0], text[: found.start()], text[found.end() :], is_shouted=is_shouted)
         if beside and (weight == "plain" or _takes_next(text[slice(*hard[-1])])):
             weight = "hard"
         is_named = (
@@ -86,9 +86,9 @@ def _soft_words(piece: str) -> list[str]:
     return marked.split()
 
 
-def _weight(piece: str, before: str, *, is_shouted: bool) -> str:
+def _weight(piece: str, before: str, after: str, *, is_shouted: bool) -> str:
     """ "hard", "soft", "plain" for an ordinary word that no list holds, or "" for one that carries
-    nothing. `before`: the text up to it."""
+    nothing. `before`, `after`: the text around it."""
     glue, soft, hard, soft_zh, known_zh = _lists()
     if not piece.isascii():
         rest = known_zh.sub(" ", piece)
@@ -114,7 +114,12 @@ def _weight(piece: str, before: str, *, is_shouted: bool) -> str:
     belongs, means = _before()
     if (is_name or "-" in word) and any(part in family_words() for part in tables.tokens(word)):
         return "hard"  # another model
-    return "hard" if (is_name and not (belongs.search(before) or grammar.PLACED_BEFORE.search(before))) or means.search(before) else "plain"
+    return (
+        "hard"
+        if (is_name and not (belongs.search(before) or grammar.PLACED_BEFORE.search(before) or grammar.PLACE_OF.match(after)))
+        or means.search(before)
+        else "plain"
+    )
 
 
 @functools.cache
