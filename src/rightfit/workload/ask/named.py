@@ -9,7 +9,7 @@ from rightfit import facts
 from rightfit.units import parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.names import Name, names_in
-from rightfit.workload.ask.sentence import Sentence, is_taken
+from rightfit.workload.ask.sentence import Reading, Sentence, is_taken
 
 
 def read_hub_id(sentence: Sentence) -> None:
@@ -173,9 +173,10 @@ def read_watched(sentence: Sentence) -> None:
         return
     frames = parse_count(next(filter(None, rate.groups())))
     cameras = _card_count(watched["en"] or watched["zh"]) if watched else 1
-    sentence.take(*rate.span(), "rate", f"{frames * cameras:g}/s")
-    if watched:
-        sentence.blank(*watched.span())
+    said = "; ".join(part[0].strip(" ,，") for part in (watched, rate) if part)
+    sentence.readings.append(Reading("rate", f"{frames * cameras:g}/s", said))
+    for part in filter(None, (rate, watched)):
+        sentence.blank(*part.span())
 
 
 def read_classes(sentence: Sentence) -> None:
