@@ -3,13 +3,16 @@ when nothing was said."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from rightfit.cli import main
 from rightfit.cli.asking import command_line, in_words_of, interview, wishes_of
 from rightfit.cli.output import View
 from rightfit.errors import InputError
+from rightfit.messages import Lang
 from rightfit.workload import Workload
 
 
@@ -46,6 +49,15 @@ def test_a_sentence_without_a_model_is_one_line() -> None:
     with pytest.raises(InputError, match="names no model that is known") as error:
         wishes_of("please make me a cup of tea", {}, View(quiet=True))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("sentence", "lang"), [("cheapest A100 80GB in Europe", "en"), ("欧洲最便宜的A100 80GB", "zh")])
+def test_a_question_about_cards_alone_is_sent_to_the_prices(sentence: str, lang: Lang, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError) as error:
+        wishes_of(sentence, {}, View(quiet=True))
+    command = error.value.text(lang).rpartition("rightfit ")[2].strip()
+    assert main(shlex.split(command)) == 0
+    assert "A100" in capsys.readouterr().out
 
 
 def test_the_command_says_the_same() -> None:

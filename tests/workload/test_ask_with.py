@@ -17,7 +17,7 @@ from rightfit.errors import InputError, NetworkError
 from rightfit.workload.ask.by_model import schema, understand_with
 from rightfit.workload.options import OPTIONS
 
-SENTENCE = "fine-tune Llama-3-8B with LoRA on 50k samples within 2 days, in a castle"
+SENTENCE = "fine-tune Llama-3-8B with LoRA on 50k samples within 2 days, in Vastwing"
 RIGHT = [
     {"option": "model", "value": "Llama-3-8B", "words": "Llama-3-8B"},
     {"option": "task", "value": "finetune", "words": "fine-tune"},
@@ -69,7 +69,7 @@ def endpoint() -> Iterator[Endpoint]:
 def test_what_it_reads_is_held_to_the_sentence(endpoint: Endpoint) -> None:
     found = understand_with(SENTENCE, endpoint.says(RIGHT))
     assert found.wishes == {one["option"]: one["value"] for one in RIGHT}
-    assert found.weighty == ("castle",), "what it left out stops the answer"
+    assert found.weighty == ("Vastwing",), "what it left out stops the answer"
     assert endpoint.asked["model"] == "small"
     assert endpoint.asked["response_format"]["json_schema"]["schema"] == schema()
     assert endpoint.asked["messages"][-1]["content"] == SENTENCE
@@ -111,7 +111,7 @@ def test_places_that_are_none() -> None:
 
 
 def test_a_plan_is_made_of_it(endpoint: Endpoint, capsys: pytest.CaptureFixture[str]) -> None:
-    sentence = SENTENCE.removesuffix(", in a castle")
+    sentence = SENTENCE.removesuffix(", in Vastwing")
     assert main(["plan", "--ask", sentence, "--ask-with", endpoint.says(RIGHT)]) == 0
     by_model = capsys.readouterr().out
     assert main(["plan", "--ask", sentence]) == 0

@@ -4,6 +4,7 @@ used, or the sentence stops with the question."""
 from __future__ import annotations
 
 import datetime
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,19 @@ from rightfit.workload.ask import understand
 from rightfit.workload.options import read_wish
 
 FRIDAY = datetime.date(2026, 11, 20)
-FILE = Path(__file__).parents[1] / "data" / "sentences_read.txt"
-LINES = [line for line in FILE.read_text(encoding="utf-8").splitlines() if "=>" in line]
+DATA = Path(__file__).parents[1] / "data"
+LINES, TYPED, *BLIND = (
+    [line for line in (DATA / name).read_text(encoding="utf-8").splitlines() if "=>" in line]
+    for name in (
+        "sentences_read.txt",
+        "sentences_new.txt",
+        "sentences_fresh.txt",
+        "sentences_late.txt",
+        "sentences_last.txt",
+        "sentences_final.txt",
+        "sentences_sixth.txt",
+    )
+)
 
 
 def wanted(text: str) -> tuple[dict[str, str], set[str], set[str]]:
@@ -62,7 +74,7 @@ def verdict(line: str) -> tuple[str, str]:
     return ("asked" if found.weighty else "wrong"), f"{sorted(differs)} {sorted(missed)}: {told}"
 
 
-@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("line", [*LINES, *TYPED, *itertools.chain(*BLIND)])
 def test_what_is_meant_is_read(line: str) -> None:
     found, told = verdict(line)
     assert found == "right", told
@@ -70,3 +82,42 @@ def test_what_is_meant_is_read(line: str) -> None:
 
 def test_there_are_two_hundred_sentences() -> None:
     assert len(LINES) >= 200
+    assert len(TYPED) >= 150
+    assert sum(map(len, BLIND)) >= 200
+
+
+@pytest.mark.parametrize(
+    ("words", "hard"),
+    [
+        ("with a zephyranth", "zephyranth"),  # a means
+        ("on Vastwing", "Vastwing"),  # a name
+        ("with 7 zephyranths", "7 zephyranths"),  # a count
+        ("not zephyranthine", "not zephyranthine"),  # a denial
+        ("zephyranth 0.3", "zephyranth 0.3"),  # a setting
+        ("zx-81b", "zx-81b"),  # a name by its digits
+        ("高可用", "高可用"),
+        ("不含紫檀", "不含紫檀"),
+    ],
+)
+def test_what_counts_stops_the_answer(words: str, hard: str) -> None:
+    assert hard in understand(f"fine-tune Llama-3-8B with LoRA on 50k samples, {words}", today=FRIDAY).weighty
+
+
+@pytest.mark.parametrize("words", ["zephyranthine", "for our Vastwing", "to zephyranthise it", "紫檀木", "we love zephyranths"])
+def test_ordinary_words_are_listed_and_stop_nothing(words: str) -> None:
+    found = understand(f"fine-tune Llama-3-8B with LoRA on 50k samples, {words}", today=FRIDAY)
+    assert not found.weighty
+    assert found.unused
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("finetuen", "finetune"), ("fintune", "finetune"), ("fin-tune", "finetune"), ("pretrian", "train"), ("depoly", "serve")],
+)
+def test_slips_in_words_that_decide(typed: str, meant: str) -> None:
+    assert understand(f"{typed} Llama-3-8B", today=FRIDAY).wishes["task"] == meant
+
+
+@pytest.mark.parametrize("words", ["retain", "raining", "caution", "severing"])
+def test_words_that_only_look_like_slips(words: str) -> None:
+    assert "task" not in understand(f"Llama-3-8B {words}", today=FRIDAY).wishes

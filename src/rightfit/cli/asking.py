@@ -30,7 +30,9 @@ class NoModelError(InputError):
     beside it."""
 
     def __init__(self, found: Understood, wishes: Mapping[str, Any]) -> None:
-        super().__init__(Message("cli.sentence_without_model"), field="ask")
+        catalog = "gpu" in wishes and "task" not in wishes
+        asked = Message("cli.catalog_question", command=_catalog_command(wishes)) if catalog else Message("cli.sentence_without_model")
+        super().__init__(asked, field="ask")
         self.found, self.wishes = found, dict(wishes)
 
 
@@ -82,6 +84,12 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View, *, ask_with: 
     if found.weighty:
         raise InputError(found.question(), field="ask")
     return wishes
+
+
+def _catalog_command(wishes: Mapping[str, Any]) -> str:
+    """The command that lists what a sentence about cards alone asks for."""
+    named = [(name, wishes[name]) for name in ("gpu", "cloud", "region", "country", "purchase") if name in wishes]
+    return shlex.join(["rightfit", "prices", *(word for name, value in named for word in (f"--{name}", str(value)))])
 
 
 def refuse_closed(words: Iterable[str]) -> None:

@@ -174,10 +174,12 @@ _CARDS = re.compile(r"^(?P<name>[A-Za-z][\w. -]*?)(?::(?P<count>\d+))?$")
 
 def _read_launcher(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
     words: dict[str, list[Any]] = {}
+    images = _images(values)
     for key, value in _flat(values):
         leaf = re.sub(r"\.\d+", "", key)
-        if leaf.rpartition(".")[2] in ("command", "args", "entrypoint") and isinstance(value, list):
-            words.setdefault(leaf.rpartition(".")[0], []).extend(value)
+        place = key.rpartition(".")[0]
+        if leaf.rpartition(".")[2] in ("command", "args", "entrypoint") and (isinstance(value, list) or place in images):
+            words.setdefault(place, []).extend(value if isinstance(value, list) else _words(str(value)))
         elif leaf.rpartition(".")[2] in ("run", "command", "args", "commands", "entrypoint"):
             for text in value if isinstance(value, list) else [value]:
                 read_commands(sheet, str(text), f"{where}: {leaf}")
@@ -191,7 +193,7 @@ def _read_launcher(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
             _put_cards(sheet, str(value), f"{where}: {leaf}")
         elif leaf.startswith("resources.accelerators."):
             _put_cards(sheet, f"{leaf.rpartition('.')[2]}:{value}", f"{where}: {leaf}")
-        elif leaf.endswith(("nvidia.com/gpu", "amd.com/gpu")) and str(value).isdigit():
+        elif leaf.endswith(("nvidia.com/gpu", "amd.com/gpu", "reservations.devices.count")) and str(value).isdigit():
             sheet.put("cards", int(value), f"{where}: {leaf}")
         elif leaf in ("num_nodes", "nodes") or leaf.endswith(("spec.numNodes", "spec.parallelism")):
             sheet.put("nodes", value, f"{where}: {leaf}")
@@ -205,14 +207,64 @@ def _read_launcher(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
             sheet.put(leaf.rpartition(".")[2], str(value), f"{where}: {leaf}")
         elif leaf.endswith("gpu.name"):
             sheet.put("gpu", value, f"{where}: {leaf}")
+    for place in images.keys() - words.keys():
+        words[place] = []
     for place, command in words.items():
         text = [str(one) for one in command]
+        if place in images and not any(_starts(text, row["words"]) for row in kept_words()["commands"]):
+            _read_image(sheet, *images[place], text, f"{where}: {place}")
+            continue
         shell = (
             text[2]
             if text[:1] and text[0].rpartition("/")[2] in ("sh", "bash") and text[1:2] == ["-c"] and len(text) > 2
             else shlex.join(text)
         )
         read_commands(sheet, shell, f"{where}: {place}")
+
+
+def _images(values: Mapping[str, Any]) -> dict[str, tuple[Mapping[str, Any], dict[str, Any]]]:
+    """Place of a container -> (row of its image, variables of its environment), for images whose
+    entry point serves."""
+    flat = {key: value for key, value in _flat(values) if not isinstance(value, list)}
+    listed = {key: value for key, value in _flat(values) if key.endswith(".environment") and isinstance(value, list)}
+    found = {}
+    for key, value in flat.items():
+        place, _, leaf = key.rpartition(".")
+        row = _image(str(value)) if leaf == "image" else None
+        if row is None:
+            continue
+        told = {
+            str(flat[name]): flat.get(f"{name[:-5]}.value") for name in flat if re.fullmatch(rf"{re.escape(place)}\.env\.\d+\.name", name)
+        }
+        told |= {name.rpartition(".")[2]: one for name, one in flat.items() if name.startswith(f"{place}.environment.")}
+        told |= dict(str(one).split("=", 1) for one in listed.get(f"{place}.environment", ()) if "=" in str(one))
+        found[place] = (row, told)
+    return found
+
+
+def _image(name: str) -> Mapping[str, Any] | None:
+    """The row of an image by its name, without its registry and tag."""
+    plain = re.sub(r"[:@].*", "", name.rpartition("/")[2])
+    return next((row for row in kept_words()["images"] if row["name"] == plain), None)
+
+
+def _read_image(sheet: Sheet, row: Mapping[str, Any], told: Mapping[str, Any], words: Sequence[str], where: str) -> None:
+    """A container that serves: the options behind its image and what its environment says."""
+    sheet.forms.append(row["name"])
+    sheet.put("task", "serve", where)
+    sheet.put("framework", row.get("framework"), where)
+    _read_options(sheet, words, where, takes_first=row.get("model") == "first")
+    keys = kept_words()["keys"]
+    for name, value in told.items():
+        if name in row.get("settings", ()) and name.casefold() in keys:
+            sheet.put(keys[name.casefold()], value, f"{where}: {name}")
+
+
+def _words(text: str) -> list[str]:
+    """The words of a command; none of one that no shell would take."""
+    with contextlib.suppress(ValueError):
+        return shlex.split(text)
+    return []
 
 
 def _put_cards(sheet: Sheet, text: str, where: str) -> None:
@@ -259,6 +311,23 @@ def _read_command(sheet: Sheet, words: Sequence[str], where: str) -> None:
             sheet.put(field, row.get(field), where)
         _read_options(sheet, words[start:], where, takes_first=row.get("model") == "first")
         return
+    if any(word.rpartition("/")[2] in kept_words()["containers"]["commands"] for word in words[:3]):
+        _read_container(sheet, words, where)
+
+
+def _read_container(sheet: Sheet, words: Sequence[str], where: str) -> None:
+    """`docker run ... IMAGE OPTIONS` of an image whose entry point serves."""
+    at = next((at for at, word in enumerate(words) if _image(word)), 0)
+    row = _image(words[at]) if at else None
+    if row is None:
+        return
+    before = words[:at]
+    told = dict(word.split("=", 1) for word in before if re.fullmatch(r"[A-Z_]+=.*", word))
+    _read_image(sheet, row, told, words[at + 1 :], where)
+    given = re.search(r"--gpus[ =]\W*(?:device=)?(\d+(?:,\d+)*)", " ".join(before))
+    if given:
+        listed = given[1].split(",")
+        sheet.put("cards", len(listed) if "device=" in given[0] else int(given[1]), f"{where}: --gpus")
 
 
 def _starts(words: Sequence[str], wanted: Sequence[str]) -> int | None:

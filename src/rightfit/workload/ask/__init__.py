@@ -19,9 +19,10 @@ from rightfit.units import normalize, parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.choices import infer, read_words
 from rightfit.workload.ask.leftover import left_over
-from rightfit.workload.ask.named import read_cards, read_hub_id, read_names
+from rightfit.workload.ask.named import read_cards, read_classes, read_hub_id, read_lease, read_names, read_watched
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
+from rightfit.workload.ask.slips import mended
 
 LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
 
@@ -44,9 +45,13 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     sentence = Sentence(with_digits(normalize(_DASH.sub(";", text.replace("，", ", ")))))
     for match in list(grammar.NOTHING_ASKED.finditer(sentence.text)):
         sentence.blank(*match.span())
+    for match in list(grammar.SOLID.finditer(sentence.text)):
+        sentence.note(*match.span())
     read_hub_id(sentence)
     read_names(sentence)
     read_cards(sentence)
+    for read in (read_watched, read_classes, read_lease):
+        read(sentence)
     for rule in grammar.QUANTITIES:
         _apply(sentence, rule)
     _read_described(sentence)
@@ -62,11 +67,12 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         for match in list(again.finditer(sentence.text)):
             sentence.blank(*match.span())
     topic = _topic(sentence)
-    hard, soft = left_over(sentence.text)
-    soft = [*topic, *soft]
+    hard, soft = left_over(sentence.text, is_shouted=plain.isupper() and not re.search("[一-鿿]", plain))
+    soft = [*topic, *sentence.noted, *soft]
     weighty = tuple(dict.fromkeys((*sentence.asked, *hard)))
     kind = next(iter(sentence.kinds), "")
-    return Understood(plain, tuple(sentence.readings), tuple(inferred), weighty, (*weighty, *soft), sentence.own_machine, kind)
+    unused = tuple(dict.fromkeys((*weighty, *soft)))
+    return Understood(plain, tuple(sentence.readings), tuple(inferred), weighty, unused, sentence.own_machine, kind)
 
 
 def _refuse_unplanned(text: str) -> None:
@@ -79,11 +85,29 @@ def _refuse_unplanned(text: str) -> None:
 
 
 def with_digits(text: str) -> str:
-    """English number words as digits, and "2w条" as 2 万, so that one grammar reads all."""
+    """English number words as digits, and "2w条" as 2 万, so that one grammar reads all; "w/" as
+    "with"."""
+    text = mended(text)
+    text = re.sub(r"(?<![A-Za-z0-9])w/(?=[\sA-Za-z0-9])\s?", "with ", text)
+    text = re.sub(r"(?<![A-Za-z0-9-])re-(?=[a-z])", "", text)
+    text = grammar.COMPOUND_ZH.sub(lambda found: grammar.chinese_number(found[0]), text)
+    text = grammar.ABOUT_SO_MANY.sub("", text)
     text = tables.shape(grammar.TABLE, r"(?<=\d)\s?[wW](?=\s*{counted_after_w})").sub("万", text)
-    digits = grammar.NUMBER_WORDS.sub(lambda match: grammar.ENGLISH_NUMBERS[match[0].casefold()], text)
+    text = grammar.SPOKEN_ZH.sub(lambda found: grammar.chinese_number(f"{found[1]}{found[2]}{found[3]}{_NEXT_ZH[found[2]]}"), text)
+    digits = grammar.NUMBER_WORDS.sub(_digit, text)
     digits = re.sub(r"(?<![\w.])(\d{1,2}) hundred(?![a-z])", r"\g<1>00", digits, flags=re.IGNORECASE)
     return re.sub(r"(?<![\w.])(\d{1,3}) thousand(?![a-z])", r"\g<1>000", digits, flags=re.IGNORECASE)
+
+
+_NEXT_ZH = {"万": "千", "千": "百", "百": "十"}
+
+
+def _digit(match: re.Match[str]) -> str:
+    """The digits of an English number word; "one" may stand for a thing, "which one"."""
+    stands = match[0].casefold() == "one" and (
+        grammar.ONE_OF_THEM.search(match.string[: match.start()]) or not re.match(r"[\s-]*\w", match.string[match.end() :])
+    )
+    return match[0] if stands else grammar.ENGLISH_NUMBERS[match[0].casefold()]
 
 
 # ---- Quantities.
@@ -157,8 +181,11 @@ def _read_deadline(sentence: Sentence, today: datetime.date) -> None:
 def _read_size(sentence: Sentence) -> None:
     """The model by a bare size: "7B", "70亿参数"."""
     if not sentence.has("model") and (match := grammar.BARE_SIZE.search(sentence.text)):
-        size = match["latin"].replace(" ", "").upper() if match["latin"] else f"{parse_count(match['han'] + match['unit']) / 1e9:g}B"
+        size = (
+            match["latin"].replace(" ", "").upper() if match["latin"] else f"{parse_count((match['han'] or '1') + match['unit']) / 1e9:g}B"
+        )
         sentence.take(match.start(), match.end(), "model", size)
+        sentence.kinds.clear()  # "a 350M transformer"
 
 
 __all__ = ["Reading", "Understood", "understand"]

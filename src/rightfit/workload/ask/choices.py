@@ -4,6 +4,7 @@ that mean something else in it."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Mapping
 
@@ -45,7 +46,12 @@ def read_words(sentence: Sentence) -> None:
 def _read_choice(sentence: Sentence, option: str, choices: Mapping[str, re.Pattern[str]]) -> None:
     for value, pattern in choices.items():
         match = pattern.search(sentence.text)
-        if match is None or (sentence.has(option) and option != "purchase"):
+        if match is None:
+            continue
+        if option == "method" and sentence.has(option) and not sentence.denied_from(*match.span()):
+            sentence.ask(*match.span())  # "LoRA vs full fine-tuning" is a question of its own
+            continue
+        if sentence.has(option) and option != "purchase":
             continue
         compared = grammar.COMPARED.search(sentence.text[: match.start()])
         if denied := sentence.denied_from(*match.span()):
@@ -77,11 +83,18 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
     """What follows from the rest: the task, and options that mean something else in it."""
     task = _task(sentence, text)
     inferred = [Reading("task", task, "")] if task else []
-    if task == "prepare" and (operation := _operation(text)):
+    if task == "prepare" and (operation := _heaviest(sentence, text)):
         inferred.append(Reading("operation", operation, ""))
+    if task == "prepare" and "token" not in text.casefold():  # no model prepares data
+        sentence.asked += [reading.words for reading in sentence.readings if reading.option == "model"]
     for pattern in grammar.TASKS.values():  # words that name tasks have been used
         for match in list(pattern.finditer(sentence.text)):
             sentence.blank(*match.span())
+    if task == "prepare":
+        for match in list(grammar.OPERATION_VERB.finditer(sentence.text)):
+            sentence.blank(*match.span())
+        while sentence.has("data") and (counted := grammar.DESCRIBED.search(sentence.text) or grammar.COUNTED_NOUN.search(sentence.text)):
+            sentence.note(*counted.span())  # how many things make up the amount that was told
     if task == "serve":
         _ask_of_data(sentence)
     if task in ("serve", "batch"):
@@ -101,8 +114,31 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
 
 def _ask_of_data(sentence: Sentence) -> None:
     """A service works through no amount: "each query scores 50 passages" is something else."""
-    sentence.asked += [reading.words for reading in sentence.readings if reading.option == "data"]
+    for reading in [one for one in sentence.readings if one.option == "data"]:
+        length = grammar.LONG_PROMPTS.fullmatch(reading.words)
+        if length and not sentence.has("input_tokens"):  # "with 4k prompts"
+            sentence.readings.append(Reading("input_tokens", length["value"], reading.words))
+        else:
+            sentence.asked.append(reading.words)
     sentence.readings = [reading for reading in sentence.readings if reading.option != "data"]
+
+
+def _heaviest(sentence: Sentence, text: str) -> str:
+    """Of several things to be done with the data the one that takes a core longest; the words of
+    the others are noted."""
+    verbs = [match[0] for match in grammar.OPERATION_VERB.finditer(text)]
+    found: dict[str, str] = {}
+    for verb in verbs:
+        alone = functools.reduce(lambda rest, other: rest.replace(other, " "), [one for one in verbs if one != verb], text)
+        if operation := _operation(alone):
+            found.setdefault(operation, verb)
+    if len(found) < 2:
+        return _operation(text)
+    rates = facts.table("preparation_rates")
+    speed = {name: max((float(row["mb_per_core_s"]) for row in rates if row["operation"] == name), default=0.0) for name in found}
+    slowest = min(found, key=lambda name: speed[name])
+    sentence.noted += [verb for name, verb in found.items() if name != slowest]
+    return slowest
 
 
 def _operation(text: str) -> str:
@@ -126,7 +162,7 @@ def _as_qlora(reading: Reading) -> Reading:
 
 def _task(sentence: Sentence, text: str) -> str:
     """The task that the words and figures mean; "" when nothing tells."""
-    read = " ".join(reading.words for reading in sentence.readings if reading.option in ("method", "model"))
+    read = " ".join(reading.words for reading in sentence.readings if reading.option in ("method", "model", "deadline"))
     first = {task: match.start() for task, pattern in grammar.STRONG.items() if (match := pattern.search(text))}
     if sentence.has("method"):
         return "finetune"
@@ -142,6 +178,11 @@ def _task(sentence: Sentence, text: str) -> str:
             return task
     if any(sentence.has(option) for option in ("epochs", "global_batch", "optimizer", "sharding")):
         return "train"
+    if not sentence.has("model") and grammar.OPERATION_VERB.search(text):
+        return "prepare"
+    verb = grammar.WORKS_ON.search(sentence.text[: max(sentence.data_start, 0)])
+    if sentence.has("model") and verb and (verb["verb"] or "").casefold() not in grammar.listed("filler_en", "fillers"):
+        return "batch"
     if sentence.has("model") and not sentence.has("data") and grammar.RUNNING.search(text):
         return "serve"
     return ""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from rightfit.facts import tables
 from rightfit.records import dataclass
+from rightfit.units import parse_count
 from rightfit.workload.vocabulary import CLOUDS, COUNTRIES, DATA
 
 TABLE = "quantities"
@@ -47,6 +48,37 @@ def _money(match: re.Match[str]) -> str:
     return text.strip() + ("/month" if match["month"] or match["before"] else "")
 
 
+def _yuan(match: re.Match[str]) -> str:
+    """A budget in Chinese without its currency."""
+    return f"{value(match)}元" + ("/month" if match["before"] else "")
+
+
+def _unit_rate(match: re.Match[str]) -> str:
+    period = next((name for word, name in _EACH_OF_THOSE.items() if match[0].casefold().endswith(word)), "s")
+    return f"{value(match)}/{period}"
+
+
+_EACH_OF_THOSE = {"daily": "day", "hourly": "hour", "weekly": "week", "monthly": "month"}
+
+
+def _office_hours(match: re.Match[str]) -> str:
+    """Hours a month [h] of an office day, or of the clock hours that are told on working days."""
+    planning = tables.coefficients("planning")
+    if "from" not in match.re.groupindex:
+        return f"{planning['office_hours_per_month']:g}"
+    first, last = (parse_count(match[name]) for name in ("from", "to"))
+    return (
+        f"{(last - first) % 12 * planning['working_days_per_month']:.4g}"
+        if last <= 12
+        else f"{(last - first) * planning['working_days_per_month']:.4g}"
+    )
+
+
+def _words_as_tokens(match: re.Match[str]) -> str:
+    """A length in English words as tokens."""
+    return f"{parse_count(value(match)) * tables.coefficients('planning')['tokens_per_word']:.0f}"
+
+
 def _rate(match: re.Match[str]) -> str:
     period = re.sub(r"秒钟", "秒", match["period"].casefold())
     short = {"m": "min"}.get(period, period)
@@ -58,7 +90,7 @@ def _percentile(match: re.Match[str]) -> str:
 
 
 def _audio(match: re.Match[str]) -> str:
-    english = re.sub(r"(hours?) of (?:\w+ )?\w+", "hours", match["value"], flags=re.IGNORECASE)
+    english = shape(r"{hour_en}(?: of .*)?$").sub("hours", match["value"])
     return shape("小时的?[一-鿿]{0,4}?{sound_zh}").sub("hours", english).strip()
 
 
@@ -68,6 +100,7 @@ def _data(match: re.Match[str]) -> str:
     samples, images = shape(r"\s*{sample}$"), shape(r"\s*{image}$")
     if text.isascii():
         return images.sub(" images", samples.sub(" samples", text))
+    text = re.sub("[个段条]?[短长]?视频$", "段视频", text)
     return shape(r"\s*{document_counted_zh}文档$").sub("篇", images.sub("张", samples.sub("条", text)))
 
 
@@ -99,7 +132,10 @@ def _storage(match: re.Match[str]) -> str:
 _READERS: Mapping[str, Callable[[re.Match[str]], str]] = {
     "money": _money,
     "rate_of_period": lambda match: _rate(match) if match["period"] else f"{value(match)}/天",
-    "rate_of_unit": lambda match: value(match) + ("/day" if match[0].casefold().endswith("daily") else "/s"),
+    "rate_of_unit": _unit_rate,
+    "yuan": _yuan,
+    "office_hours": _office_hours,
+    "words": _words_as_tokens,
     "percentile": _percentile,
     "data": _data,
     "table": _table,
@@ -125,7 +161,7 @@ DEADLINE_WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 WEEKDAYS = {word.word: int(word.meaning) for days in ("weekday_en", "weekday_zh") for word in tables.words(TABLE, days)}
 BY_WEEKDAY = shape(r"{by_day}\s(?:next\s)?(?P<en>{weekday_en})(?![a-z])|(?:下)?(?P<zh>{weekday_zh}){by_day_zh}")
 DEADLINES: tuple[GrammarRule, ...] = tuple(
-    _rule("deadline", r"{deadline_head}?{is}(?P<value>{long_time})\s*{deadline_tail}?{done_zh}?"),
+    _rule("deadline", r"{deadline_head}?{is}(?<!每[天日周月])(?P<value>{long_time})(?!\s+{no_deadline}\s)\s*{deadline_tail}?{done_zh}?"),
 )
 
 ENGLISH_NUMBERS = {word.word: word.meaning for word in tables.words(TABLE, "english_number")}
@@ -148,14 +184,18 @@ def listed(chosen: str, table: str = WORDS_TABLE) -> list[str]:
     return [word.word for word in tables.words(table, chosen)]
 
 
-def _spelled(chosen: str) -> dict[str, re.Pattern[str]]:
-    """Value -> pattern of its names."""
+def _spelled(chosen: str, *, inflected: bool = False) -> dict[str, re.Pattern[str]]:
+    """Value -> pattern of its names; of verbs also their -ing."""
     names: dict[str, list[str]] = {}
     for word in tables.words(WORDS_TABLE, chosen):
         names.setdefault(word.meaning, []).append(word.word)
+        is_verb = word.word in _SHORT_VERBS or (re.fullmatch(r"[a-z-]{5,}(?<!ing)(?<!ed)", word.word) and word.word not in _NO_VERBS)
+        if inflected and is_verb:
+            names[word.meaning].append(word.word.removesuffix("e") + "ing")
     return {value: pattern(spellings) for value, spellings in names.items()}
 
 
+_SHORT_VERBS, _NO_VERBS = frozenset(listed("verb_short")), frozenset(listed("no_verb"))
 METHODS = _spelled("method")
 UPDATES = {value: spelled for value, spelled in METHODS.items() if value in ("qlora", "dora", "lora", "full")}
 TUNING_METHODS = _spelled("tuning_method")
@@ -171,9 +211,9 @@ MAX_NODES = _spelled("max_nodes")
 UNPLANNED = _spelled("unplanned_method")
 RESIDENCIES = _spelled("residency")
 OWN_PLACES = _spelled("own_place")
-TASKS = _spelled("task")
+TASKS = _spelled("task", inflected=True)
 """Words that hint at a task, the most telling task first."""
-STRONG = _spelled("strong")
+STRONG = _spelled("strong", inflected=True)
 """Words that say it."""
 _NOT_ALONE = frozenset(listed("cloud_not_alone"))
 CLOUD_NAMES = {
@@ -187,6 +227,8 @@ COUNTRY_NAMES = {
     **tables.senses(WORDS_TABLE, "continent"),
 }
 COUNTRY = pattern(COUNTRY_NAMES)
+COUNTRY_ADJECTIVES = tables.senses(WORDS_TABLE, "country_adjective")
+COUNTRY_ADJECTIVE = tables.shape(WORDS_TABLE, r"(?P<adjective>{country_adjective})\s{of_a_country}(?![a-z])")
 COUNTRY_CODES = tables.senses(WORDS_TABLE, "country_code")
 _BEFORE_CODE = "|".join(f"(?<={word})" for word in listed("before_country_code"))
 COUNTRY_CODE = tables.shape(WORDS_TABLE, rf"(?:{_BEFORE_CODE})(?P<code>{{country_code}})(?![A-Za-z])")
@@ -196,7 +238,7 @@ NO_ADJECTIVES = frozenset(listed("no_adjective", "fillers"))
 """Words that say nothing of the thing after them: what stands before them counts something else."""
 KIND_OF_WORK = pattern(listed("kind_of_work", "names"))
 """Kinds of models: none of them is a checkpoint."""
-NOTHING_ASKED = tables.shape("names", r"(?<![A-Za-z]){nothing_asked}(?![a-z])", ignore_case=True)
+NOTHING_ASKED = tables.shape("names", r"(?<![A-Za-z]){nothing_asked}(?:(?<=[一-鿿])|(?![a-z]))", ignore_case=True)
 NO_SERVICE = tables.shape("names", r"{no_service}")
 KINDS_OF_DOMAIN = tables.senses("names", "domain")
 KINDS_OF_DATA = {word.word: word.meaning for word in tables.words("names", "kind_of_work")}
@@ -208,12 +250,12 @@ def named_words() -> tuple[re.Pattern[str], ...]:
     return tuple(pattern for one in spelled for pattern in one.values())
 
 
-HUB_ID = re.compile(r"(?<![\w./-])[A-Za-z0-9][\w.-]{1,60}/[A-Za-z0-9][\w.-]{1,90}(?<![.,])")
+HUB_ID = re.compile(r"(?<![A-Za-z0-9_./-])[A-Za-z0-9][\w.-]{1,60}/[A-Za-z0-9][\w.-]{1,90}(?<![.,])", re.ASCII)
 PATH = re.compile(r"(?<![\w])(?:\.{0,2}/|~/)[\w./-]+")
 BARE_SIZE = tables.shape(
     "names",
     r"(?<![A-Za-z0-9.])(?P<latin>\d+(?:\.\d+)?\s?[BM])(?:[- ]?{size_after})?(?![A-Za-z0-9])"
-    r"|(?P<han>\d+(?:\.\d+)?|[一二三四五六七八九十百]+)\s?(?P<unit>{size_unit_zh})\s?{size_after_zh}",
+    r"|(?P<han>\d+(?:\.\d+)?|[一二三四五六七八九十百]+|(?<!\d))\s?(?P<unit>{size_unit_zh})\s?{size_after_zh}",
     ignore_case=True,
 )
 
@@ -226,7 +268,7 @@ NEGATED = shape(rf"(?<![A-Za-z])(?:{{negation}}|{DENIED}+\s*{{both_denied}})(?:\
 NEGATED_AFTER = shape(r"\s*(?:{negated_after}|{negated_at_end}\s*(?=[,;.!?]|$))")
 COMPARED = shape(r"(?<![A-Za-z]){comparing}\s*$")
 COUNT_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<count>{card_count})\s?{times}?\s?{card}?\s?(?:的)?$")
-COUNT_AFTER = shape(r"\s?(?:[x×*]\s?(?P<times>\d{1,3})(?![\w.])|(?P<cards>\d{1,3})\s?{card}(?![a-z]))")
+COUNT_AFTER = shape(r"\s?(?:[x×*]\s?(?P<times>\d{1,3})(?![\w.])|(?P<cards>{card_count})\s?{card}(?![a-z]))")
 NODES_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<nodes>{card_count})\s*{node_name}\s*(?:{holds_cards}\s*)?$")
 CARD_RANGE = shape(r"(?<![A-Za-z0-9.])\d+\s*{range_word}\s*\d+\s*{card}(?![a-z])")
 UNNAMED_CARDS = shape(r"(?<![A-Za-z0-9_.-])(?P<count>{card_count})[\s-]?{card_counter}?\s?{card_name}(?![a-z])")
@@ -240,8 +282,30 @@ HOST_MEMORY = shape(
 TOKEN_RATE = shape(r"\d[\d,.]*\s?[kmb]?\s*tokens?\s*{each_second}\s*{token_period}(?![a-z])(?!\s*{each_again}\s*{token_receiver})")
 WORKS_THROUGH = shape(r"(?<![A-Za-z]){works_through}\s+(?:all\s|the\s)?[\d␟]")
 """A verb with the amount behind it: "classify 3 million reviews"."""
-TOPIC = tables.shape(TABLE, r"\s*of\s+(?:{whose}\s+)?(?P<en>[a-z]+(?:\s[a-z]+)?)(?![\w-])|(?P<zh>[一-鿿]{1,4})(?![一-鿿])")
+TOPIC = tables.shape(TABLE, r"\s*of\s+(?:{whose}\s+)?(?P<en>[A-Z]?[a-z]+(?:\s[A-Z]?[a-z]+)?)(?![\w-])|(?P<zh>[一-鿿]{1,4})(?![一-鿿])")
 """What data are about, directly behind their amount; `TOPIC_BAR` says that it is more."""
+CAMERAS = shape(
+    r"(?P<en>{digits}|single)\s*(?:[a-z][a-z-]*\s){0,2}?{camera}(?![a-z])|(?P<zh>{digits}|{han}|单)\s*(?:[路个台支]\s*(?:的)?[一-鿿]{0,3}?{camera_zh}|路(?=\s*[,，、]?\s*每路))"
+)
+FRAME_RATE = shape(
+    r"(?:at\s)?(?P<en>{digits})\s*{frame_rate}(?![a-z])(?:\s*{of_each_camera}(?![a-z]))?"
+    r"|(?:{of_each_camera_zh})?\s*每秒\s*(?P<zh>{digits})\s*帧|(?:{of_each_camera_zh})?\s*(?P<tail>{digits})\s*{frame_rate_zh}|{of_each_camera_zh}\s*(?P<each>{digits})\s*帧"
+)
+DRAWING = shape(r"(?<![A-Za-z]){drawing}")
+CLASSES = shape(r"(?:into\s)?(?P<en>{digits})\s*(?:[a-z]+\s)?{class_name}(?![a-z])|{into_zh}?(?P<zh>{digits}|{han})\s*{class_zh}")
+"""How many classes are told apart: the last layer grows by nothing that counts."""
+LONG_PROMPTS = shape(r"(?P<value>\d+(?:\.\d+)?k)\s*{input_after}s?")
+HOW_MANY = shape(r"{how_many_servers}\s*$")
+ONE_OF_THEM = shape(r"(?<![A-Za-z]){one_of_them}\s$")
+WORKS_ON = shape(
+    r"(?:^|[.!?;:,]\s*|(?<![A-Za-z]){imperative_head}\s)(?P<verb>[a-z][a-z-]{2,})\s+(?:{text_before}\s)*$|{works_on_zh}[一-鿿]{0,4}$"
+)
+"""A verb that the amount of data follows: "segment 90k photos", 给100万条."""
+OPERATION_VERB = tables.shape(WORDS_TABLE, "{operation_verb}", ignore_case=True)
+CLUSTERING = shape("{clustering}")
+RENTING = shape(r"(?<![A-Za-z])(?:{renting_for}\s*{long_time}(?:的)?|{leased})")
+PLACE_OF = shape(r"(?:{place_of_somebody}|\s?{place_of_somebody_en}(?![a-z]))")
+PLACED_BEFORE = shape(r"(?<![A-Za-z]){based_in}\s+(?:the\s)?$")
 TOPIC_BAR = shape("{topic_bar}")
 RUNNING = shape("{running}")
 GLUE_PHRASE = shape(r"(?<![A-Za-z]){glue_phrase}")
@@ -252,3 +316,28 @@ MINUS = re.compile(r"(?:^|[^\w.,])-$")
 OPPOSITES = {("purchase", "spot"): "on-demand"}
 """What is meant where a word of a choice is denied."""
 CARD_COUNTS = {"单": 1, "双": 2, "single": 1, "dual": 2}
+COMPOUND_ZH = re.compile(
+    r"[一二两三四五六七八九十百]+万[一二两三四五六七八九]千(?:[一二两三四五六七八九]百)?|[一二两三四五六七八九]千[一二两三四五六七八九]百(?:[一二两三四五六七八九]十)?"
+    r"|[一二两三四五六七八九]百[一二两三四五六七八九]十[一二三四五六七八九]?"
+)
+"""Chinese numbers of several parts: 一万五千."""
+SOLID = re.compile(r"(?<![A-Za-z0-9_.])[2-4]D(?=\s[A-Za-z]|[\u4e00-\u9fff])")
+"""Two, three or four dimensions, "3D U-Net": no days."""
+SPOKEN_ZH = re.compile(r"([一二两三四五六七八九])([万千百])([一二三四五六七八九])(?=[^一-鿿\w]|[元块以之左]|$)")
+"""一万五 as people say 15,000."""
+ABOUT_SO_MANY = re.compile(r"(?<=[\d十百千万])[来多](?=[次条张个篇份页])")
+
+
+def chinese_number(text: str) -> str:
+    """The digits of a Chinese number of several parts."""
+    total = part = digit = 0
+    for char in text:
+        if char in "一二三四五六七八九":
+            digit = "一二三四五六七八九".index(char) + 1
+        elif char == "两":
+            digit = 2
+        elif char == "万":
+            total, part, digit = (total + part + digit) * 10_000, 0, 0
+        else:
+            part, digit = part + max(digit, 1) * {"十": 10, "百": 100, "千": 1000}[char], 0
+    return str(total + part + digit)

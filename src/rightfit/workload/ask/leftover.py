@@ -1,5 +1,10 @@
-"""What no rule has read. Whatever is left is hard, and stops the answer with a question, unless it
-is on the soft list (facts/data/words/fillers.csv); soft words are listed as not used."""
+"""What no rule has read: "hard" stops the answer with a question, "soft" is listed as not used.
+
+By kind of word rather than by list. Numbers with the noun that they count, words that deny or
+compare, names (capitals, digits inside) and words that change a plan but no option holds
+(`hard_en`, `hard_zh` of facts/data/words/fillers.csv) are hard. An ordinary word is soft, and
+so is the name of whom something is for ("for Acme", "our Slack").
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ import re
 
 from rightfit.facts import tables
 from rightfit.workload.ask import grammar
+from rightfit.workload.ask.names import family_words
 
 BLANK = "\u241f"
 _PIECE = re.compile(
@@ -16,41 +22,80 @@ _PIECE = re.compile(
 
 
 _NUMBER = re.compile(r"(?:.*\s)?\d[\d.,]*[kmbgt]?", re.IGNORECASE | re.DOTALL)
+_CLAUSE_START = re.compile(r"(?:^|[.!?;:。！？；：\n])\s*$")
+_NUMERAL_ZH = re.compile(
+    r"[一二两三四五六七八九十百千万亿]{2,}|[一二两三四五六七八九十百千万亿](?=[个张条次篇份页块台路天轮层倍种类年月周人段行列卡核秒遍帧])"
+)
 
 
 @functools.cache
-def _lists() -> tuple[frozenset[str], frozenset[str], frozenset[str], re.Pattern[str]]:
-    """(English words that carry nothing, soft ones, soft Chinese ones, any Chinese one of both, the
-    longest first)."""
-    names = ("filler_en", "soft_en", "soft_zh", "filler_zh")
-    glue, soft, soft_zh, glue_zh = (frozenset(word.casefold() for word in grammar.listed(name, "fillers")) for name in names)
+def _lists() -> tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[str], re.Pattern[str]]:
+    """(English words that carry nothing, soft ones, hard ones, soft Chinese ones, any Chinese one
+    that is not hard, the longest first)."""
+    names = ("filler_en", "soft_en", "hard_en", "soft_zh", "filler_zh")
+    glue, soft, hard, soft_zh, glue_zh = (frozenset(word.casefold() for word in grammar.listed(name, "fillers")) for name in names)
     known = re.compile("|".join(map(re.escape, sorted(soft_zh | glue_zh, key=len, reverse=True))))
-    return glue, soft, soft_zh, known
+    return glue, soft, hard, soft_zh, known
 
 
-def left_over(text: str) -> tuple[list[str], list[str]]:
+@functools.cache
+def _before() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """(A word that the name of somebody follows: "for"; one that a means follows: "using".)"""
+    heads = (r"(?<![A-Za-z]){before_somebody}\s+$", r"(?<![A-Za-z]){means}\s+(?:an?\s+|the\s+|some\s+)?$")
+    somebody, means = (tables.shape("fillers", head, ignore_case=True) for head in heads)
+    return somebody, means
+
+
+def left_over(text: str, *, is_shouted: bool = False) -> tuple[list[str], list[str]]:
     """(hard, soft) pieces of what is left of a sentence, in its order; hard words that stand side
-    by side are one piece."""
+    by side are one piece, and so are a number or a denial and the word beside it. `is_shouted`: the
+    sentence is in capitals, which mark no names then."""
     hard: list[tuple[int, int]] = []
-    soft: list[str] = []
+    soft: list[tuple[int, str]] = []
+    unknown: tuple[int, int] | None = None  # the ordinary word that was read last
     for found in _PIECE.finditer(text):
         beside = bool(hard) and not text[hard[-1][1] : found.start()].strip()
-        counted = beside and _NUMBER.fullmatch(text[slice(*hard[-1])]) is not None
-        weight = "hard" if counted else _weight(found[0])  # a number takes the noun that it counts with it
-        if weight == "soft":
-            soft += [found[0]] if found[0].isascii() else [word for word in _lists()[3].findall(found[0]) if word in _lists()[2]]
-        elif weight:
+        weight = _weight(found[0], text[: found.start()], text[found.end() :], is_shouted=is_shouted)
+        if beside and (weight == "plain" or _takes_next(text[slice(*hard[-1])])):
+            weight = "hard"
+        is_named = (
+            weight == "hard" and unknown is not None and _NUMBER.fullmatch(found[0]) and not text[unknown[1] : found.start()].strip(" =:")
+        )
+        if is_named and unknown is not None:  # "dropout 0.1"
+            soft.pop()
+            hard.append((unknown[0], found.end()))
+        elif weight == "hard":
             hard[-1:] = [(hard[-1][0], found.end())] if beside else [*hard[-1:], found.span()]
-    return list(dict.fromkeys(text[start:end] for start, end in hard)), list(dict.fromkeys(soft))
+        elif weight:
+            soft += [(found.start(), word) for word in _soft_words(found[0])]
+        unknown = found.span() if weight == "plain" and found[0].isascii() else None
+    return list(dict.fromkeys(text[start:end] for start, end in hard)), list(dict.fromkeys(word for _, word in soft))
 
 
-def _weight(piece: str) -> str:
-    """ "hard", "soft", or "" for a word that carries nothing."""
-    glue, soft, soft_zh, known_zh = _lists()
+def _takes_next(piece: str) -> bool:
+    """Whether what stands behind a hard piece goes with it: a number counts it, "not" denies it."""
+    return _NUMBER.fullmatch(piece) is not None or piece.split()[-1].casefold() in ("not", "no", "non", "never", "without")
+
+
+def _soft_words(piece: str) -> list[str]:
+    """What a soft piece is listed as: of a Chinese one what carries something."""
+    if piece.isascii():
+        return [piece]
+    _, _, _, soft_zh, known = _lists()
+    marked = known.sub(lambda found: found[0] if found[0] in soft_zh else " ", piece)
+    return marked.split()
+
+
+def _weight(piece: str, before: str, after: str, *, is_shouted: bool) -> str:
+    """ "hard", "soft", "plain" for an ordinary word that no list holds, or "" for one that carries
+    nothing. `before`, `after`: the text around it."""
+    glue, soft, hard, soft_zh, known_zh = _lists()
     if not piece.isascii():
-        if any(char.isalnum() for char in known_zh.sub("", piece)):
+        rest = known_zh.sub(" ", piece)
+        demands, denies = _hard_zh()
+        if any(char.isdigit() for char in rest) or _NUMERAL_ZH.search(rest) or demands.search(piece) or denies.search(rest):
             return "hard"
-        return "soft" if soft_zh.intersection(known_zh.findall(piece)) else ""
+        return "soft" if rest.strip() or soft_zh.intersection(known_zh.findall(piece)) else ""
     word = piece.casefold().strip("-_'")
     parts = [word, *word.split("-")] if "-" in word else [word]
     if not word or word in glue:
@@ -59,7 +104,29 @@ def _weight(piece: str) -> str:
         return "soft"
     if word.endswith("s") and word[:-1] in soft | glue:
         return "soft"
-    return "hard" if any(char.isalnum() for char in word) else ""
+    if word.endswith(tuple(grammar.listed("describing", "fillers"))):
+        return "soft"
+    if not any(char.isalnum() for char in word):
+        return ""
+    if any(not char.isalpha() and char not in "-'" for char in word) or any({part, part.removesuffix("s")} & hard for part in parts):
+        return "hard"
+    is_name = piece != word and not is_shouted and not (piece[1:].islower() and _CLAUSE_START.search(before))
+    belongs, means = _before()
+    if (is_name or "-" in word) and any(part in family_words() for part in tables.tokens(word)):
+        return "hard"  # another model
+    return (
+        "hard"
+        if (is_name and not (belongs.search(before) or grammar.PLACED_BEFORE.search(before) or grammar.PLACE_OF.match(after)))
+        or means.search(before)
+        else "plain"
+    )
+
+
+@functools.cache
+def _hard_zh() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """(Demands, wherever they stand; words that deny where no longer word holds them.)"""
+    demands, denies = (re.compile("|".join(grammar.listed(name, "fillers"))) for name in ("hard_zh", "deny_zh"))
+    return demands, denies
 
 
 def known_words() -> frozenset[str]:

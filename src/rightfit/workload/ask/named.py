@@ -9,7 +9,7 @@ from rightfit import facts
 from rightfit.units import parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.names import Name, names_in
-from rightfit.workload.ask.sentence import Sentence, is_taken
+from rightfit.workload.ask.sentence import Reading, Sentence, is_taken
 
 
 def read_hub_id(sentence: Sentence) -> None:
@@ -72,6 +72,12 @@ def _read_place(sentence: Sentence, name: Name) -> None:
     if option == "country" and name.value == "Europe" and sentence.text[name.start : name.end].isupper():
         option = "residency"  # the union is an area of law
     value = "eu" if option == "residency" else name.value
+    whose = option != "cloud" and (
+        grammar.PLACE_OF.match(sentence.text, name.end) or grammar.PLACED_BEFORE.search(sentence.text[: name.start])
+    )
+    if whose:  # where somebody is says nothing of the server
+        sentence.note(min(whose.start(), name.start), max(whose.end(), name.end))
+        return
     if denied := sentence.denied_from(name.start, name.end):
         sentence.deny(denied, option, value)
     else:
@@ -90,12 +96,15 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     before = sentence.text[:start]
     counted = grammar.COUNT_BEFORE.search(before)
     after = None if counted else grammar.COUNT_AFTER.match(sentence.text, end)
-    count = _card_count(counted["count"]) if counted else int(after["times"] or after["cards"]) if after else 0
+    count = _card_count(counted["count"]) if counted else _card_count(after["times"] or after["cards"]) if after else 0
     first, last = counted.start() if counted else start, after.end() if after else end
-    if owned := grammar.OWNED.search(sentence.text[:first]):
+    nodes = grammar.NODES_BEFORE.search(sentence.text[:first]) if counted else None
+    if owned := grammar.OWNED.search(sentence.text[: nodes.start() if nodes else first]):
+        if nodes:  # several servers of one's own: no option says so
+            sentence.ask(nodes.start(), last)
+            return
         _own(sentence, owned.start(), last, f"{count or 1}x{name.value}")
         return
-    nodes = grammar.NODES_BEFORE.search(sentence.text[:first]) if counted else None
     if compared := grammar.COMPARED.search(sentence.text[:first]):
         sentence.ask(compared.start(), last)
         return
@@ -108,6 +117,9 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
 def _count(sentence: Sentence, counted: re.Match[str] | None, nodes: re.Match[str] | None, count: int) -> None:
     """So many cards, each of so many servers having them where that is said."""
     if counted is None or sentence.has("num_gpus"):
+        return
+    if grammar.HOW_MANY.search(sentence.text[: counted.start()]):  # cards of one server, of which the number is asked
+        sentence.note(*counted.span())
         return
     sentence.take(counted.start(), counted.end(), "num_gpus", str(count * (_card_count(nodes["nodes"]) if nodes else 1)))
     if nodes:
@@ -152,3 +164,30 @@ def read_cards(sentence: Sentence) -> None:
             sentence.ask(*match.span())
         else:
             _count(sentence, match, nodes, _card_count(match["count"]))
+
+
+def read_watched(sentence: Sentence) -> None:
+    """Frames that cameras send, as requests a second: cameras times frames a second of each."""
+    watched, rate = grammar.CAMERAS.search(sentence.text), grammar.FRAME_RATE.search(sentence.text)
+    if rate is None or (watched is None and grammar.DRAWING.search(sentence.text)):
+        return
+    frames = parse_count(next(filter(None, rate.groups())))
+    cameras = _card_count(watched["en"] or watched["zh"]) if watched else 1
+    said = "; ".join(part[0].strip(" ,，") for part in (watched, rate) if part)
+    sentence.readings.append(Reading("rate", f"{frames * cameras:g}/s", said))
+    for part in filter(None, (rate, watched)):
+        sentence.blank(*part.span())
+
+
+def read_classes(sentence: Sentence) -> None:
+    """How many classes are told apart changes nothing, save where groups are looked for."""
+    if grammar.CLUSTERING.search(sentence.text):
+        return
+    while found := grammar.CLASSES.search(sentence.text):
+        sentence.note(*found.span())
+
+
+def read_lease(sentence: Sentence) -> None:
+    """How long a server is rented is no time in which the work must end."""
+    while found := grammar.RENTING.search(sentence.text):
+        sentence.ask(*found.span())

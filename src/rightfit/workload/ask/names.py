@@ -45,6 +45,8 @@ def _candidates(text: str) -> Iterator[Name]:
         yield from (Name(kind, match[0], *match.span()) for match in pattern.finditer(text))
     for kind, pattern, meanings in (("cloud", grammar.CLOUD, grammar.CLOUD_NAMES), ("country", grammar.COUNTRY, grammar.COUNTRY_NAMES)):
         yield from (Name(kind, _meant(match[0], meanings), *match.span()) for match in pattern.finditer(text))
+    for match in grammar.COUNTRY_ADJECTIVE.finditer(text):
+        yield Name("country", grammar.COUNTRY_ADJECTIVES[match["adjective"]], *match.span())
     for match in grammar.COUNTRY_CODE.finditer(text):
         yield Name("country", grammar.COUNTRY_CODES[match["code"]], *match.span("code"))
     yield from (Name("data", match[0], *match.span()) for match in _dataset_pattern().finditer(text))
@@ -88,7 +90,7 @@ def _gpus(text: str) -> Iterator[Name]:
 
 
 @functools.cache
-def _family_words() -> frozenset[str]:
+def family_words() -> frozenset[str]:
     """Words that begin or carry the names of known models, without those of everyday language."""
     words: set[str] = set()
     for entry in bundled.index():
@@ -114,7 +116,8 @@ def _models(text: str) -> Iterator[tuple[int, int, str]]:
 def _begins_or_ends_with_choice(name: str) -> bool:
     """Whether the first or the last of several words is one for a choice: "DPO Llama-3-8B"."""
     words = name.split()
-    return len(words) > 1 and any(pattern.fullmatch(word) for word in (words[0], words[-1]) for pattern in grammar.named_words())
+    spelled = (*grammar.named_words(), *grammar.STRONG.values())
+    return len(words) > 1 and any(pattern.fullmatch(word) for word in (words[0], words[-1]) for pattern in spelled)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -127,7 +130,7 @@ def is_model(name: str) -> bool:
     if len(tokens) > 1 and (name.casefold() in bundled.exact_names() or tokens in known):
         return not set(tokens) <= _COMMON | _PLAIN_WORDS or len(tokens) > 2 or name.casefold() in _PHRASES
     glued = set(re.findall(r"[a-z]+\d+", name.casefold()))
-    if not any(token in _family_words() for token in (*tokens, *glued)):
+    if not any(token in family_words() for token in (*tokens, *glued)):
         return any(phrase in name.casefold().replace("-", " ") for phrase in _PHRASES) and _fits(tokens, known)
     if name.casefold() in bundled.exact_names() or tokens in known or "".join(tokens) in resolve._glued_spellings():
         return True

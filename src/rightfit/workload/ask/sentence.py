@@ -73,14 +73,15 @@ class Sentence:
         self.text = text
         self.readings: list[Reading] = []
         self.asked: list[str] = []
+        self.noted: list[str] = []
         self.own_machine = ""
         self.kinds: list[str] = []
-        self.data_end = -1
+        self.data_start = self.data_end = -1
 
     def take(self, start: int, end: int, option: str, value: str) -> None:
         self.readings.append(Reading(option, value, self.text[start:end].replace(BLANK, "").strip(" ,;.，。；、")))
         if option == "data":
-            self.data_end = end
+            self.data_start, self.data_end = start, end
         self.blank(start, end)
 
     def blank(self, start: int, end: int, mark: str = BLANK) -> str:
@@ -91,6 +92,10 @@ class Sentence:
     def ask(self, start: int, end: int) -> None:
         """These words no option holds."""
         self.asked.append(self.blank(start, end))
+
+    def note(self, start: int, end: int) -> None:
+        """These words say something that no figure depends on."""
+        self.noted.append(self.blank(start, end))
 
     def has(self, option: str) -> bool:
         return any(reading.option == option for reading in self.readings)
