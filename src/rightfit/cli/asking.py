@@ -20,6 +20,7 @@ from rightfit.workload.model import Workload
 from rightfit.workload.options import read_wish
 
 if TYPE_CHECKING:
+    from rightfit.explain.beside import Question
     from rightfit.workload.ask import Understood
 
 _FIRST = ("model", "task")
@@ -145,11 +146,14 @@ def _answer(wishes: dict[str, Any], name: str, lang: Lang, *, ask: Callable[[str
 # and the question that would narrow it.
 
 
-def typical_answer(rows: Sequence[Mapping[str, str]], wishes: Mapping[str, Any], view: View, *, catalog: Any) -> Answer | None:
+def typical_answer(
+    rows: Sequence[Mapping[str, str]], wishes: Mapping[str, Any], view: View, *, catalog: Any, questions: Sequence[Question] = ()
+) -> Answer | None:
     """A plan for each typical model, one paragraph each; None where there is no such model or
     none can be planned."""
     from rightfit import api
     from rightfit.cli.plan_view import screen_parts
+    from rightfit.explain.beside import answers
 
     parts: list[Any] = []
     refused: list[RightfitError] = []
@@ -167,7 +171,8 @@ def typical_answer(rows: Sequence[Mapping[str, str]], wishes: Mapping[str, Any],
         size = found.workload.data_bytes or size
         head = label("typical", "model", view.lang, model=row["model"], why=row[f"why_{view.lang}"])
         said = [part for part in screen_parts(quiet_sheet(found, view.lang), view) if isinstance(part, str)]
-        parts.append("\n".join([head, *(f"  {line}" for line in said), f"  {command_line(wish)}"]))
+        asked = answers(questions, found, catalog, view.lang)
+        parts.append("\n".join([head, *(f"  {line}" for line in (*asked, *said)), f"  {command_line(wish)}"]))
     if not parts and refused:  # the models are usual ones: what none of them takes is wrong in the wish
         raise refused[0]
     if not parts:

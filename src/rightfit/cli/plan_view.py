@@ -3,6 +3,7 @@ the contract's JSON."""
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ from rightfit.workload.options import OPTIONS
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.estimation.traced import TracedEstimate
+    from rightfit.explain.beside import Beside
     from rightfit.search.answer import Plan, Section
     from rightfit.search.servers import Verdict
     from rightfit.workload.model import Workload
@@ -71,6 +73,15 @@ def plan_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> An
     if view.verbose or view.format is Format.html:
         return _shown(plan_sheet(plan, view.lang, everything=view.verbose, catalog=catalog), view, plan=plan)
     return Answer(None, [], short_parts(plan, view))
+
+
+def with_answers(answer: Answer, beside: Beside, plan: Plan, catalog: Catalog, view: View) -> Answer:
+    """A plan with the answers to what was asked beside the wish before it."""
+    from rightfit.explain.beside import answers
+
+    told = answers(beside.questions, plan, catalog, view.lang)
+    data = {**answer.data, "answers": told} if isinstance(answer.data, dict) else answer.data
+    return dataclasses.replace(answer, data=data, parts=["\n".join(told), *answer.parts] if told else answer.parts)
 
 
 def short_parts(plan: Plan, view: View) -> list[str | Table]:

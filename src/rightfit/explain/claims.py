@@ -227,13 +227,13 @@ def _suits(said: str, catalog: Catalog) -> Judged | None:
         return None
     task = _job_text(workload)
     shown = "/".join(dict.fromkeys(spoken for spoken, _ in _cards(said)))
-    fields: dict[str, Any] = {"job": task, "cards": shown, "where": _where(best), "cost": _cost_text(best)}
+    fields: dict[str, Any] = {"job": task, "cards": shown, "where": where_text(best), "cost": cost_text(best)}
     known: dict[str, Any] = {"job": word, "workload": dict(workload), "cards": list(cards), "cheapest_usd": best.cost.total_usd}
     if own is None:
         return Judged("rule", "wrong", _both("suits_not", **fields), known)
     ratio = own.cost.total_usd / best.cost.total_usd
     key = "suits_best" if ratio <= 1.001 else "suits"
-    reason = _both(key, **fields, own=_cost_text(own), own_where=_where(own), ratio=f"{ratio:.3g}")
+    reason = _both(key, **fields, own=cost_text(own), own_where=where_text(own), ratio=f"{ratio:.3g}")
     return Judged("rule", "right" if ratio <= _NEAR_CHEAPEST else "wrong", reason, known | {"own_usd": own.cost.total_usd, "ratio": ratio})
 
 
@@ -245,13 +245,13 @@ def _job_text(workload: Mapping[str, Any], method: str = "") -> dict[Lang, str]:
     return {"en": f"{way['en']} of {model}", "zh": f"{model} {way['zh']}"}
 
 
-def _cost_text(option: Option) -> dict[Lang, str]:
+def cost_text(option: Option) -> dict[Lang, str]:
     money = q.money_text(option.cost.total_usd)
     monthly = hasattr(option.cost, "monthly_usd")
     return {"en": f"{money} a month", "zh": f"每月 {money}"} if monthly else {"en": money, "zh": money}
 
 
-def _where(option: Option) -> str:
+def where_text(option: Option) -> str:
     return f"{option.nodes} x {option.provider}/{option.instance_type}" if option.nodes > 1 else f"{option.provider}/{option.instance_type}"
 
 
@@ -417,8 +417,13 @@ def _faster(said: str, catalog: Catalog) -> Judged | None:
     if (times := re.search(r"[\d.]+", found["times"] or "")) and agrees:
         low, high = sorted((speed, memory) if is_faster else (1.0 / speed, 1.0 / memory))
         agrees = 0.8 * low <= float(times[0]) <= 1.25 * high
-    fields = {"first": one.name, "second": other.name, "speed": f"{speed:.2g}", "memory": f"{memory:.2g}"}
-    return Judged("accelerator", "right" if agrees else "wrong", _both("faster", **fields), {"arithmetic": speed, "bandwidth": memory})
+    return Judged("accelerator", "right" if agrees else "wrong", faster_text(one, other), {"arithmetic": speed, "bandwidth": memory})
+
+
+def faster_text(one: Accelerator, other: Accelerator) -> dict[Lang, str]:
+    """How many times the arithmetic and the memory bandwidth of another card one has."""
+    speed, memory = _best_rate(one) / _best_rate(other), one.memory_bandwidth / other.memory_bandwidth
+    return _both("faster", first=one.name, second=other.name, speed=f"{speed:.2g}", memory=f"{memory:.2g}")
 
 
 def _best_rate(card: Accelerator) -> float:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.errors import AmbiguousNameError
 from rightfit.explain import quantities as q
 from rightfit.explain.glossary import term_lookup
+from rightfit.explain.market_questions import market_question
 from rightfit.explain.market_statements import find_statement, judge_statement
 from rightfit.explain.rule_match import folded, match_rule, sense
 from rightfit.explain.rule_measures import Measures, measures
@@ -108,6 +109,8 @@ def rule_lookup(query: str, *, catalog: Catalog | None = None) -> CheckResult | 
     if (meant := term_lookup(query)) is not None:
         return meant
     rule = repeated_rule(query)
+    if rule is None and (priced := market_question(query, market)) is not None:
+        return priced
     if rule is None and (claimed := claim_lookup(query, market)) is not None:
         return claimed
     rule = rule or match_rule(query)
@@ -134,6 +137,8 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
 
     if (meant := term_lookup(sentence)) is not None:
         return meant
+    if (priced := market_question(sentence, catalog)) is not None:
+        return priced
     if _AMOUNT_ASKED.search(sentence):  # how long, how much, how many: a plan says it
         return None
     return claim_lookup(sentence, catalog) if _QUESTION.search(sentence.strip()) else None

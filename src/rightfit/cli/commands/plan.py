@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +12,7 @@ import click
 from rightfit.cli.big_tables import AtOnce, Place, on_a_table, progress_of, say_done
 from rightfit.cli.declared import argument, model_names, option
 from rightfit.cli.kept import count_data, read_others
-from rightfit.cli.output import View, emit, note, open_market
+from rightfit.cli.output import Answer, View, emit, note, open_market
 from rightfit.cli.parameters import Runs
 from rightfit.errors import ContradictionError, InputError
 from rightfit.explain.messages import label
@@ -20,6 +20,7 @@ from rightfit.messages import Message
 
 if TYPE_CHECKING:
     from rightfit.cli.asking import NoModelError
+    from rightfit.explain.beside import Question
     from rightfit.workload.model import Workload
 
 _ALL_OPTIONS = 10_000
@@ -158,6 +159,10 @@ def plan(
         view = in_words_of(ask, view)
         if _answers_question(ask, file, wishes, view):
             return 0
+        from rightfit.explain.beside import without_questions
+
+        beside_wish = without_questions(ask)
+        ask = beside_wish.wish
     from rightfit.cli.asking import NoModelError
 
     if have is not None and not have.strip():
@@ -173,13 +178,13 @@ def plan(
     try:
         said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
     except NoModelError as error:
-        return _typical(ask or "", error, view)
+        return _typical(ask or "", error, view, beside_wish.questions if ask else ())
     have = have or said[2].pop("have", None)
     workload = _workload(*said)
     if save is not None:
         note(label("status", "saved", view.lang, path=workload.save(save)), view)
     from rightfit import api
-    from rightfit.cli.plan_view import plan_answer
+    from rightfit.cli.plan_view import plan_answer, with_answers
 
     catalog = open_market(view)
     asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
@@ -194,6 +199,8 @@ def plan(
 
         found = with_own(found, catalog)
     answer = plan_answer(found, view, catalog=catalog)
+    if ask and beside_wish.questions:
+        answer = with_answers(answer, beside_wish, found, catalog, view)
     if own_:
         from rightfit.cli.commands.own import with_own_parts
 
@@ -293,15 +300,18 @@ def _of_table(
     return 0
 
 
-def _typical(sentence: str, error: NoModelError, view: View) -> int:
+def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence[Question]) -> int:
     """No model named: typical ones for the kind of data, or the refusal."""
     from rightfit.cli.asking import typical_answer
+    from rightfit.explain.beside import terms_told
     from rightfit.planner.typical import typical_rows
 
     rows = typical_rows(sentence, error.found.kind)
     if rows and error.found.weighty:  # usual models would be those of another wish
         raise InputError(error.found.question(), field="ask")
-    answer = typical_answer(rows, error.wishes, view, catalog=open_market(view))
+    answer = typical_answer(rows, error.wishes, view, catalog=open_market(view), questions=questions)
+    if answer is None and (told := terms_told(questions, view.lang)):
+        answer = Answer(told, [], told)
     if answer is None:
         raise error
     emit(answer, view)

@@ -1,0 +1,324 @@
+"""Questions beside a wish ("微调LLaMA-2-13B要不要NVLink", "is 32 GB of RAM enough?", "vLLM还是
+TensorRT-LLM"): taken out of the sentence, and answered from the plan of the rest.
+
+Words are data (data/beside.toml). A sentence that is all question is left as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rightfit.errors import RightfitError
+from rightfit.explain import quantities as q
+from rightfit.explain.claims import cost_text, where_text
+from rightfit.explain.glossary import term_text
+from rightfit.explain.plan_words import data_path_lines
+from rightfit.explain.rule_lookup import measures_of
+from rightfit.explain.rules import all_rules, judge
+from rightfit.explain.voices import voice_of
+from rightfit.messages import Lang
+from rightfit.records import dataclass
+from rightfit.units import GIB
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+    from rightfit.search.answer import Option, Plan
+
+_DATA = Path(__file__).with_name("data")
+#: A card that costs so many times the cheapest way is near it; exchange that takes so much of a
+#: step is worth a faster network.
+_NEAR, _SLOW = 1.25, 0.2
+_MANY = 300
+_OPEN_END = " ,，;；。?？、"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question: a key of data/beside.toml, its words as they stand in the sentence, and the
+    amount that it asks about (NaN: none)."""
+
+    key: str
+    words: str
+    amount: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A sentence without the questions beside its wish."""
+
+    wish: str
+    questions: tuple[Question, ...]
+
+
+@functools.cache
+def _table() -> Mapping[str, Any]:
+    return tomllib.loads((_DATA / "beside.toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _patterns() -> Mapping[str, tuple[re.Pattern[str], ...]]:
+    return {key: tuple(re.compile(word, re.IGNORECASE) for word in entry["words"]) for key, entry in _table()["questions"].items()}
+
+
+def _text(key: str, lang: Lang, **fields: Any) -> str:
+    text: str = _table()["texts"][key][lang]
+    return text.format(**fields)
+
+
+def without_questions(sentence: str) -> Beside:
+    """The wish of a sentence and the questions beside it."""
+    rest, found = sentence, list[Question]()
+    for key, patterns in _patterns().items():
+        needed = _table()["questions"][key].get("with", "")
+        if needed and not re.search(needed, sentence, re.IGNORECASE | re.DOTALL):
+            continue
+        for pattern in patterns:
+            while match := pattern.search(rest):
+                amount = next((float(value) for value in match.groupdict().values() if value), math.nan)
+                found.append(Question(key, match[0].strip(_OPEN_END), amount))
+                rest = f"{rest[: match.start()]}, {rest[match.end() :]}"
+    rest = re.sub(r"\s*[,，、](?:\s*[,，、])*\s*", ", ", rest).strip(_OPEN_END)
+    order = {question: sentence.find(question.words) for question in found}
+    return Beside(rest, tuple(sorted(found, key=lambda one: order[one]))) if found and len(rest) > 2 else Beside(sentence, ())
+
+
+def answers(questions: Sequence[Question], plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
+    """A line for each question, answered from the plan; none where nothing can be rented."""
+    if plan.best is None:
+        return []
+    told: dict[str, str] = {}
+    for question in questions:
+        entry, words = _table()["questions"][question.key], question.words
+        parts = [_ANSWERS[entry["answer"]](question, plan, catalog, lang)] if "answer" in entry else []
+        parts += [_rule(entry["rule"], plan, catalog, lang)] if "rule" in entry else []
+        parts += [term_text(entry["term"], lang)] if "term" in entry else []
+        answer = ("" if lang == "zh" else " ").join(part for part in parts if part)
+        told.setdefault(answer, words)
+    end = "。" if lang == "zh" else "."
+    return [
+        _text("line", lang, question=words, answer=answer.rstrip(".。") + ("" if answer.endswith("`") else end))
+        for answer, words in told.items()
+    ]
+
+
+def terms_told(questions: Sequence[Question], lang: Lang) -> list[str]:
+    """What can be said without a plan: the words of the field that were asked about."""
+    asked = ((one.words, _table()["questions"][one.key].get("term", "")) for one in questions)
+    return [_text("line", lang, question=words, answer=term_text(term, lang)) for words, term in asked if term]
+
+
+def answers_asked(sentence: str, plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
+    """The answers to what a sentence asks beside its wish, of which this is the plan."""
+    return answers(without_questions(sentence).questions, plan, catalog, lang)
+
+
+def _rule(name: str, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    assert plan.best is not None
+    return judge(all_rules()[name], measures_of(plan.best, plan.workload, catalog=catalog)).reason(lang)
+
+
+# ---- Each answer from the plan; `_best` because none is asked for without one.
+
+
+def _best(plan: Plan) -> Option:
+    assert plan.best is not None
+    return plan.best
+
+
+def _money(option: Option, lang: Lang) -> str:
+    return cost_text(option)[lang]
+
+
+def _total(option: Option) -> float:
+    return float(option.cost.total_usd)
+
+
+def _other(plan: Plan, catalog: Catalog, **changes: Any) -> Option | None:
+    """What leads where the wish is changed; None where nothing does."""
+    from rightfit.planner.plan import plan as plan_again
+
+    try:
+        return plan_again(plan.workload.with_changes(**changes), catalog=catalog, top=1).best
+    except RightfitError:
+        return None
+
+
+def _gpu(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    if not best.num_accelerators:
+        return _text("gpu_none", lang, where=where_text(best), cost=_money(best, lang))
+    other = _other(plan, catalog, gpu="none")
+    if other is None:
+        return _text("gpu_only", lang)
+    if _total(other) <= _total(best):
+        return _text("gpu_none", lang, where=where_text(other), cost=_money(other, lang))
+    ratio = f"{_total(other) / _total(best):.2g}"
+    fields = {"where": where_text(best), "cost": _money(best, lang), "other_where": where_text(other), "other": _money(other, lang)}
+    return _text("gpu_cheaper", lang, ratio=ratio, **fields)
+
+
+def _link(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    if best.num_accelerators <= 1:
+        return _text("link_one", lang, where=where_text(best))
+    share = measures_of(best, plan.workload, catalog=catalog).communication_share
+    return _text(
+        "link_many",
+        lang,
+        count=q.plain(best.num_accelerators),
+        link=best.facts.get("gpu_interconnect") or "PCIe",
+        share=q.percent_text(share),
+    )
+
+
+def _network(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    if best.nodes == 1:
+        return _text("network_one", lang, where=where_text(best))
+    share = measures_of(best, plan.workload, catalog=catalog).communication_share
+    known = best.network_gbps and math.isfinite(best.network_gbps)
+    network = f"{best.network_gbps:g} Gbit/s" if known else _text("network_unknown", lang)
+    key = "network_slow" if share > _SLOW else "network_many"
+    return _text(key, lang, nodes=best.nodes, network=network, share=q.percent_text(share))
+
+
+def _enough(question: Question, amount: str, need: float, text: str, lang: Lang) -> str:
+    """The need in words, before it whether the amount asked about covers it."""
+    if not math.isfinite(question.amount):
+        return text
+    return _text("enough" if question.amount >= need else "enough_not", lang, amount=amount, need=text)
+
+
+def _cores(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    need = float(best.data_path.get("needed_cores", math.nan))
+    if best.num_accelerators and math.isfinite(need):
+        text = _text(
+            "cores_need", lang, cores=q.plain(math.ceil(need)), workers=q.plain(float(best.data_path["workers"])), had=q.plain(best.vcpus)
+        )
+        return _enough(question, f"{question.amount:g}", math.ceil(need), text, lang)
+    if not math.isfinite(question.amount):
+        return _text("cores_had", lang, had=q.plain(best.vcpus))
+    least = min(_all(plan, catalog), key=lambda option: (option.vcpus * option.nodes, _total(option)))
+    text = _text("cores_least", lang, had=q.plain(least.vcpus * least.nodes), where=where_text(least), cost=_money(least, lang))
+    return _enough(question, f"{question.amount:g}", least.vcpus * least.nodes, text, lang)
+
+
+def _all(plan: Plan, catalog: Catalog) -> Sequence[Option]:
+    """As many ways to do it as there are."""
+    from rightfit.planner.plan import plan as plan_again
+
+    return plan_again(plan.workload, catalog=catalog, top=_MANY).options or (_best(plan),)
+
+
+def _memory(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    if "host_memory_bytes" not in best.estimate:
+        return _text("memory_had", lang, had=q.memory_text(best.memory_bytes), where=where_text(best))
+    need = best.estimate["host_memory_bytes"].high80
+    text = _text("memory_need", lang, need=q.memory_text(need), had=q.memory_text(best.memory_bytes))
+    return _enough(question, f"{question.amount:g} GB", need / GIB, text, lang)
+
+
+def _disk(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    if "disk_bytes" not in _best(plan).estimate:
+        return _text("unknown", lang)
+    need = _best(plan).estimate["disk_bytes"].high80
+    return _enough(question, f"{question.amount:g} GB", need / 1e9, _text("disk_need", lang, need=q.data_text(need)), lang)
+
+
+def _interrupted(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    risk = best.facts.get("risk")
+    if best.purchase != "spot" or not risk:
+        return _text("interrupted_not", lang, purchase=q.purchase_text(best.purchase, lang))
+    low, high = (q.percent_text(float(best.facts[name])) for name in ("spot_low", "spot_high"))
+    interval = q.duration_text(_interval(best), lang)
+    return _text(
+        "interrupted", lang, low=low, high=high, chance=q.percent_text(-math.expm1(-float(risk["interruptions"]))), interval=interval
+    )
+
+
+def _interval(option: Option) -> float:
+    """How often to save [s]."""
+    saved = option.data_path.get("checkpoint") or {}
+    return min(float(saved.get("interval_s", math.inf)), float((option.facts.get("risk") or {}).get("interval_s") or math.inf))
+
+
+def _checkpoint(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    saved = _best(plan).data_path.get("checkpoint")
+    if not saved:
+        return _text("unknown", lang)
+    size, save = q.data_text(float(saved["bytes"])), q.duration_text(float(saved["save_s"]), lang)
+    return _text("checkpoint", lang, interval=q.duration_text(_interval(_best(plan)), lang), size=size, save=save)
+
+
+def _saving(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    way = "spot" if best.purchase == "on-demand" else "on-demand"
+    other = (best.facts.get("price") or {}).get("otherwise") if way == "on-demand" else None
+    if not other:
+        return _text("saving_none", lang)
+    share = 1.0 - _total(best) / float(other["total_usd"])
+    purchase = q.purchase_text(other["purchase"], lang)
+    return _text(
+        "saving",
+        lang,
+        share=q.percent_text(share),
+        cost=_money(best, lang),
+        other=q.money_text(float(other["total_usd"])),
+        purchase=purchase,
+    )
+
+
+def _worth(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    other = _other(plan, catalog, gpu=None)
+    if other is None or _total(best) <= 1.001 * _total(other):
+        return _text("worth_best", lang)
+    ratio = _total(best) / _total(other)
+    fields = {"where": where_text(best), "cards": best.accelerator.name, "cost": _money(best, lang), "ratio": f"{ratio:.3g}"}
+    key = "worth_near" if ratio <= _NEAR else "worth_not"
+    return _text(key, lang, other_where=where_text(other), card=other.accelerator.name or "CPU", other=_money(other, lang), **fields)
+
+
+def _data(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    if not best.data_path:
+        return _text("unknown", lang)
+    return ("" if lang == "zh" else " ").join(data_path_lines(best.data_path, lang)[:3])
+
+
+def _serverless(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    render = voice_of(plan).renderer(lang, currency=plan.workload.currency)
+    reasons = [reason for section in plan.sections if section.name == "serverless" for reason in section.reasons]
+    return render(reasons[0]) if reasons else _text("serverless_none", lang, cost=_money(_best(plan), lang))
+
+
+def _scaling(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    replicas = getattr(_best(plan).layout, "replicas", 0)
+    return _text("scaling", lang, replicas=replicas, cost=_money(_best(plan), lang)) if replicas else ""
+
+
+_Answer = Callable[[Question, "Plan", "Catalog", Lang], str]
+_ANSWERS: Mapping[str, _Answer] = {
+    "gpu": _gpu,
+    "link": _link,
+    "network": _network,
+    "cores": _cores,
+    "memory": _memory,
+    "disk": _disk,
+    "interrupted": _interrupted,
+    "checkpoint": _checkpoint,
+    "saving": _saving,
+    "worth": _worth,
+    "data": _data,
+    "serverless": _serverless,
+    "scaling": _scaling,
+}
