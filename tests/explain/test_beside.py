@@ -3,10 +3,13 @@ every face."""
 
 from __future__ import annotations
 
+import re
+import shlex
+
 import pytest
 
 from rightfit import api
-from rightfit.explain.beside import answers, answers_asked, terms_told, without_questions
+from rightfit.explain.beside import answers, settle, terms_told, without_questions
 from rightfit.workload.ask import understand
 
 ASKED = [
@@ -89,8 +92,43 @@ def test_a_card_that_costs_more_than_another_is_not_worth_it() -> None:
     assert "值得：" in answers_asked("这张卡值得租吗,训练BERT-large", best, plan_catalog(), "zh")[0]
 
 
+WAYS = [
+    ("Llama-3-8B用LoRA还是QLoRA微调,1万条", {"LoRA", "QLoRA"}),
+    ("LoRA、QLoRA、Prefix-tuning哪个最省显存,Qwen2.5-7B", {"LoRA", "QLoRA", "Prefix-tuning"}),
+    ("Llama-3-8B 用 vLLM 还是 TensorRT-LLM 部署,每秒10次", {"vLLM", "TensorRT-LLM"}),
+    ("ResNet-50 ImageNet 一天内训练完,和一周内训练完差多少钱", {"一天", "一周"}),
+    ("fine-tune Llama-3-8B with LoRA or QLoRA on 10k samples", {"LoRA", "QLoRA"}),
+    ("微调Qwen2.5-7B 全参数还是LoRA,1万条", {"全参数", "LoRA"}),
+    ("Qwen2.5-7B 部署 用AWQ还是FP8量化,每秒5次", {"AWQ", "FP8"}),
+]
+
+
+@pytest.mark.parametrize(("sentence", "names"), WAYS)
+def test_ways_to_choose_between_are_each_planned_and_the_first_costs_least(sentence: str, names: set[str]) -> None:
+    asked = settle(sentence, plan_catalog())
+    rows = asked.told["zh"][1:]
+    assert {row.split("：")[0] for row in rows} == names
+    assert len(set(rows)) == len(rows)
+    for row in rows:
+        words = shlex.split(row.split("`")[1])
+        assert words[:2] == ["rightfit", "plan"]
+    if "显存" not in sentence:
+        costs = [float(re.search(r"\$([\d,.]+)", row)[1].replace(",", "")) for row in rows]  # type: ignore[index]
+        assert costs == sorted(costs)
+    assert understand(asked.wish).wishes
+
+
+@pytest.mark.parametrize("sentence", [*WISHES, "用A100还是H100微调LLaMA-7B", "用竞价还是按量训练BERT-large"])
+def test_what_a_plan_compares_by_itself_is_no_choice_of_ways(sentence: str) -> None:
+    assert not settle(sentence, plan_catalog()).told
+
+
 def test_a_word_of_the_field_needs_no_plan() -> None:
     assert "580" in terms_told(without_questions("H100要用哪个CUDA版本").questions, "zh")[0]
+
+
+def answers_asked(sentence, plan, catalog, lang):  # type: ignore[no-untyped-def]
+    return settle(sentence, catalog).lines(plan, catalog, lang)
 
 
 def plan_catalog():  # type: ignore[no-untyped-def]

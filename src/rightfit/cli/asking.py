@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.cli.declared import is_chinese
 from rightfit.cli.output import Answer, View, note
 from rightfit.errors import InputError, RightfitError
+from rightfit.explain.beside import command_line
 from rightfit.explain.messages import label
 from rightfit.explain.sheets import quiet_sheet
 from rightfit.explain.voices import plan_document
@@ -98,15 +99,6 @@ def is_library(model: Any) -> bool:
     from rightfit.facts.classical import library_without_algorithm
 
     return isinstance(model, str) and bool(library_without_algorithm(model))
-
-
-def command_line(wishes: Mapping[str, Any]) -> str:
-    """The command that asks the same by options."""
-    words = ["rightfit", "plan"] + ([str(wishes["model"])] if "model" in wishes else [])
-    for name, value in wishes.items():
-        if name != "model":
-            words += ["--" + name.replace("_", "-"), ",".join(value) if isinstance(value, list | tuple) else str(value)]
-    return shlex.join(words)
 
 
 def interview(view: View, *, ask: Callable[[str], str]) -> dict[str, Any]:

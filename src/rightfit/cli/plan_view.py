@@ -36,7 +36,6 @@ from rightfit.workload.options import OPTIONS
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.estimation.traced import TracedEstimate
-    from rightfit.explain.beside import Beside
     from rightfit.search.answer import Plan, Section
     from rightfit.search.servers import Verdict
     from rightfit.workload.model import Workload
@@ -75,13 +74,12 @@ def plan_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> An
     return Answer(None, [], short_parts(plan, view))
 
 
-def with_answers(answer: Answer, beside: Beside, plan: Plan, catalog: Catalog, view: View) -> Answer:
+def with_answers(answer: Answer, told: Sequence[str]) -> Answer:
     """A plan with the answers to what was asked beside the wish before it."""
-    from rightfit.explain.beside import answers
-
-    told = answers(beside.questions, plan, catalog, view.lang)
+    if not told:
+        return answer
     data = {**answer.data, "answers": told} if isinstance(answer.data, dict) else answer.data
-    return dataclasses.replace(answer, data=data, parts=["\n".join(told), *answer.parts] if told else answer.parts)
+    return dataclasses.replace(answer, data=data, parts=["\n".join(told), *answer.parts])
 
 
 def short_parts(plan: Plan, view: View) -> list[str | Table]:

@@ -6,9 +6,11 @@ Words are data (data/beside.toml). A sentence that is all question is left as it
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,8 +23,9 @@ from rightfit.explain.glossary import term_text
 from rightfit.explain.plan_words import data_path_lines
 from rightfit.explain.rule_lookup import measures_of
 from rightfit.explain.rules import all_rules, judge
+from rightfit.explain.trials import best_of
 from rightfit.explain.voices import voice_of
-from rightfit.messages import Lang
+from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
 from rightfit.units import GIB
 
@@ -111,11 +114,6 @@ def terms_told(questions: Sequence[Question], lang: Lang) -> list[str]:
     """What can be said without a plan: the words of the field that were asked about."""
     asked = ((one.words, _table()["questions"][one.key].get("term", "")) for one in questions)
     return [_text("line", lang, question=words, answer=term_text(term, lang)) for words, term in asked if term]
-
-
-def answers_asked(sentence: str, plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
-    """The answers to what a sentence asks beside its wish, of which this is the plan."""
-    return answers(without_questions(sentence).questions, plan, catalog, lang)
 
 
 def _rule(name: str, plan: Plan, catalog: Catalog, lang: Lang) -> str:
@@ -304,6 +302,129 @@ def _serverless(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
 def _scaling(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     replicas = getattr(_best(plan).layout, "replicas", 0)
     return _text("scaling", lang, replicas=replicas, cost=_money(_best(plan), lang)) if replicas else ""
+
+
+# ---- Two ways between which a wish asks to choose: each planned, a row each, the choice.
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A sentence settled: the wish to plan (with the cheaper of two ways that it asks about), the
+    questions beside it, and what is told already, in each language."""
+
+    wish: str
+    questions: tuple[Question, ...] = ()
+    told: Mapping[Lang, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+    def lines(self, plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
+        """What is said before the plan of the wish."""
+        return [*self.told.get(lang, ()), *answers(self.questions, plan, catalog, lang)]
+
+
+def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = None) -> Asked:
+    """Take a sentence apart; `given`: options beside it, which win."""
+    beside = without_questions(sentence)
+    ways = _ways(beside.wish)
+    tried = [(name, wish, _tried(wish, given or {}, catalog)) for name, wish in ways]
+    if len(tried) < 2 or any(one is None for *_, one in tried):
+        return Asked(beside.wish, beside.questions)
+    done = [(name, wish, one[0], one[1]) for name, wish, one in tried if one is not None]
+    measure = _peak if re.search(_table()["ways"]["memory"], sentence, re.IGNORECASE) else _total
+    done.sort(key=lambda way: math.inf if way[3] is None else measure(way[3]))
+    return Asked(done[0][1], beside.questions, {lang: tuple(_compared(done, measure, lang)) for lang in LANGS})
+
+
+def _peak(option: Option) -> float:
+    """Memory that it takes of each card [bytes]."""
+    return float(option.estimate["peak_memory_bytes"].mid) if "peak_memory_bytes" in option.estimate else math.inf
+
+
+def _ways(wish: str) -> list[tuple[str, str]]:
+    """The ways between which a wish asks to choose, each with the wish that takes it: they set one
+    option, and no list."""
+    from rightfit.workload.ask import understand
+
+    table = _table()["ways"]
+    if not re.search(table["choose"], wish, re.IGNORECASE):
+        return _times(wish)
+    word = rf"[A-Za-z][A-Za-z0-9+-]*(?:\.[A-Za-z0-9]+)*|{'|'.join(table['words'])}"
+    for found in re.finditer(rf"(?:{word})(?:\s*(?:{table['joins']})\s*(?:用|选)?\s*(?:{word}))+", wish, re.IGNORECASE):
+        names = [one for one in re.findall(word, re.sub(r"\b(?:or|vs|versus)\b", "、", found[0], flags=re.IGNORECASE)) if one]
+        ways = [
+            (name, wish[: found.start()] + name + re.sub("^ *(?:哪个|哪种|which)", " ", wish[found.end() :]))
+            for name in dict.fromkeys(names)
+        ]
+        try:
+            read = [understand(way) for _, way in ways]
+        except RightfitError:
+            continue
+        wishes = [one.wishes for one in read]
+        changed = {key for one in wishes for key in one if any(other.get(key) != one[key] for other in wishes)}
+        if len(ways) > 1 and len(changed - {"objective"}) == 1 and not changed & _LISTED and not any(one.weighty for one in read):
+            return ways
+    return _times(wish)
+
+
+#: Options of which a plan compares several by itself.
+_LISTED = frozenset({"gpu", "cloud", "region", "country", "purchase", "model", "data"})
+
+
+def _times(wish: str) -> list[tuple[str, str]]:
+    """Two deadlines: "一天内训练完,和一周内训练完差多少钱"."""
+    within = _table()["ways"]["within"]
+    pattern = rf"{within}\s*(?:之?内)?(?P<rest>[^,，]*?)\s*[,，]?\s*(?:{_table()['ways']['joins']})\s*{within.replace('?P<one>', '?P<two>').replace('?P<unit>', '?P<other>')}\s*(?:之?内)?(?:(?P=rest))?\s*(?:相?差多少钱?|差价多少|哪个便宜|(?:差|贵|便宜)多少钱?)?"
+    found = re.search(pattern, wish, re.IGNORECASE)
+    if found is None:
+        return []
+    times = (found["one"] + found["unit"], found["two"] + found["other"])
+    return [(time, f"{wish[: found.start()]} {time}内{found['rest']} {wish[found.end() :]}") for time in times]
+
+
+def _tried(wish: str, given: Mapping[str, Any], catalog: Catalog) -> tuple[str, Option | None] | None:
+    """The command of a way and what leads its plan; None where it is no whole wish."""
+    from rightfit.workload.ask import understand
+    from rightfit.workload.model import Workload
+
+    try:
+        wishes = {**understand(wish).settled(), **{name: value for name, value in given.items() if value is not None}}
+        return command_line(wishes), best_of(Workload(**wishes), catalog)
+    except RightfitError:
+        return None
+
+
+def command_line(wishes: Mapping[str, Any]) -> str:
+    """The command that asks the same by options."""
+    words = ["rightfit", "plan"] + ([str(wishes["model"])] if "model" in wishes else [])
+    for name, value in wishes.items():
+        if name != "model":
+            words += ["--" + name.replace("_", "-"), ",".join(value) if isinstance(value, list | tuple) else str(value)]
+    return shlex.join(words)
+
+
+def _compared(ways: Sequence[tuple[str, str, str, Option | None]], measure: Callable[[Option], float], lang: Lang) -> list[str]:
+    """The choice, then a row for each way, the one with least cost or memory first."""
+    names = (" 还是 " if lang == "zh" else " or ").join(name for name, *_ in ways)
+    costs = [measure(option) for *_, option in ways if option is not None]
+    key = "compared_memory_choice" if measure is _peak else "compared_choice"
+    better = ways[0][0]
+    if len(costs) < 2:
+        choice = _text("compared_only" if costs else "compared_none", lang, better=better)
+    elif costs[0] >= 0.995 * costs[1]:
+        choice = _text("compared_same", lang, better=better)
+    else:
+        choice = _text(key, lang, better=better, ratio=q.percent_text(costs[0] / costs[1]))
+    return [_text("compared_head", lang, names=names, choice=choice), *(_way_row(*way, lang) for way in ways)]
+
+
+def _way_row(name: str, _: str, command: str, option: Option | None, lang: Lang) -> str:
+    if option is None:
+        return _text("compared_row_none", lang, name=name, command=f"`{command}`")
+    time, peak = (option.estimate.get(key) for key in ("total_time_s", "peak_memory_bytes"))
+    fields = {
+        "time": _text("compared_time", lang, time=q.duration_text(time.mid, lang)) if time else "",
+        "memory": _text("compared_memory", lang, memory=q.memory_text(peak.mid)) if peak and option.num_accelerators else "",
+    }
+    return _text("compared_row", lang, name=name, where=where_text(option), cost=_money(option, lang), command=f"`{command}`", **fields)
 
 
 _Answer = Callable[[Question, "Plan", "Catalog", Lang], str]

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from rightfit import api, lookup
 from rightfit.errors import UnknownNameError
-from rightfit.explain.beside import answers_asked, without_questions
+from rightfit.explain.beside import Asked, settle, without_questions
 from rightfit.explain.messages import plain
 from rightfit.explain.rule_lookup import question_lookup
 from rightfit.explain.sheets import Extent, estimate_sheet, short_sheet, verdict_sheet
@@ -105,14 +105,15 @@ def plan(values: Mapping[str, Any]) -> ToolAnswer:
     """Rank servers."""
     lang, catalog = _lang(values), _catalog()
     given = any(values.get(name) is not None for name in workload_fields())
-    if values.get("ask") and not given and (told := question_lookup(values["ask"], catalog)):
-        record = told.to_dict(lang=lang)
+    if values.get("ask") and not given and (known := question_lookup(values["ask"], catalog)):
+        record = known.to_dict(lang=lang)
         return ToolAnswer(record["explanation"], {"answer": "", "parts": [], "workload": {}, "options": [], "items": [record]})
-    found = api.plan(**_wishes(values), catalog=catalog, top=values["top"])
+    asked = settle(values["ask"], catalog, {name: values[name] for name in workload_fields()}) if values.get("ask") else Asked("")
+    found = api.plan(**_wishes({**values, "ask": asked.wish}), catalog=catalog, top=values["top"])
     document = plain(plan_document(found, lang, catalog=catalog))
-    asked = answers_asked(values["ask"], found, catalog, lang) if values.get("ask") else []
-    text = "\n".join([*asked, sheet_text(short_sheet(found, lang, extent=_EXTENT), lang)])
-    return ToolAnswer(text, {**brief_plan(document), **({"answers": asked} if asked else {})})
+    told = asked.lines(found, catalog, lang)
+    text = "\n".join([*told, sheet_text(short_sheet(found, lang, extent=_EXTENT), lang)])
+    return ToolAnswer(text, {**brief_plan(document), **({"answers": told} if told else {})})
 
 
 def estimate(values: Mapping[str, Any]) -> ToolAnswer:

@@ -18,7 +18,6 @@ from starlette.responses import Response, StreamingResponse
 from rightfit import __version__
 from rightfit.catalog.offers import today
 from rightfit.errors import InputError
-from rightfit.explain.beside import without_questions
 from rightfit.explain.messages import json_bytes
 from rightfit.messages import Lang, Message
 from rightfit.records import dataclass
@@ -124,7 +123,7 @@ class Desk:
             catalog = self.workshop.market.catalog()
             if route == "plan" and (told := answers.question(wishes, asked.lang, catalog)):
                 return json_bytes(told)
-            workload = answers.workload_of(wishes)
+            workload = answers.workload_of(wishes, catalog if route == "plan" else None)
             key = self._key(asked, route, workload.to_dict(), parts)
             found = self.workshop.cache.get(key)
             if found is None:
@@ -166,13 +165,12 @@ async def plan(desk: Desk, asked: Asked) -> Response:
     if top > desk.settings.most_options:
         raise InputError(Message("rest.top", most=desk.settings.most_options), field="top", allowed=f"1 to {desk.settings.most_options}")
 
-    ask = str(wishes.get("ask") or "")
+    ask, given = str(wishes.get("ask") or ""), {name: value for name, value in wishes.items() if name != "ask"}
 
     def find(workload: Any, catalog: Any) -> Any:
-        return answers.plan(workload, top=top, simulate=simulate, staged=staged, ask=ask, lang=asked.lang, catalog=catalog)
+        return answers.plan(workload, top=top, simulate=simulate, staged=staged, ask=ask, given=given, lang=asked.lang, catalog=catalog)
 
-    questions = tuple(question.words for question in without_questions(ask).questions)
-    return await desk.kept_of_workload(asked, "plan", find, wishes, top, simulate, staged, questions)
+    return await desk.kept_of_workload(asked, "plan", find, wishes, top, simulate, staged, ask)
 
 
 async def estimate(desk: Desk, asked: Asked) -> Response:

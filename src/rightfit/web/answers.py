@@ -23,6 +23,7 @@ from rightfit.rest.work import ServedMarket
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.catalog.verdicts import CheckResult
+    from rightfit.explain.beside import Asked
     from rightfit.planner.given import ScalePoint
     from rightfit.planner.plan import Field
     from rightfit.search.answer import Plan
@@ -79,12 +80,16 @@ class Answers:
         """The plan for wishes."""
         return await self.ask(("plan", _key(wishes)), lambda: _plan(wishes, self.market.catalog()))
 
-    async def asked(self, sentence: str, wishes: Mapping[str, str], plan: Plan, lang: Lang) -> list[str]:
-        """The answers to what a sentence asks beside its wish."""
-        from rightfit.explain.beside import answers_asked
+    async def settled(self, sentence: str) -> Asked:
+        """A sentence taken apart: its wish, and what it asks beside it."""
+        from rightfit.explain.beside import settle
 
-        key = ("asked", sentence, _key(wishes), lang)
-        return await self.ask(key, lambda: answers_asked(sentence, plan, self.market.catalog(), lang))
+        return await self.ask(("settled", sentence), lambda: settle(sentence, self.market.catalog()))
+
+    async def asked(self, asked: Asked, wishes: Mapping[str, str], plan: Plan, lang: Lang) -> list[str]:
+        """The answers to what a sentence asks beside its wish."""
+        key = ("asked", asked.wish, asked.questions, _key(wishes), lang)
+        return await self.ask(key, lambda: asked.lines(plan, self.market.catalog(), lang))
 
     async def question(self, sentence: str) -> CheckResult | None:
         """The answer to a question about what something is or costs; None of a wish."""

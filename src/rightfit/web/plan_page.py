@@ -40,6 +40,7 @@ from rightfit.web.words import on_page, problem_lines, word
 
 if TYPE_CHECKING:
     from rightfit.catalog.verdicts import CheckResult
+    from rightfit.explain.beside import Asked
     from rightfit.planner.plan import Field
     from rightfit.search.answer import Option, Plan
 
@@ -62,6 +63,7 @@ class PlanPage:
     def __init__(self, state: PageState, answers: Answers, client: Client) -> None:
         self.state, self.answers, self.client = state, answers, client
         self.plan: Plan | None = None
+        self.asked: Asked | None = None
         self.turn = 0
         self.address, self.is_walking = "", False  # what the browser shows, and whether Back or Forward leads there
         self.status: Any = None
@@ -96,7 +98,12 @@ class PlanPage:
     async def say(self, sentence: str) -> None:
         """A sentence: its wishes take the place of those before, but for fields that were changed
         after it was typed."""
-        problem = self.panel.understand(sentence)
+        try:
+            self.asked = await self.answers.settled(sentence)
+        except RightfitError as error:
+            self._problem(error)
+            return
+        problem = self.panel.understand(self.asked.wish)
         if (problem or not self.panel.understood or "model" not in self.panel.understood.wishes) and (
             told := await self.answers.question(sentence)
         ):
@@ -218,7 +225,11 @@ class PlanPage:
         if turn != self.turn or self.results.is_deleted:
             return
         self.plan = plan
-        asked = await self.answers.asked(self.state.ask, self.state.wishes, plan, self.state.lang) if self.state.ask and plan.best else []
+        asked = (
+            await self.answers.asked(self.asked, self.state.wishes, plan, self.state.lang)
+            if self.asked and self.state.ask and plan.best
+            else []
+        )
         if turn != self.turn or self.results.is_deleted:
             return
         self._draw_results(plan, asked)

@@ -159,10 +159,10 @@ def plan(
         view = in_words_of(ask, view)
         if _answers_question(ask, file, wishes, view):
             return 0
-        from rightfit.explain.beside import without_questions
+        from rightfit.explain.beside import settle
 
-        beside_wish = without_questions(ask)
-        ask = beside_wish.wish
+        asked_for = settle(ask, open_market(view), {"model": model, **wishes})
+        ask = asked_for.wish
     from rightfit.cli.asking import NoModelError
 
     if have is not None and not have.strip():
@@ -178,7 +178,7 @@ def plan(
     try:
         said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
     except NoModelError as error:
-        return _typical(ask or "", error, view, beside_wish.questions if ask else ())
+        return _typical(ask or "", error, view, asked_for.questions if ask else ())
     have = have or said[2].pop("have", None)
     workload = _workload(*said)
     if save is not None:
@@ -199,8 +199,8 @@ def plan(
 
         found = with_own(found, catalog)
     answer = plan_answer(found, view, catalog=catalog)
-    if ask and beside_wish.questions:
-        answer = with_answers(answer, beside_wish, found, catalog, view)
+    if ask:
+        answer = with_answers(answer, asked_for.lines(found, catalog, view.lang))
     if own_:
         from rightfit.cli.commands.own import with_own_parts
 
