@@ -68,12 +68,13 @@ def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
 
 
 @functools.cache
-def _table() -> Mapping[str, Any]:
+def table() -> Mapping[str, Any]:
+    """The words and texts of claims (data/claims.toml)."""
     return tomllib.loads((_DATA / "claims.toml").read_text(encoding="utf-8"))
 
 
 def _text(key: str, lang: Lang, **fields: str) -> str:
-    text: str = _table()["texts"][key][lang]
+    text: str = table()["texts"][key][lang]
     return text.format(**fields)
 
 
@@ -95,12 +96,24 @@ def _folded(text: str) -> str:
 @functools.cache
 def _pattern(group: str) -> re.Pattern[str]:
     """All words of a group of data/claims.toml as one pattern whose groups are numbered by word."""
-    return _any(word for words in _table()[group].values() for word in words)
+    return _any(word for words in table()[group].values() for word in words)
+
+
+@functools.cache
+def word_pattern(words: tuple[str, ...]) -> re.Pattern[str]:
+    """Any of these words."""
+    return _any(words)
+
+
+@functools.cache
+def no_claim() -> re.Pattern[str]:
+    """How a line begins that claims nothing."""
+    return re.compile(rf"(?:{_any(table()['lines']['no_claims']).pattern})\s*[:：]", re.IGNORECASE)
 
 
 @functools.cache
 def _verb(name: str) -> re.Pattern[str]:
-    return _any(_table()["verbs"][name])
+    return _any(table()["verbs"][name])
 
 
 def _any(words: Iterable[str]) -> re.Pattern[str]:
@@ -115,7 +128,7 @@ def _named(group: str, text: str) -> str:
     found = _pattern(group).search(text)
     if found is None:
         return ""
-    named: str = next(name for name, words in _table()[group].items() if found[0].casefold() in map(str.casefold, words))
+    named: str = next(name for name, words in table()[group].items() if found[0].casefold() in map(str.casefold, words))
     return named
 
 
@@ -144,7 +157,7 @@ _Feature = tuple[bool | None, str, dict[Lang, str]]
 
 def _feature_of(subject: str, feature: str, catalog: Catalog) -> _Feature | None:
     """Whether a card or a server has a feature (None where it is not published), and why."""
-    word = _table()["features"][feature][0]
+    word = table()["features"][feature][0]
     shown = word.upper() if word in ("bf16", "fp16", "tf32", "fp8", "fp4", "int8", "int4", "fp64") else word.replace("nvlink", "NVLink")
     rows = server_names.exact_servers(catalog, subject) or server_names.series_members(catalog, subject)
     cards = facts.match_accelerators(server_names.bare_name(subject))
@@ -215,7 +228,7 @@ def _rate(record: Accelerator, feature: str) -> float:
 
 def _suits(said: str, catalog: Catalog) -> Judged | None:
     cards = tuple(dict.fromkeys(name for _, names in _cards(said) for name in names))
-    job = next(((word, job) for job in _table()["jobs"] for word in job["words"] if _any([word]).search(said)), None)
+    job = next(((word, job) for job in table()["jobs"] for word in job["words"] if _any([word]).search(said)), None)
     if not cards or job is None or not _verb("suits").search(said) or re.search(r"\d\s*[x块张卡]", said):
         return None
     from rightfit.workload import Workload
@@ -353,7 +366,7 @@ def _jobs(said: str, model: str) -> Iterator[dict[str, Any]]:
     """The jobs that a sentence may mean: those that it names, else serving and each way to
     fine-tune."""
     rest = said
-    methods = [name for name in ("qlora", "lora", "full") if _any(_table()["methods"][name]).search(rest)]
+    methods = [name for name in ("qlora", "lora", "full") if _any(table()["methods"][name]).search(rest)]
     if "qlora" in methods and "lora" in methods and not re.search(r"(?<!q)lora", rest, re.IGNORECASE):
         methods.remove("lora")
     named = _named("methods", said)
