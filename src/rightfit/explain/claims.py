@@ -57,7 +57,7 @@ class Judged:
 def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
     """The answer of `rightfit check` where `query` says something about a thing that we know."""
     said = _folded(query)
-    for reader in (_cheaper, _faster, _feature, _fits, _suits):
+    for reader in (_cuda, _cheaper, _faster, _feature, _fits, _suits):
         if (found := reader(said, catalog)) is not None:
             texts = {lang: _text("line", lang, reason=found.reason[lang]) for lang in LANGS}
             return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])
@@ -130,6 +130,52 @@ def _named(group: str, text: str) -> str:
         return ""
     named: str = next(name for name, words in table()[group].items() if found[0].casefold() in map(str.casefold, words))
     return named
+
+
+# ---- "CUDA 12.4 needs driver 550", "V100 works with CUDA 13".
+
+_CUDA = re.compile(r"cuda\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
+_DRIVER = re.compile(r"(?:driver|驱动)[^\d.]{0,16}?(\d{3})(?:\.\d+)*", re.IGNORECASE)
+
+
+def _cuda(said: str, _: Catalog) -> Judged | None:
+    found, driver = _CUDA.search(said), _DRIVER.search(said)
+    if found is None:
+        return None
+    rows, cards = facts.table("cuda_releases"), _cards(_CUDA.sub(" ", said))
+    if driver is None and not cards:
+        return None
+    version = found[1] if "." in found[1] else f"{found[1]}.0"
+    row = next((row for row in rows if row["cuda"] == version), None)
+    known: dict[str, Any] = {"cuda": version}
+    if row is None:
+        return Judged("rule", "unknown", _both("cuda_unknown", cuda=version, most=rows[-1]["cuda"]), known)
+    if driver is not None:
+        claim = _driver_claim(said, int(driver[1]), row)
+        key = "cuda_driver_only" if row["driver"] == row["least_driver"] else "cuda_driver"
+        return Judged(
+            "rule", claim, _both(key, cuda=version, driver=row["driver"], least=row["least_driver"]), known | {"driver": row["driver"]}
+        )
+    card = facts.accelerators()[cards[0][1][-1]]
+    if not card.compute_capability:
+        return None
+    runs = float(card.compute_capability) >= float(row["least_capability"])
+    is_new = not card.min_cuda or float(version) >= float(card.min_cuda)
+    is_lack = bool(_verb("lacks").search(said)) and not re.search(r"有没有", said)
+    reason = (
+        _both("cuda_card", card=card.name, capability=card.compute_capability, cuda=version, least=row["least_capability"])
+        if is_new
+        else _both("cuda_card_old", card=card.name, min_cuda=card.min_cuda)
+    )
+    return Judged("accelerator", "right" if (runs and is_new) != is_lack else "wrong", reason, known | {"card": card.name})
+
+
+def _driver_claim(said: str, driver: int, row: Mapping[str, str]) -> str:
+    """A need is right where it names the driver that the release ships with; that a driver runs it,
+    where it is as new as the least."""
+    if re.search(r"需要|需|要求|至少|needs?|requires?|takes?|>=|≥", said, re.IGNORECASE):
+        return "right" if driver == int(row["driver"].split(".")[0]) else "wrong"
+    return "right" if driver >= int(row["least_driver"].split(".")[0]) else "wrong"
 
 
 # ---- "T4 supports BF16", "gn7i has NVLink".
@@ -253,9 +299,10 @@ def _suits(said: str, catalog: Catalog) -> Judged | None:
 def _job_text(workload: Mapping[str, Any], method: str = "") -> dict[Lang, str]:
     model = str(workload["model"]).rsplit("/", 1)[-1]
     if workload["task"] == "serve":
-        return {"en": f"serving {model}", "zh": f"部署 {model}"}
+        told = str(workload.get("quantization") or "")
+        return _both("job_serve", model=model, format=_both("job_format", format=told.upper()) if told else "")
     way = {lang: q.method_text(method or str(workload.get("method", "full")), lang) for lang in LANGS}
-    return {"en": f"{way['en']} of {model}", "zh": f"{model} {way['zh']}"}
+    return _both("job_train", model=model, way=way)
 
 
 def cost_text(option: Option) -> dict[Lang, str]:
@@ -283,7 +330,6 @@ def _cards(said: str) -> list[tuple[str, tuple[str, ...]]]:
 
 _AMOUNT = re.compile(r"\d+(?:\.\d+)?[KMGT]i?B?", re.IGNORECASE)
 _COUNT = re.compile(r"(\d+)\s*(?:x|块|张|卡|\*)?\s*$", re.IGNORECASE)
-_SPOKEN = {"单": 1, "一": 1, "两": 2, "双": 2, "四": 4, "八": 8, "one": 1, "a single": 1, "two": 2, "four": 4, "eight": 8}
 
 
 def _fits(said: str, catalog: Catalog) -> Judged | None:
@@ -298,6 +344,8 @@ def _fits(said: str, catalog: Catalog) -> Judged | None:
     row = _server_with(catalog, names, count)
     if row is None:
         cards = f"{count} x {spoken}"
+        if (own := _fits_own(said, model, names[0], count, cards, catalog)) is not None:
+            return own
         return Judged("rule", "unknown", _both("fit_no_server", cards=cards), {"model": model, "cards": list(names), "count": count})
     servers = catalog.servers()
     server, memory = f"{servers.provider[row]}/{servers.instance_type[row]}", count * float(servers.accelerator_memory_bytes[row])
@@ -308,6 +356,28 @@ def _fits(said: str, catalog: Catalog) -> Judged | None:
     known = {"model": model, "server": server, "count": count, "answer": answer, "fits": [outcome.fits for _, outcome in tried]}
     claim = {"yes": "right", "no": "wrong", "helped": "wrong"}.get(answer, "unknown")
     return Judged("rule", claim, _both(f"answer_{answer}", told=told), known)
+
+
+def _fits_own(said: str, model: str, card: str, count: int, cards: str, catalog: Catalog) -> Judged | None:
+    """Whether cards that nobody rents do it, as a machine of one's own."""
+    from rightfit.planner.cards import plan_on_own
+    from rightfit.planner.plan import plan
+    from rightfit.workload import Workload
+
+    fits: list[bool] = []
+    told: list[dict[Lang, str]] = []
+    for job in _jobs(said, model):
+        try:
+            found = plan_on_own(Workload(**job), f"{count}x{card}", plan, catalog, top=1)
+        except RightfitError:
+            return None
+        fits.append(found.best is not None and found.best.purchase == "owned")
+        told.append(_both("own_fits" if fits[-1] else "own_fits_not", job=_job_text(job)))
+    answer = "yes" if all(fits) else "no" if not any(fits) else "depends"
+    joined: dict[Lang, str] = {lang: ("；" if lang == "zh" else "; ").join(one[lang] for one in told) for lang in LANGS}
+    claim = {"yes": "right", "no": "wrong"}.get(answer, "unknown")
+    reason = _both(f"answer_{answer}", told=_both("fit_own", cards=cards, told=joined))
+    return Judged("rule", claim, reason, {"model": model, "cards": [card], "count": count, "answer": answer, "fits": fits})
 
 
 def _answer_of(outcomes: Sequence[SetupOutcome]) -> str:
@@ -321,9 +391,14 @@ def _outcome(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float)
     the weights."""
     if job["task"] != "serve" or outcome.fits is None:
         return {lang: outcome_text(outcome, lang) for lang in LANGS}
-    weights = q.memory_text(2.0 * float(getattr(facts.model(job["model"]), "params_total", math.nan)))
+    params, memory = float(getattr(facts.model(job["model"]), "params_total", math.nan)), q.memory_text(memory_bytes)
+    if told := job.get("quantization"):
+        row = next(row for row in facts.table("quantizations") if re.search(row["match"], told))
+        key = "serve_fits_format" if outcome.fits else "serve_fits_format_not"
+        weights = q.memory_text(params * float(row["linear_bytes"]))
+        return _both(key, where=outcome.server, weights=weights, memory=memory, format=told.upper())
     key = "serve_fits" if outcome.fits else "serve_fits_not"
-    return _both(key, where=outcome.server, weights=weights, memory=q.memory_text(memory_bytes))
+    return _both(key, where=outcome.server, weights=q.memory_text(2.0 * params), memory=memory)
 
 
 def _count(before: str) -> int | None:
@@ -332,8 +407,9 @@ def _count(before: str) -> int | None:
         return None
     if found := _COUNT.search(before):
         return int(found[1])
-    words = re.search(rf"({'|'.join(sorted(_SPOKEN, key=len, reverse=True))})\s*(?:块|张|卡|cards?|gpus?)?\s*$", before, re.IGNORECASE)
-    return _SPOKEN[words[1].casefold()] if words else 1
+    spoken = table()["spoken"]
+    words = re.search(rf"({'|'.join(sorted(spoken, key=len, reverse=True))})\s*(?:块|张|卡|cards?|gpus?)?\s*$", before, re.IGNORECASE)
+    return int(spoken[words[1].casefold()]) if words else 1
 
 
 def _model(said: str) -> str:
@@ -370,8 +446,9 @@ def _jobs(said: str, model: str) -> Iterator[dict[str, Any]]:
     if "qlora" in methods and "lora" in methods and not re.search(r"(?<!q)lora", rest, re.IGNORECASE):
         methods.remove("lora")
     named = _named("methods", said)
-    if not methods and named == "serve":
-        yield {"model": model, "task": "serve", "rate": "1/s"}
+    told = _named("quantizations", said)
+    if not methods and (told or named == "serve"):  # weights in so many bits are served; QLoRA has its own word
+        yield {"model": model, "task": "serve", "rate": "1/s", **({"quantization": told} if told else {})}
         return
     if not methods and not named:
         yield {"model": model, "task": "serve", "rate": "1/s"}
