@@ -10,6 +10,7 @@ import pytest
 
 from rightfit import api
 from rightfit.explain.beside import answers, settle, terms_told, without_questions
+from rightfit.explain.quantities import money_text
 from rightfit.workload.ask import understand
 
 ASKED = [
@@ -31,6 +32,7 @@ ASKED = [
     ("用随机森林训练8GB的表格,需要GPU吗", ["gpu"]),
     ("Fine-tune Llama-3-8B on 50k samples, is 32 GB of RAM enough?", ["memory"]),
     ("LoRA on Llama-3-8B, do I need a GPU", ["gpu"]),
+    ("微调Qwen2.5-7B 2万条,画个决策流程图", ["chart"]),
     ("train resnet50 on imagenet on spot, how often should I save checkpoints", ["checkpoint"]),
 ]
 WISHES = [
@@ -121,6 +123,17 @@ def test_ways_to_choose_between_are_each_planned_and_the_first_costs_least(sente
 @pytest.mark.parametrize("sentence", [*WISHES, "用A100还是H100微调LLaMA-7B", "用竞价还是按量训练BERT-large"])
 def test_what_a_plan_compares_by_itself_is_no_choice_of_ways(sentence: str) -> None:
     assert not settle(sentence, plan_catalog()).told
+
+
+def test_training_and_serving_are_one_request_with_one_total() -> None:
+    sentence = "微调Qwen2.5-7B 1万条,然后用低配长期部署,总共多少钱"
+    asked = settle(sentence, plan_catalog())
+    assert asked.wish.startswith("微调Qwen2.5-7B 1万条")
+    plan = api.plan(**understand(asked.wish).settled())
+    (line,) = asked.lines(plan, plan_catalog(), "zh")
+    served = api.plan(model="Qwen2.5-7B", task="serve", rate="1/s")
+    total = plan.best.cost.total_usd + served.best.cost.total_usd
+    assert money_text(total) in line
 
 
 def test_a_word_of_the_field_needs_no_plan() -> None:

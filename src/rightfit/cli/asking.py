@@ -181,7 +181,7 @@ def volume_lines(size: float, options: Sequence[Option], catalog: Any, lang: Lan
 
     said = volume_text(decide(size, options, catalog), lang)
     steps = [f"{'->' if step.holds else '  '} {step.span_text}" for step in said.steps]
-    return ["\n".join([said.head, *steps, said.bill])]
+    return ["\n".join([said.head, *steps, *([said.bill] if options else [])])]
 
 
 def _named(wishes: Mapping[str, Any]) -> str:

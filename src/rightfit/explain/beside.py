@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claims import cost_text, where_text
+from rightfit.explain.decisions import chart_words, decision_lines
 from rightfit.explain.glossary import term_text
 from rightfit.explain.plan_words import data_path_lines
 from rightfit.explain.rule_lookup import measures_of
@@ -66,7 +67,8 @@ def _table() -> Mapping[str, Any]:
 
 @functools.cache
 def _patterns() -> Mapping[str, tuple[re.Pattern[str], ...]]:
-    return {key: tuple(re.compile(word, re.IGNORECASE) for word in entry["words"]) for key, entry in _table()["questions"].items()}
+    words = {key: entry.get("words", ()) for key, entry in _table()["questions"].items()}
+    return {key: tuple(re.compile(word, re.IGNORECASE) for word in listed) for key, listed in words.items()} | {"chart": chart_words()}
 
 
 def _text(key: str, lang: Lang, **fields: Any) -> str:
@@ -299,6 +301,22 @@ def _serverless(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     return render(reasons[0]) if reasons else _text("serverless_none", lang, cost=_money(_best(plan), lang))
 
 
+def _then(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """What serving the trained model costs beside training it, and both."""
+    from rightfit.workload.model import Workload
+
+    wishes = {"model": str(plan.workload.model), "task": "serve", "rate": "1/s"}
+    served = best_of(Workload(**wishes), catalog)
+    if served is None:
+        return _text("then_none", lang)
+    fields = {"cost": _money(_best(plan), lang), "where": where_text(served), "monthly": _money(served, lang)}
+    return _text("then", lang, total=q.money_text(_total(_best(plan)) + _total(served)), command=command_line(wishes), **fields)
+
+
+def _chart(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    return "\n".join(decision_lines(plan, catalog, lang))
+
+
 def _scaling(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     replicas = getattr(_best(plan).layout, "replicas", 0)
     return _text("scaling", lang, replicas=replicas, cost=_money(_best(plan), lang)) if replicas else ""
@@ -442,4 +460,6 @@ _ANSWERS: Mapping[str, _Answer] = {
     "data": _data,
     "serverless": _serverless,
     "scaling": _scaling,
+    "chart": _chart,
+    "then": _then,
 }

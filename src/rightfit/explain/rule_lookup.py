@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.errors import AmbiguousNameError
 from rightfit.explain import quantities as q
 from rightfit.explain.claims import no_claim
+from rightfit.explain.decisions import chart_lookup
 from rightfit.explain.glossary import term_lookup
 from rightfit.explain.market_questions import market_question
 from rightfit.explain.market_statements import find_statement, judge_statement
@@ -154,7 +155,7 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
 
     if (meant := term_lookup(sentence)) is not None:
         return meant
-    if (priced := market_question(sentence, catalog)) is not None:
+    if (priced := market_question(sentence, catalog) or chart_lookup(sentence, catalog)) is not None:
         return priced
     if _AMOUNT_ASKED.search(sentence):  # how long, how much, how many: a plan says it
         return None

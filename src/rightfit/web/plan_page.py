@@ -301,7 +301,7 @@ class PlanPage:
         with self.results:
             if asked:
                 with box("section", "section panel answer").mark("asked"):
-                    for line in asked:
+                    for line in "\n".join(asked).splitlines():
                         paragraph(on_page(line, lang))
             self._draw_answer(plan)
             with box("section", "section"):

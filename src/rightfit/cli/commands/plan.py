@@ -14,7 +14,7 @@ from rightfit.cli.declared import argument, model_names, option
 from rightfit.cli.kept import count_data, read_others
 from rightfit.cli.output import Answer, View, emit, note, open_market
 from rightfit.cli.parameters import Runs
-from rightfit.errors import ContradictionError, InputError
+from rightfit.errors import ContradictionError, InputError, RightfitError
 from rightfit.explain.messages import label
 from rightfit.messages import Message
 
@@ -175,6 +175,9 @@ def plan(
         raise ContradictionError(Message("cli.wish_has_model", option=told, other=named), field=told)
     if told:
         return _of_kind(data_kind or "", goal or "", {name: value for name, value in wishes.items() if value is not None}, view)
+    given = {name: value for name, value in wishes.items() if value is not None}
+    if model is None and file is None and ask is None and set(given) == {"data"} and (size := _bytes_told(given["data"])):
+        return _of_data(size, view)
     try:
         said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
     except NoModelError as error:
@@ -315,6 +318,24 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
     if answer is None:
         raise error
     emit(answer, view)
+    return 0
+
+
+def _bytes_told(data: Any) -> float:
+    """The size of data that are told by their bytes, else 0."""
+    from rightfit.units import parse_bytes
+
+    try:
+        return parse_bytes(str(data))
+    except RightfitError:
+        return 0.0
+
+
+def _of_data(size: float, view: View) -> int:
+    """So many bytes of data alone: where they lie, and what to say next."""
+    from rightfit.cli.asking import volume_lines
+
+    emit(Answer(None, [], [*volume_lines(size, (), open_market(view), view.lang), label("typical", "which_kind", view.lang)]), view)
     return 0
 
 
