@@ -33,6 +33,8 @@ ASKED = [
     ("Fine-tune Llama-3-8B on 50k samples, is 32 GB of RAM enough?", ["memory"]),
     ("LoRA on Llama-3-8B, do I need a GPU", ["gpu"]),
     ("微调Qwen2.5-7B 2万条,画个决策流程图", ["chart"]),
+    ("阿里云上部署Qwen2.5-7B用哪个机型", ["which"]),
+    ("checkpoint多大,Llama-3-8B全参数微调", ["checkpoint"]),
     ("train resnet50 on imagenet on spot, how often should I save checkpoints", ["checkpoint"]),
 ]
 WISHES = [

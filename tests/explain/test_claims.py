@@ -245,6 +245,17 @@ def test_weights_in_few_bits_are_judged_as_such() -> None:
     assert wrong.claim == "wrong"
 
 
+def test_a_service_whose_weights_fit_but_that_is_slow_is_no_plain_no() -> None:
+    (found,) = api.check("INT8量化的Llama-3-8B能在T4上跑吗")
+    assert found.claim == "unknown"
+    assert "放得下" in found.explanation_zh
+
+
+def test_a_host_that_publishes_no_memory_is_no_reason_to_say_no() -> None:
+    (found,) = api.check("4090能LoRA微调Llama-3-8B吗")
+    assert found.claim == "right"
+
+
 def test_a_card_that_nobody_rents_is_tried_as_ones_own() -> None:
     (found,) = api.check("RTX 3060部署ResNet50够吗")
     assert found.claim == "right"

@@ -25,6 +25,8 @@ ASKED = [
     ("北京地域8卡A100竞价多少钱", ["8 卡整机"]),
     ("who rents MI300X", ["Azure"]),
     ("腾讯云A100价格", ["GT4"]),
+    ("自建8卡A100划算还是租", ["19%", "rightfit own A100"]),
+    ("buy H100 servers or rent them", ["rightfit own H100"]),
     ("T4和A10哪个好", ["16 GiB", "24 GiB", "1.9"]),
     ("V100 vs A100", ["no BF16", "links"]),
 ]
@@ -65,6 +67,23 @@ def test_prices_ascend_and_a_month_is_730_hours() -> None:
     assert first == sorted(first)
     assert len(first) > 3
     assert second == pytest.approx([730 * price for price in first], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind", "word"),
+    [
+        ("p3.2xlarge现在还能用吗", "server", "下线"),
+        ("ecs.gn7e-c16g1.4xlarge是什么卡", "server", "A100"),
+        ("混合精度能省显存吗", "rule", "激活值"),
+        ("DP还是DDP", "rule", "DDP"),
+        ("H100比A100快多少", "accelerator", "倍"),
+    ],
+)
+def test_other_questions_without_a_job_are_answered_as_check_does(sentence: str, kind: str, word: str) -> None:
+    found = question_lookup(sentence, default_catalog())
+    assert found is not None
+    assert found.kind == kind
+    assert word in found.explanation_zh
 
 
 def test_check_answers_the_same() -> None:

@@ -233,6 +233,10 @@ def _disk(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     return _enough(question, f"{question.amount:g} GB", need / 1e9, _text("disk_need", lang, need=q.data_text(need)), lang)
 
 
+def _which(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    return _text("which", lang, where=where_text(_best(plan)), cost=_money(_best(plan), lang))
+
+
 def _interrupted(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     best = _best(plan)
     risk = best.facts.get("risk")
@@ -461,5 +465,6 @@ _ANSWERS: Mapping[str, _Answer] = {
     "serverless": _serverless,
     "scaling": _scaling,
     "chart": _chart,
+    "which": _which,
     "then": _then,
 }

@@ -42,6 +42,8 @@ _NEAR_CHEAPEST = 2.5
 _TENSOR_CORE_GAIN = 3.0
 _SWITCHED = ("nvlink", "nvswitch")
 _MOST_PAIRS = 4
+#: Share of the memory that weights may take where the rest is enough for some requests at once.
+_ROOMY = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +352,8 @@ def _fits(said: str, catalog: Catalog) -> Judged | None:
     servers = catalog.servers()
     server, memory = f"{servers.provider[row]}/{servers.instance_type[row]}", count * float(servers.accelerator_memory_bytes[row])
     tried = [(job, outcome_of(job, server, catalog=catalog)) for job in _jobs(said, model)]
-    answer = _answer_of([outcome for _, outcome in tried])
+    is_slow = any(_is_slow(job, outcome, memory) for job, outcome in tried)
+    answer = "depends" if is_slow else _answer_of([outcome for _, outcome in tried])
     lines = [_both("fit", job=_job_text(job), outcome=_outcome(job, outcome, memory)) for job, outcome in tried]
     told: dict[Lang, str] = {lang: ("；" if lang == "zh" else "; ").join(line[lang] for line in lines) for lang in LANGS}
     known = {"model": model, "server": server, "count": count, "answer": answer, "fits": [outcome.fits for _, outcome in tried]}
@@ -391,14 +394,23 @@ def _outcome(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float)
     the weights."""
     if job["task"] != "serve" or outcome.fits is None:
         return {lang: outcome_text(outcome, lang) for lang in LANGS}
-    params, memory = float(getattr(facts.model(job["model"]), "params_total", math.nan)), q.memory_text(memory_bytes)
-    if told := job.get("quantization"):
-        row = next(row for row in facts.table("quantizations") if re.search(row["match"], told))
-        key = "serve_fits_format" if outcome.fits else "serve_fits_format_not"
-        weights = q.memory_text(params * float(row["linear_bytes"]))
-        return _both(key, where=outcome.server, weights=weights, memory=memory, format=told.upper())
-    key = "serve_fits" if outcome.fits else "serve_fits_not"
-    return _both(key, where=outcome.server, weights=q.memory_text(2.0 * params), memory=memory)
+    memory, weights = q.memory_text(memory_bytes), q.memory_text(_weights_bytes(job))
+    key = "fits" if outcome.fits else "slow" if _is_slow(job, outcome, memory_bytes) else "fits_not"
+    shown = _both("format_told", format=str(job["quantization"]).upper()) if job.get("quantization") else _both("format_16")
+    return _both(f"serve_{key}", where=outcome.server, weights=weights, memory=memory, format=shown)
+
+
+def _weights_bytes(job: Mapping[str, Any]) -> float:
+    """Weights of a service in the format that is told, else in 16 bits."""
+    params = float(getattr(facts.model(job["model"]), "params_total", math.nan))
+    rows = (row for row in facts.table("quantizations") if job.get("quantization") and re.search(row["match"], job["quantization"]))
+    return params * float(next(rows, {"linear_bytes": "2"})["linear_bytes"])
+
+
+def _is_slow(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float) -> bool:
+    """A service whose weights leave a quarter of the memory or more for the cache, and that is
+    refused still: it runs, slower than the usual limits."""
+    return job["task"] == "serve" and outcome.fits is False and _weights_bytes(job) <= _ROOMY * memory_bytes
 
 
 def _count(before: str) -> int | None:

@@ -56,6 +56,8 @@ def _text(key: str, lang: Lang, **fields: Any) -> str:
 def market_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a question about the market; None for any other sentence."""
     asked = {name for name in ("price", "list", "who", "has", "compare") if _pattern(name).search(sentence)}
+    if _pattern("own").search(sentence):
+        return _own_or_rent(sentence, catalog)
     if not asked or not (named := _named(sentence)):
         return None
     cards = tuple(dict.fromkeys(card for name in named.get("gpu", "").split(",") if name for card in facts.match_accelerators(name)))
@@ -67,6 +69,22 @@ def market_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     period = "month" if _pattern("month").search(sentence) else "hour"
     told = {lang: _told(named, cards, asked, period, catalog, lang) for lang in LANGS}
     return _result(sentence, " ".join(spoken) or named["cloud"], told, {"named": named})
+
+
+def _own_or_rent(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """Whether to buy servers, by the price of one against the market; None where a job is told."""
+    from rightfit.explain.market_statements import judge_statement
+    from rightfit.workload.ask import understand
+
+    try:
+        wishes = understand(sentence).wishes
+    except RightfitError:
+        return None
+    if "model" in wishes:
+        return None
+    found = judge_statement("market_own_for_steady_training", catalog)
+    told = {lang: [found.reason(lang), f"`rightfit own {wishes.get('gpu') or 'A100'}`"] for lang in LANGS}
+    return _result(sentence, "own", told, dict(found.figures))
 
 
 def _result(query: str, name: str, told: Mapping[Lang, Sequence[str]], facts_: Mapping[str, Any]) -> CheckResult:

@@ -3,12 +3,13 @@ judges every rule that speaks about the workload."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rightfit.errors import AmbiguousNameError
+from rightfit.errors import AmbiguousNameError, RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claims import no_claim
 from rightfit.explain.decisions import chart_lookup
@@ -157,9 +158,37 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
         return meant
     if (priced := market_question(sentence, catalog) or chart_lookup(sentence, catalog)) is not None:
         return priced
-    if _AMOUNT_ASKED.search(sentence):  # how long, how much, how many: a plan says it
+    is_compared = bool(_COMPARED.search(sentence))
+    if _AMOUNT_ASKED.search(sentence) and not is_compared:  # how long, how much, how many: a plan says it
         return None
-    return claim_lookup(sentence, catalog) if _QUESTION.search(sentence.strip()) else None
+    is_question = is_compared or bool(_QUESTION.search(sentence.strip()))
+    if is_question and (claimed := claim_lookup(sentence, catalog)) is not None:
+        return claimed
+    return _without_model(sentence, catalog, is_question=is_question)
+
+
+def _without_model(sentence: str, catalog: Catalog, *, is_question: bool) -> CheckResult | None:
+    """The answer to a question that is about no model: what a server is, whether a rule holds."""
+    from rightfit.catalog.check import check_one
+    from rightfit.workload.ask import understand
+
+    try:
+        if "model" in understand(sentence).wishes:
+            return None
+    except RightfitError:
+        return None
+    named = _NAMED_SERVER.findall(sentence)
+    if len(named) == 1 and (is_question or _WHAT.search(sentence)):
+        return dataclasses.replace(check_one(named[0], catalog=catalog), query=sentence)
+    is_choice = "还是" in sentence or re.search(r"\bor\b", sentence) is not None
+    rule = find_rule(_QUESTION.sub("", sentence)) if is_question or is_choice else None
+    if rule is None:
+        return None
+    return _statement_answer(sentence, rule, catalog) if isinstance(rule, str) else _answer(sentence, rule, catalog)
+
+
+_WHAT = re.compile(r"是什么|什么卡|什么配置|多少钱|几张卡|what is|specs?|how much", re.IGNORECASE)
+_COMPARED = re.compile(r"比.+(?:快|慢|便宜|贵)|(?:faster|slower|cheaper|more expensive|dearer) than", re.IGNORECASE)
 
 
 def statements_in(text: str) -> dict[str, str]:
