@@ -233,6 +233,14 @@ def _disk(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     return _enough(question, f"{question.amount:g} GB", need / 1e9, _text("disk_need", lang, need=q.data_text(need)), lang)
 
 
+def _count(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    fields = {"where": where_text(best), "cost": _money(best, lang)}
+    if not best.num_accelerators:
+        return _text("count_none", lang, **fields)
+    return _text("count", lang, count=q.plain(best.num_accelerators), card=best.accelerator.name, **fields)
+
+
 def _which(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     return _text("which", lang, where=where_text(_best(plan)), cost=_money(_best(plan), lang))
 
@@ -346,8 +354,9 @@ class Asked:
 def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = None) -> Asked:
     """Take a sentence apart; `given`: options beside it, which win."""
     beside = without_questions(sentence)
-    ways = _ways(beside.wish)
-    tried = [(name, wish, _tried(wish, given or {}, catalog)) for name, wish in ways]
+    tried = _servers(beside.wish, given or {}, catalog) or [
+        (name, wish, _tried(wish, given or {}, catalog)) for name, wish in _ways(beside.wish)
+    ]
     if len(tried) < 2 or any(one is None for *_, one in tried):
         return Asked(beside.wish, beside.questions)
     done = [(name, wish, one[0], one[1]) for name, wish, one in tried if one is not None]
@@ -385,6 +394,34 @@ def _ways(wish: str) -> list[tuple[str, str]]:
         if len(ways) > 1 and len(changed - {"objective"}) == 1 and not changed & _LISTED and not any(one.weighty for one in read):
             return ways
     return _times(wish)
+
+
+def _servers(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[tuple[str, str, tuple[str, Option | None] | None]]:
+    """Servers between which a wish asks to choose, each tried with the rest of it; [] where it
+    names fewer than two."""
+    from rightfit.catalog.server_names import exact_servers
+    from rightfit.planner.given import estimate_one
+    from rightfit.workload.ask import understand
+    from rightfit.workload.model import Workload
+
+    named = {word: rows for word in re.findall(r"[A-Za-z][\w-]*[\w.-]*\d\w*", wish, re.ASCII) if (rows := exact_servers(catalog, word))}
+    if len(named) < 2:
+        return []
+    rest, table = wish, catalog.servers()
+    tried: list[tuple[str, str, tuple[str, Option | None] | None]] = []
+    joins = _table()["ways"]["joins"]
+    for word in named:
+        rest = re.sub(rf"(?:\s*(?:{joins})\s*)?{re.escape(word)}", " ", rest, flags=re.IGNORECASE)
+    rest = re.sub("^ *(?:哪个|哪台|哪种|which)", " ", rest)
+    try:
+        wishes = {**understand(rest).settled(), **{name: value for name, value in given.items() if value is not None}}
+        for word, rows in named.items():
+            server = f"{table.provider[rows[0]]}/{table.instance_type[rows[0]]}"
+            command = command_line(wishes).replace("rightfit plan", f"rightfit estimate {server}", 1)
+            tried.append((word, rest, (command, estimate_one(Workload(**wishes), on=server, catalog=catalog).best)))
+    except RightfitError:
+        return []
+    return tried
 
 
 #: Options of which a plan compares several by itself.
@@ -466,5 +503,6 @@ _ANSWERS: Mapping[str, _Answer] = {
     "scaling": _scaling,
     "chart": _chart,
     "which": _which,
+    "count": _count,
     "then": _then,
 }
