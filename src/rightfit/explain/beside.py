@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claims import cost_text, where_text
@@ -404,7 +405,8 @@ def _servers(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[tupl
     from rightfit.workload.ask import understand
     from rightfit.workload.model import Workload
 
-    named = {word: rows for word in re.findall(r"[A-Za-z][\w-]*[\w.-]*\d\w*", wish, re.ASCII) if (rows := exact_servers(catalog, word))}
+    words = [word for word in re.findall(r"[A-Za-z][\w.-]*\d\w*", wish, re.ASCII) if not facts.match_accelerators(word)]
+    named = {word: rows for word in words if (rows := exact_servers(catalog, word))}
     if len(named) < 2:
         return []
     rest, table = wish, catalog.servers()
