@@ -21,7 +21,7 @@ from rightfit.explain.rule_measures import Measures, measures
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of, rule_line
 from rightfit.explain.sections import heading_of, section_lookup
 from rightfit.explain.trials import SetupOutcome, best_of, need_on_one_card, outcome_of, saving_fractions
-from rightfit.messages import Lang
+from rightfit.messages import LANGS, Lang
 from rightfit.search.answer import Option, Plan
 
 if TYPE_CHECKING:
@@ -183,8 +183,28 @@ def _without_model(sentence: str, catalog: Catalog, *, is_question: bool) -> Che
     is_choice = "还是" in sentence or re.search(r"\bor\b", sentence) is not None
     rule = find_rule(_QUESTION.sub("", sentence)) if is_question or is_choice else None
     if rule is None:
-        return None
+        return _terms_beside(sentence)
     return _statement_answer(sentence, rule, catalog) if isinstance(rule, str) else _answer(sentence, rule, catalog)
+
+
+def _terms_beside(sentence: str) -> CheckResult | None:
+    """What the words of the field mean that a sentence asks about beside a wish that cannot be
+    planned, not even for usual models."""
+    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.explain.beside import terms_told, without_questions
+    from rightfit.planner.typical import typical_rows
+    from rightfit.workload.ask import understand
+
+    beside = without_questions(sentence)
+    told = {lang: terms_told(beside.questions, lang) for lang in LANGS}
+    if not told["en"]:
+        return None
+    found = understand(beside.wish)
+    if not found.weighty and "data" in found.wishes and typical_rows(beside.wish, found.kind):
+        return None  # usual models are planned, and their plans answer
+    return CheckResult(
+        sentence, "term", True, None, {"asked": [one.key for one in beside.questions]}, (), "\n".join(told["en"]), "\n".join(told["zh"])
+    )
 
 
 _WHAT = re.compile(r"是什么|什么卡|什么配置|多少钱|几张卡|what is|specs?|how much", re.IGNORECASE)

@@ -306,15 +306,12 @@ def _of_table(
 def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence[Question]) -> int:
     """No model named: typical ones for the kind of data, or the refusal."""
     from rightfit.cli.asking import typical_answer
-    from rightfit.explain.beside import terms_told
     from rightfit.planner.typical import typical_rows
 
     rows = typical_rows(sentence, error.found.kind)
     if rows and error.found.weighty:  # usual models would be those of another wish
         raise InputError(error.found.question(), field="ask")
     answer = typical_answer(rows, error.wishes, view, catalog=open_market(view), questions=questions)
-    if answer is None and (told := terms_told(questions, view.lang)):
-        answer = Answer(told, [], told)
     if answer is None:
         raise error
     emit(answer, view)
