@@ -10,7 +10,7 @@ import pytest
 from rightfit import api
 from rightfit.explain.decisions import decision_lines
 from rightfit.explain.quantities import memory_text
-from rightfit.explain.rule_lookup import question_lookup
+from rightfit.explain.questions import question_lookup
 from rightfit.explain.trials import need_on_one_card
 from rightfit.planner.plan import default_catalog
 

@@ -8,7 +8,7 @@ import pytest
 from rightfit import api, facts
 from rightfit.explain.market_questions import market_question
 from rightfit.explain.quantities import memory_text
-from rightfit.explain.rule_lookup import question_lookup
+from rightfit.explain.questions import question_lookup
 from rightfit.planner.plan import default_catalog
 
 #: Sentence, and what its answer names.

@@ -3,16 +3,14 @@ judges every rule that speaks about the workload."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rightfit.errors import AmbiguousNameError, RightfitError
+from rightfit.errors import AmbiguousNameError
 from rightfit.explain import quantities as q
 from rightfit.explain.claims import no_claim
-from rightfit.explain.decisions import chart_lookup
 from rightfit.explain.glossary import term_lookup
 from rightfit.explain.market_questions import market_question
 from rightfit.explain.market_statements import find_statement, judge_statement
@@ -21,7 +19,7 @@ from rightfit.explain.rule_measures import Measures, measures
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of, rule_line
 from rightfit.explain.sections import heading_of, section_lookup
 from rightfit.explain.trials import SetupOutcome, best_of, need_on_one_card, outcome_of, saving_fractions
-from rightfit.messages import LANGS, Lang
+from rightfit.messages import Lang
 from rightfit.search.answer import Option, Plan
 
 if TYPE_CHECKING:
@@ -135,80 +133,7 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
     rule = rule or match_rule(query)
     if rule is None:
         return None
-    return _statement_answer(query, rule, market) if isinstance(rule, str) else _answer(query, rule, market)
-
-
-_QUESTION = re.compile(
-    r"[?？吗么呢]\s*$|^(?:(?:why|does|do|is|are|can|has|will|should)\b|为什么|为何)|是不是|能不能|有没有|够不够", re.IGNORECASE
-)
-
-
-_AMOUNT_ASKED = re.compile(
-    r"多久|多少|几天|几个小时|几张|几块|几台|多长时间|费用|价格|预算|便宜|最少|how (?:long|much|many)|\bcosts?\b|\bcheapest\b",
-    re.IGNORECASE,
-)
-
-
-def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
-    """The answer to a sentence that asks what a word means, or whether something holds of a card, a
-    server, a cloud or a model; None for any other, wishes above all."""
-    from rightfit.explain.claims import claim_lookup
-
-    if (meant := term_lookup(sentence)) is not None:
-        return meant
-    if (priced := market_question(sentence, catalog) or chart_lookup(sentence, catalog)) is not None:
-        return priced
-    is_compared = bool(_COMPARED.search(sentence))
-    if _AMOUNT_ASKED.search(sentence) and not is_compared:  # how long, how much, how many: a plan says it
-        return None
-    is_question = is_compared or bool(_QUESTION.search(sentence.strip()))
-    if is_question and (claimed := claim_lookup(sentence, catalog)) is not None:
-        return claimed
-    return _without_model(sentence, catalog, is_question=is_question)
-
-
-def _without_model(sentence: str, catalog: Catalog, *, is_question: bool) -> CheckResult | None:
-    """The answer to a question that is about no model: what a server is, whether a rule holds."""
-    from rightfit.catalog.check import check_one
-    from rightfit.workload.ask import understand
-
-    try:
-        if "model" in understand(sentence).wishes:
-            return None
-    except RightfitError:
-        return None
-    named = _NAMED_SERVER.findall(sentence)
-    if len(named) == 1 and (is_question or _WHAT.search(sentence)):
-        return dataclasses.replace(check_one(named[0], catalog=catalog), query=sentence)
-    is_choice = "还是" in sentence or re.search(r"\bor\b", sentence) is not None
-    rule = find_rule(_QUESTION.sub("", sentence)) if is_question or is_choice else None
-    if rule is None:
-        return _terms_beside(sentence)
-    return _statement_answer(sentence, rule, catalog) if isinstance(rule, str) else _answer(sentence, rule, catalog)
-
-
-def _terms_beside(sentence: str) -> CheckResult | None:
-    """What the words of the field mean that a sentence asks about beside a wish that cannot be
-    planned, not even for usual models."""
-    from rightfit.catalog.verdicts import CheckResult
-    from rightfit.explain.beside import terms_told, without_questions
-    from rightfit.planner.typical import typical_rows
-    from rightfit.workload.ask import understand
-
-    beside = without_questions(sentence)
-    told = {lang: terms_told(beside.questions, lang) for lang in LANGS}
-    if not told["en"]:
-        return None
-    found = understand(beside.wish)
-    if not found.weighty and "data" in found.wishes and typical_rows(beside.wish, found.kind):
-        return None  # usual models are planned, and their plans answer
-    return CheckResult(
-        sentence, "term", True, None, {"asked": [one.key for one in beside.questions]}, (), "\n".join(told["en"]), "\n".join(told["zh"])
-    )
-
-
-_WHAT = re.compile(r"是什么|什么卡|什么配置|多少钱|几张卡|what is|specs?|how much", re.IGNORECASE)
-_COMPARED = re.compile(r"比.+(?:快|慢|便宜|贵)|(?:faster|slower|cheaper|more expensive|dearer) than", re.IGNORECASE)
+    return statement_answer(query, rule, market) if isinstance(rule, str) else rule_answer(query, rule, market)
 
 
 def statements_in(text: str) -> dict[str, str]:
@@ -237,7 +162,7 @@ def _stated_by(line: str, heading: str) -> tuple[list[str], str]:
         sizes = [size[0] for size in _SIZE.finditer(row["rest"])]
         return [f"{row['name']}={', '.join(sizes)}"], heading
     found = [match.group().strip() for match in _SERVER_CLAIM.finditer(bare)]
-    found += [match.group() for match in _NAMED_SERVER.finditer(_SERVER_CLAIM.sub(" ", bare))]
+    found += [match.group() for match in NAMED_SERVER.finditer(_SERVER_CLAIM.sub(" ", bare))]
     rest = " ".join(cell.strip() for cell in _SERVER_CLAIM.sub(" ", bare).split("|")).strip(" (（")
     if rest.endswith((":", "：")):
         heading = rest  # what stands above a list belongs to each of its items
@@ -260,10 +185,10 @@ LONGEST_TEXT = 12_000
 _MOST_STATEMENTS = 120
 _LONGEST_STATEMENT = 390
 #: What only servers are called: a family with a digit, a dot, a size.
-_NAMED_SERVER = re.compile(r"(?<![\w.])(?:ecs\.)?[A-Za-z]+\d[\w\-]*\.[\w]*(?:large|medium|small|xlarge|LARGE|MEDIUM)\w*(?![\w.])", re.ASCII)
+NAMED_SERVER = re.compile(r"(?<![\w.])(?:ecs\.)?[A-Za-z]+\d[\w\-]*\.[\w]*(?:large|medium|small|xlarge|LARGE|MEDIUM)\w*(?![\w.])", re.ASCII)
 _SIZE = re.compile(r"\d+\s*x\s*[A-Z]+\d\w*|\d+\s*(?:核(?:CPU)?|v?CPUs?)|\d+\s*G(?:i?B)?\s*(?:的?内存|RAM|memory)", re.ASCII | re.IGNORECASE)
 _SIZED_SERVER = re.compile(
-    rf"{_NAMED_SERVER.pattern.replace('(?<![', '(?P<name>(?<![', 1)})(?P<rest>[\s|,，:：]+(?:{_SIZE.pattern}).*)$", re.ASCII | re.IGNORECASE
+    rf"{NAMED_SERVER.pattern.replace('(?<![', '(?P<name>(?<![', 1)})(?P<rest>[\s|,，:：]+(?:{_SIZE.pattern}).*)$", re.ASCII | re.IGNORECASE
 )
 #: A server's or a series' name with a claim about its cards behind it, in brackets or not.
 _SERVER_CLAIM = re.compile(
@@ -280,7 +205,7 @@ def _rules_of(text: str) -> list[str]:
     """A sentence, or its parts where it states several rules that are known one by one."""
     if find_rule(text) is not None:
         return [text]
-    if _NAMED_SERVER.search(text):
+    if NAMED_SERVER.search(text):
         return [text]
     for end in reversed([cut.start() for cut in _CUTS.finditer(text)]):  # "choose r servers, or OSS with fast disks"
         if find_rule(text[:end]) is not None:
@@ -310,7 +235,7 @@ def is_statement(text: str) -> bool:
     return bool(re.search(r">=|<=|≥|≤|[<>＞＜]|\d\s?%|至少|必须|需要|at least|needs?\b", text)) or len(text.split()) > 5
 
 
-def _statement_answer(query: str, name: str, catalog: Catalog) -> CheckResult:
+def statement_answer(query: str, name: str, catalog: Catalog) -> CheckResult:
     from rightfit.catalog.verdicts import CheckResult
 
     found = judge_statement(name, catalog)
@@ -359,7 +284,7 @@ def _judged(rule: RuleOfThumb, catalog: Catalog | None) -> list[RuleCheck]:
     return [found for found in tried if found]
 
 
-def _answer(query: str, rule: RuleOfThumb, catalog: Catalog | None) -> CheckResult:
+def rule_answer(query: str, rule: RuleOfThumb, catalog: Catalog | None) -> CheckResult:
     from rightfit.catalog.verdicts import CheckResult
 
     found = _judged(rule, catalog)

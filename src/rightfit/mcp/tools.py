@@ -14,7 +14,7 @@ from rightfit import api, lookup
 from rightfit.errors import UnknownNameError
 from rightfit.explain.beside import Asked, settle, without_questions
 from rightfit.explain.messages import plain
-from rightfit.explain.rule_lookup import question_lookup
+from rightfit.explain.questions import question_lookup
 from rightfit.explain.sheets import Extent, estimate_sheet, short_sheet, verdict_sheet
 from rightfit.explain.voices import plan_document, verdict_document
 from rightfit.mcp.resources import KEPT, brief_plan, brief_verdict, option_records, sheet_text

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit import api, lookup
 from rightfit.errors import InputError
 from rightfit.explain.beside import Asked, settle, without_questions
-from rightfit.explain.rule_lookup import question_lookup
+from rightfit.explain.questions import question_lookup
 from rightfit.explain.voices import plan_document, verdict_document
 from rightfit.messages import Lang, Message, at_place
 

@@ -93,7 +93,7 @@ class Answers:
 
     async def question(self, sentence: str) -> CheckResult | None:
         """The answer to a question about what something is or costs; None of a wish."""
-        from rightfit.explain.rule_lookup import question_lookup
+        from rightfit.explain.questions import question_lookup
 
         return await self.ask(("question", sentence), lambda: question_lookup(sentence, self.market.catalog()))
 

@@ -385,7 +385,7 @@ def _answers_question(ask: str, file: Path | None, wishes: Mapping[str, Any], vi
     if file is not None or any(value is not None for value in wishes.values()):
         return False
     from rightfit.cli.commands.facts import tell_checked
-    from rightfit.explain.rule_lookup import question_lookup
+    from rightfit.explain.questions import question_lookup
 
     found = question_lookup(ask, open_market(view))
     if found is not None:
