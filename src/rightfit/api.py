@@ -299,17 +299,19 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
     that it states."""
     from rightfit.catalog.check import check as check_claims
     from rightfit.errors import InputError
-    from rightfit.explain.rule_lookup import LONGEST_TEXT, is_pasted, rule_lookup, statements_in
+    from rightfit.explain.rule_lookup import LONGEST_TEXT, is_pasted, rule_lookup, statements_in, told_once
 
     given = [claims] if isinstance(claims, str) else list(claims)
     if any(len(text) > LONGEST_TEXT for text in given):
         raise InputError(Message("catalog.check_text_length", most=LONGEST_TEXT))
-    asked = [statement for text in given for statement in statements_in(text)]
-    found = check_claims(asked, catalog=catalog, rule=lambda query: rule_lookup(query, catalog=catalog))
+    asked = [(statement, under) for text in given for statement, under in statements_in(text).items()]
+    headings = dict(asked)
+    rule = lambda query: rule_lookup(query, under=headings.get(query, ""), catalog=catalog)  # noqa: E731
+    found = check_claims([statement for statement, _ in asked], catalog=catalog, rule=rule)
     # Of a pasted text, headings and what says nothing that can be judged are left out.
     is_text = any(map(is_pasted, given))
     told = [result for result in found if result.claim is not None or (result.kind == "server" and result.exists)]
-    return (told or found[:1]) if is_text else found
+    return (told_once(told) or found[:1]) if is_text else found
 
 
 def models(query: str = "", *, kind: str | None = None) -> list[Model]:

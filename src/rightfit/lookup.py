@@ -20,11 +20,13 @@ MODEL_FAMILIES = ("transformer", "vision", "diffusion", "other")
 
 
 def accelerators(query: str) -> list[Accelerator]:
-    """Accelerators that a loose name covers, or whose name, vendor or
-    architecture holds all words."""
+    """Accelerators that a loose name covers, or whose name, vendor or architecture holds all words;
+    of several names with commas between them those of each."""
     from rightfit import facts
 
     known = facts.accelerators()
+    if len(names := [name for name in query.replace("，", ",").split(",") if name.strip()]) > 1:
+        return list(dict.fromkeys(record for name in names for record in accelerators(name)))
     covered = facts.match_accelerators(query) if query.strip() else ()
     if covered:
         return [known[name] for name in covered]

@@ -3,6 +3,8 @@ that would narrow it."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rightfit import facts
@@ -51,3 +53,12 @@ def test_every_goal_is_found_by_its_names_and_planned(goal: str, kind: str, word
 
 def test_a_goal_is_of_the_kind_that_its_words_tell() -> None:
     assert {row["model"] for row in asked_rows("I have 200GB of images to classify")} == {"resnet50", "vit_base_patch16_224"}
+
+
+def test_data_alone_show_where_so_many_lie(run: Any) -> None:
+    done = run("plan", "--data", "50GB", "--lang", "zh")
+    assert done.code == 0
+    lit = [line for line in done.out.splitlines() if line.startswith("->")]
+    assert lit == ["-> 100 GB 以内：一次性复制到服务器本地盘"]
+    assert "--kind" in done.out
+    assert run("plan", "--data", "50Mtok").code == 2

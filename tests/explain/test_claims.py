@@ -213,3 +213,50 @@ def test_a_pasted_text_gives_an_answer_for_each_thing_that_it_states() -> None:
     assert answers["g5.xlarge (1xT4)"] == "wrong"
     assert {rule_of(text) for text in answers} >= {"vram_24gb_for_7b", "ram_4x_vram", "ram_64gb_per_100gb_data"}
     assert not any("hope" in text for text in answers)
+
+
+@pytest.mark.parametrize(
+    ("said", "claim"),
+    [
+        ("CUDA 12.4 needs driver >= 550", "right"),
+        ("CUDA 12.4 需要驱动 550", "right"),
+        ("CUDA 12.4 需要驱动 570", "wrong"),
+        ("驱动535能跑CUDA 12.4", "right"),
+        ("驱动470能跑CUDA 12.4", "wrong"),
+        ("V100支持CUDA 13", "wrong"),
+        ("V100 works with CUDA 13", "wrong"),
+        ("V100不支持CUDA 13", "right"),
+        ("H100支持CUDA 12.4", "right"),
+        ("B200支持CUDA 12.4", "wrong"),
+        ("CUDA 14 needs driver 600", "unknown"),
+    ],
+)
+def test_claims_about_cuda_are_held_against_its_releases_and_the_card(said: str, claim: str) -> None:
+    (found,) = api.check(said)
+    assert found.claim == claim
+    assert "{" not in found.explanation_zh + found.explanation_en
+
+
+def test_weights_in_few_bits_are_judged_as_such() -> None:
+    few, plain = (api.check(f"Qwen2.5-14B{word}推理 4090能跑吗")[0] for word in (" INT4", ""))
+    assert (few.claim, plain.claim) == ("right", "wrong")
+    assert "INT4 权重" in few.explanation_zh
+    (wrong,) = api.check("Llama-2-13B INT8 能在T4上跑吗")
+    assert wrong.claim == "wrong"
+
+
+def test_a_service_whose_weights_fit_but_that_is_slow_is_no_plain_no() -> None:
+    (found,) = api.check("INT8量化的Llama-3-8B能在T4上跑吗")
+    assert found.claim == "unknown"
+    assert "放得下" in found.explanation_zh
+
+
+def test_a_host_that_publishes_no_memory_is_no_reason_to_say_no() -> None:
+    (found,) = api.check("4090能LoRA微调Llama-3-8B吗")
+    assert found.claim == "right"
+
+
+def test_a_card_that_nobody_rents_is_tried_as_ones_own() -> None:
+    (found,) = api.check("RTX 3060部署ResNet50够吗")
+    assert found.claim == "right"
+    assert "自己的机器" in found.explanation_zh

@@ -69,3 +69,46 @@ def test_asked_for_in_its_own_words() -> None:
     result = api.check("serverless for light inference", catalog=open_catalog())[0]
     assert (result.kind, result.claim, result.nearest) == ("rule", "right", ("market_serverless_for_light_inference",))
     assert result.facts["verdict"] == "holds"
+
+
+PASTED = """一、推荐配置
+1. 小规模机器学习 / 实验性项目
+- 用途:微调 LLaMA-7B、ChatGLM 等
+- 推荐配置:
+- CPU:4核以上
+- 内存:8–16 GB
+- 存储:50–100 GB SSD
+- 显存:至少 200GB
+2. 大模型训练 / 微调
+- 内存:128 GB+
+四、选型示例
+BERT微调(文本分类) gn7i-c8g1.2xlarge 1×A10, 30GB内存, 100GB SSD
+数据预处理流水线 r7.8xlarge 32核CPU, 128GB内存, 高吞吐存储
+数据集大小 → >50GB?→ 选内存型(r 系列)或搭配OSS + 高IO实例
+先从中小配置起步,监控 GPU 利用率(
+nvidia-smi)和显存占用 - 根据实际负载逐步升级
+"""
+
+
+def test_amounts_of_a_pasted_text_are_held_against_the_job_of_their_heading() -> None:
+    found = {one.query: one for one in api.check(PASTED)}
+    small = {query.split("：")[1]: one for query, one in found.items() if query.startswith("小规模")}
+    assert {query: one.claim for query, one in small.items()} == {
+        "CPU:4核以上": "right",
+        "内存:8–16 GB": "right",
+        "存储:50–100 GB SSD": "right",
+        "显存:至少 200GB": "wrong",
+    }
+    assert all("random-forest" in one.explanation_zh and "random-forest" in one.explanation_en for one in small.values())
+    assert found["内存:128 GB+"].claim == "wrong"  # the next heading is about large models: the rule's own job
+    assert "Llama-3-8B" in found["内存:128 GB+"].explanation_zh
+
+
+def test_rows_of_a_table_carry_their_sizes_and_nothing_is_said_twice() -> None:
+    found = {one.query: one for one in api.check(PASTED)}
+    assert found["gn7i-c8g1.2xlarge=1xA10, 30GB内存"].claim == "right"
+    assert found["r7.8xlarge=32核CPU, 128GB内存"].claim == "wrong"
+    assert not any(query.startswith("用途") for query in found)
+    assert found["数据集大小 → >50GB?→ 选内存型(r 系列)"].claim == "wrong"
+    said = [one.explanation_zh for one in found.values()]
+    assert len(said) == len(set(said))

@@ -46,6 +46,15 @@ def test_plain_words_give_the_same_plan_as_options() -> None:
     assert said.data["options"] == ask("plan", task="finetune", **QLORA).data["options"]
 
 
+def test_what_is_asked_beside_a_wish_is_answered_and_so_is_what_is_no_wish() -> None:
+    found = ask("plan", ask="微调LLaMA-2-13B要不要NVLink多卡", lang="zh")
+    assert found.text.startswith("要不要NVLink多卡：")
+    assert found.data["answers"] == [found.text.splitlines()[0]]
+    asked = ask("plan", ask="哪些云有H100", lang="zh")
+    assert "Lambda" in asked.text
+    assert asked.data["items"][0]["kind"] == "market"
+
+
 @pytest.mark.parametrize(
     "wish",
     [

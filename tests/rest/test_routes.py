@@ -60,6 +60,16 @@ def test_plain_words_with_options_beside_them(client: Any) -> None:
     assert found["options"][0]["provider"] == "aws"
 
 
+def test_questions_beside_a_wish_and_without_one(client: Any) -> None:
+    found = post(client, "/plan?top=1&lang=zh", {"ask": "微调LLaMA-2-13B要不要NVLink多卡"})
+    assert found["answers"][0].startswith("要不要NVLink多卡：")
+    bare = post(client, "/plan?top=1&lang=zh", {"ask": "微调LLaMA-2-13B"})
+    assert "answers" not in bare
+    assert found["options"] == bare["options"]
+    asked = post(client, "/plan?top=1&lang=zh", {"ask": "哪些云有H100"})
+    assert "Lambda" in asked["items"][0]["explanation"]
+
+
 @pytest.mark.parametrize("path", ["/plan?top=1&lang=zh", "/plan?top=1"])
 def test_the_language_of_the_query_or_the_browser(client: Any, path: str) -> None:
     found = post(client, path, QLORA, **{"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.8"})

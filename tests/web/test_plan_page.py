@@ -63,6 +63,17 @@ def test_a_word_that_no_option_holds_stops_the_sentence(visit: Any) -> None:
     visit(steps)
 
 
+def test_questions_beside_a_wish_and_without_one_are_answered(visit: Any) -> None:
+    async def steps(user: Any) -> None:
+        await user.open("/?lang=zh")
+        user.find(marker="sentence").type("微调LLaMA-2-13B要不要NVLink多卡").trigger("keydown.enter")
+        await user.should_see("要不要NVLink多卡：不需要", retries=80)
+        user.find(marker="sentence").clear().type("哪些云有H100").trigger("keydown.enter")
+        await user.should_see("以云厂商控制台为准", retries=80)
+
+    visit(steps)
+
+
 def test_a_sentence_shows_what_was_read_and_what_was_not(visit: Any) -> None:
     async def steps(user: User) -> None:
         await user.open("/?lang=en")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.cli.declared import is_chinese
 from rightfit.cli.output import Answer, View, note
 from rightfit.errors import InputError, RightfitError
+from rightfit.explain.beside import command_line
 from rightfit.explain.messages import label
 from rightfit.explain.sheets import quiet_sheet
 from rightfit.explain.voices import plan_document
@@ -20,6 +21,7 @@ from rightfit.workload.model import Workload
 from rightfit.workload.options import read_wish
 
 if TYPE_CHECKING:
+    from rightfit.explain.beside import Question
     from rightfit.workload.ask import Understood
 
 _FIRST = ("model", "task")
@@ -107,15 +109,6 @@ def is_library(model: Any) -> bool:
     return isinstance(model, str) and bool(library_without_algorithm(model))
 
 
-def command_line(wishes: Mapping[str, Any]) -> str:
-    """The command that asks the same by options."""
-    words = ["rightfit", "plan"] + ([str(wishes["model"])] if "model" in wishes else [])
-    for name, value in wishes.items():
-        if name != "model":
-            words += ["--" + name.replace("_", "-"), ",".join(value) if isinstance(value, list | tuple) else str(value)]
-    return shlex.join(words)
-
-
 def interview(view: View, *, ask: Callable[[str], str]) -> dict[str, Any]:
     """The wishes of somebody who said nothing yet: a sentence, or one answer a question; an empty
     answer leaves the option open."""
@@ -153,11 +146,14 @@ def _answer(wishes: dict[str, Any], name: str, lang: Lang, *, ask: Callable[[str
 # and the question that would narrow it.
 
 
-def typical_answer(rows: Sequence[Mapping[str, str]], wishes: Mapping[str, Any], view: View, *, catalog: Any) -> Answer | None:
+def typical_answer(
+    rows: Sequence[Mapping[str, str]], wishes: Mapping[str, Any], view: View, *, catalog: Any, questions: Sequence[Question] = ()
+) -> Answer | None:
     """A plan for each typical model, one paragraph each; None where there is no such model or
     none can be planned."""
     from rightfit import api
     from rightfit.cli.plan_view import screen_parts
+    from rightfit.explain.beside import answers
 
     parts: list[Any] = []
     refused: list[RightfitError] = []
@@ -175,7 +171,8 @@ def typical_answer(rows: Sequence[Mapping[str, str]], wishes: Mapping[str, Any],
         size = found.workload.data_bytes or size
         head = label("typical", "model", view.lang, model=row["model"], why=row[f"why_{view.lang}"])
         said = [part for part in screen_parts(quiet_sheet(found, view.lang), view) if isinstance(part, str)]
-        parts.append("\n".join([head, *(f"  {line}" for line in said), f"  {command_line(wish)}"]))
+        asked = answers(questions, found, catalog, view.lang)
+        parts.append("\n".join([head, *(f"  {line}" for line in (*asked, *said)), f"  {command_line(wish)}"]))
     if not parts and refused:  # the models are usual ones: what none of them takes is wrong in the wish
         raise refused[0]
     if not parts:
@@ -192,7 +189,7 @@ def volume_lines(size: float, options: Sequence[Option], catalog: Any, lang: Lan
 
     said = volume_text(decide(size, options, catalog), lang)
     steps = [f"{'->' if step.holds else '  '} {step.span_text}" for step in said.steps]
-    return ["\n".join([said.head, *steps, said.bill])]
+    return ["\n".join([said.head, *steps, *([said.bill] if options else [])])]
 
 
 def _named(wishes: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@ the contract's JSON."""
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -71,6 +72,14 @@ def plan_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> An
     if view.verbose or view.format is Format.html:
         return _shown(plan_sheet(plan, view.lang, everything=view.verbose, catalog=catalog), view, plan=plan)
     return Answer(None, [], short_parts(plan, view))
+
+
+def with_answers(answer: Answer, told: Sequence[str]) -> Answer:
+    """A plan with the answers to what was asked beside the wish before it."""
+    if not told:
+        return answer
+    data = {**answer.data, "answers": told} if isinstance(answer.data, dict) else answer.data
+    return dataclasses.replace(answer, data=data, parts=["\n".join(told), *answer.parts])
 
 
 def short_parts(plan: Plan, view: View) -> list[str | Table]:

@@ -42,6 +42,8 @@ _NEAR_CHEAPEST = 2.5
 _TENSOR_CORE_GAIN = 3.0
 _SWITCHED = ("nvlink", "nvswitch")
 _MOST_PAIRS = 4
+#: Share of the memory that weights may take where the rest is enough for some requests at once.
+_ROOMY = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Judged:
 def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
     """The answer of `rightfit check` where `query` says something about a thing that we know."""
     said = _folded(query)
-    for reader in (_cheaper, _faster, _feature, _fits, _suits):
+    for reader in (_cuda, _cheaper, _faster, _feature, _fits, _suits):
         if (found := reader(said, catalog)) is not None:
             texts = {lang: _text("line", lang, reason=found.reason[lang]) for lang in LANGS}
             return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])
@@ -68,12 +70,13 @@ def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
 
 
 @functools.cache
-def _table() -> Mapping[str, Any]:
+def table() -> Mapping[str, Any]:
+    """The words and texts of claims (data/claims.toml)."""
     return tomllib.loads((_DATA / "claims.toml").read_text(encoding="utf-8"))
 
 
 def _text(key: str, lang: Lang, **fields: str) -> str:
-    text: str = _table()["texts"][key][lang]
+    text: str = table()["texts"][key][lang]
     return text.format(**fields)
 
 
@@ -95,12 +98,24 @@ def _folded(text: str) -> str:
 @functools.cache
 def _pattern(group: str) -> re.Pattern[str]:
     """All words of a group of data/claims.toml as one pattern whose groups are numbered by word."""
-    return _any(word for words in _table()[group].values() for word in words)
+    return _any(word for words in table()[group].values() for word in words)
+
+
+@functools.cache
+def word_pattern(words: tuple[str, ...]) -> re.Pattern[str]:
+    """Any of these words."""
+    return _any(words)
+
+
+@functools.cache
+def no_claim() -> re.Pattern[str]:
+    """How a line begins that claims nothing."""
+    return re.compile(rf"(?:{_any(table()['lines']['no_claims']).pattern})\s*[:：]", re.IGNORECASE)
 
 
 @functools.cache
 def _verb(name: str) -> re.Pattern[str]:
-    return _any(_table()["verbs"][name])
+    return _any(table()["verbs"][name])
 
 
 def _any(words: Iterable[str]) -> re.Pattern[str]:
@@ -115,8 +130,54 @@ def _named(group: str, text: str) -> str:
     found = _pattern(group).search(text)
     if found is None:
         return ""
-    named: str = next(name for name, words in _table()[group].items() if found[0].casefold() in map(str.casefold, words))
+    named: str = next(name for name, words in table()[group].items() if found[0].casefold() in map(str.casefold, words))
     return named
+
+
+# ---- "CUDA 12.4 needs driver 550", "V100 works with CUDA 13".
+
+_CUDA = re.compile(r"cuda\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
+_DRIVER = re.compile(r"(?:driver|驱动)[^\d.]{0,16}?(\d{3})(?:\.\d+)*", re.IGNORECASE)
+
+
+def _cuda(said: str, _: Catalog) -> Judged | None:
+    found, driver = _CUDA.search(said), _DRIVER.search(said)
+    if found is None:
+        return None
+    rows, cards = facts.table("cuda_releases"), _cards(_CUDA.sub(" ", said))
+    if driver is None and not cards:
+        return None
+    version = found[1] if "." in found[1] else f"{found[1]}.0"
+    row = next((row for row in rows if row["cuda"] == version), None)
+    known: dict[str, Any] = {"cuda": version}
+    if row is None:
+        return Judged("rule", "unknown", _both("cuda_unknown", cuda=version, most=rows[-1]["cuda"]), known)
+    if driver is not None:
+        claim = _driver_claim(said, int(driver[1]), row)
+        key = "cuda_driver_only" if row["driver"] == row["least_driver"] else "cuda_driver"
+        return Judged(
+            "rule", claim, _both(key, cuda=version, driver=row["driver"], least=row["least_driver"]), known | {"driver": row["driver"]}
+        )
+    card = facts.accelerators()[cards[0][1][-1]]
+    if not card.compute_capability:
+        return None
+    runs = float(card.compute_capability) >= float(row["least_capability"])
+    is_new = not card.min_cuda or float(version) >= float(card.min_cuda)
+    is_lack = bool(_verb("lacks").search(said)) and not re.search(r"有没有", said)
+    reason = (
+        _both("cuda_card", card=card.name, capability=card.compute_capability, cuda=version, least=row["least_capability"])
+        if is_new
+        else _both("cuda_card_old", card=card.name, min_cuda=card.min_cuda)
+    )
+    return Judged("accelerator", "right" if (runs and is_new) != is_lack else "wrong", reason, known | {"card": card.name})
+
+
+def _driver_claim(said: str, driver: int, row: Mapping[str, str]) -> str:
+    """A need is right where it names the driver that the release ships with; that a driver runs it,
+    where it is as new as the least."""
+    if re.search(r"需要|需|要求|至少|needs?|requires?|takes?|>=|≥", said, re.IGNORECASE):
+        return "right" if driver == int(row["driver"].split(".")[0]) else "wrong"
+    return "right" if driver >= int(row["least_driver"].split(".")[0]) else "wrong"
 
 
 # ---- "T4 supports BF16", "gn7i has NVLink".
@@ -144,7 +205,7 @@ _Feature = tuple[bool | None, str, dict[Lang, str]]
 
 def _feature_of(subject: str, feature: str, catalog: Catalog) -> _Feature | None:
     """Whether a card or a server has a feature (None where it is not published), and why."""
-    word = _table()["features"][feature][0]
+    word = table()["features"][feature][0]
     shown = word.upper() if word in ("bf16", "fp16", "tf32", "fp8", "fp4", "int8", "int4", "fp64") else word.replace("nvlink", "NVLink")
     rows = server_names.exact_servers(catalog, subject) or server_names.series_members(catalog, subject)
     cards = facts.match_accelerators(server_names.bare_name(subject))
@@ -215,7 +276,7 @@ def _rate(record: Accelerator, feature: str) -> float:
 
 def _suits(said: str, catalog: Catalog) -> Judged | None:
     cards = tuple(dict.fromkeys(name for _, names in _cards(said) for name in names))
-    job = next(((word, job) for job in _table()["jobs"] for word in job["words"] if _any([word]).search(said)), None)
+    job = next(((word, job) for job in table()["jobs"] for word in job["words"] if _any([word]).search(said)), None)
     if not cards or job is None or not _verb("suits").search(said) or re.search(r"\d\s*[x块张卡]", said):
         return None
     from rightfit.workload import Workload
@@ -227,31 +288,32 @@ def _suits(said: str, catalog: Catalog) -> Judged | None:
         return None
     task = _job_text(workload)
     shown = "/".join(dict.fromkeys(spoken for spoken, _ in _cards(said)))
-    fields: dict[str, Any] = {"job": task, "cards": shown, "where": _where(best), "cost": _cost_text(best)}
+    fields: dict[str, Any] = {"job": task, "cards": shown, "where": where_text(best), "cost": cost_text(best)}
     known: dict[str, Any] = {"job": word, "workload": dict(workload), "cards": list(cards), "cheapest_usd": best.cost.total_usd}
     if own is None:
         return Judged("rule", "wrong", _both("suits_not", **fields), known)
     ratio = own.cost.total_usd / best.cost.total_usd
     key = "suits_best" if ratio <= 1.001 else "suits"
-    reason = _both(key, **fields, own=_cost_text(own), own_where=_where(own), ratio=f"{ratio:.3g}")
+    reason = _both(key, **fields, own=cost_text(own), own_where=where_text(own), ratio=f"{ratio:.3g}")
     return Judged("rule", "right" if ratio <= _NEAR_CHEAPEST else "wrong", reason, known | {"own_usd": own.cost.total_usd, "ratio": ratio})
 
 
 def _job_text(workload: Mapping[str, Any], method: str = "") -> dict[Lang, str]:
     model = str(workload["model"]).rsplit("/", 1)[-1]
     if workload["task"] == "serve":
-        return {"en": f"serving {model}", "zh": f"部署 {model}"}
+        told = str(workload.get("quantization") or "")
+        return _both("job_serve", model=model, format=_both("job_format", format=told.upper()) if told else "")
     way = {lang: q.method_text(method or str(workload.get("method", "full")), lang) for lang in LANGS}
-    return {"en": f"{way['en']} of {model}", "zh": f"{model} {way['zh']}"}
+    return _both("job_train", model=model, way=way)
 
 
-def _cost_text(option: Option) -> dict[Lang, str]:
+def cost_text(option: Option) -> dict[Lang, str]:
     money = q.money_text(option.cost.total_usd)
     monthly = hasattr(option.cost, "monthly_usd")
     return {"en": f"{money} a month", "zh": f"每月 {money}"} if monthly else {"en": money, "zh": money}
 
 
-def _where(option: Option) -> str:
+def where_text(option: Option) -> str:
     return f"{option.nodes} x {option.provider}/{option.instance_type}" if option.nodes > 1 else f"{option.provider}/{option.instance_type}"
 
 
@@ -270,7 +332,6 @@ def _cards(said: str) -> list[tuple[str, tuple[str, ...]]]:
 
 _AMOUNT = re.compile(r"\d+(?:\.\d+)?[KMGT]i?B?", re.IGNORECASE)
 _COUNT = re.compile(r"(\d+)\s*(?:x|块|张|卡|\*)?\s*$", re.IGNORECASE)
-_SPOKEN = {"单": 1, "一": 1, "两": 2, "双": 2, "四": 4, "八": 8, "one": 1, "a single": 1, "two": 2, "four": 4, "eight": 8}
 
 
 def _fits(said: str, catalog: Catalog) -> Judged | None:
@@ -285,16 +346,41 @@ def _fits(said: str, catalog: Catalog) -> Judged | None:
     row = _server_with(catalog, names, count)
     if row is None:
         cards = f"{count} x {spoken}"
+        if (own := _fits_own(said, model, names[0], count, cards, catalog)) is not None:
+            return own
         return Judged("rule", "unknown", _both("fit_no_server", cards=cards), {"model": model, "cards": list(names), "count": count})
     servers = catalog.servers()
     server, memory = f"{servers.provider[row]}/{servers.instance_type[row]}", count * float(servers.accelerator_memory_bytes[row])
     tried = [(job, outcome_of(job, server, catalog=catalog)) for job in _jobs(said, model)]
-    answer = _answer_of([outcome for _, outcome in tried])
+    is_slow = any(_is_slow(job, outcome, memory) for job, outcome in tried)
+    answer = "depends" if is_slow else _answer_of([outcome for _, outcome in tried])
     lines = [_both("fit", job=_job_text(job), outcome=_outcome(job, outcome, memory)) for job, outcome in tried]
     told: dict[Lang, str] = {lang: ("；" if lang == "zh" else "; ").join(line[lang] for line in lines) for lang in LANGS}
     known = {"model": model, "server": server, "count": count, "answer": answer, "fits": [outcome.fits for _, outcome in tried]}
     claim = {"yes": "right", "no": "wrong", "helped": "wrong"}.get(answer, "unknown")
     return Judged("rule", claim, _both(f"answer_{answer}", told=told), known)
+
+
+def _fits_own(said: str, model: str, card: str, count: int, cards: str, catalog: Catalog) -> Judged | None:
+    """Whether cards that nobody rents do it, as a machine of one's own."""
+    from rightfit.planner.cards import plan_on_own
+    from rightfit.planner.plan import plan
+    from rightfit.workload import Workload
+
+    fits: list[bool] = []
+    told: list[dict[Lang, str]] = []
+    for job in _jobs(said, model):
+        try:
+            found = plan_on_own(Workload(**job), f"{count}x{card}", plan, catalog, top=1)
+        except RightfitError:
+            return None
+        fits.append(found.best is not None and found.best.purchase == "owned")
+        told.append(_both("own_fits" if fits[-1] else "own_fits_not", job=_job_text(job)))
+    answer = "yes" if all(fits) else "no" if not any(fits) else "depends"
+    joined: dict[Lang, str] = {lang: ("；" if lang == "zh" else "; ").join(one[lang] for one in told) for lang in LANGS}
+    claim = {"yes": "right", "no": "wrong"}.get(answer, "unknown")
+    reason = _both(f"answer_{answer}", told=_both("fit_own", cards=cards, told=joined))
+    return Judged("rule", claim, reason, {"model": model, "cards": [card], "count": count, "answer": answer, "fits": fits})
 
 
 def _answer_of(outcomes: Sequence[SetupOutcome]) -> str:
@@ -308,9 +394,23 @@ def _outcome(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float)
     the weights."""
     if job["task"] != "serve" or outcome.fits is None:
         return {lang: outcome_text(outcome, lang) for lang in LANGS}
-    weights = q.memory_text(2.0 * float(getattr(facts.model(job["model"]), "params_total", math.nan)))
-    key = "serve_fits" if outcome.fits else "serve_fits_not"
-    return _both(key, where=outcome.server, weights=weights, memory=q.memory_text(memory_bytes))
+    memory, weights = q.memory_text(memory_bytes), q.memory_text(_weights_bytes(job))
+    key = "fits" if outcome.fits else "slow" if _is_slow(job, outcome, memory_bytes) else "fits_not"
+    shown = _both("format_told", format=str(job["quantization"]).upper()) if job.get("quantization") else _both("format_16")
+    return _both(f"serve_{key}", where=outcome.server, weights=weights, memory=memory, format=shown)
+
+
+def _weights_bytes(job: Mapping[str, Any]) -> float:
+    """Weights of a service in the format that is told, else in 16 bits."""
+    params = float(getattr(facts.model(job["model"]), "params_total", math.nan))
+    rows = (row for row in facts.table("quantizations") if job.get("quantization") and re.search(row["match"], job["quantization"]))
+    return params * float(next(rows, {"linear_bytes": "2"})["linear_bytes"])
+
+
+def _is_slow(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float) -> bool:
+    """A service whose weights leave a quarter of the memory or more for the cache, and that is
+    refused still: it runs, slower than the usual limits."""
+    return job["task"] == "serve" and outcome.fits is False and _weights_bytes(job) <= _ROOMY * memory_bytes
 
 
 def _count(before: str) -> int | None:
@@ -319,8 +419,9 @@ def _count(before: str) -> int | None:
         return None
     if found := _COUNT.search(before):
         return int(found[1])
-    words = re.search(rf"({'|'.join(sorted(_SPOKEN, key=len, reverse=True))})\s*(?:块|张|卡|cards?|gpus?)?\s*$", before, re.IGNORECASE)
-    return _SPOKEN[words[1].casefold()] if words else 1
+    spoken = table()["spoken"]
+    words = re.search(rf"({'|'.join(sorted(spoken, key=len, reverse=True))})\s*(?:块|张|卡|cards?|gpus?)?\s*$", before, re.IGNORECASE)
+    return int(spoken[words[1].casefold()]) if words else 1
 
 
 def _model(said: str) -> str:
@@ -353,12 +454,13 @@ def _jobs(said: str, model: str) -> Iterator[dict[str, Any]]:
     """The jobs that a sentence may mean: those that it names, else serving and each way to
     fine-tune."""
     rest = said
-    methods = [name for name in ("qlora", "lora", "full") if _any(_table()["methods"][name]).search(rest)]
+    methods = [name for name in ("qlora", "lora", "full") if _any(table()["methods"][name]).search(rest)]
     if "qlora" in methods and "lora" in methods and not re.search(r"(?<!q)lora", rest, re.IGNORECASE):
         methods.remove("lora")
     named = _named("methods", said)
-    if not methods and named == "serve":
-        yield {"model": model, "task": "serve", "rate": "1/s"}
+    told = _named("quantizations", said)
+    if not methods and (told or named == "serve"):  # weights in so many bits are served; QLoRA has its own word
+        yield {"model": model, "task": "serve", "rate": "1/s", **({"quantization": told} if told else {})}
         return
     if not methods and not named:
         yield {"model": model, "task": "serve", "rate": "1/s"}
@@ -417,8 +519,13 @@ def _faster(said: str, catalog: Catalog) -> Judged | None:
     if (times := re.search(r"[\d.]+", found["times"] or "")) and agrees:
         low, high = sorted((speed, memory) if is_faster else (1.0 / speed, 1.0 / memory))
         agrees = 0.8 * low <= float(times[0]) <= 1.25 * high
-    fields = {"first": one.name, "second": other.name, "speed": f"{speed:.2g}", "memory": f"{memory:.2g}"}
-    return Judged("accelerator", "right" if agrees else "wrong", _both("faster", **fields), {"arithmetic": speed, "bandwidth": memory})
+    return Judged("accelerator", "right" if agrees else "wrong", faster_text(one, other), {"arithmetic": speed, "bandwidth": memory})
+
+
+def faster_text(one: Accelerator, other: Accelerator) -> dict[Lang, str]:
+    """How many times the arithmetic and the memory bandwidth of another card one has."""
+    speed, memory = _best_rate(one) / _best_rate(other), one.memory_bandwidth / other.memory_bandwidth
+    return _both("faster", first=one.name, second=other.name, speed=f"{speed:.2g}", memory=f"{memory:.2g}")
 
 
 def _best_rate(card: Accelerator) -> float:

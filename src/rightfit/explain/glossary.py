@@ -56,7 +56,7 @@ def term_lookup(query: str) -> CheckResult | None:
         return None
     from rightfit.catalog.verdicts import CheckResult
 
-    texts = [" ".join(term_text(name, lang) for name in names) for lang in LANGS]
+    texts = ["\n".join(term_text(name, lang) for name in names) for lang in LANGS]
     told = {"id": names[0], "ask": glossary()[names[0]]["ask"]}
     return CheckResult(query, "term", True, None, told, (), texts[0], texts[1])
 
@@ -67,9 +67,8 @@ def _asked_terms(query: str) -> list[str]:
     if whole is not None:
         return [whole]
     said = folded(query)
-    if _DIFFERENCE.search(query):
-        held = [name for name, entry in glossary().items() if any(_stands_in(word, query) for word in entry["words"])]
-        return held if len(held) == 2 else []
+    if _DIFFERENCE.search(query) and len(held := _held(query)) == 2:
+        return held
     if _TROUBLE.search(query):
         found = (
             name for name, entry in glossary().items() if entry.get("is_symptom") and any(folded(word) in said for word in entry["words"])
@@ -78,13 +77,31 @@ def _asked_terms(query: str) -> list[str]:
     return []
 
 
-def _stands_in(word: str, text: str) -> bool:
-    bound = r"(?<![A-Za-z0-9]){}(?![A-Za-z0-9])" if word.isascii() else "{}"
-    return bool(re.search(bound.format(re.escape(word)), text, re.IGNORECASE))
+def _held(query: str) -> list[str]:
+    """The terms that a question is about; [] where it is about more than terms, as a wish is."""
+    found, rest = list[str](), query
+    words = ((word, name) for name, entry in glossary().items() for word in entry["words"])
+    for word, name in sorted(words, key=lambda one: -len(one[0])):
+        bound = r"(?<![A-Za-z0-9]){}(?![A-Za-z0-9])" if word.isascii() else "{}"
+        rest, count = re.subn(bound.format(re.escape(word)), " ", rest, flags=re.IGNORECASE)
+        if count and name not in found:
+            found.append(name)
+    return [] if _FILLER.sub("", _DIFFERENCE.sub("", rest)) else sorted(found, key=lambda name: _place(name, query))
 
 
-_DIFFERENCE = re.compile(r"区别|差别|不同|difference|\bvs\b|compared", re.IGNORECASE)
+def _place(name: str, query: str) -> int:
+    folded_query = query.casefold()
+    return min((at for word in glossary()[name]["words"] if (at := folded_query.find(word)) >= 0), default=len(query))
+
+
+_DIFFERENCE = re.compile(
+    r"区别|差别|差异|不同|对比|还是|哪个更?好|怎么选|选哪个|differences?|\bvs\b|\bversus\b|\bor\b|compared?", re.IGNORECASE
+)
+_FILLER = re.compile(
+    r"\b(?:what(?:'s)?|is|are|the|between|and|with|to|which|better|should|i|use|for)\b|[\s?？,，。.、和与跟同]|有什么|有何|是什么|什么|的|用|选|应该|好|呢|吗",
+    re.IGNORECASE,
+)
 _TROUBLE = re.compile(
-    r"怎么办|怎么回事|怎么解决|为什么|报错|是不是|原因|如何解决|why|\bhow (?:do|can|to)|what (?:do|can|should) i|fix|error|help",
+    r"怎么办|怎么回事|怎么解决|为什么|报错|是不是|原因|如何解决|卡在|why|\bhow (?:do|can|to)|what (?:do|can|should) i|fix|error|help",
     re.IGNORECASE,
 )

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import AmbiguousNameError
 from rightfit.explain import quantities as q
+from rightfit.explain.claims import no_claim
 from rightfit.explain.glossary import term_lookup
+from rightfit.explain.market_questions import market_question
 from rightfit.explain.market_statements import find_statement, judge_statement
 from rightfit.explain.rule_match import folded, match_rule, sense
 from rightfit.explain.rule_measures import Measures, measures
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of, rule_line
+from rightfit.explain.sections import heading_of, section_lookup
 from rightfit.explain.trials import SetupOutcome, best_of, need_on_one_card, outcome_of, saving_fractions
 from rightfit.messages import Lang
 from rightfit.search.answer import Option, Plan
@@ -94,71 +97,79 @@ _DENIALS = {
 _CLAIMS = {"holds": "right", "fails": "wrong", "misleading": "wrong", "unknown": "unknown"}
 
 
-def rule_lookup(query: str, *, catalog: Catalog | None = None) -> CheckResult | None:
+def told_once(found: Sequence[CheckResult]) -> list[CheckResult]:
+    """The answers to a text without those that say again what was said: the same rule with the same
+    words, a server whose claim is judged elsewhere."""
+    claimed = {str(one.facts.get("instance_type")) for one in found if one.kind == "server" and one.claim}
+    kept: dict[tuple[str, str], CheckResult] = {}
+    for one in found:
+        if one.kind == "server" and one.claim is None and str(one.facts.get("instance_type")) in claimed:
+            continue
+        kept.setdefault((one.kind, one.explanation_en) if one.kind == "rule" else (one.kind, one.query), one)
+    return list(kept.values())
+
+
+def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) -> CheckResult | None:
     """The answer of `rightfit check` where `query` says something: a rule of thumb by its id or in
     any words, or a claim about a card, a server, a cloud or a model; None where it says nothing
     known, so that other looks go on.
 
-    What is said is judged on a job: that takes a search.
+    What is said is judged on a job: that of the heading that it stands `under`, where one is told.
+    That takes a search.
     """
     from rightfit.explain.claims import claim_lookup
     from rightfit.search.offers import open_priced
 
     market = catalog or open_priced()
+    if under and (found := section_lookup(query, under, market)) is not None:
+        return found
     if (meant := term_lookup(query)) is not None:
         return meant
     rule = repeated_rule(query)
+    if rule is None and (priced := market_question(query, market)) is not None:
+        return priced
     if rule is None and (claimed := claim_lookup(query, market)) is not None:
         return claimed
     rule = rule or match_rule(query)
     if rule is None:
         return None
-    return _statement_answer(query, rule, market) if isinstance(rule, str) else _answer(query, rule, market)
+    return statement_answer(query, rule, market) if isinstance(rule, str) else rule_answer(query, rule, market)
 
 
-_QUESTION = re.compile(
-    r"[?？吗么呢]\s*$|^(?:(?:why|does|do|is|are|can|has|will|should)\b|为什么|为何)|是不是|能不能|有没有|够不够", re.IGNORECASE
-)
-
-
-_AMOUNT_ASKED = re.compile(
-    r"多久|多少|几天|几个小时|几张|几块|几台|多长时间|费用|价格|预算|便宜|最少|how (?:long|much|many)|\bcosts?\b|\bcheapest\b",
-    re.IGNORECASE,
-)
-
-
-def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
-    """The answer to a sentence that asks what a word means, or whether something holds of a card, a
-    server, a cloud or a model; None for any other, wishes above all."""
-    from rightfit.explain.claims import claim_lookup
-
-    if (meant := term_lookup(sentence)) is not None:
-        return meant
-    if _AMOUNT_ASKED.search(sentence):  # how long, how much, how many: a plan says it
-        return None
-    return claim_lookup(sentence, catalog) if _QUESTION.search(sentence.strip()) else None
-
-
-def statements_in(text: str) -> list[str]:
-    """What a text states, one each: a name or a claim as it stands; of a pasted paragraph or table
-    its lines and sentences, with servers that carry a claim apart ("g5.xlarge (1xT4)"); of a
-    sentence with several rules each of them."""
+def statements_in(text: str) -> dict[str, str]:
+    """What a text states, one each, and under which heading that says what job it is for ("":
+    none): a name or a claim as it stands; of a pasted paragraph or table its lines and sentences,
+    with servers that carry a claim apart ("g5.xlarge (1xT4)"); of a sentence with several rules
+    each of them."""
     if not is_pasted(text):
-        return _rules_of(text)
-    found: list[str] = []
-    heading = ""
+        return dict.fromkeys(_rules_of(text), "")
+    stated: dict[str, str] = {}
+    section = above = ""
     for line in _SENTENCE_END.split(text):
-        bare = re.sub(r"^[\W_]*(?:\d{1,2}[.、)）]\s*)?|[\s|]+$", "", line.replace("×", "x"))
-        claimed = [match.group().strip() for match in _SERVER_CLAIM.finditer(bare)]
-        found += claimed
-        found += [match.group() for match in _NAMED_SERVER.finditer(_SERVER_CLAIM.sub(" ", bare))]
-        rest = " ".join(cell.strip() for cell in _SERVER_CLAIM.sub(" ", bare).split("|")).strip()
-        if rest.endswith((":", "：")):
-            heading = rest  # what stands above a list belongs to each of its items
-        elif sense(rest).concepts and len(rest) > _SHORTEST:
-            under = find_rule(f"{heading}{rest}") if heading else None
-            found += [f"{heading}{rest}"] if under not in (None, find_rule(rest)) else _rules_of(rest[:_LONGEST_STATEMENT])
-    return list(dict.fromkeys(found))[:_MOST_STATEMENTS] or [text[:_LONGEST_STATEMENT]]
+        if (words := heading_of(line)) is not None:
+            section, above = words, ""
+            continue
+        found, above = _stated_by(line, "" if section else above)
+        for statement in found:
+            stated.setdefault(statement, section)
+    return dict(list(stated.items())[:_MOST_STATEMENTS]) or {text[:_LONGEST_STATEMENT]: ""}
+
+
+def _stated_by(line: str, heading: str) -> tuple[list[str], str]:
+    """What a line of a pasted text states, and the heading of the list that it is in or begins."""
+    bare = re.sub(r"^[\W_]*(?:\d{1,2}[.、)）]\s*)?|[\s|]+$", "", line.replace("×", "x"))
+    if row := _SIZED_SERVER.search(bare):  # a row of a table: a server, then its sizes
+        sizes = [size[0] for size in _SIZE.finditer(row["rest"])]
+        return [f"{row['name']}={', '.join(sizes)}"], heading
+    found = [match.group().strip() for match in _SERVER_CLAIM.finditer(bare)]
+    found += [match.group() for match in NAMED_SERVER.finditer(_SERVER_CLAIM.sub(" ", bare))]
+    rest = " ".join(cell.strip() for cell in _SERVER_CLAIM.sub(" ", bare).split("|")).strip(" (（")
+    if rest.endswith((":", "：")):
+        heading = rest  # what stands above a list belongs to each of its items
+    elif sense(rest).concepts and len(rest) > _SHORTEST and not no_claim().match(rest):
+        under = find_rule(f"{heading}{rest}") if heading else None
+        found += [f"{heading}{rest}"] if under not in (None, find_rule(rest)) else _rules_of(rest[:_LONGEST_STATEMENT])
+    return found, heading
 
 
 def is_pasted(text: str) -> bool:
@@ -174,7 +185,11 @@ LONGEST_TEXT = 12_000
 _MOST_STATEMENTS = 120
 _LONGEST_STATEMENT = 390
 #: What only servers are called: a family with a digit, a dot, a size.
-_NAMED_SERVER = re.compile(r"(?<![\w.])(?:ecs\.)?[A-Za-z]+\d[\w\-]*\.[\w]*(?:large|medium|small|xlarge|LARGE|MEDIUM)\w*(?![\w.])", re.ASCII)
+NAMED_SERVER = re.compile(r"(?<![\w.])(?:ecs\.)?[A-Za-z]+\d[\w\-]*\.[\w]*(?:large|medium|small|xlarge|LARGE|MEDIUM)\w*(?![\w.])", re.ASCII)
+_SIZE = re.compile(r"\d+\s*x\s*[A-Z]+\d\w*|\d+\s*(?:核(?:CPU)?|v?CPUs?)|\d+\s*G(?:i?B)?\s*(?:的?内存|RAM|memory)", re.ASCII | re.IGNORECASE)
+_SIZED_SERVER = re.compile(
+    rf"{NAMED_SERVER.pattern.replace('(?<![', '(?P<name>(?<![', 1)})(?P<rest>[\s|,，:：]+(?:{_SIZE.pattern}).*)$", re.ASCII | re.IGNORECASE
+)
 #: A server's or a series' name with a claim about its cards behind it, in brackets or not.
 _SERVER_CLAIM = re.compile(
     r"(?<![\w.])(?:[A-Za-z][\w.\-]*\d[\w.\-]*|[A-Za-z]\w*[.\-_][\w.\-]+)(?:\s*instances?)?"
@@ -183,12 +198,18 @@ _SERVER_CLAIM = re.compile(
 )
 
 
+_CUTS = re.compile(r"或(?:者)?|[,，、+(（]|\bor\b")
+
+
 def _rules_of(text: str) -> list[str]:
     """A sentence, or its parts where it states several rules that are known one by one."""
     if find_rule(text) is not None:
         return [text]
-    if _NAMED_SERVER.search(text):
+    if NAMED_SERVER.search(text):
         return [text]
+    for end in reversed([cut.start() for cut in _CUTS.finditer(text)]):  # "choose r servers, or OSS with fast disks"
+        if find_rule(text[:end]) is not None:
+            return [text[:end].strip()]
     parts = [part.strip() for part in re.split(r"[,，、](?![^(（]*[)）])|\band\b|且|并且", text) if part.strip()]
     return parts if len(parts) > 1 and all(find_rule(part) is not None for part in parts) else [text]
 
@@ -214,7 +235,7 @@ def is_statement(text: str) -> bool:
     return bool(re.search(r">=|<=|≥|≤|[<>＞＜]|\d\s?%|至少|必须|需要|at least|needs?\b", text)) or len(text.split()) > 5
 
 
-def _statement_answer(query: str, name: str, catalog: Catalog) -> CheckResult:
+def statement_answer(query: str, name: str, catalog: Catalog) -> CheckResult:
     from rightfit.catalog.verdicts import CheckResult
 
     found = judge_statement(name, catalog)
@@ -263,7 +284,7 @@ def _judged(rule: RuleOfThumb, catalog: Catalog | None) -> list[RuleCheck]:
     return [found for found in tried if found]
 
 
-def _answer(query: str, rule: RuleOfThumb, catalog: Catalog | None) -> CheckResult:
+def rule_answer(query: str, rule: RuleOfThumb, catalog: Catalog | None) -> CheckResult:
     from rightfit.catalog.verdicts import CheckResult
 
     found = _judged(rule, catalog)

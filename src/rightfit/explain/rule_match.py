@@ -31,6 +31,8 @@ _LEAST_SHARED = 0.72
 _LEAST_SAID = 0.45
 _LEFT_LATIN, _LEFT_CHARACTER = 1.2, 0.5
 _QUANTITY_WEIGHT = 2.5
+#: Rules that say how much is needed.
+_OF_AMOUNTS = frozenset({"need", "enough", "at_most"})
 
 _FOLDED = (
     ("≥", ">="),
@@ -224,6 +226,8 @@ def _weights() -> dict[str, float]:
 
 def _likeness(said: Sense, heard: Sense, rule: RuleOfThumb) -> float:
     """How alike a sentence and one wording are, 0 where they state different rules."""
+    if rule.kind in _OF_AMOUNTS and heard.quantities and not said.quantities:
+        return 0.0  # it states no amount: what it says is something else
     weigh = _weights()
     rare = math.log(1.0 + len(all_rules()))
     shared = sum(weigh[concept] for concept in said.concepts & heard.concepts)

@@ -144,7 +144,8 @@ def _outcome(server: str, bare: Option, free: Plan | None) -> SetupOutcome:
     shown = bare if helped is None or (lacks_host_only and free and not free.best) else helped
     return SetupOutcome(
         server,
-        fits=free is None or free.best is not None,
+        # what a host has that publishes no memory nobody knows: the cards hold it
+        fits=free is None or free.best is not None or (lacks_host_only and math.isnan(shown.memory_bytes)),
         peak_bytes=shown.estimate["peak_memory_bytes"].mid,
         limit_bytes=float(bare.facts["capacity_bytes"]),
         helps=tuple(part for part in shown.layout.offload.split("+") if part != "none"),

@@ -12,7 +12,9 @@ from pydantic import Field
 
 from rightfit import api, lookup
 from rightfit.errors import UnknownNameError
+from rightfit.explain.beside import Asked, settle, without_questions
 from rightfit.explain.messages import plain
+from rightfit.explain.questions import question_lookup
 from rightfit.explain.sheets import Extent, estimate_sheet, short_sheet, verdict_sheet
 from rightfit.explain.voices import plan_document, verdict_document
 from rightfit.mcp.resources import KEPT, brief_plan, brief_verdict, option_records, sheet_text
@@ -85,7 +87,7 @@ _ON: Fields = {
 
 def _wishes(values: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: values[name] for name in workload_fields() if values.get(name) is not None}
-    said = api.understand(values["ask"]).settled() if values.get("ask") else {}
+    said = api.understand(without_questions(values["ask"]).wish).settled() if values.get("ask") else {}
     return {**said, **given}
 
 
@@ -102,9 +104,16 @@ def _lang(values: Mapping[str, Any]) -> Lang:
 def plan(values: Mapping[str, Any]) -> ToolAnswer:
     """Rank servers."""
     lang, catalog = _lang(values), _catalog()
-    found = api.plan(**_wishes(values), catalog=catalog, top=values["top"])
+    given = any(values.get(name) is not None for name in workload_fields())
+    if values.get("ask") and not given and (known := question_lookup(values["ask"], catalog)):
+        record = known.to_dict(lang=lang)
+        return ToolAnswer(record["explanation"], {"answer": "", "parts": [], "workload": {}, "options": [], "items": [record]})
+    asked = settle(values["ask"], catalog, {name: values[name] for name in workload_fields()}) if values.get("ask") else Asked("")
+    found = api.plan(**_wishes({**values, "ask": asked.wish}), catalog=catalog, top=values["top"])
     document = plain(plan_document(found, lang, catalog=catalog))
-    return ToolAnswer(sheet_text(short_sheet(found, lang, extent=_EXTENT), lang), brief_plan(document))
+    told = asked.lines(found, catalog, lang)
+    text = "\n".join([*told, sheet_text(short_sheet(found, lang, extent=_EXTENT), lang)])
+    return ToolAnswer(text, {**brief_plan(document), **({"answers": told} if told else {})})
 
 
 def estimate(values: Mapping[str, Any]) -> ToolAnswer:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit import api, lookup
 from rightfit.errors import InputError
+from rightfit.explain.beside import Asked, settle, without_questions
+from rightfit.explain.questions import question_lookup
 from rightfit.explain.voices import plan_document, verdict_document
 from rightfit.messages import Lang, Message, at_place
 
@@ -21,17 +23,37 @@ if TYPE_CHECKING:
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the same files give the same archive
 
 
-def workload_of(values: Mapping[str, Any]) -> Workload:
-    """The workload of a question: options, or plain words with options beside them."""
+def workload_of(values: Mapping[str, Any], catalog: Catalog | None = None) -> Workload:
+    """The workload of a question: options, or plain words with options beside them. With `catalog`
+    the cheaper of two ways between which the words ask to choose."""
     wishes = {name: value for name, value in values.items() if value is not None}
     sentence = wishes.pop("ask", None)
-    said = api.understand(sentence).settled() if sentence else {}
+    wish = "" if not sentence else settle(sentence, catalog, wishes).wish if catalog else without_questions(sentence).wish
+    said = api.understand(wish).settled() if sentence else {}
     return api.read_workload(None, {**said, **wishes})
 
 
-def plan(workload: Workload, *, top: int, simulate: bool, staged: bool = False, lang: Lang, catalog: Catalog) -> dict[str, Any]:
-    """A ranked plan."""
-    return plan_document(api.plan(workload, catalog=catalog, top=top, simulate=simulate, staged=staged), lang, catalog=catalog)
+def plan(
+    workload: Workload,
+    *,
+    top: int,
+    simulate: bool,
+    staged: bool = False,
+    ask: str = "",
+    given: Mapping[str, Any] | None = None,
+    lang: Lang,
+    catalog: Catalog,
+) -> dict[str, Any]:
+    """A ranked plan, with the answers to what the sentence asks beside its wish."""
+    found = api.plan(workload, catalog=catalog, top=top, simulate=simulate, staged=staged)
+    told = (settle(ask, catalog, given) if ask else Asked("")).lines(found, catalog, lang)
+    return {**plan_document(found, lang, catalog=catalog), **({"answers": told} if told else {})}
+
+
+def question(values: Mapping[str, Any], lang: Lang, catalog: Catalog) -> dict[str, Any] | None:
+    """The answer to a sentence that asks what something is, costs or is worth; None of a wish."""
+    told = question_lookup(values["ask"], catalog) if set(values) == {"ask"} else None
+    return None if told is None else {"options": [], **listed([told.to_dict(lang=lang)])}
 
 
 def fleet(

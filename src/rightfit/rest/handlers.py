@@ -120,7 +120,10 @@ class Desk:
         however the workload is spelt."""
 
         def question() -> bytes:
-            catalog, workload = self.workshop.market.catalog(), answers.workload_of(wishes)
+            catalog = self.workshop.market.catalog()
+            if route == "plan" and (told := answers.question(wishes, asked.lang, catalog)):
+                return json_bytes(told)
+            workload = answers.workload_of(wishes, catalog if route == "plan" else None)
             key = self._key(asked, route, workload.to_dict(), parts)
             found = self.workshop.cache.get(key)
             if found is None:
@@ -162,10 +165,12 @@ async def plan(desk: Desk, asked: Asked) -> Response:
     if top > desk.settings.most_options:
         raise InputError(Message("rest.top", most=desk.settings.most_options), field="top", allowed=f"1 to {desk.settings.most_options}")
 
-    def find(workload: Any, catalog: Any) -> Any:
-        return answers.plan(workload, top=top, simulate=simulate, staged=staged, lang=asked.lang, catalog=catalog)
+    ask, given = str(wishes.get("ask") or ""), {name: value for name, value in wishes.items() if name != "ask"}
 
-    return await desk.kept_of_workload(asked, "plan", find, wishes, top, simulate, staged)
+    def find(workload: Any, catalog: Any) -> Any:
+        return answers.plan(workload, top=top, simulate=simulate, staged=staged, ask=ask, given=given, lang=asked.lang, catalog=catalog)
+
+    return await desk.kept_of_workload(asked, "plan", find, wishes, top, simulate, staged, ask)
 
 
 async def estimate(desk: Desk, asked: Asked) -> Response:

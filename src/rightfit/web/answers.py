@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rightfit import reach
 from rightfit.errors import RightfitError
-from rightfit.messages import Message
+from rightfit.messages import Lang, Message
 from rightfit.rest.work import ServedMarket
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
+    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.explain.beside import Asked
     from rightfit.planner.given import ScalePoint
     from rightfit.planner.plan import Field
     from rightfit.search.answer import Plan
@@ -77,6 +79,23 @@ class Answers:
     async def plan(self, wishes: Mapping[str, str]) -> Plan:
         """The plan for wishes."""
         return await self.ask(("plan", _key(wishes)), lambda: _plan(wishes, self.market.catalog()))
+
+    async def settled(self, sentence: str) -> Asked:
+        """A sentence taken apart: its wish, and what it asks beside it."""
+        from rightfit.explain.beside import settle
+
+        return await self.ask(("settled", sentence), lambda: settle(sentence, self.market.catalog()))
+
+    async def asked(self, asked: Asked, wishes: Mapping[str, str], plan: Plan, lang: Lang) -> list[str]:
+        """The answers to what a sentence asks beside its wish."""
+        key = ("asked", asked.wish, asked.questions, _key(wishes), lang)
+        return await self.ask(key, lambda: asked.lines(plan, self.market.catalog(), lang))
+
+    async def question(self, sentence: str) -> CheckResult | None:
+        """The answer to a question about what something is or costs; None of a wish."""
+        from rightfit.explain.questions import question_lookup
+
+        return await self.ask(("question", sentence), lambda: question_lookup(sentence, self.market.catalog()))
 
     async def staged(self, wishes: Mapping[str, str]) -> Plan:
         """The plan for wishes with the smallest trial that would confirm it."""

@@ -127,10 +127,11 @@ class AskPanel:
         """Read a sentence and show what was understood and what was not; the problem
         where there is one."""
         from rightfit import api, reach
+        from rightfit.explain.beside import without_questions
 
         try:
             with reach.closed():
-                self.understood = api.understand(sentence)
+                self.understood = api.understand(without_questions(sentence).wish)
         except RightfitError as error:
             self.understood = None
             return error

@@ -4,7 +4,7 @@ feasible, and what is said about the opened plan."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -13,6 +13,7 @@ from nicegui import Client, ui
 from rightfit.errors import InputError, RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.cards import option_card
+from rightfit.explain.messages import label
 from rightfit.explain.quantities import Table
 from rightfit.explain.sheets import Choice, plan_sheet, short_sheet, verdict_sheet
 from rightfit.web.answers import Answers
@@ -38,6 +39,8 @@ from rightfit.web.tabs import (
 from rightfit.web.words import on_page, problem_lines, word
 
 if TYPE_CHECKING:
+    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.explain.beside import Asked
     from rightfit.planner.plan import Field
     from rightfit.search.answer import Option, Plan
 
@@ -60,6 +63,7 @@ class PlanPage:
     def __init__(self, state: PageState, answers: Answers, client: Client) -> None:
         self.state, self.answers, self.client = state, answers, client
         self.plan: Plan | None = None
+        self.asked: Asked | None = None
         self.turn = 0
         self.address, self.is_walking = "", False  # what the browser shows, and whether Back or Forward leads there
         self.status: Any = None
@@ -94,7 +98,19 @@ class PlanPage:
     async def say(self, sentence: str) -> None:
         """A sentence: its wishes take the place of those before, but for fields that were changed
         after it was typed."""
-        problem = self.panel.understand(sentence)
+        try:
+            self.asked = await self.answers.settled(sentence)
+        except RightfitError as error:
+            self._problem(error)
+            return
+        problem = self.panel.understand(self.asked.wish)
+        if (problem or not self.panel.understood or "model" not in self.panel.understood.wishes) and (
+            told := await self.answers.question(sentence)
+        ):
+            self.turn += 1
+            self.state = self.state.with_wishes({}, ask=sentence)
+            self._told(told)
+            return
         if problem is not None:
             self.turn += 1  # an answer under way belongs to what was asked before
             self._problem(problem)
@@ -209,8 +225,27 @@ class PlanPage:
         if turn != self.turn or self.results.is_deleted:
             return
         self.plan = plan
-        self._draw_results(plan)
+        asked = (
+            await self.answers.asked(self.asked, self.state.wishes, plan, self.state.lang)
+            if self.asked and self.state.ask and plan.best
+            else []
+        )
+        if turn != self.turn or self.results.is_deleted:
+            return
+        self._draw_results(plan, asked)
         await self._draw_chart(plan, turn)
+
+    def _told(self, result: CheckResult) -> None:
+        """What was asked is no plan: its answer stands where that would."""
+        self.plan = None
+        self._moved()
+        self._empty()
+        lang = self.state.lang
+        verdict = "" if result.claim is None else label("check", f"claim_{result.claim}", lang)
+        with self.results, box("section", "section panel answer"):
+            heading(verdict or result.query, 2)
+            for line in str(result.to_dict(lang=lang)["explanation"]).splitlines():
+                paragraph(line)
 
     def _moved(self) -> None:
         """The address and the links follow the state."""
@@ -253,7 +288,7 @@ class PlanPage:
         self.results.clear()
         self.links.pop("report", None)
 
-    def _draw_results(self, plan: Plan) -> None:
+    def _draw_results(self, plan: Plan, asked: Sequence[str] = ()) -> None:
         self._empty()
         lang = self.state.lang
         self.panel.fold(is_folded=True)
@@ -264,6 +299,10 @@ class PlanPage:
         if opened(plan, self.state.option) is plan.best and self.state.option != 1:
             self.state = dataclasses.replace(self.state, option=1)
         with self.results:
+            if asked:
+                with box("section", "section panel answer").mark("asked"):
+                    for line in "\n".join(asked).splitlines():
+                        paragraph(on_page(line, lang))
             self._draw_answer(plan)
             with box("section", "section"):
                 heading(word("result.heading", lang), 2)

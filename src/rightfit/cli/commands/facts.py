@@ -331,9 +331,9 @@ def _verdict(result: Mapping[str, Any], view: View) -> str:
     exists = label("check", "exists" if result["exists"] else missing, view.lang)
     claim = "" if result["claim"] is None else label("check", f"claim_{result['claim']}", view.lang)
     colon, semicolon = ("：", "；") if view.lang == "zh" else (": ", "; ")
-    told = [claim] if result["kind"] in ("rule", "term") and result["exists"] else [exists, claim]
+    told = [claim] if result["kind"] in ("rule", "term", "market") and result["exists"] else [exists, claim]
     head = colon.join([result["query"], *filter(None, [semicolon.join(part for part in told if part)])])
-    lines = [head, f"  {result['explanation']}"] if result["explanation"] else [head]
+    lines = [head, *(f"  {line}" for line in result["explanation"].splitlines())]
     if result["nearest"] and result["nearest"][0] not in result["explanation"] + result["query"]:
         lines.append("  " + label("check", "nearest", view.lang, names=", ".join(result["nearest"])))
     return "\n".join(lines)

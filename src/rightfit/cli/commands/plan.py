@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,14 +12,15 @@ import click
 from rightfit.cli.big_tables import AtOnce, Place, on_a_table, progress_of, say_done
 from rightfit.cli.declared import argument, model_names, option
 from rightfit.cli.kept import count_data, read_others
-from rightfit.cli.output import View, emit, note, open_market
+from rightfit.cli.output import Answer, View, emit, note, open_market
 from rightfit.cli.parameters import Runs
-from rightfit.errors import ContradictionError, InputError
+from rightfit.errors import ContradictionError, InputError, RightfitError
 from rightfit.explain.messages import label
 from rightfit.messages import Message
 
 if TYPE_CHECKING:
     from rightfit.cli.asking import NoModelError
+    from rightfit.explain.beside import Question
     from rightfit.workload.model import Workload
 
 _ALL_OPTIONS = 10_000
@@ -158,6 +159,10 @@ def plan(
         view = in_words_of(ask, view)
         if _answers_question(ask, file, wishes, view):
             return 0
+        from rightfit.explain.beside import settle
+
+        asked_for = settle(ask, open_market(view), {"model": model, **wishes})
+        ask = asked_for.wish
     from rightfit.cli.asking import NoModelError
 
     if have is not None and not have.strip():
@@ -170,16 +175,19 @@ def plan(
         raise ContradictionError(Message("cli.wish_has_model", option=told, other=named), field=told)
     if told:
         return _of_kind(data_kind or "", goal or "", {name: value for name, value in wishes.items() if value is not None}, view)
+    given = {name: value for name, value in wishes.items() if value is not None}
+    if model is None and file is None and ask is None and set(given) == {"data"} and (size := _bytes_told(given["data"])):
+        return _of_data(size, view)
     try:
         said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
     except NoModelError as error:
-        return _typical(ask or "", error, view)
+        return _typical(ask or "", error, view, asked_for.questions if ask else ())
     have = have or said[2].pop("have", None)
     workload = _workload(*said)
     if save is not None:
         note(label("status", "saved", view.lang, path=workload.save(save)), view)
     from rightfit import api
-    from rightfit.cli.plan_view import plan_answer
+    from rightfit.cli.plan_view import plan_answer, with_answers
 
     catalog = open_market(view)
     asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
@@ -194,6 +202,8 @@ def plan(
 
         found = with_own(found, catalog)
     answer = plan_answer(found, view, catalog=catalog)
+    if ask:
+        answer = with_answers(answer, asked_for.lines(found, catalog, view.lang))
     if own_:
         from rightfit.cli.commands.own import with_own_parts
 
@@ -293,7 +303,7 @@ def _of_table(
     return 0
 
 
-def _typical(sentence: str, error: NoModelError, view: View) -> int:
+def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence[Question]) -> int:
     """No model named: typical ones for the kind of data, or the refusal."""
     from rightfit.cli.asking import typical_answer
     from rightfit.planner.typical import typical_rows
@@ -301,10 +311,28 @@ def _typical(sentence: str, error: NoModelError, view: View) -> int:
     rows = typical_rows(sentence, error.found.kind)
     if rows and error.found.weighty:  # usual models would be those of another wish
         raise InputError(error.found.question(), field="ask")
-    answer = typical_answer(rows, error.wishes, view, catalog=open_market(view))
+    answer = typical_answer(rows, error.wishes, view, catalog=open_market(view), questions=questions)
     if answer is None:
         raise error
     emit(answer, view)
+    return 0
+
+
+def _bytes_told(data: Any) -> float:
+    """The size of data that are told by their bytes, else 0."""
+    from rightfit.units import parse_bytes
+
+    try:
+        return parse_bytes(str(data))
+    except RightfitError:
+        return 0.0
+
+
+def _of_data(size: float, view: View) -> int:
+    """So many bytes of data alone: where they lie, and what to say next."""
+    from rightfit.cli.asking import volume_lines
+
+    emit(Answer(None, [], [*volume_lines(size, (), open_market(view), view.lang), label("typical", "which_kind", view.lang)]), view)
     return 0
 
 
@@ -357,7 +385,7 @@ def _answers_question(ask: str, file: Path | None, wishes: Mapping[str, Any], vi
     if file is not None or any(value is not None for value in wishes.values()):
         return False
     from rightfit.cli.commands.facts import tell_checked
-    from rightfit.explain.rule_lookup import question_lookup
+    from rightfit.explain.questions import question_lookup
 
     found = question_lookup(ask, open_market(view))
     if found is not None:

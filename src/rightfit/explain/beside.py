@@ -1,0 +1,510 @@
+"""Questions beside a wish ("微调LLaMA-2-13B要不要NVLink", "is 32 GB of RAM enough?", "vLLM还是
+TensorRT-LLM"): taken out of the sentence, and answered from the plan of the rest.
+
+Words are data (data/beside.toml). A sentence that is all question is left as it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rightfit import facts
+from rightfit.errors import RightfitError
+from rightfit.explain import quantities as q
+from rightfit.explain.claims import cost_text, where_text
+from rightfit.explain.decisions import chart_words, decision_lines
+from rightfit.explain.glossary import term_text
+from rightfit.explain.plan_words import data_path_lines
+from rightfit.explain.rule_lookup import measures_of
+from rightfit.explain.rules import all_rules, judge
+from rightfit.explain.trials import best_of
+from rightfit.explain.voices import voice_of
+from rightfit.messages import LANGS, Lang
+from rightfit.records import dataclass
+from rightfit.units import GIB
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+    from rightfit.search.answer import Option, Plan
+
+_DATA = Path(__file__).with_name("data")
+#: A card that costs so many times the cheapest way is near it; exchange that takes so much of a
+#: step is worth a faster network.
+_NEAR, _SLOW = 1.25, 0.2
+_MANY = 300
+_OPEN_END = " ,，;；。?？、"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question: a key of data/beside.toml, its words as they stand in the sentence, and the
+    amount that it asks about (NaN: none)."""
+
+    key: str
+    words: str
+    amount: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A sentence without the questions beside its wish."""
+
+    wish: str
+    questions: tuple[Question, ...]
+
+
+@functools.cache
+def _table() -> Mapping[str, Any]:
+    return tomllib.loads((_DATA / "beside.toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _patterns() -> Mapping[str, tuple[re.Pattern[str], ...]]:
+    words = {key: entry.get("words", ()) for key, entry in _table()["questions"].items()}
+    return {key: tuple(re.compile(word, re.IGNORECASE) for word in listed) for key, listed in words.items()} | {"chart": chart_words()}
+
+
+def _text(key: str, lang: Lang, **fields: Any) -> str:
+    text: str = _table()["texts"][key][lang]
+    return text.format(**fields)
+
+
+def without_questions(sentence: str) -> Beside:
+    """The wish of a sentence and the questions beside it."""
+    rest, found = sentence, list[Question]()
+    for key, patterns in _patterns().items():
+        needed = _table()["questions"][key].get("with", "")
+        if needed and not re.search(needed, sentence, re.IGNORECASE | re.DOTALL):
+            continue
+        for pattern in patterns:
+            while match := pattern.search(rest):
+                amount = next((float(value) for value in match.groupdict().values() if value), math.nan)
+                found.append(Question(key, match[0].strip(_OPEN_END), amount))
+                rest = f"{rest[: match.start()]}, {rest[match.end() :]}"
+    rest = re.sub(r"\s*[,，、](?:\s*[,，、])*\s*", ", ", rest).strip(_OPEN_END)
+    order = {question: sentence.find(question.words) for question in found}
+    return Beside(rest, tuple(sorted(found, key=lambda one: order[one]))) if found and len(rest) > 2 else Beside(sentence, ())
+
+
+def answers(questions: Sequence[Question], plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
+    """A line for each question, answered from the plan; none where nothing can be rented."""
+    if plan.best is None:
+        return []
+    told: dict[str, str] = {}
+    for question in questions:
+        entry, words = _table()["questions"][question.key], question.words
+        parts = [_ANSWERS[entry["answer"]](question, plan, catalog, lang)] if "answer" in entry else []
+        parts += [_rule(entry["rule"], plan, catalog, lang)] if "rule" in entry else []
+        parts += [term_text(entry["term"], lang)] if "term" in entry else []
+        answer = ("" if lang == "zh" else " ").join(part for part in parts if part)
+        told.setdefault(answer, words)
+    end = "。" if lang == "zh" else "."
+    return [
+        _text("line", lang, question=words, answer=answer.rstrip(".。") + ("" if answer.endswith("`") else end))
+        for answer, words in told.items()
+    ]
+
+
+def terms_told(questions: Sequence[Question], lang: Lang) -> list[str]:
+    """What can be said without a plan: the words of the field that were asked about."""
+    asked = ((one.words, _table()["questions"][one.key].get("term", "")) for one in questions)
+    return [_text("line", lang, question=words, answer=term_text(term, lang)) for words, term in asked if term]
+
+
+def _rule(name: str, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    assert plan.best is not None
+    return judge(all_rules()[name], measures_of(plan.best, plan.workload, catalog=catalog)).reason(lang)
+
+
+# ---- Each answer from the plan; `_best` because none is asked for without one.
+
+
+def _best(plan: Plan) -> Option:
+    assert plan.best is not None
+    return plan.best
+
+
+def _money(option: Option, lang: Lang) -> str:
+    return cost_text(option)[lang]
+
+
+def _total(option: Option) -> float:
+    return float(option.cost.total_usd)
+
+
+def _other(plan: Plan, catalog: Catalog, **changes: Any) -> Option | None:
+    """What leads where the wish is changed; None where nothing does."""
+    from rightfit.planner.plan import plan as plan_again
+
+    try:
+        return plan_again(plan.workload.with_changes(**changes), catalog=catalog, top=1).best
+    except RightfitError:
+        return None
+
+
+def _gpu(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    if not best.num_accelerators:
+        return _text("gpu_none", lang, where=where_text(best), cost=_money(best, lang))
+    other = _other(plan, catalog, gpu="none")
+    if other is None:
+        return _text("gpu_only", lang)
+    if _total(other) <= _total(best):
+        return _text("gpu_none", lang, where=where_text(other), cost=_money(other, lang))
+    ratio = f"{_total(other) / _total(best):.2g}"
+    fields = {"where": where_text(best), "cost": _money(best, lang), "other_where": where_text(other), "other": _money(other, lang)}
+    return _text("gpu_cheaper", lang, ratio=ratio, **fields)
+
+
+def _link(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    if best.num_accelerators <= 1:
+        return _text("link_one", lang, where=where_text(best))
+    share = measures_of(best, plan.workload, catalog=catalog).communication_share
+    return _text(
+        "link_many",
+        lang,
+        count=q.plain(best.num_accelerators),
+        link=best.facts.get("gpu_interconnect") or "PCIe",
+        share=q.percent_text(share),
+    )
+
+
+def _network(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    if best.nodes == 1:
+        return _text("network_one", lang, where=where_text(best))
+    share = measures_of(best, plan.workload, catalog=catalog).communication_share
+    known = best.network_gbps and math.isfinite(best.network_gbps)
+    network = f"{best.network_gbps:g} Gbit/s" if known else _text("network_unknown", lang)
+    key = "network_slow" if share > _SLOW else "network_many"
+    return _text(key, lang, nodes=best.nodes, network=network, share=q.percent_text(share))
+
+
+def _enough(question: Question, amount: str, need: float, text: str, lang: Lang) -> str:
+    """The need in words, before it whether the amount asked about covers it."""
+    if not math.isfinite(question.amount):
+        return text
+    return _text("enough" if question.amount >= need else "enough_not", lang, amount=amount, need=text)
+
+
+def _cores(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    need = float(best.data_path.get("needed_cores", math.nan))
+    if best.num_accelerators and math.isfinite(need):
+        text = _text(
+            "cores_need", lang, cores=q.plain(math.ceil(need)), workers=q.plain(float(best.data_path["workers"])), had=q.plain(best.vcpus)
+        )
+        return _enough(question, f"{question.amount:g}", math.ceil(need), text, lang)
+    if not math.isfinite(question.amount):
+        return _text("cores_had", lang, had=q.plain(best.vcpus))
+    least = min(_all(plan, catalog), key=lambda option: (option.vcpus * option.nodes, _total(option)))
+    text = _text("cores_least", lang, had=q.plain(least.vcpus * least.nodes), where=where_text(least), cost=_money(least, lang))
+    return _enough(question, f"{question.amount:g}", least.vcpus * least.nodes, text, lang)
+
+
+def _all(plan: Plan, catalog: Catalog) -> Sequence[Option]:
+    """As many ways to do it as there are."""
+    from rightfit.planner.plan import plan as plan_again
+
+    return plan_again(plan.workload, catalog=catalog, top=_MANY).options or (_best(plan),)
+
+
+def _memory(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    if "host_memory_bytes" not in best.estimate:
+        return _text("memory_had", lang, had=q.memory_text(best.memory_bytes), where=where_text(best))
+    need = best.estimate["host_memory_bytes"].high80
+    text = _text("memory_need", lang, need=q.memory_text(need), had=q.memory_text(best.memory_bytes))
+    return _enough(question, f"{question.amount:g} GB", need / GIB, text, lang)
+
+
+def _disk(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    if "disk_bytes" not in _best(plan).estimate:
+        return _text("unknown", lang)
+    need = _best(plan).estimate["disk_bytes"].high80
+    return _enough(question, f"{question.amount:g} GB", need / 1e9, _text("disk_need", lang, need=q.data_text(need)), lang)
+
+
+def _count(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    fields = {"where": where_text(best), "cost": _money(best, lang)}
+    if not best.num_accelerators:
+        return _text("count_none", lang, **fields)
+    return _text("count", lang, count=q.plain(best.num_accelerators), card=best.accelerator.name, **fields)
+
+
+def _which(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    return _text("which", lang, where=where_text(_best(plan)), cost=_money(_best(plan), lang))
+
+
+def _interrupted(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    risk = best.facts.get("risk")
+    if best.purchase != "spot" or not risk:
+        return _text("interrupted_not", lang, purchase=q.purchase_text(best.purchase, lang))
+    low, high = (q.percent_text(float(best.facts[name])) for name in ("spot_low", "spot_high"))
+    interval = q.duration_text(_interval(best), lang)
+    return _text(
+        "interrupted", lang, low=low, high=high, chance=q.percent_text(-math.expm1(-float(risk["interruptions"]))), interval=interval
+    )
+
+
+def _interval(option: Option) -> float:
+    """How often to save [s]."""
+    saved = option.data_path.get("checkpoint") or {}
+    return min(float(saved.get("interval_s", math.inf)), float((option.facts.get("risk") or {}).get("interval_s") or math.inf))
+
+
+def _checkpoint(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    saved = _best(plan).data_path.get("checkpoint")
+    if not saved:
+        return _text("unknown", lang)
+    size, save = q.data_text(float(saved["bytes"])), q.duration_text(float(saved["save_s"]), lang)
+    return _text("checkpoint", lang, interval=q.duration_text(_interval(_best(plan)), lang), size=size, save=save)
+
+
+def _saving(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    way = "spot" if best.purchase == "on-demand" else "on-demand"
+    other = (best.facts.get("price") or {}).get("otherwise") if way == "on-demand" else None
+    if not other:
+        return _text("saving_none", lang)
+    share = 1.0 - _total(best) / float(other["total_usd"])
+    purchase = q.purchase_text(other["purchase"], lang)
+    return _text(
+        "saving",
+        lang,
+        share=q.percent_text(share),
+        cost=_money(best, lang),
+        other=q.money_text(float(other["total_usd"])),
+        purchase=purchase,
+    )
+
+
+def _worth(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    other = _other(plan, catalog, gpu=None)
+    if other is None or _total(best) <= 1.001 * _total(other):
+        return _text("worth_best", lang)
+    ratio = _total(best) / _total(other)
+    fields = {"where": where_text(best), "cards": best.accelerator.name, "cost": _money(best, lang), "ratio": f"{ratio:.3g}"}
+    key = "worth_near" if ratio <= _NEAR else "worth_not"
+    return _text(key, lang, other_where=where_text(other), card=other.accelerator.name or "CPU", other=_money(other, lang), **fields)
+
+
+def _data(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    best = _best(plan)
+    if not best.data_path:
+        return _text("unknown", lang)
+    return ("" if lang == "zh" else " ").join(data_path_lines(best.data_path, lang)[:3])
+
+
+def _serverless(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    render = voice_of(plan).renderer(lang, currency=plan.workload.currency)
+    reasons = [reason for section in plan.sections if section.name == "serverless" for reason in section.reasons]
+    return render(reasons[0]) if reasons else _text("serverless_none", lang, cost=_money(_best(plan), lang))
+
+
+def _then(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """What serving the trained model costs beside training it, and both."""
+    from rightfit.workload.model import Workload
+
+    wishes = {"model": str(plan.workload.model), "task": "serve", "rate": "1/s"}
+    served = best_of(Workload(**wishes), catalog)
+    if served is None:
+        return _text("then_none", lang)
+    fields = {"cost": _money(_best(plan), lang), "where": where_text(served), "monthly": _money(served, lang)}
+    return _text("then", lang, total=q.money_text(_total(_best(plan)) + _total(served)), command=command_line(wishes), **fields)
+
+
+def _chart(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    return "\n".join(decision_lines(plan, catalog, lang))
+
+
+def _scaling(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    replicas = getattr(_best(plan).layout, "replicas", 0)
+    return _text("scaling", lang, replicas=replicas, cost=_money(_best(plan), lang)) if replicas else ""
+
+
+# ---- Two ways between which a wish asks to choose: each planned, a row each, the choice.
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A sentence settled: the wish to plan (with the cheaper of two ways that it asks about), the
+    questions beside it, and what is told already, in each language."""
+
+    wish: str
+    questions: tuple[Question, ...] = ()
+    told: Mapping[Lang, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+    def lines(self, plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
+        """What is said before the plan of the wish."""
+        return [*self.told.get(lang, ()), *answers(self.questions, plan, catalog, lang)]
+
+
+def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = None) -> Asked:
+    """Take a sentence apart; `given`: options beside it, which win."""
+    beside = without_questions(sentence)
+    tried = _servers(beside.wish, given or {}, catalog) or [
+        (name, wish, _tried(wish, given or {}, catalog)) for name, wish in _ways(beside.wish)
+    ]
+    if len(tried) < 2 or any(one is None for *_, one in tried):
+        return Asked(beside.wish, beside.questions)
+    done = [(name, wish, one[0], one[1]) for name, wish, one in tried if one is not None]
+    measure = _peak if re.search(_table()["ways"]["memory"], sentence, re.IGNORECASE) else _total
+    done.sort(key=lambda way: math.inf if way[3] is None else measure(way[3]))
+    return Asked(done[0][1], beside.questions, {lang: tuple(_compared(done, measure, lang)) for lang in LANGS})
+
+
+def _peak(option: Option) -> float:
+    """Memory that it takes of each card [bytes]."""
+    return float(option.estimate["peak_memory_bytes"].mid) if "peak_memory_bytes" in option.estimate else math.inf
+
+
+def _ways(wish: str) -> list[tuple[str, str]]:
+    """The ways between which a wish asks to choose, each with the wish that takes it: they set one
+    option, and no list."""
+    from rightfit.workload.ask import understand
+
+    table = _table()["ways"]
+    if not re.search(table["choose"], wish, re.IGNORECASE):
+        return _times(wish)
+    word = rf"[A-Za-z][A-Za-z0-9+-]*(?:\.[A-Za-z0-9]+)*|{'|'.join(table['words'])}"
+    for found in re.finditer(rf"(?:{word})(?:\s*(?:{table['joins']})\s*(?:用|选)?\s*(?:{word}))+", wish, re.IGNORECASE):
+        names = [one for one in re.findall(word, re.sub(r"\b(?:or|vs|versus)\b", "、", found[0], flags=re.IGNORECASE)) if one]
+        ways = [
+            (name, wish[: found.start()] + name + re.sub("^ *(?:哪个|哪种|which)", " ", wish[found.end() :]))
+            for name in dict.fromkeys(names)
+        ]
+        try:
+            read = [understand(way) for _, way in ways]
+        except RightfitError:
+            continue
+        wishes = [one.wishes for one in read]
+        changed = {key for one in wishes for key in one if any(other.get(key) != one[key] for other in wishes)}
+        if len(ways) > 1 and len(changed - {"objective"}) == 1 and not changed & _LISTED and not any(one.weighty for one in read):
+            return ways
+    return _times(wish)
+
+
+def _servers(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[tuple[str, str, tuple[str, Option | None] | None]]:
+    """Servers between which a wish asks to choose, each tried with the rest of it; [] where it
+    names fewer than two."""
+    from rightfit.catalog.server_names import exact_servers
+    from rightfit.planner.given import estimate_one
+    from rightfit.workload.ask import understand
+    from rightfit.workload.model import Workload
+
+    words = [word for word in re.findall(r"[A-Za-z][\w.-]*\d\w*", wish, re.ASCII) if not facts.match_accelerators(word)]
+    named = {word: rows for word in words if (rows := exact_servers(catalog, word))}
+    if len(named) < 2:
+        return []
+    rest, table = wish, catalog.servers()
+    tried: list[tuple[str, str, tuple[str, Option | None] | None]] = []
+    joins = _table()["ways"]["joins"]
+    for word in named:
+        rest = re.sub(rf"(?:\s*(?:{joins})\s*)?{re.escape(word)}", " ", rest, flags=re.IGNORECASE)
+    rest = re.sub("^ *(?:哪个|哪台|哪种|which)", " ", rest)
+    try:
+        wishes = {**understand(rest).settled(), **{name: value for name, value in given.items() if value is not None}}
+        for word, rows in named.items():
+            server = f"{table.provider[rows[0]]}/{table.instance_type[rows[0]]}"
+            command = command_line(wishes).replace("rightfit plan", f"rightfit estimate {server}", 1)
+            tried.append((word, rest, (command, estimate_one(Workload(**wishes), on=server, catalog=catalog).best)))
+    except RightfitError:
+        return []
+    return tried
+
+
+#: Options of which a plan compares several by itself.
+_LISTED = frozenset({"gpu", "cloud", "region", "country", "purchase", "model", "data"})
+
+
+def _times(wish: str) -> list[tuple[str, str]]:
+    """Two deadlines: "一天内训练完,和一周内训练完差多少钱"."""
+    within = _table()["ways"]["within"]
+    pattern = rf"{within}\s*(?:之?内)?(?P<rest>[^,，]*?)\s*[,，]?\s*(?:{_table()['ways']['joins']})\s*{within.replace('?P<one>', '?P<two>').replace('?P<unit>', '?P<other>')}\s*(?:之?内)?(?:(?P=rest))?\s*(?:相?差多少钱?|差价多少|哪个便宜|(?:差|贵|便宜)多少钱?)?"
+    found = re.search(pattern, wish, re.IGNORECASE)
+    if found is None:
+        return []
+    times = (found["one"] + found["unit"], found["two"] + found["other"])
+    return [(time, f"{wish[: found.start()]} {time}内{found['rest']} {wish[found.end() :]}") for time in times]
+
+
+def _tried(wish: str, given: Mapping[str, Any], catalog: Catalog) -> tuple[str, Option | None] | None:
+    """The command of a way and what leads its plan; None where it is no whole wish."""
+    from rightfit.workload.ask import understand
+    from rightfit.workload.model import Workload
+
+    try:
+        wishes = {**understand(wish).settled(), **{name: value for name, value in given.items() if value is not None}}
+        return command_line(wishes), best_of(Workload(**wishes), catalog)
+    except RightfitError:
+        return None
+
+
+def command_line(wishes: Mapping[str, Any]) -> str:
+    """The command that asks the same by options."""
+    words = ["rightfit", "plan"] + ([str(wishes["model"])] if "model" in wishes else [])
+    for name, value in wishes.items():
+        if name != "model":
+            words += ["--" + name.replace("_", "-"), ",".join(value) if isinstance(value, list | tuple) else str(value)]
+    return shlex.join(words)
+
+
+def _compared(ways: Sequence[tuple[str, str, str, Option | None]], measure: Callable[[Option], float], lang: Lang) -> list[str]:
+    """The choice, then a row for each way, the one with least cost or memory first."""
+    names = (" 还是 " if lang == "zh" else " or ").join(name for name, *_ in ways)
+    costs = [measure(option) for *_, option in ways if option is not None]
+    key = "compared_memory_choice" if measure is _peak else "compared_choice"
+    better = ways[0][0]
+    if len(costs) < 2:
+        choice = _text("compared_only" if costs else "compared_none", lang, better=better)
+    elif costs[0] >= 0.995 * costs[1]:
+        choice = _text("compared_same", lang, better=better)
+    else:
+        choice = _text(key, lang, better=better, ratio=q.percent_text(costs[0] / costs[1]))
+    return [_text("compared_head", lang, names=names, choice=choice), *(_way_row(*way, lang) for way in ways)]
+
+
+def _way_row(name: str, _: str, command: str, option: Option | None, lang: Lang) -> str:
+    if option is None:
+        return _text("compared_row_none", lang, name=name, command=f"`{command}`")
+    time, peak = (option.estimate.get(key) for key in ("total_time_s", "peak_memory_bytes"))
+    fields = {
+        "time": _text("compared_time", lang, time=q.duration_text(time.mid, lang)) if time else "",
+        "memory": _text("compared_memory", lang, memory=q.memory_text(peak.mid)) if peak and option.num_accelerators else "",
+    }
+    return _text("compared_row", lang, name=name, where=where_text(option), cost=_money(option, lang), command=f"`{command}`", **fields)
+
+
+_Answer = Callable[[Question, "Plan", "Catalog", Lang], str]
+_ANSWERS: Mapping[str, _Answer] = {
+    "gpu": _gpu,
+    "link": _link,
+    "network": _network,
+    "cores": _cores,
+    "memory": _memory,
+    "disk": _disk,
+    "interrupted": _interrupted,
+    "checkpoint": _checkpoint,
+    "saving": _saving,
+    "worth": _worth,
+    "data": _data,
+    "serverless": _serverless,
+    "scaling": _scaling,
+    "chart": _chart,
+    "which": _which,
+    "count": _count,
+    "then": _then,
+}

@@ -1,0 +1,315 @@
+"""Questions about the market that name no job ("A100在AWS一小时多少钱", "which GPUs has Tencent",
+"T4 or A10"), answered from the catalog and the table of cards.
+
+Words are data (data/market_questions.toml). What a sentence names is read as a wish is: it is such
+a question where nothing but cards, places and ways to pay are named.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import shlex
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rightfit import facts, lookup
+from rightfit.errors import RightfitError
+from rightfit.explain import quantities as q
+from rightfit.explain.claims import faster_text
+from rightfit.messages import LANGS, Lang
+from rightfit.units import GIB
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+    from rightfit.catalog.offers import OfferTable
+    from rightfit.catalog.verdicts import CheckResult
+
+_DATA = Path(__file__).with_name("data")
+#: What a question about the market may name. A time ("一小时", "today") is its period.
+_NAMED = frozenset({"gpu", "cloud", "region", "country", "purchase", "objective", "num_gpus", "deadline", "currency", "max_nodes"})
+_MOST_ROWS = 8
+_MONTH_H = 730.0
+_WAYS = ("on-demand", "spot")
+
+
+@functools.cache
+def _table() -> Mapping[str, Any]:
+    return tomllib.loads((_DATA / "market_questions.toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile("|".join(_table()["words"][name]), re.IGNORECASE)
+
+
+def _text(key: str, lang: Lang, **fields: Any) -> str:
+    text: str = _table()["texts"][key][lang]
+    return text.format(**fields)
+
+
+def market_question(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """The answer to a question about the market; None for any other sentence."""
+    asked = {name for name in ("price", "list", "who", "has", "compare") if _pattern(name).search(sentence)}
+    if _pattern("own").search(sentence):
+        return _own_or_rent(sentence, catalog)
+    if not asked or not (named := _named(sentence)):
+        return None
+    cards = tuple(dict.fromkeys(card for name in named.get("gpu", "").split(",") if name for card in facts.match_accelerators(name)))
+    spoken = [name for name in named.get("gpu", "").split(",") if name]
+    if len(spoken) > 1 and "compare" in asked:
+        return _result(sentence, spoken[0], {lang: _compared(spoken, catalog, lang) for lang in LANGS}, {"cards": spoken})
+    if not cards and not ("cloud" in named and asked & {"list", "has", "who"}):
+        return None
+    period = "month" if _pattern("month").search(sentence) else "hour"
+    told = {lang: _told(named, cards, asked, period, catalog, lang) for lang in LANGS}
+    return _result(sentence, " ".join(spoken) or named["cloud"], told, {"named": named})
+
+
+def _own_or_rent(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """Whether to buy servers, by the price of one against the market; None where a job is told."""
+    from rightfit.explain.market_statements import judge_statement
+    from rightfit.workload.ask import understand
+
+    try:
+        wishes = understand(sentence).wishes
+    except RightfitError:
+        return None
+    if "model" in wishes:
+        return None
+    found = judge_statement("market_own_for_steady_training", catalog)
+    told = {lang: [found.reason(lang), f"`rightfit own {wishes.get('gpu') or 'A100'}`"] for lang in LANGS}
+    return _result(sentence, "own", told, dict(found.figures))
+
+
+def _result(query: str, name: str, told: Mapping[Lang, Sequence[str]], facts_: Mapping[str, Any]) -> CheckResult:
+    from rightfit.catalog.verdicts import CheckResult
+
+    return CheckResult(query, "market", True, None, {"name": name, **facts_}, (), "\n".join(told["en"]), "\n".join(told["zh"]))
+
+
+def _named(sentence: str) -> dict[str, str]:
+    """What a sentence names, {} where it names a job or words that mean something else."""
+    from rightfit.workload.ask import understand
+
+    try:
+        found = understand(sentence)
+    except RightfitError:
+        return {}
+    if found.own_machine or found.kind or not set(found.wishes) <= _NAMED:
+        return {}
+    filler = re.compile(
+        rf"(?:{_pattern('filler').pattern}|{'|'.join(_table()['words'][name][0] for name in ('list', 'who'))}|[\s的吗么呢]|\d)+", re.I
+    )
+    unknown = [
+        word for word in found.weighty if not filler.fullmatch(word) and not any(_pattern(name).search(word) for name in _table()["words"])
+    ]
+    return {} if unknown else {name: str(value) for name, value in found.wishes.items()}
+
+
+# ---- Prices and servers.
+
+
+def _told(named: Mapping[str, str], cards: Sequence[str], asked: set[str], period: str, catalog: Catalog, lang: Lang) -> list[str]:
+    places = {name: named[name] for name in ("cloud", "region", "country") if name in named}
+    offers, count = _offers(places, cards, catalog), int(named.get("num_gpus", 1))
+    if not cards:
+        return _families(offers, named["cloud"], lang)
+    cloud = q.provider_text(", ".join(lookup.read_names("cloud", named["cloud"])), lang) if "cloud" in named else ""
+    if count > 1:
+        offers = offers.take(np.flatnonzero(offers.servers.num_accelerators[offers.server_index] == count))
+    shown = named["gpu"].replace(",", "/") + (f" x {count}" if count > 1 else "")
+    if not len(offers):
+        return [_elsewhere(shown, cloud or named.get("region", "") or named.get("country", ""), cards, catalog, lang)]
+    is_types = "cloud" in named and "list" in asked and "price" not in asked
+    command = ["rightfit", "servers" if is_types else "prices", "--gpu", named["gpu"]]
+    command += [word for name, value in places.items() for word in (f"--{name}", value)]
+    is_spot = named.get("purchase") == "spot"
+    way = "spot" if is_spot and "spot" in _ways(offers) else "on-demand"
+    rows = (
+        _type_rows(offers, lang)
+        if is_types
+        else _price_rows(offers, way, (_MONTH_H if period == "month" else 1.0) * count, lang, is_one=bool(cloud))
+    )
+    lines = rows[:_MOST_ROWS] + (
+        [_text("more", lang, count=len(rows) - _MOST_ROWS, command=shlex.join(command))] if len(rows) > _MOST_ROWS else []
+    )
+    unit = _text("cards", lang, count=count) if count > 1 else _text("one_card", lang)
+    way_text = _text("spot_way" if way == "spot" else way, lang)
+    what = _text("of_cloud", lang, cloud=cloud) if cloud else ""
+    head = [_text("no_spot", lang)] if is_spot and way != "spot" else []
+    head += [] if is_types else [_text("month" if period == "month" else "price", lang, card=shown, what=what, unit=unit, way=way_text)]
+    return [*head, *lines, *([_text("stock", lang)] if asked & {"has", "who"} else [])]
+
+
+def _elsewhere(shown: str, place: str, cards: Sequence[str], catalog: Catalog, lang: Lang) -> str:
+    """What is said of a card that is not rented where it was asked for."""
+    others = list(_by_cloud(_offers({}, cards, catalog)))[:_MOST_ROWS]
+    if not others or not place:
+        return _text("nowhere", lang, card=shown)
+    return _text("none", lang, card=shown, cloud=place, others=q.provider_text(", ".join(others), lang))
+
+
+def _offers(places: Mapping[str, str], cards: Sequence[str], catalog: Catalog) -> OfferTable:
+    """Offers on demand and spot of servers with whole cards, each at its price for one card and
+    hour, the cheapest first."""
+    found = lookup.prices("", gpu=",".join(cards), purchase=",".join(_WAYS), catalog=catalog, **dict[str, Any](places)).offers
+    count = found.servers.num_accelerators[found.server_index]
+    found = found.take(np.flatnonzero((count >= 1) & np.isfinite(found.price_usd_per_h)))
+    return found.take(np.argsort(_each(found), kind="stable"))
+
+
+def _each(offers: OfferTable) -> Any:
+    """Price of one card for an hour of each offer (N,) [USD/h]."""
+    return offers.price_usd_per_h / offers.servers.num_accelerators[offers.server_index]
+
+
+def _by_cloud(offers: OfferTable) -> dict[str, dict[str, int]]:
+    """The cheapest row of each cloud by the way to pay, clouds with the cheapest first."""
+    found: dict[str, dict[str, int]] = {}
+    for at, (server, way) in enumerate(zip(offers.server_index.tolist(), _ways(offers), strict=True)):
+        found.setdefault(offers.servers.provider[server], {}).setdefault(way, at)
+    return dict(sorted(found.items(), key=lambda one: one[1].get("on-demand", len(offers))))
+
+
+def _ways(offers: OfferTable) -> list[str]:
+    from rightfit.catalog.offers import PURCHASES
+
+    return [PURCHASES[code] for code in offers.purchase_index.tolist()]
+
+
+def _price_rows(offers: OfferTable, main: str, times: float, lang: Lang, *, is_one: bool) -> list[str]:
+    """A row for each cloud, or for each server type of one cloud, by the price of one way to pay;
+    `times`: so many hours of so many cards."""
+    each = _each(offers)
+    groups: dict[str, dict[str, int]] = {}
+    for at, (server, way) in enumerate(zip(offers.server_index.tolist(), _ways(offers), strict=True)):
+        name = offers.servers.provider[server]
+        groups.setdefault(f"{name}/{offers.servers.instance_type[server]}" if is_one else name, {}).setdefault(way, at)
+    priced = sorted((rows for rows in groups.values() if main in rows), key=lambda rows: float(each[rows[main]]))
+    lines = []
+    for rows in priced:
+        row = offers.row(rows[main])
+        spot = _text("spot", lang, price=q.money_text(float(each[rows["spot"]]) * times)) if "spot" in rows and main != "spot" else ""
+        lines.append(
+            _text(
+                "row",
+                lang,
+                where=q.provider_text(row["provider"], lang),
+                price=q.money_text(float(each[rows[main]]) * times),
+                server=f"{row['instance_type']}, {_cards_of(offers, rows[main])}",
+                region=q.region_text(row["region"], lang),
+                as_of=row["as_of"],
+                spot=spot,
+            )
+        )
+    return lines
+
+
+def _type_rows(offers: OfferTable, lang: Lang) -> list[str]:
+    """A row for each server type, few cards first."""
+    best: dict[int, int] = {}
+    for at, (server, way) in enumerate(zip(offers.server_index.tolist(), _ways(offers), strict=True)):
+        if way == "on-demand":
+            best.setdefault(server, at)
+    table = offers.servers
+    few = sorted(best.items(), key=lambda one: (float(table.num_accelerators[one[0]]), float(offers.price_usd_per_h[one[1]])))
+    rows = [(server, at, offers.row(at)) for server, at in few]
+    return [
+        _text(
+            "type_row",
+            lang,
+            server=row["instance_type"],
+            cards=_cards_of(offers, at),
+            vcpus=q.plain(float(table.vcpus[server])),
+            memory=q.memory_text(float(table.memory_bytes[server])),
+            price=q.money_text(row["price_usd_per_h"]),
+            region=q.region_text(row["region"], lang),
+            as_of=row["as_of"],
+        )
+        for server, at, row in rows
+    ]
+
+
+def _cards_of(offers: OfferTable, at: int) -> str:
+    server = int(offers.server_index[at])
+    return f"{float(offers.servers.num_accelerators[server]):g} x {offers.servers.accelerator_name[server]}"
+
+
+def _families(offers: OfferTable, cloud: str, lang: Lang) -> list[str]:
+    """The cards of a cloud: series, how many a server has, the least price."""
+    cards: dict[str, dict[str, Any]] = {}
+    for at, (server, way) in enumerate(zip(offers.server_index.tolist(), _ways(offers), strict=True)):
+        table = offers.servers
+        entry = cards.setdefault(
+            table.accelerator_name[server], {"series": {}, "counts": set(), "at": -1, "memory": table.accelerator_memory_bytes[server]}
+        )
+        entry["series"][table.family[server] or table.instance_type[server]] = True
+        entry["counts"].add(float(table.num_accelerators[server]))
+        if way == "on-demand" and entry["at"] < 0:
+            entry["at"] = at
+    each = _each(offers)
+    head = _text("families", lang, cloud=q.provider_text(", ".join(lookup.read_names("cloud", cloud)), lang))
+    lines = [
+        _text(
+            "family_row",
+            lang,
+            card=name,
+            memory=q.memory_text(float(entry["memory"])),
+            series=", ".join(list(entry["series"])[:4]),
+            counts="/".join(f"{count:g}" for count in sorted(entry["counts"])),
+            price=q.money_text(float(each[entry["at"]])) if entry["at"] >= 0 else _text("no_price", lang),
+        )
+        for name, entry in sorted(
+            cards.items(), key=lambda one: -facts.accelerators()[one[0]].release_year if one[0] in facts.accelerators() else 0
+        )
+    ]
+    return [head, *lines]
+
+
+# ---- "T4 or A10", "V100和A100区别".
+
+
+def _compared(spoken: Sequence[str], catalog: Catalog, lang: Lang) -> list[str]:
+    """Each card with what decides between them, how much faster one is, and what fits."""
+    cards = [facts.accelerator(name, typical=True) for name in spoken]
+    lines = []
+    for card in cards:
+        offers = _offers({}, (card.name,), catalog)
+        clouds = {cloud: rows["on-demand"] for cloud, rows in _by_cloud(offers).items() if "on-demand" in rows}
+        cloud = next(iter(clouds), "")
+        price = (
+            _text("card_price", lang, price=q.money_text(float(_each(offers)[clouds[cloud]])), cloud=q.provider_text(cloud, lang))
+            if cloud
+            else _text("nowhere", lang, card=card.name)
+        )
+        rate = max(card.bf16_flops, card.fp16_flops)
+        link = _text("nvlink", lang, rate=f"{card.nvlink_bandwidth / 1e9:.4g}") if card.nvlink_bandwidth else _text("pcie", lang)
+        lines.append(
+            _text(
+                "card",
+                lang,
+                name=card.name,
+                memory=q.memory_text(card.memory_bytes),
+                bandwidth=f"{card.memory_bandwidth / 1e9:,.4g}",
+                rate=f"{rate / 1e12:,.4g}",
+                bf16="" if card.supports_bf16 else _text("no_bf16", lang),
+                fp8=_text("fp8", lang) if card.fp8_flops else "",
+                link=link,
+                year=card.release_year,
+                price=price,
+            )
+        )
+    slow, *_, fast = sorted(cards, key=lambda card: (card.memory_bandwidth, card.bf16_flops))
+    rooms = [_text("room_of", lang, name=card.name, size=f"{math.floor(card.memory_bytes / GIB / 2)}") for card in cards]
+    told = [
+        *lines,
+        faster_text(fast, slow)[lang] + ("。" if lang == "zh" else "."),
+        _text("room", lang, rooms=("、" if lang == "zh" else ", ").join(rooms)),
+    ]
+    return [*told, f"`rightfit plan MODEL --gpu {','.join(spoken)}`"]

@@ -1,0 +1,90 @@
+"""Questions that ask for no plan: what a word means, what a card costs, whether something holds of
+a card, a server, a cloud or a model; answered as `check` answers."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING
+
+from rightfit.errors import RightfitError
+from rightfit.explain.beside import terms_told, without_questions
+from rightfit.explain.claims import claim_lookup
+from rightfit.explain.decisions import chart_lookup
+from rightfit.explain.glossary import term_lookup
+from rightfit.explain.market_questions import market_question
+from rightfit.explain.rule_lookup import NAMED_SERVER, find_rule, rule_answer, statement_answer
+from rightfit.messages import LANGS
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+    from rightfit.catalog.verdicts import CheckResult
+
+_QUESTION = re.compile(
+    r"[?？吗么呢]\s*$|^(?:(?:why|does|do|is|are|can|has|will|should)\b|为什么|为何)|是不是|能不能|有没有|够不够", re.IGNORECASE
+)
+
+
+_AMOUNT_ASKED = re.compile(
+    r"多久|多少|几天|几个小时|几张|几块|几台|多长时间|费用|价格|预算|便宜|最少|how (?:long|much|many)|\bcosts?\b|\bcheapest\b",
+    re.IGNORECASE,
+)
+
+
+def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """The answer to a sentence that asks what a word means, or whether something holds of a card, a
+    server, a cloud or a model; None for any other, wishes above all."""
+    if (meant := term_lookup(sentence)) is not None:
+        return meant
+    if (priced := market_question(sentence, catalog) or chart_lookup(sentence, catalog)) is not None:
+        return priced
+    is_compared = bool(_COMPARED.search(sentence))
+    if _AMOUNT_ASKED.search(sentence) and not is_compared:  # how long, how much, how many: a plan says it
+        return _without_model(sentence, catalog, is_question=False)
+    is_question = is_compared or bool(_QUESTION.search(sentence.strip()))
+    if is_question and (claimed := claim_lookup(sentence, catalog)) is not None:
+        return claimed
+    return _without_model(sentence, catalog, is_question=is_question)
+
+
+def _without_model(sentence: str, catalog: Catalog, *, is_question: bool) -> CheckResult | None:
+    """The answer to a question that is about no model: what a server is, whether a rule holds."""
+    from rightfit.catalog.check import check_one
+    from rightfit.workload.ask import understand
+
+    try:
+        if "model" in understand(sentence).wishes:
+            return None
+    except RightfitError:
+        return None
+    named = NAMED_SERVER.findall(sentence)
+    if len(named) == 1 and (is_question or _WHAT.search(sentence)):
+        return dataclasses.replace(check_one(named[0], catalog=catalog), query=sentence)
+    is_choice = "还是" in sentence or re.search(r"\bor\b", sentence) is not None
+    rule = find_rule(_QUESTION.sub("", sentence)) if is_question or is_choice else None
+    if rule is None:
+        return _terms_beside(sentence)
+    return statement_answer(sentence, rule, catalog) if isinstance(rule, str) else rule_answer(sentence, rule, catalog)
+
+
+def _terms_beside(sentence: str) -> CheckResult | None:
+    """What the words of the field mean that a sentence asks about beside a wish that cannot be
+    planned, not even for usual models."""
+    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.planner.typical import typical_rows
+    from rightfit.workload.ask import understand
+
+    beside = without_questions(sentence)
+    told = {lang: terms_told(beside.questions, lang) for lang in LANGS}
+    if not told["en"]:
+        return None
+    found = understand(beside.wish)
+    if not found.weighty and "data" in found.wishes and typical_rows(beside.wish, found.kind):
+        return None  # usual models are planned, and their plans answer
+    return CheckResult(
+        sentence, "term", True, None, {"asked": [one.key for one in beside.questions]}, (), "\n".join(told["en"]), "\n".join(told["zh"])
+    )
+
+
+_WHAT = re.compile(r"是什么|什么卡|什么配置|多少钱|几张卡|what is|specs?|how much", re.IGNORECASE)
+_COMPARED = re.compile(r"比.+(?:快|慢|便宜|贵)|(?:faster|slower|cheaper|more expensive|dearer) than", re.IGNORECASE)

@@ -1,0 +1,155 @@
+"""What is asked beside a wish is taken out of it, answered from the plan of the rest, and read by
+every face."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from rightfit import api
+from rightfit.explain.beside import answers, settle, terms_told, without_questions
+from rightfit.explain.quantities import money_text
+from rightfit.workload.ask import understand
+
+ASKED = [
+    ("微调LLaMA-2-13B要不要NVLink多卡", ["link"]),
+    ("训练ResNet50,2GB CSV,4核够吗", ["cores"]),
+    ("两台8卡A100微调LLaMA-65B,网络要多大带宽", ["network"]),
+    ("ImageNet训练ResNet-50,数据放本地NVMe还是云盘", ["data"]),
+    ("2TB数据放在OSS上训练ViT,怎么读取", ["data", "data"]),
+    ("用竞价实例训练BERT-large,会被中断吗", ["interrupted"]),
+    ("竞价实例被中断怎么办,训练Llama-3-8B全参", ["interrupted"]),
+    ("每天只有100次请求的ResNet50接口,用函数计算还是租服务器", ["serverless"]),
+    ("T4 加 32GB 内存 200GB SSD 训练ResNet50 5万张 够吗", ["memory", "disk"]),
+    ("V100还值得租吗,训练BERT-large", ["worth"]),
+    ("DLRM在线推理,每秒2000次,自动扩缩容", ["scaling"]),
+    ("DP还是DDP,两张3090训练ResNet50", ["parallel"]),
+    ("阿里云抢占式实例训练BERT-large 能省多少", ["saving"]),
+    ("微调Llama-3-8B磁盘需要多少IOPS", ["iops"]),
+    ("checkpoint多久存一次,Llama-3-8B全参数微调", ["checkpoint"]),
+    ("用随机森林训练8GB的表格,需要GPU吗", ["gpu"]),
+    ("Fine-tune Llama-3-8B on 50k samples, is 32 GB of RAM enough?", ["memory"]),
+    ("LoRA on Llama-3-8B, do I need a GPU", ["gpu"]),
+    ("微调Qwen2.5-7B 2万条,画个决策流程图", ["chart"]),
+    ("阿里云上部署Qwen2.5-7B用哪个机型", ["which"]),
+    ("A100 1到8张微调Qwen-14B,选几张", ["count", "count"]),
+    ("用Optimum加速BERT推理,每秒500次", ["optimum"]),
+    ("checkpoint多大,Llama-3-8B全参数微调", ["checkpoint"]),
+    ("train resnet50 on imagenet on spot, how often should I save checkpoints", ["checkpoint"]),
+]
+WISHES = [
+    "微调ChatGLM-6B,3万条对话,预算300元",
+    "4块A100全参数微调LLaMA-7B",
+    "用自己的2张3090微调Llama-3-8B",
+    "7B模型微调要多少显存",
+    "fine-tune Llama-3-8B with LoRA on 50k samples within 2 days, under $200",
+    "预训练70B模型 1万亿token H100 多节点 要多少钱多久",
+    "serve Qwen2.5-7B for 200 users on one A10",
+]
+
+
+@pytest.mark.parametrize(("sentence", "keys"), ASKED)
+def test_questions_are_taken_out_and_the_rest_is_a_whole_wish(sentence: str, keys: list[str]) -> None:
+    found = without_questions(sentence)
+    assert [question.key for question in found.questions] == keys
+    assert "model" in understand(found.wish).wishes
+    assert not understand(found.wish).weighty
+
+
+@pytest.mark.parametrize("sentence", WISHES)
+def test_a_wish_without_a_question_is_left_as_it_is(sentence: str) -> None:
+    assert without_questions(sentence).wish == sentence
+
+
+def test_a_sentence_that_is_all_question_stays() -> None:
+    assert without_questions("需要GPU吗").questions == ()
+
+
+def test_every_question_is_answered_in_both_languages() -> None:
+    train = api.plan(model="resnet50", task="train", data="imagenet", purchase="spot")
+    serve = api.plan(model="bert-base-uncased", task="serve", rate="1/s")
+    for sentence, _ in ASKED:
+        plan = serve if any(word in sentence for word in ("函数计算", "推理")) else train
+        asked = without_questions(sentence).questions
+        for lang in ("en", "zh"):
+            told = answers(asked, plan, plan_catalog(), lang)
+            assert told
+            assert all(question.words in "".join(told) for question in asked[:1])
+            assert not any("nan" in line or "inf " in line or "{" in line for line in told), told
+
+
+def test_an_amount_is_held_against_what_the_job_needs() -> None:
+    plan = api.plan(model="meta-llama/Meta-Llama-3-8B", method="lora", data="50ksamples")
+    need = plan.best.estimate["host_memory_bytes"].high80 / 2**30
+    few, many = (
+        answers_asked(f"LoRA Llama-3-8B, {size}GB内存够吗", plan, plan_catalog(), "zh")[0] for size in (int(need) - 2, int(need) + 2)
+    )
+    assert "不够" in few
+    assert "不够" not in many
+    assert "够" in many
+
+
+def test_a_card_that_costs_more_than_another_is_not_worth_it() -> None:
+    dear = api.plan(model="bert-large-uncased", task="train", data="1GB", gpu="V100")
+    assert "不值" in answers_asked("V100值得租吗,训练BERT-large", dear, plan_catalog(), "zh")[0]
+    best = api.plan(model="bert-large-uncased", task="train", data="1GB")
+    assert "值得：" in answers_asked("这张卡值得租吗,训练BERT-large", best, plan_catalog(), "zh")[0]
+
+
+WAYS = [
+    ("Llama-3-8B用LoRA还是QLoRA微调,1万条", {"LoRA", "QLoRA"}),
+    ("LoRA、QLoRA、Prefix-tuning哪个最省显存,Qwen2.5-7B", {"LoRA", "QLoRA", "Prefix-tuning"}),
+    ("Llama-3-8B 用 vLLM 还是 TensorRT-LLM 部署,每秒10次", {"vLLM", "TensorRT-LLM"}),
+    ("ResNet-50 ImageNet 一天内训练完,和一周内训练完差多少钱", {"一天", "一周"}),
+    ("fine-tune Llama-3-8B with LoRA or QLoRA on 10k samples", {"LoRA", "QLoRA"}),
+    ("微调Qwen2.5-7B 全参数还是LoRA,1万条", {"全参数", "LoRA"}),
+    ("Qwen2.5-7B 部署 用AWQ还是FP8量化,每秒5次", {"AWQ", "FP8"}),
+    ("p4d.24xlarge 和 a2-highgpu-8g 哪个训练BERT-large便宜", {"p4d.24xlarge", "a2-highgpu-8g"}),
+]
+
+
+@pytest.mark.parametrize(("sentence", "names"), WAYS)
+def test_ways_to_choose_between_are_each_planned_and_the_first_costs_least(sentence: str, names: set[str]) -> None:
+    asked = settle(sentence, plan_catalog())
+    rows = asked.told["zh"][1:]
+    assert {row.split("：")[0] for row in rows} == names
+    assert len(set(rows)) == len(rows)
+    for row in rows:
+        words = shlex.split(row.split("`")[1])
+        assert words[0] == "rightfit"
+    if "显存" not in sentence:
+        costs = [float(re.search(r"\$([\d,.]+)", row)[1].replace(",", "")) for row in rows]  # type: ignore[index]
+        assert costs == sorted(costs)
+    assert understand(asked.wish).wishes
+
+
+@pytest.mark.parametrize("sentence", [*WISHES, "用A100还是H100微调LLaMA-7B", "用竞价还是按量训练BERT-large"])
+def test_what_a_plan_compares_by_itself_is_no_choice_of_ways(sentence: str) -> None:
+    assert not settle(sentence, plan_catalog()).told
+
+
+def test_training_and_serving_are_one_request_with_one_total() -> None:
+    sentence = "微调Qwen2.5-7B 1万条,然后用低配长期部署,总共多少钱"
+    asked = settle(sentence, plan_catalog())
+    assert asked.wish.startswith("微调Qwen2.5-7B 1万条")
+    plan = api.plan(**understand(asked.wish).settled())
+    (line,) = asked.lines(plan, plan_catalog(), "zh")
+    served = api.plan(model="Qwen2.5-7B", task="serve", rate="1/s")
+    total = plan.best.cost.total_usd + served.best.cost.total_usd
+    assert money_text(total) in line
+
+
+def test_a_word_of_the_field_needs_no_plan() -> None:
+    assert "580" in terms_told(without_questions("H100要用哪个CUDA版本").questions, "zh")[0]
+
+
+def answers_asked(sentence, plan, catalog, lang):  # type: ignore[no-untyped-def]
+    return settle(sentence, catalog).lines(plan, catalog, lang)
+
+
+def plan_catalog():  # type: ignore[no-untyped-def]
+    from rightfit.planner.plan import default_catalog
+
+    return default_catalog()

@@ -1,0 +1,101 @@
+"""Questions about the market that name no job are answered from the catalog; wishes are not taken
+for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rightfit import api, facts
+from rightfit.explain.market_questions import market_question
+from rightfit.explain.quantities import memory_text
+from rightfit.explain.questions import question_lookup
+from rightfit.planner.plan import default_catalog
+
+#: Sentence, and what its answer names.
+ASKED = [
+    ("which GPU families has Tencent", ["T4", "GN7"]),
+    ("腾讯云有哪些GPU", ["T4", "GN7", "V100"]),
+    ("阿里云有哪些A10机型", ["ecs.gn7i-c8g1.2xlarge"]),
+    ("A100在AWS一小时多少钱", ["p4d.24xlarge"]),
+    ("cheapest H100 today", ["H100", "$"]),
+    ("H100多少钱一个月", ["730"]),
+    ("哪些云有H100", ["Lambda", "库存"]),
+    ("哪家云有4090", ["RunPod"]),
+    ("阿里云有A40吗", ["没有 A40", "RunPod"]),
+    ("北京地域8卡A100竞价多少钱", ["8 卡整机"]),
+    ("who rents MI300X", ["Azure"]),
+    ("腾讯云A100价格", ["GT4"]),
+    ("自建8卡A100划算还是租", ["19%", "rightfit own A100"]),
+    ("buy H100 servers or rent them", ["rightfit own H100"]),
+    ("T4和A10哪个好", ["16 GiB", "24 GiB", "1.9"]),
+    ("V100 vs A100", ["no BF16", "links"]),
+]
+NO_QUESTIONS = [
+    "A100训练ResNet50多少钱",
+    "微调7B多少钱",
+    "用A100还是H100微调LLaMA-7B",
+    "g5.xlarge or g6.xlarge",
+    "4090能跑7B吗",
+    "fine-tune Llama-3-8B on one A100",
+]
+
+
+@pytest.mark.parametrize(("sentence", "words"), ASKED)
+def test_a_question_about_the_market_is_answered(sentence: str, words: list[str]) -> None:
+    found = question_lookup(sentence, default_catalog())
+    assert found is not None
+    assert found.kind == "market"
+    told = found.explanation_zh if any("\u4e00" <= one <= "\u9fff" for one in sentence) else found.explanation_en
+    assert not [word for word in words if word not in told], told
+    assert "{" not in told
+
+
+@pytest.mark.parametrize("sentence", NO_QUESTIONS)
+def test_a_wish_is_no_question_about_the_market(sentence: str) -> None:
+    assert market_question(sentence, default_catalog()) is None
+
+
+def test_prices_ascend_and_a_month_is_730_hours() -> None:
+    hour, month = (market_question(f"H100 price {period}", default_catalog()) for period in ("per hour", "a month"))
+    assert hour is not None
+    assert month is not None
+
+    def prices(text: str) -> list[float]:
+        return [float(line.split("$")[1].split(" ")[0].replace(",", "")) for line in text.splitlines() if ": $" in line]
+
+    first, second = prices(hour.explanation_en), prices(month.explanation_en)
+    assert first == sorted(first)
+    assert len(first) > 3
+    assert second == pytest.approx([730 * price for price in first], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind", "word"),
+    [
+        ("p3.2xlarge现在还能用吗", "server", "下线"),
+        ("ecs.gn7e-c16g1.4xlarge是什么卡", "server", "A100"),
+        ("混合精度能省显存吗", "rule", "激活值"),
+        ("DP还是DDP", "rule", "DDP"),
+        ("5TB小图片随机读取,用Lustre还是Ceph还是OSS", "term", "对象存储"),
+        ("H100要用哪个CUDA版本", "term", "580"),
+        ("H100比A100快多少", "accelerator", "倍"),
+    ],
+)
+def test_other_questions_without_a_job_are_answered_as_check_does(sentence: str, kind: str, word: str) -> None:
+    found = question_lookup(sentence, default_catalog())
+    assert found is not None
+    assert found.kind == kind
+    assert word in found.explanation_zh
+
+
+def test_check_answers_the_same() -> None:
+    (found,) = api.check("A100在AWS一小时多少钱")
+    assert found.kind == "market"
+
+
+@pytest.mark.parametrize("pair", [("A10", "L4"), ("H100", "H200"), ("RTX-4090", "L40S")])
+def test_any_two_cards_are_compared(pair: tuple[str, str]) -> None:
+    found = market_question(f"{pair[0]} or {pair[1]}", default_catalog())
+    assert found is not None
+    for name in pair:
+        assert memory_text(facts.accelerator(name, typical=True).memory_bytes) in found.explanation_en
