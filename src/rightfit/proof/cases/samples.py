@@ -30,6 +30,7 @@ from rightfit.facts.trainers import sample_optimizer_bytes, sample_stack
 from rightfit.physics.columns import LinkColumns, MemoryCounter
 from rightfit.proof.cases.reader import RefusedRowError, forward_device, interconnect, number, read_rows, word
 from rightfit.records import dataclass
+from rightfit.units import FP32_BYTES
 
 TABLE = "training"  # of words
 _FIGURES = constants("training_work")
@@ -202,14 +203,15 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
     per_node = numbers.get("apn") or (num_gpus / numbers["nodes"] if numbers.get("nodes", 0) > 0 else 0.0)
     if "TPU" in device.name:
         per_node = min(num_gpus, _MESH_CHIPS)  # the chips of a slice are one mesh
+    pure = float(precision in ("fp16", "bf16") or says("pure_half", flags.lower()))
     fields = {
         "batch": batch,
         "grad_accum": max(numbers.get("grad_accum", 1.0), 1.0) if "hifi" not in model else 1.0,
         "num_gpus": num_gpus,
         "gpus_per_node": per_node or min(num_gpus, 16.0 if "SXM3" in word(row, "gpu") else 8.0),
         "channels_last": float(channels_last(f"{flags} {framework}", precision) or stack == "tuned"),
-        "optimizer_bytes": optimizer_bytes(flags, work, model),
-        "pure": float(precision in ("fp16", "bf16") or says("pure_half", flags.lower())),
+        "optimizer_bytes": optimizer_bytes(flags, work, model, in_half=bool(pure) and not adapters),
+        "pure": pure,
         "counter": counter,
         "image": float(work.modality in _VISION_TASKS and "synthetic" not in flags.lower()),
         "tables_split": num_gpus if work.tables * 4.0 > _FIGURES["split_tables_bytes"] else 1.0,
@@ -221,6 +223,10 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
     }
     diffusion = work.modality == "diffusion"
     fields |= cache_fields(framework, flags, stack) if diffusion else {"cached": 1.0}
+    if diffusion and not framework and "adapter_rank" in method and not fields["cached"]:
+        # as plans take it; SimpleTuner, sd-scripts, musubi-tuner, ai-toolkit and OneTrainer do so
+        fields |= {"cached": 1.0, "beside_on_card": 0.0}
+        taken.append("latents and text embeddings made beforehand, as trainers of adapters do by default: taken")
     return fields, tuple(taken)
 
 
@@ -377,15 +383,17 @@ def channels_last(text: str, precision: str) -> bool:
     return says("channels_last", words)
 
 
-def optimizer_bytes(flags: str, work: ModelWork, model: str) -> float:
+def optimizer_bytes(flags: str, work: ModelWork, model: str, *, in_half: bool = False) -> float:
     """Bytes of optimizer states per parameter; the usual optimizer of the task
-    where none is named."""
+    where none is named. States are made like the weights (torch.optim, `zeros_like`): those of
+    weights held `in_half` precision have two bytes each."""
     named = shape(TABLE, r"{optimizer_flag}[=:]\s*([\w-]+(?:[ (]+8-?bit)?)").search(flags.lower())
     if says("optimizer_offloaded", flags.lower()):
         return 0.0
     text = named[1] if named else flags if says("optimizer_said", flags.lower()) else ""
     size = sample_optimizer_bytes(text)
-    return usual_optimizer_bytes(work, model) if size is None else size
+    size = usual_optimizer_bytes(work, model) if size is None else size
+    return size / 2.0 if in_half and size >= FP32_BYTES else size
 
 
 def tells_recompute(words: str) -> bool:
