@@ -19,17 +19,17 @@ from rightfit.search.rank import Row, first_row
 from rightfit.search.refusals import nearest_to_passing
 from rightfit.search.risk import Spread, Surety, surety_of_job
 from rightfit.search.service.found import Confirmed, Queued, ServingResult, Sizing
-from rightfit.search.service.grid import ReplicaGrid, at_load, capacity
+from rightfit.search.service.grid import ReplicaGrid, capacity
 from rightfit.search.service.refine import queued, refined, replica_columns
 from rightfit.search.service.sizing import (
     add_memory,
     class_facts,
     format_columns,
     judge_serving,
+    loaded_latency,
     monthly_bill,
     rejudged,
     replicas_needed,
-    share_of_load,
     size,
     together_of,
     widened,
@@ -252,8 +252,7 @@ def _best_on(search_result: ServingResult, rows: NDArray[np.intp], nodes: int) -
     if not usable.shape[0]:
         return None
     rows, replicas = rows[usable], replicas[usable]
-    part = search_result.grid.take(rows)
-    latency: Array = at_load(part, part.latency_s, **share_of_load(wish, replicas))
+    latency = loaded_latency(wish, search_result.grid.take(rows), replicas)
     order = np.argsort(latency, kind="stable")
     if not (wish.generates and wish.rate_per_s and wish.load is not None):
         at = int(order[0])
