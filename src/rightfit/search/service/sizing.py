@@ -89,15 +89,18 @@ def size(
     wish: ServingRequest, fleet: ServingFleet, space: ServingSpace, grid: ReplicaGrid, able: Capacity, column: Index, *, num_columns: int
 ) -> Sizing:
     """Replicas and servers of every candidate, and the best candidate of each class and format:
-    fewest servers, then least latency."""
-    replicas = replicas_needed(wish, able)
+    fewest servers, then least latency. Servers that are rented are filled: each of their cards
+    costs the same whether it holds a replica or not."""
+    needed = replicas_needed(wish, able)
     per_group = np.maximum(fleet.gpus_per_node[space.machine] // np.maximum(space.tensor, 1), 1).astype(np.float64)
     with np.errstate(invalid="ignore"):
         beside = np.ceil(fleet.taken[space.machine] / np.maximum(space.tensor, 1)) if fleet.taken.shape[0] else 0.0
-        servers = np.where(np.isfinite(replicas + beside), np.ceil((replicas + beside) / per_group) * space.nodes, np.inf)
+        servers = np.where(np.isfinite(needed + beside), np.ceil((needed + beside) / per_group) * space.nodes, np.inf)
         # On the same servers: one of them holds a replica and all neighbours.
         servers = np.where((np.asarray(beside) > 0) & (space.nodes == 1) & (per_group < 1.0 + beside), np.inf, servers)
     servers = np.where(servers <= MOST_SERVERS, servers, np.inf)
+    with np.errstate(invalid="ignore"):
+        replicas = np.where(np.isfinite(servers), servers / space.nodes * per_group - beside, needed)
     latency = loaded_latency(wish, grid, replicas)
     order = np.lexsort((space.tensor, latency, servers))
     order = order[np.isfinite(servers[order])]
@@ -112,7 +115,7 @@ def size(
     def of(values: Array) -> Array:
         return np.where(known, values[pick] if values.shape[0] else np.inf, np.inf)
 
-    return Sizing(row, of(replicas), of(servers), of(latency))
+    return Sizing(row, of(replicas), of(servers), of(latency), of(needed))
 
 
 def replicas_needed(wish: ServingRequest, able: Capacity) -> Array:
