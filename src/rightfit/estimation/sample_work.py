@@ -156,7 +156,7 @@ def recorded_denoiser(wish: NetworkInput, record: DiffusionModel) -> ModelWork |
 #: copy; and 64 more regions through the mask head, as images of LVIS have objects enough to fill
 #: the sample (layouts of Mask R-CNN, by hand).
 _LVIS_MASKS = 3.0 * 128.0 * (1203.0 - 80.0) * 784.0 + 64.0 * 0.65e6
-_DETECTION_TASKS = ("detection", "instance_segmentation", "panoptic", "keypoint")
+_DETECTION_TASKS = ("detection", "instance_segmentation", "panoptic", "keypoint", "detection3d")
 
 
 def _classes(wish: NetworkInput, words: str) -> float:

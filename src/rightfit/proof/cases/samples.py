@@ -109,11 +109,34 @@ def _device(row: Mapping[str, str]) -> tuple[ForwardDevice, bool, tuple[str, ...
     return known, False, ()
 
 
+#: What a task is, by the first of these that its words hold, however they are joined; the words of
+#: a data set or of nothing leave it to the name of the model.
+_TASKS = (
+    ("instance", "instance_segmentation"),
+    ("panoptic", "panoptic"),
+    ("keypoint", "keypoint"),
+    ("segment", "segmentation"),
+    ("detection3d", "detection3d"),
+    ("3d_detection", "detection3d"),
+    ("detect", "detection"),
+    ("classif", "classification"),
+    ("dreambooth", "diffusion_finetune"),
+    ("image_gen", "diffusion"),
+)
+_EMPTY_TASKS = ("train", "training", "pretrain", "pretraining", "vision", "image", "images", "imagenet", "coco", "computer_vision")
+
+
+def _task_of(text: str) -> str:
+    """The task in the words of the tables."""
+    words = re.sub(r"[\s\-/]+", "_", text.lower())
+    return "" if words in _EMPTY_TASKS else next((task for part, task in _TASKS if part in words), words)
+
+
 def _wish(row: Mapping[str, str], size: ImageSize) -> NetworkInput:
     library = found[0] if (found := shape(TABLE, "{detection_library}").search(word(row, "framework").lower())) else ""
     return NetworkInput(
         model=word(row, "model"),
-        task=word(row, "task"),
+        task=_task_of(word(row, "task")),
         height=size.height,
         width=size.width,
         frames=size.frames,
