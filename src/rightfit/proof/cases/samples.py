@@ -28,6 +28,7 @@ from rightfit.facts.tables import constant_group, constants, meaning, meanings, 
 from rightfit.facts.trained_networks import data_set_samples, data_set_seconds
 from rightfit.facts.trainers import sample_optimizer_bytes, sample_stack
 from rightfit.physics.columns import LinkColumns, MemoryCounter
+from rightfit.proof.case_columns import is_known_software
 from rightfit.proof.cases.reader import RefusedRowError, forward_device, interconnect, number, read_rows, word
 from rightfit.records import dataclass
 from rightfit.units import FP32_BYTES
@@ -246,7 +247,7 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
     }
     diffusion = work.modality == "diffusion"
     fields |= cache_fields(framework, flags, stack) if diffusion else {"cached": 1.0}
-    if diffusion and not framework and "adapter_rank" in method and not fields["cached"]:
+    if diffusion and not is_known_software("samples", framework) and "adapter_rank" in method and not fields["cached"]:
         # as plans take it; SimpleTuner, sd-scripts, musubi-tuner, ai-toolkit and OneTrainer do so
         fields |= {"cached": 1.0, "beside_on_card": 0.0}
         taken.append("latents and text embeddings made beforehand, as trainers of adapters do by default: taken")
