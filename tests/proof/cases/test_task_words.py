@@ -30,7 +30,9 @@ def test_all_spellings_of_a_task_give_one_answer(model: str) -> None:
     assert len({answer["predicted"] for answer in answers}) == 1
 
 
-@pytest.mark.parametrize("model", ["caffenet", "torchvision/alexnet", "squeezenet", "squeezenet1_1", "nin_imagenet", "mask-rcnn_r101_fpn_1x_nuim"])
+@pytest.mark.parametrize(
+    "model", ["caffenet", "torchvision/alexnet", "squeezenet", "squeezenet1_1", "nin_imagenet", "mask-rcnn_r101_fpn_1x_nuim"]
+)
 @pytest.mark.parametrize("metric", ["peak_mem_gib_per_gpu", "images_per_s_total"])
 def test_networks_that_were_refused_are_answered(model: str, metric: str) -> None:
     task = "detection3d" if "rcnn" in model else "classification"
