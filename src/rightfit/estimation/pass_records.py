@@ -303,8 +303,9 @@ class NetworkInput:
 
 
 #: Tensors kept for the backward pass per element that a weighted layer writes: its output for the
-#: normalisation, that for the activation and the next layer; SiLU keeps its input too; transformers
-#: keep normalised copies, the two halves of the feed-forward part, and attention's inputs.
+#: normalisation, that for the activation and the next layer; SiLU keeps its input too; of what
+#: linear layers write, transformers keep normalised copies, both ends of the activation, and
+#: attention's inputs.
 KEPT = constant_group("training_work", "kept")
 
 
@@ -330,7 +331,7 @@ def usual_optimizer_bytes(work: ModelWork, model: str) -> float:
 #: What bundled records of vision models count as one: products and outputs of attention
 #: among those of layers.
 _PICTURES = ("vision", "video")
-_ATTENDING = ("transformer", "window")
+ATTENDING = ("transformer", "window")
 _FP32_BYTES = 4.0
 
 
@@ -388,12 +389,11 @@ def _learning_share(record: TracedModel) -> float:
 
 
 def _kept(record: TracedModel, written: float) -> float:
-    """Elements that stay for the backward pass. With attention at least as many as for named
-    models: autocast keeps norms and residual sums in fp32, which a trace in one precision
-    cannot show."""
-    usual = KEPT.get(record.kind, 2.0) * written
+    """Elements that stay for the backward pass; of a network with attention at least those of
+    blocks with fused attention, which keep no scores."""
+    usual = KEPT.get(record.kind, 2.0) * (record.activations if record.kind in ATTENDING else written)
     traced = record.kept_bytes / _FP32_BYTES
-    return max(traced, usual) if record.kind in _ATTENDING or not traced else traced
+    return max(traced, usual) if record.kind in ATTENDING or not traced else traced
 
 
 def _modality(record: TracedModel) -> str:

@@ -66,6 +66,8 @@ _PLAIN = tuple(STACKS.index(name) for name in ("eager", "ngc", "tensorflow", "li
 #: How the weights of a frozen network are stored.
 STORED = ("fp32", "half", "int8", "fp8", "fp8wo", "nf4", "int2")
 STORED_BYTES = tuple(constant_group("training_work", "stored")[name] for name in STORED)
+#: Bytes of a kept element under autocast, by kind of block where counted.
+_KEPT_AMP = constant_group("training_work", "kept_amp")
 #: Arithmetic: activations as the kernels move them, gradients on the wire, and how weights are
 #: held while they learn.
 _MOVED_BYTES = (4.0, 4.0, 2.0, 2.0, 2.0)
@@ -384,7 +386,9 @@ def training_memory(
     quantised = 1.0 + (_look(values, "kept_stored", STORED, setup.stored) - 1.0) * (
         1.0 - setup.offload
     )  # streamed weights keep to plain kernels
-    kept_bytes = np.where(half, values["kept_amp_bytes"], 4.0)
+    # Under autocast what stays in 32 bits of a block is counted where blocks are known.
+    amp_bytes = np.array([_KEPT_AMP.get(name, values["kept_amp_bytes"]) for name in KINDS])[work.kind.astype(np.intp)]
+    kept_bytes = np.where(half, amp_bytes, 4.0)
     kept_bytes = np.where(setup.pure + adapters > 0, values["kept_pure_bytes"], kept_bytes)
     rates = TrainMemoryRates(
         weight_bytes=stored,

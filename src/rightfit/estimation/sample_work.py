@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 
 from rightfit import facts
 from rightfit.errors import UnknownNameError
 from rightfit.estimation.forward_models import forward_work
 from rightfit.estimation.pass_records import KEPT, ModelWork, NetworkInput, PassInput, mean_and_peak_pixels
 from rightfit.estimation.vision_backbones import VisionPart, backbone
-from rightfit.facts.networks import own_record, record_of
+from rightfit.facts.networks import family_of, own_record, record_of, size_told
 from rightfit.facts.records import DiffusionModel, OtherModel, TracedModel, TransformerArchitecture, VisionModel
 from rightfit.facts.resolve import read_record
 from rightfit.facts.tables import constant_group, constants
@@ -58,6 +59,9 @@ def denoiser_work(wish: NetworkInput) -> ModelWork | None:
     record = record_of(layout.record) if layout.record else None
     if not layout.blocks:
         return recorded_denoiser(wish, record) if isinstance(record, DiffusionModel) else None
+    layout, taken = _of_told_size(layout, name, wish.params)
+    if taken:
+        record = None
     params, width, blocks = layout.params, layout.hidden, layout.blocks
     side = _FIGURES["denoiser_side"] if not isinstance(record, DiffusionModel) else _record_side(record)
     pixels = wish.height * (wish.width or wish.height) if wish.height else side**2
@@ -79,8 +83,20 @@ def denoiser_work(wish: NetworkInput) -> ModelWork | None:
         block=_FIGURES["denoiser_block_kept"] * kept * held * width, widest=_FIGURES["widths_widest"] * held * width,
         side_macs=encoders * _FIGURES["encoder_tokens"] + _FIGURES["vae_macs_pixel"] * pixels * frames,
         side_elements=_FIGURES["encoder_live"] * pixels * min(frames, _FIGURES["encoded_frames"]),
-        adapter_params_per_rank=8.0 * blocks * width, assumptions=() if wish.height else (f"{side:.0f} pixels a side taken",),
+        adapter_params_per_rank=8.0 * blocks * width, assumptions=(*taken, *(() if wish.height else (f"{side:.0f} pixels a side taken",))),
     )  # fmt: skip
+
+
+def _of_told_size(layout: TrainedDenoiser, name: str, params: float) -> tuple[TrainedDenoiser, tuple[str, ...]]:
+    """The layout with the parameters that are told, beside the name or in it: a relative whose
+    blocks are wider by the root of what it is larger, which is said."""
+    told = params or size_told(name)
+    if not told or abs(math.log(told / layout.params)) <= constants("forward_work")["same_model"]:
+        return layout, ()
+    wider = (told / layout.params) ** 0.5
+    relative = f"the nearest relative {layout.record or 'in the table of denoisers'}, scaled to {told / 1e9:.3g}B parameters"
+    said = f"model {name[:60]!r} is not known: {relative}, taken"
+    return dataclasses.replace(layout, params=told, hidden=layout.hidden * wider), (said,)
 
 
 def _token_params(layout: TrainedDenoiser, record: object, score_width: float) -> float:
@@ -140,7 +156,7 @@ def recorded_denoiser(wish: NetworkInput, record: DiffusionModel) -> ModelWork |
 #: copy; and 64 more regions through the mask head, as images of LVIS have objects enough to fill
 #: the sample (layouts of Mask R-CNN, by hand).
 _LVIS_MASKS = 3.0 * 128.0 * (1203.0 - 80.0) * 784.0 + 64.0 * 0.65e6
-_DETECTION_TASKS = ("detection", "instance_segmentation", "panoptic", "keypoint")
+_DETECTION_TASKS = ("detection", "instance_segmentation", "panoptic", "keypoint", "detection3d")
 
 
 def _classes(wish: NetworkInput, words: str) -> float:
@@ -336,7 +352,7 @@ def _from_forward(wish: NetworkInput, record: object) -> ModelWork | None:
             stage.macs * max(stage.repeats, 1.0) if stage.kind != "decode" else stage.macs * _FIGURES["decoded_tokens"] for stage in stages
         )
         written = sum(stage.activations for stage in stages)
-        factor = KEPT.get(kind, 2.0)
+        factor = _kept_share(record, kind)
         part = ModelWork(
             wish.model, _modality(record, found.modality), kind, macs=macs * count, score_macs=sum(stage.score_macs for stage in stages) * count,
             activations=written * count, layers=sum(stage.layers for stage in stages), params=found.params, trained=found.params,
@@ -356,6 +372,24 @@ def _from_forward(wish: NetworkInput, record: object) -> ModelWork | None:
         return None
     epoch, epochs = _usual_run(total.modality)
     return _with_tables(dataclasses.replace(total, epoch_samples=epoch, epochs=epochs), record)
+
+
+def _kept_share(record: object, kind: str) -> float:
+    """Elements kept for the backward pass over those that a forward pass writes.
+
+    Records of pictures count the products of attention, H N^2 scores and N d outputs a block,
+    among what layers write; fused attention keeps no scores, so that what is kept follows from the
+    outputs of linear layers: nine of (9 + 1 + N / head width) widths. Windows with positions keep
+    the sum of positions and mask.
+    """
+    share = KEPT.get(kind, 2.0)
+    if not isinstance(record, VisionModel) or not family_of(record).counts_scores:
+        return share
+    windows = kind == "window"
+    tokens = _FIGURES["window_tokens"] if windows else (record.image_size / patch_of(record.name)) ** 2 + 1.0
+    scores = tokens / _FIGURES["window_head_width" if windows else "head_width"]
+    linear = _FIGURES["vit.written"]
+    return (share * linear + (_FIGURES["biased_window_scores"] * scores if windows else 0.0)) / (linear + 1.0 + scores)
 
 
 def _usual_run(modality: str) -> tuple[float, float]:

@@ -23,7 +23,8 @@ _FIGURES = constants("forward_work")
 class NetworkFamily:
     """What networks of one layout share (facts/data/forward_families.csv): `kind` and number of
     layers, multiply-adds for each written activation, how many times the usual `traffic`,
-    `pointwise` crossings and work of the `host` they have."""
+    `pointwise` crossings and work of the `host` they have; `counts_scores` where records count the
+    products of attention among what layers write."""
 
     kind: str
     layers: float
@@ -31,6 +32,7 @@ class NetworkFamily:
     traffic: float
     pointwise: float
     host: float
+    counts_scores: bool
 
 
 @dataclass(frozen=True, slots=True)

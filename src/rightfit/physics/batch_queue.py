@@ -66,6 +66,61 @@ def latency_s(service_s: Array, rate_per_s: Array, *, shares: Array) -> Array:
     return out
 
 
+def pooled_latency_s(service_s: Array, rate_per_s: Array, servers: Array, *, shares: Array) -> Array:
+    """Time from arrival to answer where servers take requests one at a time from one queue.
+
+    `service_s` [s] (N,) of a request, `rate_per_s` [1/s] (N,) of all, `servers` [1] (N,),
+    `shares` [1] (P,) -> [s], (N, P); infinite where more arrives than is served.
+
+    Requests that wait are as many as in M/M/c, and their wait falls off twice as fast.
+    Source: Erlang 1917 (delay probability); Tijms 2003, chapter 9 (M/D/c); known error: under 10 %
+    against simulation for two servers and more (tests/physics/test_pooled_queue.py).
+    """
+    blocked, found = np.ones(servers.shape), np.ones(servers.shape)
+    for count in range(1, int(servers.max(initial=0.0)) + 1):
+        blocked = _blocked(blocked, rate_per_s * service_s, count)
+        found = np.where(servers == count, blocked, found)
+    return _pooled(found, service_s, rate_per_s, servers, shares)
+
+
+def pooled_servers(service_s: Array, rate_per_s: float, *, share: float, limit_s: float, utilisation: float, most: Array) -> Array:
+    """The fewest servers with one queue that keep `limit_s` [s] at `share` of the requests and are
+    busy no longer than `utilisation`; `most` (N,) where no fewer do.
+
+    Source: as `pooled_latency_s`, for one server after another.
+    """
+    rate, needed, blocked = np.full(most.shape, rate_per_s), most.copy(), np.ones(most.shape)
+    for count in range(1, _MOST_SERVERS):
+        if not (needed > count).any():
+            break
+        blocked = _blocked(blocked, rate * service_s, count)
+        servers = np.full(most.shape, float(count))
+        kept = (rate * service_s <= utilisation * count) & (count < needed)
+        kept &= _pooled(blocked, service_s, rate, servers, np.array([share]))[:, 0] <= limit_s
+        needed = np.where(kept, servers, needed)
+    return needed
+
+
+#: Servers that one queue feeds at most.
+_MOST_SERVERS = 4096
+
+
+def _blocked(fewer: Array, load: Array, count: int) -> Array:
+    """Erlang's loss with `count` servers from that with one less."""
+    return np.asarray(load * fewer / (count + load * fewer))
+
+
+def _pooled(blocked: Array, service_s: Array, rate_per_s: Array, servers: Array, shares: Array) -> Array:
+    """Latencies (N, P) from Erlang's loss."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        busy = rate_per_s * service_s / servers
+        waits = blocked / (1.0 - busy * (1.0 - blocked))
+        falls_s = service_s / (2.0 * servers * (1.0 - busy))
+        beyond = np.log(np.maximum(waits[:, None] / np.maximum(1.0 - shares[None, :], 1e-12), 1.0))
+        latency = service_s[:, None] + falls_s[:, None] * beyond
+    return np.where((busy < 1.0)[:, None], latency, np.inf)
+
+
 def _lengths(service_s: Array, rate_per_s: Array, most: Index, full_s: Array) -> Array:
     """How long a queue gets: the batch that a rate settles at with its spread, and what a server
     near its limit piles up."""

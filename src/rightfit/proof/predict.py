@@ -165,7 +165,7 @@ def _is_loading(cells: Mapping[str, str]) -> bool:
 def _is_vision(cells: Mapping[str, str]) -> bool:
     """Whether a row is of the table of training that is not of language models."""
     return (
-        "image_size" in cells
+        ("image_size" in cells or {"task", "batch_per_gpu"} <= cells.keys())
         and not _is_loading(cells)
         and not _is_inference(cells)
         and "micro_batch" not in cells

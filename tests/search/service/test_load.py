@@ -94,7 +94,8 @@ def test_more_replicas_where_the_quick_law_was_too_kind() -> None:
     columns = replica_columns(found.space.take(np.array([at])))
     kept = found.confirmed.kept[at]
     assert kept.excess <= 1.0
-    assert queued(found.wish, columns, replicas=kept.replicas - 1.0).excess > 1.0
+    per_server = int(found.fleet.gpus_per_node[found.space.machine[at]])
+    assert queued(found.wish, columns, replicas=kept.replicas - per_server).excess > 1.0
     assert kept.replicas == found.sizing_of(at) >= quick.sizing_of(at)
 
 

@@ -140,7 +140,7 @@ def read_forward_wish(workload: Workload, model: Any, notes: Notes) -> ServingRe
         workload=workload,
         model=model,
         rate_per_s=forward_rate(workload, notes, modality=work.modality),
-        users=workload.users or 0,
+        users=0 if work.modality == "audio" else workload.users or 0,
         requests=_requests(workload, work.modality, tokens) if workload.task == "batch" else 0.0,
         input_tokens=tokens,
         output_tokens=0,
@@ -169,10 +169,13 @@ def told_of(one_input: PassInput, model: Model, work: ForwardWork) -> dict[str, 
 
 def forward_rate(workload: Workload, notes: Notes, *, modality: str = "") -> float:
     """Requests a second of a service; 0 of a batch job, and where users were given
-    in place of a rate."""
+    in place of a rate. Users who speak give as many seconds of sound a second as they are."""
     if workload.task != "serve":
         return 0.0
     rate = workload.rate_per_s or 0.0
+    if not rate and workload.users and modality == "audio":
+        rate = workload.users / seconds_of(workload)
+        notes.take("rate", rate, "serve_live_audio")
     if not rate and not workload.users:
         name = f"{modality}_rate_per_s" if modality in ("image", "video") else "rate_per_s"
         rate = float(usual()[name])

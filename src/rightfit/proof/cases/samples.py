@@ -28,8 +28,10 @@ from rightfit.facts.tables import constant_group, constants, meaning, meanings, 
 from rightfit.facts.trained_networks import data_set_samples, data_set_seconds
 from rightfit.facts.trainers import sample_optimizer_bytes, sample_stack
 from rightfit.physics.columns import LinkColumns, MemoryCounter
+from rightfit.proof.case_columns import is_known_software
 from rightfit.proof.cases.reader import RefusedRowError, forward_device, interconnect, number, read_rows, word
 from rightfit.records import dataclass
+from rightfit.units import FP32_BYTES
 
 TABLE = "training"  # of words
 _FIGURES = constants("training_work")
@@ -108,11 +110,34 @@ def _device(row: Mapping[str, str]) -> tuple[ForwardDevice, bool, tuple[str, ...
     return known, False, ()
 
 
+#: What a task is, by the first of these that its words hold, however they are joined; the words of
+#: a data set or of nothing leave it to the name of the model.
+_TASKS = (
+    ("instance", "instance_segmentation"),
+    ("panoptic", "panoptic"),
+    ("keypoint", "keypoint"),
+    ("segment", "segmentation"),
+    ("detection3d", "detection3d"),
+    ("3d_detection", "detection3d"),
+    ("detect", "detection"),
+    ("classif", "classification"),
+    ("dreambooth", "diffusion_finetune"),
+    ("image_gen", "diffusion"),
+)
+_EMPTY_TASKS = ("train", "training", "pretrain", "pretraining", "vision", "image", "images", "imagenet", "coco", "computer_vision")
+
+
+def _task_of(text: str) -> str:
+    """The task in the words of the tables."""
+    words = re.sub(r"[\s\-/]+", "_", text.lower())
+    return "" if words in _EMPTY_TASKS else next((task for part, task in _TASKS if part in words), words)
+
+
 def _wish(row: Mapping[str, str], size: ImageSize) -> NetworkInput:
     library = found[0] if (found := shape(TABLE, "{detection_library}").search(word(row, "framework").lower())) else ""
     return NetworkInput(
         model=word(row, "model"),
-        task=word(row, "task"),
+        task=_task_of(word(row, "task")),
         height=size.height,
         width=size.width,
         frames=size.frames,
@@ -202,14 +227,15 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
     per_node = numbers.get("apn") or (num_gpus / numbers["nodes"] if numbers.get("nodes", 0) > 0 else 0.0)
     if "TPU" in device.name:
         per_node = min(num_gpus, _MESH_CHIPS)  # the chips of a slice are one mesh
+    pure = float(precision in ("fp16", "bf16") or says("pure_half", flags.lower()))
     fields = {
         "batch": batch,
         "grad_accum": max(numbers.get("grad_accum", 1.0), 1.0) if "hifi" not in model else 1.0,
         "num_gpus": num_gpus,
         "gpus_per_node": per_node or min(num_gpus, 16.0 if "SXM3" in word(row, "gpu") else 8.0),
         "channels_last": float(channels_last(f"{flags} {framework}", precision) or stack == "tuned"),
-        "optimizer_bytes": optimizer_bytes(flags, work, model),
-        "pure": float(precision in ("fp16", "bf16") or says("pure_half", flags.lower())),
+        "optimizer_bytes": optimizer_bytes(flags, work, model, in_half=bool(pure) and not adapters),
+        "pure": pure,
         "counter": counter,
         "image": float(work.modality in _VISION_TASKS and "synthetic" not in flags.lower()),
         "tables_split": num_gpus if work.tables * 4.0 > _FIGURES["split_tables_bytes"] else 1.0,
@@ -221,6 +247,10 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
     }
     diffusion = work.modality == "diffusion"
     fields |= cache_fields(framework, flags, stack) if diffusion else {"cached": 1.0}
+    if diffusion and not is_known_software("samples", framework) and "adapter_rank" in method and not fields["cached"]:
+        # as plans take it; SimpleTuner, sd-scripts, musubi-tuner, ai-toolkit and OneTrainer do so
+        fields |= {"cached": 1.0, "beside_on_card": 0.0}
+        taken.append("latents and text embeddings made beforehand, as trainers of adapters do by default: taken")
     return fields, tuple(taken)
 
 
@@ -377,15 +407,17 @@ def channels_last(text: str, precision: str) -> bool:
     return says("channels_last", words)
 
 
-def optimizer_bytes(flags: str, work: ModelWork, model: str) -> float:
+def optimizer_bytes(flags: str, work: ModelWork, model: str, *, in_half: bool = False) -> float:
     """Bytes of optimizer states per parameter; the usual optimizer of the task
-    where none is named."""
+    where none is named. States are made like the weights (torch.optim, `zeros_like`): those of
+    weights held `in_half` precision have two bytes each."""
     named = shape(TABLE, r"{optimizer_flag}[=:]\s*([\w-]+(?:[ (]+8-?bit)?)").search(flags.lower())
     if says("optimizer_offloaded", flags.lower()):
         return 0.0
     text = named[1] if named else flags if says("optimizer_said", flags.lower()) else ""
     size = sample_optimizer_bytes(text)
-    return usual_optimizer_bytes(work, model) if size is None else size
+    size = usual_optimizer_bytes(work, model) if size is None else size
+    return size / 2.0 if in_half and size >= FP32_BYTES else size
 
 
 def tells_recompute(words: str) -> bool:

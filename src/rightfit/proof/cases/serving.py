@@ -31,6 +31,7 @@ from rightfit.facts.engines import (
     linked_name,
     on_card,
     on_device,
+    published_format,
     version_number,
     weight_format,
     weight_formats,
@@ -140,6 +141,9 @@ def _stack(row: Mapping[str, str], arch: TransformerArchitecture, accelerator: A
     version, date = _stated_version(row), word(row, "date")
     engine = on_card(on_device(engine_class(name, version, date), family, name), accelerator)
     weights = weight_format(text.split(",")[0]) if text else None
+    if not text and (own := published_format(word(row, "model"))):
+        weights = weight_format(own)
+        taken.append(f"weights not stated: {own} taken, as published")
     if weights is None:
         taken.append("weights not stated: 16 bit taken" if not text else f"weights {text!r} not known: 16 bit taken")
     bits = re.search(r"(\d+(?:\.\d+)?)\s*bpw", text.lower())

@@ -19,17 +19,17 @@ from rightfit.search.rank import Row, first_row
 from rightfit.search.refusals import nearest_to_passing
 from rightfit.search.risk import Spread, Surety, surety_of_job
 from rightfit.search.service.found import Confirmed, Queued, ServingResult, Sizing
-from rightfit.search.service.grid import ReplicaGrid, at_load, capacity
+from rightfit.search.service.grid import ReplicaGrid, capacity
 from rightfit.search.service.refine import queued, refined, replica_columns
 from rightfit.search.service.sizing import (
     add_memory,
     class_facts,
     format_columns,
     judge_serving,
+    loaded_latency,
     monthly_bill,
     rejudged,
     replicas_needed,
-    share_of_load,
     size,
     together_of,
     widened,
@@ -82,7 +82,7 @@ def batch_sizing(wish: ServingRequest, fleet: ServingFleet, space: ServingSpace,
     used = np.where(known, replicas[np.maximum(row, 0), np.arange(counts.shape[0])[None, :]], np.inf) if len(space) else best + np.inf
     with np.errstate(divide="ignore"):
         run_s = np.where(known, wish.requests / best, np.inf)
-    return Sizing(row, used, np.where(known, counts[None, :], np.inf), run_s)
+    return Sizing(row, used, np.where(known, counts[None, :], np.inf), run_s, used)
 
 
 def batch_bill(wish: ServingRequest, market: Market, fleet: ServingFleet, sizing: Sizing, *, counts: Array) -> Bill:
@@ -248,14 +248,16 @@ def _best_on(search_result: ServingResult, rows: NDArray[np.intp], nodes: int) -
     if taken.shape[0]:
         replicas = np.maximum(replicas - np.ceil(taken[space.machine[rows]] / np.maximum(space.tensor[rows], 1)), 0.0)
     needed = replicas_needed(wish, search_result.capacity)[rows]
-    usable = np.flatnonzero((replicas > 0) & (needed <= replicas))
+    queues = wish.generates and bool(wish.rate_per_s) and wish.load is not None
+    # The queue model, not the quick law, says whether so many are enough where it speaks.
+    enough = np.isfinite(needed) if queues else needed <= replicas
+    usable = np.flatnonzero((replicas > 0) & enough)
     if not usable.shape[0]:
         return None
     rows, replicas = rows[usable], replicas[usable]
-    part = search_result.grid.take(rows)
-    latency: Array = at_load(part, part.latency_s, **share_of_load(wish, replicas))
+    latency = loaded_latency(wish, search_result.grid.take(rows), replicas)
     order = np.argsort(latency, kind="stable")
-    if not (wish.generates and wish.rate_per_s and wish.load is not None):
+    if not queues:
         at = int(order[0])
         return int(rows[at]), float(replicas[at]), float(latency[at]), None
     for at in order[:MOST_TRIED].tolist():

@@ -75,12 +75,13 @@ class ServingBill:
 @dataclass(frozen=True, slots=True)
 class Sizing:
     """The best candidate of each (machine class, format column): its row (-1: none), replicas,
-    servers and latency under the load."""
+    servers and latency under the load; `needed` the fewest replicas that would do."""
 
     row: Index
     replicas: Array
     servers: Array
     latency_s: Array
+    needed: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +226,7 @@ def _devices(other: ServingResult, machine: int) -> float:
         return math.inf
     rows = [int(row) for row in other.sizing.row[machine] if row >= 0]
     needs = [
-        float(other.sizing.replicas[machine, column]) * float(other.space.tensor[row])
+        float(other.sizing.needed[machine, column]) * float(other.space.tensor[row])
         for column, row in enumerate(other.sizing.row[machine].tolist())
         if row >= 0 and int(other.space.nodes[row]) == 1
     ]

@@ -101,6 +101,8 @@ def _why(search_result: ServingResult, option: Option, options: Sequence[Option]
     reasons += _release_reasons(search_result, option)
     if not search_result.wish.is_batch:
         reasons.append(_load_reason(option))
+        if option.facts["latency_law"] == "one-queue":
+            reasons.append(Reason("serve_one_queue", {}))
     else:
         reasons += _deadline_reasons(search_result, option)
     reasons += _limit_reasons(search_result, option)

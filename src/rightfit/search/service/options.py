@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.catalog.offers import PURCHASES
@@ -29,7 +30,7 @@ from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row, with_o
 from rightfit.search.service.found import ServingResult
 from rightfit.search.service.grid import PASS_BATCHES, ReplicaGrid, at_load, pass_grid, pass_latency_s, token_grid
 from rightfit.search.service.refine import queue_values
-from rightfit.search.service.sizing import host_need_bytes, share_of_load
+from rightfit.search.service.sizing import capacity_of, host_need_bytes, pooled_s, share_of_load, takes_turns
 from rightfit.search.service.space import CPU_FAMILY, ServingSpace
 from rightfit.search.service.stacks import WEIGHT_BYTES, disk_bytes, doubts_of, fit_figure, kept_of, service_figure
 from rightfit.search.service.wish import think_s, usual
@@ -97,7 +98,7 @@ def build_serving_options(search_result: ServingResult, rows: Sequence[Row]) -> 
 @dataclass(frozen=True, slots=True)
 class _Details:
     """Everything evaluated on a few rows: candidate, replicas and servers of each; figures by name;
-    memory and time terms."""
+    memory and time terms; where one queue feeds several replicas."""
 
     candidate: list[int]
     replicas: Array
@@ -108,6 +109,7 @@ class _Details:
     batch: Array
     total_s: Array
     startup_s: Array
+    one_queue: NDArray[np.bool_]
 
 
 def _evaluate(search_result: ServingResult, rows: Sequence[Row]) -> _Details:
@@ -123,25 +125,34 @@ def _evaluate(search_result: ServingResult, rows: Sequence[Row]) -> _Details:
     load = share_of_load(wish, replicas)
     values: dict[str, Array] = {}
     metrics = METRICS if wish.generates else {"latency_s": "latency_ms"}
-    for percentile in dict.fromkeys((*PERCENTILES, wish.limits.percentile)):
+    one_queue = np.zeros(replicas.shape, dtype=np.bool_)
+    for percentile in dict.fromkeys((wish.limits.percentile, *PERCENTILES)):
         grid = _grid_of(search_result, candidate, percentile=percentile)
         for name in metrics:
             values[f"{name}@{percentile:g}"] = at_load(grid, getattr(grid, name), **load)
         if search_result.passes is not None and "rate_per_s" in load:  # at the load itself, not between two loads of the grid
             exact = pass_latency_s(search_result.passes[candidate], load["rate_per_s"], percentile=percentile)
+            if takes_turns(wish):  # from one queue where that keeps the limit better than queues apart
+                pooled = pooled_s(wish, search_result.passes[candidate, 0], replicas, percentile=percentile)
+                one_queue = (replicas > 1) & (pooled < exact) if percentile == wish.limits.percentile else one_queue
+                exact = np.where(one_queue, pooled, exact)
             values[f"latency_s@{percentile:g}"] = exact
-    batch = at_load(grid, grid.batch, **load)
+    batch = np.where(one_queue, 1.0, at_load(grid, grid.batch, **load))
     values["rate_per_s"] = at_load(grid, grid.rate_per_s, **load)
     values["saturation_per_s"] = search_result.capacity.saturation_per_s[candidate]
+    if search_result.passes is not None:
+        values["saturation_per_s"] = np.where(one_queue, 1.0 / search_result.passes[candidate, 0], values["saturation_per_s"])
     values["limit"] = grid.limit
     values, batch = queue_values(search_result, candidate, values, batch)
     if search_result.passes is not None:
         pass_s = _pass_at(search_result.passes[candidate], batch)
         weights = np.minimum(num_parameters(wish.model) * _weight_bytes(space), space.needed_bytes)
         memory = {"weights": weights, "workspace": space.needed_bytes - weights}
-        return _Details(candidate, replicas, servers, values, memory, _pass_terms(search_result, pass_s), batch, total_s, startup_s)
+        return _Details(
+            candidate, replicas, servers, values, memory, _pass_terms(search_result, pass_s), batch, total_s, startup_s, one_queue
+        )
     times = served_columns(space.model, space.serve.replace(batch=batch), space.device, space.links)
-    return _Details(candidate, replicas, servers, values, _memory_terms(space), times.decode_terms, batch, total_s, startup_s)
+    return _Details(candidate, replicas, servers, values, _memory_terms(space), times.decode_terms, batch, total_s, startup_s, one_queue)
 
 
 def _pass_at(pass_s: Array, batch: Array) -> Array:
@@ -390,9 +401,9 @@ def _facts(search_result: ServingResult, details: _Details, row: Row, position: 
         "capacity_bytes": capacity,
         "fit_probability": probability_of(fit_figure(float(details.memory["weights"][position]), needed, wish), capacity),
         "percentile": wish.limits.percentile,
-        "latency_law": "queue" if at in search_result.confirmed.kept else "quick",
+        "latency_law": "queue" if at in search_result.confirmed.kept else "one-queue" if details.one_queue[position] else "quick",
         "n_plus_one_usd": _n_plus_one(search_result, details, row, position),
-        "replica_rate_per_s": float(search_result.capacity.rate_per_s[at]),
+        "replica_rate_per_s": capacity_of(search_result, at, replicas=replicas),
         "servers_per_replica": float(search_result.space.nodes[at]),
         "family": search_result.fleet.families[int(search_result.space.machine[at])],
         **spot_facts(search_result, row),

@@ -249,10 +249,24 @@ def with_confirmed(search_result: ServingResult, group: NDArray[np.intp], book: 
     able = dataclasses.replace(able, **changed)
     wish, num_columns = search_result.wish, len(search_result.formats)
     sizing = size(wish, search_result.fleet, search_result.space, search_result.grid, able, search_result.column, num_columns=num_columns)
+    rows |= _on_full_servers(search_result, sizing, rows)
     sizing = dataclasses.replace(sizing, latency_s=_queued_latency(sizing, rows, percentile=wish.limits.percentile))
     kept = {row: known for row, known in rows.items() if math.isfinite(known.replicas)}
     dropped = {row: known for row, known in rows.items() if not math.isfinite(known.replicas)}
     return dataclasses.replace(rejudged(search_result, sizing, able=able), confirmed=Confirmed(kept, dropped))
+
+
+def _on_full_servers(search_result: ServingResult, sizing: Sizing, rows: Mapping[int, Queued]) -> dict[int, Queued]:
+    """The queue at as many replicas as the rented servers hold, where those are more than the
+    limits need."""
+    filled = {int(row): float(count) for row, count in zip(sizing.row.ravel(), sizing.replicas.ravel(), strict=True)}
+    more = {row: filled[row] for row, known in rows.items() if known.replicas < filled.get(row, 0.0) < math.inf}
+    columns = replica_columns(search_result.space.take(np.array(list(more), dtype=np.intp))) if more else None
+    return {
+        row: queued(search_result.wish, columns.take(np.array([position])), replicas=count)
+        for position, (row, count) in enumerate(more.items())
+        if columns is not None
+    }
 
 
 def _queued_latency(sizing: Sizing, rows: Mapping[int, Queued], *, percentile: float) -> Array:

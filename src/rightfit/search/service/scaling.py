@@ -28,7 +28,7 @@ from rightfit.search.criteria import has_fabric
 from rightfit.search.service.found import ServingResult
 from rightfit.search.service.options import ServingCost, ServingLayout
 from rightfit.search.service.refine import queued, replica_columns
-from rightfit.search.service.sizing import weights_gb
+from rightfit.search.service.sizing import capacity_of, weights_gb
 from rightfit.search.service.wish import usual
 from rightfit.search.solver import quiet_highs, solver_module
 
@@ -265,7 +265,7 @@ def cold_start_content(option: Option) -> dict[str, float]:
 def capacity_at_limits(search_result: ServingResult, candidate: int, *, replicas: float) -> float:
     """The rate [1/s] that one replica may get within the limits: by the queue model where it judged
     the option, else of the quick law."""
-    able = float(search_result.capacity.rate_per_s[candidate])
+    able = capacity_of(search_result, candidate, replicas=replicas)
     known = search_result.confirmed.kept.get(candidate)
     if known is None or not search_result.wish.rate_per_s:
         return able

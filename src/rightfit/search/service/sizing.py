@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
+from rightfit.physics import batch_queue
 from rightfit.physics.columns import Array
 from rightfit.search.answer import Assumption, Reason
 from rightfit.search.constraints import LATENCIES, OWNED, Failures, Filters, add_limits, filter_failures, read_filters
@@ -88,15 +89,18 @@ def size(
     wish: ServingRequest, fleet: ServingFleet, space: ServingSpace, grid: ReplicaGrid, able: Capacity, column: Index, *, num_columns: int
 ) -> Sizing:
     """Replicas and servers of every candidate, and the best candidate of each class and format:
-    fewest servers, then least latency."""
-    replicas = replicas_needed(wish, able)
+    fewest servers, then least latency. Servers that are rented are filled: each of their cards
+    costs the same whether it holds a replica or not."""
+    needed = replicas_needed(wish, able)
     per_group = np.maximum(fleet.gpus_per_node[space.machine] // np.maximum(space.tensor, 1), 1).astype(np.float64)
     with np.errstate(invalid="ignore"):
         beside = np.ceil(fleet.taken[space.machine] / np.maximum(space.tensor, 1)) if fleet.taken.shape[0] else 0.0
-        servers = np.where(np.isfinite(replicas + beside), np.ceil((replicas + beside) / per_group) * space.nodes, np.inf)
+        servers = np.where(np.isfinite(needed + beside), np.ceil((needed + beside) / per_group) * space.nodes, np.inf)
         # On the same servers: one of them holds a replica and all neighbours.
         servers = np.where((np.asarray(beside) > 0) & (space.nodes == 1) & (per_group < 1.0 + beside), np.inf, servers)
     servers = np.where(servers <= MOST_SERVERS, servers, np.inf)
+    with np.errstate(invalid="ignore"):
+        replicas = np.where(np.isfinite(servers), servers / space.nodes * per_group - beside, needed)
     latency = loaded_latency(wish, grid, replicas)
     order = np.lexsort((space.tensor, latency, servers))
     order = order[np.isfinite(servers[order])]
@@ -111,7 +115,7 @@ def size(
     def of(values: Array) -> Array:
         return np.where(known, values[pick] if values.shape[0] else np.inf, np.inf)
 
-    return Sizing(row, of(replicas), of(servers), of(latency))
+    return Sizing(row, of(replicas), of(servers), of(latency), of(needed))
 
 
 def replicas_needed(wish: ServingRequest, able: Capacity) -> Array:
@@ -121,7 +125,45 @@ def replicas_needed(wish: ServingRequest, able: Capacity) -> Array:
         for_rate = np.ceil(wish.rate_per_s / able.rate_per_s - 1e-9) if wish.rate_per_s else np.ones_like(able.rate_per_s)
         for_users = np.ceil(wish.users / able.users - 1e-9) if wish.users else np.ones_like(able.users)
     usable = (able.rate_per_s > 0) & (able.users > 0)
-    return np.where(usable, np.maximum(np.maximum(for_rate, for_users), 1.0), np.inf)
+    needed = np.where(usable, np.maximum(np.maximum(for_rate, for_users), 1.0), np.inf)
+    return _with_one_queue(wish, able, needed) if takes_turns(wish) else needed
+
+
+def takes_turns(wish: ServingRequest) -> bool:
+    """Whether requests can go to whichever replica is free: those of a rate that are answered in
+    one pass, with no state between them."""
+    return bool(wish.rate_per_s) and not (wish.generates or wish.is_batch or wish.users)
+
+
+def _with_one_queue(wish: ServingRequest, able: Capacity, apart: Array) -> Array:
+    """Replicas where one queue feeds all of them, if it takes fewer than queues `apart`."""
+    usable = np.flatnonzero(np.isfinite(apart))
+    alone_s, group = np.unique(np.stack([able.alone_latency_s, apart])[:, usable], axis=1, return_inverse=True)
+    needed = batch_queue.pooled_servers(
+        alone_s[0],
+        wish.rate_per_s,
+        share=wish.limits.percentile,
+        limit_s=wish.limits.latency_s,
+        utilisation=usual()["most_utilisation"],
+        most=alone_s[1],
+    )
+    out = apart.copy()
+    out[usable] = needed[group.reshape(-1)]
+    return out
+
+
+def capacity_of(search_result: ServingResult, candidate: int, *, replicas: float) -> float:
+    """The rate that one of so many replicas of a candidate gets within the limits [1/s]: what a
+    replica can take by itself, or what it has of one queue."""
+    able, wish = float(search_result.capacity.rate_per_s[candidate]), search_result.wish
+    return max(able, float(wish.rate_per_s) / replicas) if takes_turns(wish) else able
+
+
+def pooled_s(wish: ServingRequest, alone_s: Array, replicas: Array, *, percentile: float) -> Array:
+    """Latency at a percentile where one queue feeds so many replicas, each of which takes one
+    request at a time for `alone_s` [s]."""
+    rate = np.full(alone_s.shape, wish.rate_per_s)
+    return batch_queue.pooled_latency_s(alone_s, rate, replicas, shares=np.array([percentile]))[:, 0]
 
 
 def loaded_latency(wish: ServingRequest, grid: ReplicaGrid, replicas: Array) -> Array:
@@ -133,6 +175,8 @@ def loaded_latency(wish: ServingRequest, grid: ReplicaGrid, replicas: Array) -> 
         part = grid.take(known)
         load = share_of_load(wish, replicas[known])
         out[known] = at_load(part, part.latency_s, **load)
+        if takes_turns(wish):
+            out[known] = np.minimum(out[known], pooled_s(wish, part.latency_s[:, 0], replicas[known], percentile=wish.limits.percentile))
     return out
 
 
