@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import weakref
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from rightfit.catalog import open_catalog
 from rightfit.catalog.packed_tables import rules
 from rightfit.catalog.sellers import is_seldom_free, none_free, published_places
 from rightfit.explain.sheets import plan_sheet
+from rightfit.families.serving import explore
 from rightfit.search.sense import RULES, SCARCE, as_good_as
+from rightfit.search.service import stacks
 
 LORA = {"model": "llama-3-8b", "method": "lora", "data": "10Mtokens"}
 LARGE = {"model": "gpt3-175b", "task": "train", "data": "300Gtokens", "deadline": "60d"}
@@ -161,3 +164,27 @@ def test_a_wish_in_yuan_says_that_the_mainland_goes_first_and_dollars_differ_in_
     there = rightfit.plan(**LORA, budget="14usd", country="cn").options[0]
     assert (there.provider, there.instance_type) == (yuan.options[0].provider, yuan.options[0].instance_type)
     assert "大陆" in str(plan_sheet(yuan, "zh")) or lang == "en"
+
+
+#: Services on servers without cards, of which the search looks at the offers that may lead alone.
+WITHOUT_CARDS: list[dict[str, Any]] = [
+    {"model": "xgboost", "columns": 30, "rate": "200/s"},
+    {"model": "distilbert", "rate": "20/s", "country": "de", "gpu": "cpu"},
+    {"model": "resnet50", "rate": "10/s", "cloud": "alicloud", "gpu": "cpu"},
+    {"model": "xgboost", "columns": 30, "rate": "20000/s", "budget": "20000cny/month"},
+    {"model": "Qwen/Qwen2.5-0.5B-Instruct", "rate": "0.1/s", "gpu": "cpu", "purchase": "spot"},
+    {"model": "bert-base-uncased", "rate": "50/s", "gpu": "cpu", "cloud": "azure", "purchase": "spot,on-demand"},
+]
+
+
+@pytest.mark.parametrize("wish", WITHOUT_CARDS, ids=lambda wish: "-".join(str(value) for value in wish.values()))
+def test_the_offers_that_may_lead_are_enough(wish: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of all offers is the first of those that the search takes, in its usual place, at
+    its expected price."""
+    taken = rightfit.plan(task="serve", **wish).options[0]
+    monkeypatch.setattr(stacks, "leading_rows", lambda market, rows, kind: np.sort(rows))
+    monkeypatch.setattr(explore, "_markets", weakref.WeakKeyDictionary())
+    first = rightfit.plan(task="serve", **wish).options[0]
+    told = [(one.provider, one.instance_type, one.region, one.purchase, one.nodes, one.cost.total_usd) for one in (taken, first)]
+    assert told[0] == told[1]
+    assert not taken.accelerator.name

@@ -22,6 +22,7 @@ from rightfit.search.constraints import SearchResult
 from rightfit.search.criteria import CRITERIA
 from rightfit.search.market import SPOT
 from rightfit.search.offers import hearsay
+from rightfit.search.sense import MAINLAND
 
 if TYPE_CHECKING:
     from rightfit.catalog import OfferTable
@@ -93,7 +94,7 @@ def cheaper_spot(search_result: SearchResult, best: Option | None) -> Iterable[R
 # has no public price is said by name. Other wishes that name no place go there last: renting there
 # takes a registered account, and serving from there a licence.
 
-MAINLAND, YUAN = "CN", "cny"
+YUAN = "cny"
 MOST_NAMES = 3
 
 

@@ -24,7 +24,7 @@ from rightfit.catalog.sellers import offer_tiers, seldom_free
 from rightfit.physics.columns import Array
 from rightfit.search.answer import Assumption, Option, Reason
 from rightfit.search.market import SPOT
-from rightfit.search.offers import hearsay
+from rightfit.search.offers import Market, hearsay
 
 if TYPE_CHECKING:
     from rightfit.catalog import OfferTable
@@ -37,7 +37,7 @@ Flags = NDArray[np.bool_]
 RULES = ("plain", "measured", "arch", "held", "servers", "seller", "place")
 #: What stands behind whatever can be had, however little it costs.
 SCARCE = ("free", "many")
-ARM = "arm64"
+ARM, MAINLAND = "arm64", "CN"
 ESTABLISHED = 2
 CALIBRATED = ("NVIDIA", "")
 
@@ -116,12 +116,29 @@ def _marks(search_result: SearchResult, offer: Index, node: Index, usd: Array) -
 
 
 def _unusual(search_result: SearchResult) -> Array:
-    """Places (O,) that are not among the usual ones of their cloud, or are not named at all; 0
-    everywhere where the user named a place, and for clouds of which none is called usual."""
-    offers, wanted = search_result.market.offers, search_result.filters
-    if wanted.regions:
-        return np.zeros(len(offers))
+    """Places (O,) that are not usual; 0 everywhere where the user named a place."""
+    offers = search_result.market.offers
+    return np.zeros(len(offers)) if search_result.filters.regions else _unusual_places(offers)
+
+
+def _unusual_places(offers: OfferTable) -> Array:
+    """Places (O,) that are not among the usual ones of their cloud, or are not named at all; 0 for
+    clouds of which none is called usual."""
     return np.maximum(_unusual_regions(offers.region_providers, offers.regions)[offers.region_index], offers.is_pseudo_region)
+
+
+def leading_rows(market: Market, rows: Index, kind: Index) -> Index:
+    """Of offers of one kind (a code of each of the rows, of way to pay too) those that may lead
+    whatever the wish, ascending: by expected price the cheapest, and the cheapest in a usual place;
+    on either side of the border of mainland China, of prices that somebody asks and of others."""
+    offers = market.offers
+    home = np.array([country == MAINLAND for country in offers.region_countries], dtype=np.intp)[offers.region_index[rows]]
+    unusual = _unusual_places(offers)[rows] > 0
+    order = np.lexsort((unusual, offers.price_usd_per_h[rows]))
+    kind = ((kind * 2 + home) * 2 + hearsay(market)[rows])[order]
+    usual = np.flatnonzero(~unusual[order])
+    first = [np.unique(kind, return_index=True)[1], usual[np.unique(kind[usual], return_index=True)[1]]]
+    return np.sort(rows[order[np.unique(np.concatenate(first))]])
 
 
 @functools.lru_cache(maxsize=4)
