@@ -188,3 +188,22 @@ def test_the_offers_that_may_lead_are_enough(wish: dict[str, Any], monkeypatch: 
     told = [(one.provider, one.instance_type, one.region, one.purchase, one.nodes, one.cost.total_usd) for one in (taken, first)]
     assert told[0] == told[1]
     assert not taken.accelerator.name
+
+
+SMALL_TABLES: list[dict[str, Any]] = [
+    {"model": name, "data": data, **place}
+    for name in ("logistic-regression", "random-forest", "xgboost", "lightgbm", "k-means")
+    for data in ("500MB", "2GB", "9GB")
+    for place in ({}, {"cloud": "aws"})
+]
+
+
+@pytest.mark.parametrize("wish", SMALL_TABLES, ids=lambda wish: "-".join(str(value) for value in wish.values()))
+def test_what_may_not_fit_leads_only_where_what_surely_fits_costs_more_than_decides(wish: dict[str, Any]) -> None:
+    best, *others = rightfit.plan(task="train", **wish, top=20).options
+    if best.probability["fits"] >= 0.95 - 1e-6 or best.facts["price_is_beyond"]:
+        return
+    sure = [one for one in others if one.probability["fits"] >= 0.95 and not one.facts["price_is_beyond"] and one.facts["country"] != "CN"]
+    for other in sure:
+        worth = 1 / 0.85 if other.to_dict()["arch"] == "aarch64" else 1.0
+        assert not as_good_as(np.array(other.cost.total_usd * worth), best.cost.total_usd, task="train"), other.instance_type

@@ -2,9 +2,9 @@
 
 Costs that differ by under a tenth or a dollar (of a service under a tenth or $50 a month) do not
 decide. Among what is as good as equal these do, in this order (RULES): what runs without last
-resorts such as state in host RAM, measured stacks before unmeasured ones, x86 before Arm, on
-demand before spot while it costs under $5, one server before several, established sellers first,
-usual places first. Arm must save 15 % to go before x86 at all (`counted`).
+resorts such as state in host RAM, what surely fits its memory, measured stacks before unmeasured
+ones, x86 before Arm, on demand before spot while it costs under $5, one server before several,
+established sellers first, usual places first. Arm must save 15 % to go before x86 at all (`counted`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Index = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
 #: What decides among equals, the weightiest first.
-RULES = ("plain", "measured", "arch", "held", "servers", "seller", "place")
+RULES = ("plain", "room", "measured", "arch", "held", "servers", "seller", "place")
 #: What stands behind whatever can be had, however little it costs.
 SCARCE = ("free", "many")
 ARM, MAINLAND = "arm64", "CN"
@@ -106,6 +106,7 @@ def _marks(search_result: SearchResult, offer: Index, node: Index, usd: Array) -
     small = usd < facts.coefficients("planning")["held_under_usd"]
     return {
         "plain": search_result.last_resort(offer, node).astype(np.float64),
+        "room": search_result.is_tight(offer, node).astype(np.float64),
         "measured": unmeasured[offers.server_index[offer]],
         "arch": is_arm(offers)[offer].astype(np.float64),
         "held": np.where(small & (search_result.workload.task != "serve"), offers.purchase_index[offer] == SPOT, 0.0),

@@ -24,6 +24,7 @@ from rightfit.families.tables.work import (
     memory_group,
     preparation_work,
     probability_within,
+    surely_needed,
     time_group,
 )
 from rightfit.physics import money
@@ -92,6 +93,14 @@ class TableResult:
     def last_resort(self, offer: Index, column: Index) -> NDArray[np.bool_]:
         """Which of many rows are last resorts: none is."""
         return np.zeros(offer.shape, dtype=np.bool_)
+
+    def is_tight(self, offer: Index, column: Index) -> NDArray[np.bool_]:
+        """Which of many rows may lack RAM, or memory of the card."""
+        server, work, doubts = self.market.offers.server_index[offer], self.work, self.wish.doubts
+        ram = surely_needed(memory_group(self.wish), work.ram_bytes, doubts) > self.servers.ram_bytes[:, None]
+        card = work.on_gpu & (surely_needed("memory", work.card_bytes, doubts) > work.card_capacity_bytes)
+        short = (ram & ~(work.spilled_bytes > 0)) | card[:, None]
+        return np.asarray(short[server, np.minimum(column, short.shape[1] - 1)])
 
     def missing(self, server: int) -> str:
         """What a server lacks to run the job at all."""
