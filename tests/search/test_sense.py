@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import weakref
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -207,3 +208,22 @@ def test_what_may_not_fit_leads_only_where_what_surely_fits_costs_more_than_deci
     for other in sure:
         worth = 1 / 0.85 if other.to_dict()["arch"] == "aarch64" else 1.0
         assert not as_good_as(np.array(other.cost.total_usd * worth), best.cost.total_usd, task="train"), other.instance_type
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"model": "Qwen/Qwen2.5-72B-Instruct", "task": "serve", "users": 50, "country": "cn"},
+        {"model": "llama-3-8b", "method": "full", "data": "10Mtokens", "country": "cn", "purchase": "on-demand"},
+        {"model": "llama3-70b", "method": "qlora", "data": "5Mtokens", "country": "cn"},
+    ],
+    ids=lambda wish: "-".join(str(value) for value in wish.values()),
+)
+def test_of_old_prices_a_much_older_one_leads_none_that_is_not_several_times_as_high(wish: dict[str, Any]) -> None:
+    plan = rightfit.plan(**wish, top=12)
+    best, *others = plan.options
+    if not best.facts["price_is_beyond"]:
+        return
+    for other in others:
+        is_newer = (date.fromisoformat(other.to_dict()["price"]["as_of"]) - date.fromisoformat(best.to_dict()["price"]["as_of"])).days > 365
+        assert not is_newer or other.cost.total_usd > 3 * best.cost.total_usd, (best.instance_type, other.instance_type)

@@ -4,7 +4,8 @@ Costs that differ by under a tenth or a dollar (of a service under a tenth or $5
 decide. Among what is as good as equal these do, in this order (RULES): what runs without last
 resorts such as state in host RAM, what surely fits its memory, measured stacks before unmeasured
 ones, x86 before Arm, on demand before spot while it costs under $5, one server before several,
-established sellers first, usual places first. Arm must save 15 % to go before x86 at all (`counted`).
+established sellers first, usual places first. Arm must save 15 % to go before x86 at all
+(`counted`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import PURCHASES
+from rightfit.catalog.offers import PURCHASES, ages_of_dates, today
 from rightfit.catalog.packed_tables import rules
 from rightfit.catalog.sellers import offer_tiers, seldom_free
 from rightfit.physics.columns import Array
@@ -36,9 +37,10 @@ Flags = NDArray[np.bool_]
 #: What decides among equals, the weightiest first.
 RULES = ("plain", "room", "measured", "arch", "held", "servers", "seller", "place")
 #: What stands behind whatever can be had, however little it costs.
-SCARCE = ("free", "many")
+SCARCE = ("free", "many", "older")
 ARM, MAINLAND = "arm64", "CN"
 ESTABLISHED = 2
+DAYS_PER_YEAR = 365.0
 CALIBRATED = ("NVIDIA", "")
 
 
@@ -156,6 +158,19 @@ def many_on_spot(search_result: SearchResult, offer: Index, node: Index) -> Flag
     return np.asarray(is_spot & (_servers(search_result, offer, node) >= facts.coefficients("planning")["many_servers"]))
 
 
+def much_older(search_result: SearchResult, offer: Index, node: Index) -> NDArray[np.bool_]:
+    """Rows whose price is older than what is known of such prices, and a year or more older than
+    another such price that is not several times as high."""
+    offers, doubt = search_result.market.offers, search_result.market.doubt
+    if doubt is None:
+        return np.zeros(offer.shape, dtype=np.bool_)
+    ages = np.where(doubt.is_beyond & ~offers.is_estimate, ages_of_dates(offers.as_of_dates, today())[offers.as_of_index], np.nan)[offer]
+    usd, usual = search_result.bill.total_usd[offer, node], facts.coefficients("planning")
+    newest = float(np.fmin.reduce(ages, initial=np.inf))
+    least = usd[ages <= newest + DAYS_PER_YEAR].min(initial=np.inf)
+    return np.asarray((ages > newest + DAYS_PER_YEAR) & (usd * usual["old_price_rise"] >= least))
+
+
 def _servers(search_result: SearchResult, offer: Index, node: Index) -> Array:
     """Servers of rows; 0 where nothing runs."""
     number = search_result.num_servers(offer, node)
@@ -169,7 +184,8 @@ def decided(search_result: SearchResult, offer: int, node: int) -> dict[str, Any
         return None
     rows, columns = np.nonzero(search_result.bits == 0)
     usd = search_result.bill.total_usd[rows, columns]
-    usd = np.where(hearsay(search_result.market)[rows], np.inf, usd)
+    doubted = hearsay(search_result.market)
+    usd = np.where((search_result.market.offers.is_estimate if doubted[offer] else doubted)[rows], np.inf, usd)
     if not usd.size or not np.isfinite(usd.min()):
         return None
     best = int(np.argmin(usd))
@@ -181,6 +197,7 @@ def decided(search_result: SearchResult, offer: int, node: int) -> dict[str, Any
         **_marks(search_result, pair_offer, pair_node, np.array([mine, usd[best]])),
         "free": seldom_free(search_result.market.offers)[pair_offer],
         "many": many_on_spot(search_result, pair_offer, pair_node),
+        "older": much_older(search_result, pair_offer, pair_node),
     }
     rule = next((name for name in (*SCARCE, *RULES) if marks[name][0] < marks[name][1]), "")
     other = search_result.market.offers.row(int(rows[best]))
