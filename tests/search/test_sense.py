@@ -227,3 +227,26 @@ def test_of_old_prices_a_much_older_one_leads_none_that_is_not_several_times_as_
     for other in others:
         is_newer = (date.fromisoformat(other.to_dict()["price"]["as_of"]) - date.fromisoformat(best.to_dict()["price"]["as_of"])).days > 365
         assert not is_newer or other.cost.total_usd > 3 * best.cost.total_usd, (best.instance_type, other.instance_type)
+
+
+MAINLAND: list[dict[str, Any]] = [
+    {"model": "Qwen/Qwen2.5-7B-Instruct", "task": "serve", "rate": "1/s", "budget": "5000元/月"},
+    {"model": "Qwen/Qwen2.5-14B-Instruct", "task": "serve", "users": 50, "budget": "30000元/月"},
+    {"model": "llama-3-8b", "method": "full", "data": "20Mtokens", "budget": "3000元", "deadline": "12h"},
+    {"model": "resnet50", "task": "train", "data": "1Mimages", "budget": "2000元", "purchase": "on-demand"},
+    {"model": "bert-base-uncased", "task": "serve", "rate": "200/s", "budget": "20000元/月"},
+    {"model": "xgboost", "task": "train", "data": "20GB", "budget": "100元"},
+]
+
+
+@pytest.mark.parametrize("wish", MAINLAND, ids=lambda wish: "-".join(str(value) for value in wish.values()))
+def test_advice_keeps_to_the_side_of_the_border_that_the_wish_means(wish: dict[str, Any]) -> None:
+    """What is named besides the choice is in mainland China too, but for the sentence that says
+    what elsewhere costs."""
+    plan = rightfit.plan(**wish)
+    if plan.best is None or plan.best.facts["country"] != "CN":
+        return
+    home = {"alicloud", "tencent", "huaweicloud", "volcengine", "baidu"}
+    formats = [row for section in plan.sections if section.name == "formats" for row in section.content["formats"]]
+    named = [reason.params for reason in plan.advice if "provider" in reason.params] + formats
+    assert {row["provider"] for row in named} <= home
