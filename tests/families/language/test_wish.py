@@ -62,6 +62,20 @@ def test_few_data_are_learned_in_more_than_a_few_steps(method: str, samples: int
     assert wish.global_batch <= max(8, sequences / 50 * 2**0.5)
 
 
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        ("BAAI/bge-base-en-v1.5", "FULL"),
+        ("intfloat/e5-large-v2", "FULL"),
+        ("bert-base-uncased", "FULL"),
+        ("Qwen/Qwen3-Embedding-8B", "LORA"),
+    ],
+)
+def test_small_embedders_are_tuned_whole_as_encoders_are(model: str, method: str) -> None:
+    assert _wish(model=model, task="finetune", data="100ksamples").method.name == method
+    assert _wish(model=model, task="finetune", data="100ksamples", method="lora").method.name == "LORA"
+
+
 def test_no_more_sequences_in_a_batch_than_there_are() -> None:
     assert _wish(data="20ktok").global_batch == 8
 

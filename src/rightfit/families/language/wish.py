@@ -213,9 +213,10 @@ def pretraining_tokens(workload: Workload) -> float:
 
 
 def settle_language_method(workload: Workload, model: TransformerArchitecture) -> Workload:
-    """The method where none was given: encoders are fine-tuned whole, as their papers and examples
-    do; others with adapters."""
-    if "method" not in workload.assumed or workload.task != "finetune" or workload.quantization or model.kind != "encoder":
+    """The method where none was given: encoders, and models of embeddings as small, are fine-tuned
+    whole, as their papers and examples do; others with adapters."""
+    small = model.kind == "embedding" and model.params_total <= facts.coefficients("planning")["tuned_whole_params"]
+    if "method" not in workload.assumed or workload.task != "finetune" or workload.quantization or not (model.kind == "encoder" or small):
         return workload
     if workload.lora_rank or workload.lora_targets:
         return workload
