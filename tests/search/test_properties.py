@@ -105,7 +105,7 @@ def is_certain(option: Option) -> bool:
 #: What Arm and several servers count for beyond their cost.
 COUNTED = 1.25 / 0.85
 
-CASES = wishes(300)
+CASES = wishes(500)
 
 
 @pytest.mark.parametrize("case", CASES, ids=told)
