@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 from answers import NAMED, asked, on_server, planned, wishes
 
@@ -25,7 +24,6 @@ from rightfit.messages import LANGS, Lang
 from rightfit.search.answer import Option, Reason, Rejection
 from rightfit.search.option_reasons import COMPARING
 from rightfit.search.refusals import UNPROMISING
-from rightfit.search.sense import as_good_as
 from rightfit.search.servers import Verdict
 
 #: Servers of which little can be said: no price, no card and no price, another software stack, a
@@ -127,9 +125,8 @@ def asked_limits(answer: Any) -> set[str]:
 
 
 def choice_faults(answers: Answers) -> list[str]:
-    """The plan's choice is the choice when it is asked about, at the same cost. In another place
-    the cost may be another: of a server without cards a plan looks at its cheapest place alone,
-    where an estimate takes a usual place that costs hardly more."""
+    """The plan's choice is the choice when it is asked about, at the same cost in the same
+    place."""
     best = getattr(answers["plan"], "best", None)
     if best is None:
         return []
@@ -137,14 +134,11 @@ def choice_faults(answers: Answers) -> list[str]:
     estimated, verdict = answers[f"estimate {server}"], answers[f"why {server}"]
     if isinstance(estimated, RightfitError) or isinstance(verdict, RightfitError):
         return []
-    other = estimated.best
-    elsewhere = not best.accelerator.name and other and other.region != best.region
-    if elsewhere and not as_good_as(np.array(other.cost.total_usd), best.cost.total_usd, task=answers["plan"].workload.task):
-        return [f"in {other.region} it costs {other.cost.total_usd} for {best.cost.total_usd} in {best.region}"]
-    costs = [option.cost.total_usd for option in (best, best if elsewhere else other, verdict.option) if option]
+    choices = [option for option in (best, estimated.best, verdict.option) if option]
+    costs, places = [option.cost.total_usd for option in choices], {option.region for option in choices}
     keys = [reason.key for reason in verdict.standing]
-    same = len(costs) == 3 and costs == pytest.approx([costs[0]] * 3) and keys == ["why_best"]
-    return [] if same else [f"the choice costs {costs} and is {keys}"]
+    same = len(choices) == 3 and costs == pytest.approx([costs[0]] * 3) and len(places) == 1 and keys == ["why_best"]
+    return [] if same else [f"the choice costs {costs} in {places} and is {keys}"]
 
 
 def card_faults(answer: Any, catalog: Catalog) -> Iterator[str]:

@@ -88,3 +88,15 @@ def test_a_machine_that_does_not_do_it_says_what_it_lacks(wish: str, lacks: tupl
 def test_a_quantised_model_is_tuned_on_two_small_cards_as_people_do(run: Any) -> None:
     wish = ("meta-llama/Meta-Llama-3-70B", "--method", "qlora", "--data", "5Mtok")
     assert run("plan", *wish, "--have", "2xRTX-3090@home").out.startswith("Run on your own 2x-RTX-3090-home")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(("model", "have"), [("llama-3-70b", "2xRTX-3090@home"), ("Qwen2.5-14B", "RTX-4090"), ("Qwen2.5-32B", "RTX-3090")])
+def test_where_nobody_named_a_method_the_one_that_the_machine_does_is_taken_and_said(run: Any, model: str, have: str, lang: str) -> None:
+    wish = ("plan", model, "--task", "finetune", "--data", "5Mtok", "--have", have, "--top", "1", "--lang", lang)
+    found = run(*wish).out
+    assert "QLoRA" in found
+    assert {"en": "No method was named", "zh": "未指定训练方法"}[lang] in found
+    asked = run(*wish, "--method", "lora").out
+    assert {"en": "does not do it", "zh": "做不了"}[lang] in asked
+    assert "QLoRA" not in asked

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
+import weakref
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,9 @@ from rightfit.catalog import open_catalog
 from rightfit.catalog.packed_tables import rules
 from rightfit.catalog.sellers import is_seldom_free, none_free, published_places
 from rightfit.explain.sheets import plan_sheet
+from rightfit.families.serving import explore
 from rightfit.search.sense import RULES, SCARCE, as_good_as
+from rightfit.search.service import stacks
 
 LORA = {"model": "llama-3-8b", "method": "lora", "data": "10Mtokens"}
 LARGE = {"model": "gpt3-175b", "task": "train", "data": "300Gtokens", "deadline": "60d"}
@@ -161,3 +165,88 @@ def test_a_wish_in_yuan_says_that_the_mainland_goes_first_and_dollars_differ_in_
     there = rightfit.plan(**LORA, budget="14usd", country="cn").options[0]
     assert (there.provider, there.instance_type) == (yuan.options[0].provider, yuan.options[0].instance_type)
     assert "大陆" in str(plan_sheet(yuan, "zh")) or lang == "en"
+
+
+#: Services on servers without cards, of which the search looks at the offers that may lead alone.
+WITHOUT_CARDS: list[dict[str, Any]] = [
+    {"model": "xgboost", "columns": 30, "rate": "200/s"},
+    {"model": "distilbert", "rate": "20/s", "country": "de", "gpu": "cpu"},
+    {"model": "resnet50", "rate": "10/s", "cloud": "alicloud", "gpu": "cpu"},
+    {"model": "xgboost", "columns": 30, "rate": "20000/s", "budget": "20000cny/month"},
+    {"model": "Qwen/Qwen2.5-0.5B-Instruct", "rate": "0.1/s", "gpu": "cpu", "purchase": "spot"},
+    {"model": "bert-base-uncased", "rate": "50/s", "gpu": "cpu", "cloud": "azure", "purchase": "spot,on-demand"},
+]
+
+
+@pytest.mark.parametrize("wish", WITHOUT_CARDS, ids=lambda wish: "-".join(str(value) for value in wish.values()))
+def test_the_offers_that_may_lead_are_enough(wish: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of all offers is the first of those that the search takes, in its usual place, at
+    its expected price."""
+    taken = rightfit.plan(task="serve", **wish).options[0]
+    monkeypatch.setattr(stacks, "leading_rows", lambda market, rows, kind: np.sort(rows))
+    monkeypatch.setattr(explore, "_markets", weakref.WeakKeyDictionary())
+    first = rightfit.plan(task="serve", **wish).options[0]
+    told = [(one.provider, one.instance_type, one.region, one.purchase, one.nodes, one.cost.total_usd) for one in (taken, first)]
+    assert told[0] == told[1]
+    assert not taken.accelerator.name
+
+
+SMALL_TABLES: list[dict[str, Any]] = [
+    {"model": name, "data": data, **place}
+    for name in ("logistic-regression", "random-forest", "xgboost", "lightgbm", "k-means")
+    for data in ("500MB", "2GB", "9GB")
+    for place in ({}, {"cloud": "aws"})
+]
+
+
+@pytest.mark.parametrize("wish", SMALL_TABLES, ids=lambda wish: "-".join(str(value) for value in wish.values()))
+def test_what_may_not_fit_leads_only_where_what_surely_fits_costs_more_than_decides(wish: dict[str, Any]) -> None:
+    best, *others = rightfit.plan(task="train", **wish, top=20).options
+    if best.probability["fits"] >= 0.95 - 1e-6 or best.facts["price_is_beyond"]:
+        return
+    sure = [one for one in others if one.probability["fits"] >= 0.95 and not one.facts["price_is_beyond"] and one.facts["country"] != "CN"]
+    for other in sure:
+        worth = 1 / 0.85 if other.to_dict()["arch"] == "aarch64" else 1.0
+        assert not as_good_as(np.array(other.cost.total_usd * worth), best.cost.total_usd, task="train"), other.instance_type
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"model": "Qwen/Qwen2.5-72B-Instruct", "task": "serve", "users": 50, "country": "cn"},
+        {"model": "llama-3-8b", "method": "full", "data": "10Mtokens", "country": "cn", "purchase": "on-demand"},
+        {"model": "llama3-70b", "method": "qlora", "data": "5Mtokens", "country": "cn"},
+    ],
+    ids=lambda wish: "-".join(str(value) for value in wish.values()),
+)
+def test_of_old_prices_a_much_older_one_leads_none_that_is_not_several_times_as_high(wish: dict[str, Any]) -> None:
+    plan = rightfit.plan(**wish, top=12)
+    best, *others = plan.options
+    if not best.facts["price_is_beyond"]:
+        return
+    for other in others:
+        is_newer = (date.fromisoformat(other.to_dict()["price"]["as_of"]) - date.fromisoformat(best.to_dict()["price"]["as_of"])).days > 365
+        assert not is_newer or other.cost.total_usd > 3 * best.cost.total_usd, (best.instance_type, other.instance_type)
+
+
+MAINLAND: list[dict[str, Any]] = [
+    {"model": "Qwen/Qwen2.5-7B-Instruct", "task": "serve", "rate": "1/s", "budget": "5000元/月"},
+    {"model": "Qwen/Qwen2.5-14B-Instruct", "task": "serve", "users": 50, "budget": "30000元/月"},
+    {"model": "llama-3-8b", "method": "full", "data": "20Mtokens", "budget": "3000元", "deadline": "12h"},
+    {"model": "resnet50", "task": "train", "data": "1Mimages", "budget": "2000元", "purchase": "on-demand"},
+    {"model": "bert-base-uncased", "task": "serve", "rate": "200/s", "budget": "20000元/月"},
+    {"model": "xgboost", "task": "train", "data": "20GB", "budget": "100元"},
+]
+
+
+@pytest.mark.parametrize("wish", MAINLAND, ids=lambda wish: "-".join(str(value) for value in wish.values()))
+def test_advice_keeps_to_the_side_of_the_border_that_the_wish_means(wish: dict[str, Any]) -> None:
+    """What is named besides the choice is in mainland China too, but for the sentence that says
+    what elsewhere costs."""
+    plan = rightfit.plan(**wish)
+    if plan.best is None or plan.best.facts["country"] != "CN":
+        return
+    home = {"alicloud", "tencent", "huaweicloud", "volcengine", "baidu"}
+    formats = [row for section in plan.sections if section.name == "formats" for row in section.content["formats"]]
+    named = [reason.params for reason in plan.advice if "provider" in reason.params] + formats
+    assert {row["provider"] for row in named} <= home

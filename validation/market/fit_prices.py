@@ -128,13 +128,24 @@ def scores(pairs: Pairs, row: Row) -> dict[str, float]:
     held95 = (pairs.later >= bounds[:, 2]) & (pairs.later <= bounds[:, 3])
     return {
         "pairs": len(pairs.now),
+        "types": len(np.unique(pairs.types)),
         "quote_error": float(np.exp(np.abs(pairs.later - pairs.now).mean())),
         "expected_error": float(np.exp(np.abs(pairs.later - expected).mean())),
         "cheap_quote_bias": float(np.exp((pairs.later - pairs.now)[cheap].mean())),
         "cheap_expected_bias": float(np.exp((pairs.later - expected)[cheap].mean())),
         "held80": float(held80.mean()),
+        "held80_error": share_error(held80, pairs.types),
         "held95": float(held95.mean()),
     }
+
+
+def share_error(held: NDArray[np.bool_], types: NDArray[np.str_]) -> float:
+    """Standard error of a share of pairs: prices of one type move together, so that types are
+    drawn, not pairs (bootstrap by type)."""
+    kind = np.unique(types, return_inverse=True)[1]
+    count, good = np.bincount(kind), np.bincount(kind, weights=held)
+    drawn = np.random.default_rng(0).integers(len(count), size=(2000, len(count)))
+    return float((good[drawn].sum(axis=1) / count[drawn].sum(axis=1)).std())
 
 
 def told(label: str, found: Mapping[str, float]) -> None:
@@ -158,7 +169,9 @@ def fit_aws() -> list[Row]:
     within, between = spread_of(whole)
     prior = (within / between) ** 2
     print(f"aws: sd between regions {within:.2f}, between types {between:.2f}: a type's centre weighs n, its cloud's {prior:.2f}")
-    told("aws test: fitted advisor -> zones, held out zones -> feed", _across(("advisor", "zones"), ("zones", "feed"), prior))
+    steps = ("advisor", "zones"), ("zones", "feed")
+    for fit, test in (steps, steps[::-1]):
+        told(f"aws test: fitted {' -> '.join(fit)}, held out {' -> '.join(test)}", _across(fit, test, prior))
     long, mid = aws_pairs("advisor", "feed", prior=prior), aws_pairs("zones", "feed", prior=prior)
     _told_by_family(long)
     both = Pairs(*(np.concatenate(columns) for columns in zip(long, mid, strict=True)))
@@ -190,7 +203,11 @@ def _told_by_family(pairs: Pairs) -> None:
         row = fitted(pairs.of(family != name), group="", age_days=0, source="")
         parts.append(scores(pairs.of(family == name), row))
     weights = [part["pairs"] for part in parts]
-    mean = {name: float(np.average([part[name] for part in parts], weights=weights)) for name in parts[0] if name != "pairs"}
+    mean = {
+        name: float(np.average([part[name] for part in parts], weights=weights))
+        for name in parts[0]
+        if name not in ("pairs", "types", "held80_error")
+    }
     told("aws test: advisor -> feed, each family left out", {"pairs": sum(weights), **mean})
 
 

@@ -12,7 +12,7 @@ from rightfit.cli.output import Answer, View, note
 from rightfit.errors import InputError, RightfitError
 from rightfit.explain.beside import command_line
 from rightfit.explain.messages import label
-from rightfit.explain.sheets import quiet_sheet
+from rightfit.explain.sheets import choice_sheet
 from rightfit.explain.voices import plan_document
 from rightfit.messages import Lang, Message
 from rightfit.planner.typical import typical_wishes
@@ -170,7 +170,7 @@ def typical_answer(
         options.append(found.best)
         size = found.workload.data_bytes or size
         head = label("typical", "model", view.lang, model=row["model"], why=row[f"why_{view.lang}"])
-        said = [part for part in screen_parts(quiet_sheet(found, view.lang), view) if isinstance(part, str)]
+        said = [part for part in screen_parts(choice_sheet(found, view.lang), view) if isinstance(part, str)]
         asked = answers(questions, found, catalog, view.lang)
         parts.append("\n".join([head, *(f"  {line}" for line in (*asked, *said)), f"  {command_line(wish)}"]))
     if not parts and refused:  # the models are usual ones: what none of them takes is wrong in the wish

@@ -337,6 +337,12 @@ def old_catalog(plan: Plan, lang: Lang) -> Iterable[str]:
             yield label("short", "old_catalog", lang, newest=newest, days=days)
 
 
+def choice_sheet(plan: Plan, lang: Lang) -> tuple[Part, ...]:
+    """The choice with the work, its time and cost, and the set-up."""
+    text = plan_text(plan, lang)
+    return (Choice(text.headline, (text.best.outcome, text.best.setup) if text.best else ()),)
+
+
 def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: int | None) -> Iterable[Part]:
     voice, best = voice_of(plan), text.best
     assert best is not None

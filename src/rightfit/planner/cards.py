@@ -112,6 +112,12 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     # named, so that its own software stack counts
     mine = workload.with_changes(gpu=(machine.gpu,), cloud=("private",), purchase=("owned",))
     own = plan(mine, catalog=with_machine(catalog, machine), **asked)
+    narrower: tuple[Reason, ...] = ()
+    if own.best is None and workload.method == "lora" and "method" in workload.assumed:
+        with_few_bits = plan(mine.with_changes(method="qlora"), catalog=with_machine(catalog, machine), **asked)
+        if with_few_bits.best is not None:  # nobody said how: the one of the usual ways that the machine does
+            narrower = (Reason("own_by_qlora", {"machine": machine.name}),)
+            own, workload = with_few_bits, workload.with_changes(method="qlora")
     rented = plan(workload.with_changes(gpu=()), catalog=catalog, **asked)
     assumed = _smallest(machine)
     own, rented = (dataclasses.replace(one, assumptions=(*assumed, *one.assumptions)) for one in (own, rented))
@@ -119,9 +125,8 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
         return dataclasses.replace(rented, advice=(_not_on_own(machine, own, workload), *rented.advice))
     if rented.best is None:
         return own
-    section = Section(
-        "rental", {"option": rented.best.to_dict()}, (Reason("rent_instead" + month_of_task(workload.task), beside(rented.best)),)
-    )
+    instead = Reason("rent_instead" + month_of_task(workload.task), beside(rented.best))
+    section = Section("rental", {"option": rented.best.to_dict()}, (*narrower, instead))
     return dataclasses.replace(own, sections=(section, *own.sections))
 
 

@@ -22,6 +22,7 @@ from rightfit.search.constraints import SearchResult
 from rightfit.search.criteria import CRITERIA
 from rightfit.search.market import SPOT
 from rightfit.search.offers import hearsay
+from rightfit.search.sense import MAINLAND
 
 if TYPE_CHECKING:
     from rightfit.catalog import OfferTable
@@ -31,9 +32,11 @@ if TYPE_CHECKING:
 WORTHWHILE = 0.95
 
 
-def cheapest_of(search_result: SearchResult, mask: NDArray[np.bool_]) -> tuple[int, int] | None:
+def cheapest_of(search_result: SearchResult, mask: NDArray[np.bool_], *, anywhere: bool = False) -> tuple[int, int] | None:
     """The cheapest row of a mask; one with a price that nobody asks now only where there is no
-    other."""
+    other, one on the other side of the border only where nothing on this one does it, or
+    `anywhere`."""
+    mask = mask if anywhere else mask & on_this_side(search_result)[:, None]
     usd = np.where(mask, search_result.bill.total_usd, np.inf)
     asked = np.where(hearsay(search_result.market)[:, None], np.inf, usd)
     usd = asked if np.isfinite(asked).any() else usd
@@ -46,7 +49,7 @@ def cheapest(search_result: SearchResult, mask: NDArray[np.bool_], objective: st
     """The cheapest row of a mask; the fastest where time is asked for."""
     if objective != "time":
         return cheapest_of(search_result, mask)
-    seconds = np.where(mask, search_result.bill.total_s, np.inf)
+    seconds = np.where(mask & on_this_side(search_result)[:, None], search_result.bill.total_s, np.inf)
     at = divmod(int(np.argmin(seconds)), seconds.shape[1]) if seconds.size else (0, 0)
     return at if seconds.size and np.isfinite(seconds[at]) else None
 
@@ -93,7 +96,7 @@ def cheaper_spot(search_result: SearchResult, best: Option | None) -> Iterable[R
 # has no public price is said by name. Other wishes that name no place go there last: renting there
 # takes a registered account, and serving from there a licence.
 
-MAINLAND, YUAN = "CN", "cny"
+YUAN = "cny"
 MOST_NAMES = 3
 
 
@@ -123,6 +126,13 @@ def elsewhere(search_result: SearchResult) -> NDArray[np.bool_]:
     return home & (not (wanted.regions or wanted.countries or wanted.clouds or wanted.sellers.named))
 
 
+def on_this_side(search_result: SearchResult) -> NDArray[np.bool_]:
+    """Offers (O,) that advice may name: all, but for those elsewhere where another does it."""
+    away = elsewhere(search_result)
+    does_it = (search_result.bits == 0).any(axis=1)
+    return ~away if (does_it & ~away).any() else np.ones_like(away)
+
+
 def _own(offers: OfferTable) -> NDArray[np.bool_]:
     extra = names.names_data()["extra_providers"]
     return np.array([name in extra for name in offers.servers.provider], dtype=np.bool_)[offers.server_index]
@@ -133,7 +143,7 @@ def mainland_first(search_result: SearchResult, best: Option | None) -> Reason |
     cheapest of elsewhere; None where it does not decide."""
     if best is None or best.facts.get("country") != MAINLAND or not means_mainland(search_result):
         return None
-    at = cheapest_of(search_result, (search_result.bits == 0) & elsewhere(search_result)[:, None])
+    at = cheapest_of(search_result, (search_result.bits == 0) & elsewhere(search_result)[:, None], anywhere=True)
     if at is None or float(search_result.bill.total_usd[at]) >= best.cost.total_usd:
         return None
     effect = effect_of(search_result, at, best)

@@ -437,6 +437,10 @@ class SearchResult(Protocol):
         does not join."""
         ...
 
+    def is_tight(self, offer: Index, column: Index) -> NDArray[np.bool_]:
+        """Which of many rows fit with a probability under that of what surely fits."""
+        ...
+
     def missing(self, server: int) -> str:
         """What a server of the market lacks to run the job at all; empty where nothing."""
         ...

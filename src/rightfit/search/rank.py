@@ -222,13 +222,15 @@ def score_of(search_result: SearchResult, offer: Index, node: Index) -> Array:
 
 def late_of(search_result: SearchResult, offer: Index, node: Index) -> tuple[NDArray[np.bool_], ...]:
     """What stands behind all other rows, however little it costs, the weightiest last: what is
-    seldom to be had, what nobody asks, what no launcher rents (clouds of mainland China that a wish
-    in yuan means as well), what is on the other side of a border."""
+    seldom to be had, of old prices those of much older days, what nobody asks, what no launcher
+    rents (clouds of mainland China that a wish in yuan means as well), what is on the other side of
+    a border."""
     scarce = sense.many_on_spot(search_result, offer, node) | seldom_free(search_result.market.offers)[offer]
     old = hearsay(search_result.market)[offer] & ~far_below(search_result, offer, node)
+    oldest = sense.much_older(search_result, offer, node)
     named = search_result.workload.cloud or search_result.workload.sellers or search_result.workload.region
     manual = np.zeros(offer.shape, dtype=np.bool_) if named else by_hand(search_result.market.offers)[offer]
-    return scarce, old, manual, elsewhere(search_result)[offer]
+    return scarce, oldest, old, manual, elsewhere(search_result)[offer]
 
 
 def far_below(search_result: SearchResult, offer: Index, node: Index) -> NDArray[np.bool_]:

@@ -31,7 +31,9 @@ FIGURES = frozenset({"max_nodes", "num_gpus", "quota", "stock", "deadline", "bud
 UNCHANGEABLE_WEIGHT = 10
 REFUSED_FAR = 1e9
 #: Changes that say what is lacking, not that they would do.
-UNPROMISING = frozenset({"change_gpu_memory", "change_host_memory", "change_server", "change_software", "serve_change_latency"})
+UNPROMISING = frozenset(
+    {"change_gpu_memory", "change_host_memory", "change_server", "change_software", "serve_change_latency", "serve_change_assumed"}
+)
 
 
 def rejections(search_result: SearchResult) -> tuple[Rejection, ...]:
@@ -251,8 +253,9 @@ def _capability_change(lacking: str) -> Reason:
 def least_changes(search_result: SearchResult, *, most: int = 4) -> tuple[Reason, ...]:
     """When nothing passes: single changes of the wish that would let something pass, smallest
     first; and a pair of changes where that asks much less of each. Only where no machine can do it
-    at all, what the machines lack."""
-    held = blamable(search_result.bits) - HOPELESS
+    at all, what the machines lack. A latency that nobody stated is changed like a wish."""
+    unsaid = {name for name in LATENCIES if getattr(search_result.workload, f"{name}_s") is None}
+    held = (blamable(search_result.bits) | unsaid) - HOPELESS
     positions = [position for position, criterion in enumerate(CRITERIA) if criterion in held]
     singles = _changes_of(search_result, [(position,) for position in positions])
     wishes = [position for position in positions if CRITERIA[position] in CHANGEABLE]
@@ -260,7 +263,11 @@ def least_changes(search_result: SearchResult, *, most: int = 4) -> tuple[Reason
     reasons = [reason for _, one in singles for reason in one][:most]
     if joint and (not singles or joint[0][0] * MUCH_LESS < singles[0][0]):
         reasons = [*joint[0][1], *reasons]
-    return tuple(reasons)
+    told = {"serve_change_latency": "serve_change_assumed"}
+    return tuple(
+        Reason(told.get(one.key, one.key), {**one.params, "option": one.params["metric"]}) if one.params.get("metric") in unsaid else one
+        for one in reasons
+    )
 
 
 def _changes_of(search_result: SearchResult, groups: list[tuple[int, ...]]) -> list[tuple[float, tuple[Reason, ...]]]:

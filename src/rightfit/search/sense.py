@@ -2,9 +2,10 @@
 
 Costs that differ by under a tenth or a dollar (of a service under a tenth or $50 a month) do not
 decide. Among what is as good as equal these do, in this order (RULES): what runs without last
-resorts such as state in host RAM, measured stacks before unmeasured ones, x86 before Arm, on
-demand before spot while it costs under $5, one server before several, established sellers first,
-usual places first. Arm must save 15 % to go before x86 at all (`counted`).
+resorts such as state in host RAM, what surely fits its memory, measured stacks before unmeasured
+ones, x86 before Arm, on demand before spot while it costs under $5, one server before several,
+established sellers first, usual places first. Arm must save 15 % to go before x86 at all
+(`counted`).
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import PURCHASES
+from rightfit.catalog.offers import PURCHASES, ages_of_dates, today
 from rightfit.catalog.packed_tables import rules
 from rightfit.catalog.sellers import offer_tiers, seldom_free
 from rightfit.physics.columns import Array
 from rightfit.search.answer import Assumption, Option, Reason
 from rightfit.search.market import SPOT
-from rightfit.search.offers import hearsay
+from rightfit.search.offers import Market, hearsay
 
 if TYPE_CHECKING:
     from rightfit.catalog import OfferTable
@@ -34,11 +35,12 @@ Index = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
 #: What decides among equals, the weightiest first.
-RULES = ("plain", "measured", "arch", "held", "servers", "seller", "place")
+RULES = ("plain", "room", "measured", "arch", "held", "servers", "seller", "place")
 #: What stands behind whatever can be had, however little it costs.
-SCARCE = ("free", "many")
-ARM = "arm64"
+SCARCE = ("free", "many", "older")
+ARM, MAINLAND = "arm64", "CN"
 ESTABLISHED = 2
+DAYS_PER_YEAR = 365.0
 CALIBRATED = ("NVIDIA", "")
 
 
@@ -106,6 +108,7 @@ def _marks(search_result: SearchResult, offer: Index, node: Index, usd: Array) -
     small = usd < facts.coefficients("planning")["held_under_usd"]
     return {
         "plain": search_result.last_resort(offer, node).astype(np.float64),
+        "room": search_result.is_tight(offer, node).astype(np.float64),
         "measured": unmeasured[offers.server_index[offer]],
         "arch": is_arm(offers)[offer].astype(np.float64),
         "held": np.where(small & (search_result.workload.task != "serve"), offers.purchase_index[offer] == SPOT, 0.0),
@@ -116,12 +119,29 @@ def _marks(search_result: SearchResult, offer: Index, node: Index, usd: Array) -
 
 
 def _unusual(search_result: SearchResult) -> Array:
-    """Places (O,) that are not among the usual ones of their cloud, or are not named at all; 0
-    everywhere where the user named a place, and for clouds of which none is called usual."""
-    offers, wanted = search_result.market.offers, search_result.filters
-    if wanted.regions:
-        return np.zeros(len(offers))
+    """Places (O,) that are not usual; 0 everywhere where the user named a place."""
+    offers = search_result.market.offers
+    return np.zeros(len(offers)) if search_result.filters.regions else _unusual_places(offers)
+
+
+def _unusual_places(offers: OfferTable) -> Array:
+    """Places (O,) that are not among the usual ones of their cloud, or are not named at all; 0 for
+    clouds of which none is called usual."""
     return np.maximum(_unusual_regions(offers.region_providers, offers.regions)[offers.region_index], offers.is_pseudo_region)
+
+
+def leading_rows(market: Market, rows: Index, kind: Index) -> Index:
+    """Of offers of one kind (a code of each of the rows, of way to pay too) those that may lead
+    whatever the wish, ascending: by expected price the cheapest, and the cheapest in a usual place;
+    on either side of the border of mainland China, of prices that somebody asks and of others."""
+    offers = market.offers
+    home = np.array([country == MAINLAND for country in offers.region_countries], dtype=np.intp)[offers.region_index[rows]]
+    unusual = _unusual_places(offers)[rows] > 0
+    order = np.lexsort((unusual, offers.price_usd_per_h[rows]))
+    kind = ((kind * 2 + home) * 2 + hearsay(market)[rows])[order]
+    usual = np.flatnonzero(~unusual[order])
+    first = [np.unique(kind, return_index=True)[1], usual[np.unique(kind[usual], return_index=True)[1]]]
+    return np.sort(rows[order[np.unique(np.concatenate(first))]])
 
 
 @functools.lru_cache(maxsize=4)
@@ -138,6 +158,19 @@ def many_on_spot(search_result: SearchResult, offer: Index, node: Index) -> Flag
     return np.asarray(is_spot & (_servers(search_result, offer, node) >= facts.coefficients("planning")["many_servers"]))
 
 
+def much_older(search_result: SearchResult, offer: Index, node: Index) -> NDArray[np.bool_]:
+    """Rows whose price is older than what is known of such prices, and a year or more older than
+    another such price that is not several times as high."""
+    offers, doubt = search_result.market.offers, search_result.market.doubt
+    if doubt is None:
+        return np.zeros(offer.shape, dtype=np.bool_)
+    ages = np.where(doubt.is_beyond & ~offers.is_estimate, ages_of_dates(offers.as_of_dates, today())[offers.as_of_index], np.nan)[offer]
+    usd, usual = search_result.bill.total_usd[offer, node], facts.coefficients("planning")
+    newest = float(np.fmin.reduce(ages, initial=np.inf))
+    least = usd[ages <= newest + DAYS_PER_YEAR].min(initial=np.inf)
+    return np.asarray((ages > newest + DAYS_PER_YEAR) & (usd * usual["old_price_rise"] >= least))
+
+
 def _servers(search_result: SearchResult, offer: Index, node: Index) -> Array:
     """Servers of rows; 0 where nothing runs."""
     number = search_result.num_servers(offer, node)
@@ -151,7 +184,8 @@ def decided(search_result: SearchResult, offer: int, node: int) -> dict[str, Any
         return None
     rows, columns = np.nonzero(search_result.bits == 0)
     usd = search_result.bill.total_usd[rows, columns]
-    usd = np.where(hearsay(search_result.market)[rows], np.inf, usd)
+    doubted = hearsay(search_result.market)
+    usd = np.where((search_result.market.offers.is_estimate if doubted[offer] else doubted)[rows], np.inf, usd)
     if not usd.size or not np.isfinite(usd.min()):
         return None
     best = int(np.argmin(usd))
@@ -163,6 +197,7 @@ def decided(search_result: SearchResult, offer: int, node: int) -> dict[str, Any
         **_marks(search_result, pair_offer, pair_node, np.array([mine, usd[best]])),
         "free": seldom_free(search_result.market.offers)[pair_offer],
         "many": many_on_spot(search_result, pair_offer, pair_node),
+        "older": much_older(search_result, pair_offer, pair_node),
     }
     rule = next((name for name in (*SCARCE, *RULES) if marks[name][0] < marks[name][1]), "")
     other = search_result.market.offers.row(int(rows[best]))

@@ -51,6 +51,31 @@ def test_training_takes_twenty_tokens_a_parameter_and_a_large_batch() -> None:
     assert 2e6 < wish.global_batch * wish.seq_len < 8e6  # Llama-2 took 4 M tokens a step
 
 
+@pytest.mark.parametrize("method", ["lora", "qlora", "full"])
+@pytest.mark.parametrize("samples", [100, 200, 1000, 5000, 20_000, 1_000_000])
+def test_few_data_are_learned_in_more_than_a_few_steps(method: str, samples: int) -> None:
+    """A batch is at most a small part of what is trained on, between what trainers take where
+    nothing is said and what is usual."""
+    wish = _wish(method=method, data=f"{samples}samples")
+    sequences = wish.amount.tokens / wish.seq_len
+    assert min(8, sequences / 2) <= wish.global_batch <= 128
+    assert wish.global_batch <= max(8, sequences / 50 * 2**0.5)
+
+
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        ("BAAI/bge-base-en-v1.5", "FULL"),
+        ("intfloat/e5-large-v2", "FULL"),
+        ("bert-base-uncased", "FULL"),
+        ("Qwen/Qwen3-Embedding-8B", "LORA"),
+    ],
+)
+def test_small_embedders_are_tuned_whole_as_encoders_are(model: str, method: str) -> None:
+    assert _wish(model=model, task="finetune", data="100ksamples").method.name == method
+    assert _wish(model=model, task="finetune", data="100ksamples", method="lora").method.name == "LORA"
+
+
 def test_no_more_sequences_in_a_batch_than_there_are() -> None:
     assert _wish(data="20ktok").global_batch == 8
 

@@ -207,3 +207,14 @@ def test_a_long_front_keeps_its_ends() -> None:
     kept = spread_over(rows, 12)  # type: ignore[arg-type]
     assert (kept[0], kept[-1], len(kept)) == (0, 39, 12)
     assert spread_over(rows[:5], 12) == rows[:5]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("model", "gpu"), [("llama3-70b", "A10G"), ("llama3-70b", "T4"), ("Qwen/Qwen2.5-32B-Instruct", "T4")])
+def test_a_limit_that_nobody_stated_is_named_where_it_keeps_a_named_card_out(model: str, gpu: str) -> None:
+    """And the limit that is named lets the card pass."""
+    wish = {"model": model, "task": "serve", "rate": "0.2/s", "gpu": gpu, "quantization": "none"}
+    [change] = [reason for reason in rightfit.plan(**wish).advice if reason.key == "serve_change_assumed"]
+    metric, limit_s = change.params["metric"], change.params["limit_s"]
+    assert rightfit.plan(**wish, **{metric: f"{limit_s * 1.001:.4f}s"}).best is not None
+    said = {reason.key for reason in rightfit.plan(**wish, **{metric: "0.01s"}).advice if reason.params.get("metric") == metric}
+    assert "serve_change_assumed" not in said

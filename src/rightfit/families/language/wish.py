@@ -213,9 +213,10 @@ def pretraining_tokens(workload: Workload) -> float:
 
 
 def settle_language_method(workload: Workload, model: TransformerArchitecture) -> Workload:
-    """The method where none was given: encoders are fine-tuned whole, as their papers and examples
-    do; others with adapters."""
-    if "method" not in workload.assumed or workload.task != "finetune" or workload.quantization or model.kind != "encoder":
+    """The method where none was given: encoders, and models of embeddings as small, are fine-tuned
+    whole, as their papers and examples do; others with adapters."""
+    small = model.kind == "embedding" and model.params_total <= facts.coefficients("planning")["tuned_whole_params"]
+    if "method" not in workload.assumed or workload.task != "finetune" or workload.quantization or not (model.kind == "encoder" or small):
         return workload
     if workload.lora_rank or workload.lora_targets:
         return workload
@@ -358,7 +359,8 @@ def _usual_amount(workload: Workload, model: TransformerArchitecture, notes: Not
 
 
 def global_batch(workload: Workload, model: TransformerArchitecture, seq_len: int, amount: Amount, notes: Notes) -> int:
-    """Sequences of an optimizer step: the user's or the usual; never more than there are."""
+    """Sequences of an optimizer step: the user's or the usual; of few data a small part of what is
+    trained on, and never more than there are."""
     if workload.global_batch is not None:
         return int(workload.global_batch)
     usual = facts.coefficients("planning")
@@ -366,7 +368,8 @@ def global_batch(workload: Workload, model: TransformerArchitecture, seq_len: in
         compute = FLOPS_PER_PARAMETER_AND_TOKEN * model.params_active * amount.tokens
         wanted = usual["train_batch_scale"] * compute ** usual["train_batch_exponent"] / seq_len
     else:
-        wanted = usual["finetune_global_batch"]
+        share = facts.coefficients("training")["largest_batch_share"]
+        wanted = min(usual["finetune_global_batch"], max(share * amount.tokens / seq_len, usual["least_global_batch"]))
     sequences = max(1.0, amount.tokens / seq_len)
     chosen = 2 ** max(0, round(math.log2(min(wanted, sequences)))) if min(wanted, sequences) >= 1 else 1
     chosen = int(min(chosen, 2 ** math.floor(math.log2(sequences))))

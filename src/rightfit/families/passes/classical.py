@@ -30,11 +30,11 @@ from rightfit.families.passes.forward import (
 )
 from rightfit.messages import Message
 from rightfit.search.classical_wish import gpu_only_libraries, library_asked, note_assumed, refuse_idle_words, table_case, table_of
-from rightfit.search.offers import Market, read_market, sound_offers
+from rightfit.search.offers import Market, whole_market
 from rightfit.search.request_checks import Notes
 from rightfit.search.service.batch import judged
 from rightfit.search.service.grid import PASS_BATCHES, pass_grid
-from rightfit.search.service.stacks import PassMachine, cheapest_cpu_offers
+from rightfit.search.service.stacks import PassMachine, cpu_offers
 from rightfit.search.service.wish import ServingRequest, usual
 
 if TYPE_CHECKING:
@@ -110,10 +110,8 @@ def explore_classical(wish: ServingRequest, filters: Filters, catalog: Catalog, 
 
 
 def _cpu_market(catalog: Catalog, filters: Filters) -> Market:
-    table = catalog.all_offers()
-    sound = sound_offers(table)
-    no_card = (table.servers.num_accelerators <= 0)[table.server_index]
-    return read_market(catalog, table.take(cheapest_cpu_offers(table, sound & no_card, filters)))
+    market = whole_market(catalog)
+    return market.take(cpu_offers(market, filters))
 
 
 def _timed(machines: Sequence[PassMachine], stacks: Sequence[ServingStack], wish: ServingRequest) -> tuple[Array, Array]:

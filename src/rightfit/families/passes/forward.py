@@ -30,12 +30,12 @@ from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelCol
 from rightfit.physics.serving_columns import ServeColumns
 from rightfit.records import dataclass
 from rightfit.search.constraints import Filters
-from rightfit.search.offers import Market, read_market, sound_offers
+from rightfit.search.offers import Market, open_market, whole_market
 from rightfit.search.request_checks import Notes, note_own
 from rightfit.search.service.found import shared_fleet
 from rightfit.search.service.grid import PASS_BATCHES, Kept
 from rightfit.search.service.space import ServingFleet, ServingSpace, family_of
-from rightfit.search.service.stacks import WEIGHT_BYTES, PassMachine, ServingStack, cheapest_cpu_offers, cpu_machine, safe_bytes
+from rightfit.search.service.stacks import WEIGHT_BYTES, PassMachine, ServingStack, cpu_machine, cpu_offers, safe_bytes
 from rightfit.search.service.wish import LATENCY_LIMITS, Limits, ServingRequest, usual
 from rightfit.search.sources import num_parameters
 from rightfit.search.training.machines import MachineClasses, chips
@@ -272,16 +272,13 @@ def forward_stack(choice: ForwardChoice, family: str) -> ServingStack | None:
 
 
 def forward_market(catalog: Catalog, filters: Filters, *, with_cpus: bool) -> Market:
-    """Servers with accelerators, and of each CPU server its cheapest offer that passes
-    the user's filters."""
-    table = catalog.all_offers()
-    sound = sound_offers(table)
-    has_card = (table.servers.num_accelerators > 0)[table.server_index]
-    rows = np.flatnonzero(sound & has_card)
-    if with_cpus and (not filters.gpus or "" in filters.gpus):
-        rows = np.concatenate([rows, cheapest_cpu_offers(table, sound & ~has_card, filters)])
-    offers = table.take(rows)
-    return read_market(catalog, offers)
+    """Servers with accelerators, and of each CPU server the offers that pass the user's filters and
+    may lead."""
+    if not with_cpus or (filters.gpus and "" not in filters.gpus):
+        return open_market(catalog)
+    market = whole_market(catalog)
+    has_card = (market.offers.servers.num_accelerators > 0)[market.offers.server_index]
+    return market.take(np.concatenate([np.flatnonzero(has_card), cpu_offers(market, filters)]))
 
 
 def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoice) -> tuple[ServingFleet, list[PassMachine]]:

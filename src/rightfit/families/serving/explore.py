@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
+from rightfit.catalog.offers import codes_of
 from rightfit.errors import ContradictionError
 from rightfit.facts.engines import find_device, published_format
 from rightfit.facts.machines import processor_kind
@@ -22,7 +23,7 @@ from rightfit.messages import Message
 from rightfit.recent import Recent
 from rightfit.search.answer import Assumption, Option, Reason
 from rightfit.search.constraints import accelerators_of
-from rightfit.search.offers import Market, open_market, read_market, sound_offers
+from rightfit.search.offers import Market, open_market, whole_market
 from rightfit.search.rank import first_row
 from rightfit.search.service.batch import judged
 from rightfit.search.service.found import ServingResult, shared_fleet
@@ -32,8 +33,8 @@ from rightfit.search.service.space import CPU_FAMILY as FAMILY
 from rightfit.search.service.space import build_serving_space, family_of, known_accelerator, serving_fleet
 from rightfit.search.service.stacks import (
     StackRequest,
-    cheapest_cpu_offers,
     cpu_machine,
+    cpu_offers,
     format_rows,
     read_stack_wish,
     refuse_unknown_class,
@@ -43,7 +44,7 @@ from rightfit.search.service.stacks import (
 from rightfit.search.service.wish import ServingRequest, usual
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog, OfferTable, ServerTable
+    from rightfit.catalog import Catalog, ServerTable
     from rightfit.search.constraints import Filters
     from rightfit.workload import Workload
 
@@ -76,27 +77,20 @@ def token_market(catalog: Catalog, filters: Filters, *, with_cpus: bool, least_b
     known = _markets.setdefault(catalog, Recent(_MOST_MARKETS, size_of=lambda _: 1))
     market = known.get((filters, least_bytes))
     if market is None:
-        table = catalog.all_offers()
-        has_card = (table.servers.num_accelerators > 0)[table.server_index]
-        sound = sound_offers(table)
-        cpus = _cheapest_kinds(table, cheapest_cpu_offers(table, sound & ~has_card, filters), least_bytes=least_bytes)
-        offers = table.take(np.concatenate([np.flatnonzero(sound & has_card), cpus]))
-        market = read_market(catalog, offers)
+        market = whole_market(catalog)
+        has_card = (market.offers.servers.num_accelerators > 0)[market.offers.server_index]
+        cpus = cpu_offers(market, filters, _cpu_kinds(market.offers.servers, least_bytes))
+        market = market.take(np.concatenate([np.flatnonzero(has_card), cpus]))
         known.put((filters, least_bytes), market)
     return market
 
 
-def _cheapest_kinds(table: OfferTable, rows: Index, *, least_bytes: float) -> Index:
-    """Of offers of CPU servers that hold `least_bytes` the cheapest of each provider, processor
-    and number of cores."""
-    servers = table.servers
-    kept: dict[tuple[str, str, float], int] = {}
-    held = rows[np.nan_to_num(servers.memory_bytes)[table.server_index[rows]] >= least_bytes]
-    order = held[np.argsort(table.price_usd_per_h[held], kind="stable")]
-    for row, server in zip(order.tolist(), table.server_index[order].tolist(), strict=True):
-        model = servers.cpu_model[server] or servers.instance_type[server].partition(".")[0]
-        kept.setdefault((servers.provider[server], model, servers.vcpus[server]), row)
-    return np.array(list(kept.values()), dtype=np.intp)
+def _cpu_kinds(servers: ServerTable, least_bytes: float) -> Index:
+    """Provider, processor and number of cores of each server as one number; -1 where it holds less
+    than `least_bytes`."""
+    models = [model or name.partition(".")[0] for model, name in zip(servers.cpu_model, servers.instance_type, strict=True)]
+    kinds = codes_of(list(zip(servers.provider, models, servers.vcpus.tolist(), strict=True)))
+    return np.where(np.nan_to_num(servers.memory_bytes) >= least_bytes, kinds, -1)
 
 
 def least_bytes(wish: ServingRequest, stacks: StackRequest) -> float:

@@ -24,6 +24,7 @@ from rightfit.families.tables.work import (
     memory_group,
     preparation_work,
     probability_within,
+    surely_needed,
     time_group,
 )
 from rightfit.physics import money
@@ -39,7 +40,8 @@ from rightfit.search.offers import BOUNDS, Market, whole_market
 from rightfit.search.option_facts import TableFacts
 from rightfit.search.rank import Row, combine, distinct_rows
 from rightfit.search.risk import Spread, surety_of_job, with_one_start
-from rightfit.search.sources import check_storage, moved_usd
+from rightfit.search.sense import leading_rows
+from rightfit.search.sources import check_storage, is_elsewhere, moved_usd
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -92,6 +94,14 @@ class TableResult:
         """Which of many rows are last resorts: none is."""
         return np.zeros(offer.shape, dtype=np.bool_)
 
+    def is_tight(self, offer: Index, column: Index) -> NDArray[np.bool_]:
+        """Which of many rows may lack RAM, or memory of the card."""
+        server, work, doubts = self.market.offers.server_index[offer], self.work, self.wish.doubts
+        ram = surely_needed(memory_group(self.wish), work.ram_bytes, doubts) > self.servers.ram_bytes[:, None]
+        card = work.on_gpu & (surely_needed("memory", work.card_bytes, doubts) > work.card_capacity_bytes)
+        short = (ram & ~(work.spilled_bytes > 0)) | card[:, None]
+        return np.asarray(short[server, np.minimum(column, short.shape[1] - 1)])
+
     def missing(self, server: int) -> str:
         """What a server lacks to run the job at all."""
         return self.work.missing[server]
@@ -128,7 +138,7 @@ def explore(
     check_storage(wish.workload.storage or "")
     counts = node_counts or node_counts_of(wish, filters)
     nodes = np.array(counts, dtype=np.float64)
-    market = market if len(counts) == 1 else cheapest_places(market, filters)
+    market = market if len(counts) == 1 else leading_places(market, filters)
     servers = host_servers(market.offers.servers)
     work = (
         preparation_work(wish, servers, nodes, any_server=any_server)
@@ -146,21 +156,17 @@ def explore(
     return TableResult(wish, filters, market, servers, counts, work, volume, prices, failures, failures.bits())
 
 
-def cheapest_places(market: Market, filters: Filters) -> Market:
-    """Of each (server, way to pay) the cheapest offer that the user's filters leave, and the
-    cheapest of those that they refuse: where many numbers of servers are looked at, other regions
-    at a higher price are not."""
+def leading_places(market: Market, filters: Filters) -> Market:
+    """Of each (server, way to pay) the offers that may lead, of those that the user's filters leave
+    and of those that they refuse, near the data and away from them: where many numbers of servers
+    are looked at, other regions at a higher price are not."""
     offers = market.offers
-    refused = np.zeros(len(offers), dtype=np.bool_)
+    refused = np.zeros(len(offers), dtype=np.intp)
     for mask in filter_failures(offers, filters).values():
         refused |= mask
-    order = np.argsort(offers.price_usd_per_h, kind="stable")
-    group, _ = combine(
-        [offers.server_index[order], offers.purchase_index[order], refused[order].astype(np.intp)], [len(offers.servers), len(PURCHASES), 2]
-    )
-    _, first = np.unique(group, return_index=True)
-    rows = np.sort(order[first])
-    return market.take(rows)
+    away = is_elsewhere(filters.source, offers).astype(np.intp)
+    kind, _ = combine([offers.server_index, offers.purchase_index, refused, away], [len(offers.servers), len(PURCHASES), 2, 3])
+    return market.take(leading_rows(market, np.arange(len(offers)), kind))
 
 
 def on_one_server(work: HostWork, nodes: Array) -> HostWork:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit import facts
 from rightfit.families.tables.explore import SAVES, TableResult, build_host_options, explore, explore_host, folding_groups
 from rightfit.families.tables.layout import GPU, HostLayout
 from rightfit.families.tables.wish import PREPARE, read_host_wish
@@ -103,7 +104,7 @@ def _warnings(search_result: TableResult, option: Option) -> Iterable[Reason]:
     assert isinstance(layout, HostLayout)
     if known["is_burstable"]:
         yield Reason("host_burstable", {})
-    if known["fit_probability"] < TIGHT:
+    if known["fit_probability"] < facts.coefficients("planning")["memory_told_probability"]:
         yield Reason("host_memory_tight", {"probability": known["fit_probability"]})
     late = option.probability["deadline"]
     if late is not None and late < TIGHT:

@@ -189,6 +189,13 @@ def upper(group: str, mid: Array, doubts: float) -> Array:
     return group_interval(group, mid, doubts=np.full(1, doubts)).high80
 
 
+def surely_needed(group: str, mid: Array, doubts: float) -> Array:
+    """What must be there for a fit to be sure, by the law of `probability_within`."""
+    one = group_interval(group, np.ones(1), doubts=np.full(1, doubts))
+    ends = np.log([one.high80[0], one.high95[0]])
+    return np.asarray(mid * np.exp(np.interp(facts.coefficients("planning")["memory_told_probability"], PROBABILITIES[2:], ends)))
+
+
 def probability_within(group: str, mid: float, limit: float, doubts: float) -> float:
     """Probability that a figure stays within a limit; between the stored quantiles linear in the
     logarithm, exponential tails beyond."""

@@ -20,6 +20,7 @@ from rightfit.catalog.offers import PURCHASES
 from rightfit.facts.api_prices import ApiPrice, api_prices, price_to_expect
 from rightfit.physics import scaling
 from rightfit.records import dataclass
+from rightfit.search.advice import on_this_side
 from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.rank import first_row
 from rightfit.search.service.found import ServingResult, sharing_section
@@ -369,10 +370,10 @@ def extras_section(search_result: ServingResult, option: Option) -> Section | No
 def formats_section(freed: ServingResult) -> Section | None:
     """Each weight format as it would be planned: memory of the weights, time per token of a lone
     request, a month's cost, and the published evidence on quality."""
-    rows = []
+    rows, here = [], on_this_side(freed)
     for column in range(freed.bits.shape[1]):
         able = np.zeros(freed.bits.shape, dtype=np.bool_)
-        able[:, column] = freed.bits[:, column] == 0
+        able[:, column] = (freed.bits[:, column] == 0) & here
         if (row := first_row(freed, able)) is not None:
             rows.append(_format_row(freed, row.offer, column, monthly_usd=float(freed.bill.total_usd[row.offer, column])))
     if len(rows) < 2:

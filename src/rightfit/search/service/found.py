@@ -140,6 +140,10 @@ class ServingResult:
         plain = np.array([word in NO_RDMA for word in servers.rdma], dtype=np.bool_)
         return np.asarray(split & plain[self.market.offers.server_index[offer]])
 
+    def is_tight(self, offer: Index, column: Index) -> NDArray[np.bool_]:
+        """Which of many rows may lack memory: none, since engines take fewer requests at once."""
+        return np.zeros(offer.shape, dtype=np.bool_)
+
     def missing(self, server: int) -> str:
         """What a server lacks to run the model at all."""
         return self.fleet.missing[server]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import PURCHASE_CODES, OfferTable, ServerTable
+from rightfit.catalog.offers import PURCHASES, ServerTable
 from rightfit.errors import ContradictionError, UnknownNameError
 from rightfit.estimation.convert import model_columns
 from rightfit.estimation.figures import Figure, serving_interval
@@ -29,6 +29,8 @@ from rightfit.physics import serving_columns
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search.constraints import Filters, filter_failures
+from rightfit.search.offers import Market
+from rightfit.search.sense import leading_rows
 from rightfit.search.service.wish import ServingRequest, usual
 from rightfit.search.sources import num_parameters, published_bytes
 from rightfit.workload.vocabulary import nearest_words
@@ -298,25 +300,24 @@ def pair_problem(name: str, lacks: str, wish: StackRequest) -> Message:
     return Message("search.pair_none", formats=", ".join(wish.formats[:3]), card=name)
 
 
-# ---- Servers without accelerators as replicas: their cheapest offers, and the processor
+# ---- Servers without accelerators as replicas: which of their offers may lead, and the processor
 # of each as a device.
 
 Index = NDArray[np.intp]
 _SKIPPED = ("burstable", "gpu")
 
 
-def cheapest_cpu_offers(table: OfferTable, candidates: NDArray[np.bool_], filters: Filters) -> Index:
-    """One offer for each CPU server: the cheapest that no filter refuses."""
-    purchases = [PURCHASE_CODES[name] for name in filters.purchases]
-    rows = np.flatnonzero(candidates & np.isin(table.purchase_index, purchases))
-    part = table.take(rows)
+def cpu_offers(market: Market, filters: Filters, kinds: Index | None = None) -> Index:
+    """Of each CPU server (or each of its `kinds`, below 0 left out) and way to pay the offers that
+    may lead, of those that no filter refuses."""
+    offers = market.offers
+    kind = np.arange(len(offers.servers)) if kinds is None else kinds
+    rows = np.flatnonzero(((offers.servers.num_accelerators <= 0) & (kind >= 0))[offers.server_index])
     refused = np.zeros(rows.shape[0], dtype=np.bool_)
-    for name, mask in filter_failures(part, dataclasses.replace(filters, gpus=())).items():
-        refused |= mask if name != "purchase" else False
-    kept = rows[~refused]
-    order = kept[np.argsort(table.price_usd_per_h[kept], kind="stable")]
-    _, first = np.unique(table.server_index[order], return_index=True)
-    return order[first]
+    for mask in filter_failures(offers.take(rows), dataclasses.replace(filters, gpus=())).values():
+        refused |= mask
+    rows = rows[~refused]
+    return leading_rows(market, rows, kind[offers.server_index[rows]] * len(PURCHASES) + offers.purchase_index[rows])
 
 
 @dataclass(frozen=True, slots=True)

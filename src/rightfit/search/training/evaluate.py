@@ -81,7 +81,7 @@ class Physics(Protocol):
 @dataclass(frozen=True, slots=True)
 class Best:
     """The setup to take, by (machine class, node count, host tier): `run_s` of the work alone,
-    `setup` row (-1: none fits).
+    `setup` row (-1: none fits), and whether its memory may not do (`is_tight`).
 
     A host tier t holds setups that need at most `tiers[t]` bytes of host memory. By (machine class,
     node count): `least_bytes`, the least memory on an accelerator (safety included) that any layout
@@ -94,6 +94,7 @@ class Best:
     least_bytes: Array
     least_host_bytes: Array
     capacity_bytes: Array
+    is_tight: NDArray[np.bool_]
     num_candidates: int
     num_timed: int
 
@@ -337,6 +338,7 @@ def search_setups(
         np.minimum.at(least_host.reshape(-1), place, timed.host_bytes[setup])
         num_timed += count
     leaders.share_tiers()
+    sure = leaders.run_s * np.append(factor, 1.0)[leaders.setup] * (1.0 + 1e-9)
     block = space.block(machines.variant, machines.gpus_per_node)
     return Best(
         run_s=np.moveaxis(leaders.run_s, 0, -1),
@@ -345,6 +347,7 @@ def search_setups(
         least_bytes=timed.least_bytes,
         least_host_bytes=least_host,
         capacity_bytes=timed.capacity,
+        is_tight=np.moveaxis(leaders.weighed > sure, 0, -1),
         num_candidates=int(space.counts[block].sum()),
         num_timed=num_timed,
     )
@@ -409,7 +412,9 @@ def contenders(alike: Index, *, machine: Index, setup: Index, weighed: Array) ->
 def nothing(num_node_counts: int) -> Best:
     """The answer where no server can run the job at all."""
     empty = np.zeros((0, num_node_counts))
-    return Best(empty[:, :, None], np.zeros((0, num_node_counts, 1), dtype=np.intp), np.array([np.inf]), empty, empty, np.zeros(0), 0, 0)
+    shape = (0, num_node_counts, 1)
+    rows, flags = np.zeros(shape, dtype=np.intp), np.zeros(shape, dtype=np.bool_)
+    return Best(empty[:, :, None], rows, np.array([np.inf]), empty, empty, np.zeros(0), flags, 0, 0)
 
 
 def node_index(space: Space) -> Index:

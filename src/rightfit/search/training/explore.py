@@ -148,6 +148,12 @@ class TrainingResult:
         setup = self.best.setup[self.fleet.machine_index[server], column, tier]
         return np.asarray((setup >= 0) & (self.space.setups.sharding[setup] >= Sharding.OFFLOAD_OPTIMIZER))
 
+    def is_tight(self, offer: NDArray[np.intp], column: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which of many rows (offer, column) may lack memory on the cards."""
+        server = self.market.offers.server_index[offer]
+        tier = self.best.tier_of(known_host_bytes(self.market.offers.servers))[server]
+        return self.best.is_tight[self.fleet.machine_index[server], column, tier]
+
     def missing(self, server: int) -> str:
         """What a server lacks to run the job at all."""
         return self.fleet.missing[server]

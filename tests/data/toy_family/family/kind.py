@@ -58,6 +58,10 @@ class Sorting:
         """One server for each row."""
         return np.ones(offer.shape)
 
+    def is_tight(self, offer: NDArray[np.intp], _column: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which rows may lack memory: none."""
+        return np.zeros(offer.shape, dtype=np.bool_)
+
     def last_resort(self, offer: NDArray[np.intp], _column: NDArray[np.intp]) -> NDArray[np.bool_]:
         """No row is one."""
         return np.zeros(offer.shape, dtype=np.bool_)
