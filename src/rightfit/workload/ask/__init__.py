@@ -159,7 +159,8 @@ def _topic(sentence: Sentence) -> list[str]:
     if found is None or grammar.TOPIC_BAR.search(found[0]):
         return []
     name = "en" if found["en"] else "zh"
-    return [sentence.blank(*found.span(name))]
+    words = sentence.blank(*found.span(name))
+    return [words] if any(left_over(words)) else []
 
 
 def _read_deadline(sentence: Sentence, today: datetime.date) -> None:
