@@ -11,10 +11,11 @@ from rightfit.export.afterwards import FOLDER as THEN_FOLDER
 from rightfit.export.afterwards import then_files
 from rightfit.export.bare_server import OPTIONAL_SECRETS
 from rightfit.export.buckets import BUCKET, CLIENTS, OPT_IN_REGIONS, bucket_of, scheme_of, whole, whole_words
+from rightfit.export.finding import found_by
 from rightfit.export.job import COMMITMENTS, GB, SERVING_TASKS, Job
 from rightfit.export.model_words import hub_id
-from rightfit.export.quoting import comment, shell
-from rightfit.export.recipes import Recipe, brings, found_by, has_recipe, launcher_of, recipe_of
+from rightfit.export.quoting import comment, in_quotes, shell
+from rightfit.export.recipes import Recipe, brings, has_recipe, launcher_of, recipe_of
 from rightfit.export.registry import ALL, Files, Target, all_targets, find_target, most_usd
 from rightfit.export.stack import ExportStack, shards_all, stack_name, stack_of, stack_problem
 from rightfit.messages import Message
@@ -70,7 +71,7 @@ def _variable(job: Job, name: str, about: str) -> str:
     given, found = dict(job.settings.given).get(name), found_by(job, name)
     before = f'{name}="${{{name}:-{in_quotes(given)}}}"\n' if given is not None else ""
     if found and not before:
-        before = f'{name}="${{{name}:-$({found} 2>/dev/null)}}"\n'
+        before = f'export {name}="${{{name}:-$({found} 2>/dev/null)}}"\n'
     return f'{before}if [ -n "${{{name}:-}}" ]; then there "{name}"; else lacks {shell([f"{name}: {about}"])}; fi\n'
 
 
@@ -436,11 +437,6 @@ def set_line(job: Job, name: str) -> str:
     return f'export {name}="${{{name}:-$({found})}}"; : "${{{name}:?}}"' if found else f'export {name}="${{{name}:?}}"'
 
 
-def in_quotes(value: str) -> str:
-    """A value within double quotes of a shell."""
-    return re.sub(r'(["$`\\}])', r"\\\1", value)
-
-
 def _block(lines: Sequence[str]) -> list[str]:
     """Lines of shell, to be run as they stand."""
     return ["```sh", *lines, "```", ""] if lines else []
@@ -450,7 +446,17 @@ def _other(job: Job, recipe: Recipe) -> list[str]:
     """Another launcher, whole."""
     where = "" if job.is_service else f" What the job makes is kept in `{_plainly(recipe.kept)}`."
     lines = [f"### `{recipe.target}/`: {all_targets()[recipe.target].summary}", "", f"{where}".strip(), "", *_needs(job, recipe), ""]
-    steps = [f"cd {recipe.target}", *recipe.before, *recipe.start, *recipe.result, "# in the end, however it ended:", *recipe.end, "cd .."]
+    asked = [set_line(job, name) for name, _ in recipe.needs]
+    steps = [
+        *asked,
+        f"cd {recipe.target}",
+        *recipe.before,
+        *recipe.start,
+        *recipe.result,
+        "# in the end, however it ended:",
+        *recipe.end,
+        "cd ..",
+    ]
     return [*lines, "```bash", *steps, "```", ""]
 
 
