@@ -17,6 +17,7 @@ from typical_plans import plan_values
 from rightfit.errors import InputError
 from rightfit.export import ExportSettings, Job, all_targets, files_of, job_of, plan_document
 from rightfit.export.bundle import check_script, set_line
+from rightfit.export.model_words import hub_id
 from rightfit.export.recipes import edits, has_recipe, recipe_of
 
 pages = load_script("write_export_pages")
@@ -84,11 +85,24 @@ def test_what_the_export_was_told_is_asked_for_no_more() -> None:
     ],
 )
 def test_a_folder_is_not_asked_of_the_hub(model: str, is_a_folder: bool) -> None:
+    """A run takes it to its server with the data; of a service the export says what is to be done."""
     values = plan_values("lora-8b-aws")
     mine = job_of(plan_document({**values, "workload": {**values["workload"], "model": model}}))
-    asked = check_script(mine, recipe_of(mine, "skypilot"))
-    assert ("is a folder of this machine" in asked) == is_a_folder
-    assert "resolve/main/config.json" not in asked or not is_a_folder
+    recipe = recipe_of(mine, "skypilot")
+    asked = check_script(mine, recipe)
+    assert ("resolve/main/config.json" in asked) == (not is_a_folder and "/" in hub_id(mine))
+    assert ("lacks 'model: put the model" in asked) == is_a_folder
+    assert any("../model" in line and "/model" in line.rpartition("../model")[2] for line in recipe.before) == is_a_folder
+    name = re.split(r"[\\/]", model)[-1]
+    for target in ("trl", "axolotl", "llama-factory", "torchrun"):
+        files = all_targets()[target].files(mine)
+        assert (f"/checkpoints/model/{name}" in "".join(files.values())) == is_a_folder, target
+    values = plan_values("chat-8b-aws")
+    served = job_of(plan_document({**values, "workload": {**values["workload"], "model": model}}))
+    files = files_of(served, "all")
+    for path in ("README.md", "check.sh"):
+        assert ("is a folder of this machine" in files[path]) == is_a_folder, path
+    assert "/checkpoints/model" not in "".join(files.values())
 
 
 ANSWER = json.dumps(

@@ -13,7 +13,7 @@ from rightfit.export.bare_server import OPTIONAL_SECRETS
 from rightfit.export.buckets import BUCKET, CLIENTS, OPT_IN_REGIONS, bucket_of, scheme_of, whole, whole_words
 from rightfit.export.finding import found_by
 from rightfit.export.job import COMMITMENTS, GB, SERVING_TASKS, Job
-from rightfit.export.model_words import hub_id
+from rightfit.export.model_words import hub_id, own_folder
 from rightfit.export.quoting import comment, in_quotes, shell
 from rightfit.export.recipes import Recipe, brings, has_recipe, launcher_of, recipe_of
 from rightfit.export.registry import ALL, Files, Target, all_targets, find_target, most_usd
@@ -75,18 +75,13 @@ def _variable(job: Job, name: str, about: str) -> str:
     return f'{before}if [ -n "${{{name}:-}}" ]; then there "{name}"; else lacks {shell([f"{name}: {about}"])}; fi\n'
 
 
-#: A place on a disk: it begins as one, or has more parts than a name of the hub.
-A_FOLDER = re.compile(r"[./~]|[A-Za-z]:|.*\\|[^/]*/[^/]*/")
-
-
 def _token(job: Job) -> str:
     """Whether the hub gives the model to who holds the token."""
     model = hub_id(job)
     if stack_name(job) not in HUB_STACKS:
         return ""
-    if A_FOLDER.match(model):
-        push = f"{model} is a folder of this machine, which the server does not have: hf upload YOU/NAME {shell([model])}, and plan with YOU/NAME"
-        return f"lacks {shell([push])}\n"
+    if own_folder(job):
+        return f"lacks {shell([folder_words(job)])}\n" if job.is_service else ""  # of a run it is looked for as its data are
     if "/" not in model:
         return ""
     page = shell([model])
@@ -98,6 +93,12 @@ def _token(job: Job) -> str:
         f"  404) lacks {shell([f'{model}: the hub has no model of that name'])} ;;\n"
         f"  *) unknown {shell([f'whether the hub gives {model} (it cannot be reached)'])} ;;\nesac\n"
     )
+
+
+def folder_words(job: Job) -> str:
+    """What is to be done where a server would have to serve a folder of another machine."""
+    name = comment(job.model)
+    return f"{name} is a folder of this machine, which the server does not have: hf upload YOU/NAME {shell([name])}, and plan with YOU/NAME"
 
 
 def _data(job: Job) -> str:
@@ -355,6 +356,8 @@ def _about(job: Job) -> list[str]:
     gpus = f" ({job.gpus_per_node} x {job.accelerator} each)" if job.gpus_per_node else ""
     server = f"{option.nodes} x {option.provider} {option.instance_type}{gpus}, {option.region}, {option.purchase}"
     lines = [f"Plan `{job.plan_id}`: {job.task} `{comment(job.model)}` on {server}: ${option.cost.hourly_usd:,.2f} an hour, {whole}."]
+    if job.is_service and own_folder(job):
+        lines.append(f"**{folder_words(job)}.**")
     if host := host_line(job):
         lines.append(host)
     if option.purchase in COMMITMENTS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from typing import Any
 
 from rightfit.export.job import SERVING_TASKS, Job
@@ -45,10 +46,23 @@ def model_kind(job: Job) -> str:
     return "decoder" if job.seq_len else "other"
 
 
+MODEL_FOLDER = "/checkpoints/model/"
+"""Where a job finds a model that the user brings: beside its data."""
+A_FOLDER = re.compile(r"[./~]|[A-Za-z]:|.*\\|[^/]*/[^/]*/")
+"""A place on a disk: it begins as one, or has more parts than a name of the hub."""
+
+
+def own_folder(job: Job) -> str:
+    """Last part of the name of a model that is a folder of the user's own machine; "" for others."""
+    return re.split(r"[\\/]", job.model.rstrip("\\/"))[-1] if A_FOLDER.match(job.model) else ""
+
+
 def hub_id(job: Job) -> str:
     """The repository that the programs fetch the model from: the one that was asked for by its
     owner and name, whichever record lent the plan its shape; else that of the common name; else the
-    name as given."""
+    name as given. A folder of the user's machine goes to a run's server with its data."""
+    if (folder := own_folder(job)) and not job.is_service:
+        return MODEL_FOLDER + folder
     return hub_repository(job.model, _found(job.model)) or job.model
 
 

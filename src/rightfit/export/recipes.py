@@ -29,7 +29,7 @@ from rightfit.export.buckets import (
 )
 from rightfit.export.finding import found_by
 from rightfit.export.job import DATA_FOLDER, Job
-from rightfit.export.model_words import hub_id
+from rightfit.export.model_words import MODEL_FOLDER, hub_id, own_folder
 from rightfit.export.quoting import comment, shell
 from rightfit.export.stack import stack_name, stack_of
 from rightfit.export.targets import cloudformation, dstack, provider_cli, terraform_azure, terraform_gcp
@@ -71,9 +71,6 @@ def begins(job: Job, *start: str) -> tuple[str, ...]:
     """The lines of a start. Each run has an id, by which its end is told from that of an earlier
     one; while that still runs nothing else is started."""
     return start if job.is_service else (" && ".join((f"{WAIT} new", *start)),)
-
-
-MODEL_FOLDER = "/checkpoints/model/"
 
 
 def recipe_of(job: Job, target: str) -> Recipe:
@@ -144,8 +141,11 @@ def brings(job: Job) -> dict[str, str]:
     """Folders beside the README that go to /checkpoints before the job starts: name -> what the
     user puts into it."""
     found = {"data": "the data set"} if uses_own_data(job) else {}
-    settings = {} if job.is_service else json.loads(stack_of(job).files.get("run.json", "{}"))
-    model = str(settings.get("model") or "")
+    if job.is_service:
+        return found
+    if name := own_folder(job):
+        return {**found, "model": f"the model {comment(job.model)}, as {name},"}
+    model = str(json.loads(stack_of(job).files.get("run.json", "{}")).get("model") or "")
     if model.startswith(MODEL_FOLDER):
         found["model"] = f"the model that scores, {model.removeprefix(MODEL_FOLDER)}"
     return found
