@@ -85,7 +85,7 @@ def test_what_the_export_was_told_is_asked_for_no_more() -> None:
     ],
 )
 def test_a_folder_is_not_asked_of_the_hub(model: str, is_a_folder: bool) -> None:
-    """A run takes it to its server with the data; of a service the export says what is to be done."""
+    """A run takes it to its server with the data; of a service the export says what to do."""
     values = plan_values("lora-8b-aws")
     mine = job_of(plan_document({**values, "workload": {**values["workload"], "model": model}}))
     recipe = recipe_of(mine, "skypilot")

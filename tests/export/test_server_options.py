@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from typical_plans import FURTHER, WISHES, plan_values
 
-from rightfit.export import ExportSettings, Job, find_target, job_of, plan_document
+from rightfit.errors import InputError
+from rightfit.export import ExportSettings, Job, files_of, find_target, job_of, plan_document
 from rightfit.export.model_words import LAST_WITH
 from rightfit.export.targets import llm_servers
 
@@ -62,6 +63,46 @@ def test_every_format_that_a_plan_may_name_is_taken(target: str) -> None:
     assert not dropped & set(method)
     assert set(getattr(module, "CACHE_TYPES", {}).values()) <= set(options["--kv-cache-dtype"])
     assert SERVERS[target]["version"] == module.VERSION
+
+
+LIMITS = "max-model-len=9216,max-num-seqs=17,gpu-memory-utilization=0.83"
+
+
+@pytest.mark.parametrize("target", sorted(SERVERS))
+def test_limits_that_the_user_tells_stand_in_the_place_of_the_plan_s(target: str) -> None:
+    name = taken(target)[0]
+    words = Server(target).arguments(job(name, limits=LIMITS))
+    plain = Server(target).arguments(job(name))
+    assert {"9216", "17", "0.83"} <= set(words)
+    assert not problems(words, SERVERS[target]["options"])
+    flags = [word for word in words if word.startswith("--")]
+    assert len(flags) == len(set(flags)) == len([word for word in plain if word.startswith("--")]) + 1
+
+
+def test_limits_reach_what_starts_the_server() -> None:
+    for target in ("skypilot", "docker-compose", "kubernetes", "kserve", "ray"):
+        files = find_target(target).files(job("chat-8b", limits=LIMITS))
+        assert all(word in "".join(files.values()) for word in ("9216", "17", "0.83")), target
+    then = files_of(job("lora-8b-aws", limits=LIMITS, then="serve"), "trl")
+    assert "--max-model-len 9216" in then["then-serve/serve.sh"].replace(" \\\n ", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "limits", "said"),
+    [
+        ("chat-8b", "vllm", "max-model-len=1000", "1280 tokens"),
+        ("chat-8b-tensorrt-llm", "tensorrt-llm", "gpu-memory-utilization=0.8", "cannot be told"),
+        ("chat-8b-llama-cpp", "llama-cpp", "max-num-seqs=4", "cannot be told"),
+        ("lora-8b-aws", "skypilot", "max-num-seqs=4", "cannot be told"),
+        ("chat-8b", "vllm", "max-len=4", "NAME=NUMBER"),
+        ("chat-8b", "vllm", "max-num-seqs=0.5", "NAME=NUMBER"),
+        ("chat-8b", "vllm", "gpu-memory-utilization=0.0", "NAME=NUMBER"),
+        ("chat-8b", "vllm", "gpu-memory-utilization=2", "NAME=NUMBER"),
+    ],
+)
+def test_limits_that_cannot_be_told_are_refused(name: str, target: str, limits: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        find_target(target).files(job(name, limits=limits))
 
 
 def test_a_wrong_option_and_a_wrong_value_are_found() -> None:

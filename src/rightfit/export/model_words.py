@@ -6,9 +6,10 @@ from __future__ import annotations
 import functools
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from rightfit.export.job import SERVING_TASKS, Job
+from rightfit.export.job import LIMITS, SERVING_TASKS, Job
 from rightfit.export.quoting import shell
 from rightfit.facts import DiffusionModel, Resolution, TransformerArchitecture, VisionModel, hub_repository, resolve_offline
 from rightfit.facts.devices import accelerators, machine_of, stands_for
@@ -53,7 +54,7 @@ A_FOLDER = re.compile(r"[./~]|[A-Za-z]:|.*\\|[^/]*/[^/]*/")
 
 
 def own_folder(job: Job) -> str:
-    """Last part of the name of a model that is a folder of the user's own machine; "" for others."""
+    """Last part of the name of a model that is a folder of the user's machine; "" for others."""
     return re.split(r"[\\/]", job.model.rstrip("\\/"))[-1] if A_FOLDER.match(job.model) else ""
 
 
@@ -148,6 +149,40 @@ def revision_problem(job: Job, target: str) -> Message | str:
     """Why a program cannot take the commit that the user names ("" if it can)."""
     if job.settings.revision and target in WITHOUT_REVISION:
         return Message("export.no_revision", target=target)
+    return ""
+
+
+ENGINE_LIMITS = {
+    "vllm": ("--max-model-len", "--max-num-seqs", "--gpu-memory-utilization"),
+    "sglang": ("--context-length", "--max-running-requests", "--mem-fraction-static"),
+    "tgi": ("--max-total-tokens", "--max-concurrent-requests", "--cuda-memory-fraction"),
+    "tensorrt-llm": ("--max_seq_len", "--max_batch_size", ""),  # its share is one of what is free: another thing
+}
+"""Engine -> its words for LIMITS; "" where it has none."""
+
+
+def limited(job: Job, engine: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Words of an engine with the limits that the user told in the place of the plan's."""
+    found, flags = list(words), dict(zip(LIMITS, ENGINE_LIMITS[engine], strict=True))
+    for name, value in job.settings.limits:
+        if flags[name] in found:
+            found[found.index(flags[name]) + 1] = value
+        else:
+            found += [flags[name], value]
+    return tuple(found)
+
+
+def limits_problem(job: Job, target: str) -> Message | str:
+    """Why a program cannot be told the limits that the user names ("" if it can, or need not)."""
+    told = dict(job.settings.limits)
+    if not told or job.settings.then:
+        return ""
+    flags = dict(zip(LIMITS, ENGINE_LIMITS.get(target, ("",) * len(LIMITS)), strict=True))
+    if lacking := [name for name in told if not flags[name]]:
+        return Message("export.no_limit", target=target, limit=lacking[0])
+    longest = int(told.get(LIMITS[0], 0))
+    if longest and context_tokens(job) > longest:
+        return Message("export.limit_too_short", limit=LIMITS[0], count=longest, needed=context_tokens(job))
     return ""
 
 

@@ -15,6 +15,7 @@ from rightfit.export.model_words import (
     engine_release,
     hub_id,
     is_half,
+    limited,
     longest_tokens,
     release_problem,
     release_setup,
@@ -83,7 +84,7 @@ def vllm_arguments(job: Job) -> tuple[str, ...]:
     words += beside(job)
     if layout.expert > 1:
         words.append("--enable-expert-parallel")
-    return tuple(words)
+    return limited(job, "vllm", words)
 
 
 SERVER_WORDS = ("--host", "--port", "--data-parallel-size", "--api-key")  # of the server, which an engine by itself has not
@@ -208,7 +209,7 @@ def sglang_arguments(job: Job) -> tuple[str, ...]:
         words += ["--quantization", method]
     if layout.kv_format in SGLANG_CACHE_TYPES:
         words += ["--kv-cache-dtype", SGLANG_CACHE_TYPES[layout.kv_format]]
-    return tuple(words)
+    return limited(job, "sglang", words)
 
 
 def sglang_write(job: Job) -> Files:
@@ -268,7 +269,7 @@ def tgi_arguments(job: Job) -> tuple[str, ...]:
     method = TGI_QUANTIZATIONS.get(layout.weight_format.casefold())
     # The launcher takes a number format or a quantisation, not both.
     words += ["--quantize", method] if method else ["--dtype", "float16" if is_half(job) else "bfloat16"]
-    return tuple(words)
+    return limited(job, "tgi", words)
 
 
 def tgi_write(job: Job) -> Files:
@@ -336,7 +337,7 @@ def tensorrt_llm_arguments(job: Job) -> tuple[str, ...]:
     ):
         if value:
             words += [flag, str(value)]
-    return (*words, "--extra_llm_api_options", "options.yaml")
+    return (*limited(job, "tensorrt-llm", words), "--extra_llm_api_options", "options.yaml")
 
 
 def options(job: Job) -> str:
