@@ -14,6 +14,7 @@ from rightfit.export.quoting import shell
 from rightfit.facts import DiffusionModel, Resolution, TransformerArchitecture, VisionModel, hub_repository, resolve_offline
 from rightfit.facts.devices import accelerators, machine_of, stands_for
 from rightfit.facts.engine_releases import READ, EngineRelease, is_of_its_time, model_class, newest_release, release_for, starts_on
+from rightfit.facts.engines import published_format
 from rightfit.facts.records import Accelerator
 from rightfit.messages import Message
 
@@ -253,8 +254,33 @@ first) are held to it."""
 
 
 def is_half(job: Job) -> bool:
-    """Whether the plan computes in fp16 (cards without bf16) rather than bf16."""
-    return job.option.layout.precision == "fp16"
+    """Whether the plan computes in fp16 (cards without bf16) rather than bf16; narrow weights are
+    computed with in one of the two."""
+    card = chip_of(job)
+    old = card is not None and card.vendor == "NVIDIA" and 0 < card.compute_capability < BF16_CAPABILITY
+    return job.option.layout.precision == "fp16" or (job.task in SERVING_TASKS and old)
+
+
+BF16_CAPABILITY = 8.0
+WIDE = ("", "bf16", "fp16", "fp32")
+MADE_ON_LOADING = {"vllm": ("fp8", "int8", "nf4"), "sglang": ("fp8", "int8"), "tgi": ("fp8", "int8", "nf4")}
+"""Engine -> formats of weights that it makes of wide ones as it loads; all others are read as the
+repository holds them."""
+
+
+def is_stored(job: Job) -> bool:
+    """Whether the repository that was asked for holds its weights in the plan's narrow format: an
+    engine then reads it from the model's own settings, and is told none."""
+    wanted = job.option.layout.weight_format.casefold()
+    return wanted not in WIDE and wanted in {published_format(name) for name in (job.model, hub_id(job))}
+
+
+def stored_problem(job: Job, engine: str) -> Message | str:
+    """Why an engine cannot load the weights in the format of the plan ("" if it can)."""
+    wanted = job.option.layout.weight_format.casefold()
+    if job.task not in SERVING_TASKS or wanted in WIDE or wanted in MADE_ON_LOADING.get(engine, ()) or is_stored(job) or own_folder(job):
+        return ""
+    return Message("export.not_stored", model=job.model, format=wanted, engine=engine)
 
 
 #: What a request holds beside text.
@@ -326,6 +352,8 @@ def engine_release(job: Job, engine: str) -> EngineRelease:
 
 def release_problem(job: Job, engine: str) -> Message | str:
     """Why no release of an engine starts the model on the card of the plan ("" if one does)."""
+    if problem := stored_problem(job, engine):
+        return problem
     if _found_release(job, engine):
         return ""
     known = model_class(*class_names(job))
@@ -356,6 +384,8 @@ def served_problem(job: Job, stack: str) -> Message | str:
         return onnx_problem(job)
     if stack not in IMAGES_READ:
         return ""
+    if problem := "" if stack == "llama_cpp" else stored_problem(job, IMAGES_READ[stack]):
+        return problem
     known, card = model_class(*class_names(job)), chip_of(job)
     told = {"engine": IMAGES_READ[stack], "card": job.accelerator or Message("export.a_processor"), "model": job.model}
     if card is not None and not starts_on(IMAGES_READ[stack], card):

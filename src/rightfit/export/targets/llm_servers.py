@@ -15,6 +15,7 @@ from rightfit.export.model_words import (
     engine_release,
     hub_id,
     is_half,
+    is_stored,
     limited,
     longest_tokens,
     release_problem,
@@ -33,7 +34,7 @@ from rightfit.messages import Message
 VLLM_VERSION = newest_release("vllm").version
 """The newest release; a plan's own is chosen by its model and card."""
 GROUP = "serve_group.sh"
-VLLM_QUANTIZATIONS = {"fp8": "fp8", "awq": "awq", "gptq": "gptq", "int8": "bitsandbytes", "nf4": "bitsandbytes"}
+VLLM_QUANTIZATIONS = {"fp8": "fp8", "int8": "bitsandbytes", "nf4": "bitsandbytes"}
 VLLM_CACHE_TYPES = {"8-bit": "fp8", "fp8": "fp8"}
 
 
@@ -76,7 +77,7 @@ def vllm_arguments(job: Job) -> tuple[str, ...]:
         if value:
             words += [flag, str(value)]
     words += ["--dtype", "float16" if is_half(job) else "bfloat16"]
-    method = VLLM_QUANTIZATIONS.get(layout.weight_format.casefold())
+    method = "" if is_stored(job) else VLLM_QUANTIZATIONS.get(layout.weight_format.casefold(), "")
     if method:
         words += ["--quantization", method]
     if layout.kv_format in VLLM_CACHE_TYPES:
@@ -169,7 +170,7 @@ VLLM = Target(
 
 SGLANG_VERSION = newest_release("sglang").version
 """The newest release; a plan's own is chosen by its model and card."""
-SGLANG_QUANTIZATIONS = {"fp8": "fp8", "awq": "awq", "gptq": "gptq", "int8": "w8a8_int8"}
+SGLANG_QUANTIZATIONS = {"fp8": "fp8", "int8": "w8a8_int8"}
 SGLANG_CACHE_TYPES = {"8-bit": "fp8_e4m3", "fp8": "fp8_e4m3"}
 
 
@@ -204,7 +205,7 @@ def sglang_arguments(job: Job) -> tuple[str, ...]:
         if value:
             words += [flag, str(value)]
     words += ["--dtype", "float16" if is_half(job) else "bfloat16"]
-    method = SGLANG_QUANTIZATIONS.get(layout.weight_format.casefold())
+    method = "" if is_stored(job) else SGLANG_QUANTIZATIONS.get(layout.weight_format.casefold(), "")
     if method:
         words += ["--quantization", method]
     if layout.kv_format in SGLANG_CACHE_TYPES:
@@ -235,7 +236,7 @@ SGLANG = Target(
 
 TGI_VERSION = "3.3.6"
 IMAGE = f"ghcr.io/huggingface/text-generation-inference:{TGI_VERSION}"
-TGI_QUANTIZATIONS = {"fp8": "fp8", "awq": "awq", "gptq": "gptq", "int8": "bitsandbytes", "nf4": "bitsandbytes-nf4"}
+TGI_QUANTIZATIONS = {"fp8": "fp8", "int8": "bitsandbytes", "nf4": "bitsandbytes-nf4"}
 
 
 def tgi_stack(job: Job) -> ExportStack:
@@ -266,7 +267,7 @@ def tgi_arguments(job: Job) -> tuple[str, ...]:
     ):
         if value:
             words += [flag, str(value)]
-    method = TGI_QUANTIZATIONS.get(layout.weight_format.casefold())
+    method = "" if is_stored(job) else TGI_QUANTIZATIONS.get(layout.weight_format.casefold(), "")
     # The launcher takes a number format or a quantisation, not both.
     words += ["--quantize", method] if method else ["--dtype", "float16" if is_half(job) else "bfloat16"]
     return limited(job, "tgi", words)
