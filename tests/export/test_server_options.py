@@ -105,6 +105,12 @@ def test_weights_are_made_narrow_as_they_load_or_held_so_or_refused(engine: str)
             assert not flags & set(target.stack(held).command), "the model's own settings say it"
 
 
+def test_the_readme_says_why_nothing_starts() -> None:
+    readme = files_of(in_format("chat-8b", "int4-awq"), "all")["README.md"]
+    assert "**Nothing here starts this plan: the plan's weights are int4-awq" in readme
+    assert "start the command below" not in readme
+
+
 @pytest.mark.parametrize(("card", "half"), [("T4", True), ("V100-SXM-16GB", True), ("A10", False), ("L4", False), ("MI300X", False)])
 def test_narrow_weights_are_computed_with_in_what_the_card_has(card: str, half: bool) -> None:
     assert is_half(in_format("chat-8b", "int4-awq", model=HOLDS["int4-awq"], card=card)) == half

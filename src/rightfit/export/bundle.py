@@ -298,6 +298,8 @@ def readme(job: Job, written: Mapping[str, Files], refused: list[tuple[str, Mess
     lines += (
         _whole(job, recipe)
         if recipe
+        else [f"**Nothing here starts this plan: {comment(str(problem))}.**", ""]
+        if (problem := stack_problem(job))
         else ["Nothing here rents a server for this plan: start the command below on a server that you have.", ""]
     )
     others = [name for name in written if has_recipe(name) and name != launcher]
