@@ -162,10 +162,15 @@ ENGINE_LIMITS = {
 """Engine -> its words for LIMITS; "" where it has none."""
 
 
+def told_limits(job: Job) -> dict[str, str]:
+    """Limits that the user names, as the settings have read them."""
+    return {} if isinstance(job.settings.limits, str) else dict(job.settings.limits)
+
+
 def limited(job: Job, engine: str, words: Sequence[str]) -> tuple[str, ...]:
     """Words of an engine with the limits that the user told in the place of the plan's."""
     found, flags = list(words), dict(zip(LIMITS, ENGINE_LIMITS[engine], strict=True))
-    for name, value in job.settings.limits:
+    for name, value in told_limits(job).items():
         if flags[name] in found:
             found[found.index(flags[name]) + 1] = value
         else:
@@ -175,7 +180,7 @@ def limited(job: Job, engine: str, words: Sequence[str]) -> tuple[str, ...]:
 
 def limits_problem(job: Job, target: str) -> Message | str:
     """Why a program cannot be told the limits that the user names ("" if it can, or need not)."""
-    told = dict(job.settings.limits)
+    told = told_limits(job)
     if not told or job.settings.then:
         return ""
     flags = dict(zip(LIMITS, ENGINE_LIMITS.get(target, ("",) * len(LIMITS)), strict=True))
