@@ -4,6 +4,7 @@ options of the export or of the environment, and asked for by check.sh where the
 from __future__ import annotations
 
 import functools
+import json
 import os
 import re
 import subprocess
@@ -14,8 +15,9 @@ from loaded import load_script
 from typical_plans import plan_values
 
 from rightfit.errors import InputError
-from rightfit.export import ExportSettings, Job, all_targets, job_of, plan_document
+from rightfit.export import ExportSettings, Job, all_targets, files_of, job_of, plan_document
 from rightfit.export.bundle import check_script, set_line
+from rightfit.export.model_words import hub_id
 from rightfit.export.recipes import edits, has_recipe, recipe_of
 
 pages = load_script("write_export_pages")
@@ -24,13 +26,11 @@ KNOWN_BY_NOBODY_ELSE = {
     ("terraform-alicloud", "alicloud"): {"TF_VAR_image_id"},
     ("terraform-tencent", "tencent"): {"TF_VAR_image_id"},
     ("cloud-init", "aws"): {"SERVER"},
-    ("provider-cli", "aws"): {"INSTANCE_PROFILE"},
-    ("provider-cli", "azure"): {"SUBNET_ID", "NSG"},
-    ("provider-cli", "alicloud"): {"VSWITCH_ID", "SECURITY_GROUP_ID", "IMAGE_ID", "RAM_ROLE"},
-    ("provider-cli", "tencent"): {"VPC_ID", "SUBNET_ID", "SECURITY_GROUP_ID", "IMAGE_ID", "CAM_ROLE"},
+    ("provider-cli", "alicloud"): {"IMAGE_ID"},
+    ("provider-cli", "tencent"): {"IMAGE_ID"},
 }
-"""Ways that ask for more than bucket, token and data. A provider's own command line makes no
-network and no role: Terraform does."""
+"""Ways that ask for more than bucket, token and data: two clouds have no public image with Docker
+and the driver of cards, and cloud-init makes no server."""
 
 
 @functools.cache
@@ -85,11 +85,79 @@ def test_what_the_export_was_told_is_asked_for_no_more() -> None:
     ],
 )
 def test_a_folder_is_not_asked_of_the_hub(model: str, is_a_folder: bool) -> None:
+    """A run takes it to its server with the data; of a service the export says what to do."""
     values = plan_values("lora-8b-aws")
     mine = job_of(plan_document({**values, "workload": {**values["workload"], "model": model}}))
-    asked = check_script(mine, recipe_of(mine, "skypilot"))
-    assert ("is a folder of this machine" in asked) == is_a_folder
-    assert "resolve/main/config.json" not in asked or not is_a_folder
+    recipe = recipe_of(mine, "skypilot")
+    asked = check_script(mine, recipe)
+    assert ("resolve/main/config.json" in asked) == (not is_a_folder and "/" in hub_id(mine))
+    assert ("lacks 'model: put the model" in asked) == is_a_folder
+    assert any("../model" in line and "/model" in line.rpartition("../model")[2] for line in recipe.before) == is_a_folder
+    name = re.split(r"[\\/]", model)[-1]
+    for target in ("trl", "axolotl", "llama-factory", "torchrun"):
+        files = all_targets()[target].files(mine)
+        assert (f"/checkpoints/model/{name}" in "".join(files.values())) == is_a_folder, target
+    values = plan_values("chat-8b-aws")
+    served = job_of(plan_document({**values, "workload": {**values["workload"], "model": model}}))
+    files = files_of(served, "all")
+    for path in ("README.md", "check.sh"):
+        assert ("is a folder of this machine" in files[path]) == is_a_folder, path
+    assert "/checkpoints/model" not in "".join(files.values())
+
+
+ANSWER = json.dumps(
+    {
+        "AvailableZones": {"AvailableZone": [{"ZoneId": "y", "Status": "SoldOut"}, {"ZoneId": "z", "Status": "Available"}]},
+        "VSwitches": {"VSwitch": [{"VSwitchId": "in-y", "ZoneId": "y"}, {"VSwitchId": "in-z", "ZoneId": "z"}]},
+        "VpcId": "v",
+        "SecurityGroups": {"SecurityGroup": []},
+        "SecurityGroupId": "made",
+        "InstanceTypeQuotaSet": [{"Zone": "y", "Status": "SOLD_OUT"}, {"Zone": "z", "Status": "SELL"}],
+        "VpcSet": [{"VpcId": "v"}],
+        "SubnetSet": [{"SubnetId": "in-z"}],
+        "SecurityGroupSet": [],
+        "SecurityGroup": {"SecurityGroupId": "made"},
+    }
+)
+"""What the interfaces of Alibaba Cloud and Tencent Cloud give to each question, by the fields of
+their references; a group is not there yet."""
+
+
+@pytest.mark.parametrize(
+    ("cloud", "told"),
+    [
+        ("alicloud", {"VSWITCH_ID": "in-z", "SECURITY_GROUP_ID": "made"}),
+        ("tencent", {"ZONE": "z", "VPC_ID": "v", "SUBNET_ID": "in-z", "SECURITY_GROUP_ID": "made"}),
+    ],
+)
+def test_a_network_is_found_where_the_server_is_sold(cloud: str, told: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "find.sh").write_text(all_targets()["provider-cli"].files(job(cloud))["find.sh"])
+    for program in ("aliyun", "tccli"):
+        (tmp_path / program).write_text(f"#!/bin/sh\necho \"$0 $*\" >> {tmp_path}/calls\ncat <<'EOF'\n{ANSWER}\nEOF\n")
+        (tmp_path / program).chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    for name, value in told.items():
+        done = subprocess.run(["sh", "find.sh", name], capture_output=True, text=True, check=True, env=environment, cwd=tmp_path)
+        assert done.stdout == f"{value}\n"
+        environment[name] = value
+    calls = (tmp_path / "calls").read_text()
+    assert job(cloud).option.instance_type in calls
+    assert "SecurityGroupPolicySet" in calls or "--VpcId v --SecurityGroupName rightfit" in calls
+    gone = subprocess.run(["sh", "find.sh", "IMAGE_ID"], capture_output=True, text=True, check=False, env=environment, cwd=tmp_path)
+    assert (gone.returncode, gone.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_every_way_of_a_readme_sets_what_it_asks_for(cloud: str) -> None:
+    """Not only the first: each block is done as it stands."""
+    text = files_of(job(cloud), "all")["README.md"]
+    first, others = text.split("## Other ways to start it")
+    for target, at in ways():
+        block = re.search(rf"### `{target}/`.*?```bash\n(.*?)```", others, re.DOTALL)
+        if at == cloud:
+            assert block or f"cd {target}\n" in first, target
+        for name, _ in recipe_of(job(cloud), target).needs if block and at == cloud else ():
+            assert f"export {name}=" in block[1], (target, name)
 
 
 @pytest.mark.parametrize(("target", "cloud"), ways())
@@ -101,15 +169,20 @@ def test_what_is_found_is_found_by_a_program(target: str, cloud: str, tmp_path: 
         (folder / ".ssh").mkdir(parents=True)
         if knows:
             (folder / ".ssh" / "id_ed25519.pub").write_text("ssh-ed25519 AAAA me\n")
-        for program in ("aws", "gcloud", "az"):
-            (folder / program).write_text("#!/bin/sh\necho answer\n" if knows else "#!/bin/sh\nexit 1\n")
+        for program in ("aws", "gcloud", "az", "aliyun", "tccli"):
+            (folder / program).write_text(f"#!/bin/sh\ncat <<'EOF'\n{ANSWER}\nEOF\n" if knows else "#!/bin/sh\nexit 1\n")
             (folder / program).chmod(0o755)
+        (folder / "provider-cli").mkdir()
+        for path, text in all_targets()[target].files(job(cloud)).items():
+            (folder / "provider-cli" / path).write_text(text)
         for name, _ in recipe.needs:
             line = set_line(job(cloud), name)
-            if "$(" not in line or "echo" in line:
+            if "$(" not in line or "printf" in line or (not knows and "sha256sum" in line):
                 continue
-            environment = {"PATH": f"{folder}:/usr/bin:/bin", "HOME": str(folder)}
-            done = subprocess.run(["sh", "-c", f'{line}; echo "<${name}>"'], capture_output=True, text=True, check=False, env=environment)
+            environment = {"PATH": f"{folder}:/usr/bin:/bin", "HOME": str(folder), "VSWITCH_ID": "s", "VPC_ID": "v", "ZONE": "z"}
+            environment.pop(name, None)
+            words = ["sh", "-c", f'{line}; echo "<${name}>"']
+            done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, cwd=folder)
             assert (done.returncode == 0) == knows, (line, done.stderr)
             assert not knows or done.stdout != "<>\n"
 

@@ -53,6 +53,7 @@ case "$name $*" in
     echo made > "$BOX/checkpoints/result"
     exit "${JOB_CODE:-0}" ;;
   "docker "*|systemctl*|systemd-run*|shutdown*|tar*|pip3*|flock*) ;;
+  "curl "*"/security-credentials/") echo a-role-of-theirs ;;
   "curl "*"/health"*) exit "${HEALTH_CODE:-0}" ;;
   *)
     tries=$(cat "$BOX/tries" 2>/dev/null || echo 0)
@@ -148,6 +149,18 @@ def test_what_fails_before_the_job_ends_the_server_too(cloud: str, trouble: dict
 def test_secrets_are_asked_for_until_the_role_may_read_them(cloud: str, box: Box) -> None:
     done = box.run(CLOUDS[cloud].boot(job("lora-8b-aws", cloud)), SECRET_FAILS="3")
     assert (done.returncode, "failed; again in" in done.stderr, "going on without" in done.stderr) == (0, True, False)
+
+
+@pytest.mark.parametrize("cloud", ["alicloud", "tencent"])
+def test_a_server_acts_as_the_role_that_it_was_given(cloud: str, box: Box) -> None:
+    """Whatever the user calls it: to its secret, its bucket, and its own end."""
+    found = job("lora-8b-aws", cloud)
+    assert box.run(CLOUDS[cloud].boot(found)).returncode == 0
+    assert "/security-credentials/a-role-of-theirs" in box.calls
+    assert f"{found.name}-server" not in box.calls
+    asked = [line for line in box.calls.splitlines() if line.startswith(("aliyun ", "tccli "))]
+    assert len(asked) >= 2
+    assert all("--ram-role-name a-role-of-theirs" in line or "--use-cvm-role" in line for line in asked)
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 from typical_plans import FURTHER, WISHES, plan_values
 
-from rightfit.export import ExportSettings, Job, find_target, job_of, plan_document
-from rightfit.export.model_words import LAST_WITH
+from rightfit.errors import InputError
+from rightfit.export import ExportSettings, Job, files_of, find_target, job_of, plan_document
+from rightfit.export.model_words import LAST_WITH, MADE_ON_LOADING, WIDE, is_half
 from rightfit.export.targets import llm_servers
+from rightfit.facts.tables import table
 
 SERVERS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "exporters" / "data" / "server_options.json").read_text(encoding="utf-8"))
 
@@ -62,6 +64,96 @@ def test_every_format_that_a_plan_may_name_is_taken(target: str) -> None:
     assert not dropped & set(method)
     assert set(getattr(module, "CACHE_TYPES", {}).values()) <= set(options["--kv-cache-dtype"])
     assert SERVERS[target]["version"] == module.VERSION
+
+
+ENGINES = {"vllm": "chat-8b", "sglang": "chat-8b-sglang", "tgi": "chat-8b-tgi", "tensorrt-llm": "chat-8b-tensorrt-llm"}
+HOLDS = {
+    "int4-awq": "casperhansen/llama-3-8b-instruct-awq",
+    "int4-gptq": "TechxGenus/Meta-Llama-3-8B-GPTQ",
+    "fp8": "RedHatAI/Meta-Llama-3-8B-Instruct-FP8",
+}
+
+
+def in_format(name: str, wanted: str, *, model: str = "", card: str = "") -> Job:
+    values = plan_values(name)
+    option = values["options"][0]
+    layout = {**option["layout"], "weight_format": wanted, "precision": wanted}
+    accelerator = {**option["accelerator"], **({"name": card} if card else {})}
+    workload = {**values["workload"], **({"model": model} if model else {})}
+    return job_of(plan_document({**values, "workload": workload, "options": [{**option, "layout": layout, "accelerator": accelerator}]}))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_weights_are_made_narrow_as_they_load_or_held_so_or_refused(engine: str) -> None:
+    """Every format that a plan of the engine may have: of a repository of wide weights, and of one
+    that holds them."""
+    rows = {row["name"].lower(): row for row in table("serving_stacks")}
+    formats = rows[engine]["formats"].split("|")
+    assert {"bf16", "int4-awq"} <= set(formats)
+    flags = {"--quantization", "--quantize"}
+    for wanted in formats:
+        found, target = in_format(ENGINES[engine], wanted), find_target(engine)
+        problem = str(target.problem(found))
+        made = wanted in MADE_ON_LOADING.get(engine, ())
+        assert ("plan the repository that holds them" in problem) == (not made and wanted not in WIDE), wanted
+        if not problem:
+            assert bool(flags & set(target.stack(found).command)) == made, wanted
+        held = in_format(ENGINES[engine], wanted, model=HOLDS[wanted]) if wanted in HOLDS else None
+        if held:
+            assert not target.problem(held), wanted
+            assert HOLDS[wanted] in target.stack(held).command
+            assert not flags & set(target.stack(held).command), "the model's own settings say it"
+
+
+def test_the_readme_says_why_nothing_starts() -> None:
+    readme = files_of(in_format("chat-8b", "int4-awq"), "all")["README.md"]
+    assert "**Nothing here starts this plan: the plan's weights are int4-awq" in readme
+    assert "start the command below" not in readme
+
+
+@pytest.mark.parametrize(("card", "half"), [("T4", True), ("V100-SXM-16GB", True), ("A10", False), ("L4", False), ("MI300X", False)])
+def test_narrow_weights_are_computed_with_in_what_the_card_has(card: str, half: bool) -> None:
+    assert is_half(in_format("chat-8b", "int4-awq", model=HOLDS["int4-awq"], card=card)) == half
+
+
+LIMITS = "max-model-len=9216,max-num-seqs=17,gpu-memory-utilization=0.83"
+
+
+@pytest.mark.parametrize("target", sorted(SERVERS))
+def test_limits_that_the_user_tells_stand_in_the_place_of_the_plan_s(target: str) -> None:
+    name = taken(target)[0]
+    words = Server(target).arguments(job(name, limits=LIMITS))
+    plain = Server(target).arguments(job(name))
+    assert {"9216", "17", "0.83"} <= set(words)
+    assert not problems(words, SERVERS[target]["options"])
+    flags = [word for word in words if word.startswith("--")]
+    assert len(flags) == len(set(flags)) == len([word for word in plain if word.startswith("--")]) + 1
+
+
+def test_limits_reach_what_starts_the_server() -> None:
+    for target in ("skypilot", "docker-compose", "kubernetes", "kserve", "ray"):
+        files = find_target(target).files(job("chat-8b", limits=LIMITS))
+        assert all(word in "".join(files.values()) for word in ("9216", "17", "0.83")), target
+    then = files_of(job("lora-8b-aws", limits=LIMITS, then="serve"), "trl")
+    assert "--max-model-len 9216" in then["then-serve/serve.sh"].replace(" \\\n ", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "limits", "said"),
+    [
+        ("chat-8b", "vllm", "max-model-len=1000", "1280 tokens"),
+        ("chat-8b-tensorrt-llm", "tensorrt-llm", "gpu-memory-utilization=0.8", "cannot be told"),
+        ("chat-8b-llama-cpp", "llama-cpp", "max-num-seqs=4", "cannot be told"),
+        ("lora-8b-aws", "skypilot", "max-num-seqs=4", "cannot be told"),
+        ("chat-8b", "vllm", "max-len=4", "NAME=NUMBER"),
+        ("chat-8b", "vllm", "max-num-seqs=0.5", "NAME=NUMBER"),
+        ("chat-8b", "vllm", "gpu-memory-utilization=0.0", "NAME=NUMBER"),
+        ("chat-8b", "vllm", "gpu-memory-utilization=2", "NAME=NUMBER"),
+    ],
+)
+def test_limits_that_cannot_be_told_are_refused(name: str, target: str, limits: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        find_target(target).files(job(name, limits=limits))
 
 
 def test_a_wrong_option_and_a_wrong_value_are_found() -> None:

@@ -15,6 +15,7 @@ import pytest
 from typical_plans import plan_values
 
 from rightfit.export import ExportSettings, Job, all_targets, find_target, job_of, plan_document
+from rightfit.export.finding import ROLES
 from rightfit.export.recipes import has_recipe, recipe_of
 from rightfit.export.targets.provider_cli import NEEDS
 
@@ -59,6 +60,7 @@ case "$name $*" in
   "aws s3 ls "*|"coscli ls "*|"azcopy list "*|"ossutil stat "*|"gcloud storage ls "*) echo "a list is asked for" >&2; exit 9 ;;
   "terraform output -raw bucket") echo "@ADDRESS@" ;;
   "terraform apply "*|"aws ec2 run-instances "*|"az vm create "*|"gcloud compute instances create "*|"aliyun ecs RunInstances "*|"tccli cvm RunInstances "*) rent ;;
+  "az keyvault show "*|"az storage account show "*|"az role assignment create "*) offline; echo an-id ;;
   "aws cloudformation deploy "*) rent ;;
   "aws cloudformation "*) ;;
   "aws ec2 describe-instances "*|"az vm list "*|"gcloud compute instances list "*) offline; cat "$BOX/servers" ;;
@@ -134,7 +136,11 @@ class Box:
         for program, answer in RECORDED.items():
             (folder / f"nothing.{program}").write_text(str(answer["copy"]["exit"]))
         (folder / "servers").write_text("i-1\n")
-        self.environment = {**ENVIRONMENT, "RIGHTFIT_BUCKET": address, **{name: "x" for name, _ in NEEDS.get(cloud, ())}}
+        self.environment = {
+            **ENVIRONMENT,
+            "RIGHTFIT_BUCKET": address,
+            **dict.fromkeys((*dict(NEEDS.get(cloud, ())), *ROLES.values()), "x"),
+        }
 
     def sh(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         kept = {"PATH": f"{self.folder}/bin:/usr/bin:/bin", "BOX": str(self.folder), "HOME": str(self.folder), "LIMIT_S": "20"}

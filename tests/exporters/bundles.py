@@ -25,9 +25,6 @@ SECRETS = {
     "RIGHTFIT_VAULT": "v",
     "RIGHTFIT_VAULT_GROUP": "g",
     "TF_VAR_image_id": "i",
-    "SUBNET_ID": "s",
-    "SECURITY_GROUP_ID": "s",
-    "INSTANCE_PROFILE": "p",
 }
 
 
@@ -66,6 +63,13 @@ class Bundle:
     def steps(self) -> list[str]:
         """The README's own way, block by block."""
         return re.findall(r"```sh\n(.*?)```", (self.folder / "README.md").read_text(), re.DOTALL)
+
+    def other(self, target: str) -> str:
+        """The README's block of another way."""
+        readme = (self.folder / "README.md").read_text()
+        found = re.search(rf"### `{target}/`.*?```bash\n(.*?)```", readme, re.DOTALL)
+        assert found, target
+        return found[1]
 
     @property
     def until_started(self) -> str:

@@ -381,6 +381,8 @@ def cloud(name: str, words: list[str]) -> int:
         return copy(*plain[-2:])
     if plain[:2] == ["sts", "get-caller-identity"] or plain[:2] == ["config", "get-value"]:
         print("123456789012")
+    if plain[:1] == ["ec2"] and plain[1].startswith("describe-") and plain[1] != "describe-instances":
+        print(f"a-{plain[1].removeprefix('describe-')[:-1]}")
     if plain[:2] == ["s3api", "head-bucket"]:
         return 0 if (STORE / words[words.index("--bucket") + 1]).exists() else 255
     if plain[:3] == ["storage", "buckets", "list"]:

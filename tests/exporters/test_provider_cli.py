@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import base64
 import inspect
+import itertools
+import json
 import os
 import re
 import shutil
@@ -21,6 +23,7 @@ from jobs import files
 from typical_plans import plan_values
 
 from rightfit.export import Files, find_target, job_of, plan_document
+from rightfit.export.finding import ROLES
 from rightfit.export.targets.provider_cli import BUCKET_VARIABLE, NEEDS
 
 BIN = str(Path(sys.executable).parent)
@@ -47,7 +50,10 @@ def run(found: Files, folder: Path, provider: str, *, programs: str, **settings:
     """The script, with everything that it asks for."""
     for path, text in found.items():
         (folder / path).write_text(text, encoding="utf-8")
-    needs = {name: f"{name.lower().replace('_', '-')}-1" for name, _ in (*NEEDS[provider], BUCKET_VARIABLE)}
+    needs = {
+        name: f"{name.lower().replace('_', '-')}-1"
+        for name, _ in (*NEEDS[provider], BUCKET_VARIABLE, *((name, "") for name in ROLES.values()))
+    }
     environment = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(folder), **needs, **settings}
     return subprocess.run(["bash", str(folder / "launch.sh")], capture_output=True, text=True, env=environment, check=False, timeout=120)
 
@@ -95,6 +101,116 @@ def test_aws_rents_the_server(purchase: str, name: str, tmp_path: Path) -> None:
         assert found["first-boot.sh"] in base64.b64decode(data).decode()
     finally:
         server.stop()
+
+
+@pytest.mark.skipif(shutil.which("aws", path=BIN) is None, reason="awscli is not installed")
+def test_aws_finds_the_network_and_makes_bucket_and_role(tmp_path: Path) -> None:
+    """Nothing is set but the keys: what is rented stands in the default network, in a zone that has
+    the server, and may read its secrets and work in its bucket. Started again it finds the same."""
+    server_of = pytest.importorskip("moto.server", reason="moto is not installed")
+    import boto3
+
+    server = server_of.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        address = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
+        urllib.request.urlopen(urllib.request.Request(f"{address}/moto-api/reset", method="POST"))
+        values = plan_values("lora-8b-aws")
+        option = {**values["options"][0], "instance_type": "p4de.24xlarge", "region": "us-east-1", "purchase": "on-demand"}
+        found = dict(find_target("provider-cli").files(job_of(plan_document({**values, "options": [option]}))))
+        keys = {"aws_access_key_id": "x", "aws_secret_access_key": "x", "endpoint_url": address, "region_name": "us-east-1"}
+        ec2, roles = boto3.client("ec2", **keys), boto3.client("iam", **keys)
+        start = found["launch.sh"].index("resolve:ssm:")
+        image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+        found["launch.sh"] = found["launch.sh"].replace(found["launch.sh"][start:].split()[0], image)
+        found["role.sh"] = found["role.sh"].replace("sleep 15", "sleep 0")
+        for path, text in found.items():
+            (tmp_path / path).write_text(text, encoding="utf-8")
+        told = {"AWS_ENDPOINT_URL": address, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_PAGER": ""}
+        environment = {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(tmp_path), **told}
+        for _ in range(2):
+            done = subprocess.run(
+                ["bash", "launch.sh"], cwd=tmp_path, capture_output=True, text=True, env=environment, check=False, timeout=120
+            )
+            assert done.returncode == 0, done.stderr
+        rented = [one for group in ec2.describe_instances()["Reservations"] for one in group["Instances"]]
+        [place] = {(one["SubnetId"], one["IamInstanceProfile"]["Arn"], one["SecurityGroups"][0]["GroupName"]) for one in rented}
+        assert place[2] == "default"
+        [subnet] = ec2.describe_subnets(SubnetIds=[place[0]])["Subnets"]
+        offered = ec2.describe_instance_type_offerings(  # not in the first zone
+            LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": ["p4de.24xlarge"]}]
+        )["InstanceTypeOfferings"]
+        assert subnet["DefaultForAz"]
+        assert subnet["AvailabilityZone"] in {one["Location"] for one in offered}
+        [role] = roles.list_roles()["Roles"]
+        policy = roles.get_role_policy(RoleName=role["RoleName"], PolicyName="server")["PolicyDocument"]
+        [bucket] = boto3.client("s3", **keys).list_buckets()["Buckets"]
+        assert f"arn:aws:s3:::{bucket['Name']}/*" in str(policy)
+        assert "parameter/rightfit/*" in str(policy)
+        none = boto3.client("ec2", **keys)
+        for one in none.describe_subnets()["Subnets"]:
+            none.delete_subnet(SubnetId=one["SubnetId"])
+        done = subprocess.run(
+            ["bash", "launch.sh"], cwd=tmp_path, capture_output=True, text=True, env=environment, check=False, timeout=120
+        )
+        assert done.returncode != 0
+        assert "set SUBNET_ID: a subnet" in done.stderr
+    finally:
+        server.stop()
+
+
+def asked_of(found: Files, folder: Path, program: str) -> list[list[str]]:
+    """Every call of a cloud's program by find.sh, role.sh and launch.sh, in an account that has
+    zones and a network, and nothing else."""
+    tools = folder / "bin"
+    tools.mkdir()
+    answer = json.dumps({"AvailableZones": {"AvailableZone": [{"ZoneId": "z", "Status": "Available"}]}, "VpcId": "v"})
+    note = f'for word in "$@"; do printf "%s\\0" "$word"; done >> {folder}/calls\nprintf "\\1" >> {folder}/calls'
+    (tools / program).write_text(f"#!/bin/sh\n{note}\ncase $2 in Get*) exit 1;; esac\necho '{answer}'\n")
+    (tools / program).chmod(0o755)
+    for path, text in found.items():
+        (folder / path).write_text(text, encoding="utf-8")
+    environment = {"PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(folder), "RIGHTFIT_BUCKET": "oss://mine/runs"}
+    environment |= dict.fromkeys(
+        ("ZONE", "VPC_ID", "SUBNET_ID", "VSWITCH_ID", "SECURITY_GROUP_ID", "IMAGE_ID", "RAM_ROLE", "CAM_ROLE"), "x-1"
+    )
+    names = re.findall(r"^(\w+)\)$", found["find.sh"], re.MULTILINE)
+    for words in (["bash", "launch.sh"], ["sh", "role.sh"], *(["sh", "find.sh", name] for name in names)):
+        subprocess.run(words, cwd=folder, capture_output=True, env=environment, check=False, timeout=60)
+    return [call.rstrip("\0").split("\0") for call in (folder / "calls").read_text().split("\1") if call]
+
+
+@pytest.mark.parametrize("purchase", ["spot", "on-demand"])
+def test_every_question_to_tencent_has_fields_of_its_interface(purchase: str, tmp_path: Path) -> None:
+    services = Path(str(pytest.importorskip("tccli", reason="tccli is not installed").__path__[0])) / "services"
+    calls = asked_of(moved("tencent", purchase, "lora-8b-aws"), tmp_path, "tccli")
+    assert {call[1] for call in calls} >= {
+        "RunInstances",
+        "DescribeVpcs",
+        "DescribeSubnets",
+        "CreateSecurityGroupWithPolicies",
+        "CreatePolicy",
+    }
+    for service, action, *words in calls:
+        interface = json.loads(max((services / service).glob("v*/api.json")).read_text(encoding="utf-8"))
+        fields_of = {one["name"] for one in interface["objects"][interface["actions"][action]["input"]]["members"]}
+        given = {word.removeprefix("--").partition(".")[0] for word in words if word.startswith("--")} - {"region"}
+        assert given <= fields_of, (service, action)
+        for word, value in itertools.pairwise(words):
+            if word in ("--Filters", "--SecurityGroupPolicySet", "--PolicyDocument"):
+                assert json.loads(value)
+
+
+@pytest.mark.parametrize("purchase", ["spot", "on-demand"])
+def test_every_question_to_alibaba_has_fields_of_its_interface(purchase: str, tmp_path: Path) -> None:
+    names = {"ecs": "alibabacloud_ecs20140526", "vpc": "alibabacloud_vpc20160428", "ram": "alibabacloud_ram20150501"}
+    models = {name: pytest.importorskip(f"{package}.models", reason=f"{package} is not installed") for name, package in names.items()}
+    calls = asked_of(moved("alicloud", purchase, "lora-8b-aws"), tmp_path, "aliyun")
+    assert {call[1] for call in calls} >= {"RunInstances", "DescribeVSwitches", "CreateSecurityGroup", "CreatePolicy", "AttachPolicyToRole"}
+    for service, action, *words in calls:
+        given = {word.removeprefix("--").partition(".")[0] for word in words if word.startswith("--")}
+        known = fields(getattr(models[service], f"{action}Request")) | ({"RegionId"} if service == "ram" else set())
+        assert given <= known, (service, action, given - known)
 
 
 @pytest.mark.skipif(

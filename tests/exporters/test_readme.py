@@ -11,7 +11,6 @@ from bundles import Bundle
 from typical_plans import plan_values
 
 from rightfit.export.buckets import bucket_of, whole
-from rightfit.export.recipes import recipe_of
 
 KINDS = {
     "qlora-8b": "skypilot",
@@ -98,9 +97,7 @@ def test_a_job_that_fails_gives_its_server_back_and_one_that_is_killed_goes_on(
 @pytest.mark.parametrize("target", OTHERS)
 def test_every_other_way_leads_to_the_result(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bundle = Bundle("lora-8b-aws", tmp_path, monkeypatch)
-    recipe = recipe_of(bundle.job, target)
-    lines = "\n".join((f"cd {target}", *recipe.before, *recipe.start, *recipe.result, *recipe.end))
-    done = bundle.run(lines)
+    done = bundle.run(bundle.other(target))
     assert "FAILED" not in done.stderr, done.stderr[-3000:]
     assert any((bundle.folder / "result").iterdir()), bundle.calls
 

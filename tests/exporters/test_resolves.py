@@ -23,6 +23,7 @@ from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
 from rightfit.errors import RightfitError
 from rightfit.export import Job, all_targets, job_of, plan_document
 from rightfit.export.model_words import class_names, engine_release
+from rightfit.export.recipes import has_recipe, recipe_of
 from rightfit.export.stack import stack_of, stack_problem
 from rightfit.facts.devices import machine_of
 from rightfit.facts.engine_releases import model_class, releases
@@ -104,6 +105,36 @@ def test_every_set_up_line_resolves_for_its_machine() -> None:
         answers = pool.map(lambda asked: resolved(*asked), every)
         faults = {f"{where}: {asked[0]} ({asked[1]})": said for (asked, where), said in zip(every.items(), answers, strict=True) if said}
     assert not faults, "\n".join(f"{key}\n  {said}" for key, said in faults.items())
+
+
+TOLD = re.compile(r"""["']?([A-Za-z][\w.-]*(?:\[[\w,.-]+\])?==\d[\w.]*)""")
+
+
+def test_every_program_that_a_line_installs_is_there() -> None:
+    """Of whatever file, beside the lists of requirements: clients of clouds, launchers, whose old
+    releases some sellers take away."""
+    pins: dict[str, str] = {}
+    for job in jobs():
+        for target in all_targets().values():
+            try:
+                files = {} if target.refuses(job) else target.files(job)
+            except RightfitError:
+                continue
+            lines = [line for text in files.values() for line in text.splitlines() if re.search(r"\bpip3? install\b", line)]
+            lines += [] if not has_recipe(target.name) or not files else recipe_of(job, target.name).program
+            for pin in TOLD.findall(ELSEWHERE.sub("", "\n".join(lines))):
+                pins.setdefault(pin, target.name)
+    assert {pin.partition("=")[0] for pin in pins} >= {"awscli", "tccli", "dstack[all]"}
+    assert UV is not None
+    words = [UV, "pip", "compile", "-", "--no-deps", "--quiet", "--no-header", "--python-version", PYTHON]
+
+    def gone(pin: str) -> str:
+        done = subprocess.run(words, input=pin, capture_output=True, text=True, check=False, timeout=300)
+        return "" if done.returncode == 0 else done.stderr[-300:]
+
+    with ThreadPoolExecutor(4) as pool:
+        faults = {f"{pins[pin]}: {pin}": said for pin, said in zip(pins, pool.map(gone, pins), strict=True) if said}
+    assert not faults
 
 
 LISTS = re.compile(r"vllm/model_executor/models/registry\.py|sglang/srt/models/\w+\.py|transformers/models/\w+/modeling_\w+\.py")

@@ -7,7 +7,7 @@ import math
 from rightfit.errors import InputError
 from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.learning import objective, trained
-from rightfit.export.model_words import PORT, architecture, engine_release, hub_id, release_problem
+from rightfit.export.model_words import PORT, architecture, engine_release, hub_id, limited, release_problem
 from rightfit.export.quoting import comment, shell, shell_lines, to_json
 from rightfit.export.registry import Files
 from rightfit.export.stack import ADAPTERS, stack_name, stack_problem
@@ -85,6 +85,7 @@ def _text(job: Job) -> Files:
     words = ["--served-model-name", job.name, "--host", "0.0.0.0", "--port", str(PORT)]  # noqa: S104  see vllm.py
     words += ["--max-model-len", str(job.seq_len), "--dtype", "float16" if job.option.layout.precision == "fp16" else "bfloat16"]
     words += ["--tensor-parallel-size", str(cards(job))] if cards(job) > 1 else []
+    words = list(limited(job, "vllm", words))
     merge = 'python merge.py merge.json "$result"\n' if adapts else ""
     served = f'exec vllm serve "$result"{inner} {shell(words)}\n'
     files = {"serve.sh": _head(job, "VLLM_API_KEY") + merge + served}

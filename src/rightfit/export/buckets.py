@@ -261,3 +261,11 @@ def bucket_script(job: Job, region: str) -> str:
             "make": f'aws s3 mb "s3://$name" --region {where}',
         }
     return BUCKET_SCRIPT % {**words, "plan": job.plan_id, "name": f"{job.name}-{job.plan_id}", "scheme": scheme_of(job)}
+
+
+def bucket_file(job: Job) -> dict[str, str]:
+    """bucket.sh for a run on a server of the clouds whose programs make one; empty where the user
+    names it."""
+    if job.is_service or job.settings.bucket or job.option.provider not in ("aws", "gcp"):
+        return {}
+    return {BUCKET_FILE: bucket_script(job, job.option.region)}

@@ -11,10 +11,11 @@ from rightfit.export.afterwards import FOLDER as THEN_FOLDER
 from rightfit.export.afterwards import then_files
 from rightfit.export.bare_server import OPTIONAL_SECRETS
 from rightfit.export.buckets import BUCKET, CLIENTS, OPT_IN_REGIONS, bucket_of, scheme_of, whole, whole_words
+from rightfit.export.finding import found_by
 from rightfit.export.job import COMMITMENTS, GB, SERVING_TASKS, Job
-from rightfit.export.model_words import hub_id
-from rightfit.export.quoting import comment, shell
-from rightfit.export.recipes import Recipe, brings, found_by, has_recipe, launcher_of, recipe_of
+from rightfit.export.model_words import hub_id, own_folder
+from rightfit.export.quoting import comment, in_quotes, shell
+from rightfit.export.recipes import Recipe, brings, has_recipe, launcher_of, recipe_of
 from rightfit.export.registry import ALL, Files, Target, all_targets, find_target, most_usd
 from rightfit.export.stack import ExportStack, shards_all, stack_name, stack_of, stack_problem
 from rightfit.messages import Message
@@ -70,12 +71,8 @@ def _variable(job: Job, name: str, about: str) -> str:
     given, found = dict(job.settings.given).get(name), found_by(job, name)
     before = f'{name}="${{{name}:-{in_quotes(given)}}}"\n' if given is not None else ""
     if found and not before:
-        before = f'{name}="${{{name}:-$({found} 2>/dev/null)}}"\n'
+        before = f'export {name}="${{{name}:-$({found} 2>/dev/null)}}"\n'
     return f'{before}if [ -n "${{{name}:-}}" ]; then there "{name}"; else lacks {shell([f"{name}: {about}"])}; fi\n'
-
-
-#: A place on a disk: it begins as one, or has more parts than a name of the hub.
-A_FOLDER = re.compile(r"[./~]|[A-Za-z]:|.*\\|[^/]*/[^/]*/")
 
 
 def _token(job: Job) -> str:
@@ -83,9 +80,8 @@ def _token(job: Job) -> str:
     model = hub_id(job)
     if stack_name(job) not in HUB_STACKS:
         return ""
-    if A_FOLDER.match(model):
-        push = f"{model} is a folder of this machine, which the server does not have: hf upload YOU/NAME {shell([model])}, and plan with YOU/NAME"
-        return f"lacks {shell([push])}\n"
+    if own_folder(job):
+        return f"lacks {shell([folder_words(job)])}\n" if job.is_service else ""  # of a run it is looked for as its data are
     if "/" not in model:
         return ""
     page = shell([model])
@@ -97,6 +93,12 @@ def _token(job: Job) -> str:
         f"  404) lacks {shell([f'{model}: the hub has no model of that name'])} ;;\n"
         f"  *) unknown {shell([f'whether the hub gives {model} (it cannot be reached)'])} ;;\nesac\n"
     )
+
+
+def folder_words(job: Job) -> str:
+    """What is to be done where a server would have to serve a folder of another machine."""
+    name = comment(job.model)
+    return f"{name} is a folder of this machine, which the server does not have: hf upload YOU/NAME {shell([name])}, and plan with YOU/NAME"
 
 
 def _data(job: Job) -> str:
@@ -296,6 +298,8 @@ def readme(job: Job, written: Mapping[str, Files], refused: list[tuple[str, Mess
     lines += (
         _whole(job, recipe)
         if recipe
+        else [f"**Nothing here starts this plan: {comment(str(problem))}.**", ""]
+        if (problem := stack_problem(job))
         else ["Nothing here rents a server for this plan: start the command below on a server that you have.", ""]
     )
     others = [name for name in written if has_recipe(name) and name != launcher]
@@ -354,6 +358,8 @@ def _about(job: Job) -> list[str]:
     gpus = f" ({job.gpus_per_node} x {job.accelerator} each)" if job.gpus_per_node else ""
     server = f"{option.nodes} x {option.provider} {option.instance_type}{gpus}, {option.region}, {option.purchase}"
     lines = [f"Plan `{job.plan_id}`: {job.task} `{comment(job.model)}` on {server}: ${option.cost.hourly_usd:,.2f} an hour, {whole}."]
+    if job.is_service and own_folder(job):
+        lines.append(f"**{folder_words(job)}.**")
     if host := host_line(job):
         lines.append(host)
     if option.purchase in COMMITMENTS:
@@ -436,11 +442,6 @@ def set_line(job: Job, name: str) -> str:
     return f'export {name}="${{{name}:-$({found})}}"; : "${{{name}:?}}"' if found else f'export {name}="${{{name}:?}}"'
 
 
-def in_quotes(value: str) -> str:
-    """A value within double quotes of a shell."""
-    return re.sub(r'(["$`\\}])', r"\\\1", value)
-
-
 def _block(lines: Sequence[str]) -> list[str]:
     """Lines of shell, to be run as they stand."""
     return ["```sh", *lines, "```", ""] if lines else []
@@ -450,7 +451,17 @@ def _other(job: Job, recipe: Recipe) -> list[str]:
     """Another launcher, whole."""
     where = "" if job.is_service else f" What the job makes is kept in `{_plainly(recipe.kept)}`."
     lines = [f"### `{recipe.target}/`: {all_targets()[recipe.target].summary}", "", f"{where}".strip(), "", *_needs(job, recipe), ""]
-    steps = [f"cd {recipe.target}", *recipe.before, *recipe.start, *recipe.result, "# in the end, however it ended:", *recipe.end, "cd .."]
+    asked = [set_line(job, name) for name, _ in recipe.needs]
+    steps = [
+        *asked,
+        f"cd {recipe.target}",
+        *recipe.before,
+        *recipe.start,
+        *recipe.result,
+        "# in the end, however it ended:",
+        *recipe.end,
+        "cd ..",
+    ]
     return [*lines, "```bash", *steps, "```", ""]
 
 

@@ -31,6 +31,9 @@ of addresses."""
 _QUEUE = re.compile(r"(kueue|volcano)/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _COLUMN = re.compile(r"(\w{1,80})=([^=,\s][^=,]{0,199})")
 THEN = ("serve",)
+LIMITS = ("max-model-len", "max-num-seqs", "gpu-memory-utilization")
+"""Of a server of language models, as vLLM calls them: tokens, requests, share of the memory."""
+_LIMIT = re.compile(rf"({'|'.join(LIMITS)})=(0\.\d{{1,4}}|[1-9]\d{{0,8}})")
 _VARIABLE = re.compile(r"[A-Z][A-Za-z0-9_]{0,59}")
 _SECRET = re.compile(r"TOKEN|PASSWORD|SECRET|API_KEY|ACCESS_KEY")
 _BUCKET = re.compile(r"(s3|gs|oss|cos|https)://[A-Za-z0-9][A-Za-z0-9.\-_/]{1,200}")
@@ -49,7 +52,8 @@ class ExportSettings:
     a quarter. `trial`: the job runs under `rightfit probe` until its step time has settled, and no
     longer. `revision`: the commit of the model's repository on the hub; empty takes its newest.
     `columns`: names that a program knows -> names that the data have ("prompt=question,..." or
-    pairs). `then`: what follows a run, "serve" or nothing.
+    pairs). `then`: what follows a run, "serve" or nothing. `limits`: of a server of language
+    models, in the place of the plan's ("max-model-len=8192,..." or pairs).
     `given`: variables that a way of starting asks for, with their values; no secrets."""
 
     name: str = "rightfit-job"
@@ -62,6 +66,7 @@ class ExportSettings:
     revision: str = ""
     columns: str | tuple[tuple[str, str], ...] = ()
     then: str = ""
+    limits: str | tuple[tuple[str, str], ...] = ()
     given: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -82,6 +87,8 @@ class ExportSettings:
             )
         if isinstance(self.columns, str):
             object.__setattr__(self, "columns", _columns(self.columns))
+        if isinstance(self.limits, str):
+            object.__setattr__(self, "limits", _limits(self.limits))
         if self.then not in ("", *THEN):
             raise InputError(Message("export.then", word=self.then[:60], known=", ".join(THEN)), field="then")
         for name, _ in self.given:
@@ -97,6 +104,15 @@ def _columns(text: str) -> tuple[tuple[str, str], ...]:
     if not all(found):
         raise InputError(Message("export.columns", word=text[:60]), field="data_columns")
     return tuple((match[1], match[2].strip()) for match in found if match)
+
+
+def _limits(text: str) -> tuple[tuple[str, str], ...]:
+    """ "max-model-len=8192,gpu-memory-utilization=0.85" as pairs."""
+    found = [_LIMIT.fullmatch(part.strip()) for part in text.split(",") if part.strip()]
+    pairs = [(match[1], match[2]) for match in found if match]
+    if len(pairs) < len(found) or any((name == LIMITS[2]) != ("." in value) or not float(value) for name, value in pairs):
+        raise InputError(Message("export.limits", word=text[:80], known=", ".join(LIMITS)), field="limits")
+    return tuple(dict(pairs).items())
 
 
 def _check_cidr(text: str) -> None:

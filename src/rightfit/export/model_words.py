@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import functools
 import math
+import re
+from collections.abc import Sequence
 from typing import Any
 
-from rightfit.export.job import SERVING_TASKS, Job
+from rightfit.export.job import LIMITS, SERVING_TASKS, Job
 from rightfit.export.quoting import shell
 from rightfit.facts import DiffusionModel, Resolution, TransformerArchitecture, VisionModel, hub_repository, resolve_offline
 from rightfit.facts.devices import accelerators, machine_of, stands_for
 from rightfit.facts.engine_releases import READ, EngineRelease, is_of_its_time, model_class, newest_release, release_for, starts_on
+from rightfit.facts.engines import published_format
 from rightfit.facts.records import Accelerator
 from rightfit.messages import Message
 
@@ -45,10 +48,23 @@ def model_kind(job: Job) -> str:
     return "decoder" if job.seq_len else "other"
 
 
+MODEL_FOLDER = "/checkpoints/model/"
+"""Where a job finds a model that the user brings: beside its data."""
+A_FOLDER = re.compile(r"[./~]|[A-Za-z]:|.*\\|[^/]*/[^/]*/")
+"""A place on a disk: it begins as one, or has more parts than a name of the hub."""
+
+
+def own_folder(job: Job) -> str:
+    """Last part of the name of a model that is a folder of the user's machine; "" for others."""
+    return re.split(r"[\\/]", job.model.rstrip("\\/"))[-1] if A_FOLDER.match(job.model) else ""
+
+
 def hub_id(job: Job) -> str:
     """The repository that the programs fetch the model from: the one that was asked for by its
     owner and name, whichever record lent the plan its shape; else that of the common name; else the
-    name as given."""
+    name as given. A folder of the user's machine goes to a run's server with its data."""
+    if (folder := own_folder(job)) and not job.is_service:
+        return MODEL_FOLDER + folder
     return hub_repository(job.model, _found(job.model)) or job.model
 
 
@@ -137,6 +153,45 @@ def revision_problem(job: Job, target: str) -> Message | str:
     return ""
 
 
+ENGINE_LIMITS = {
+    "vllm": ("--max-model-len", "--max-num-seqs", "--gpu-memory-utilization"),
+    "sglang": ("--context-length", "--max-running-requests", "--mem-fraction-static"),
+    "tgi": ("--max-total-tokens", "--max-concurrent-requests", "--cuda-memory-fraction"),
+    "tensorrt-llm": ("--max_seq_len", "--max_batch_size", ""),  # its share is one of what is free: another thing
+}
+"""Engine -> its words for LIMITS; "" where it has none."""
+
+
+def told_limits(job: Job) -> dict[str, str]:
+    """Limits that the user names, as the settings have read them."""
+    return {} if isinstance(job.settings.limits, str) else dict(job.settings.limits)
+
+
+def limited(job: Job, engine: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Words of an engine with the limits that the user told in the place of the plan's."""
+    found, flags = list(words), dict(zip(LIMITS, ENGINE_LIMITS[engine], strict=True))
+    for name, value in told_limits(job).items():
+        if flags[name] in found:
+            found[found.index(flags[name]) + 1] = value
+        else:
+            found += [flags[name], value]
+    return tuple(found)
+
+
+def limits_problem(job: Job, target: str) -> Message | str:
+    """Why a program cannot be told the limits that the user names ("" if it can, or need not)."""
+    told = told_limits(job)
+    if not told or job.settings.then:
+        return ""
+    flags = dict(zip(LIMITS, ENGINE_LIMITS.get(target, ("",) * len(LIMITS)), strict=True))
+    if lacking := [name for name in told if not flags[name]]:
+        return Message("export.no_limit", target=target, limit=lacking[0])
+    longest = int(told.get(LIMITS[0], 0))
+    if longest and context_tokens(job) > longest:
+        return Message("export.limit_too_short", limit=LIMITS[0], count=longest, needed=context_tokens(job))
+    return ""
+
+
 # ---- What the servers of language models have in common: lengths, formats, replicas, as
 # the plan found them.
 
@@ -204,8 +259,33 @@ first) are held to it."""
 
 
 def is_half(job: Job) -> bool:
-    """Whether the plan computes in fp16 (cards without bf16) rather than bf16."""
-    return job.option.layout.precision == "fp16"
+    """Whether the plan computes in fp16 (cards without bf16) rather than bf16; narrow weights are
+    computed with in one of the two."""
+    card = chip_of(job)
+    old = card is not None and card.vendor == "NVIDIA" and 0 < card.compute_capability < BF16_CAPABILITY
+    return job.option.layout.precision == "fp16" or (job.task in SERVING_TASKS and old)
+
+
+BF16_CAPABILITY = 8.0
+WIDE = ("", "bf16", "fp16", "fp32")
+MADE_ON_LOADING = {"vllm": ("fp8", "int8", "nf4"), "sglang": ("fp8", "int8"), "tgi": ("fp8", "int8", "nf4")}
+"""Engine -> formats of weights that it makes of wide ones as it loads; all others are read as the
+repository holds them."""
+
+
+def is_stored(job: Job) -> bool:
+    """Whether the repository that was asked for holds its weights in the plan's narrow format: an
+    engine then reads it from the model's own settings, and is told none."""
+    wanted = job.option.layout.weight_format.casefold()
+    return wanted not in WIDE and wanted in {published_format(name) for name in (job.model, hub_id(job))}
+
+
+def stored_problem(job: Job, engine: str) -> Message | str:
+    """Why an engine cannot load the weights in the format of the plan ("" if it can)."""
+    wanted = job.option.layout.weight_format.casefold()
+    if job.task not in SERVING_TASKS or wanted in WIDE or wanted in MADE_ON_LOADING.get(engine, ()) or is_stored(job) or own_folder(job):
+        return ""
+    return Message("export.not_stored", model=job.model, format=wanted, engine=engine)
 
 
 #: What a request holds beside text.
@@ -277,6 +357,8 @@ def engine_release(job: Job, engine: str) -> EngineRelease:
 
 def release_problem(job: Job, engine: str) -> Message | str:
     """Why no release of an engine starts the model on the card of the plan ("" if one does)."""
+    if problem := stored_problem(job, engine):
+        return problem
     if _found_release(job, engine):
         return ""
     known = model_class(*class_names(job))
@@ -307,6 +389,8 @@ def served_problem(job: Job, stack: str) -> Message | str:
         return onnx_problem(job)
     if stack not in IMAGES_READ:
         return ""
+    if problem := "" if stack == "llama_cpp" else stored_problem(job, IMAGES_READ[stack]):
+        return problem
     known, card = model_class(*class_names(job)), chip_of(job)
     told = {"engine": IMAGES_READ[stack], "card": job.accelerator or Message("export.a_processor"), "model": job.model}
     if card is not None and not starts_on(IMAGES_READ[stack], card):

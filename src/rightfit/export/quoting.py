@@ -112,3 +112,8 @@ def script(about: str, command: Sequence[str], *, needs: Sequence[tuple[str, str
     refused when unset; `before`: ready shell lines."""
     required = [f': "${{{name}:?set {name} to {comment(meaning)}}}"' for name, meaning in needs]
     return "\n".join([HEAD, f"# {comment(about)}", "set -eu", *required, *before, f"exec {shell_lines(command)}", ""])
+
+
+def in_quotes(value: str) -> str:
+    """A value within double quotes of a shell."""
+    return re.sub(r'(["$`\\}])', r"\\\1", value)

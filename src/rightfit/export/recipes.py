@@ -20,14 +20,16 @@ from rightfit.export.buckets import (
     COPIERS,
     PASSED_ON,
     SCHEMES,
+    bucket_file,
     bucket_of,
     place_words,
     scheme_of,
     whole,
     whole_words,
 )
+from rightfit.export.finding import found_by
 from rightfit.export.job import DATA_FOLDER, Job
-from rightfit.export.model_words import hub_id
+from rightfit.export.model_words import MODEL_FOLDER, hub_id, own_folder
 from rightfit.export.quoting import comment, shell
 from rightfit.export.stack import stack_name, stack_of
 from rightfit.export.targets import cloudformation, dstack, provider_cli, terraform_azure, terraform_gcp
@@ -69,9 +71,6 @@ def begins(job: Job, *start: str) -> tuple[str, ...]:
     """The lines of a start. Each run has an id, by which its end is told from that of an earlier
     one; while that still runs nothing else is started."""
     return start if job.is_service else (" && ".join((f"{WAIT} new", *start)),)
-
-
-MODEL_FOLDER = "/checkpoints/model/"
 
 
 def recipe_of(job: Job, target: str) -> Recipe:
@@ -116,33 +115,6 @@ def secret_needs(job: Job, names: Iterable[str], scheme: str = "") -> tuple[tupl
     return tuple((name, about.get(name, "a key of your own that clients of the service must send: openssl rand -hex 24")) for name in names)
 
 
-def found_by(job: Job, name: str) -> str:
-    """Shell words that find what a variable of `needs` holds, where it is not set: as the programs
-    of the cloud know it; "" for what only the user knows."""
-    region = shell([job.option.region])
-    network = f"aws ec2 describe-vpcs --region {region} --filters Name=is-default,Values=true --query 'Vpcs[0].VpcId' --output text"
-    first = f'aws ec2 {{}} --region {region} --filters Name=vpc-id,Values="$({network})"'
-    found = {
-        "AWS_ACCESS_KEY_ID": "aws configure get aws_access_key_id",
-        "AWS_SECRET_ACCESS_KEY": "aws configure get aws_secret_access_key",
-        "SUBNET_ID": f"{first.format('describe-subnets')} Name=default-for-az,Values=true --query 'Subnets[0].SubnetId' --output text",
-        "SECURITY_GROUP_ID": f"{first.format('describe-security-groups')} Name=group-name,Values=default --query 'SecurityGroups[0].GroupId' --output text",
-        "TF_VAR_project": "gcloud config get-value project",
-        "PROJECT": "gcloud config get-value project",
-        "ZONE": f"gcloud compute machine-types list --filter {shell([f'name={job.option.instance_type} AND zone~^{job.option.region}-'])} --limit 1 --format 'value(zone)'",
-        "SUBNET": "echo default",
-        "SERVICE_ACCOUNT": "gcloud iam service-accounts list --filter 'email~-compute@developer' --limit 1 --format 'value(email)'",
-        "TF_VAR_ssh_public_key": "cat ~/.ssh/id_ed25519.pub ~/.ssh/id_rsa.pub | head -n 1",
-        "SSH_PUBLIC_KEY": "cat ~/.ssh/id_ed25519.pub ~/.ssh/id_rsa.pub | head -n 1",
-        "RIGHTFIT_VAULT": "echo rightfit-$(az account show --query id --output tsv | sha256sum | cut -c 1-12)",
-        "RIGHTFIT_VAULT_GROUP": f"az group create --name rightfit --location {region} --query name --output tsv",
-        "RESOURCE_GROUP": f"az group create --name rightfit --location {region} --query name --output tsv",
-    }
-    if job.option.provider != "aws" and name in ("SUBNET_ID", "SECURITY_GROUP_ID"):
-        return ""
-    return found.get(name, "")
-
-
 def edits(job: Job, recipe: Recipe) -> dict[str, tuple[str, ...]]:
     """What the user gives by hand before a way starts a plan: for the bucket, the token, the data,
     and what else only he knows."""
@@ -169,8 +141,11 @@ def brings(job: Job) -> dict[str, str]:
     """Folders beside the README that go to /checkpoints before the job starts: name -> what the
     user puts into it."""
     found = {"data": "the data set"} if uses_own_data(job) else {}
-    settings = {} if job.is_service else json.loads(stack_of(job).files.get("run.json", "{}"))
-    model = str(settings.get("model") or "")
+    if job.is_service:
+        return found
+    if name := own_folder(job):
+        return {**found, "model": f"the model {comment(job.model)}, as {name},"}
+    model = str(json.loads(stack_of(job).files.get("run.json", "{}")).get("model") or "")
     if model.startswith(MODEL_FOLDER):
         found["model"] = f"the model that scores, {model.removeprefix(MODEL_FOLDER)}"
     return found
@@ -506,9 +481,16 @@ def _provider_cli(job: Job) -> Recipe:
     provider = job.option.provider
     where = place_words(job)
     needs = [*secret_needs(job, stack_of(job).secrets), *vault_needs(job), *provider_cli.NEEDS[provider]]
-    if not job.is_service and not job.settings.bucket:
-        needs.append((BUCKET, f"the bucket that keeps what the job makes, {SCHEMES[provider]}://NAME/PATH"))
-    export = () if job.is_service or not job.settings.bucket else (f"export {BUCKET}={shell([job.settings.bucket])}",)
+    made = bucket_file(job)
+    if not job.is_service and not job.settings.bucket and not made:
+        needs.append((BUCKET, f"the bucket that keeps what the job makes, {_ADDRESSES[SCHEMES[provider]]}"))
+    export = (
+        (BUCKET_LINE,)
+        if made
+        else (f"export {BUCKET}={shell([job.settings.bucket])}",)
+        if job.settings.bucket and not job.is_service
+        else ()
+    )
     result = () if job.is_service else (WAIT, *copies_down(job, where))
     before = (*stored(job), *export, *(() if job.is_service else copies_up(job, where)))
     return Recipe(

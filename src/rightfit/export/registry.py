@@ -11,7 +11,7 @@ from typing import Any
 
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.export.job import SERVING_TASKS, Job
-from rightfit.export.model_words import chip_of, columns_problem, revision_problem, size_problem
+from rightfit.export.model_words import chip_of, columns_problem, limits_problem, revision_problem, size_problem
 from rightfit.facts.tables import says
 from rightfit.messages import Message
 from rightfit.records import dataclass
@@ -47,7 +47,7 @@ class Target:
         return (
             (size_problem(job) if self.group in ("training", "serving", "kubernetes") else "")
             or revision_problem(job, self.name)
-            or (columns_problem(job, self.name) if self.group in ("training", "serving") else "")
+            or (columns_problem(job, self.name) or limits_problem(job, self.name) if self.group in ("training", "serving") else "")
             or self.refuses(job)
         )
 

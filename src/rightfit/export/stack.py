@@ -15,6 +15,7 @@ from rightfit.export.model_words import (
     diffusion_family,
     hub_id,
     is_text_encoder,
+    limits_problem,
     modality,
     model_kind,
     revision_problem,
@@ -208,7 +209,9 @@ def _target(name: str) -> Target:
 def stack_problem(job: Job) -> Message | str:
     """Why no stack starts the job ("" if one does)."""
     name = stack_name(job)
-    if name and (problem := size_problem(job) or revision_problem(job, name.replace("_", "-"))):
+    if name and (
+        problem := size_problem(job) or revision_problem(job, name.replace("_", "-")) or limits_problem(job, name.replace("_", "-"))
+    ):
         return problem
     if name and job.task in SERVING_TASKS and name not in ("batch", "tabular"):
         return served_problem(job, name)

@@ -167,6 +167,7 @@ def files(plan: Any, values: Mapping[str, Any]) -> dict[str, str]:
         revision=values["revision"],
         columns=values["data_columns"],
         then=values["then"],
+        limits=values["limits"],
     )
     job = export.job_of(export.plan_document(plan), rank=values["option"], settings=settings)
     return dict(export.files_of(job, values["to"]))

@@ -153,6 +153,11 @@ class ExportFields(BaseModel):
         default="", max_length=1000, description="names of columns that the data have: prompt=question,completion=answer"
     )
     then: str = Field(default="", max_length=20, description="what follows the run: serve")
+    limits: str = Field(
+        default="",
+        max_length=200,
+        description="limits of a server in the place of the plan's: max-model-len=8192,max-num-seqs=64,gpu-memory-utilization=0.85",
+    )
 
 
 class ExportBody(ExportFields):

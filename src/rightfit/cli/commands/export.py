@@ -52,6 +52,10 @@ def export(
         option("--data-columns", help="Names of columns that the data have: prompt=question,completion=answer.", metavar="NAME=THEIRS,..."),
     ] = "",
     then: Annotated[str, option("--then", help="What follows the run: serve writes the service of what was trained.", metavar="STEP")] = "",
+    limits: Annotated[
+        str,
+        option("--limits", help="Limits of a server in the place of the plan's: max-model-len=8192,max-num-seqs=64.", metavar="NAME=N,..."),
+    ] = "",
     view: View,
 ) -> None:
     """Write the files that start a plan: SkyPilot, Terraform, Kubernetes, training and serving
@@ -81,6 +85,7 @@ def export(
         revision=revision,
         columns=data_columns,
         then=then,
+        limits=limits,
         given=tuple((word.partition("=")[0], word.partition("=")[2]) for word in given or ()),
     )
     fleet = read_document(plan)

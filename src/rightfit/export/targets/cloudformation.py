@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightfit.export.bare_server import HALF_SENT_DAYS, OVERWRITTEN_DAYS, first_boot, own_bucket, problem
-from rightfit.export.buckets import BUCKET, BUCKET_FILE, bucket_script
+from rightfit.export.buckets import BUCKET, bucket_file
 from rightfit.export.job import Job
 from rightfit.export.quoting import given, shell, to_yaml
 from rightfit.export.registry import Files, Target
@@ -27,8 +27,7 @@ Resource = dict[str, Any]
 
 def write(job: Job) -> Files:
     """One template."""
-    made = {} if job.is_service or job.settings.bucket else {BUCKET_FILE: bucket_script(job, job.option.region)}
-    return {"template.yaml": to_yaml(template(job)), **wait_files(job, cloudformation_way(job, deploy_words(job))), **made}
+    return {"template.yaml": to_yaml(template(job)), **wait_files(job, cloudformation_way(job, deploy_words(job))), **bucket_file(job)}
 
 
 def deploy_words(job: Job) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightfit.export.job import GIB, Job
-from rightfit.export.model_words import ONNX_GPU, engine_release, hub_id, is_text_encoder, onnx_problem, spans_servers
+from rightfit.export.model_words import MODEL_FOLDER, ONNX_GPU, engine_release, hub_id, is_text_encoder, onnx_problem, spans_servers
 from rightfit.export.quoting import shell, to_json
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import ExportStack, torch_build, torch_problem
@@ -34,7 +34,6 @@ TABULAR_PACKAGES = {
 READING = ("pyarrow==22.0.0", "numpy==2.2.6", "fsspec==2025.9.0")
 BOOSTED = ("xgboost", "lightgbm", "catboost")
 LABEL = "label"
-MODEL = "/checkpoints/model/"
 MODEL_FILES = {"xgboost": "model.ubj", "lightgbm": "model.txt", "catboost": "model.cbm"}
 NO_CARD = ("lightgbm", "sklearn")
 """Libraries whose released packages compute on processors alone."""
@@ -71,7 +70,7 @@ def tabular_settings(job: Job) -> dict[str, Any]:
         "depth": job.wish("depth"),
         "data": job.settings.data_path,
         "label": LABEL,
-        "model": MODEL + MODEL_FILES.get(layout.library, "model.pickle") if layout.job == "score" else "",
+        "model": MODEL_FOLDER + MODEL_FILES.get(layout.library, "model.pickle") if layout.job == "score" else "",
         "output": "/checkpoints/" + job.name,
         "save_every_s": save_every_s(job),
     }

@@ -15,6 +15,8 @@ from rightfit.export.model_words import (
     engine_release,
     hub_id,
     is_half,
+    is_stored,
+    limited,
     longest_tokens,
     release_problem,
     release_setup,
@@ -32,7 +34,7 @@ from rightfit.messages import Message
 VLLM_VERSION = newest_release("vllm").version
 """The newest release; a plan's own is chosen by its model and card."""
 GROUP = "serve_group.sh"
-VLLM_QUANTIZATIONS = {"fp8": "fp8", "awq": "awq", "gptq": "gptq", "int8": "bitsandbytes", "nf4": "bitsandbytes"}
+VLLM_QUANTIZATIONS = {"fp8": "fp8", "int8": "bitsandbytes", "nf4": "bitsandbytes"}
 VLLM_CACHE_TYPES = {"8-bit": "fp8", "fp8": "fp8"}
 
 
@@ -75,7 +77,7 @@ def vllm_arguments(job: Job) -> tuple[str, ...]:
         if value:
             words += [flag, str(value)]
     words += ["--dtype", "float16" if is_half(job) else "bfloat16"]
-    method = VLLM_QUANTIZATIONS.get(layout.weight_format.casefold())
+    method = "" if is_stored(job) else VLLM_QUANTIZATIONS.get(layout.weight_format.casefold(), "")
     if method:
         words += ["--quantization", method]
     if layout.kv_format in VLLM_CACHE_TYPES:
@@ -83,7 +85,7 @@ def vllm_arguments(job: Job) -> tuple[str, ...]:
     words += beside(job)
     if layout.expert > 1:
         words.append("--enable-expert-parallel")
-    return tuple(words)
+    return limited(job, "vllm", words)
 
 
 SERVER_WORDS = ("--host", "--port", "--data-parallel-size", "--api-key")  # of the server, which an engine by itself has not
@@ -168,7 +170,7 @@ VLLM = Target(
 
 SGLANG_VERSION = newest_release("sglang").version
 """The newest release; a plan's own is chosen by its model and card."""
-SGLANG_QUANTIZATIONS = {"fp8": "fp8", "awq": "awq", "gptq": "gptq", "int8": "w8a8_int8"}
+SGLANG_QUANTIZATIONS = {"fp8": "fp8", "int8": "w8a8_int8"}
 SGLANG_CACHE_TYPES = {"8-bit": "fp8_e4m3", "fp8": "fp8_e4m3"}
 
 
@@ -203,12 +205,12 @@ def sglang_arguments(job: Job) -> tuple[str, ...]:
         if value:
             words += [flag, str(value)]
     words += ["--dtype", "float16" if is_half(job) else "bfloat16"]
-    method = SGLANG_QUANTIZATIONS.get(layout.weight_format.casefold())
+    method = "" if is_stored(job) else SGLANG_QUANTIZATIONS.get(layout.weight_format.casefold(), "")
     if method:
         words += ["--quantization", method]
     if layout.kv_format in SGLANG_CACHE_TYPES:
         words += ["--kv-cache-dtype", SGLANG_CACHE_TYPES[layout.kv_format]]
-    return tuple(words)
+    return limited(job, "sglang", words)
 
 
 def sglang_write(job: Job) -> Files:
@@ -234,7 +236,7 @@ SGLANG = Target(
 
 TGI_VERSION = "3.3.6"
 IMAGE = f"ghcr.io/huggingface/text-generation-inference:{TGI_VERSION}"
-TGI_QUANTIZATIONS = {"fp8": "fp8", "awq": "awq", "gptq": "gptq", "int8": "bitsandbytes", "nf4": "bitsandbytes-nf4"}
+TGI_QUANTIZATIONS = {"fp8": "fp8", "int8": "bitsandbytes", "nf4": "bitsandbytes-nf4"}
 
 
 def tgi_stack(job: Job) -> ExportStack:
@@ -265,10 +267,10 @@ def tgi_arguments(job: Job) -> tuple[str, ...]:
     ):
         if value:
             words += [flag, str(value)]
-    method = TGI_QUANTIZATIONS.get(layout.weight_format.casefold())
+    method = "" if is_stored(job) else TGI_QUANTIZATIONS.get(layout.weight_format.casefold(), "")
     # The launcher takes a number format or a quantisation, not both.
     words += ["--quantize", method] if method else ["--dtype", "float16" if is_half(job) else "bfloat16"]
-    return tuple(words)
+    return limited(job, "tgi", words)
 
 
 def tgi_write(job: Job) -> Files:
@@ -336,7 +338,7 @@ def tensorrt_llm_arguments(job: Job) -> tuple[str, ...]:
     ):
         if value:
             words += [flag, str(value)]
-    return (*words, "--extra_llm_api_options", "options.yaml")
+    return (*limited(job, "tensorrt-llm", words), "--extra_llm_api_options", "options.yaml")
 
 
 def options(job: Job) -> str:

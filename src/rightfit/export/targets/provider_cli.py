@@ -8,10 +8,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from rightfit.export.bare_server import FOLDER, Ground, first_boot, in_bucket, own_bucket, packed_file, problem
-from rightfit.export.buckets import BUCKET, COPIER, COPIER_SECRETS, PASSED_ON, copied
+from rightfit.export.buckets import BUCKET, BUCKET_FILE, COPIER, COPIER_SECRETS, PASSED_ON, bucket_file, copied
+from rightfit.export.finding import ROLE_FILE, ROLES, find_file, found_by, role_script
 from rightfit.export.job import Job
 from rightfit.export.model_words import spans_servers
-from rightfit.export.quoting import comment, given, shell, shell_lines, to_yaml
+from rightfit.export.quoting import comment, given, in_quotes, shell, shell_lines, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.skypilot_words import RUNPOD_PROVIDER, dstack_name, name_problem
 from rightfit.export.stack import IMAGES_WITH_PROGRAM, ExportStack, key_of, launched, stack_of, stack_problem, torch_build, torch_problem
@@ -110,12 +111,11 @@ BOOTS: Mapping[str, Callable[[Job], str]] = {
     "alicloud": terraform_alicloud.boot,
     "tencent": terraform_tencent.boot,
 }
-BUCKET_VARIABLE = ("RIGHTFIT_BUCKET", "bucket (and path) for checkpoints")
+BUCKET_VARIABLE = (BUCKET, "bucket (and path) for checkpoints")
 NEEDS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "aws": (
         ("SUBNET_ID", "a subnet"),
         ("SECURITY_GROUP_ID", "a security group that opens SSH to you alone"),
-        ("INSTANCE_PROFILE", "an instance profile that may read /rightfit/* parameters and write the bucket"),
     ),
     "azure": (
         ("RESOURCE_GROUP", "a resource group"),
@@ -134,7 +134,6 @@ NEEDS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("VSWITCH_ID", "a vSwitch"),
         ("SECURITY_GROUP_ID", "a security group that opens SSH to you alone"),
         ("IMAGE_ID", "an image with Docker (and the driver of the cards)"),
-        ("RAM_ROLE", "a role that may read the secrets and write the bucket"),
     ),
     "tencent": (
         ("ZONE", "a zone of the region that has the server"),
@@ -142,7 +141,6 @@ NEEDS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("SUBNET_ID", "a subnet of it"),
         ("SECURITY_GROUP_ID", "a security group that opens SSH to you alone"),
         ("IMAGE_ID", "an image with Docker and pip (and the driver of the cards)"),
-        ("CAM_ROLE", "a role that may read the secrets and write the bucket"),
     ),
 }
 """Provider -> (environment variable, what it must hold) that the command takes
@@ -153,12 +151,61 @@ def provider_cli_write(job: Job) -> Files:
     """The command, and the first boot that it hands over."""
     provider = job.option.provider
     needs = [*NEEDS[provider], *([] if job.is_service else [BUCKET_VARIABLE])]
-    required = [f': "${{{name}:?set {name}: {comment(meaning)}}}"' for name, meaning in needs]
+    required = [line for name, meaning in needs for line in asked_for(job, name, meaning)]
+    required += [] if job.is_service else [f"export {BUCKET}"]
+    role = ROLES.get(provider)
+    made = {**({ROLE_FILE: role_script(job)} if role else {}), **find_file(job)}
+    required += [f'{role}="${{{role}:-$(sh {ROLE_FILE})}}"'] if role else []  # a failure ends it
     about = f"# {comment(job.model)}, plan {job.plan_id}: {job.num_nodes} x {comment(job.option.instance_type)}, {job.option.purchase}"
-    body = [*required, 'cd "$(dirname "$0")"', *handed_over(job), f"exec {words(COMMANDS[provider](job))}"]
+    start = words(COMMANDS[provider](job))
+    body = [
+        'cd "$(dirname "$0")"',
+        *required,
+        *handed_over(job),
+        *(azure_rights(job, start) if provider == "azure" else (f"exec {start}",)),
+    ]
     launch = "\n".join(["#!/bin/bash", about, "set -euo pipefail", *body, ""])
     ways = wait_files(job, by_store(job, servers=servers_of(job), again="bash launch.sh"))
-    return {"launch.sh": launch, BOOT: BOOTS[provider](job), **ways, "end.sh": end_of_provider(job)}
+    return {"launch.sh": launch, BOOT: BOOTS[provider](job), **made, **bucket_file(job), **ways, "end.sh": end_of_provider(job)}
+
+
+def asked_for(job: Job, name: str, meaning: str) -> list[str]:
+    """Lines that make sure of a variable: as it is set, as the export was told, or as the programs
+    of the cloud know it."""
+    given = job.settings.bucket or None if name == BUCKET else dict(job.settings.given).get(name)
+    found = (f"sh {BUCKET_FILE}" if bucket_file(job) else "") if name == BUCKET else found_by(job, name, folder="")
+    told = in_quotes(given) if given is not None else f"$({found})" if found else ""
+    return [*([f'export {name}="${{{name}:-{told}}}"'] if told else []), f': "${{{name}:?set {name}: {comment(meaning)}}}"']
+
+
+def azure_rights(job: Job, start: str) -> list[str]:
+    """The server, and what its identity may do, which cannot be said before there is one: read the
+    vault, work in the bucket, take itself down. Without these rights it costs and does nothing."""
+    mine = f"[?tags.\"rightfit-plan\"=='{job.plan_id}'].[identity.principalId, id]"
+    assign = 'az role assignment create --assignee-object-id "$who" --assignee-principal-type ServicePrincipal --output none --role'
+    grants = [
+        f'  {assign} "Key Vault Secrets User" --scope "$vault" || return 1',
+        f'  {assign} "Virtual Machine Contributor" --scope "$server" || return 1',
+    ]
+    before = ['vault="$(az keyvault show --name "$RIGHTFIT_VAULT" --query id --output tsv)"']
+    if not job.is_service:
+        before.append(
+            f'account="$(az storage account show --name "$(printf %s "${BUCKET}" | cut -d / -f 3 | cut -d . -f 1)" --query id --output tsv)"'
+        )
+        grants.append(f'  {assign} "Storage Blob Data Contributor" --scope "$account" || return 1')
+    listed = f'az vm list --resource-group "$RESOURCE_GROUP" --query {shell([mine])} --output tsv'
+    return [
+        *before,
+        "rights() {",
+        *grants,
+        "}",
+        start,
+        f"{listed} | while read -r who server; do rights </dev/null || exit 1; done || {{",
+        '  echo "the server could not be given its rights (that takes an owner of the group, vault and bucket): it is given back" >&2',
+        "  sh end.sh",
+        "  exit 1",
+        "}",
+    ]
 
 
 def handed_over(job: Job) -> list[str]:

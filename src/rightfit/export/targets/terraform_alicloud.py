@@ -26,8 +26,10 @@ from rightfit.export.stack import stack_of
 from rightfit.export.waiting import terraform_way, wait_files
 
 PROVIDER_VERSION = "~> 1.260"
-CLIENT = "https://aliyuncli.alicdn.com/aliyun-cli-linux-3.0.305-amd64.tgz"
+CLIENT = "https://aliyuncli.alicdn.com/aliyun-cli-linux-3.0.305-$(uname -m | sed s/x86_64/amd64/ | sed s/aarch64/arm64/).tgz"
 METADATA = "http://100.100.100.200/latest/meta-data"
+ROLE = f'"$(curl -sf {METADATA}/ram/security-credentials/)"'
+"""Shell word: the role that the server was given, whatever it is called."""
 BALANCER_RANGE = "100.64.0.0/10"  # from which balancers and their probes reach servers
 
 
@@ -46,7 +48,7 @@ def boot(job: Job) -> str:
     """Secrets come from the key management service and checkpoints go to the bucket, both by the
     server's own role; at its end the server releases itself."""
     region = job.option.region
-    own = ["--mode", "EcsRamRole", "--ram-role-name", f"{job.name}-server", "--region", region]
+    own = f"--mode EcsRamRole --ram-role-name {ROLE} --region {shell([region])}"
     take = " | python3 -c 'import json, sys; print(json.load(sys.stdin)[\"SecretData\"])'"
 
     def field(name: str) -> str:
@@ -55,12 +57,12 @@ def boot(job: Job) -> str:
     return first_boot(
         job,
         Ground(
-            secret=lambda name: shell(["aliyun", "kms", "GetSecretValue", "--SecretName", f"rightfit/{name}", *own]) + take,
-            end=f'{shell(["aliyun", "ecs", "DeleteInstance", "--Force", "true", *own])} --InstanceId "$(curl -sf {METADATA}/instance-id)"',
-            before=(f"curl -sf {CLIENT} | tar -xz -C /usr/local/bin aliyun",),
+            secret=lambda name: f"aliyun kms GetSecretValue --SecretName {shell([f'rightfit/{name}'])} {own}{take}",
+            end=f'aliyun ecs DeleteInstance --Force true {own} --InstanceId "$(curl -sf {METADATA}/instance-id)"',
+            before=(f'curl -sf "{CLIENT}" | tar -xz -C /usr/local/bin aliyun',),
             store=in_bucket(f":s3,provider=Alibaba,no_check_bucket=true,endpoint=oss-{region}-internal.aliyuncs.com:"),
             credentials=(
-                f"role=$(curl -sf {METADATA}/ram/security-credentials/{job.name}-server)",
+                f"role=$(curl -sf {METADATA}/ram/security-credentials/{ROLE})",
                 f"RCLONE_S3_ACCESS_KEY_ID={field('AccessKeyId')}",
                 f"RCLONE_S3_SECRET_ACCESS_KEY={field('AccessKeySecret')}",
                 f"RCLONE_S3_SESSION_TOKEN={field('SecurityToken')}",

@@ -3,6 +3,8 @@ balancer before a service, and an end by itself."""
 
 from __future__ import annotations
 
+import json
+
 from rightfit.export.bare_server import (
     HALF_SENT_DAYS,
     MONTH,
@@ -25,12 +27,19 @@ from rightfit.export.stack import stack_of
 from rightfit.export.waiting import terraform_way, wait_files
 
 PROVIDER_VERSION = "~> 1.82"
-CLIENT = "tccli==3.0.1478.1"
+CLIENT = "tccli==3.1.189.1"
 METADATA = "http://metadata.tencentyun.com/latest/meta-data"
+ROLE = f'"$(curl -sf {METADATA}/cam/security-credentials/)"'
+"""Shell word: the role that the server was given, whatever it is called."""
 PREPAID = """
   instance_charge_type_prepaid_period     = 1
   instance_charge_type_prepaid_renew_flag = "NOTIFY_AND_MANUAL_RENEW"
 """  # a month, renewed by hand
+STORE_ACTIONS = tuple(
+    f"cos:{name}"
+    for name in ("GetBucket", "HeadObject", "GetObject", "PutObject", "InitiateMultipartUpload", "UploadPart", "CompleteMultipartUpload")
+)
+"""What a server does with its bucket."""
 MOST_BUCKET_NAME = 49  # characters before the account's number
 
 
@@ -70,7 +79,7 @@ def boot(job: Job) -> str:
             before=(f"pip3 install {CLIENT}",),
             store=in_bucket(f":s3,provider=TencentCOS,no_check_bucket=true,endpoint=cos.{region}.myqcloud.com:"),
             credentials=(
-                f"role=$(curl -sf {METADATA}/cam/security-credentials/{job.name}-server)",
+                f"role=$(curl -sf {METADATA}/cam/security-credentials/{ROLE})",
                 f"RCLONE_S3_ACCESS_KEY_ID={field('TmpSecretId')}",
                 f"RCLONE_S3_SECRET_ACCESS_KEY={field('TmpSecretKey')}",
                 f"RCLONE_S3_SESSION_TOKEN={field('Token')}",
@@ -218,8 +227,7 @@ def keeping(job: Job) -> str:
     """What the server's role may do with the bucket."""
     if job.is_service:
         return ""
-    actions = '["cos:GetBucket", "cos:HeadObject", "cos:GetObject", "cos:PutObject", "cos:InitiateMultipartUpload", "cos:UploadPart", "cos:CompleteMultipartUpload"]'
-    return f'\n      {{ effect = "allow", action = {actions}, resource = ["qcs::cos:{job.option.region}:*:${{split("/", local.bucket)[0]}}/*"] }},'
+    return f'\n      {{ effect = "allow", action = {json.dumps(STORE_ACTIONS)}, resource = ["qcs::cos:{job.option.region}:*:${{split("/", local.bucket)[0]}}/*"] }},'
 
 
 def bucket(job: Job) -> str:
