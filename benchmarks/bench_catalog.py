@@ -39,7 +39,7 @@ def timed(work: Callable[[], object], *, rounds: int = 1) -> float:
 
 def bench_queries() -> None:
     """First build, opening, and questions that a user asks."""
-    from rightfit.catalog import OfferFilter, open_catalog
+    from rightfit.market import OfferFilter, open_catalog
 
     print(f"first build              {timed(lambda: open_catalog().close()):8.2f} s")
     print(f"open again               {timed(lambda: open_catalog().close(), rounds=ROUNDS) * 1e3:8.2f} ms")
@@ -61,7 +61,7 @@ def bench_queries() -> None:
 def write_rows(path: Path, count: int) -> None:
     """`count` prices of Azure, Google and AWS: each known type in each region by each mode,
     near its real price."""
-    from rightfit.catalog import OfferFilter, open_catalog
+    from rightfit.market import OfferFilter, open_catalog
 
     catalog = open_catalog()
     wanted = OfferFilter(providers=("azure", "gcp", "aws"), has_accelerator=None, include_slices=True, include_not_recommended=True)
@@ -83,9 +83,9 @@ def write_rows(path: Path, count: int) -> None:
 
 def bench_refresh(path: Path) -> None:
     """The whole refresh of a file of rows in this process, and the most memory it took."""
-    from rightfit.catalog import refresh
-    from rightfit.catalog.providers import azure
-    from rightfit.catalog.providers.base import PriceRow
+    from rightfit.market import refresh
+    from rightfit.market.providers import azure
+    from rightfit.market.providers.base import PriceRow
 
     resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 

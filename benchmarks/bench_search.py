@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rightfit.catalog import open_catalog
+from rightfit.market import open_catalog
 from rightfit.families.language.engine import LanguageEngine
 from rightfit.families.language.space import base_setup, fleet_of, space_limits
 from rightfit.families.language.wish import read_wish

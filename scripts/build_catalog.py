@@ -1,4 +1,4 @@
-"""The tables of the market: packed into src/rightfit/catalog/data, unpacked into text, and
+"""The tables of the market: packed into src/rightfit/market/data, unpacked into text, and
 amended row by row.
 
     scripts/build_catalog.py check            judge the amendments: what they name, and the
@@ -13,7 +13,7 @@ amended row by row.
                                               the data anew
 
 A row is added, corrected or retired as text, in
-src/rightfit/catalog/data/amendments/TOPIC/TABLE.csv (docs/concepts/market.md says how); nothing
+src/rightfit/market/data/amendments/TOPIC/TABLE.csv (docs/concepts/market.md says how); nothing
 need be packed for that. A folder to pack holds instances.csv, prices.csv.gz (or prices.csv),
 storage_prices.csv, egress_prices.csv, spot_interruption.csv, discounts.csv, regions.csv,
 market_gpu_prices.csv and seed_check.csv. Every row and column is kept, text exactly as it stands;
@@ -37,10 +37,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from rightfit.catalog import amendments, open_catalog, report, tables
-from rightfit.catalog.packed_tables import PackedColumn, encode_table, load_unamended
+from rightfit.market import amendments, open_catalog, report, tables
+from rightfit.market.packed_tables import PackedColumn, encode_table, load_unamended
 
-DATA = Path(__file__).resolve().parent.parent / "src" / "rightfit" / "catalog" / "data"
+DATA = Path(__file__).resolve().parent.parent / "src" / "rightfit" / "market" / "data"
 SOURCES: dict[str, tuple[str, tuple[str, ...]]] = {
     "servers": ("instances.csv", ("provider", "family", "instance_type")),
     "prices": ("prices.csv.gz", ("provider", "instance_type", "purchase", "region")),

@@ -138,7 +138,7 @@ TOY = ROOT / "tests" / "data" / "toy_family"
 SORTS = '"sorting/files" = { task = "prepare", operation = "sort", data = "1TB" }'
 SORTING, WORDS = "src/rightfit/families/sorting", "src/rightfit/explain/data/families/sorting.toml"
 SORT = ("--task", "prepare", "--operation", "sort", "--data", "1TB", "--lang")
-AMENDED = "src/rightfit/catalog/data/amendments/acme"
+AMENDED = "src/rightfit/market/data/amendments/acme"
 SIZES = ("tests/test_docs_figures.py::test_pages_say_how_much_is_known",)
 COUNT = ("scripts/write_sizes.py",)
 TOO_FEW = "; run scripts/write_sizes.py"
@@ -160,8 +160,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rightfit.catalog.providers.base import Known, Need, PriceRow, Row
-from rightfit.catalog.providers.base import Client, endpoint
+from rightfit.market.providers.base import Known, Need, PriceRow, Row
+from rightfit.market.providers.base import Client, endpoint
 
 
 class _Acme:
@@ -184,8 +184,8 @@ TARGET = '''"""acme-notes: what was planned, in one line."""
 
 from __future__ import annotations
 
-from rightfit.export.job import Job
-from rightfit.export.registry import Files, Target
+from rightfit.exports.job import Job
+from rightfit.exports.registry import Files, Target
 
 
 def write(job: Job) -> Files:
@@ -261,11 +261,11 @@ RECIPES: Mapping[str, Recipe] = {
         "A source of live prices",
         (
             Step(
-                change("src/rightfit/catalog/providers/acme.py", end=PROVIDER),
+                change("src/rightfit/market/providers/acme.py", end=PROVIDER),
                 ("catalog/providers/__init__.py: NAMES lacks 'acme', so that providers/acme.py is never asked",),
             ),
             Step(
-                change("src/rightfit/catalog/providers/__init__.py", ('"verda", "crusoe"', '"verda", "crusoe", "acme"')),
+                change("src/rightfit/market/providers/__init__.py", ('"verda", "crusoe"', '"verda", "crusoe", "acme"')),
                 (
                     "tests/catalog/fakes/clouds.py: FAKES lacks acme",
                     "docs/concepts/refresh.md has no row | `acme` | in its table of sources",
@@ -329,7 +329,7 @@ RECIPES: Mapping[str, Recipe] = {
         "An export target",
         (
             Step(
-                change("src/rightfit/export/targets/acme_notes.py", end=TARGET),
+                change("src/rightfit/exports/targets/acme_notes.py", end=TARGET),
                 (
                     "the target acme-notes does not say in checked_by which program reads its files",
                     "there is no docs/exports/acme-notes.md; run scripts/write_export_pages.py acme-notes and write its prose",
@@ -338,7 +338,7 @@ RECIPES: Mapping[str, Recipe] = {
             ),
             Step(
                 both(
-                    change("src/rightfit/export/targets/acme_notes.py", (", write)", ', write, checked_by="a reader")')),
+                    change("src/rightfit/exports/targets/acme_notes.py", (", write)", ', write, checked_by="a reader")')),
                     change("docs/exports/acme-notes.md", end="# acme-notes\n"),
                     change(
                         "docs/commands/export.md", ("| [keda]", "| [acme-notes](../exports/acme-notes.md) | a reader | none |\n| [keda]")
@@ -352,7 +352,7 @@ RECIPES: Mapping[str, Recipe] = {
             "tests/export/test_pages.py::test_every_target_has_a_page",
             "tests/export/test_pages.py::test_the_table_says_what_checks_it",
         ),
-        ((("-c", "from rightfit.export import all_targets; print(*all_targets())"), "acme-notes"),),
+        ((("-c", "from rightfit.exports import all_targets; print(*all_targets())"), "acme-notes"),),
     ),
     "family": Recipe(
         "A family of work",

@@ -37,8 +37,8 @@ from docs_examples import excerpt
 from kinds import STARTED
 from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
 
-from rightfit.export import Job, Target, all_targets, job_of, plan_document
-from rightfit.export.recipes import edits, has_recipe, recipe_of
+from rightfit.exports import Job, Target, all_targets, job_of, plan_document
+from rightfit.exports.recipes import edits, has_recipe, recipe_of
 
 MARK = re.compile(
     r"(?P<mark><!-- (?P<kind>plans|example: (?P<plan>\S+) (?P<path>\S+) (?P<lines>.+?)) -->\n)(?P<body>.*?)(?P<end><!-- end -->\n)",

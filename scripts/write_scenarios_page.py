@@ -20,13 +20,13 @@ ROOT = Path(__file__).parent.parent
 os.environ.setdefault("RIGHTFIT_TODAY", (ROOT / "tests/data/day.txt").read_text().strip())  # prices age by the clock
 sys.path.insert(0, str(ROOT / "src"))
 
-from rightfit.catalog import open_catalog
-from rightfit.catalog.check import check
 from rightfit.explain import quantities as q
 from rightfit.explain.messages import sentences
 from rightfit.explain.rule_lookup import check_rules
 from rightfit.explain.rules import post_title
 from rightfit.explain.voices import plan_text
+from rightfit.market import open_catalog
+from rightfit.market.check import check
 from rightfit.messages import LANGS, Lang
 from rightfit.planner.given import estimate_one
 from rightfit.planner.plan import plan

@@ -101,9 +101,9 @@ def tgi(folder: Path, version: str) -> Options:
 
 def main() -> None:
     """Write the file."""
-    from rightfit.export.targets import llm_servers as sglang_target
-    from rightfit.export.targets import llm_servers as tgi_target
-    from rightfit.export.targets import llm_servers as vllm_target
+    from rightfit.exports.targets import llm_servers as sglang_target
+    from rightfit.exports.targets import llm_servers as tgi_target
+    from rightfit.exports.targets import llm_servers as vllm_target
 
     versions = {"vllm": vllm_target.VLLM_VERSION, "sglang": sglang_target.SGLANG_VERSION, "tgi": tgi_target.TGI_VERSION}
     options = {"vllm": vllm(Path(sys.argv[1])), "sglang": sglang(Path(sys.argv[2]))}

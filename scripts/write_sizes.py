@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
 from rightfit import facts
-from rightfit.catalog import open_catalog
 from rightfit.explain.rules import rule_names
+from rightfit.market import open_catalog
 
 NUMBER = r"\d[\d,]*"
 # Page -> (what is counted, words around the number, which stands for "#").

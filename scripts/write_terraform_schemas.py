@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-TARGETS = ROOT / "src" / "rightfit" / "export" / "targets"
-FLEET = ROOT / "src" / "rightfit" / "export" / "fleet_terraform.py"
+TARGETS = ROOT / "src" / "rightfit" / "exports" / "targets"
+FLEET = ROOT / "src" / "rightfit" / "exports" / "fleet_terraform.py"
 OUT = ROOT / "tests" / "exporters" / "data" / "terraform_schemas.jsonl"
 Schema = dict[str, Any]
 

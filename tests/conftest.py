@@ -29,7 +29,7 @@ for _number in (signal.SIGINT, signal.SIGTERM):
 import pytest  # noqa: E402 (the settings above come first)
 from quick import is_quick  # noqa: E402
 
-from rightfit.catalog import Catalog, open_catalog  # noqa: E402
+from rightfit.market import Catalog, open_catalog  # noqa: E402
 
 
 @pytest.fixture(scope="session")

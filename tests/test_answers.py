@@ -14,12 +14,12 @@ import pytest
 from answers import NAMED, asked, on_server, planned, wishes
 
 import rightfit
-from rightfit.catalog import Catalog
 from rightfit.errors import RightfitError
 from rightfit.explain.plan_words import telling
 from rightfit.explain.quantities import Table
 from rightfit.explain.sheets import Breakdown, Choice, Lines, estimate_sheet, plan_sheet, verdict_sheet
 from rightfit.explain.voices import voice_of
+from rightfit.market import Catalog
 from rightfit.messages import LANGS, Lang
 from rightfit.search.answer import Option, Reason, Rejection
 from rightfit.search.option_reasons import COMPARING

@@ -32,7 +32,7 @@ def name_of(page: Path) -> str:
 @pytest.fixture(scope="module")
 def store() -> None:
     """The price store, built before an example could remark on it."""
-    from rightfit.catalog import open_catalog
+    from rightfit.market import open_catalog
 
     open_catalog()
 

@@ -19,9 +19,9 @@ SOURCE = ROOT / "src"
 #: or the user's code.
 REGISTRIES = {
     "rightfit": "rightfit.",
-    "rightfit.catalog.providers": "rightfit.catalog.providers.",
+    "rightfit.market.providers": "rightfit.market.providers.",
     "rightfit.cli.app": "rightfit.cli.commands.",
-    "rightfit.export.registry": "rightfit.export.targets.",
+    "rightfit.exports.registry": "rightfit.exports.targets.",
     "rightfit.families.registry": "rightfit.families.",
     "rightfit.rest": "rightfit.rest.",
     "rightfit.explain.voices": "library",
@@ -30,7 +30,7 @@ REGISTRIES = {
     "rightfit.facts.own.torch_module": "user",
 }
 #: What other programs run far from here: texts of exports, and the agent inside a measured program.
-CARRIED = ("rightfit.export.scripts.", "rightfit.measure.probing.agent.")
+CARRIED = ("rightfit.exports.scripts.", "rightfit.measure.probing.agent.")
 BY_NAME = frozenset(
     {"import_module", "__import__", "resolve_name", "run_module", "run_path", "exec_module", "module_from_spec", "spec_from_file_location"}
 )

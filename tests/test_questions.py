@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from rightfit.catalog.sellers import launchers, starts
 from rightfit.errors import InputError
-from rightfit.export import all_targets
+from rightfit.exports import all_targets
+from rightfit.market.sellers import launchers, starts
 from rightfit.planner.plan import default_catalog
 from rightfit.search.answer import Option, Plan
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from rightfit.catalog import open_catalog
-from rightfit.catalog.check import check
 from rightfit.explain.rule_lookup import check_rules
 from rightfit.explain.rules import RuleCheck, all_rules
 from rightfit.explain.trials import SetupOutcome, outcome_of
 from rightfit.explain.voices import plan_text
+from rightfit.market import open_catalog
+from rightfit.market.check import check
 from rightfit.planner.given import estimate_one
 from rightfit.planner.plan import plan
 from rightfit.search.answer import Plan

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.search import answer, servers
 
 if TYPE_CHECKING:
-    from rightfit.export import Job
+    from rightfit.exports import Job
     from rightfit.messages import Lang
 
 
@@ -93,7 +93,7 @@ def exported(
     plan: Path | Mapping[str, Any], target: str, *, option: int = 1, out: str | Path | None = None, force: bool = False, **settings: Any
 ) -> dict[str, str]:
     """Files that start an option of a plan: its JSON file, or what `to_dict` gives."""
-    from rightfit.export import files_of, write_files
+    from rightfit.exports import files_of, write_files
 
     files = dict(files_of(_job_of(plan, option, settings), target))
     if out is not None:
@@ -105,7 +105,7 @@ def launched(
     plan: Path | Mapping[str, Any], tool: str, *, option: int = 1, out: str | Path | None = None, dry_run: bool = False, **settings: Any
 ) -> None:
     """Start an option of a plan: its JSON file, or what `to_dict` gives."""
-    from rightfit.export import launching
+    from rightfit.exports import launching
 
     job = _job_of(plan, option, settings)
     folder = Path(out) if out is not None else None if dry_run else Path(f"{job.name}-{job.plan_id}")
@@ -113,7 +113,7 @@ def launched(
 
 
 def _job_of(plan: Path | Mapping[str, Any], option: int, settings: Mapping[str, Any]) -> Job:
-    from rightfit.export import ExportSettings, job_of, plan_document, read_plan
+    from rightfit.exports import ExportSettings, job_of, plan_document, read_plan
 
     document = read_plan(plan) if isinstance(plan, Path) else plan_document(plan)
     return job_of(document, rank=option, settings=ExportSettings(**settings))

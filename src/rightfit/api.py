@@ -15,11 +15,11 @@ from rightfit.messages import Message
 
 if TYPE_CHECKING:
     from rightfit.answers import Plan, Verdict
-    from rightfit.catalog import Catalog
-    from rightfit.catalog.verdicts import CheckResult
     from rightfit.facts import Accelerator, Dataset, Model
     from rightfit.fleets.result import FleetPlan
     from rightfit.fleets.ways import Search
+    from rightfit.market import Catalog
+    from rightfit.market.verdicts import CheckResult
     from rightfit.measure.evidence import Evidence
     from rightfit.measure.record import Run
     from rightfit.measure.resizing import Advice
@@ -297,9 +297,9 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
     """Does this server, accelerator, claim ("g5.xlarge=T4") or rule of thumb ("RAM >= 4x VRAM")
     hold, and what is right or nearest? A pasted paragraph or table gives an answer for each thing
     that it states."""
-    from rightfit.catalog.check import check as check_claims
     from rightfit.errors import InputError
     from rightfit.explain.rule_lookup import LONGEST_TEXT, is_pasted, rule_lookup, statements_in, told_once
+    from rightfit.market.check import check as check_claims
 
     given = [claims] if isinstance(claims, str) else list(claims)
     if any(len(text) > LONGEST_TEXT for text in given):
@@ -468,7 +468,7 @@ def own(
 
 
 def _market() -> Catalog:
-    from rightfit.catalog import open_catalog
+    from rightfit.market import open_catalog
 
     return open_catalog()
 

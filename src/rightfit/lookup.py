@@ -9,10 +9,10 @@ from rightfit.messages import Message
 from rightfit.units import normalize
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog, OfferFilter, ServerTable
-    from rightfit.catalog.market import PriceList, ServerList
-    from rightfit.catalog.refresh_rows import PricePoint
     from rightfit.facts import Accelerator, Dataset, Model
+    from rightfit.market import Catalog, OfferFilter, ServerTable
+    from rightfit.market.market import PriceList, ServerList
+    from rightfit.market.refresh_rows import PricePoint
     from rightfit.search.answer import Section
 
 Names = str | Sequence[str]
@@ -96,7 +96,7 @@ def servers(query: str, *, cloud: Names = (), gpu: Names = (), catalog: Catalog 
     """Server types whose provider, name, family or accelerator hold all words."""
     import numpy as np
 
-    from rightfit.catalog.market import ServerList
+    from rightfit.market.market import ServerList
 
     market = catalog or _open()
     found = market.find_servers(_filter(cloud=cloud, gpu=gpu), limit=None).servers
@@ -148,9 +148,9 @@ def prices(
 
     import numpy as np
 
-    from rightfit.catalog.expected import expected
-    from rightfit.catalog.market import PriceList
-    from rightfit.catalog.offers import first_offers
+    from rightfit.market.expected import expected
+    from rightfit.market.market import PriceList
+    from rightfit.market.offers import first_offers
 
     market = catalog or _open()
     words = _words(query)
@@ -170,7 +170,7 @@ def prices(
 def _former_names(table: ServerTable, words: list[str]) -> list[int]:
     """Rows of the servers of which a word is the whole name, and which their seller lists under
     another one by now."""
-    from rightfit.catalog.offers import SUPERSEDED_BY
+    from rightfit.market.offers import SUPERSEDED_BY
 
     rows = [row for row, reason in enumerate(table.not_recommended) if reason.startswith(SUPERSEDED_BY)] if words else []
     names = {row: table.instance_type[row].casefold() for row in rows}
@@ -189,7 +189,7 @@ def price_history(
 ) -> list[PricePoint]:
     """How the prices moved that `prices` gives: every price with the dates at which it was
     seen, oldest first."""
-    from rightfit.catalog import refresh_rows
+    from rightfit.market import refresh_rows
 
     market = catalog or _open()
     found = prices(query, cloud=cloud, region=region, country=country, gpu=gpu, purchase=purchase, catalog=market)
@@ -207,8 +207,8 @@ def ways_to_buy(query: str, *, region: Names = (), office_hours: float | None = 
     region given or where it is cheapest on demand."""
     import numpy as np
 
-    from rightfit.catalog import open_catalog
     from rightfit.errors import InputError
+    from rightfit.market import open_catalog
     from rightfit.search.bill import section_of
     from rightfit.search.offers import read_market
     from rightfit.search.purchase import cheapest_region, how_to_buy
@@ -230,7 +230,7 @@ def ways_to_buy(query: str, *, region: Names = (), office_hours: float | None = 
 
 def _filter(*, cloud: Names = (), region: Names = (), country: Names = (), gpu: Names = (), purchase: Names = ()) -> OfferFilter:
     """Everything that exists, also what is never recommended, within the names given."""
-    from rightfit.catalog import OfferFilter
+    from rightfit.market import OfferFilter
 
     return OfferFilter(
         providers=read_names("cloud", cloud),

@@ -172,7 +172,7 @@ def _planned(asked: Asked) -> tuple[Planned, Expected | None]:
 def _of_plan(path: Path, rank: int) -> tuple[Planned, Expected]:
     import json
 
-    from rightfit.export.job import read_plan
+    from rightfit.exports.job import read_plan
     from rightfit.measure.own_runs import service_of, training_of
     from rightfit.measure.probing.wrapped import Planned
     from rightfit.measure.watching.judging import expected_of
@@ -210,7 +210,7 @@ def _url_of_plan(path: Path | None, rank: int) -> tuple[dict[str, Any], dict[str
     """What a plan's option says: wish, set-up, server, USD per hour of all its servers."""
     if path is None:
         return {}, {}, {}, None
-    from rightfit.export.job import read_plan
+    from rightfit.exports.job import read_plan
     from rightfit.measure.own_runs import service_of
     from rightfit.measure.readers.item import number
 
@@ -269,7 +269,7 @@ def expectation(plan: Path | None, option: int, steps: int | None, usd_per_hour:
     if plan is None:
         found = Expected()
     else:
-        from rightfit.export.job import read_plan
+        from rightfit.exports.job import read_plan
 
         read_plan(plan)  # doubted there, once, for everybody
         found = expected_of(_content(plan), option)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rightfit.catalog import Catalog, open_catalog
+from rightfit.market import Catalog, open_catalog
 
 sys.path.insert(0, str(Path(__file__).parent))  # the fake clouds in fakes/
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from fakes.tiny import write_tiny_package
 
-from rightfit.catalog import Catalog, OfferFilter, amendments, open_catalog, packed_tables, report, tables
 from rightfit.errors import CatalogError
+from rightfit.market import Catalog, OfferFilter, amendments, open_catalog, packed_tables, report, tables
 
 SAID = ",a price page,2026-10-01,looked at"
 SERVER = (

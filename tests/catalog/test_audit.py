@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rightfit.catalog import PURCHASE_CODES, Catalog
+from rightfit.market import PURCHASE_CODES, Catalog
 
 DATA = Path(__file__).parents[1] / "data"
 TOLERANCE = 0.05  # the auditor's own line between "minor" and "WRONG"

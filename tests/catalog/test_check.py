@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from rightfit.catalog import Catalog
-from rightfit.catalog.check import check
-from rightfit.catalog.server_names import parse_claims
-from rightfit.catalog.verdicts import CheckResult
 from rightfit.errors import InputError
+from rightfit.market import Catalog
+from rightfit.market.check import check
+from rightfit.market.server_names import parse_claims
+from rightfit.market.verdicts import CheckResult
 
 GIB = 2.0**30
 with (Path(__file__).parent / "data" / "seed_check.csv").open(encoding="utf-8", newline="") as stream:
@@ -276,7 +276,7 @@ def test_a_family_of_the_past_leads_to_what_took_its_place(catalog: Catalog, nam
 
 
 def test_every_successor_is_a_family_of_the_catalog(catalog: Catalog) -> None:
-    from rightfit.catalog.server_names import _former_families
+    from rightfit.market.server_names import _former_families
 
     servers = catalog.servers()
     families = set(zip(servers.provider, servers.family, strict=True))

@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from rightfit.catalog import open_catalog
-from rightfit.catalog.expected import BOUNDS, expected, group_of, laws
-from rightfit.catalog.offers import PURCHASES, OfferTable, ages_of_dates, today
+from rightfit.market import open_catalog
+from rightfit.market.expected import BOUNDS, expected, group_of, laws
+from rightfit.market.offers import PURCHASES, OfferTable, ages_of_dates, today
 
 SPOT = PURCHASES.index("spot")
 

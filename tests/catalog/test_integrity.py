@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rightfit.catalog import Catalog, OfferFilter, build, integrity, tables
-from rightfit.catalog.integrity import CheckedMarket, Finding, run_checks
-from rightfit.catalog.offers import PURCHASE_CODES
-from rightfit.catalog.packed_tables import rules
+from rightfit.market import Catalog, OfferFilter, build, integrity, tables
+from rightfit.market.integrity import CheckedMarket, Finding, run_checks
+from rightfit.market.offers import PURCHASE_CODES
+from rightfit.market.packed_tables import rules
 
 RULE = rules()
 

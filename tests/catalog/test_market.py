@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rightfit.catalog import Catalog, OfferFilter, packed_tables, tables
-from rightfit.catalog.charges import BASES, EgressPrice, EgressTier
-from rightfit.catalog.names import resolve_provider
 from rightfit.errors import UnknownNameError
+from rightfit.market import Catalog, OfferFilter, packed_tables, tables
+from rightfit.market.charges import BASES, EgressPrice, EgressTier
+from rightfit.market.names import resolve_provider
 
 
 @pytest.mark.parametrize("sort", ["price", "price_per_gpu", "price_per_vcpu", "date", "name"])
@@ -214,7 +214,7 @@ def test_status_counts_and_dates_everything(catalog: Catalog) -> None:
 
 
 def test_the_history_of_a_bundled_price_shows_what_it_was_before(catalog: Catalog) -> None:
-    from rightfit.catalog.refresh_rows import price_history
+    from rightfit.market.refresh_rows import price_history
 
     for provider, name, before, now in (
         ("nebius", "gpu-b200-sxm_8gpu-160vcpu-1792gb", 44.0, 68.0),

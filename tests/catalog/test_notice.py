@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rightfit.catalog import packed_tables, tables
+from rightfit.market import packed_tables, tables
 
 NOTICE = (Path(__file__).parents[2] / "NOTICE").read_text(encoding="utf-8")
 WITH_SOURCE = [name for name in packed_tables.manifest()["tables"] if "source" in tables.load_packed(name)]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rightfit.catalog import Catalog
+from rightfit.market import Catalog
 
 TABLE = Path(__file__).parents[1] / "data/november_prices.csv"
 #: Nobody states their cores and memory, so that nothing can be planned on them.

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rightfit.catalog import PURCHASES, Catalog, OfferFilter
-from rightfit.catalog.offers import DERIVED_KINDS, INTERRUPTION_BANDS, PRICE_KINDS
-from rightfit.catalog.tables import newest_date, parse_date, stale_dates
 from rightfit.errors import UnknownNameError
+from rightfit.market import PURCHASES, Catalog, OfferFilter
+from rightfit.market.offers import DERIVED_KINDS, INTERRUPTION_BANDS, PRICE_KINDS
+from rightfit.market.tables import newest_date, parse_date, stale_dates
 
 GIB = 2.0**30
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rightfit.catalog import open_catalog, packed_tables
-from rightfit.catalog.packed_tables import decode_table, encode_table
 from rightfit.errors import CatalogError
+from rightfit.market import open_catalog, packed_tables
+from rightfit.market.packed_tables import decode_table, encode_table
 
 CELLS = st.text(alphabet=st.characters(blacklist_characters="\n", blacklist_categories=("Cs",)), max_size=8)
 

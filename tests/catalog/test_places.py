@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 
-from rightfit.catalog import Catalog
-from rightfit.catalog.names import place_of, places
-from rightfit.catalog.packed_tables import data_bytes
+from rightfit.market import Catalog
+from rightfit.market.names import place_of, places
+from rightfit.market.packed_tables import data_bytes
 
 #: Corners of what a country's regions lie in, roughly: south, north, west, east.
 BOUNDS = {"US": (24, 50, -125, -66), "CN": (18, 54, 73, 135), "DE": (47, 55.1, 5.8, 15.1), "AU": (-44, -10, 112, 154), "BR": (-34, 6, -74, -34), "IN": (6, 36, 68, 98), "JP": (30, 46, 129, 146), "GB": (49, 61, -9, 2), "SG": (1, 2, 103, 105)}  # fmt: skip

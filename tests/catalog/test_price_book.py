@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rightfit.catalog.price_book import Credit, Discount, Owned, QuotaEntry, Server, Tax, read_price_book
 from rightfit.errors import FileInputError
+from rightfit.market.price_book import Credit, Discount, Owned, QuotaEntry, Server, Tax, read_price_book
 
 TOML = """currency = "cny"
 as_of = "2026-11-01"

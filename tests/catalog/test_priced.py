@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rightfit.catalog import Catalog, OfferFilter
-from rightfit.catalog.offers import PURCHASE_CODES
-from rightfit.catalog.price_book import read_price_book
-from rightfit.catalog.priced import PricedCatalog
 from rightfit.errors import FileInputError
+from rightfit.market import Catalog, OfferFilter
+from rightfit.market.offers import PURCHASE_CODES
+from rightfit.market.price_book import read_price_book
+from rightfit.market.priced import PricedCatalog
 
 
 def priced(catalog: Catalog, folder: Path, text: str, **own: float) -> PricedCatalog:

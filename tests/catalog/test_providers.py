@@ -14,9 +14,9 @@ import pytest
 from fakes import clouds
 from fakes.server import Fake, running
 
-from rightfit.catalog import providers
-from rightfit.catalog.providers.base import Client, InterruptionRow, Known, KnownServer, MarketRow, Pace, PriceRow, Row, ServerRow
 from rightfit.errors import NetworkError, UnknownNameError
+from rightfit.market import providers
+from rightfit.market.providers.base import Client, InterruptionRow, Known, KnownServer, MarketRow, Pace, PriceRow, Row, ServerRow
 
 pytest.importorskip("httpx")
 FAST = Pace(between_s=0.0, first_pause_s=0.001, longest_pause_s=0.01, timeout_s=0.5, tries=4)

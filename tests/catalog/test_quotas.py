@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rightfit.catalog import Catalog
-from rightfit.catalog.sellers import read_quota, worst_excess
 from rightfit.errors import QuantityError
+from rightfit.market import Catalog
+from rightfit.market.sellers import read_quota, worst_excess
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from fakes.server import Fake, Reply, running
 from fakes.tiny import write_tiny_package
 
 import rightfit
-from rightfit.catalog import Catalog, OfferFilter, build, open_catalog, packed_tables, providers, refresh, refresh_rows, store
-from rightfit.catalog.providers.base import Pace, PriceRow
 from rightfit.errors import CatalogError, UnknownNameError
+from rightfit.market import Catalog, OfferFilter, build, open_catalog, packed_tables, providers, refresh, refresh_rows, store
+from rightfit.market.providers.base import Pace, PriceRow
 
 pytest.importorskip("httpx")
 FAST = Pace(between_s=0.0, first_pause_s=0.001, longest_pause_s=0.01, timeout_s=2.0, tries=3)
@@ -371,8 +371,8 @@ def test_old_generations_and_their_stores_are_removed(fake: Fake, tmp_path: Path
 KILLS = """
 import json, os, random, signal, sys, time
 from pathlib import Path
-from rightfit.catalog import open_catalog, package_data, pointer, refresh
-from rightfit.catalog.providers.base import Pace, PriceRow
+from rightfit.market import open_catalog, package_data, pointer, refresh
+from rightfit.market.providers.base import Pace, PriceRow
 import httpx, tenacity
 package_data._FOLDER = Path(sys.argv[1])
 def go():

@@ -15,11 +15,11 @@ import pytest
 
 import rightfit
 from rightfit import kept
-from rightfit.catalog import open_catalog, store
-from rightfit.catalog.packed_tables import SCHEMA_VERSION, fingerprint
 from rightfit.errors import CatalogError
+from rightfit.market import open_catalog, store
+from rightfit.market.packed_tables import SCHEMA_VERSION, fingerprint
 
-COUNT_OFFERS = "from rightfit.catalog import open_catalog; print(len(open_catalog().offers()))"
+COUNT_OFFERS = "from rightfit.market import open_catalog; print(len(open_catalog().offers()))"
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -66,7 +66,7 @@ def test_a_killed_build_leaves_nothing_that_is_read(tmp_path: Path) -> None:
 
 def test_an_interrupted_build_removes_its_temporary_file(tmp_path: Path) -> None:
     code = (
-        "import os, signal\nfrom rightfit.catalog import build, open_catalog\n"
+        "import os, signal\nfrom rightfit.market import build, open_catalog\n"
         "build._write_findings = lambda *given: os.kill(os.getpid(), signal.SIGINT)\nopen_catalog()"
     )
     process = start(tmp_path, code)

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rightfit.catalog import Catalog, OfferFilter, build, integrity, tables
-from rightfit.catalog.check import check
-from rightfit.catalog.integrity import CheckedMarket
-from rightfit.catalog.offers import PRICE_KINDS, PURCHASE_CODES
-from rightfit.catalog.packed_tables import rules
 from rightfit.cli import main
+from rightfit.market import Catalog, OfferFilter, build, integrity, tables
+from rightfit.market.check import check
+from rightfit.market.integrity import CheckedMarket
+from rightfit.market.offers import PRICE_KINDS, PURCHASE_CODES
+from rightfit.market.packed_tables import rules
 
 RULE = rules()["checks"]["check_price_superseded"]
 TABLE = Path(__file__).parents[1] / "data/stale_twins.csv"

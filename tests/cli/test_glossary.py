@@ -43,7 +43,7 @@ def test_the_command_of_a_term_runs(name: str, run: Any) -> None:
 
 
 def test_exports_that_terms_name_exist() -> None:
-    from rightfit.export.registry import all_targets
+    from rightfit.exports.registry import all_targets
 
     named = {shlex.split(entry["ask"])[4] for entry in TERMS.values() if entry["ask"].startswith("rightfit export")}
     assert named

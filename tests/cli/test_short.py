@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from rightfit.catalog.sellers import is_major
 from rightfit.cli import main
+from rightfit.market.sellers import is_major
 
 ROOT = Path(__file__).parents[2]
 KINDS: dict[str, dict[str, Any]] = tomllib.loads((ROOT / "tests" / "data" / "options.toml").read_text(encoding="utf-8"))["kinds"]

@@ -12,8 +12,6 @@ import pytest
 
 import rightfit
 from rightfit import facts
-from rightfit.catalog import open_catalog
-from rightfit.catalog.names import names_data
 from rightfit.estimation.data_path import (
     DataLoad,
     HostColumns,
@@ -26,6 +24,8 @@ from rightfit.estimation.data_path import (
     volumes,
 )
 from rightfit.facts.machines import core_named
+from rightfit.market import open_catalog
+from rightfit.market.names import names_data
 from rightfit.search.offers import hosts_of, open_market
 
 IMAGENET = DataLoad(dataset_bytes=140e9, samples=1.28e6, epochs=10.0, core_s=0.02, reads_per_sample=0.11, decode="pillow")

@@ -12,12 +12,12 @@ import pytest
 from tests.explain.conftest import GIB, figure
 
 import rightfit
-from rightfit.catalog import Catalog, open_catalog
-from rightfit.catalog.offers import PURCHASE_CODES
 from rightfit.explain.cards import confidence, memory_use, option_card
 from rightfit.explain.catalog_tables import COLUMN_SORTS, SORTS, Question, catalog_page
 from rightfit.explain.listings import buy_curves, owed_curves, region_prices
 from rightfit.explain.voices import knobs
+from rightfit.market import Catalog, open_catalog
+from rightfit.market.offers import PURCHASE_CODES
 from rightfit.search.answer import Option, OptionAccelerator, Section
 from rightfit.search.offers import sound_offers
 from rightfit.workload import Workload

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from rightfit import api, facts
-from rightfit.catalog import open_catalog
 from rightfit.explain.claims import claim_lookup
 from rightfit.explain.rule_lookup import find_rule, is_pasted, statements_in
 from rightfit.explain.rule_match import sense
 from rightfit.explain.rules import RuleOfThumb, all_rules
+from rightfit.market import open_catalog
 from rightfit.search.offers import open_priced
 
 PARAPHRASES = list(csv.DictReader((Path(__file__).parents[1] / "data" / "paraphrases.csv").read_text(encoding="utf-8").splitlines()))

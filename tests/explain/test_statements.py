@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from rightfit import api
-from rightfit.catalog import open_catalog
-from rightfit.catalog.offers import PURCHASE_CODES
 from rightfit.explain.market_statements import Statement, judge_statement, price_ratios, statements
 from rightfit.explain.messages import fields_of
+from rightfit.market import open_catalog
+from rightfit.market.offers import PURCHASE_CODES
 
 
 @functools.cache

@@ -19,11 +19,11 @@ import rightfit
 from rightfit import facts
 from rightfit.explain.sheets import TAKEN
 from rightfit.explain.voices import voice_of
-from rightfit.export import Files, Job, all_targets, files_of, job_of, model_words, plan_document
-from rightfit.export.bundle import check_script, readme
-from rightfit.export.fleets import FLEET_TARGETS, files_of_fleet
-from rightfit.export.model_words import hub_id
-from rightfit.export.recipes import launcher_of, recipe_of
+from rightfit.exports import Files, Job, all_targets, files_of, job_of, model_words, plan_document
+from rightfit.exports.bundle import check_script, readme
+from rightfit.exports.fleets import FLEET_TARGETS, files_of_fleet
+from rightfit.exports.model_words import hub_id
+from rightfit.exports.recipes import launcher_of, recipe_of
 from rightfit.facts import bundled
 from rightfit.planner.plan import assumed_model
 
@@ -153,9 +153,9 @@ def leaves(value: Any) -> Iterator[str]:
 def plain_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     """YAML as the lines of its leaves, JSON without indents: what stands in a document is looked at
     here, and laying out thousands takes a minute."""
-    monkeypatch.setattr("rightfit.export.quoting.yaml.dump_all", lambda documents, **_: "\n".join(leaves(documents)) + "\n")
+    monkeypatch.setattr("rightfit.exports.quoting.yaml.dump_all", lambda documents, **_: "\n".join(leaves(documents)) + "\n")
     compact = types.SimpleNamespace(dumps=lambda value, **_: json.dumps(value, ensure_ascii=False))
-    monkeypatch.setattr("rightfit.export.quoting.json", compact)
+    monkeypatch.setattr("rightfit.exports.quoting.json", compact)
 
 
 def faults_of(record: str, repository: str, texts: dict[str, str], usual: dict[str, int]) -> list[str]:

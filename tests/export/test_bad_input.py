@@ -17,7 +17,7 @@ from typical_plans import plan_values
 
 from rightfit.cli import main
 from rightfit.errors import FileInputError, InputError
-from rightfit.export import all_targets, files_of, job, job_of, plan_document
+from rightfit.exports import all_targets, files_of, job, job_of, plan_document
 
 EXAMPLES = settings(
     max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], derandomize=True
@@ -176,7 +176,7 @@ def test_every_launching_file_carries_the_plan_s_id() -> None:
 
 
 def test_a_full_disk_leaves_no_litter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rightfit.export.launching import write_files
+    from rightfit.exports.launching import write_files
 
     def full(self: Path, *_: object, **__: object) -> None:
         with self.open("w") as stream:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rightfit.export import all_targets
+from rightfit.exports import all_targets
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (ROOT / "tests/exporters", ROOT / "tests/export")

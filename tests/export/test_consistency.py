@@ -17,13 +17,13 @@ from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
 import rightfit
 from rightfit import facts
 from rightfit.errors import InputError
-from rightfit.export import ExportSettings, Files, Job, all_targets, files_of, find_target, job_of, plan_document, skypilot_words
-from rightfit.export.buckets import BUCKET, CLIENTS, scheme_of
-from rightfit.export.job import SERVING_TASKS
-from rightfit.export.kubernetes_words import CLUSTER_SELLERS, EFA
-from rightfit.export.model_words import architecture, context_tokens, longest_tokens
-from rightfit.export.recipes import OPTIONAL_SECRETS, brings, has_recipe, launcher_of, recipe_of
-from rightfit.export.stack import installs, mirrors_of, stack_of, stack_problem
+from rightfit.exports import ExportSettings, Files, Job, all_targets, files_of, find_target, job_of, plan_document, skypilot_words
+from rightfit.exports.buckets import BUCKET, CLIENTS, scheme_of
+from rightfit.exports.job import SERVING_TASKS
+from rightfit.exports.kubernetes_words import CLUSTER_SELLERS, EFA
+from rightfit.exports.model_words import architecture, context_tokens, longest_tokens
+from rightfit.exports.recipes import OPTIONAL_SECRETS, brings, has_recipe, launcher_of, recipe_of
+from rightfit.exports.stack import installs, mirrors_of, stack_of, stack_problem
 
 PLANS = (*WISHES, *FURTHER, *OTHER_KINDS)
 

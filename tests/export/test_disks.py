@@ -16,7 +16,7 @@ from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
 
 from rightfit import facts
 from rightfit.errors import InputError
-from rightfit.export import Job, all_targets, find_target, job_of, plan_document
+from rightfit.exports import Job, all_targets, find_target, job_of, plan_document
 
 PLANS = (*WISHES, *FURTHER, *OTHER_KINDS)
 MARKED_BYTES = 98_765e9

@@ -10,7 +10,7 @@ import pytest
 from typical_plans import WISHES, plan_values
 
 from rightfit.errors import FileInputError, InputError
-from rightfit.export import job_of, plan_document, read_plan
+from rightfit.exports import job_of, plan_document, read_plan
 
 
 @pytest.mark.parametrize("name", sorted(WISHES))

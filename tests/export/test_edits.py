@@ -15,10 +15,10 @@ from loaded import load_script
 from typical_plans import plan_values
 
 from rightfit.errors import InputError
-from rightfit.export import ExportSettings, Job, all_targets, files_of, job_of, plan_document
-from rightfit.export.bundle import check_script, set_line
-from rightfit.export.model_words import hub_id
-from rightfit.export.recipes import edits, has_recipe, recipe_of
+from rightfit.exports import ExportSettings, Job, all_targets, files_of, job_of, plan_document
+from rightfit.exports.bundle import check_script, set_line
+from rightfit.exports.model_words import hub_id
+from rightfit.exports.recipes import edits, has_recipe, recipe_of
 
 pages = load_script("write_export_pages")
 CLOUDS = ("aws", "gcp", "azure", "alicloud", "tencent", "runpod")

@@ -14,8 +14,8 @@ import pytest
 from typical_plans import plan_values
 
 from rightfit.errors import InputError
-from rightfit.export import ExportSettings, Job, bare_server, find_target, job_of, plan_document
-from rightfit.export.targets import provider_cli, terraform_alicloud, terraform_aws, terraform_azure, terraform_gcp, terraform_tencent
+from rightfit.exports import ExportSettings, Job, bare_server, find_target, job_of, plan_document
+from rightfit.exports.targets import provider_cli, terraform_alicloud, terraform_aws, terraform_azure, terraform_gcp, terraform_tencent
 
 CLOUDS = {
     "aws": terraform_aws,

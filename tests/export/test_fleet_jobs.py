@@ -14,11 +14,11 @@ import pytest
 import yaml
 from answers import stored
 
-from rightfit.export import ExportSettings, Files, files_of
-from rightfit.export.fleet_files import slug
-from rightfit.export.fleet_jobs import FleetJob, bases_of, fleet_jobs
-from rightfit.export.fleets import files_of_fleet
-from rightfit.export.stack import stack_of
+from rightfit.exports import ExportSettings, Files, files_of
+from rightfit.exports.fleet_files import slug
+from rightfit.exports.fleet_jobs import FleetJob, bases_of, fleet_jobs
+from rightfit.exports.fleets import files_of_fleet
+from rightfit.exports.stack import stack_of
 from rightfit.fleets.planning import with_plans
 
 RECORDED = Path(__file__).parents[1] / "exporters" / "data" / "fleet.json"

@@ -18,8 +18,8 @@ from typical_plans import plan_values
 
 import rightfit
 from rightfit.cli import main
-from rightfit.export import files_of, job_of, plan_document, write_files
-from rightfit.export.launching import BEGUN, DRAFTS, MARK
+from rightfit.exports import files_of, job_of, plan_document, write_files
+from rightfit.exports.launching import BEGUN, DRAFTS, MARK
 
 # `rightfit` with every call counted that changes the disk or starts a program; before the call of
 # the number it kills itself. Its last line tells how many there were.

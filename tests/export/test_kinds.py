@@ -10,8 +10,8 @@ from kinds import REFUSED, STARTED, kind_plan
 from typical_plans import plan_values
 
 from rightfit.errors import InputError
-from rightfit.export import ExportSettings, Job, all_targets, files_of, find_target, job_of, plan_document
-from rightfit.export.stack import stack_name, stack_of, stack_problem
+from rightfit.exports import ExportSettings, Job, all_targets, files_of, find_target, job_of, plan_document
+from rightfit.exports.stack import stack_name, stack_of, stack_problem
 
 PROGRAMS = ("accelerate", "python", "python3", "sh", "torchrun", "uvicorn", "vllm", "env", "llama-server")
 

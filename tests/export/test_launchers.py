@@ -11,14 +11,14 @@ from typical_plans import plan_values
 
 import rightfit
 from rightfit import facts
-from rightfit.catalog import names, open_catalog, sellers
-from rightfit.catalog.offers import PURCHASES
-from rightfit.export import Job, job_of, plan_document, skypilot_words
-from rightfit.export.bare_server import MONTH
-from rightfit.export.registry import all_targets
-from rightfit.export.targets import dstack, terraform_alicloud, terraform_tencent
+from rightfit.exports import Job, job_of, plan_document, skypilot_words
+from rightfit.exports.bare_server import MONTH
+from rightfit.exports.registry import all_targets
+from rightfit.exports.targets import dstack, terraform_alicloud, terraform_tencent
 from rightfit.facts.devices import build_for
 from rightfit.facts.engine_releases import READ, release_for
+from rightfit.market import names, open_catalog, sellers
+from rightfit.market.offers import PURCHASES
 from rightfit.search.constraints import runs_usual_software
 
 ROWS = sellers.launchers()

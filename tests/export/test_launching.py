@@ -18,9 +18,9 @@ from typical_plans import plan_values
 
 from rightfit.cli import main
 from rightfit.errors import FileInputError, InputError, UnavailableError
-from rightfit.export import ExportSettings, Job, job_of, plan_document
-from rightfit.export.launching import launch_of, money_at_risk, prepare, start
-from rightfit.export.skypilot_words import install
+from rightfit.exports import ExportSettings, Job, job_of, plan_document
+from rightfit.exports.launching import launch_of, money_at_risk, prepare, start
+from rightfit.exports.skypilot_words import install
 
 STAND_IN = '#!/bin/sh\necho "$PWD|$0|$*" | sed "s|$0|$(basename "$0")|" >> CALLS\nls -A "$PWD" >> CALLS\nexit ${CODE:-0}\n'
 

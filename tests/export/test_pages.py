@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from loaded import load_script
 
-from rightfit.export import all_targets
+from rightfit.exports import all_targets
 
 ROOT = Path(__file__).parents[2]
 INDEX = ROOT / "docs" / "commands" / "export.md"

@@ -9,7 +9,7 @@ import shlex
 import yaml
 from hypothesis import given, strategies
 
-from rightfit.export import quoting
+from rightfit.exports import quoting
 
 TEXT = strategies.text(max_size=40)
 HOSTILE = [

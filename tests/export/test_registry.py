@@ -11,8 +11,8 @@ import pytest
 from typical_plans import WISHES, plan_values
 
 from rightfit.errors import FileInputError, InputError, UnknownNameError
-from rightfit.export import ExportSettings, all_targets, files_of, find_target, job_of, plan_document, write_files
-from rightfit.export.registry import GROUPS
+from rightfit.exports import ExportSettings, all_targets, files_of, find_target, job_of, plan_document, write_files
+from rightfit.exports.registry import GROUPS
 
 
 def job(name: str = "qlora-8b", **settings: str):  # type: ignore[no-untyped-def]
@@ -20,7 +20,7 @@ def job(name: str = "qlora-8b", **settings: str):  # type: ignore[no-untyped-def
 
 
 def test_every_module_holds_targets_and_no_name_is_given_twice() -> None:
-    folder = Path(__import__("rightfit.export.targets", fromlist=["x"]).__file__).parent
+    folder = Path(__import__("rightfit.exports.targets", fromlist=["x"]).__file__).parent
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
     written = Counter(target.write.__module__.rpartition(".")[2] for target in all_targets().values())
     assert set(written) == modules, f"modules without a target: {', '.join(sorted(modules - set(written)))}"

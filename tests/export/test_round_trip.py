@@ -9,7 +9,7 @@ import pytest
 from typical_plans import WISHES, plan_values
 
 from rightfit.errors import InputError
-from rightfit.export import ExportSettings, Job, all_targets, job_of, plan_document
+from rightfit.exports import ExportSettings, Job, all_targets, job_of, plan_document
 from rightfit.workload import Workload
 from rightfit.workload.kept_files import Kept, read_kept
 

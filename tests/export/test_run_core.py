@@ -13,10 +13,10 @@ import pytest
 from kinds import kind_plan
 from typical_plans import plan_values
 
-import rightfit.export
-from rightfit.export import ExportSettings, Job, all_targets, find_target, job_of, plan_document
+import rightfit.exports
+from rightfit.exports import ExportSettings, Job, all_targets, find_target, job_of, plan_document
 
-SCRIPTS = Path(rightfit.export.__file__).parent / "scripts"
+SCRIPTS = Path(rightfit.exports.__file__).parent / "scripts"
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ PROGRAM = "import json, sys\nprint(json.dumps(sys.argv[1:]))\n"
 
 
 def prepared(folder: Path, **facts: Any) -> Path:
-    text = resources.files("rightfit.export").joinpath("scripts/run_pinned.py").read_text(encoding="utf-8")
+    text = resources.files("rightfit.exports").joinpath("scripts/run_pinned.py").read_text(encoding="utf-8")
     (folder / "run_pinned.py").write_text(text, encoding="utf-8")
     (folder / "pinned").mkdir()
     (folder / "pinned.json").write_text(json.dumps({"url": "https://127.0.0.1:1/there/train.py", **facts}), encoding="utf-8")

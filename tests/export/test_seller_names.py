@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 import rightfit
-from rightfit.catalog import OfferFilter, open_catalog
-from rightfit.export import ExportSettings, find_target, job_of, plan_document
+from rightfit.exports import ExportSettings, find_target, job_of, plan_document
 from rightfit.facts.tables import table
+from rightfit.market import OfferFilter, open_catalog
 
 CARDS = {row["accelerator"]: row for row in table("runpod_cards")}
 

@@ -13,9 +13,9 @@ import pytest
 from typical_plans import FURTHER, WISHES, plan_values
 
 from rightfit.errors import InputError
-from rightfit.export import ExportSettings, Job, files_of, find_target, job_of, plan_document
-from rightfit.export.model_words import LAST_WITH, MADE_ON_LOADING, WIDE, is_half
-from rightfit.export.targets import llm_servers
+from rightfit.exports import ExportSettings, Job, files_of, find_target, job_of, plan_document
+from rightfit.exports.model_words import LAST_WITH, MADE_ON_LOADING, WIDE, is_half
+from rightfit.exports.targets import llm_servers
 from rightfit.facts.tables import table
 
 SERVERS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "exporters" / "data" / "server_options.json").read_text(encoding="utf-8"))

@@ -9,10 +9,10 @@ import pytest
 import yaml
 from typical_plans import plan_values
 
-from rightfit.export import Job, find_target, job_of, plan_document
-from rightfit.export.bundle import request_of
-from rightfit.export.model_words import LEAST_START_S, SLOW_BYTES_PER_S, START_MARGIN, longest_start_s
-from rightfit.export.stack import stack_of
+from rightfit.exports import Job, find_target, job_of, plan_document
+from rightfit.exports.bundle import request_of
+from rightfit.exports.model_words import LEAST_START_S, SLOW_BYTES_PER_S, START_MARGIN, longest_start_s
+from rightfit.exports.stack import stack_of
 
 
 def planned(name: str, *, weights_bytes: float = 0.0, cold_start_s: float = 0.0) -> Job:

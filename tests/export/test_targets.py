@@ -11,9 +11,9 @@ from typical_plans import plan_values
 
 import rightfit
 from rightfit.errors import InputError
-from rightfit.export import ExportSettings, Job, find_target, job_of, plan_document
-from rightfit.export.job import GIB
-from rightfit.export.stack import stack_of
+from rightfit.exports import ExportSettings, Job, find_target, job_of, plan_document
+from rightfit.exports.job import GIB
+from rightfit.exports.stack import stack_of
 
 
 def job(name: str, **settings: object) -> Job:

@@ -13,14 +13,14 @@ import yaml
 from option_lists import parser
 from typical_plans import FURTHER, WISHES, plan_values
 
-from rightfit.export import ExportSettings, Job, find_target, job_of, plan_document
-from rightfit.export.bundle import host_line
-from rightfit.export.learning import lora_rank, lora_targets
-from rightfit.export.model_words import architecture, hub_id, model_kind
-from rightfit.export.stack import FRAMEWORKS, stack_name, stack_of, stack_problem, torch_problem
-from rightfit.export.targets.large_training import options as megatron_options
-from rightfit.export.targets.vision_and_speech import SCRIPTS, script_of
-from rightfit.export.training_words import LEAST_SAVE_S, SHA256, run_s, save_every_s
+from rightfit.exports import ExportSettings, Job, find_target, job_of, plan_document
+from rightfit.exports.bundle import host_line
+from rightfit.exports.learning import lora_rank, lora_targets
+from rightfit.exports.model_words import architecture, hub_id, model_kind
+from rightfit.exports.stack import FRAMEWORKS, stack_name, stack_of, stack_problem, torch_problem
+from rightfit.exports.targets.large_training import options as megatron_options
+from rightfit.exports.targets.vision_and_speech import SCRIPTS, script_of
+from rightfit.exports.training_words import LEAST_SAVE_S, SHA256, run_s, save_every_s
 from rightfit.facts import accelerators
 from rightfit.facts.devices import build_for, builds
 

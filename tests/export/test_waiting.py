@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from typical_plans import plan_values
 
-from rightfit.export import ExportSettings, Job, all_targets, find_target, job_of, plan_document
-from rightfit.export.finding import ROLES
-from rightfit.export.recipes import has_recipe, recipe_of
-from rightfit.export.targets.provider_cli import NEEDS
+from rightfit.exports import ExportSettings, Job, all_targets, find_target, job_of, plan_document
+from rightfit.exports.finding import ROLES
+from rightfit.exports.recipes import has_recipe, recipe_of
+from rightfit.exports.targets.provider_cli import NEEDS
 
 RECORDED: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "exporters" / "data" / "programs_on_nothing.json").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ import pytest
 from stand_ins import CLOUDS, JOBS, NOTHING, PROGRAMS
 from typical_plans import plan_values
 
-from rightfit.export import ExportSettings, Job, bare_server, files_of, job_of, plan_document, write_files
+from rightfit.exports import ExportSettings, Job, bare_server, files_of, job_of, plan_document, write_files
 
 STAND_INS = Path(__file__).with_name("stand_ins.py")
 SECRETS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typical_plans import WISHES, plan_values
 
-from rightfit.export import ExportSettings, Files, Job, find_target, job_of, plan_document
+from rightfit.exports import ExportSettings, Files, Job, find_target, job_of, plan_document
 
 HOSTILE = "a\"b'c $(reboot) `id` ${x} %{y}\n--flag: 日本"
 

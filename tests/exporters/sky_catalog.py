@@ -6,8 +6,8 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from rightfit.catalog import OfferFilter, open_catalog
 from rightfit.facts.tables import table
+from rightfit.market import OfferFilter, open_catalog
 
 CLOUDS = {
     "aws": "aws",

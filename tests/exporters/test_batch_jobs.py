@@ -18,8 +18,8 @@ from test_samples_training import make_recordings
 from tiny import environment, make_llama, run
 from typical_plans import plan_values
 
-from rightfit.export import find_target, job_of, plan_document
-from rightfit.export.stack import stack_name, stack_of
+from rightfit.exports import find_target, job_of, plan_document
+from rightfit.exports.stack import stack_name, stack_of
 
 for needed in ("torch", "transformers", "datasets"):
     pytest.importorskip(needed, reason=f"{needed} is not installed; see requirements.txt of the target batch")

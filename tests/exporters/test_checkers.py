@@ -13,8 +13,8 @@ from checkers import CHECKERS, EXCEPTIONS, excused, program, told
 from jobs import job
 from typical_plans import FURTHER, OTHER_KINDS, WISHES
 
-from rightfit.export import files_of, write_files
-from rightfit.export.fleets import FLEET_TARGETS, files_of_fleet
+from rightfit.exports import files_of, write_files
+from rightfit.exports.fleets import FLEET_TARGETS, files_of_fleet
 
 FLEET: dict[str, Any] = json.loads((Path(__file__).parent / "data/fleet.json").read_text("utf-8"))
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -12,7 +12,7 @@ import yaml
 from jobs import HOSTILE, files, job
 from typical_plans import WISHES
 
-from rightfit.export import find_target
+from rightfit.exports import find_target
 
 CLOUD_INIT = shutil.which("cloud-init")
 BUCKET = {"bucket": "s3://mine/runs"}

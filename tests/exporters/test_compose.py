@@ -14,7 +14,7 @@ import pytest
 import yaml
 from jobs import HOSTILE, files, hostile, job, taken
 
-from rightfit.export.stack import stack_of
+from rightfit.exports.stack import stack_of
 
 jsonschema = pytest.importorskip("jsonschema")
 SCHEMA = json.loads((Path(__file__).parent / "data" / "compose-spec.json").read_text(encoding="utf-8"))

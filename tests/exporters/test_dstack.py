@@ -7,8 +7,8 @@ import yaml
 from jobs import HOSTILE, files, hostile, job, taken
 from typical_plans import plan_values
 
-from rightfit.export import find_target, job_of, plan_document
-from rightfit.export.skypilot_words import dstack_name, is_by_the_card
+from rightfit.exports import find_target, job_of, plan_document
+from rightfit.exports.skypilot_words import dstack_name, is_by_the_card
 
 configurations = pytest.importorskip("dstack._internal.core.models.configurations", reason="dstack is not installed (pip install dstack)")
 
@@ -54,6 +54,6 @@ def test_the_parser_would_find_a_wrong_key() -> None:
 def test_backends_are_those_of_dstack() -> None:
     from dstack._internal.core.models.backends.base import BackendType
 
-    from rightfit.export.targets.dstack import BACKENDS
+    from rightfit.exports.targets.dstack import BACKENDS
 
     assert set(BACKENDS.values()) <= {kind.value for kind in BackendType}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rightfit.export.learning import ADAPTER_LETTERS, OTHER_NAMES
-from rightfit.export.targets.finetuning import ATTENTION, EXPERTS, LINEAR_ATTENTION, OTHER_EXPERTS
+from rightfit.exports.learning import ADAPTER_LETTERS, OTHER_NAMES
+from rightfit.exports.targets.finetuning import ATTENTION, EXPERTS, LINEAR_ATTENTION, OTHER_EXPERTS
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers", minversion="5.0")

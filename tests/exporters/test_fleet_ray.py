@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rightfit.export.fleets import checked, files_of_fleet
+from rightfit.exports.fleets import checked, files_of_fleet
 
 ray = pytest.importorskip("ray", reason="ray is not installed (pip install ray)")
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from rightfit.export.fleets import files_of_fleet
+from rightfit.exports.fleets import files_of_fleet
 
 FLEET: dict[str, Any] = json.loads((Path(__file__).parent / "data/fleet.json").read_text("utf-8"))
 JOBS = [row for row in FLEET["placements"] if row["kind"] == "job"]

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from test_terraform import MIRROR, TERRAFORM, put, terraform
 
-from rightfit.export.fleet_files import steady_servers
-from rightfit.export.fleets import files_of_fleet
+from rightfit.exports.fleet_files import steady_servers
+from rightfit.exports.fleets import files_of_fleet
 
 FLEET: dict[str, Any] = json.loads((Path(__file__).parent / "data/fleet.json").read_text("utf-8"))
 BLOCK = {

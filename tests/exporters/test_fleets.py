@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from rightfit.errors import InputError
-from rightfit.export.fleet_files import most_at_once
-from rightfit.export.fleets import FLEET_TARGETS, checked, files_of_fleet
+from rightfit.exports.fleet_files import most_at_once
+from rightfit.exports.fleets import FLEET_TARGETS, checked, files_of_fleet
 from rightfit.fleets.planning import with_plans
 
 FLEET: dict[str, Any] = json.loads((Path(__file__).parent / "data/fleet.json").read_text("utf-8"))

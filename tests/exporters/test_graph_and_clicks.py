@@ -13,7 +13,7 @@ from killed import COMMAND, alone, kill_at, lines, losses, undisturbed
 from kinds import kind_plan
 from tiny import run, torchrun
 
-from rightfit.export import find_target, job_of, plan_document
+from rightfit.exports import find_target, job_of, plan_document
 
 np = pytest.importorskip("numpy")
 pytest.importorskip("torch")

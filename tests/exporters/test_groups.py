@@ -19,9 +19,9 @@ import yaml
 from jobs import files, job, taken
 
 from rightfit.errors import InputError
-from rightfit.export import ExportSettings, find_target
-from rightfit.export.model_words import servers_of_replica
-from rightfit.export.stack import stack_of
+from rightfit.exports import ExportSettings, find_target
+from rightfit.exports.model_words import servers_of_replica
+from rightfit.exports.stack import stack_of
 
 PLAN = "chat-two-servers-aws"
 FILES = {"leaderworkerset": "group.yaml", "jobset": "jobset.yaml", "kubernetes": "objects.yaml", "kubeflow-trainjob": "trainjob.yaml"}

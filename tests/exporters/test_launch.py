@@ -16,7 +16,7 @@ from jobs import job
 from terraform_mirror import mirror
 from typical_plans import plan_values
 
-from rightfit.export.launching import launch_of, prepare
+from rightfit.exports.launching import launch_of, prepare
 
 BIN = Path(sys.executable).parent
 MIRROR = mirror()

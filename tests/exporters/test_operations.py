@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from jobs import files, hostile, job, taken
 
-from rightfit.export.recipes import bucket_made, sky_commands
+from rightfit.exports.recipes import bucket_made, sky_commands
 
 BIN = Path(sys.executable).parent
 AWS = shutil.which("aws", path=str(BIN))

@@ -14,7 +14,7 @@ from killed import COMMAND, alone, kill_at, lines, losses, undisturbed
 from kinds import kind_plan
 from tiny import run, torchrun
 
-from rightfit.export import find_target, job_of, plan_document
+from rightfit.exports import find_target, job_of, plan_document
 
 for needed in ("torch", "torchvision", "transformers", "datasets", "PIL"):
     pytest.importorskip(needed, reason=f"{needed} is not installed; see requirements.txt of the target detection")

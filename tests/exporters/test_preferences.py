@@ -13,7 +13,7 @@ import pytest
 from tiny import SMALL, make_llama, run, torchrun
 from typical_plans import plan_values
 
-from rightfit.export import ExportSettings, files_of, find_target, job_of, plan_document
+from rightfit.exports import ExportSettings, files_of, find_target, job_of, plan_document
 
 for needed in ("torch", "trl", "peft", "datasets", "tokenizers"):
     pytest.importorskip(needed, reason=f"{needed} is not installed; see requirements.txt of the target trl")

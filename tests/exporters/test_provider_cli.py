@@ -22,9 +22,9 @@ import pytest
 from jobs import files
 from typical_plans import plan_values
 
-from rightfit.export import Files, find_target, job_of, plan_document
-from rightfit.export.finding import ROLES
-from rightfit.export.targets.provider_cli import BUCKET_VARIABLE, NEEDS
+from rightfit.exports import Files, find_target, job_of, plan_document
+from rightfit.exports.finding import ROLES
+from rightfit.exports.targets.provider_cli import BUCKET_VARIABLE, NEEDS
 
 BIN = str(Path(sys.executable).parent)
 HOMES = {

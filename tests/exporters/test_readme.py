@@ -10,7 +10,7 @@ import pytest
 from bundles import Bundle
 from typical_plans import plan_values
 
-from rightfit.export.buckets import bucket_of, whole
+from rightfit.exports.buckets import bucket_of, whole
 
 KINDS = {
     "qlora-8b": "skypilot",

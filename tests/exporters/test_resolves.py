@@ -21,10 +21,10 @@ from kinds import STARTED
 from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
 
 from rightfit.errors import RightfitError
-from rightfit.export import Job, all_targets, job_of, plan_document
-from rightfit.export.model_words import class_names, engine_release
-from rightfit.export.recipes import has_recipe, recipe_of
-from rightfit.export.stack import stack_of, stack_problem
+from rightfit.exports import Job, all_targets, job_of, plan_document
+from rightfit.exports.model_words import class_names, engine_release
+from rightfit.exports.recipes import has_recipe, recipe_of
+from rightfit.exports.stack import stack_of, stack_problem
 from rightfit.facts.devices import machine_of
 from rightfit.facts.engine_releases import model_class, releases
 

@@ -18,8 +18,8 @@ import pytest
 from jobs import HOSTILE, files, job
 from typical_plans import plan_values
 
-from rightfit.export import find_target, job_of, plan_document
-from rightfit.export.stack import stack_of
+from rightfit.exports import find_target, job_of, plan_document
+from rightfit.exports.stack import stack_of
 from rightfit.facts.tables import table
 
 OPTIONS = {

@@ -14,7 +14,7 @@ import pytest
 from killed import COMMAND, alone, half_copy, kill_at, lines, losses, undisturbed
 from tiny import run
 
-from rightfit.export import find_target, job_of, plan_document
+from rightfit.exports import find_target, job_of, plan_document
 
 for needed in ("torch", "transformers", "datasets", "soundfile", "scipy", "PIL"):
     pytest.importorskip(needed, reason=f"{needed} is not installed; see requirements.txt of the targets speech and segmentation")

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from jobs import HOSTILE, files, hostile, taken
 
-from rightfit.export import all_targets
-from rightfit.export.fleets import files_of_fleet
+from rightfit.exports import all_targets
+from rightfit.exports.fleets import files_of_fleet
 from rightfit.fleets.planning import with_plans
 
 SHELLCHECK = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")

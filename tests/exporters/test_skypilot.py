@@ -25,11 +25,11 @@ from jobs import files, hostile, job, taken
 from typical_plans import FURTHER, OTHER_KINDS, WISHES
 
 import rightfit
-from rightfit.export import Job, find_target, job_of, plan_document, skypilot_words
-from rightfit.export.buckets import BUCKET, SCHEMES, bucket_of, place_of, whole
-from rightfit.export.model_words import servers_of_replica
-from rightfit.export.recipes import sky_commands
-from rightfit.export.skypilot_words import CLOUDS, LACKS, MOUNTED, skypilot_name
+from rightfit.exports import Job, find_target, job_of, plan_document, skypilot_words
+from rightfit.exports.buckets import BUCKET, SCHEMES, bucket_of, place_of, whole
+from rightfit.exports.model_words import servers_of_replica
+from rightfit.exports.recipes import sky_commands
+from rightfit.exports.skypilot_words import CLOUDS, LACKS, MOUNTED, skypilot_name
 from rightfit.facts.tables import table
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("sky") is None, reason="skypilot is not installed (pip install skypilot==0.14.1)")

@@ -21,9 +21,9 @@ from killed import lines
 from tiny import environment, run
 from typical_plans import plan_values
 
-from rightfit.export import ExportSettings, Job, files_of, find_target, job_of, plan_document
-from rightfit.export.model_words import PORT
-from rightfit.export.stack import stack_name, stack_problem
+from rightfit.exports import ExportSettings, Job, files_of, find_target, job_of, plan_document
+from rightfit.exports.model_words import PORT
+from rightfit.exports.stack import stack_name, stack_problem
 from rightfit.facts import table
 
 for needed in ("numpy", "pyarrow", "xgboost", "sklearn", "ray", "polars", "cv2", "tokenizers"):

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from jobs import job
 
-from rightfit.export import find_target
-from rightfit.export.targets.model_servers import table_files
+from rightfit.exports import find_target
+from rightfit.exports.targets.model_servers import table_files
 
 np = pytest.importorskip("numpy")
 testclient = pytest.importorskip("fastapi.testclient")

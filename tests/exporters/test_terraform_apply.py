@@ -14,8 +14,8 @@ import pytest
 from test_terraform import MIRROR, TERRAFORM, put, terraform
 from typical_plans import plan_values
 
-from rightfit.export import ExportSettings, Job, find_target, job_of, plan_document
-from rightfit.export.recipes import terraform_end
+from rightfit.exports import ExportSettings, Job, find_target, job_of, plan_document
+from rightfit.exports.recipes import terraform_end
 
 boto3 = pytest.importorskip("boto3")
 moto_server = pytest.importorskip("moto.server", reason="moto is not installed (pip install 'moto[ec2,server]')")

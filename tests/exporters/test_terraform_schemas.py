@@ -14,7 +14,7 @@ import pytest
 from jobs import files, hostile, job, taken
 from typical_plans import plan_values
 
-from rightfit.export import Files, find_target, job_of, plan_document
+from rightfit.exports import Files, find_target, job_of, plan_document
 
 hcl2 = pytest.importorskip("hcl2", reason="python-hcl2 is not installed")
 TERRAFORM = shutil.which("terraform")

@@ -19,7 +19,7 @@ import yaml
 from jobs import HOSTILE, files, hostile, job, taken
 from tiny import SMALL, make_data, make_llama, run
 
-from rightfit.export import find_target
+from rightfit.exports import find_target
 
 os.environ["DISABLE_VERSION_CHECK"] = "1"  # LLaMA-Factory's: its parser is read here with the Transformers that the other readers share
 TOOLS = Path(sys.executable).parent

@@ -25,9 +25,9 @@ import pytest
 from jobs import job
 from typical_plans import plan_values
 
-from rightfit.export import Files, find_target, job_of, plan_document
-from rightfit.export.buckets import bucket_script
-from rightfit.export.waiting import RUNS_OF_DSTACK
+from rightfit.exports import Files, find_target, job_of, plan_document
+from rightfit.exports.buckets import bucket_script
+from rightfit.exports.waiting import RUNS_OF_DSTACK
 
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "programs_on_nothing.json").read_text(encoding="utf-8"))
 BIN = str(Path(sys.executable).parent)

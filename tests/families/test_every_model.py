@@ -19,7 +19,6 @@ import pytest
 
 import rightfit
 from rightfit import facts
-from rightfit.catalog.offers import PURCHASE_CODES
 from rightfit.errors import RightfitError
 from rightfit.facts import tables
 from rightfit.facts.records import OtherModel, VisionModel
@@ -28,6 +27,7 @@ from rightfit.families.passes import kind as passes
 from rightfit.families.registry import settled
 from rightfit.families.samples.kind import CRAFT as SAMPLES
 from rightfit.families.serving import explore as serving
+from rightfit.market.offers import PURCHASE_CODES
 from rightfit.planner.plan import default_catalog
 from rightfit.search.answer import Option
 from rightfit.search.constraints import LATENCIES, read_filters

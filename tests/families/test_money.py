@@ -14,11 +14,11 @@ import pytest
 from answers import estimated, options_of, planned, wishes
 
 import rightfit
-from rightfit.catalog import Catalog
-from rightfit.catalog.offers import PURCHASES
 from rightfit.explain.messages import label
 from rightfit.explain.quantities import Table
 from rightfit.explain.sheets import Lines, estimate_sheet, plan_sheet
+from rightfit.market import Catalog
+from rightfit.market.offers import PURCHASES
 from rightfit.messages import Lang
 from rightfit.search.answer import Cost, Option
 from rightfit.search.offers import with_price_book

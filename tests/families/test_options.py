@@ -14,12 +14,12 @@ import pytest
 from answers import planned, wishes
 
 import rightfit
-from rightfit.catalog import Catalog
 from rightfit.cli.commands.own import with_own
 from rightfit.errors import InputError
 from rightfit.explain.messages import json_bytes
 from rightfit.explain.voices import knobs, plan_document
 from rightfit.families import registry
+from rightfit.market import Catalog
 from rightfit.planner.plan import market_field
 from rightfit.search.answer import Plan
 from rightfit.search.request_checks import OF_ALL, OF_MARKET, PURPOSES

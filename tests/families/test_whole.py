@@ -17,7 +17,6 @@ import jsonschema
 import pytest
 
 import rightfit
-from rightfit.catalog import Catalog
 from rightfit.errors import InputError
 from rightfit.explain import voices
 from rightfit.explain.cards import option_card
@@ -26,8 +25,9 @@ from rightfit.explain.messages import family_topic, fields_of, has, json_bytes, 
 from rightfit.explain.plan_words import OptionText
 from rightfit.explain.sheets import estimate_sheet, plan_sheet, verdict_sheet
 from rightfit.explain.voices import knobs, plan_document, verdict_document
-from rightfit.export import all_targets
+from rightfit.exports import all_targets
 from rightfit.families import registry
+from rightfit.market import Catalog
 from rightfit.messages import LANGS, Lang
 from rightfit.planner.plan import market_field
 from rightfit.search.answer import Option, Plan, Reason

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rightfit.catalog import Catalog
+from rightfit.market import Catalog
 from rightfit.planner.plan import Field, market_field, plan, search
 from rightfit.workload import Workload
 

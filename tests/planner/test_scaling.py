@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 import rightfit
-from rightfit.catalog import open_catalog
 from rightfit.explain.listings import scale_line, scale_table
+from rightfit.market import open_catalog
 from rightfit.planner.given import COUNTS, scaling
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rightfit.errors import InputError
-from rightfit.export import ExportSettings
+from rightfit.exports import ExportSettings
 from rightfit.rest import Settings, answers, create_app
 
 from .conftest import API, QLORA, client_of

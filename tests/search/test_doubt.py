@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from rightfit.catalog import open_catalog
-from rightfit.catalog.expected import OnDemandPrices
-from rightfit.catalog.offers import PURCHASES, OfferTable, today
+from rightfit.market import open_catalog
+from rightfit.market.expected import OnDemandPrices
+from rightfit.market.offers import PURCHASES, OfferTable, today
 from rightfit.planner.plan import plan
 from rightfit.search.offers import both_doubts, open_market, with_doubt
 from rightfit.workload import Workload

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rightfit import facts
-from rightfit.catalog import PURCHASES, Catalog, open_catalog
+from rightfit.market import PURCHASES, Catalog, open_catalog
 from rightfit.search.market import MarketFacts, Volume, bill, billing_rules
 from rightfit.search.offers import open_market, whole_market
 

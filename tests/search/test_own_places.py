@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.catalog import Catalog
 from rightfit.cli import main
 from rightfit.errors import UnknownNameError
 from rightfit.estimation.ownership import PLACES, defaults, habits_of, own_server
+from rightfit.market import Catalog
 from rightfit.search.ownership import own_of
 
 

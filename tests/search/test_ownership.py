@@ -7,9 +7,9 @@ import math
 
 import pytest
 
-from rightfit.catalog import Catalog
 from rightfit.errors import QuantityError, UnknownNameError
 from rightfit.estimation.ownership import own_server
+from rightfit.market import Catalog
 from rightfit.planner.plan import plan
 from rightfit.search.ownership import own_of, own_section, rents
 from rightfit.workload import Workload

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rightfit import facts, lookup
-from rightfit.catalog import Catalog
 from rightfit.errors import InputError, UnknownNameError
+from rightfit.market import Catalog
 from rightfit.search import servers
 from rightfit.search.criteria import jurisdictions
 

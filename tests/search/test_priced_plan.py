@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rightfit.catalog import Catalog
 from rightfit.errors import FileInputError, UnknownNameError
+from rightfit.market import Catalog
 from rightfit.planner.plan import plan
 from rightfit.search.offers import open_priced, with_price_book
 from rightfit.workload import Workload

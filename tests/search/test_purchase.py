@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from rightfit import lookup
-from rightfit.catalog import PURCHASE_CODES, open_catalog
-from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError, UnknownNameError
+from rightfit.market import PURCHASE_CODES, open_catalog
+from rightfit.market.offers import PURCHASES
 from rightfit.planner.plan import plan
 from rightfit.search.purchase import Mode, advice_of, ladder_of_hours, ladder_of_months, payment_of, spent_usd, term_h_of, with_break_even
 from rightfit.workload import Workload

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import rightfit
-from rightfit.catalog import open_catalog
-from rightfit.catalog.packed_tables import rules
-from rightfit.catalog.sellers import is_seldom_free, none_free, published_places
 from rightfit.explain.sheets import plan_sheet
 from rightfit.families.serving import explore
+from rightfit.market import open_catalog
+from rightfit.market.packed_tables import rules
+from rightfit.market.sellers import is_seldom_free, none_free, published_places
 from rightfit.search.sense import RULES, SCARCE, as_good_as
 from rightfit.search.service import stacks
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import rightfit
-from rightfit.catalog import names, offers, open_catalog, sellers
-from rightfit.catalog.offers import PRICE_KINDS, PURCHASES
-from rightfit.catalog.sellers import starts
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.explain.sheets import plan_sheet
 from rightfit.facts.devices import is_unreleased
+from rightfit.market import names, offers, open_catalog, sellers
+from rightfit.market.offers import PRICE_KINDS, PURCHASES
+from rightfit.market.sellers import starts
 from rightfit.search.criteria import CRITERIA
 from rightfit.search.offers import NO_PLACE, open_market, whole_market
 from rightfit.search.rank import behind

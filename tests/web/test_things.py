@@ -62,7 +62,7 @@ def test_a_name_that_does_not_exist_is_one_line_with_the_nearest(visit: Any, pat
 
 
 def test_the_least_price_of_a_card_is_that_of_its_servers() -> None:
-    from rightfit.catalog import OfferFilter, open_catalog
+    from rightfit.market import OfferFilter, open_catalog
 
     catalog = open_catalog()
     lines = {record["provider"]: record for record in card_thing("H100-SXM-80GB", "en", catalog=catalog).prices.records}
@@ -73,7 +73,7 @@ def test_the_least_price_of_a_card_is_that_of_its_servers() -> None:
 
 
 def test_a_server_without_card_and_one_with_a_slice_say_so() -> None:
-    from rightfit.catalog import open_catalog
+    from rightfit.market import open_catalog
 
     catalog = open_catalog()
     plain = server_thing("aws/m7i.xlarge", "en", catalog=catalog)

@@ -95,7 +95,7 @@ def test_the_page_of_a_server_has_the_map_too(visit: Any) -> None:
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_prices_that_moved_are_lines_of_their_dates(visit: Any, lang: str) -> None:
-    from rightfit.catalog.refresh_rows import PricePoint
+    from rightfit.market.refresh_rows import PricePoint
     from rightfit.web.market_charts import moves_chart, moves_of
 
     lines = moves_of("nebius/gpu-h100-sxm_1gpu-16vcpu-200gb", catalog=MARKET.catalog())

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 HERE = Path(__file__).parent
-TABLE = HERE.parents[1] / "src" / "rightfit" / "catalog" / "data" / "price_model.csv"
+TABLE = HERE.parents[1] / "src" / "rightfit" / "market" / "data" / "price_model.csv"
 COLUMNS = ("group", "age_days", "trust", "drift", "low80", "high80", "low95", "high95", "pairs", "source")
 SHARES = (0.1, 0.9, 0.025, 0.975)
 LEAST_REGIONS = 4
@@ -291,7 +291,7 @@ def fit_gcp(clone: str) -> list[Row]:
 def spot_offers(provider: str) -> set[tuple[str, str]]:
     """(type, region) with cards of which the catalog has a spot quote: elsewhere a list has a
     price and nobody has a card."""
-    from rightfit.catalog import PURCHASE_CODES, open_catalog
+    from rightfit.market import PURCHASE_CODES, open_catalog
 
     table = open_catalog().all_offers(has_accelerator=True)
     rows = np.flatnonzero((table.purchase_index == PURCHASE_CODES["spot"]) & ~table.is_quarantined).tolist()
@@ -434,7 +434,7 @@ STEADY = (
 
 def test_later(rows: list[Row]) -> None:
     """Prices read later than the catalog's: what the quote and the expected price were off by."""
-    from rightfit.catalog.expected import group_of
+    from rightfit.market.expected import group_of
 
     found: dict[str, list[tuple[str, float, float, int]]] = defaultdict(list)
     for row in read("later_prices.csv"):

@@ -19,8 +19,8 @@ from rightfit.messages import Lang
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
     from rightfit.explain.sheets import Part
+    from rightfit.market import Catalog
 
 
 # ---- Standard output is the answer's, also while code runs that is not ours.
@@ -362,7 +362,7 @@ def text_of(parts: Sequence[str | Table], view: View) -> str:
 def open_market(view: View) -> Catalog:
     """The catalog, with the price book that was given; its store is built on first use, which takes
     seconds and is announced."""
-    from rightfit.catalog import store
+    from rightfit.market import store
     from rightfit.search.offers import open_priced
 
     if not store.store_path().exists():

@@ -34,8 +34,8 @@ from rightfit.search.request_checks import Honours, leave_out, refuse_unheeded
 from rightfit.workload.options import OPTIONS
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
     from rightfit.estimation.traced import TracedEstimate
+    from rightfit.market import Catalog
     from rightfit.search.answer import Plan, Section
     from rightfit.search.servers import Verdict
     from rightfit.workload.model import Workload

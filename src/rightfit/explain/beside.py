@@ -32,7 +32,7 @@ from rightfit.records import dataclass
 from rightfit.units import GIB
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.search.answer import Option, Plan
 
 _DATA = Path(__file__).with_name("data")
@@ -400,7 +400,7 @@ def _ways(wish: str) -> list[tuple[str, str]]:
 def _servers(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[tuple[str, str, tuple[str, Option | None] | None]]:
     """Servers between which a wish asks to choose, each tried with the rest of it; [] where it
     names fewer than two."""
-    from rightfit.catalog.server_names import exact_servers
+    from rightfit.market.server_names import exact_servers
     from rightfit.planner.given import estimate_one
     from rightfit.workload.ask import understand
     from rightfit.workload.model import Workload

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import lookup, units
-from rightfit.catalog.offers import PURCHASE_CODES, SERVER_SORTS, first_offers, first_servers
 from rightfit.errors import UnknownNameError
 from rightfit.explain import quantities as q
 from rightfit.explain.messages import label
 from rightfit.explain.quantities import Column, Table, price_remark
+from rightfit.market.offers import PURCHASE_CODES, SERVER_SORTS, first_offers, first_servers
 from rightfit.messages import Lang, Message
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog, OfferTable, ServerTable
-    from rightfit.catalog.offers import Floats, Indices
+    from rightfit.market import Catalog, OfferTable, ServerTable
+    from rightfit.market.offers import Floats, Indices
 
 #: What the columns of each kind are sorted by: {kind: {column: order}}; the first
 #: order is the usual one.

@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import facts
-from rightfit.catalog import server_names
-from rightfit.catalog.names import find_provider, provider_display
-from rightfit.catalog.offers import OfferFilter
-from rightfit.catalog.verdicts import CheckResult
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.trials import SetupOutcome, best_of, outcome_of, outcome_text
+from rightfit.market import server_names
+from rightfit.market.names import find_provider, provider_display
+from rightfit.market.offers import OfferFilter
+from rightfit.market.verdicts import CheckResult
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
     from rightfit.facts.records import Accelerator
+    from rightfit.market import Catalog
     from rightfit.search.answer import Option
 
 _DATA = Path(__file__).with_name("data")

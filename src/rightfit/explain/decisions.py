@@ -19,8 +19,8 @@ from rightfit.messages import LANGS, Lang
 from rightfit.planner.typical import decide
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
-    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.market import Catalog
+    from rightfit.market.verdicts import CheckResult
     from rightfit.search.answer import Option, Plan
 
 _DATA = Path(__file__).with_name("data")
@@ -40,7 +40,7 @@ def chart_words() -> tuple[re.Pattern[str], ...]:
 
 def chart_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The decisions drawn for a usual job, where a sentence asks for nothing else."""
-    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.market.verdicts import CheckResult
     from rightfit.planner.plan import plan
     from rightfit.workload import Workload
 

@@ -14,7 +14,7 @@ from rightfit.explain.rule_match import folded
 from rightfit.messages import LANGS, Lang
 
 if TYPE_CHECKING:
-    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.market.verdicts import CheckResult
 
 _DATA = Path(__file__).with_name("data")
 _ASKED = re.compile(
@@ -54,7 +54,7 @@ def term_lookup(query: str) -> CheckResult | None:
     names = _asked_terms(query)
     if not names:
         return None
-    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.market.verdicts import CheckResult
 
     texts = ["\n".join(term_text(name, lang) for name in names) for lang in LANGS]
     told = {"id": names[0], "ask": glossary()[names[0]]["ask"]}

@@ -28,7 +28,7 @@ from rightfit.units import SECONDS_PER_HOUR, currency_sign
 from rightfit.workload.amounts import from_usd
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.search.answer import Option, Plan
     from rightfit.search.servers import Verdict
 

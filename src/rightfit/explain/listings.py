@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import facts
-from rightfit.catalog.names import place_of
-from rightfit.catalog.offers import PURCHASES
 from rightfit.explain import quantities as q
 from rightfit.explain.messages import join, label
 from rightfit.explain.quantities import Column, Table
 from rightfit.explain.reasons import term_text
+from rightfit.market.names import place_of
+from rightfit.market.offers import PURCHASES
 from rightfit.messages import Lang
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
-    from rightfit.catalog.price_book import PriceBook
+    from rightfit.market import Catalog
+    from rightfit.market.price_book import PriceBook
     from rightfit.planner.cards import Fit
     from rightfit.planner.given import ScalePoint
     from rightfit.planner.typical import VolumeDecision

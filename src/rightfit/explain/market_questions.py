@@ -26,9 +26,9 @@ from rightfit.messages import LANGS, Lang
 from rightfit.units import GIB
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
-    from rightfit.catalog.offers import OfferTable
-    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.market import Catalog
+    from rightfit.market.offers import OfferTable
+    from rightfit.market.verdicts import CheckResult
 
 _DATA = Path(__file__).with_name("data")
 #: What a question about the market may name. A time ("一小时", "today") is its period.
@@ -88,7 +88,7 @@ def _own_or_rent(sentence: str, catalog: Catalog) -> CheckResult | None:
 
 
 def _result(query: str, name: str, told: Mapping[Lang, Sequence[str]], facts_: Mapping[str, Any]) -> CheckResult:
-    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.market.verdicts import CheckResult
 
     return CheckResult(query, "market", True, None, {"name": name, **facts_}, (), "\n".join(told["en"]), "\n".join(told["zh"]))
 
@@ -178,7 +178,7 @@ def _by_cloud(offers: OfferTable) -> dict[str, dict[str, int]]:
 
 
 def _ways(offers: OfferTable) -> list[str]:
-    from rightfit.catalog.offers import PURCHASES
+    from rightfit.market.offers import PURCHASES
 
     return [PURCHASES[code] for code in offers.purchase_index.tolist()]
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rightfit.catalog.offers import PURCHASE_CODES, OfferFilter, OfferTable
 from rightfit.explain import quantities as q
 from rightfit.explain.rule_match import folded
 from rightfit.explain.rules import Verdict
+from rightfit.market.offers import PURCHASE_CODES, OfferFilter, OfferTable
 from rightfit.messages import Lang
 from rightfit.records import dataclass
 from rightfit.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
 
 _DATA = Path(__file__).with_name("data")
 

@@ -283,7 +283,7 @@ def price_remark(record: Mapping[str, Any], lang: Lang) -> str:
 def server_status(record: Mapping[str, Any], lang: Lang) -> str:
     """The status of one row of a `ServerList`; of a former name the name under which its
     seller lists it now."""
-    from rightfit.catalog.offers import SUPERSEDED_BY  # lists of a command line that starts load no catalog
+    from rightfit.market.offers import SUPERSEDED_BY  # lists of a command line that starts load no catalog
 
     reason = str(record["not_recommended"])
     if not reason.startswith(SUPERSEDED_BY):

@@ -17,8 +17,8 @@ from rightfit.explain.rule_lookup import NAMED_SERVER, find_rule, rule_answer, s
 from rightfit.messages import LANGS
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
-    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.market import Catalog
+    from rightfit.market.verdicts import CheckResult
 
 _QUESTION = re.compile(
     r"[?？吗么呢]\s*$|^(?:(?:why|does|do|is|are|can|has|will|should)\b|为什么|为何)|是不是|能不能|有没有|够不够", re.IGNORECASE
@@ -49,7 +49,7 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
 
 def _without_model(sentence: str, catalog: Catalog, *, is_question: bool) -> CheckResult | None:
     """The answer to a question that is about no model: what a server is, whether a rule holds."""
-    from rightfit.catalog.check import check_one
+    from rightfit.market.check import check_one
     from rightfit.workload.ask import understand
 
     try:
@@ -70,7 +70,7 @@ def _without_model(sentence: str, catalog: Catalog, *, is_question: bool) -> Che
 def _terms_beside(sentence: str) -> CheckResult | None:
     """What the words of the field mean that a sentence asks about beside a wish that cannot be
     planned, not even for usual models."""
-    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.market.verdicts import CheckResult
     from rightfit.planner.typical import typical_rows
     from rightfit.workload.ask import understand
 

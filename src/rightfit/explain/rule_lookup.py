@@ -23,8 +23,8 @@ from rightfit.messages import Lang
 from rightfit.search.answer import Option, Plan
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
-    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.market import Catalog
+    from rightfit.market.verdicts import CheckResult
 
 
 FAST_LINKS = frozenset({"nvlink", "nvswitch", "xgmi", "ici", "neuronlink", "roce"})
@@ -236,7 +236,7 @@ def is_statement(text: str) -> bool:
 
 
 def statement_answer(query: str, name: str, catalog: Catalog) -> CheckResult:
-    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.market.verdicts import CheckResult
 
     found = judge_statement(name, catalog)
     facts = {"id": name, "post": found.entry["post"], "verdict": found.verdict, **found.figures, **found.texts}
@@ -285,7 +285,7 @@ def _judged(rule: RuleOfThumb, catalog: Catalog | None) -> list[RuleCheck]:
 
 
 def rule_answer(query: str, rule: RuleOfThumb, catalog: Catalog | None) -> CheckResult:
-    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.market.verdicts import CheckResult
 
     found = _judged(rule, catalog)
     is_denied = bool(_DENIED.search(query)) and not any(_DENIED.search(words) for words in (*rule.aliases, *rule.statement.values()))

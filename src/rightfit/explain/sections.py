@@ -15,8 +15,8 @@ from rightfit.explain.trials import best_of, need_on_one_card
 from rightfit.messages import LANGS, Lang
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
-    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.market import Catalog
+    from rightfit.market.verdicts import CheckResult
     from rightfit.search.answer import Option
     from rightfit.workload.model import Workload
 
@@ -41,7 +41,7 @@ def _workload_of(heading: str) -> Mapping[str, Any] | None:
 
 def section_lookup(query: str, heading: str, catalog: Catalog) -> CheckResult | None:
     """The verdict on a statement of amounts under a heading; None where it states none."""
-    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.market.verdicts import CheckResult
     from rightfit.workload.model import Workload
 
     wishes = _workload_of(heading)

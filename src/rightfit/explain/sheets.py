@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rightfit.catalog.sellers import is_major
 from rightfit.explain import quantities as q
 from rightfit.explain.listings import bill_table, modes_table
 from rightfit.explain.messages import label
@@ -23,12 +22,13 @@ from rightfit.explain.rule_lookup import check_rules
 from rightfit.explain.serving_text import load_lines, section_lines
 from rightfit.explain.trials import advise
 from rightfit.explain.voices import Voice, plan_text, voice_of
+from rightfit.market.sellers import is_major
 from rightfit.messages import Lang
 from rightfit.records import dataclass
 from rightfit.search.answer import is_makeshift
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.search.answer import Option, Plan, Reason, Rejection
     from rightfit.search.servers import Verdict
 
@@ -328,7 +328,7 @@ OLD_CATALOG_DAYS = 30
 
 def old_catalog(plan: Plan, lang: Lang) -> Iterable[str]:
     """How old the catalog is, where nobody refreshed it for long; its newest price tells."""
-    from rightfit.catalog.offers import today
+    from rightfit.market.offers import today
 
     newest = max((date for date in plan.catalog.get("as_of", {}).values()), default="")
     if newest and not plan.given:

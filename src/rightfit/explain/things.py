@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import facts, lookup, units
-from rightfit.catalog import OfferFilter, offers
-from rightfit.catalog.offers import PURCHASES
 from rightfit.explain import quantities as q
 from rightfit.explain.cards import Fact
 from rightfit.explain.catalog_tables import Question, catalog_page, joined_text
 from rightfit.explain.listings import region_prices
 from rightfit.explain.messages import label
 from rightfit.explain.quantities import Column, Table
+from rightfit.market import OfferFilter, offers
+from rightfit.market.offers import PURCHASES
 from rightfit.messages import Lang
 from rightfit.records import dataclass
 from rightfit.search.servers import find_server
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
     from rightfit.facts.records import Accelerator
+    from rightfit.market import Catalog
 
 _MOST_WAYS, _MOST_SERVERS = 5, 25
 

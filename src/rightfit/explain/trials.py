@@ -20,7 +20,7 @@ from rightfit.recent import Recent
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog, OfferTable
+    from rightfit.market import Catalog, OfferTable
     from rightfit.search.answer import Option, Plan
     from rightfit.workload import Workload
 
@@ -232,7 +232,7 @@ def _saving(offers: OfferTable, here: np.ndarray, modes: tuple[str, ...]) -> flo
 
 
 def _lowest(offers: OfferTable, rows: np.ndarray, modes: tuple[str, ...]) -> float:
-    from rightfit.catalog import PURCHASE_CODES
+    from rightfit.market import PURCHASE_CODES
 
     wanted = rows & np.isin(offers.purchase_index, [PURCHASE_CODES[mode] for mode in modes])
     prices = offers.price_usd_per_h[wanted]

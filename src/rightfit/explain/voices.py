@@ -30,7 +30,7 @@ from rightfit.workload.amounts import from_usd
 from rightfit.workload.options import read_wish
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.search.answer import Assumption, Option, Plan, Reason
     from rightfit.search.servers import Verdict
     from rightfit.workload.model import Workload

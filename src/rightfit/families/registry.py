@@ -16,7 +16,7 @@ from rightfit.search.family import Family
 from rightfit.search.request_checks import refuse_unheeded
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.search.constraints import SearchResult
     from rightfit.search.request_checks import Honours
     from rightfit.workload import Workload

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rightfit.catalog.sellers import Quota, most_at_once
 from rightfit.fleets.instance import Choice, Demand, Instance, Kind, Layer, Mode, Purchase, Resource, Steady, hourly_level, levels_of, on_of
 from rightfit.fleets.packing import Pool, shared_kinds
 from rightfit.fleets.reading import Fleet, Job, Owned
 from rightfit.fleets.ways import Offer, Way, Ways
+from rightfit.market.sellers import Quota, most_at_once
 from rightfit.records import dataclass
 from rightfit.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.search.offers import Market
     from rightfit.search.purchase import Mode as Payment
 

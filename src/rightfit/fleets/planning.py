@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import reach
-from rightfit.catalog.sellers import Quota, read_quota
 from rightfit.errors import InputError, RightfitError
 from rightfit.families.registry import settled
 from rightfit.fleets import instance
@@ -28,6 +27,7 @@ from rightfit.fleets.reasons import reasons_of
 from rightfit.fleets.result import FleetPlan, read_last, rolled, shared_servers, staying
 from rightfit.fleets.solver import solve
 from rightfit.fleets.ways import Asked, Search, asked, calibrated, oldest_date, ways_of
+from rightfit.market.sellers import Quota, read_quota
 from rightfit.messages import at_place, line_each
 from rightfit.planner.plan import answer, default_catalog, explored
 from rightfit.search.confirm import options_of
@@ -39,7 +39,7 @@ from rightfit.workload.model import Workload
 from rightfit.workload.vocabulary import COUNTRIES
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.measure.evidence import Evidence
 
 SECONDS = 20.0

@@ -435,7 +435,7 @@ _ELSEWHERE = {"deadline": Message("fleet.beside"), "budget": Message("fleet.limi
 
 
 def _provider(name: str) -> str:
-    from rightfit.catalog import names
+    from rightfit.market import names
 
     return names.resolve_provider(name)
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rightfit.catalog.sellers import Quota
 from rightfit.errors import FileInputError
 from rightfit.facts.devices import placement_of, slice_of
 from rightfit.fleets.building import Built
@@ -17,6 +16,7 @@ from rightfit.fleets.packing import PART, Layout, Pool, Slots
 from rightfit.fleets.reading import Fleet, Job, Owned
 from rightfit.fleets.solver import Solved
 from rightfit.fleets.ways import Way, Ways
+from rightfit.market.sellers import Quota
 from rightfit.messages import Message, cause
 from rightfit.records import dataclass
 from rightfit.units import SECONDS_PER_HOUR

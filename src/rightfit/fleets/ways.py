@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import reach
-from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError, OutOfTimeError, RightfitError
+from rightfit.market.offers import PURCHASES
 from rightfit.measure.evidence import Case, Evidence, case_of, corrections, named
 from rightfit.measure.own_runs import percent
 from rightfit.messages import Message
@@ -25,8 +25,8 @@ from rightfit.search.market import SPOT
 from rightfit.search.sources import upload_s
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
     from rightfit.fleets.reading import Fleet
+    from rightfit.market import Catalog
     from rightfit.search.constraints import SearchResult
 
 

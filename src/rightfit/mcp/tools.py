@@ -182,7 +182,7 @@ def understand(values: Mapping[str, Any]) -> ToolAnswer:
 
 def export(values: Mapping[str, Any]) -> ToolAnswer:
     """The files that start the best option."""
-    from rightfit import export as exports
+    from rightfit import exports
 
     found = api.plan(**_wishes(values), catalog=_catalog(), top=max(values["option"], 1))
     document = plan_document(found, _lang(values))
@@ -213,7 +213,7 @@ def _found(values: Mapping[str, Any]) -> tuple[list[Any], int]:
 
 
 def _finders(lang: Lang) -> Mapping[str, Callable[[str, Mapping[str, str]], Sequence[Any]]]:
-    from rightfit import export
+    from rightfit import exports
     from rightfit.search import servers as geography
 
     return {
@@ -224,7 +224,7 @@ def _finders(lang: Lang) -> Mapping[str, Callable[[str, Mapping[str, str]], Sequ
         "providers": lambda query, _: geography.providers(_catalog(), asked=query.replace(",", " ").split(), lang=lang),
         "regions": lambda query, places: geography.regions(_catalog(), query, cloud=lookup.read_names("cloud", places["cloud"])),
         "targets": lambda query, _: [
-            {"target": one.name, "summary": one.summary} for one in export.all_targets().values() if query in one.name
+            {"target": one.name, "summary": one.summary} for one in exports.all_targets().values() if query in one.name
         ],
     }
 

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rightfit.catalog.packed_tables import data_folder
 from rightfit.errors import (
     AmbiguousNameError,
     FileInputError,
@@ -24,6 +23,7 @@ from rightfit.errors import (
     UnavailableError,
     UnknownNameError,
 )
+from rightfit.market.packed_tables import data_folder
 from rightfit.measure.harmless import harmless_address
 from rightfit.measure.record import Run, document, good_runs, is_there, json_of, left_out, read_runs, run_of, sealed, unique
 from rightfit.messages import Message, cause

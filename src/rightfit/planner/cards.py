@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import facts
-from rightfit.catalog.offers import OfferFilter, OfferTable
 from rightfit.errors import InputError, RightfitError, UnknownNameError
+from rightfit.market.offers import OfferFilter, OfferTable
 from rightfit.messages import Message, cause
 from rightfit.planner.plan import default_catalog, search
 from rightfit.records import dataclass
@@ -25,7 +25,7 @@ from rightfit.workload import Workload
 from rightfit.workload.vocabulary import nearest_words
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.search.service.found import ServingResult
 
 

@@ -28,8 +28,8 @@ from rightfit.search.servers import Verdict, find_server, former_name, market_of
 from rightfit.workload.vocabulary import read_cards
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
     from rightfit.estimation.figures import Figure
+    from rightfit.market import Catalog
     from rightfit.workload import Workload
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import ContradictionError
 from rightfit.facts.bundled import exact_names
 from rightfit.facts.resolve import hub_repository, resolve_offline, usual_model
 from rightfit.families.registry import settled
+from rightfit.market.offers import PURCHASES
 from rightfit.messages import Message
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
@@ -35,7 +35,7 @@ from rightfit.search.refusals import rejections
 from rightfit.search.sense import with_rule
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.workload import Workload
 
 

@@ -23,7 +23,7 @@ from rightfit.records import dataclass
 from rightfit.search.answer import Option, Plan, Reason, Section
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
 
 #: What a trial measures, by the figures of its option: the first that an option has.
 MEASURED = ("step_s", "requests_per_s", "rows_per_s", "bytes_per_s")

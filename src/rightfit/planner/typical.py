@@ -17,7 +17,7 @@ from rightfit.workload.amounts import is_table
 from rightfit.workload.vocabulary import nearest_words
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
 
 
 MOST_MODELS = 3

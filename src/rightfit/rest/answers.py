@@ -17,7 +17,7 @@ from rightfit.explain.voices import plan_document, verdict_document
 from rightfit.messages import Lang, Message, at_place
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.workload.model import Workload
 
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the same files give the same archive
@@ -143,21 +143,21 @@ def regions(q: str, *, cloud: str, country: str, residency: str, near: str, cata
 
 def targets() -> dict[str, Any]:
     """What a plan can be exported to."""
-    from rightfit import export
+    from rightfit import exports
 
     return listed(
         [
             {"target": found.name, "group": found.group, "summary": found.summary, "checked_by": found.checked_by}
-            for found in export.all_targets().values()
+            for found in exports.all_targets().values()
         ]
     )
 
 
 def files(plan: Any, values: Mapping[str, Any]) -> dict[str, str]:
     """The files that start an option of a plan."""
-    from rightfit import export
+    from rightfit import exports
 
-    settings = export.ExportSettings(
+    settings = exports.ExportSettings(
         name=values["name"],
         ssh_cidr=values["ssh_cidr"],
         bucket=values["bucket"],
@@ -169,8 +169,8 @@ def files(plan: Any, values: Mapping[str, Any]) -> dict[str, str]:
         then=values["then"],
         limits=values["limits"],
     )
-    job = export.job_of(export.plan_document(plan), rank=values["option"], settings=settings)
-    return dict(export.files_of(job, values["to"]))
+    job = exports.job_of(exports.plan_document(plan), rank=values["option"], settings=settings)
+    return dict(exports.files_of(job, values["to"]))
 
 
 def archive(files: Mapping[str, str]) -> bytes:

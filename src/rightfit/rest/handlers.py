@@ -16,9 +16,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from rightfit import __version__
-from rightfit.catalog.offers import today
 from rightfit.errors import InputError
 from rightfit.explain.messages import json_bytes
+from rightfit.market.offers import today
 from rightfit.messages import Lang, Message
 from rightfit.records import dataclass
 from rightfit.rest import answers, reading
@@ -306,7 +306,7 @@ async def _saved(desk: Desk, asked: Asked) -> dict[str, Any]:
 
 async def save_plan(desk: Desk, asked: Asked) -> Response:
     """Keep a plan."""
-    from rightfit.export import plan_document
+    from rightfit.exports import plan_document
 
     document, name = asked.body["plan"], asked.body["name"]
     await desk.apart(lambda: plan_document(document))  # a plan that could not be exported is not kept
@@ -356,7 +356,7 @@ async def save_measurement(desk: Desk, asked: Asked) -> Response:
 def _check_figure(document: Any, rank: int, figure: str) -> None:
     """The option must be one of the plan's, and the figure one of its estimate."""
     from rightfit.errors import UnknownNameError
-    from rightfit.export import plan_document
+    from rightfit.exports import plan_document
     from rightfit.workload.vocabulary import nearest_words
 
     known = list(plan_document(document).option(rank).estimate)

@@ -94,7 +94,7 @@ class FullError(UnavailableError):
 
 def default_url() -> str:
     """A file of SQLite in the product's data folder."""
-    from rightfit.catalog.packed_tables import data_folder
+    from rightfit.market.packed_tables import data_folder
 
     return f"sqlite:///{(data_folder() / 'plans.sqlite').absolute()}"
 

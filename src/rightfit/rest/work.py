@@ -19,7 +19,7 @@ from rightfit.rest.reading import Refused
 from rightfit.rest.settings import Settings
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
 
 
 # ---- Answers kept in memory: the most recently used, within a number of bytes.
@@ -68,7 +68,7 @@ class ServedMarket:
             return self._catalog
 
     def _is_behind(self) -> bool:
-        from rightfit.catalog import store
+        from rightfit.market import store
 
         try:
             return self.version not in ("", _stamp(store.store_path().name))

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog import names
-from rightfit.catalog.offers import NO_PRICE, RETIRED, events_of, today
-from rightfit.catalog.sellers import ON_DEMAND, is_seldom_free, most_at_once, none_free, starts, tier_of
 from rightfit.facts.devices import is_unreleased
 from rightfit.facts.engine_releases import is_served
+from rightfit.market import names
+from rightfit.market.offers import NO_PRICE, RETIRED, events_of, today
+from rightfit.market.sellers import ON_DEMAND, is_seldom_free, most_at_once, none_free, starts, tier_of
 from rightfit.physics.columns import Array
 from rightfit.search import sense
 from rightfit.search.answer import Assumption, Option, Reason, Section
@@ -25,7 +25,7 @@ from rightfit.search.offers import hearsay
 from rightfit.search.sense import MAINLAND
 
 if TYPE_CHECKING:
-    from rightfit.catalog import OfferTable
+    from rightfit.market import OfferTable
     from rightfit.workload import Workload
 
 

@@ -22,8 +22,8 @@ from rightfit.search.purchase import Mode, advice_of, how_to_buy, ladder_of_hour
 from rightfit.units import GB, HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR, SECONDS_PER_MONTH
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
-    from rightfit.catalog.charges import EgressPrice, StoragePrice
+    from rightfit.market import Catalog
+    from rightfit.market.charges import EgressPrice, StoragePrice
 
 
 _places: weakref.WeakKeyDictionary[Any, dict[tuple[str, str], Any]] = weakref.WeakKeyDictionary()

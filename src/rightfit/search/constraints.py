@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import gone, today
-from rightfit.catalog.sellers import Sellers, any_place, read_sellers, untrusted
 from rightfit.errors import UnknownNameError
 from rightfit.facts.devices import is_unreleased
 from rightfit.facts.engine_releases import is_served
+from rightfit.market.offers import gone, today
+from rightfit.market.sellers import Sellers, any_place, read_sellers, untrusted
 from rightfit.physics import money
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
@@ -38,8 +38,8 @@ from rightfit.search.sources import DataSource, read_source
 from rightfit.workload.vocabulary import CLOUDS, COUNTRIES, fold
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog, OfferTable
-    from rightfit.catalog.sellers import Quota
+    from rightfit.market import Catalog, OfferTable
+    from rightfit.market.sellers import Quota
     from rightfit.workload import Workload
 
 
@@ -96,7 +96,7 @@ class Filters:
 def read_filters(workload: Workload, catalog: Catalog) -> Filters:
     """Names of the workload as the catalog and the facts know them; unknown ones
     raise with the nearest."""
-    from rightfit.catalog import names
+    from rightfit.market import names
 
     clouds = tuple(dict.fromkeys(names.resolve_provider(name) for name in workload.cloud))
     regions = tuple(dict.fromkeys(region.region for name in workload.region for region in catalog.find_regions(name, providers=clouds)))
@@ -128,7 +128,7 @@ def read_filters(workload: Workload, catalog: Catalog) -> Filters:
 
 def _avoided(wanted: tuple[str, ...], catalog: Catalog) -> tuple[tuple[str, str], ...]:
     """What may not be, with the criterion that refuses it: clouds, accelerators, countries."""
-    from rightfit.catalog import names
+    from rightfit.market import names
 
     found: list[tuple[str, str]] = []
     for name in wanted:
@@ -152,7 +152,7 @@ def _avoided_place(name: str, catalog: Catalog, names: Any) -> tuple[str, tuple[
 def home_clouds(workload: Workload) -> tuple[str, ...]:
     """The clouds of mainland China where the wish is in yuan: few launchers know them, and they
     are what it means."""
-    from rightfit.catalog import names
+    from rightfit.market import names
 
     known = names.names_data()["mainland"]["clouds"] if workload.currency == "cny" else ()
     return tuple(name for name in known if name not in names.partitions())
@@ -263,7 +263,7 @@ def runs_usual_software(name: str, *, by_engine: bool = False) -> bool:
 
 
 def _purchase_code(name: str) -> int:
-    from rightfit.catalog import PURCHASE_CODES
+    from rightfit.market import PURCHASE_CODES
 
     return PURCHASE_CODES[name]
 

@@ -146,18 +146,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog import names
-from rightfit.catalog.offers import PURCHASE_CODES
-from rightfit.catalog.sellers import Quota, believable, read_quota, worst_excess
 from rightfit.errors import ContradictionError, UnknownNameError
 from rightfit.facts.trainers import splits_of
+from rightfit.market import names
+from rightfit.market.offers import PURCHASE_CODES
+from rightfit.market.sellers import Quota, believable, read_quota, worst_excess
 from rightfit.messages import Message, contradiction
 from rightfit.physics.columns import Array, Method
 from rightfit.workload.vocabulary import COUNTRIES, fold, nearest_words
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog, OfferTable
     from rightfit.facts.records import Accelerator
+    from rightfit.market import Catalog, OfferTable
     from rightfit.workload import Workload
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from rightfit.catalog.sellers import is_any_place, tier_of
+from rightfit.market.sellers import is_any_place, tier_of
 from rightfit.records import dataclass
 from rightfit.search.answer import Alternative, Assumption, Counts, Option, OptionAccelerator, Reason, Section
 from rightfit.search.constraints import SearchResult
@@ -20,7 +20,7 @@ from rightfit.search.rank import Ranking, Row, rank
 from rightfit.units import GBPS
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.workload import Workload
 
 

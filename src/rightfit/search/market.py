@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import PURCHASES
+from rightfit.market.offers import PURCHASES
 from rightfit.physics import interruption, money
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:
-    from rightfit.catalog import OfferTable
+    from rightfit.market import OfferTable
 
 Index = NDArray[np.intp]
 

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog import expected as expectation
-from rightfit.catalog.market import Catalog, open_catalog
-from rightfit.catalog.offers import OfferTable, ServerTable, today
 from rightfit.estimation.data_path import HostColumns, host_columns
+from rightfit.market import expected as expectation
+from rightfit.market.market import Catalog, open_catalog
+from rightfit.market.offers import OfferTable, ServerTable, today
 from rightfit.messages import Message
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
@@ -27,8 +27,8 @@ from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.market import SPOT, MarketFacts, billing_of, network_charge
 
 if TYPE_CHECKING:
-    from rightfit.catalog.price_book import Owned, PriceBook
-    from rightfit.catalog.priced import PricedCatalog
+    from rightfit.market.price_book import Owned, PriceBook
+    from rightfit.market.priced import PricedCatalog
 
 
 # ---- Open the catalog with your own prices: the price book named, or the one in
@@ -53,7 +53,7 @@ def open_priced(price_book: str | Path | None = None) -> Catalog:
 
 def with_price_book(catalog: Catalog, path: str | Path) -> PricedCatalog:
     """A catalog with the prices of a book in a file."""
-    from rightfit.catalog.price_book import read_price_book
+    from rightfit.market.price_book import read_price_book
 
     return with_book(catalog, read_price_book(path))
 
@@ -61,8 +61,8 @@ def with_price_book(catalog: Catalog, path: str | Path) -> PricedCatalog:
 def with_book(catalog: Catalog, book: PriceBook) -> PricedCatalog:
     """A catalog with the prices of a book; its owned servers without a price an hour cost what
     owning them costs."""
-    from rightfit.catalog.price_book import Owned
-    from rightfit.catalog.priced import PricedCatalog
+    from rightfit.market.price_book import Owned
+    from rightfit.market.priced import PricedCatalog
 
     own = {entry.name: own_usd_per_h(entry, book) for entry in book.of(Owned) if entry.price is None}
     return PricedCatalog(catalog, book, own_usd_per_h=own)
@@ -70,9 +70,9 @@ def with_book(catalog: Catalog, book: PriceBook) -> PricedCatalog:
 
 def own_usd_per_h(entry: Owned, book: PriceBook) -> float:
     """An hour of work on an owned server by the book's figures of owning."""
-    from rightfit.catalog.priced import card_of
     from rightfit.errors import InputError
     from rightfit.estimation.ownership import own_server
+    from rightfit.market.priced import card_of
 
     given = dict(book.ownership)
     if entry.capex is not None:
@@ -94,7 +94,7 @@ def rates_of(price_book: str | Path | None) -> Iterator[None]:
     if path is None:
         yield
         return
-    from rightfit.catalog.price_book import read_price_book
+    from rightfit.market.price_book import read_price_book
     from rightfit.workload import amounts
 
     with amounts.own_rates(read_price_book(path).rates):

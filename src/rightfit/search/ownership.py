@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import facts
-from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError, QuantityError, UnknownNameError
 from rightfit.estimation.ownership import OwnServer, can_be_bought, own_server
+from rightfit.market.offers import PURCHASES
 from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 from rightfit.search.answer import Option, Plan, Reason, Section
@@ -22,8 +22,8 @@ from rightfit.units import HOURS_PER_MONTH, HOURS_PER_YEAR
 from rightfit.workload.vocabulary import read_cards
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog, OfferTable
-    from rightfit.catalog.priced import PricedCatalog
+    from rightfit.market import Catalog, OfferTable
+    from rightfit.market.priced import PricedCatalog
 
 
 NEVER = 1.0
@@ -216,7 +216,7 @@ def own_of(
     `rent`: compare with this price an hour alone. `place`: home, office, colocation, or a server
     room. Raises InputError for what cannot be read.
     """
-    from rightfit.catalog.names import resolve_provider
+    from rightfit.market.names import resolve_provider
 
     name, cards = _target(target, catalog)
     given = read_figures(texts or {})
@@ -345,8 +345,8 @@ def with_machine(
     and processors as such machines usually have.
     `alone`: and no other offer, where nothing else is asked for; `usd_per_h`: what an hour of it
     counts as [USD], its electricity where none is given."""
-    from rightfit.catalog.price_book import Owned, PriceBook
-    from rightfit.catalog.priced import PricedCatalog
+    from rightfit.market.price_book import Owned, PriceBook
+    from rightfit.market.priced import PricedCatalog
 
     class Alone(PricedCatalog):
         """Its added offers only."""

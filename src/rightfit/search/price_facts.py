@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rightfit.catalog.offers import PURCHASES
+from rightfit.market.offers import PURCHASES
 from rightfit.search.market import SPOT
 from rightfit.search.offers import BOUNDS
 from rightfit.search.option_facts import OtherWay, PriceFacts

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import facts
-from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError
+from rightfit.market.offers import PURCHASES
 from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.search.answer import Reason
@@ -27,7 +27,7 @@ from rightfit.search.market import billing_rules
 from rightfit.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.search.offers import Market
 
 SPOT, ON_DEMAND, LONG_USE = "spot", "on-demand", "on-demand-tier3"

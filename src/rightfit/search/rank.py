@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import codes_of, provider_codes
-from rightfit.catalog.sellers import by_hand, is_major, seldom_free
+from rightfit.market.offers import codes_of, provider_codes
+from rightfit.market.sellers import by_hand, is_major, seldom_free
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search import sense

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.catalog.sellers import is_any_place
+from rightfit.market.sellers import is_any_place
 from rightfit.search.answer import NearMiss, Reason, Rejection
 from rightfit.search.constraints import LATENCIES, WISHES, SearchResult, bits_beside, blamable, first_failure
 from rightfit.search.criteria import CRITERIA, listed_stacks

@@ -19,16 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import PURCHASES, ages_of_dates, today
-from rightfit.catalog.packed_tables import rules
-from rightfit.catalog.sellers import offer_tiers, seldom_free
+from rightfit.market.offers import PURCHASES, ages_of_dates, today
+from rightfit.market.packed_tables import rules
+from rightfit.market.sellers import offer_tiers, seldom_free
 from rightfit.physics.columns import Array
 from rightfit.search.answer import Assumption, Option, Reason
 from rightfit.search.market import SPOT
 from rightfit.search.offers import Market, hearsay
 
 if TYPE_CHECKING:
-    from rightfit.catalog import OfferTable
+    from rightfit.market import OfferTable
     from rightfit.search.constraints import SearchResult
 
 Index = NDArray[np.intp]

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import facts
-from rightfit.catalog import names
-from rightfit.catalog.offers import PURCHASE_CODES, SUPERSEDED_BY, OfferTable
 from rightfit.errors import AmbiguousNameError, UnknownNameError
+from rightfit.market import names
+from rightfit.market.offers import PURCHASE_CODES, SUPERSEDED_BY, OfferTable
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption, Option, Reason, Rejection, Render, finite, render_all
 from rightfit.search.criteria import jurisdictions, residency_countries
 from rightfit.search.offers import Market, read_market
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
-    from rightfit.catalog.names import Region
+    from rightfit.market import Catalog
+    from rightfit.market.names import Region
 
 
 _LINKS = ("nvswitch", "nvlink", "ici", "neuronlink", "xgmi", "roce", "pcie")
@@ -234,7 +234,7 @@ class Verdict:
 def find_server(catalog: Catalog, name: str) -> int:
     """Row of a server given as PROVIDER/INSTANCE or, where only one provider has it, INSTANCE; a
     partition stands behind its cloud."""
-    from rightfit.catalog import names
+    from rightfit.market import names
 
     owner, _, kind = name.strip().rpartition("/")
     provider = names.resolve_provider(owner) if owner else ""

@@ -17,7 +17,7 @@ from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog, OfferTable
+    from rightfit.market import Catalog, OfferTable
     from rightfit.search.market import Volume
     from rightfit.workload import Workload
 

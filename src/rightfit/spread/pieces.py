@@ -27,8 +27,8 @@ from rightfit.records import dataclass
 from rightfit.spread.places import Here, Place, Work, program
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
     from rightfit.fleets.ways import Asked, Ways
+    from rightfit.market import Catalog
     from rightfit.measure.evidence import Evidence
     from rightfit.search.answer import Plan
 

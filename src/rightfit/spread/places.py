@@ -81,7 +81,7 @@ def _as_done(submit: Callable[[Any], Any], pieces: Numbered, workers: int) -> It
 def program() -> str:
     """What answers depend on beside the question: every file of this package, and the catalog that
     counts here. Equal programs give equal answers."""
-    from rightfit.catalog.store import store_path
+    from rightfit.market.store import store_path
 
     sums = hashlib.sha256(store_path().name.encode())
     folder = Path(__file__).parent.parent

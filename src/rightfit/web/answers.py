@@ -21,9 +21,9 @@ from rightfit.messages import Lang, Message
 from rightfit.rest.work import ServedMarket
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
-    from rightfit.catalog.verdicts import CheckResult
     from rightfit.explain.beside import Asked
+    from rightfit.market import Catalog
+    from rightfit.market.verdicts import CheckResult
     from rightfit.planner.given import ScalePoint
     from rightfit.planner.plan import Field
     from rightfit.search.answer import Plan

@@ -36,8 +36,8 @@ from rightfit.web.forms import PageState, field, main_options, show_error
 from rightfit.web.words import on_page, option_name, problem_lines, text_of, word
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
-    from rightfit.catalog.price_book import PriceBook
+    from rightfit.market import Catalog
+    from rightfit.market.price_book import PriceBook
     from rightfit.search.answer import Plan
 
 
@@ -290,8 +290,8 @@ def example_book(lang: Lang) -> str:
 def read_book(source: str) -> PriceBook:
     """What is typed, as a price book: CSV where its first line names the column of entries, else
     TOML. Raises FileInputError."""
-    from rightfit.catalog.offers import today
-    from rightfit.catalog.price_book import parse_price_book
+    from rightfit.market.offers import today
+    from rightfit.market.price_book import parse_price_book
 
     first = source.strip().splitlines()[0] if source.strip() else ""
     is_csv = "entry" in [cell.strip() for cell in first.split(",")] and "=" not in first

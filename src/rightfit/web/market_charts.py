@@ -23,9 +23,9 @@ from rightfit.web.words import word
 from rightfit.workload.amounts import exchange_rate
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
-    from rightfit.catalog.refresh_rows import PricePoint
     from rightfit.explain.listings import PricedPlace
+    from rightfit.market import Catalog
+    from rightfit.market.refresh_rows import PricePoint
 
 
 MOVES = "moves"  # what answers of this kind are kept under

@@ -39,8 +39,8 @@ from rightfit.web.tabs import (
 from rightfit.web.words import on_page, problem_lines, word
 
 if TYPE_CHECKING:
-    from rightfit.catalog.verdicts import CheckResult
     from rightfit.explain.beside import Asked
+    from rightfit.market.verdicts import CheckResult
     from rightfit.planner.plan import Field
     from rightfit.search.answer import Option, Plan
 

@@ -29,7 +29,7 @@ from rightfit.web.tabs import opened
 from rightfit.web.words import option_name, problem_lines, word, words
 
 if TYPE_CHECKING:
-    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.market.verdicts import CheckResult
     from rightfit.search.answer import Plan
 
 

@@ -303,7 +303,7 @@ def _best(plan: Plan, lang: Lang) -> None:
 
 def export_tab(page: PlanHost, plan: Plan, option: Option) -> None:
     """Targets that can express the plan, and the files of the chosen one."""
-    from rightfit.export import all_targets, job_of, plan_document
+    from rightfit.exports import all_targets, job_of, plan_document
 
     lang = page.state.lang
     try:
@@ -343,7 +343,7 @@ def export_tab(page: PlanHost, plan: Plan, option: Option) -> None:
 
 
 async def _files(page: PlanHost, job: Any, target: str) -> Mapping[str, str]:
-    from rightfit.export import files_of
+    from rightfit.exports import files_of
 
     try:
         return await page.answers.ask(("export", exact_key(job), target), lambda: files_of(job, target))

@@ -8,8 +8,8 @@ import json
 import shutil
 from pathlib import Path
 
-from rightfit.catalog import packed_tables, tables
-from rightfit.catalog.packed_tables import encode_table
+from rightfit.market import packed_tables, tables
+from rightfit.market.packed_tables import encode_table
 
 PROVIDERS = ("verda", "lambda")
 

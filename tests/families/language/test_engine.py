@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rightfit.catalog import open_catalog
 from rightfit.families.language.engine import LanguageEngine
 from rightfit.families.language.space import base_setup, fleet_of, space_limits
 from rightfit.families.language.wish import read_wish
+from rightfit.market import open_catalog
 from rightfit.search.offers import open_market
 from rightfit.search.training.evaluate import Timer, build_timer, compute_key, memory_of
 from rightfit.search.training.machines import Machines, collapse

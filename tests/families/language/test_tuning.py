@@ -12,8 +12,8 @@ import pytest
 import rightfit
 from rightfit.errors import InputError
 from rightfit.explain.reasons import render
-from rightfit.export import all_targets, job_of
-from rightfit.export import plan_document as export_document
+from rightfit.exports import all_targets, job_of
+from rightfit.exports import plan_document as export_document
 from rightfit.facts.trainers import TuningMethod, tuning_methods
 from rightfit.messages import Lang
 from rightfit.search.answer import Option

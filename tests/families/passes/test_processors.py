@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rightfit.catalog import open_catalog
 from rightfit.families.passes.forward import _device_of
+from rightfit.market import open_catalog
 from rightfit.search.service.stacks import cpu_machine
 
 

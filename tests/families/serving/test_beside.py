@@ -12,8 +12,8 @@ import rightfit
 from rightfit import facts
 from rightfit.errors import ContradictionError
 from rightfit.estimation.serving_extras import ServingExtras, kept_bytes
-from rightfit.export.job import PlanDocument, job_of
-from rightfit.export.targets import llm_servers
+from rightfit.exports.job import PlanDocument, job_of
+from rightfit.exports.targets import llm_servers
 from rightfit.facts.parameter_count import draft_head, draft_heads
 from rightfit.facts.records import TransformerArchitecture
 

@@ -11,8 +11,8 @@ import pytest
 import rightfit
 from rightfit import facts
 from rightfit.errors import InputError
-from rightfit.export.job import PlanDocument, job_of
-from rightfit.export.registry import all_targets
+from rightfit.exports.job import PlanDocument, job_of
+from rightfit.exports.registry import all_targets
 from rightfit.facts.devices import cut, read_slice, slice_of
 from rightfit.facts.tables import table
 

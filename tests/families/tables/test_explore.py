@@ -11,7 +11,6 @@ import pytest
 from tests.classical_tasks import figures_of, named_task
 
 from rightfit import facts
-from rightfit.catalog import open_catalog
 from rightfit.estimation.classical_rates import cpu_columns
 from rightfit.estimation.preparation import preparation_task, rates_of, work_of
 from rightfit.facts import coefficients
@@ -19,6 +18,7 @@ from rightfit.facts.machines import host_processor, processor_words
 from rightfit.families.tables.explore import TableResult, explore_host
 from rightfit.families.tables.kind import confirm
 from rightfit.families.tables.work import probability_within
+from rightfit.market import open_catalog
 from rightfit.physics.loading import PreparationHosts, peak_ram_bytes, preparation_terms, spilled_bytes, working_cores
 from rightfit.search.rank import late_of
 from rightfit.search.sense import as_good_as, counted

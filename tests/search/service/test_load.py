@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import rightfit
-from rightfit.catalog import open_catalog
 from rightfit.errors import ContradictionError, FileInputError
 from rightfit.families.serving.explore import explore
+from rightfit.market import open_catalog
 from rightfit.physics import waiting
 from rightfit.search.answer import Plan, Section
 from rightfit.search.refusals import rounded_up

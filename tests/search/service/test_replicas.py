@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rightfit.catalog import open_catalog
 from rightfit.families.serving.explore import explore
+from rightfit.market import open_catalog
 from rightfit.physics.queueing import LoadColumns
 from rightfit.physics.waiting import latency
 from rightfit.search.service.found import ServingResult

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from rightfit import facts
-from rightfit.catalog import PURCHASES
-from rightfit.catalog.sellers import is_any_place
 from rightfit.estimation.convert import device_columns, link_columns
 from rightfit.families.language.space import base_setup
+from rightfit.market import PURCHASES
+from rightfit.market.sellers import is_any_place
 from rightfit.physics.columns import Method, SetupColumns
 from rightfit.search.constraints import Filters
 from rightfit.search.offers import Market

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rightfit import facts
-from rightfit.catalog import open_catalog
 from rightfit.families.language.space import base_setup, chosen_shardings, fleet_of
 from rightfit.families.language.wish import read_wish
+from rightfit.market import open_catalog
 from rightfit.physics.columns import Dtype, MemoryCounter, Method
 from rightfit.search.offers import known_host_bytes, open_market
 from rightfit.search.training.machines import Variant, behind, build_fleet, lacks, variant_of

@@ -9,8 +9,8 @@ import random
 import numpy as np
 
 from rightfit import facts
-from rightfit.catalog import PURCHASES, OfferTable, ServerTable
-from rightfit.catalog.offers import PRICE_KINDS
+from rightfit.market import PURCHASES, OfferTable, ServerTable
+from rightfit.market.offers import PRICE_KINDS
 from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, SetupColumns, column
 from rightfit.records import dataclass
 from rightfit.search.constraints import Filters

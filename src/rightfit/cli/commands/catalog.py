@@ -26,9 +26,9 @@ from rightfit.messages import Lang, Message, system_problem
 from rightfit.workload.vocabulary import nearest_words
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog, ServerTable
-    from rightfit.catalog.refresh import RefreshOutcome
-    from rightfit.catalog.refresh_rows import PricePoint
+    from rightfit.market import Catalog, ServerTable
+    from rightfit.market.refresh import RefreshOutcome
+    from rightfit.market.refresh_rows import PricePoint
 
 
 Providers = Annotated[
@@ -155,7 +155,7 @@ def refresh(providers: Providers = None, every_type: EveryType = False, *, view:
 
     Example: rightfit catalog refresh azure nebius
     """
-    from rightfit.catalog import refresh as market_refresh
+    from rightfit.market import refresh as market_refresh
 
     with _progress(view) as progress:
         outcomes = market_refresh.refresh(tuple(providers or ()), every_type=every_type, progress=progress)
@@ -237,7 +237,7 @@ def add_price(
     """Write one entry into the price book that is named (RIGHTFIT_PRICE_BOOK, else prices.toml
     here), checked as a whole; a file that would be wrong is left as it was. `unused`: options of
     `prices` that say nothing about a quote; one that is given is refused."""
-    from rightfit.catalog import open_catalog
+    from rightfit.market import open_catalog
     from rightfit.search.offers import book_path
 
     lang = view.lang
@@ -277,7 +277,7 @@ def _check_form(words: Sequence[str], single: Mapping[str, list[str] | None], un
 def _keep(file: Path, kind: str, values: Mapping[str, Any], catalog: Catalog, lang: Lang) -> None:
     """Append the entry, if the book is still right with it: it is checked as a copy, and
     only then written."""
-    from rightfit.catalog.price_book import Server, read_price_book
+    from rightfit.market.price_book import Server, read_price_book
     from rightfit.search.offers import with_price_book
 
     before = ""
@@ -325,8 +325,8 @@ def entry_of(
 ) -> tuple[str, dict[str, Any]]:
     """The kind of entry and its fields: another price of a server that has one, else the server
     with what the catalog knows of it."""
-    from rightfit.catalog import names
-    from rightfit.catalog.offers import NO_PRICE
+    from rightfit.market import names
+    from rightfit.market.offers import NO_PRICE
 
     table = catalog.servers()
     provider, _, name = server.partition("/")
@@ -396,8 +396,8 @@ def _known(table: ServerTable, at: int) -> dict[str, Any]:
 def _repriced(catalog: Catalog, provider: str, name: str, place: str, purchase: str, price: str, lang: Lang) -> dict[str, Any]:
     """A price for offers that the catalog lists: those of the region and way to pay; without a way
     on demand, where it is sold so."""
-    from rightfit.catalog import names
-    from rightfit.catalog.offers import PURCHASE_CODES
+    from rightfit.market import names
+    from rightfit.market.offers import PURCHASE_CODES
 
     words = {code: word for word, code in PURCHASE_CODES.items()}
     table = catalog.all_offers()

@@ -17,8 +17,8 @@ from rightfit.explain.quantities import Column, Table
 from rightfit.messages import Message
 
 if TYPE_CHECKING:
-    from rightfit.export.job import Job
-    from rightfit.export.launching import Launch
+    from rightfit.exports.job import Job
+    from rightfit.exports.launching import Launch
 
 
 _COLUMNS = (Column("target"), Column("group"), Column("summary", flexible=True), Column("checked_by", flexible=True, drop=1))
@@ -63,8 +63,8 @@ def export(
 
     Example: rightfit export plan.json --to skypilot --out job
     """
-    from rightfit import export as exports
-    from rightfit.export.fleets import files_of_fleet, read_document
+    from rightfit import exports
+    from rightfit.exports.fleets import files_of_fleet, read_document
 
     if not to:
         rows = [
@@ -99,7 +99,7 @@ def export(
 
 def _put(files: Mapping[str, str], out: Path | None, *, force: bool, view: View) -> None:
     """Files to the screen, or into a folder."""
-    from rightfit import export as exports
+    from rightfit import exports
 
     if out is None:
         for path, text in files.items():
@@ -143,8 +143,8 @@ def launch(
 
     rightfit launch plan.json --trial --bucket s3://my-bucket/trial
     """
-    from rightfit import export as exports
-    from rightfit.export import launching
+    from rightfit import exports
+    from rightfit.exports import launching
 
     settings = exports.ExportSettings(
         name=name, ssh_cidr=ssh_cidr, bucket=bucket, data_path=data_path, stop_after_h=stop_after, trial=trial
@@ -167,8 +167,8 @@ def launch(
 
 def _show(job: Job, launch: Launch, view: View) -> None:
     """What is rented, what it costs, and what will be run."""
-    from rightfit.export.launching import money_at_risk
-    from rightfit.export.quoting import shell
+    from rightfit.exports.launching import money_at_risk
+    from rightfit.exports.quoting import shell
 
     option, money = job.option, money_at_risk(job)
     cards = f" ({job.gpus_per_node} x {job.accelerator})" if job.gpus_per_node else ""

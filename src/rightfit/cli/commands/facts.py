@@ -19,7 +19,7 @@ from rightfit.explain.quantities import Column, Table, price_remark, server_stat
 from rightfit.messages import Lang, Message
 
 if TYPE_CHECKING:
-    from rightfit.catalog.verdicts import CheckResult
+    from rightfit.market.verdicts import CheckResult
 
 
 Query = Annotated[list[str] | None, argument(help="Words that the name must hold; nothing lists all.", metavar="QUERY", show_default=False)]

@@ -12,7 +12,7 @@ from rightfit.explain.quantities import Column, Table
 from rightfit.messages import Lang, Message
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.search.answer import Section
 
 Target = Annotated[str, argument(help="An accelerator (H100) or a server (aws/p5.48xlarge).", metavar="GPU|SERVER", show_default=False)]

@@ -139,7 +139,7 @@ def _with_place(settings: Settings, view: View) -> Settings:
     import dataclasses
     import tempfile
 
-    from rightfit.catalog.packed_tables import data_folder
+    from rightfit.market.packed_tables import data_folder
 
     if settings.database_url:
         return settings

@@ -7,11 +7,11 @@ import functools
 from collections.abc import Sequence
 
 from rightfit import facts
-from rightfit.catalog.offers import ServerTable
 from rightfit.errors import ContradictionError, RightfitError
 from rightfit.estimation.data_path import DataLoad
 from rightfit.estimation.training_setup import TrainingCase, setup_fields
 from rightfit.facts import trainers
+from rightfit.market.offers import ServerTable
 from rightfit.messages import Message, cause
 from rightfit.physics.columns import MemoryCounter, Method, Recompute, SetupColumns
 from rightfit.search.criteria import ADAPTER_METHODS, assumed_framework, splits_models

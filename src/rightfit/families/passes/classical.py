@@ -38,7 +38,7 @@ from rightfit.search.service.stacks import PassMachine, cpu_offers
 from rightfit.search.service.wish import ServingRequest, usual
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.physics.columns import Array
     from rightfit.search.constraints import Filters
     from rightfit.search.service.found import ServingResult

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import OfferTable, ServerTable
 from rightfit.errors import ContradictionError, InputError, UnknownNameError
 from rightfit.estimation.forward import Arithmetic, Engine, ForwardCase, case_columns, pass_metric_values
 from rightfit.estimation.forward_models import forward_work
@@ -25,6 +24,7 @@ from rightfit.estimation.pass_records import ForwardDevice, ForwardWork, PassInp
 from rightfit.facts.networks import PassEngine, drawn_size, heard_seconds, pass_engines
 from rightfit.facts.records import Accelerator, DiffusionModel, OtherModel
 from rightfit.families.registry import explored
+from rightfit.market.offers import OfferTable, ServerTable
 from rightfit.messages import Message, contradiction
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import ServeColumns
@@ -42,8 +42,8 @@ from rightfit.search.training.machines import MachineClasses, chips
 from rightfit.workload.vocabulary import nearest_words
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
     from rightfit.facts import Model
+    from rightfit.market import Catalog
     from rightfit.workload import Workload
 
 

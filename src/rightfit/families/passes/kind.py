@@ -23,7 +23,7 @@ from rightfit.search.service.sizing import serving_wanted
 from rightfit.search.service.wish import ServingRequest, refuse_law, start_notes
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.workload import Workload
 
 

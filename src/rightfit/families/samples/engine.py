@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import ServerTable
 from rightfit.errors import InputError
 from rightfit.estimation import sample_training as layouts
 from rightfit.estimation.figures import FigureColumns
@@ -38,6 +37,7 @@ from rightfit.estimation.sample_training import (
 )
 from rightfit.estimation.training import MemoryColumns, StepColumns
 from rightfit.families.samples.wish import SampleRequest
+from rightfit.market.offers import ServerTable
 from rightfit.messages import Message
 from rightfit.physics.columns import Array, Columns, DeviceColumns, Dtype, LinkColumns, MemoryCounter, Method, Recompute, SetupColumns
 from rightfit.physics.passes import PassTimes

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import codes_of
 from rightfit.errors import ContradictionError
 from rightfit.facts.engines import find_device, published_format
 from rightfit.facts.machines import processor_kind
 from rightfit.facts.records import Accelerator
 from rightfit.families.registry import explored
 from rightfit.families.serving.wish import read_token_wish
+from rightfit.market.offers import codes_of
 from rightfit.messages import Message
 from rightfit.recent import Recent
 from rightfit.search.answer import Assumption, Option, Reason
@@ -44,7 +44,7 @@ from rightfit.search.service.stacks import (
 from rightfit.search.service.wish import ServingRequest, usual
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog, ServerTable
+    from rightfit.market import Catalog, ServerTable
     from rightfit.search.constraints import Filters
     from rightfit.workload import Workload
 

@@ -28,8 +28,8 @@ from rightfit.search.service.refine import replica_columns
 from rightfit.search.service.wish import ServingRequest, usual
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
     from rightfit.estimation.simulate import Simulated
+    from rightfit.market import Catalog
 
 
 # ---- Prompts and answers on servers of their own: n replicas that only treat prompts hand the

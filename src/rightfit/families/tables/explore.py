@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.catalog.offers import PURCHASES, codes_of
 from rightfit.estimation.data_path import common_volume
 from rightfit.estimation.figures import Figure, exact, group_interval, probability_of
 from rightfit.families.tables.layout import CPU, GPU, HostLayout
@@ -27,6 +26,7 @@ from rightfit.families.tables.work import (
     surely_needed,
     time_group,
 )
+from rightfit.market.offers import PURCHASES, codes_of
 from rightfit.physics import money
 from rightfit.physics.columns import Array
 from rightfit.physics.interruption import LARGEST_EXPONENT
@@ -44,7 +44,7 @@ from rightfit.search.sense import leading_rows
 from rightfit.search.sources import check_storage, is_elsewhere, moved_usd
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.workload import Workload
 
 

@@ -29,7 +29,7 @@ from rightfit.search.refusals import least_changes
 from rightfit.units import SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.workload import Workload
 
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import ServerTable
 from rightfit.estimation.classical import gpu_memory, job_columns, ram_terms, time_terms, total
 from rightfit.estimation.classical_rates import ClassicalKinds, card_figures, coefficients, cpu_columns
 from rightfit.estimation.data_path import HostColumns as DiskColumns
@@ -20,6 +19,7 @@ from rightfit.estimation.data_path import common_volume, object_rate, volume_ste
 from rightfit.estimation.figures import PROBABILITIES, classical_interval_group, group_interval
 from rightfit.facts.machines import host_processor, processor_words
 from rightfit.families.tables.wish import PREPARE, SCORE, TableRequest
+from rightfit.market.offers import ServerTable
 from rightfit.physics import loading
 from rightfit.physics.classical import CpuColumns, GpuColumns
 from rightfit.physics.columns import Array

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import PURCHASES
 from rightfit.facts.api_prices import ApiPrice, api_prices, price_to_expect
+from rightfit.market.offers import PURCHASES
 from rightfit.physics import scaling
 from rightfit.records import dataclass
 from rightfit.search.advice import on_this_side

@@ -25,7 +25,7 @@ from rightfit.search.service.space import CPU_FAMILY, ServingFleet, ServingSpace
 from rightfit.search.service.wish import ServingRequest
 
 if TYPE_CHECKING:
-    from rightfit.catalog import ServerTable
+    from rightfit.market import ServerTable
     from rightfit.search.answer import Option
     from rightfit.workload import Workload
 

@@ -33,7 +33,7 @@ from rightfit.search.service.wish import usual
 from rightfit.units import GB
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.workload import Workload
 
 

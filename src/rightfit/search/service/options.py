@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import PURCHASES
 from rightfit.estimation.figures import Figure, probability_of
 from rightfit.estimation.serving import served_columns
 from rightfit.estimation.serving_extras import fixed_bytes
 from rightfit.facts.records import Accelerator
+from rightfit.market.offers import PURCHASES
 from rightfit.physics.columns import Array
 from rightfit.physics.serving_columns import engine_workspace_bytes, kv_room_bytes, weights_bytes_per_device
 from rightfit.records import dataclass

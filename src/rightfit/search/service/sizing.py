@@ -25,7 +25,7 @@ from rightfit.search.service.wish import LATENCY_LIMITS, ServingRequest, usual
 from rightfit.search.sources import num_parameters
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.workload import Workload
 
 

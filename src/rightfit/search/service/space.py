@@ -32,7 +32,7 @@ from rightfit.search.service.stacks import ServingStack, StackRequest, has_featu
 from rightfit.search.training.machines import MachineClasses, chips, linked, links_of, part_of_card
 
 if TYPE_CHECKING:
-    from rightfit.catalog import ServerTable
+    from rightfit.market import ServerTable
     from rightfit.search.service.wish import ServingRequest
 
 Index = NDArray[np.intp]

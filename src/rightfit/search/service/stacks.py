@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.catalog.offers import PURCHASES, ServerTable
 from rightfit.errors import ContradictionError, UnknownNameError
 from rightfit.estimation.convert import model_columns
 from rightfit.estimation.figures import Figure, serving_interval
@@ -24,6 +23,7 @@ from rightfit.facts.engine_releases import READ, ModelClass, goes_with, has_clas
 from rightfit.facts.engines import published_format, stacks_named
 from rightfit.facts.machines import ProcessorKind, processor_kind, processor_record
 from rightfit.facts.records import Accelerator, TransformerArchitecture
+from rightfit.market.offers import PURCHASES, ServerTable
 from rightfit.messages import Message
 from rightfit.physics import serving_columns
 from rightfit.physics.columns import Array

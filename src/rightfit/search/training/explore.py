@@ -28,7 +28,7 @@ from rightfit.search.training.space import NODE_COUNTS, SetupTable, Sharding, Sp
 from rightfit.search.training.wish import TrainingRequest
 
 if TYPE_CHECKING:
-    from rightfit.catalog.offers import ServerTable
+    from rightfit.market.offers import ServerTable
     from rightfit.workload import Workload
 
 

@@ -24,7 +24,7 @@ from rightfit.search.training.explore import Craft, TrainingResult, explore, wit
 from rightfit.search.training.options import build_options, room_sections
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.workload import Workload
 
 

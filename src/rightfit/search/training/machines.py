@@ -26,7 +26,7 @@ from rightfit.records import dataclass
 from rightfit.search.criteria import stack_of
 
 if TYPE_CHECKING:
-    from rightfit.catalog import ServerTable
+    from rightfit.market import ServerTable
 
 
 Index = NDArray[np.intp]

@@ -26,7 +26,7 @@ from rightfit.search.refusals import least_changes
 from rightfit.search.risk import Spread, surety_of_job
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.market import Catalog
     from rightfit.workload import Workload
 
 # Toy figures: a record, comparisons a second and core, what a disk moves, runs that one merge

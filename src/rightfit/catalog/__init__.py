@@ -1,8 +1,0 @@
-"""The market: what can be rented, where, how and for how much; each price with source and date."""
-
-from __future__ import annotations
-
-from rightfit.catalog.market import Catalog, open_catalog
-from rightfit.catalog.offers import PURCHASE_CODES, PURCHASES, OfferFilter, OfferTable, ServerTable
-
-__all__ = ["PURCHASES", "PURCHASE_CODES", "Catalog", "OfferFilter", "OfferTable", "ServerTable", "open_catalog"]

@@ -1,0 +1,487 @@
+"""Everything at once: each target that can express the job in a folder of its own, and a README
+that says what to run in which order."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from rightfit.exports.afterwards import FOLDER as THEN_FOLDER
+from rightfit.exports.afterwards import then_files
+from rightfit.exports.bare_server import OPTIONAL_SECRETS
+from rightfit.exports.buckets import BUCKET, CLIENTS, OPT_IN_REGIONS, bucket_of, scheme_of, whole, whole_words
+from rightfit.exports.finding import found_by
+from rightfit.exports.job import COMMITMENTS, GB, SERVING_TASKS, Job
+from rightfit.exports.model_words import hub_id, own_folder
+from rightfit.exports.quoting import comment, in_quotes, shell
+from rightfit.exports.recipes import Recipe, brings, has_recipe, launcher_of, recipe_of
+from rightfit.exports.registry import ALL, Files, Target, all_targets, find_target, most_usd
+from rightfit.exports.stack import ExportStack, shards_all, stack_name, stack_of, stack_problem
+from rightfit.messages import Message
+
+# ---- check.sh of a bundle: what is missing (program, variable, token, data, bucket, quota, image),
+# said before money is spent; and one step or one request on the spot.
+
+HUB_STACKS = ("vllm", "sglang", "tgi", "tensorrt_llm", "trl", "torchrun", "deepspeed", "diffusers", "megatron")
+"""Stacks that fetch the plan's model from the hub under its name."""
+SCRIPT_STACKS = dict.fromkeys(("trl", "torchrun", "speech", "segmentation", "detection", "yolo", "graph", "recommender"), "train.json") | {
+    "tabular": "run.json",
+    "prepare": "run.json",
+}
+"""Stacks whose program takes one step here, or works on one file, and its settings."""
+CHAT_STACKS = ("vllm", "sglang", "tgi", "tensorrt_llm", "llama_cpp")
+LISTS = {"s3": "aws s3 ls", "gs": "gcloud storage ls", "oss": "ossutil ls", "cos": "coscli ls", "https": "azcopy list"}
+HEAD = """#!/bin/sh
+# Plan %s: what is missing before money is spent. Usage: sh check.sh%s
+set -u
+cd "$(dirname "$0")" || exit 2
+missing=0
+lacks() { echo "missing: $1" >&2; missing=$((missing + 1)); }
+there() { echo "there: $1"; }
+unknown() { echo "not looked at: $1"; }
+"""
+TAIL = """[ "$missing" = 0 ] || { echo "$missing missing" >&2; exit 1; }
+echo "nothing is missing"
+"""
+
+
+def check_script(job: Job, recipe: Recipe | None) -> str:
+    """The script, at the top of the bundle."""
+    if stack_problem(job):
+        return ""
+    stack = stack_of(job)
+    step, request = step_of(job), request_of(job, stack)
+    usage = " [step]" if step else " [request ADDRESS]" if request else ""
+    parts = [HEAD % (job.plan_id, usage), step, request]
+    if recipe is not None:
+        parts += [_program(recipe), *(_variable(job, name, about) for name, about in recipe.needs)]
+    parts += [_token(job), _data(job), _bucket(job, recipe), _region(job), _quota(job), _image(stack), TAIL]
+    return "".join(parts)
+
+
+def _program(recipe: Recipe) -> str:
+    name, install = recipe.program
+    return f"if command -v {name} >/dev/null 2>&1; then there {shell([name])}; else lacks {shell([f'the program {name}: {install}'])}; fi\n"
+
+
+def _variable(job: Job, name: str, about: str) -> str:
+    if name in OPTIONAL_SECRETS:
+        return ""
+    given, found = dict(job.settings.given).get(name), found_by(job, name)
+    before = f'{name}="${{{name}:-{in_quotes(given)}}}"\n' if given is not None else ""
+    if found and not before:
+        before = f'export {name}="${{{name}:-$({found} 2>/dev/null)}}"\n'
+    return f'{before}if [ -n "${{{name}:-}}" ]; then there "{name}"; else lacks {shell([f"{name}: {about}"])}; fi\n'
+
+
+def _token(job: Job) -> str:
+    """Whether the hub gives the model to who holds the token."""
+    model = hub_id(job)
+    if stack_name(job) not in HUB_STACKS:
+        return ""
+    if own_folder(job):
+        return f"lacks {shell([folder_words(job)])}\n" if job.is_service else ""  # of a run it is looked for as its data are
+    if "/" not in model:
+        return ""
+    page = shell([model])
+    return (
+        f'code=$(curl -s -o /dev/null -w "%{{http_code}}" --max-time 20 ${{HF_TOKEN:+-H "Authorization: Bearer $HF_TOKEN"}} '
+        f'"${{HF_ENDPOINT:-https://huggingface.co}}"/{page}/resolve/main/config.json)\n'
+        f'case "$code" in\n  200 | 30?) there {shell([f"the model {model}"])} ;;\n'
+        f"  401 | 403) lacks {shell([f'leave to fetch {model}: ask for it on the page of the model, and set HF_TOKEN'])} ;;\n"
+        f"  404) lacks {shell([f'{model}: the hub has no model of that name'])} ;;\n"
+        f"  *) unknown {shell([f'whether the hub gives {model} (it cannot be reached)'])} ;;\nesac\n"
+    )
+
+
+def folder_words(job: Job) -> str:
+    """What is to be done where a server would have to serve a folder of another machine."""
+    name = comment(job.model)
+    return f"{name} is a folder of this machine, which the server does not have: hf upload YOU/NAME {shell([name])}, and plan with YOU/NAME"
+
+
+def _data(job: Job) -> str:
+    """Whether what the user brings lies there."""
+    lines = ""
+    for name, about in brings(job).items():
+        columns = data_columns(job) if name == "data" else ""
+        lacking = f"{name}: put {about} into the folder {name} beside this file{f' ({columns})' if columns else ''}"
+        lines += f'if [ -n "$(ls -A {name} 2>/dev/null)" ]; then there {name}; else lacks {shell([lacking])}; fi\n'
+    return lines
+
+
+def data_columns(job: Job) -> str:
+    """What a row of the data holds, as the stack's own settings say; "" where they do not."""
+    text = stack_of(job).files.get("train.json", "")
+    wanted = json.loads(text).get("data_columns", []) if text else []
+    files = "".join(name for names in wanted for name in names).count(".npy")
+    told = ", or ".join(" and ".join(names) for names in wanted)
+    return "" if not wanted else f"the files {told}" if files else f"JSON lines with {told}"
+
+
+def _bucket(job: Job, recipe: Recipe | None) -> str:
+    """Whether the bucket answers; one that the launcher makes is not there yet."""
+    if job.is_service or recipe is None:
+        return ""
+    scheme = scheme_of(job)
+    asked = any(name == BUCKET for name, _ in recipe.needs)
+    if not job.settings.bucket and not asked:
+        return ""
+    # A folder of it may not be there yet.
+    address = shell([whole(bucket_of(job.settings.bucket))]) if job.settings.bucket else whole_words(job)
+    program, install = CLIENTS[scheme]
+    return (
+        f"if ! command -v {program} >/dev/null 2>&1; then lacks {shell([f'the program {program}: {install}'])}\n"
+        f"elif {LISTS[scheme]} {address} >/dev/null 2>&1; then there bucket\n"
+        f"else lacks {shell([f'the bucket {job.settings.bucket or BUCKET}: it is not there, or these keys may not read it'])}; fi\n"
+    )
+
+
+def _region(job: Job) -> str:
+    """Whether the account has the region: new ones of AWS are closed to an account
+    until it asks for them."""
+    region = job.option.region
+    if job.option.provider != "aws" or job.option.facts.get("is_pseudo_region"):
+        return ""
+    asked = f"aws ec2 describe-regions --region us-east-1 --all-regions --region-names {shell([region])} --query 'Regions[0].OptInStatus' --output text"
+    ask = f"the region {region}, which this account has not asked for: aws account enable-region --region-name {region}"
+    return (
+        f'case "$({asked} 2>/dev/null)" in\n  opted-in | opt-in-not-required) there {shell([f"the region {region}"])} ;;\n'
+        f"  not-opted-in) lacks {shell([ask])} ;;\n  *) unknown {shell([f'whether this account has the region {region}'])} ;;\nesac\n"
+    )
+
+
+def _quota(job: Job) -> str:
+    """Whether the account may start the servers: asked where the cloud answers by one command."""
+    option = job.option
+    if option.provider != "aws" or not job.gpus_per_node or not option.vcpus:
+        return f"unknown {shell([f'whether the account on {option.provider} may start {job.num_nodes} x {option.instance_type}: its console says so'])}\n"
+    family, kind = option.instance_type[:1].upper(), "Spot" if job.is_spot else "On-Demand"
+    needed = int(option.vcpus * job.num_nodes)
+    query = f"max(Quotas[?contains(QuotaName, '{kind}') && contains(QuotaName, '{family}')].Value)"
+    what = f"a quota of {needed} vCPUs of {kind} {family} servers in {option.region}"
+    return (
+        f"quota=$(aws service-quotas list-service-quotas --service-code ec2 --region {shell([option.region])} --query {shell([query])} --output text 2>/dev/null)\n"
+        f'case "${{quota%.*}}" in\n  "" | *[!0-9]*) unknown {shell([what])} ;;\n'
+        f'  *) if [ "${{quota%.*}}" -ge {needed} ]; then there quota; else lacks {shell([what])}; fi ;;\nesac\n'
+    )
+
+
+def _image(stack: ExportStack) -> str:
+    image = shell([stack.image])
+    return (
+        f"if ! command -v docker >/dev/null 2>&1; then unknown {shell([f'whether the image {stack.image} is there (no docker here)'])}\n"
+        f"elif docker manifest inspect {image} >/dev/null 2>&1; then there {shell([f'the image {stack.image}'])}\n"
+        f"else unknown {shell([f'whether the image {stack.image} is there (its registry cannot be reached from here)'])}; fi\n"
+    )
+
+
+STEP = """if [ "${1:-}" = step ]; then
+  # One step of the plan's own program on this machine, RIGHTFIT_CHECK_MODEL in the place of the model where that is too large for it.
+  command -v %(program)s >/dev/null 2>&1 || { echo "missing: %(program)s: pip install -r %(folder)s/requirements.txt" >&2; exit 2; }
+  folder=$(mktemp -d)
+  cp %(folder)s/* "$folder" && python3 - "$folder" "$PWD" %(settings)s <<'EOF' || exit 2
+import json, os, pathlib, shutil, sys
+folder, here, name = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+plan = json.loads((folder / name).read_text())
+small = {"steps": 1, "micro_batch": 1, "grad_accum": 1, "seq_len": min(plan.get("seq_len", 128), 128), "workers": 0, "trees": 1, "threads": 1}
+small |= {"sharding": "none", "parallel": "ddp", "offload": False, "gpus_per_node": 1, "output": str(folder / "out")}
+if not shutil.which("nvidia-smi"):
+    small |= {"attention": "sdpa", "optimizer": "adamw_torch", "device": "cpu"}
+    small |= {"precision": "fp32"} if "optimizer" in plan else {}
+    small |= {"method": "lora"} if plan.get("method") == "qlora" else {}
+if plan["data"] == "/checkpoints/data":
+    small["data"] = str(here / "data")
+    if name == "run.json":  # one file of the data
+        (folder / "data").mkdir()
+        first = min(file for file in (here / "data").rglob("*") if file.is_file())
+        shutil.copy(first, folder / "data")
+        small["data"] = str(folder / "data")
+if str(plan.get("model", "")).startswith("/checkpoints/model/"):
+    small["model"] = plan["model"].replace("/checkpoints", str(here))
+if os.environ.get("RIGHTFIT_CHECK_MODEL"):
+    small["model"] = os.environ["RIGHTFIT_CHECK_MODEL"]
+(folder / name).write_text(json.dumps({**plan, **{key: value for key, value in small.items() if key in plan}}))
+EOF
+  (cd "$folder" && exec %(command)s) && echo "one step is taken: $folder/out"
+  exit
+fi
+"""
+
+
+def step_of(job: Job) -> str:
+    """Shell lines of `check.sh step`; "" where the stack has no script that runs here."""
+    name = stack_name(job)
+    if job.is_service or name not in SCRIPT_STACKS:
+        return ""
+    settings = SCRIPT_STACKS[name]
+    torch = settings == "train.json"
+    words = ("torchrun", "--standalone", "--nproc_per_node", "1", "train.py", settings) if torch else stack_of(job).command
+    folder = name.replace("_", "-")
+    return STEP % {"folder": folder, "settings": settings, "program": "torchrun" if torch else "python", "command": shell(words)}
+
+
+INFER = """python3 - "$2" <<'EOF'
+import json, os, sys, urllib.request
+def ask(path, body=None):
+    words = {"Authorization": "Bearer " + os.environ["%s"], "Content-Type": "application/json"}
+    wanted = urllib.request.Request(sys.argv[1].rstrip("/") + path, data=body and json.dumps(body).encode(), headers=words)
+    return json.load(urllib.request.urlopen(wanted, timeout=120))
+def ones(shape):
+    return [ones(shape[1:]) for _ in range(shape[0] if isinstance(shape[0], int) else 8)] if shape else 1
+try:
+    answer = ask("/v1/infer", {"inputs": {name: ones(shape) for name, shape in ask("/v1/inputs").items()}})
+except OSError as error:
+    sys.exit(f"{sys.argv[1]}: {error}")
+print("outputs: " + ", ".join(answer))
+EOF
+"""
+
+
+def request_of(job: Job, stack: ExportStack) -> str:
+    """Shell lines of `check.sh request ADDRESS`."""
+    if not job.is_service:
+        return ""
+    key = next((name for name in stack.secrets if name != "HF_TOKEN"), "")
+    header = f'-H "Authorization: Bearer ${{{key}:?}}" ' if key else ""
+    if stack_name(job) in CHAT_STACKS:
+        body = json.dumps({"model": hub_id(job), "prompt": "One word:", "max_tokens": 8})  # base models have no template of chats
+        call = f"curl -sSf --max-time 120 {header}-H 'Content-Type: application/json' -d {shell([body])} \"$2\"/v1/completions && echo"
+    elif stack_name(job) == "onnx_service":
+        call = INFER % key
+    else:
+        call = f'curl -sSf --max-time 120 {header}"$2"{stack.health_path} && echo'
+    told = ': "${2:?give the address of the service: sh check.sh request http://HOST:PORT}"'
+    return f'if [ "${{1:-}}" = request ]; then\n  {told}\n  if {call.rstrip()}\n  then echo "it answers"; exit\n  else exit 1\n  fi\nfi\n'
+
+
+_GROUPS = {
+    "environment": "The environment that they run in, or use the images that the other files name.",
+    "training": "The training command by itself, on a server that you have. The launchers start the first of these.",
+    "serving": "The serving command by itself, on a server that you have. The launchers start the first of these.",
+    "operations": "Watch it and end it: the thresholds are the plan's own figures.",
+    "kubernetes": "Beside the objects of kubernetes.",
+}
+_RUNS = {
+    "dockerfile": "docker build --tag NAME .",
+    "keda": "kubectl apply -f scaled-object.yaml",
+    "karpenter": "kubectl apply -f nodepool.yaml",
+}
+"""What to type for targets that say nothing themselves."""
+
+
+def bundle(job: Job) -> Files:
+    """{target/path: text} of every target that takes the job."""
+    files: dict[str, str] = {}
+    written: dict[str, Files] = {}
+    refused: list[tuple[str, Message | str]] = []
+    for name, target in all_targets().items():
+        problem = target.problem(job)
+        if problem:
+            refused.append((name, problem))
+            continue
+        written[name] = target.files(job)
+        files.update({f"{name}/{path}": text for path, text in written[name].items()})
+    launcher = launcher_of(job, written)
+    recipe = recipe_of(job, launcher) if launcher else None
+    check = check_script(job, recipe)
+    return {"README.md": readme(job, written, refused), **({"check.sh": check} if check else {}), **files}
+
+
+def readme(job: Job, written: Mapping[str, Files], refused: list[tuple[str, Message | str]]) -> str:
+    """What is in the bundle; from top to bottom how it is started, followed and ended with the
+    first launcher; then everything else."""
+    launcher = launcher_of(job, written)
+    recipe = recipe_of(job, launcher) if launcher else None
+    lines = [f"# {job.name}", "", kept_line(job, recipe), "", *_about(job), ""]
+    lines += (
+        _whole(job, recipe)
+        if recipe
+        else [f"**Nothing here starts this plan: {comment(str(problem))}.**", ""]
+        if (problem := stack_problem(job))
+        else ["Nothing here rents a server for this plan: start the command below on a server that you have.", ""]
+    )
+    others = [name for name in written if has_recipe(name) and name != launcher]
+    if others:
+        lines += ["## Other ways to start it", "", "ONE of these, in the place of the steps above.", ""]
+        for name in others:
+            lines += _other(job, recipe_of(job, name))
+    for group, words in _GROUPS.items():
+        chosen = [all_targets()[name] for name in written if all_targets()[name].group == group and not has_recipe(name)]
+        if chosen:
+            lines += [f"## {group.capitalize()}", "", words, ""]
+            for target in sorted(chosen, key=lambda target: target.name.replace("-", "_") != stack_name(job)):
+                lines += _entry(target, typed_for(job, target, written[target.name]))
+            lines.append("")
+    if job.settings.then:
+        lines += _then(job)
+    if refused:
+        lines += ["## Left out", "", *[f"- {name}: {comment(str(problem))}" for name, problem in refused], ""]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+
+
+def kept_line(job: Job, recipe: Recipe | None) -> str:
+    """The first line: where what the job makes outlives the server."""
+    if job.is_service:
+        opened = (
+            " Everyone can reach its address; who sends the key is answered." if recipe and recipe.target in ("skypilot", "dstack") else ""
+        )
+        return f"This is a service: it runs, and costs, until you end it.{opened}"
+    if recipe is None or not recipe.kept:
+        return "**Nothing here keeps what the job makes: copy /checkpoints away before the server is given back.**"
+    return f"What the job makes is kept in `{_plainly(recipe.kept)}`; the server is given back when the job ends, however it ends."
+
+
+def _then(job: Job) -> list[str]:
+    """How the result is served."""
+    return [
+        "## Then serve it",
+        "",
+        "On a server with the same card: the folder of the result, `result/` here, is the argument.",
+        "",
+        *_block([f"cd {THEN_FOLDER}", "pip install -r requirements.txt", "sh serve.sh ../result", "cd .."]),
+    ]
+
+
+def _plainly(words: str) -> str:
+    """A word of shell for people."""
+    return words.replace('"', "").replace("${RIGHTFIT_BUCKET%/}", "$RIGHTFIT_BUCKET")
+
+
+def _about(job: Job) -> list[str]:
+    """What is started and what it costs."""
+    option = job.option
+    whole = (
+        f"${option.cost.total_usd:,.2f} in all" if option.cost.total_usd is not None else f"${option.cost.monthly_usd or 0:,.0f} a month"
+    )
+    gpus = f" ({job.gpus_per_node} x {job.accelerator} each)" if job.gpus_per_node else ""
+    server = f"{option.nodes} x {option.provider} {option.instance_type}{gpus}, {option.region}, {option.purchase}"
+    lines = [f"Plan `{job.plan_id}`: {job.task} `{comment(job.model)}` on {server}: ${option.cost.hourly_usd:,.2f} an hour, {whole}."]
+    if job.is_service and own_folder(job):
+        lines.append(f"**{folder_words(job)}.**")
+    if host := host_line(job):
+        lines.append(host)
+    if option.purchase in COMMITMENTS:
+        lines.append(
+            f"It starts on demand: that price needs the commitment {option.purchase}, which is bought apart and applies by itself."
+        )
+    if most_usd(job) > (option.cost.total_usd or option.cost.monthly_usd or 0.0):
+        lines.append(f"By the plan's 95 % interval, or at its busiest hours, at most ${most_usd(job):,.2f}.")
+    return lines
+
+
+def host_line(job: Job) -> str:
+    """What a training takes of each server's own memory, and when: the plan's figure."""
+    needed, has = job.option.estimate.get("host_memory_bytes"), job.option.memory_bytes
+    if needed is None or not has or job.task in (*SERVING_TASKS, "prepare") or not job.gpus_per_node:
+        return ""
+    cut = job.option.layout.sharding in ("zero-3", "hybrid")
+    how = "one process reads the weights and gives out the shards" if cut else "each process reads the weights onto its card"
+    saved = " A finished model is written weight by weight." if shards_all(job) and stack_name(job) == "torchrun" else ""
+    return f"Of each server's {has / GB:,.0f} GB of memory it takes about {needed.mid / GB:,.0f} GB, most while it loads: {how}.{saved}"
+
+
+def _whole(job: Job, recipe: Recipe) -> list[str]:
+    """The way from here to the result, and the end."""
+    target = all_targets()[recipe.target]
+    lines = ["## 1. What it needs", "", *_needs(job, recipe), "", *_block([set_line(job, name) for name, _ in recipe.needs])]
+    lines += [
+        "## 2. Look before money is spent",
+        "",
+        f"Tells what is missing: program, variable, token, data, bucket, quota, image.{_step(job)}",
+        "",
+    ]
+    lines += _block(["sh check.sh"])
+    lines += [f"## 3. Start it ({target.summary})", "", *_block([f"cd {recipe.target}", *recipe.before, *recipe.start, "cd .."])]
+    title = "Follow it" if job.is_service else "Wait, and take the result home: it lies in `result/`"
+    lines += [f"## 4. {title}", "", *_block([f"cd {recipe.target}", *recipe.result, "cd .."])]
+    lines += ["Once it is up, `sh check.sh request http://ADDRESS` sends it one request.", ""] if job.is_service else []
+    stops = f" By itself it ends after {job.stop_after_h:g} h at the latest." if job.stop_after_h else " A service runs until you end it."
+    lines += ["## 5. End it", "", f"Run this however the job ended; what is gone already is passed over.{stops}", ""]
+    lines += _block([f"cd {recipe.target}", *recipe.end, "cd .."])
+    return [*lines, f"Then look once more in the console of {job.option.provider}: what is left there is billed.", ""]
+
+
+def _step(job: Job) -> str:
+    """How the program is tried on this machine."""
+    if not step_of(job):
+        return ""
+    folder = stack_name(job).replace("_", "-")
+    return (
+        f" `sh check.sh step` takes one step with the plan's own program on this machine (`pip install -r {folder}/requirements.txt`), with the model "
+        "`RIGHTFIT_CHECK_MODEL` where the plan's is too large for it."
+    )
+
+
+def _needs(job: Job, recipe: Recipe) -> list[str]:
+    """Programs, variables and data, one a line."""
+    name, install = recipe.program
+    lines = [f"- the program `{name}`: `{install}`"]
+    typed = set() if job.is_service else {line.split()[0] for line in (*recipe.before, *recipe.result)} - {name}
+    lines += [f"- the program `{client}`, which copies to the bucket: `{how}`" for client, how in CLIENTS.values() if client in typed]
+    lines += [f"- `{variable}` in the environment: {about}" for variable, about in recipe.needs]
+    if job.option.provider == "aws" and job.option.region in OPT_IN_REGIONS:
+        lines.append(
+            f"- the region {job.option.region}, which is closed to an account until it asks for it: `aws account enable-region --region-name {job.option.region}`"
+        )
+    for name, about in brings(job).items():
+        columns = data_columns(job) if name == "data" else ""
+        lines.append(f"- {about} in the folder `{name}/` beside this file{': ' + columns if columns else ''}")
+    return lines
+
+
+def set_line(job: Job, name: str) -> str:
+    """A shell line that makes sure of a variable: as it is set, as the export was told, or as the
+    programs of the cloud know it."""
+    if name in OPTIONAL_SECRETS:
+        return f'export {name}="${{{name}:-}}"'
+    given, found = dict(job.settings.given).get(name), found_by(job, name)
+    if given is not None:
+        return f'export {name}="${{{name}:-{in_quotes(given)}}}"'
+    return f'export {name}="${{{name}:-$({found})}}"; : "${{{name}:?}}"' if found else f'export {name}="${{{name}:?}}"'
+
+
+def _block(lines: Sequence[str]) -> list[str]:
+    """Lines of shell, to be run as they stand."""
+    return ["```sh", *lines, "```", ""] if lines else []
+
+
+def _other(job: Job, recipe: Recipe) -> list[str]:
+    """Another launcher, whole."""
+    where = "" if job.is_service else f" What the job makes is kept in `{_plainly(recipe.kept)}`."
+    lines = [f"### `{recipe.target}/`: {all_targets()[recipe.target].summary}", "", f"{where}".strip(), "", *_needs(job, recipe), ""]
+    asked = [set_line(job, name) for name, _ in recipe.needs]
+    steps = [
+        *asked,
+        f"cd {recipe.target}",
+        *recipe.before,
+        *recipe.start,
+        *recipe.result,
+        "# in the end, however it ended:",
+        *recipe.end,
+        "cd ..",
+    ]
+    return [*lines, "```bash", *steps, "```", ""]
+
+
+def typed_for(job: Job, target: Target, files: Files) -> str:
+    """What to type in the target's folder, a command a line; "" where its files are read
+    by something else."""
+    scripts = [f"sh {path}" for path in files if path.endswith(".sh") and "/" not in path]
+    return (target.run or _RUNS.get(target.name) or next(iter(scripts), "")).replace("NAME", job.name)
+
+
+def _entry(target: Target, typed: str) -> list[str]:
+    """One target with what to type in its folder."""
+    lines = [f"       cd {target.name}", *[f"       {line}" for line in typed.splitlines()], ""] if typed else []
+    return [f"- `{target.name}/`: {target.summary}", *(["", *lines] if lines else [])]
+
+
+def files_of(job: Job, name: str) -> Files:
+    """The files of one target, or with "all" of every target that can express the job, each in a
+    folder of its own, with a README that orders them; and those of what follows the run."""
+    then = then_files(job) if job.settings.then else {}
+    if name.strip().casefold() == ALL:
+        return {**bundle(job), **then}
+    return {**find_target(name, job).files(job), **then}

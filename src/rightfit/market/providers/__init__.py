@@ -1,0 +1,35 @@
+"""The sources of current prices, one module each; imported only when asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import cast
+
+from rightfit.errors import UnknownNameError
+from rightfit.market.providers.base import Provider
+from rightfit.messages import Message
+
+# In the order in which they are asked: a provider's own interface comes after collections of
+# others, so that its word is the last.
+NAMES: tuple[str, ...] = (
+    *("skypilot", "aws-spot", "aws", "azure", "gcp", "alicloud-list", "alicloud", "tencent-list", "tencent"),
+    *("lambda", "runpod", "vast", "nebius", "oci", "verda", "crusoe"),
+)
+
+
+def provider(name: str) -> Provider:
+    """The module of a source of prices, by its name or another name of that cloud."""
+    from rightfit.facts import tables
+    from rightfit.market.names import find_provider
+
+    wanted = name.strip().casefold()
+    found = wanted if wanted in NAMES else {"vast.ai": "vast", "vastai": "vast"}.get(wanted) or find_provider(name) or ""
+    if found not in NAMES:
+        near = tables.nearest(wanted, NAMES, count=3)
+        raise UnknownNameError(
+            "source of prices", name, nearest=near, allowed=Message("names.known_words", names=", ".join(NAMES)), field="provider"
+        )
+    return cast(
+        "Provider",
+        importlib.import_module(f"rightfit.market.providers.{found.replace('lambda', 'lambda_cloud').replace('-', '_')}").PROVIDER,
+    )
