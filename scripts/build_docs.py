@@ -178,12 +178,12 @@ def python_page() -> dict[str, str]:
     signatures and docstrings."""
     import rightfit
 
-    names = [name for name in rightfit.__all__ if inspect.isfunction(getattr(rightfit, name)) or name == "estimate"]
+    names = [name for name in rightfit.__all__ if inspect.isfunction(getattr(rightfit, name))]
     parts = [
         MADE_BY,
         "# Python\n\nEverything here is `import rightfit`; the commands have the same names. Numbers are in base units (bytes, seconds, US dollars).\n",
     ]
-    parts += [function_section(f"rightfit.{name}", importlib.import_module("rightfit.api").__dict__[name]) for name in names]
+    parts += [function_section(f"rightfit.{name}", getattr(rightfit, name)) for name in names]
     parts.append("\n## Classes of the answers\n")
     parts += [class_section(getattr(importlib.import_module(module), name)) for module, name in API_CLASSES]
     errors = importlib.import_module("rightfit.errors")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+import json
+import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import rightfit
 from rightfit.api import read_workload
+from rightfit.cli import main
 from rightfit.errors import MissingComponentError
 
 
@@ -69,3 +76,46 @@ def test_a_form_without_its_libraries_says_what_to_install(monkeypatch: pytest.M
     with pytest.raises(MissingComponentError) as caught:
         notebook.form(model="7B")
     assert caught.value.message.fields["names"] == "anywidget"
+
+
+def test_functions_give_what_their_commands_print(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    def printed(*words: str) -> Any:
+        assert main([*words, "--format", "json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    assert [dataclasses.asdict(one) for one in rightfit.fit("2xRTX-3090", task="finetune")] == printed(
+        "fit", "2xRTX-3090", "--task", "finetune"
+    )
+    assert rightfit.providers("aws", "gcp") == printed("providers", "aws", "gcp")
+    assert rightfit.regions(cloud="aws", near="Berlin") == printed("regions", "--cloud", "aws", "--near", "Berlin", "--top", "1000")
+    mine = rightfit.own("8xH100", utilisation="60%", price="250000usd")
+    assert mine.content["yearly_terms"] == printed("own", "8xH100", "--utilisation", "60%", "--price", "250000usd")["yearly_terms"]
+    assert json.loads(json.dumps(rightfit.catalog().status().to_dict())) == printed("catalog", "status")
+
+
+def test_functions_around_a_run(tmp_path: Path) -> None:
+    found = rightfit.plan("meta-llama/Meta-Llama-3-8B", method="lora", data="10Mtok", top=1)
+    kept = tmp_path / "plan.json"
+    kept.write_text(found.to_json(), encoding="utf-8")
+    assert (
+        rightfit.export(kept, "skypilot", name="mine")
+        == rightfit.export(found, "skypilot", name="mine")
+        == found.export("skypilot", name="mine")
+    )
+    run = rightfit.probe([sys.executable, "-c", "print(1)"], setup={"model": "7B"}, plan=kept)
+    assert (run.exit_code, run.setup["model"]) == (0, "7B")
+    store = rightfit.runs(tmp_path / "runs.sqlite")
+    store.save([run])
+    assert [one.id for one in store.all()] == [run.id]
+    with pytest.raises(rightfit.InputError, match="modle"):
+        rightfit.probe(["true"], setup={"modle": "7B"})
+    with pytest.raises(rightfit.InputError, match="ttft"):
+        rightfit.probe(["true"], ttft="3s")
+    with pytest.raises(TypeError, match="utilisation"):
+        rightfit.own("H100", utilization="60%")
+    states = list(itertools.islice(rightfit.watch(str(os.getpid()), every_s=0.05), 2))
+    assert states[-1].look.is_alive
+    log = tmp_path / "bench.json"
+    log.write_text(json.dumps([{"method": "lora", "step": 1}]), encoding="utf-8")
+    with pytest.raises(rightfit.RightfitError):
+        rightfit.ingest(log)

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import rightfit
-from rightfit import api, errors
+from rightfit import api, errors, running
+from rightfit.cli.app import build
 
 SOURCE = Path(rightfit.__file__).parent.parent
 
@@ -26,8 +27,17 @@ def test_list_is_sorted_and_complete() -> None:
         for name, item in vars(api).items()
         if inspect.isfunction(item) and item.__module__ == api.__name__ and not name.startswith("_")
     }
+    functions |= {"ingest", "probe", "runs", "watch"}  # of rightfit.running
     classes = {name for name, item in vars(errors).items() if inspect.isclass(item) and item.__module__ == errors.__name__}
     assert set(rightfit.__all__) == (functions - {"read_workload"}) | classes | {"Workload", "__version__"}
+
+
+def test_every_command_but_those_that_start_a_server_has_a_function_of_its_name() -> None:
+    commands = {name for name, command in build().commands.items() if not getattr(command, "hidden", False)} - {"serve", "mcp"}
+    assert len(commands) > 20
+    assert [name for name in sorted(commands) if not inspect.isfunction(getattr(rightfit, name, None))] == []
+    for room in ("market", "exports", "measure", "explain"):  # whichever modules are loaded
+        in_a_new_process(f"import rightfit.{room}, rightfit; assert all(callable(getattr(rightfit, name)) for name in {sorted(commands)})")
 
 
 def test_every_public_name_can_be_had_and_is_documented() -> None:
@@ -38,8 +48,10 @@ def test_every_public_name_can_be_had_and_is_documented() -> None:
 
 
 def test_public_functions_are_typed() -> None:
-    for name in ("plan", "estimate", "why", "predict", "check", "models", "accelerators", "datasets", "servers", "prices", "understand"):
-        signature = inspect.signature(getattr(api, name))
+    for name in set(rightfit.__all__) & (vars(api).keys() | vars(running).keys()):
+        signature = inspect.signature(getattr(rightfit, name))
+        if inspect.isclass(getattr(rightfit, name)):
+            continue
         assert signature.return_annotation is not inspect.Signature.empty
         assert all(parameter.annotation is not inspect.Parameter.empty for parameter in signature.parameters.values())
 

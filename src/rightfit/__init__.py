@@ -10,9 +10,11 @@ __version__ = "0.2.0"
 if TYPE_CHECKING:
     from rightfit.api import (
         accelerators,
+        catalog,
         check,
         datasets,
         estimate,
+        export,
         fit,
         fleet,
         launch,
@@ -65,9 +67,11 @@ __all__ = [
     "Workload",
     "__version__",
     "accelerators",
+    "catalog",
     "check",
     "datasets",
     "estimate",
+    "export",
     "fit",
     "fleet",
     "ingest",

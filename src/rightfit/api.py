@@ -473,6 +473,29 @@ def _market() -> Catalog:
     return open_catalog()
 
 
+def catalog(*, refresh: Names | None = None) -> Catalog:
+    """The prices and servers that answers are made of: `.status()`, `.verify()`, `.all_offers()`,
+    `.regions()`. `refresh`: clouds whose prices are fetched first (() for all that need no key);
+    NetworkError where none could be had."""
+    from rightfit.errors import NetworkError
+    from rightfit.market import open_catalog
+    from rightfit.market.refresh import refresh as fetch
+
+    if refresh is not None:
+        outcomes = fetch((refresh,) if isinstance(refresh, str) else tuple(refresh))
+        if not any(outcome.status == "refreshed" for outcome in outcomes):
+            raise NetworkError("; ".join(f"{outcome.provider}: {outcome.message or outcome.status}" for outcome in outcomes))
+    return open_catalog()
+
+
+def export(plan: str | Path | Plan, /, to: str, **options: Any) -> dict[str, str]:
+    """Files that start an option of a plan (or of its JSON file): {path: text}. `options` as in
+    `Plan.export`: option=1, out=FOLDER, force=True, name=..., bucket=..."""
+    from rightfit.answers import exported
+
+    return exported(Path(plan) if isinstance(plan, str | Path) else plan.to_dict(), to, **options)
+
+
 def launch(plan: str | Path | Plan, /, tool: str = "skypilot", **options: Any) -> None:
     """Start an option of a plan (or of its JSON file) through SkyPilot or Terraform, without
     asking. `options` as in `Plan.launch`: option=1, out=FOLDER, dry_run=True (nothing is rented),
