@@ -186,8 +186,8 @@ def rows(chance: random.Random, _: Path) -> str:
 
 def files(chance: random.Random, folder: Path) -> str:
     """Workloads, price books, fleets and run records as files."""
-    from rightfit.market.price_book import read_price_book
     from rightfit.fleets.reading import read_fleet
+    from rightfit.market.price_book import read_price_book
     from rightfit.measure.record import read_runs
     from rightfit.workload.model import load
 
