@@ -88,9 +88,9 @@ def test_unknown_engine_and_format_name_what_is_allowed() -> None:
 @pytest.mark.parametrize(
     ("card", "engine", "quantization", "says"),
     [
-        ("A100-SXM-80GB", "", "fp8", "A100-SXM-80GB has no fp8 arithmetic"),
-        ("K80", "vllm", "", "vLLM does not run bf16"),
-        ("K80", "", "", "no serving engine of the table runs"),
+        ("A100-SXM-80GB", "", "fp8", "A100-SXM-80GB does not support fp8"),
+        ("K80", "vllm", "", "vLLM does not support bf16"),
+        ("K80", "", "", "no supported serving engine runs"),
     ],
 )
 def test_wrong_pairs_are_refused_with_the_reason(card: str, engine: str, quantization: str, says: str) -> None:
