@@ -119,7 +119,7 @@ def test_a_class_that_no_engine_has_on_the_card_is_refused_before_the_search() -
     ("model", "engine", "says"),
     [
         ("meta-models/Muse-Spark-Open-816B-A42B", "tgi", "TGI.*MuseSparkForConditionalGeneration.*--framework vLLM, SGLang"),
-        ("THUDM/glm-130b", "", "supports GLMModel (THUDM/glm-130b); choose another model"),
+        ("THUDM/glm-130b", "", "supports GLMModel"),
         ("google/recurrentgemma-2b", "vllm", "--framework Transformers"),
     ],
 )
