@@ -164,7 +164,7 @@ def test_models_of_every_field_are_known(name: str) -> None:
         ({"model": "resnet50", "decode": "text"}, ContradictionError, "allowed: pillow"),
         ({"model": "resnet50", "data": "10Mtok"}, InputError, "data in tokens does not fit resnet50"),
         ({"model": "whisper-small", "data": "100images"}, InputError, "data in images does not fit"),
-        ({"model": "resnet50", "data": "librispeech"}, InputError, "holds speech"),
+        ({"model": "resnet50", "data": "librispeech"}, InputError, "contains speech"),
         ({"model": "resnet50", "data": "imagnet-1k"}, UnknownNameError, "did you mean"),
         ({"model": "resnet9999"}, UnknownNameError, "did you mean"),
         ({"model": "resnet50", "image_size": "3"}, QuantityError, "allowed 8 to"),
