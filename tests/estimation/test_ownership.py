@@ -56,9 +56,9 @@ def test_the_literature_s_range_of_an_h100_hour() -> None:
     ("given", "message"),
     [
         ({"utilisation": 0.0}, "utilisation: 0 is out of range; usual 0.02 to 1 share"),
-        ({"residual_share": 1.5}, "residual_share: 1.5 is more than everything"),
-        ({"years": -1.0}, "years: -1 is not possible"),
-        ({"pue": 0.9}, "pue: 0.9 is not possible"),
+        ({"residual_share": 1.5}, "residual_share: 1.5 is over 100%"),
+        ({"years": -1.0}, "years: -1 is out of range"),
+        ({"pue": 0.9}, "pue: 0.9 is out of range"),
         ({"capex_usd": 0.0}, "capex_usd: 0 is out of range; give a positive price"),
         ({"staff_usd_per_year": float("nan")}, "is not a number"),
     ],
