@@ -103,7 +103,7 @@ def near_miss_faults(answer: Any) -> Iterator[str]:
         if rejection.criterion == "gpu_memory" and not asked_limits(answer) <= {*miss.also, *miss.unknown}:
             yield f"what does not fit is held against {asked_limits(answer) - {*miss.also, *miss.unknown}}"
         told = voice_of(answer).rejection_lines(rejection, "en")[-1]
-        if miss.also and ("would let it pass" in told or "That is not all" not in told) and rejection.criterion not in UNTOLD:
+        if miss.also and ("would make it feasible" in told or "It also fails" not in told) and rejection.criterion not in UNTOLD:
             yield f"{rejection.criterion}: {told}"
         if rejection.criterion == "software" and miss.change.key != "change_software":
             yield f"software: {miss.change}"
@@ -305,4 +305,4 @@ def test_a_deadline_missed_is_not_blamed_on_numbers_of_servers_that_do_not_divid
     assert [rejection.criterion for rejection in verdict.failed] == ["deadline"]
     assert verdict.fits
     headline = next(iter(verdict_sheet(verdict, "en"))).heading
-    assert headline == "aws/g5.12xlarge can run this job (meta-llama/Meta-Llama-3-8B), but not as asked: deadline."
+    assert headline == "aws/g5.12xlarge can run this job (meta-llama/Meta-Llama-3-8B) but does not meet your limits: deadline."

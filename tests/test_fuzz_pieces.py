@@ -46,7 +46,7 @@ def test_an_exception_that_is_not_ours_and_a_hang_are_findings(fuzz: ModuleType,
         raise KeyError("lost")
 
     def honest(*_: object) -> str:
-        raise InputError("give a model")
+        raise InputError("for example")
 
     monkeypatch.setattr(fuzz, "LONGEST_S", 0.2)
     assert fuzz.tried(broken, 1, "x", tmp_path) == ("finding", "KeyError: 'lost'")

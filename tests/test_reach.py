@@ -17,7 +17,7 @@ def test_a_file_is_read_at_a_terminal_and_not_for_a_client(tmp_path: Path) -> No
     trace.write_text("time,input_tokens,output_tokens\n" + "".join(f"{second},100,20\n" for second in range(50)))
     wish = {"model": "7B", "task": "serve", "trace": str(trace)}
     assert rightfit.plan(**wish, top=1).workload.trace == str(trace)
-    with reach.closed(), pytest.raises(InputError, match="a server reads none for its clients"):
+    with reach.closed(), pytest.raises(InputError, match="which a server does not read"):
         rightfit.plan(**wish, top=1)
     assert not reach.is_closed()
 
@@ -44,5 +44,5 @@ def test_workload_files_are_not_read_for_clients(tmp_path: Path) -> None:
     path = tmp_path / "w.yaml"
     path.write_text("model: 7B\n")
     assert rightfit.Workload.from_file(path).model == "7B"
-    with reach.closed(), pytest.raises(InputError, match="a server reads none"):
+    with reach.closed(), pytest.raises(InputError, match="which a server does not read"):
         rightfit.Workload.from_file(path)

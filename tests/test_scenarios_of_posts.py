@@ -174,4 +174,4 @@ def test_70b_qlora_names_the_least_number_of_cards() -> None:
     assert tried("llama3-70b-qlora-8xa100", "gcp/a2-ultragpu-8g").fits
     eight = workload.with_changes(cloud="gcp", gpu="A100-SXM-80GB", objective="time", max_nodes=1)
     advice = " ".join(plan_text(plan(eight), "en").advice)
-    assert "The least that holds this job: 1 x A100-SXM-80GB." in advice
+    assert "Smallest configuration that fits this job: 1 x A100-SXM-80GB." in advice

@@ -145,12 +145,15 @@ def test_credits_count_until_they_expire(catalog: Catalog, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('[[discount]]\nprovider = "aws"\ntype = "p9.*"\npercent = 5\n', ":1: discount: no price in the catalog fits all its conditions"),
-        ('[[discount]]\nprovider = "lambda"\npurchase = "spot"\npercent = 5\n', "no price in the catalog fits"),
+        (
+            '[[discount]]\nprovider = "aws"\ntype = "p9.*"\npercent = 5\n',
+            ":1: discount: no price in the catalog matches all its conditions",
+        ),
+        ('[[discount]]\nprovider = "lambda"\npurchase = "spot"\npercent = 5\n', "no price in the catalog matches"),
         ('[[server]]\nname = "p4d.24xlarge"\nprovider = "aws"\nprice = 1\n', ":1: name: 'p4d.24xlarge' exists already"),
         ('[[server]]\nname = "a"\nprice = 1\n[[server]]\nname = "a"\nprice = 2\n', ":4: name: 'a' exists already"),
         ('[[server]]\nname = "a"\n', ":1: price: is missing"),
-        ('[[quota]]\nlimit = "eight A100"\n', ":1: quota: limit: 'eight A100' names no number"),
+        ('[[quota]]\nlimit = "eight A100"\n', ":1: quota: limit: 'eight A100' contains no number"),
         ('[[credit]]\nprovider = "gcp"\namount = "minus 5"\n', ":1: amount: cannot read 'minus 5'"),
         ('[[server]]\nname = "a"\nprice = "-2usd"\n', ":1: price: "),
     ],

@@ -32,7 +32,7 @@ def test_in_words(catalog: Catalog, text: str, most: float, unit: str, where: di
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("eight A100", "names no number"), ("8 Q900 on aws", "cannot read 'q900'"), ("", "names no number")]
+    ("text", "message"), [("eight A100", "contains no number"), ("8 Q900 on aws", "cannot read 'q900'"), ("", "contains no number")]
 )
 def test_what_cannot_be_read(catalog: Catalog, text: str, message: str) -> None:
     with pytest.raises(QuantityError, match=message):

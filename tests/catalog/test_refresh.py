@@ -136,7 +136,7 @@ def test_types_and_regions_that_the_catalog_cannot_place_are_left_out_and_counte
     fake.answers["verda"] = clouds.verda(prices)
     outcome = run("verda")["verda"]
     assert outcome.status == "refreshed"
-    assert "left out of a region that the catalog does not know (MARS-01)" in outcome.message
+    assert "left out for a region not in the catalog (MARS-01)" in outcome.message
 
 
 def test_what_cannot_be_asked_is_skipped_unless_named(monkeypatch: pytest.MonkeyPatch, fake: Fake) -> None:
@@ -164,7 +164,7 @@ def refused_or_failed(fake: Fake, said: str, *, status: str) -> refresh.Outcome:
 def test_zero_prices_refuse_the_list(fake: Fake) -> None:
     prices = offer(fake)
     fake.answers["verda"] = clouds.verda({key: 0.0 if index < 6 else price for index, (key, price) in enumerate(sorted(prices.items()))})
-    refused_or_failed(fake, "have a price of zero or less; the old prices stay", status="refused")
+    refused_or_failed(fake, "have a price of zero or less; the old prices are kept", status="refused")
 
 
 def test_an_unknown_currency_refuses_the_list(fake: Fake) -> None:
@@ -203,12 +203,12 @@ def test_prices_that_fail_the_integrity_checks_are_refused_with_the_list(fake: F
 
 def test_an_empty_list_is_no_refresh(fake: Fake) -> None:
     fake.answers["verda"] = lambda request: Reply({"access_token": "t"}) if "token" in request.path else Reply([])
-    refused_or_failed(fake, "gave no price that can be used", status="failed")
+    refused_or_failed(fake, "returned no usable price", status="failed")
 
 
 def test_a_changed_form_of_the_answer_is_one_line(fake: Fake) -> None:
     fake.answers["verda"] = lambda request: Reply({"access_token": "t"}) if "token" in request.path else Reply([{"kode": 1}])
-    refused_or_failed(fake, "verda: the answer for types has another form than expected (no 'code')", status="failed")
+    refused_or_failed(fake, "verda: unexpected response format for types (no 'code')", status="failed")
 
 
 @pytest.mark.parametrize("fault", [429, 500, "truncated", "broken", "html"])
@@ -229,7 +229,7 @@ def test_a_clock_before_the_newest_price_is_refused(fake: Fake, monkeypatch: pyt
     offer(fake)
     run("verda")
     monkeypatch.setattr(refresh, "_today", lambda: datetime.date(2020, 1, 1))
-    with pytest.raises(CatalogError, match="clock says 2020-01-01, but there are prices of 20"):
+    with pytest.raises(CatalogError, match="clock is at 2020-01-01, but there are prices from 20"):
         run("verda")
 
 
@@ -326,7 +326,7 @@ def test_an_interrupted_refresh_goes_on_where_it_stopped(fake: Fake, monkeypatch
 def test_two_refreshes_at_once(fake: Fake) -> None:
     with (
         refresh._only_refresh(),
-        pytest.raises(CatalogError, match=rf"another refresh is running \(process {os.getpid()}\); wait until it ends"),
+        pytest.raises(CatalogError, match=rf"another refresh is running \(process {os.getpid()}\); wait until it finishes"),
     ):
         run("verda")
     offer(fake)

@@ -24,22 +24,22 @@ BAD = [
     ((*PLAN, "--method"), "requires an argument"),
     ((*PLAN, "--method", "qlroa"), "did you mean qlora"),
     ((*PLAN, "--task", "fintune"), "did you mean finetune"),
-    ((*PLAN, "--data", "50"), "say 50Mtok, 50ksamples or 50GB?"),
+    ((*PLAN, "--data", "50"), "did you mean 50Mtok, 50ksamples or 50GB?"),
     ((*PLAN, "--data", "0tok"), "not positive"),
     ((*PLAN, "--data", "nan"), "not a quantity"),
     ((*PLAN, "--data", "alpacca-x"), "did you mean"),
-    ((*PLAN, "--deadline", "24"), "say 24h?"),
+    ((*PLAN, "--deadline", "24"), "did you mean 24h?"),
     ((*PLAN, "--deadline", "-3h"), "not positive"),
     ((*PLAN, "--deadline", "0h"), "not positive"),
     ((*PLAN, "--deadline", "1ns"), "nearest 1s"),
     ((*PLAN, "--budget", "0usd"), "not positive"),
-    ((*PLAN, "--budget", "200"), "say 200usd or 200cny?"),
+    ((*PLAN, "--budget", "200"), "did you mean 200usd or 200cny?"),
     ((*PLAN, "--budget", "inf"), "not a quantity"),
     ((*PLAN, "--max-nodes", "1e30"), "nearest 64"),
     ((*PLAN, "--max-nodes", "0"), "nearest 1"),
     ((*PLAN, "--epochs", "nan"), "not a quantity"),
     ((*PLAN, "--seq-len", "-1"), "not positive"),
-    ((*PLAN, "--rate", "10", "--task", "serve"), "say 10/s?"),
+    ((*PLAN, "--rate", "10", "--task", "serve"), "did you mean 10/s?"),
     ((*PLAN, "--task", "serve", "--method", "qlora"), "method qlora contradicts task serve"),
     ((*PLAN, "--task", "train", "--ttft", "300ms"), "ttft contradicts task train"),
     ((*PLAN, "--budget", "10usd/month"), "give the total"),
@@ -50,14 +50,14 @@ BAD = [
     (("serve", "--workers", "100"), "invalid value for '--workers': it must be 64 or less; see"),
     (("serve", "--port", "1.5"), "invalid value for '--port': it must be a whole number; see"),
     (("watch", "x", "--usd-per-hour", "nan"), "invalid value for '--usd-per-hour': it must be a number; see"),
-    (("estimate", "7B", "--on", "aws/g5.xlarge", "--nodes", "0"), "nodes: 0 is not possible; give 1 to 4096"),
+    (("estimate", "7B", "--on", "aws/g5.xlarge", "--nodes", "0"), "nodes: 0 is out of range; allowed 1 to 4096"),
     (
         ("models", "--kind", "transformers"),
         "unknown kind 'transformers'; allowed: transformer, vision, diffusion, other; did you mean transformer?",
     ),
     (("plan", "/usr"), "/usr: a folder without config.json"),
     ((*PLAN, "extra"), "unexpected extra argument"),
-    (("plan",), "which one? give a model"),
+    (("plan",), "which one? for example"),
     (("plan", ""), "is empty"),
     (("plan", "--file", "/nowhere/w.yaml"), "no such file"),
     (("plan", "--file", "/"), "is a folder"),
@@ -132,7 +132,7 @@ def test_a_malformed_file_names_line_and_key(run: Any, tmp_path: Path) -> None:
     result = run("plan", "--file", str(path))
     assert (result.code, result.err) == (
         2,
-        f"error: {path} line 2, key 'deadline': '24' has no unit; say 24h? (units: ms, s, min, h, d, w)\n",
+        f"error: {path} line 2, key 'deadline': '24' has no unit; did you mean 24h? (units: ms, s, min, h, d, w)\n",
     )
 
 
@@ -146,13 +146,13 @@ def test_no_command_of_the_contract_is_put_off_to_a_later_version(run: Any) -> N
     result = run("watch", "x", "--any", "y")
     assert (result.code, result.out) == (2, "")
     assert "no such option --any" in result.err
-    assert "not in this version" not in result.err
+    assert "not supported" not in result.err
 
 
 def test_plain_words_that_say_nothing(run: Any) -> None:
     for sentence, said in (
-        ("", "say what you want to run"),
-        ("bring me tea", "names no model"),
+        ("", "describe what you want to run"),
+        ("bring me tea", "no known model"),
         ("来杯茶", "没有认得出的模型"),
         ("x" * 3000, "2000 is the most"),
     ):

@@ -121,7 +121,7 @@ BAD = [
     (f"start: 2026-12-01\njobs:\n- {{name: a, earliest: 2026-12-09, deadline: 2026-12-02, {W}}}\n", "is not after the earliest start"),
     (f"limits: {{quota: [-8 H100 in us-east-1]}}\njobs:\n- {{name: a, {W}}}\n", "-8 is below 0"),
     (f"teams: [nlp, vision]\njobs:\n- {{name: a, team: visoin, {W}}}\n", "did you mean vision"),
-    ("jobs:\n" + "".join(f"- {{name: a{row}, {W}}}\n" for row in range(20_001)), "20,001 jobs and services; a fleet holds at most 20,000"),
+    ("jobs:\n" + "".join(f"- {{name: a{row}, {W}}}\n" for row in range(20_001)), "20,001 jobs and services; a fleet has at most 20,000"),
     (f"jobs:\n- {{name: a, count: 200000, {W}}}\n", "less than or equal to 100000"),
     (f"jobs:\n- {{name: a, after: b, {W}}}\n- {{name: b, after: a, {W}}}\n", "jobs wait for each other: a after b after a"),
     (f"jobs:\n- {{name: a, after: bb, {W}}}\n- {{name: b, {W}}}\n", "did you mean b"),
@@ -148,7 +148,7 @@ def test_a_bad_fleet_gets_one_line(run: Any, tmp_path: Path, text: str, told: st
 def test_a_hundred_thousand_jobs_get_one_line_at_once(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "many.csv"
     path.write_text("name,model,method,data\n" + "".join(f"a{row},7B,qlora,1Mtok\n" for row in range(100_000)), "utf-8")
-    for lang, told in (("en", "100,000 jobs and services; a fleet holds at most 20,000"), ("zh", "100,000")):
+    for lang, told in (("en", "100,000 jobs and services; a fleet has at most 20,000"), ("zh", "100,000")):
         result = run("fleet", str(path), "--lang", lang)
         assert (result.code, result.out, len(result.err.strip().splitlines())) == (2, "", 1)
         assert told in result.err
@@ -278,10 +278,10 @@ def test_jobs_take_some_cards_of_one_host(run: Any, tmp_path: Path) -> None:
     for (card, row), (other, beside) in itertools.combinations(taken, 2):
         assert card != other or row["end_h"] <= beside["start_h"] + 1e-6 or beside["end_h"] <= row["start_h"] + 1e-6
     if taken:
-        assert "card(s) of own 8xA100" in run("fleet", str(path)).out
+        assert "GPUs of own 8xA100" in run("fleet", str(path)).out
 
 
-@pytest.mark.parametrize(("lang", "told"), [("en", "eval: waits for tune"), ("zh", "要等 tune")])
+@pytest.mark.parametrize(("lang", "told"), [("en", "eval: depends on tune"), ("zh", "要等 tune")])
 def test_what_waits_for_a_job_that_cannot_be_done_says_so(run: Any, tmp_path: Path, lang: str, told: str) -> None:
     path = tmp_path / "late.yaml"
     work = "workload: {model: meta-llama/Meta-Llama-3-8B, method: qlora, data: 5000Mtok}"

@@ -45,7 +45,7 @@ def test_two_records_of_one_run_are_merged(run: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("ingest", "nowhere.json"), "no file or folder"),
+        (("ingest", "nowhere.json"), "no such file or folder"),
         (("ingest", "own.csv", "--as", "vlm-bench"), "did you mean vllm-bench"),
         (("ingest", "own.csv", "--set", "modell=7B"), "did you mean model?"),
         (("ingest", "own.csv", "--set", "model"), "NAME=VALUE"),

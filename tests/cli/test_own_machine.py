@@ -30,7 +30,7 @@ def test_more_memory_than_the_maker_gave_is_meant_by_who_says_so() -> None:
 def test_a_mac_serves_by_llama_cpp(run: Any) -> None:
     result = run("plan", "llama-3-8b", "--task", "serve", "--rate", "0.1/s", "--ttft", "20s", "--have", "M4 Max", "--top", "1")
     assert "Run on your own 1x-Apple-M4-Max-40 (private)" in result.out
-    assert "Set-up: llama.cpp" in result.out
+    assert "Setup: llama.cpp" in result.out
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_of_several_cards_of_a_name_the_smallest_is_taken_and_said(have: str, ca
     assert known[machine.gpu].memory_bytes == min(known[one].memory_bytes for one in facts.match_accelerators(card))
     said = " ".join(run("plan", "bert-base-uncased", "--data", "10ksamples", "--have", have).out.split())
     assert f"have = {machine.gpu}" in said
-    assert "the smallest is taken" in said
+    assert "the smallest is assumed" in said
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

@@ -108,7 +108,7 @@ def test_estimate_of_one_server(run: Any) -> None:
     jsonschema.validate(plan, schema(), cls=jsonschema.Draft202012Validator)
     assert [option["instance_type"] for option in plan["options"]] == ["p4d.24xlarge"]
     text = run(*arguments).out
-    assert "The cheapest way that" not in text
+    assert "The cheapest option that" not in text
     assert "optimizer state" in text
 
 
@@ -122,7 +122,7 @@ def test_why_not_this_server(run: Any) -> None:
     arguments = ("why", "aws/g5.xlarge", "meta-llama/Meta-Llama-3-8B", "--method", "full", "--data", "50Mtok")
     result = run(*arguments)
     assert result.code == 0
-    assert result.out.startswith("aws/g5.xlarge does not safely hold this job (meta-llama/Meta-Llama-3-8B): host RAM.")
+    assert result.out.startswith("aws/g5.xlarge is too small to run this job safely (meta-llama/Meta-Llama-3-8B): host RAM.")
     verdict = json.loads(run(*arguments, "-f", "json").out)
     assert verdict["fits"] is False
     assert all(isinstance(text, str) for text in verdict["standing"])

@@ -81,7 +81,7 @@ WRONG = {
     "price is a word": ([KNOWN, "abc"], "250cny"),
     "price is nothing": ([KNOWN, "0"], "250cny"),
     "price is not a number": ([KNOWN, "nan"], "250cny"),
-    "price a month": ([KNOWN, "40usd/month"], "an hour"),
+    "price a month": ([KNOWN, "40usd/month"], "per hour"),
     "price in no money": ([KNOWN, "40xyz"], "250cny"),
     "region": ([KNOWN, "40usd", "--region", "us-east-9"], "us-east-1"),
     "region without it": ([KNOWN, "40usd", "--region", "ap-southeast-1"], "ap-southeast-2"),
@@ -110,7 +110,7 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(run: Any, name: str, l
     assert result.out == ""
     assert len(result.err.strip().splitlines()) == 1
     assert not list(Path().iterdir())
-    if lang == "en" or told not in ("for example", "an hour", "irectory"):
+    if lang == "en" or told not in ("for example", "per hour", "irectory"):
         assert told in result.err
     if lang == "zh":
         assert any("\u4e00" <= letter <= "\u9fff" for letter in result.err.replace("错误", ""))

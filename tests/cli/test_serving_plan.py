@@ -59,9 +59,9 @@ def test_every_format(form: str, lang: str, capsys: pytest.CaptureFixture[str]) 
     [
         (["--quantization", "q9"], 2, "unknown quantization"),
         (["--framework", "foo"], 2, "unknown serving engine"),
-        (["--gpu", "A100", "--quantization", "fp8"], 2, "no fp8 arithmetic"),
-        (["--gpu", "K80", "--framework", "vllm"], 2, "vLLM does not run"),
-        (["--input-tokens", "20000"], 2, "over the limit"),
+        (["--gpu", "A100", "--quantization", "fp8"], 2, "does not support fp8"),
+        (["--gpu", "K80", "--framework", "vllm"], 2, "vLLM does not support"),
+        (["--input-tokens", "20000"], 2, "exceeds the limit"),
         (["--output-tokens", "0"], 2, "output_tokens"),
         (["--rate", "0/s"], 2, "rate"),
         (["--rate", "1e9/s"], 2, "rate"),

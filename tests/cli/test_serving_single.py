@@ -36,7 +36,7 @@ def test_estimate_in_json_has_one_option(capsys: pytest.CaptureFixture[str]) -> 
 def test_too_few_servers_exit_with_1_and_show_what_would_do(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "estimate", *BERT, "--on", "aws/g4dn.xlarge", code=1)
     assert text.startswith("1 x aws/g4dn.xlarge is not enough for this job: ")
-    assert "What would do, of this server: Rent" in text
+    assert "How many of this server you need: Rent" in text
     data = json.loads(printed(capsys, "estimate", *BERT, "--on", "aws/g4dn.xlarge", "--format", "json", code=1))
     assert data["options"] == []
     assert data["unfit"]["nodes"] > 1
@@ -44,14 +44,14 @@ def test_too_few_servers_exit_with_1_and_show_what_would_do(capsys: pytest.Captu
 
 def test_a_broken_limit_is_told_as_a_time(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "estimate", LLAMA, "--on", "aws/g4dn.xlarge", *CHAT, code=1)
-    assert "first token too late even without load (takes " in text
+    assert "time to first token too long even without load (takes " in text
     text = printed(capsys, "why", "aws/g4dn.xlarge", LLAMA, *CHAT)
     assert "aws/g4dn.xlarge does not do this job as asked" in text
-    assert "ms, allowed are 30 ms)" in text
+    assert "ms, limit 30 ms)" in text
     assert "for each output token." in text
 
 
-@pytest.mark.parametrize(("lang", "words"), [("en", "stands at rank"), ("zh", "在机型中排第")])
+@pytest.mark.parametrize(("lang", "words"), [("en", "ranks"), ("zh", "在机型中排第")])
 def test_why_in_both_languages(capsys: pytest.CaptureFixture[str], lang: str, words: str) -> None:
     text = printed(capsys, "why", "aws/p4d.24xlarge", LLAMA, *CHAT, "--lang", lang)
     assert words in text
@@ -61,7 +61,7 @@ def test_why_in_both_languages(capsys: pytest.CaptureFixture[str], lang: str, wo
 def test_why_of_a_batch_job_tells_money_and_time_of_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
     data = json.loads(printed(capsys, "why", "aws/p4d.24xlarge", LLAMA, "--task", "batch", "--data", "1Msamples", "--format", "json"))
     assert data["fits"]
-    assert "a month" not in data["standing"][0]
+    assert "per month" not in data["standing"][0]
     assert data["option"]["estimate"]["total_time_s"]["mid"] > 0
 
 

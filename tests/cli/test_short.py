@@ -154,6 +154,6 @@ def test_a_card_without_a_price_is_named_where_several_servers_do_its_work(
     out = printed(
         capsys, "plan", "deepseek-ai/DeepSeek-R1", "--task", "serve", "--users", "100", "--country", "CN", "--quantization", "none"
     )
-    assert "No public price is known of" in out
+    assert "publishes no price for" in out
     servers = [int(line.split("x ")[0].split()[-1]) if "x " in line.split("/")[0] else 1 for line in out.splitlines() if line[:1].isdigit()]
     assert max(servers) < 4 * servers[0], "no crowd of old cards at prices of years ago beside the choice"

@@ -114,7 +114,7 @@ def test_numbers_are_read_with_the_words_around_them(sentence: str, option: str,
 def test_a_model_that_only_its_maker_runs_is_said_to_be_one(name: str, maker: str, capsys: pytest.CaptureFixture[str]) -> None:
     for command in (["plan", name, "--task", "serve"], ["plan", "--ask", f"fine-tune {name.rpartition('/')[2]} on 1000 tickets"]):
         assert main(command) == 2
-        assert f"{maker} sells it as an API" in capsys.readouterr().err.replace("\n", " ")
+        assert f"{maker} offers it only as an API" in capsys.readouterr().err.replace("\n", " ")
     assert main(["plan", "--ask", f"用 1000 条工单微调 {name.rpartition('/')[2]}"]) == 2
     assert f"{maker} 只以 API 形式提供" in capsys.readouterr().err
 
@@ -122,7 +122,7 @@ def test_a_model_that_only_its_maker_runs_is_said_to_be_one(name: str, maker: st
 def test_what_is_refused_of_a_chinese_sentence_is_refused_in_chinese(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--ask", "微调 FooBarModel，1万条"]) == 2
     assert "错误：" in (said := capsys.readouterr().err)
-    assert "names no model" not in said
+    assert "no known model" not in said
 
 
 @pytest.mark.parametrize("name", ["yolo", "YOLOv8", "resnet", "ViT", "ViT-B", "bge", "bge-reranker", "MobileNet", "deberta"])

@@ -32,7 +32,7 @@ def test_typical_models_are_planned(sentence: str, models: set[str], question: s
 
 def test_a_sentence_that_tells_no_kind_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--ask", "something quick within 2 days"]) == 2
-    assert "names no model" in capsys.readouterr().err
+    assert "no known model" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("model", sorted({row["model"] for row in facts.table("typical_models")}))

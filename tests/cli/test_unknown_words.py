@@ -25,7 +25,7 @@ UNKNOWN = {
     "settings of no algorithm": ((*TRAIN, "--settings", "foo=1"), "settings"),
     "machine's card": ((*TRAIN, "--have", "2xRTX-390"), "RTX-3090"),
     "machine's place": ((*TRAIN, "--have", "RTX-4090@hom"), "home"),
-    "no machine": ((*TRAIN, "--have", ""), "2xRTX-3090@home"),
+    "not a machine": ((*TRAIN, "--have", ""), "2xRTX-3090@home"),
     "machine of no card": ((*TRAIN, "--have", "0xRTX-4090"), "0xRTX-4090"),
     "machine of a million": ((*TRAIN, "--have", "1000000xRTX-4090"), "2xRTX-3090@home"),
     "kind": (("plan", "--kind", "imges"), "images"),

@@ -55,11 +55,11 @@ def test_the_literature_s_range_of_an_h100_hour() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"utilisation": 0.0}, "utilisation: 0 is not possible; usual 0.02 to 1 share"),
-        ({"residual_share": 1.5}, "residual_share: 1.5 is more than everything"),
-        ({"years": -1.0}, "years: -1 is not possible"),
-        ({"pue": 0.9}, "pue: 0.9 is not possible"),
-        ({"capex_usd": 0.0}, "capex_usd: 0 is not possible; give a positive price"),
+        ({"utilisation": 0.0}, "utilisation: 0 is out of range; usual 0.02 to 1 share"),
+        ({"residual_share": 1.5}, "residual_share: 1.5 is over 100%"),
+        ({"years": -1.0}, "years: -1 is out of range"),
+        ({"pue": 0.9}, "pue: 0.9 is out of range"),
+        ({"capex_usd": 0.0}, "capex_usd: 0 is out of range; give a positive price"),
         ({"staff_usd_per_year": float("nan")}, "is not a number"),
     ],
 )
@@ -70,9 +70,9 @@ def test_absurd_figures_are_refused(given: dict[str, float], message: str) -> No
 
 def test_what_is_not_sold_needs_a_price() -> None:
     assert not can_be_bought("TPU-v5e")
-    with pytest.raises(UnknownNameError, match="it is not sold, or no price is known"):
+    with pytest.raises(UnknownNameError, match="it is not for sale or has no known price"):
         own_server("TPU-v5e", 8)
-    with pytest.raises(InputError, match="the power of TPU-v5e is not known"):
+    with pytest.raises(InputError, match="the power draw of TPU-v5e is unknown"):
         own_server("TPU-v5e", 8, {"capex_usd": 1e5})
-    with pytest.raises(UnknownNameError, match="unknown figure of owning 'yeers'"):
+    with pytest.raises(UnknownNameError, match="unknown ownership cost 'yeers'"):
         own_server("L4", 1, {"yeers": 3.0})

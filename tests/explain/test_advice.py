@@ -54,14 +54,14 @@ def test_the_smallest_card_that_would_do_is_named(effects: list[Effect]) -> None
 def test_text_in_both_languages() -> None:
     effect = Effect("qlora", 10 * GIB, 40 * GIB, 1.25, 16 * GIB, 1, {"old": "full"})
     assert effect.text("en") == (
-        "QLoRA (4-bit weights) instead of full fine-tuning: 10 GiB per card instead of 40 GiB (75% less), 1.25 times slower per card; "
-        "1 x 16 GiB would do."
+        "QLoRA (4-bit weights) instead of full fine-tuning: 10 GiB per GPU instead of 40 GiB (75% less), 1.25 times slower per GPU; "
+        "1 x 16 GiB is enough."
     )
     assert (
         effect.text("zh")
         == "全参数微调改为 QLoRA（4 位权重）：每卡 10 GiB，原为 40 GiB（少 75%），每卡耗时变为 1.25 倍；1 张 16 GiB 显存的卡即可。"
     )
-    assert "no card" in Effect("shorter", 900 * GIB, 1000 * GIB, 1.0, 0.0, 1, {"seq_len": 1, "old_seq_len": 2}).text("en")
+    assert "no rentable GPU" in Effect("shorter", 900 * GIB, 1000 * GIB, 1.0, 0.0, 1, {"seq_len": 1, "old_seq_len": 2}).text("en")
 
 
 def test_a_given_server_that_is_too_small_gets_advice() -> None:

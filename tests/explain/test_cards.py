@@ -42,12 +42,12 @@ def test_a_card_says_what_matters_in_both_languages(option_of: OptionOf, workloa
         "us-central1",
         "on demand",
     )
-    assert (card.money.label, card.money.value, card.money.detail) == ("cost of the job", "$3.68", "$3.31 to $4.05")
+    assert (card.money.label, card.money.value, card.money.detail) == ("job cost", "$3.68", "$3.31 to $4.05")
     assert (card.time.value, card.time.detail) == ("5 h 12 min", "4 h 41 min to 5 h 43 min")
     assert [(fact.label, fact.value) for fact in card.facts] == [
-        ("an hour", "$0.707"),
+        ("per hour", "$0.707"),
         ("tokens/s", "3,277"),
-        ("memory of one card", "12 GiB of 24 GiB"),
+        ("GPU memory", "12 GiB of 24 GiB"),
     ]
     chinese = option_card(option_of(nodes=2), workload, "zh")
     assert (chinese.server, chinese.hardware, chinese.purchase) == ("2 × g2-standard-4", "2 × L4", "按量付费")

@@ -139,7 +139,7 @@ def test_the_gauge_shows_use_interval_and_capacity(plan: Plan, service: Plan) ->
 
 def test_the_chart_has_a_mark_for_each_option(plan: Plan, service: Plan) -> None:
     pytest.importorskip("matplotlib")
-    for answer, words in ((plan, "hours"), (service, "latency of a request, seconds")):
+    for answer, words in ((plan, "hours"), (service, "request latency, seconds")):
         svg = charts.options_svg(answer, "en")
         root = ET.fromstring(svg)
         texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
@@ -199,5 +199,5 @@ def test_a_plan_without_an_answer_says_why() -> None:
     nothing = rightfit.plan("meta-llama/Meta-Llama-3-70B", method="full", deadline="1h", budget="1usd")
     assert nothing.best is None
     text = "".join(read(plan_html(nothing, "en")).text)
-    assert "No server in the catalog can fulfil this wish." in text
-    assert "budget alone excludes every offer" in text
+    assert "No server in the catalog meets this request." in text
+    assert "budget alone excludes all of them" in text

@@ -52,7 +52,9 @@ def test_every_message_that_is_said_is_there() -> None:
 
 
 def test_fields_are_filled_in() -> None:
-    assert say("reasons.budget_met", "en", total_usd="$5", budget_usd="$8", probability="95%").endswith("of $8 with a probability of 95%.")
+    assert say("reasons.budget_met", "en", total_usd="$5", budget_usd="$8", probability="95%").endswith(
+        "the $8 budget, with 95% probability."
+    )
     assert say("reasons.budget_met", "zh", total_usd="$5", budget_usd="$8", probability="95%") == "费用 $5，在 $8 预算之内的概率为 95%。"
 
 

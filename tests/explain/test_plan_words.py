@@ -46,12 +46,12 @@ def test_the_choice_in_words(option_of: Callable[..., Option], workload: Workloa
     text = option_text(option_of(), workload, "en")
     assert text.headline == "Rent g2-standard-4 from Google Cloud in us-central1, on demand: 1 x L4 (24 GiB), $0.707 per hour (2026-07-30)."
     assert text.outcome.startswith(
-        "QLoRA of meta-llama/Meta-Llama-3-8B on 50 M tokens takes 5 h 12 min (80 % interval 4 h 41 min to 5 h 43 min) and costs $3.68"
+        "QLoRA of meta-llama/Meta-Llama-3-8B on 50 M tokens takes 5 h 12 min (80% interval 4 h 41 min to 5 h 43 min) and costs $3.68"
     )
-    assert text.setup == "Set-up: one card; micro-batch 2, sequence length 2048, gradient accumulation 8; gradient checkpointing; bf16."
-    assert text.margin == "Memory to spare per card: 10 GiB (55% used; the 95 % interval reaches 14.4 GiB)."
-    assert text.speed == "Speed: 3,277 tokens/s, a step in 10 s; the cards do 42% of their peak arithmetic."
-    assert text.warnings == ("The price is of 2024-12-31, over a year old, and may have moved; check it before renting.",)
+    assert text.setup == "Setup: one GPU; micro-batch 2, sequence length 2048, gradient accumulation 8; gradient checkpointing; bf16."
+    assert text.margin == "Free memory per GPU: 10 GiB (55% used; 95% upper bound 14.4 GiB)."
+    assert text.speed == "Speed: 3,277 tokens/s, 10 s per step, 42% MFU."
+    assert text.warnings == ("The price dates from 2024-12-31, over a year ago, and may have changed. Check it before renting.",)
 
 
 def test_the_choice_in_chinese(option_of: Callable[..., Option], workload: Workload) -> None:
@@ -68,13 +68,13 @@ def test_terms_are_ordered_and_add_up(option_of: Callable[..., Option], workload
     assert [term.name for term in text.memory] == ["weights", "activations", "logits", "context"]
     assert sum(term.share for term in text.memory) == pytest.approx(1)
     assert text.memory[0].text == "weights: 5.5 GiB (46%)"
-    assert text.time[0].text == "matrix products: 9 s (90%)"
+    assert text.time[0].text == "matrix multiplications (GEMM): 9 s (90%)"
     assert [term.text for term in text.cost] == ["servers: $3.60 (98%)", "storage: $0.08 (2.2%)"]
 
 
 def test_memory_that_may_not_do_says_so(option_of: Callable[..., Option], workload: Workload) -> None:
     tight = option_of(facts={"capacity_bytes": 13 * GIB, "seq_len": 2048, "tokens": 5e7})
-    assert "over the 13 GiB that the card can give" in option_text(tight, workload, "en").margin
+    assert "over the usable 13 GiB" in option_text(tight, workload, "en").margin
 
 
 def test_layouts_in_words(option_of: Callable[..., Option]) -> None:
@@ -87,12 +87,12 @@ def test_layouts_in_words(option_of: Callable[..., Option]) -> None:
 
 def test_a_whole_plan(plan: Plan) -> None:
     text = plan_text(plan, "en")
-    assert text.considered == "Looked at 12,431 offers of 320 server types: 5 M ways in all."
+    assert text.considered == "Evaluated 12,431 offers of 320 server types: 5 M configurations."
     assert text.assumptions == ("epochs = 1: one pass over the data",)
     assert text.rejected == (
-        "not enough GPU memory: 312 offers (40 by this alone)",
-        "Nearest miss: AWS g4dn.xlarge on 1 node, needs 18 GiB per card with the margin for 90 % certainty, the card gives 15 GiB. It lacks 3 GiB of memory per card.",
-        "not one of the clouds asked for: 9,000 offers",
+        "not enough GPU memory: 312 offers (40 for this reason only)",
+        "Nearest miss: AWS g4dn.xlarge on 1 node, needs 18 GiB per GPU for 90% confidence, 15 GiB usable. It is short of 3 GiB of memory per GPU.",
+        "not one of the requested clouds: 9,000 offers",
     )
     assert text.advice == ("Spot servers: $1.68 ($2.00 less) on Google Cloud g2-standard-4, if the job can resume from checkpoints.",)
     assert text.faster == ("AWS p5.48xlarge takes 10 s for $3.68 (same cost)",)
@@ -104,11 +104,11 @@ def test_a_plan_without_answer_names_the_blame(plan: Plan, workload: Workload) -
     none = Plan(hurried, (), (), (), plan.rejected, (), {}, plan.counts, blame=(("status", "gpu_memory", "deadline", "budget"),))
     text = plan_text(none, "en")
     assert text.best is None
-    assert text.headline == "No server in the catalog can fulfil this wish."
-    assert text.blame == "Nothing is left: together, deadline, budget, GPU memory exclude every offer."
+    assert text.headline == "No server in the catalog meets this request."
+    assert text.blame == "No offer is left: together, deadline, budget, GPU memory exclude all of them."
     assert plan_text(none, "zh").blame == "没有可行方案：期限、预算、显存合在一起排除了全部报价。"
     single = Plan(hurried, (), (), (), (), (), {}, plan.counts, blame=(("deadline",),))
-    assert plan_text(single, "en").blame == "Nothing is left: deadline alone excludes every offer."
+    assert plan_text(single, "en").blame == "No offer is left: deadline alone excludes all of them."
 
 
 def test_rejections_in_chinese(plan: Plan) -> None:
@@ -120,11 +120,11 @@ def test_rejections_in_chinese(plan: Plan) -> None:
 @pytest.mark.parametrize(
     ("criterion", "needed", "had", "text"),
     [
-        ("deadline", 86400.0, 172800.0, "may take up to 2 days, allowed are 24 h"),
-        ("budget", 200.0, 350.0, "may cost up to $350.00, the budget is $200.00"),
-        ("capability", "bf16", "T4", "T4: no bf16 arithmetic"),
+        ("deadline", 86400.0, 172800.0, "may take up to 2 days, limit 24 h"),
+        ("budget", 200.0, 350.0, "may cost up to $350.00, budget $200.00"),
+        ("capability", "bf16", "T4", "T4: no bf16 support"),
         ("host_memory", 432.1 * GIB, 432.0 * GIB, "needs 432.1 GiB of host RAM, has 432 GiB"),
-        ("layout", "", "", "no way to split the model over its cards"),
+        ("layout", "", "", "no valid way to split the model across its GPUs"),
     ],
 )
 def test_what_was_needed_and_had(criterion: str, needed: float | str, had: float | str, text: str) -> None:
@@ -149,22 +149,22 @@ def test_a_given_server_that_does_not_hold_the_job_says_what_is_missing(
     )
     text = plan_text(empty, "en")
     assert text.headline == (
-        "The job does not fit on Google Cloud g2-standard-4 (1 x L4 (24 GiB)): GPU memory and host RAM. The cards alone do not hold it, "
-        "and with weights and optimizer state in host RAM the host needs 170 GiB of RAM and has 85 GiB."
+        "The job does not fit on Google Cloud g2-standard-4 (1 x L4 (24 GiB)): GPU memory and host RAM. It does not fit in GPU memory, "
+        "and with weights and optimizer state in host RAM it needs 170 GiB of host RAM and the server has 85 GiB."
     )
     assert text.blame == ""
     assert text.unfit is not None
     plain = Plan(workload, (), (), (), (host,), (), {}, plan.counts, unfit=option_of())
-    assert "host RAM. The cards would hold it, but the host needs 170 GiB" in plan_text(plain, "en").headline
+    assert "host RAM. It fits in GPU memory, but needs 170 GiB" in plan_text(plain, "en").headline
     card = Rejection("gpu_memory", 1, 1, 13 * GIB, 10 * GIB, 0.3, "gcp/g2-standard-4")
     memory = Plan(workload, (), (), (), (card,), (), {}, plan.counts, unfit=option_of(facts={"capacity_bytes": 10 * GIB, "tokens": 5e7}))
-    assert "GPU memory. Even the leanest set-up peaks at 12 GiB per card (13 GiB with the margin" in plan_text(memory, "en").headline
+    assert "GPU memory. Even the leanest setup peaks at 12 GiB per GPU (13 GiB for 90% confidence" in plan_text(memory, "en").headline
 
 
 def test_a_given_server_that_cannot_run_the_job_at_all_says_why(plan: Plan, workload: Workload) -> None:
     chip = Rejection("capability", 1, 1, "training", "Inferentia2", 0.0, "aws/inf2.xlarge")
     text = plan_text(Plan(workload, (), (), (), (chip,), (), {}, plan.counts, (("capability",),), given="aws/inf2.xlarge"), "en")
-    assert text.headline == "aws/inf2.xlarge cannot run this job: the card or its software cannot run this (Inferentia2: it cannot train)."
+    assert text.headline == "aws/inf2.xlarge cannot run this job: the GPU or its software cannot run this (Inferentia2: it cannot train)."
     assert text.blame == ""
 
 
@@ -172,14 +172,13 @@ def test_a_near_miss_promises_only_what_is_known() -> None:
     change = Reason("change_filter", {"criterion": "purchase", "value": "capacity-block"})
     miss = NearMiss("aws", "p5.48xlarge", "us-east-1", "capacity-block", 3, "on-demand", "capacity-block", change)
     assert nearest_text("purchase", miss, "en").endswith(
-        "it is capacity block. Allowing capacity block as way of paying would let it pass."
+        "it is capacity block. Allowing capacity block as pricing model would make it feasible."
     )
     more = dataclasses.replace(miss, also=("deadline", "budget"))
     assert nearest_text("purchase", more, "en") == (
-        "Nearest miss: AWS p5.48xlarge on 3 nodes, asked for on demand, it is capacity block. "
-        "That is not all: it also fails on deadline, budget."
+        "Nearest miss: AWS p5.48xlarge on 3 nodes, requested on demand, it is capacity block. It also fails on deadline, budget."
     )
-    assert "would let it pass" not in nearest_text("purchase", more, "en")
+    assert "would make it feasible" not in nearest_text("purchase", more, "en")
     unknown = dataclasses.replace(miss, unknown=("deadline",))
-    assert nearest_text("purchase", unknown, "en").endswith("Whether it would meet the other limits (deadline) is not known.")
+    assert nearest_text("purchase", unknown, "en").endswith("Whether it meets the other limits (deadline) is unknown.")
     assert nearest_text("purchase", unknown, "zh").endswith("能否满足其余限制（期限）尚不可知。")

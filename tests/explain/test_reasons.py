@@ -59,7 +59,7 @@ def test_every_sentence_can_be_said_with_numbers(key: str) -> None:
 
 def test_interruptions_are_told_as_a_range_or_a_bound() -> None:
     params = {"monthly_low": 0.0, "monthly_high": 0.05, "expected_interruptions": 0.0009}
-    assert "up to 5% of these servers are interrupted in a month (expected during this job: less than 0.001 times)" in render(
+    assert "up to 5% of these servers are interrupted per month (expected interruptions during this job: less than 0.001)" in render(
         Reason("spot_interruption", params), "en"
     )
     known = {**params, "monthly_low": 0.1, "monthly_high": 0.15}
@@ -71,7 +71,7 @@ def test_interruptions_are_told_as_a_range_or_a_bound() -> None:
 def test_money_follows_the_currency() -> None:
     reason = Reason("budget_met", {"total_usd": 10.0, "budget_usd": 20.0, "probability": 0.95})
     assert renderer("zh", currency="cny")(reason) == "费用 ¥72.00，在 ¥144.00 预算之内的概率为 95%。"
-    assert renderer("en")(reason) == "It costs $10.00, within the budget of $20.00 with a probability of 95%."
+    assert renderer("en")(reason) == "It costs $10.00, within the $20.00 budget, with 95% probability."
 
 
 def test_a_runner_up_is_named_with_its_price() -> None:

@@ -53,7 +53,7 @@ def test_chat_says_money_by_request_and_by_token() -> None:
     model, wishes = WISHES["chat"]
     best = plan_text(rightfit.plan(model, **wishes, top=1), "en").best
     assert best is not None
-    assert re.search(r"\$[\d,.]+ a month: \$[\d.]+ per 1,000 requests, \$[\d.]+ per million tokens", best.outcome)
+    assert re.search(r"\$[\d,.]+ per month: \$[\d.]+ per 1,000 requests, \$[\d.]+ per million tokens", best.outcome)
     assert "p50 / p95 / p99" in best.speed
     assert "on demand" in best.margin
 

@@ -58,11 +58,11 @@ def test_the_set_up_says_what_a_sample_is() -> None:
         assert text is not None
         return text.setup
 
-    assert "images of 224 x 224 per card" in setup("images")
-    assert "256 a step" in setup("images")
-    assert "latents and text embeddings made beforehand" in setup("latents")
+    assert "images of 224 x 224 per GPU" in setup("images")
+    assert "global batch 256" in setup("images")
+    assert "latents and text embeddings precomputed" in setup("latents")
     assert "recordings of 30 s" in setup("sound")
-    assert "embedding tables split over the cards" in setup("tables")
+    assert "embedding tables sharded across GPUs" in setup("tables")
     assert "33 frames of 480 x 832" in setup("video")
     assert "weights in host RAM" in setup("offload")
 

@@ -161,7 +161,7 @@ def test_a_plan_that_does_not_say_is_refused() -> None:
     option = values["options"][0]
     figures = {name: figure for name, figure in option["estimate"].items() if name != "disk_bytes"}
     old = job_of(plan_document({**values, "options": [{**option, "estimate": figures}]}))
-    with pytest.raises(InputError, match="make the plan again"):
+    with pytest.raises(InputError, match="create the plan again"):
         find_target("terraform-aws").files(old)
 
 

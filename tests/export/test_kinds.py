@@ -43,7 +43,7 @@ def test_names_of_columns_reach_a_program_or_are_refused() -> None:
             continue
         settings = json.loads(target.files(found)["train.json"])
         assert settings["columns"] == {"text": "content", "messages": "talk"}, target.name
-    assert "columns of the data" in str(find_target("axolotl").problem(found))
+    assert "columns in the data" in str(find_target("axolotl").problem(found))
     with pytest.raises(InputError, match="NAME=THEIRS"):
         ExportSettings(columns="text")
 

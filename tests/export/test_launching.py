@@ -184,7 +184,7 @@ def test_a_trial_run_shows_the_cost_and_keeps_nothing(tools: Path, tmp_path: Pat
     path = saved("qlora-8b", tmp_path)
     assert main(["launch", path, "--dry-run"]) == 0
     out, err = capfd.readouterr()
-    assert f"${plan_values('qlora-8b')['options'][0]['cost']['hourly_usd']:,.2f} an hour" in out
+    assert f"${plan_values('qlora-8b')['options'][0]['cost']['hourly_usd']:,.2f} per hour" in out
     assert "sky launch --dryrun" in out
     assert "nothing was rented" in err
     called = tools.read_text().splitlines()
@@ -202,7 +202,7 @@ def test_yes_starts_and_the_folder_keeps_the_state(tools: Path, tmp_path: Path) 
     (folder / "terraform.tfstate").write_text("state")
     assert main(["launch", path, "--with", "terraform", "--yes", "--name", "mine"]) == 0  # again: the state stays
     assert (folder / "terraform.tfstate").read_text() == "state"
-    with pytest.raises(FileInputError, match="holds the launch of another plan"):
+    with pytest.raises(FileInputError, match="contains the launch state of another plan"):
         prepare(launch_of(job("qlora-8b")), folder)
 
 
@@ -247,5 +247,5 @@ def test_a_missing_program_is_named_with_its_install_line(
 
 def test_a_program_that_fails_is_passed_on(tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODE", "5")
-    with pytest.raises(UnavailableError, match="terraform init ended with exit code 5"):
+    with pytest.raises(UnavailableError, match="terraform init failed with exit code 5"):
         start(launch_of(job("lora-8b-aws"), tool="terraform"), folder=tmp_path / "job")

@@ -325,7 +325,7 @@ def test_checkpoints_come_at_the_plan_s_interval() -> None:
         ("deepspeed", {"sharding": "hybrid"}, "use fsdp2"),
         ("deepspeed", {"offload": "optimizer", "optimizer": "lion"}, "AdamW alone"),
         ("trl", {"tensor": 2}, "use megatron"),
-        ("torchrun", {"method": "qlora"}, "quantised weights"),
+        ("torchrun", {"method": "qlora"}, "quantized weights"),
         ("trl", {"method": "galore"}, "the method is galore"),
         ("megatron", {"model": "deepseek-ai/DeepSeek-V3"}, "latent"),
         ("megatron", {"gpu": "V100-SXM-16GB"}, "compute capability 7.5"),

@@ -56,7 +56,7 @@ def test_most_at_once_counts_what_overlaps() -> None:
     assert most_at_once(rows) == 5
 
 
-@pytest.mark.parametrize("fleet", [lambda: FLEET, lambda: with_plans(FLEET)], ids=["by hand", "with plans"])
+@pytest.mark.parametrize("fleet", [lambda: FLEET, lambda: with_plans(FLEET)], ids=["manually", "with plans"])
 def test_skypilot_reads_every_job_with_its_servers_in_order(fleet: Callable[[], dict[str, Any]]) -> None:
     sky = pytest.importorskip("sky", reason="SkyPilot is not installed (pip install skypilot)")
     files = files_of_fleet(fleet(), "skypilot")

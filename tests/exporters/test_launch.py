@@ -61,7 +61,7 @@ def test_terraform_plans_what_would_be_made(tmp_path: Path) -> None:
     assert found.returncode == 0, found.stdout + found.stderr
     assert "to add, 0 to change, 0 to destroy" in found.stdout
     assert job("lora-8b-aws").option.instance_type in found.stdout
-    assert f"${job('lora-8b-aws').option.cost.hourly_usd:,.2f} an hour" in found.stdout
+    assert f"${job('lora-8b-aws').option.cost.hourly_usd:,.2f} per hour" in found.stdout
     assert "nothing was rented" in found.stderr
     assert not (folder / "terraform.tfstate").exists()
 
@@ -77,4 +77,4 @@ def test_skypilot_reads_the_command_and_the_task(tmp_path: Path) -> None:
     finally:
         subprocess.run([str(BIN / "sky"), "api", "stop"], env={**os.environ, **environment}, check=False, capture_output=True, timeout=100)
     assert "YAML to run: task.yaml" in found.stdout, found.stdout[-3000:] + found.stderr[-3000:]
-    assert (found.returncode, found.stderr.splitlines()[-1]) == (3, "error: sky launch ended with exit code 1; what it says stands above")
+    assert (found.returncode, found.stderr.splitlines()[-1]) == (3, "error: sky launch failed with exit code 1; see its output above")

@@ -83,7 +83,7 @@ def _mortal(mark: str, number: int) -> int:
 
 def test_another_program_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rightfit.spread.places.program", lambda: "another")
-    with pytest.raises(UnavailableError, match="another rightfit, or other prices"):
+    with pytest.raises(UnavailableError, match="a different rightfit version or prices"):
         list(OnRay(address).results(_mortal, [(0, 0)], ""))
 
 
@@ -107,7 +107,7 @@ def test_workloads_of_a_fleet_are_searched_there(address: str) -> None:
     ("word", "kind", "says"),
     [
         ("ray:127.0.0.1:1", NetworkError, "no Ray cluster answers at 127.0.0.1:1"),
-        ("ray:nowhere", InputError, "is no address of a Ray cluster"),
+        ("ray:nowhere", InputError, "is not a Ray cluster address"),
     ],
 )
 def test_addresses_that_are_none(word: str, kind: type[Exception], says: str) -> None:

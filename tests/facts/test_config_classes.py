@@ -202,7 +202,7 @@ def test_the_header_of_a_gguf_file(tmp_path: Path) -> None:
     assert (record.num_layers, record.num_kv_heads, record.max_position, record.params_total) == (2, 2, 4096, 512_000)
     for data in (b"GGUF", b"PK..", gguf(entries, {})[:90]):
         file.write_bytes(data)
-        with pytest.raises(FileInputError, match="not a whole GGUF file"):
+        with pytest.raises(FileInputError, match="not a complete GGUF file"):
             facts.model(str(file), network=False)
 
 

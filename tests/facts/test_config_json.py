@@ -185,12 +185,12 @@ def test_absurd_dimension_is_named(key: str, value: object) -> None:
         ({"hidden_size": 4097}, "hidden_size 4097 is not divisible by num_attention_heads 32"),
         ({"num_key_value_heads": 5}, "num_key_value_heads 5 does not divide num_attention_heads 32"),
         ({"tie_word_embeddings": "yes"}, "tie_word_embeddings is 'yes'; it must be true or false"),
-        ({"model_type": 3}, "model_type is 3; it must be a text"),
+        ({"model_type": 3}, "model_type is 3; it must be a string"),
         ({"text_config": [1]}, "text_config is .*; it must be an object"),
         ({"text_config": {"model_type": "llama", "num_hidden_layers": -3}}, r"text_config\.num_hidden_layers is -3"),
         ({"vision_config": {"model_type": "clip_vision_model", "hidden_size": 0}}, r"vision_config\.hidden_size is 0"),
         ({"layer_types": ["full_attention"]}, "layer_types must list one type for each of the 32 layers"),
-        ({"layer_types": ["full_attention", "telepathy"] * 16}, "layer_types holds 'telepathy'"),
+        ({"layer_types": ["full_attention", "telepathy"] * 16}, "layer_types contains 'telepathy'"),
         ({"num_local_experts": 8, "num_experts_per_tok": 9}, "num_experts_per_tok 9 is more than the 8 experts"),
         ({"num_local_experts": 8}, "key num_experts_per_tok is missing"),
         ({"num_local_experts": "eight"}, "num_local_experts is 'eight'; it must be a whole number"),
@@ -210,17 +210,17 @@ def test_contradictions_are_named(change: dict[str, object], message: str) -> No
         (b"{", "not JSON at line 1, column 2"),
         (b'{"a": 1,}', "not JSON at line 1"),
         (b"hello", "not JSON at line 1, column 1"),
-        (b"[1, 2]", "holds a list, not an object"),
-        (b"null", "holds null, not an object"),
-        (b"3", "holds a number, not an object"),
-        (b'"x"', "holds a string, not an object"),
+        (b"[1, 2]", "contains a list, not an object"),
+        (b"null", "contains null, not an object"),
+        (b"3", "contains a number, not an object"),
+        (b'"x"', "contains a string, not an object"),
         (b'{"a": 1, "b": {"a": 1, "a": 2}}', "key 'a' is given twice"),
         (b'{"a": "\xff\xfe"}', "not UTF-8 text at byte 7"),
         (b"\x00\x01\x02", "not JSON"),
         (b"[" * 200_000, "nested too deeply"),
         (b'{"a":' * 100_000, "nested too deeply"),
         (b'{"hidden_size": ' + b"9" * 10_000 + b"}", "a number cannot be read"),
-        (b" " * 6_000_000, "over 5 MB is no model configuration"),
+        (b" " * 6_000_000, "larger than 5 MB, so not a model configuration"),
     ],
 )
 def test_broken_files(data: bytes, message: str) -> None:
@@ -266,7 +266,7 @@ def test_a_hundred_megabytes_are_not_read(tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     with file.open("wb") as stream:
         stream.truncate(100_000_000)
-    with pytest.raises(FileInputError, match="100 MB is no model configuration; at most 5 MB is read"):
+    with pytest.raises(FileInputError, match="100 MB is too large for a model configuration; the limit is 5 MB"):
         read_config(file)
 
 

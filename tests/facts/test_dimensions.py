@@ -57,7 +57,7 @@ def test_what_is_not_given_is_assumed_and_named() -> None:
     [
         ("hidden=4096", "need layers="),
         ("layers=2", "need hidden="),
-        ("layers=2,hidden=64,foo=1", "'foo' is not known; known are layers"),
+        ("layers=2,hidden=64,foo=1", "'foo'; known: layers"),
         ("layers=2,hidden=64,layers=3", "given twice"),
         ("layers=-2,hidden=64", "must be a whole number from 1 to 10,000"),
         ("layers=2.5,hidden=64", "must be a whole number"),
@@ -68,8 +68,8 @@ def test_what_is_not_given_is_assumed_and_named() -> None:
         ("layers=2,hidden=4096,heads=32,kv_heads=5", "kv_heads=5 does not divide heads=32"),
         ("layers=2,hidden=64,experts=4,top_k=8", "top_k=8 is more than experts=4"),
         ("layers=2,hidden=64,dense_layers=3,experts=4", "dense_layers=3 is more than layers=2"),
-        ("=", "'' is not known"),
-        ("layers", "'layers' is not known"),
+        ("=", "unknown model dimension ''"),
+        ("layers", "unknown model dimension 'layers'"),
     ],
 )
 def test_bad_dimensions(text: str, message: str) -> None:

@@ -55,9 +55,9 @@ REFUSED = {
     ("finetune", "hf-seamless-m4t"): "is not known",
     ("finetune", "elmo"): "is not known",
     ("finetune", "alphafold2"): "is not known",
-    ("finetune", "xgboost"): "trained from the start",
-    ("finetune", "lightgbm"): "trained from the start",
-    ("finetune", "random-forest"): "trained from the start",
+    ("finetune", "xgboost"): "trained from scratch",
+    ("finetune", "lightgbm"): "trained from scratch",
+    ("finetune", "random-forest"): "trained from scratch",
 }
 #: Fine-tuning with LoRA that no server of the catalog holds; a group of servers would fetch every
 #: expert for every micro-step.

@@ -69,7 +69,7 @@ def test_samples_of_instruction_data_have_a_usual_length() -> None:
     ],
 )
 def test_methods_that_no_plan_knows_are_refused_not_dropped(sentence: str) -> None:
-    with pytest.raises(InputError, match="is not planned"):
+    with pytest.raises(InputError, match="is not supported"):
         understand(sentence)
 
 

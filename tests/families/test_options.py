@@ -213,7 +213,7 @@ def shown(plan: Plan) -> Any:
         ({"model": "7B", "task": "train", "lora_rank": 8}, "lora_rank contradicts task train, which trains all weights"),
         (
             {"model": "k-means", "data": "1Mrows x 10cols", "settings": "quickly"},
-            "settings: nothing in 'quickly' is a number of an algorithm",
+            "settings: 'quickly' has no algorithm setting",
         ),
         ({"operation": "resize", "data": "1Mimages", "settings": "csv"}, "settings csv contradicts operation resize-images"),
         ({"model": "random-forest", "task": "serve", "columns": 30, "precision": "fp16"}, "precision fp16 contradicts model random-forest"),

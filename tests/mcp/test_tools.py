@@ -84,7 +84,7 @@ def test_a_plan_is_small_and_its_details_are_kept(wish: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"answer": "gone", "part": "options"}, "no answer 'gone' is kept here"),
+        ({"answer": "gone", "part": "options"}, "answer 'gone' is no longer available"),
         ({"part": "optons"}, "did you mean options"),
         ({"part": "options", "rank": 99}, "no option 99; allowed: 1, 2"),
     ],

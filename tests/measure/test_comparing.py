@@ -216,7 +216,10 @@ def operators(on_card: bool) -> list[list[Any]]:
 @pytest.mark.parametrize("lang", LANGS)
 def test_operators_are_told_by_kind_where_the_time_is(lang: Any) -> None:
     found = profile_of([{"operators": operators(True), "profiled": 3}])
-    assert (found["where"], found["kinds_s"]) == ("card", {"matrix product": pytest.approx(0.2), "communication": pytest.approx(0.1)})
+    assert (found["where"], found["kinds_s"]) == (
+        "card",
+        {"matrix multiplication": pytest.approx(0.2), "communication": pytest.approx(0.1)},
+    )
     on_host = profile_of([{"operators": operators(False), "profiled": 3}])
     assert on_host["where"] == "host"
     assert on_host["kinds_s"]["other"] == pytest.approx(0.02)
@@ -425,7 +428,7 @@ def test_a_disk_that_is_really_full_ends_in_one_line(project: Path, tmp_path: Pa
             f"error: cannot write {place / 'run.json'}: No space left on device"
         ]
         assert "host memory" in done.stderr
-        kept = [line for line in done.stderr.splitlines() if "was kept in" in line]
+        kept = [line for line in done.stderr.splitlines() if "was saved to" in line]
         assert read_runs(kept[0].split(" in ")[1].removesuffix(" instead"))[0].exit_code == 0
         assert "Traceback" not in done.stderr
         assert sorted(path.name for path in place.iterdir()) == ["filling"]

@@ -93,7 +93,7 @@ def test_no_redirect_is_followed(teams: Teams, monkeypatch: pytest.MonkeyPatch, 
     there = teams.serve(lambda _: _page())
     own = teams.serve(lambda path: (status, {"Location": there + path + "&token=x"}, b""))
     monkeypatch.setenv("RIGHTFIT_TOKEN_ORIGIN", own)
-    with pytest.raises(InputError, match="sends elsewhere"):
+    with pytest.raises(InputError, match="redirects to"):
         runs_at(own)
     assert len(teams.asked) == 1
 

@@ -198,8 +198,8 @@ def test_the_record_is_one_that_every_consumer_reads(measured: tuple[Place, Tria
         ({"fails_after": 0}, (), 3, "HTTP 503: out of memory"),
         ({"fails_after": 0, "status": 404}, (), 2, "HTTP 404: out of memory"),
         ({"fails_after": 13}, (), 3, "requests failed at 1 streams, so nothing was measured: HTTP 503"),
-        ({"key": "secret"}, (), 2, "name the variable that holds it with --key-env"),
-        ({"drop": True}, (), 3, "does not answer a chat completion"),
+        ({"key": "secret"}, (), 2, "name the environment variable with --key-env"),
+        ({"drop": True}, (), 3, "did not return a chat completion"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
 )
@@ -241,8 +241,8 @@ def test_an_address_where_nothing_listens(call: Call) -> None:
     [
         (("--ttft", "1s", "--", "true"), "--ttft belongs to a load test"),
         (("--url", "http://127.0.0.1:9", *SHORT, "--", "true"), "leave the command"),
-        (("--url", "127.0.0.1:9", *SHORT), "is no address of a server"),
-        (("--url", "http://me:pw@127.0.0.1:9", *SHORT), "no user, password or query"),
+        (("--url", "127.0.0.1:9", *SHORT), "is not a server URL"),
+        (("--url", "http://me:pw@127.0.0.1:9", *SHORT), "must not contain a user, password or query"),
         (("--url", "http://127.0.0.1:9"), "--url needs --input-tokens"),
         (("--url", "http://127.0.0.1:9", *SHORT, "--ttft", "300"), "--ttft: '300' has no unit"),
         (("--url", "http://127.0.0.1:9", *SHORT, "--percentile", "80"), "allowed: 50, 90, 95, 99"),
@@ -312,7 +312,7 @@ def test_the_whole_test_ends_in_time(start: Start) -> None:
     assert time.perf_counter() - began < 3.0 + 2.0
     assert found.is_bound
     assert any("more is given with --time" in text for text in found.notes)
-    with pytest.raises(UnavailableError, match="no level fitted into 1 s"):
+    with pytest.raises(UnavailableError, match="no load level finished within 1 s"):
         measure(place, Trial(input_tokens=51, output_tokens=5, level_s=10.0, limit_s=1.0))
 
 
@@ -329,7 +329,7 @@ def test_a_client_that_is_the_limit_measures_nothing(start: Start) -> None:
         finally:
             task.cancel()
 
-    with pytest.raises(UnavailableError, match="the client was the limit at 1 streams"):
+    with pytest.raises(UnavailableError, match="the client was the bottleneck at 1 streams"):
         asyncio.run(both())
 
 

@@ -148,8 +148,8 @@ def test_several_models_are_a_question(server: str) -> None:
 @pytest.mark.parametrize(
     ("wish", "error", "says"),
     [
-        ({"until": ENDED + 10 * SPAN_S}, FileInputError, "no figure of DCGM"),
-        ({"match": 'model_name="nobody"'}, FileInputError, "no figure of DCGM"),
+        ({"until": ENDED + 10 * SPAN_S}, FileInputError, "no DCGM, vLLM"),
+        ({"match": 'model_name="nobody"'}, FileInputError, "no DCGM, vLLM"),
         ({"match": "what is this"}, InputError, "--match"),
     ],
 )

@@ -481,7 +481,7 @@ def test_out_of_memory_is_a_lower_bound(tmp_path: Path) -> None:
 
 
 def test_totals_without_a_time_are_not_made_rates(tmp_path: Path) -> None:
-    with pytest.raises(FileInputError, match="give two pages"):
+    with pytest.raises(FileInputError, match="give two scrapes"):
         ingest(put("c.prom", "# TYPE x counter\nvllm:generation_tokens_total 5000\n")(tmp_path))
 
 
@@ -499,7 +499,7 @@ def test_unknown_kinds_name_the_known_ones(tmp_path: Path) -> None:
     path = put("a.json", VLLM)(tmp_path)
     with pytest.raises(UnknownNameError, match="did you mean vllm-bench"):
         ingest(path, "vllm")
-    with pytest.raises(FileInputError, match="no file or folder"):
+    with pytest.raises(FileInputError, match="no such file or folder"):
         ingest(tmp_path / "nowhere")
 
 

@@ -101,7 +101,7 @@ def test_records_of_one_run_become_one_and_contradictions_are_refused() -> None:
     assert whole.setup == {"model": "7B", "gpu": "A100"}
     assert {item.metric for item in whole.measured} == {"step_time_s", "peak_mem_gib_per_gpu"}
     assert whole.oom
-    with pytest.raises(FileInputError, match="not records of one run"):
+    with pytest.raises(FileInputError, match="not from one run"):
         merged([a_run(), a_run(setup={"model": "8B"})])
 
 

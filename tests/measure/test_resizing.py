@@ -127,7 +127,7 @@ def test_advice_reads_in_both_languages_and_as_the_contract_s_json() -> None:
     assert {"verdict", "bottleneck", "evidence", "changes", "options", "next_test"} == advice.to_dict().keys()
     english, chinese = advice_lines(advice, "en"), advice_lines(advice, "zh")
     assert len(english) == len(chinese)
-    assert "waiting for data" in english[0]
+    assert "data loading" in english[0]
     assert "等待数据" in chinese[0]
     json.dumps(advice.to_dict(), default=str)
 
@@ -167,7 +167,7 @@ def test_a_load_test_is_proposed_where_many_servers_may_be_fewer() -> None:
     assert found.nodes == 1  # one replica stands for all
     advice = resize([run], many, lambda rows: predict(rows))
     assert advice.next_test == found
-    assert "a month" in advice_lines(advice, "en")[-1]
+    assert "per month" in advice_lines(advice, "en")[-1]
     assert "每月" in advice_lines(advice, "zh")[-1]
     assert found.expected_saving_usd > found.usd > 0
     few = rightfit.plan("Qwen/Qwen2.5-7B", task="serve", users=2, gpu="L40S", max_nodes=1, purchase="on-demand", top=8)

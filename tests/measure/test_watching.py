@@ -309,8 +309,8 @@ def test_a_run_that_ends_is_said_to_have_ended(project: Path) -> None:
     [
         ("99999999", InputError, "no process 99999999"),
         ("/no/such/place", InputError, "nothing to watch"),
-        ("http://", InputError, "is no address"),
-        ("", InputError, "what shall be watched"),
+        ("http://", InputError, "is not a URL"),
+        ("", InputError, "nothing to watch"),
     ],
 )
 def test_what_cannot_be_watched_is_refused_in_one_line(place: Path, target: str, error: type[Exception], text: str) -> None:
@@ -320,7 +320,7 @@ def test_what_cannot_be_watched_is_refused_in_one_line(place: Path, target: str,
 
 def test_a_folder_without_a_history_is_refused(tmp_path: Path) -> None:
     (tmp_path / "readme.txt").write_text("hello")
-    with pytest.raises(FileInputError, match="no history of a run"):
+    with pytest.raises(FileInputError, match="no known run history"):
         source_of(str(tmp_path))
 
 
@@ -404,7 +404,7 @@ def test_a_service_is_judged_by_what_happened_since_the_last_look(exporter: Expo
     plan = Expected(is_service=True, figures={"ttft_p95_s": Figure(0.1, 0.08, 0.2, 0.05, 0.3)}, usd_per_h=2.0)
     assert codes(judge([quiet, busy], plan)) == ["ttft_p95_s_above", "rule_cache"]
     exporter.text = "hello 1\n"
-    with pytest.raises(InputError, match="no name of DCGM, vLLM"):
+    with pytest.raises(InputError, match="none from DCGM, vLLM"):
         source.look()
 
 

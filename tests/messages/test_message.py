@@ -24,7 +24,7 @@ def test_a_message_is_put_into_words_of_each_language() -> None:
 
 def test_a_field_that_is_a_message_is_put_into_the_same_language() -> None:
     message = at_place("seed", Message("workload.empty", example=either(("1", "2", "3"))))
-    assert str(message) == "seed: is empty; write for example 1, 2 or 3"
+    assert str(message) == "seed: is empty; for example 1, 2 or 3"
     assert message.text("zh") == "seed：值为空，请写成例如 1, 2 或 3"
     assert at_place("seed", message) is message
     assert without_place(message, "seed") == message.fields["error"]
@@ -39,7 +39,7 @@ def test_several_are_a_line_each() -> None:
 
 def test_a_contradiction_says_what_why_and_what_to_do() -> None:
     told = contradiction("trees", "7B", kind="model", why=Message("purposes.classical"), do=Message("contradictions.leave"))
-    assert str(told).startswith("trees contradicts model 7B: it is for classical machine learning")
+    assert str(told).startswith("trees contradicts model 7B: it applies to classical machine learning")
     assert str(told).endswith("; leave it out")
     assert told.text("zh") == "trees 与模型 7B 矛盾：它只用于经典机器学习，如 xgboost 或 random-forest；请去掉这个选项。"
 

@@ -45,7 +45,7 @@ def test_work_of_one_machine_stays_on_one() -> None:
     work = rightfit.Workload(model="xgboost", task="train", data="10Mrows", columns=100)
     points = scaling(work, on="aws/m7i.4xlarge", catalog=open_catalog())
     assert [point.nodes for point in points] == [1]
-    assert scale_line(points, "en") == "It runs on 1 of them and no more."
+    assert scale_line(points, "en") == "It runs on 1 only; adding servers does not help."
     assert scale_line((), "zh").startswith("任何数量")
 
 

@@ -108,7 +108,7 @@ def test_pages_that_are_allowed_may_ask(tmp_path: Path) -> None:
 def test_bodies_have_a_size(tmp_path: Path) -> None:
     with client_of(settings(tmp_path, most_body_bytes=1000, most_table_bytes=2000, most_rows=3)) as client:
         told = client.post(f"{API}/plan", content=b" " * 1001, headers={"Content-Type": "application/json"})
-        assert (told.status_code, told.json()["detail"]) == (413, "At most 0.001 MB are read here.")
+        assert (told.status_code, told.json()["detail"]) == (413, "The limit is 0.001 MB.")
         untold = client.post(f"{API}/plan", content=iter([b" " * 600, b" " * 600]), headers={"Content-Type": "application/json"})
         assert untold.status_code == 413
         assert client.post(f"{API}/predict", json=[{}] * 4).status_code == 413

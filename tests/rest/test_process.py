@@ -41,8 +41,8 @@ def test_starts_that_are_refused_in_one_line(tmp_path: Path) -> None:
         port = str(taken.getsockname()[1])
         cases = {
             ("--port", port): f"port {port} of 127.0.0.1 is in use by another program; give another with --port",
-            ("--host", "0.0.0.0"): "no token is set; give --token-file FILE, or --allow-anonymous",
-            ("--proxy", "10.0.0.0/99"): "proxy: '10.0.0.0/99' is not an address or a range; write for example 10.0.0.0/8",
+            ("--host", "0.0.0.0"): "no token is set; use --token-file FILE, or --allow-anonymous",
+            ("--proxy", "10.0.0.0/99"): "proxy: '10.0.0.0/99' is not an address or range; for example 10.0.0.0/8",
             ("--database", "mysql://x/y"): "allowed: sqlite, postgresql",
             ("--token-file", str(tmp_path / "nothing")): "cannot read the token file",
         }
@@ -102,7 +102,7 @@ def test_a_server_answers_and_finishes_what_it_began(serve: Serve, tmp_path: Pat
         assert answers[0].status_code == 200
         assert server.process.wait(15) == 0
     log = (tmp_path / "server.log").read_text()
-    assert "rightfit answers at" in log
+    assert "rightfit is running at" in log
     assert "a-secret-of-some-length" not in log
     assert all(json.loads(line) for line in log.splitlines() if line.startswith("{"))
 

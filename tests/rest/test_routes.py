@@ -299,10 +299,10 @@ def test_purchases_of_a_fleet_are_judged_by_futures(client: Any) -> None:
     ("fleet", "told"),
     [
         ({}, "0 jobs and 0 services"),
-        ({"jobs": FLEET["jobs"] * 30}, "this server plans at most"),
+        ({"jobs": FLEET["jobs"] * 30}, "this server plans up to"),
         (
             {"services": [{"name": f"s{row}", "share": "mig", "demand": "1/s", "workload": {"model": "7B"}} for row in range(9)]},
-            "27 jobs and services; this server plans at most",
+            "27 jobs and services; this server plans up to",
         ),
         ({**FLEET, "job": []}, "did you mean jobs"),
         ({"jobs": [{**FLEET["jobs"][0], "workload": {"model": "/etc/passwd", "data": "1Mtok"}}]}, "file"),

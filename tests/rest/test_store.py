@@ -115,7 +115,7 @@ def test_the_schema_is_made_once_and_a_newer_one_is_refused(tmp_path: Path, monk
     connection.close()
     monkeypatch.undo()
     old = Store(f"sqlite:///{path}", patience_s=0.1)
-    with pytest.raises(StoreError, match="use the newer rightfit"):
+    with pytest.raises(StoreError, match="upgrade rightfit"):
         old.plans(limit=1)
     old.close()
 

@@ -73,7 +73,7 @@ def test_tokens_of_a_model(catalog: Catalog) -> None:
 
 
 def test_wrong_questions(catalog: Catalog) -> None:
-    with pytest.raises(InputError, match="of which model"):
+    with pytest.raises(InputError, match="for which model"):
         lookup.value("", sort="usd_per_mtok", catalog=catalog)
     with pytest.raises(UnknownNameError, match="unknown sort order 'price'"):
         lookup.value("", sort="price", catalog=catalog)

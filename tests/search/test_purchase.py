@@ -119,7 +119,7 @@ def test_unknown_servers_and_regions_are_refused_in_one_line() -> None:
         lookup.ways_to_buy("aws/p4z.24xlarge")
     with pytest.raises(InputError, match="has no price in"):
         lookup.ways_to_buy("aws/p4d.24xlarge", region="westeurope")
-    with pytest.raises(InputError, match="give the server"):
+    with pytest.raises(InputError, match="give a server"):
         lookup.ways_to_buy("")
 
 

@@ -141,7 +141,7 @@ def test_a_folder_of_other_files_is_left_alone(tmp_path: Path) -> None:
     out, source = tmp_path / "out.csv", written(tmp_path / "cases.csv", cases(5))
     pieces_folder(out).mkdir()
     (pieces_folder(out) / "thesis.txt").write_text("mine")
-    with pytest.raises(FileInputError, match="holds other files"):
+    with pytest.raises(FileInputError, match="contains other files"):
         run(source, out, Here())
     assert (pieces_folder(out) / "thesis.txt").read_text() == "mine"
 
@@ -176,7 +176,7 @@ def test_plans_of_a_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("word", "says"),
-    [("rai", "did you mean ray"), ("cluster", "write here, processes, ray"), ("here:1", "no such place"), ("", "no such place")],
+    [("rai", "did you mean ray"), ("cluster", "use here, processes, ray"), ("here:1", "unknown place"), ("", "unknown place")],
 )
 def test_places_that_are_none(word: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
@@ -216,5 +216,5 @@ def test_prices_of_ones_own_stay_here(tmp_path: Path, monkeypatch: pytest.Monkey
     source = tmp_path / "wishes.csv"
     source.write_text("model\n7B\n", "utf-8")
     monkeypatch.setenv("RIGHTFIT_PRICE_BOOK", str(tmp_path / "book.toml"))
-    with pytest.raises(InputError, match="read by this process alone"):
+    with pytest.raises(InputError, match="works in this process only"):
         rightfit.plan_table(source, tmp_path / "out.csv", on="processes")

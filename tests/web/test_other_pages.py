@@ -170,7 +170,7 @@ def test_the_report_holds_the_whole_plan(visit: Any, lang: str) -> None:
         await settled(user, "card-1")
         await sees(user, word("tab.compare", lang))
         headings = {
-            "en": ("Why and how", "Assumed", "Refused", "The whole bill", "Rules of thumb"),
+            "en": ("Why and how", "Assumed", "Refused", "Full bill", "Rules of thumb"),
             "zh": ("理由与依据", "默认假设", "被排除的", "完整账单", "经验法则"),
         }
         shown = texts(user)

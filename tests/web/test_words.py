@@ -92,5 +92,5 @@ def test_options_are_called_as_on_the_page() -> None:
     assert on_page("seq_len = 2,048: usual length", "en") == "Sequence length = 2,048: usual length"
     assert on_page("give --seq-len, or --data 50Mtok", "en") == "give “Sequence length”, or “Data” 50Mtok"
     assert on_page("给出 --data", "zh") == "给出 “数据量”"
-    assert on_page("Unknown dataset 'x'; `rightfit datasets` lists those that are known", "en") == "Unknown dataset 'x'"
+    assert on_page("Unknown dataset 'x'; run `rightfit datasets` for the list", "en") == "Unknown dataset 'x'"
     assert on_page("made_up = 3: --", "en") == "made_up = 3: --"

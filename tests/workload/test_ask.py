@@ -64,7 +64,7 @@ def test_every_reading_names_its_words() -> None:
 
 @pytest.mark.parametrize("text", ["", "   ", "\u3000"])
 def test_nothing_said(text: str) -> None:
-    with pytest.raises(InputError, match="say what you want to run"):
+    with pytest.raises(InputError, match="describe what you want to run"):
         understand(text)
 
 

@@ -46,5 +46,5 @@ def test_a_folder_and_a_notebook(tmp_path: Path) -> None:
 def test_a_script_that_says_nothing_is_one_line(text: str, tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text(text)
-    with pytest.raises(FileInputError, match="no model, trainer or data set is named in it"):
+    with pytest.raises(FileInputError, match="names no model, trainer or data set"):
         read_code(file)

@@ -52,5 +52,5 @@ def test_tables_and_pictures(tmp_path: Path) -> None:
 def test_what_is_no_path_is_none(tmp_path: Path) -> None:
     assert not any(is_data_path(text) for text in ("50Mtok", "imdb", "10k", "./absent.jsonl", "a\x00.csv", "", "10万条"))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileInputError, match="holds no rows that can be counted"):
+    with pytest.raises(FileInputError, match="contains no rows to count"):
         counted(str(tmp_path / "empty"))

@@ -70,7 +70,7 @@ BAD_FILES = [
     ("w.yaml", "- a\n- b\n", "line 1: expected lines of the form 'key: value'"),
     ("w.yaml", "model: 7B\nmethod: [lora\n", "line 3, column 1: not valid YAML"),
     ("w.yaml", "model: 7B\nmethd: lora\n", "line 2, key 'methd': unknown option 'methd'; did you mean method?"),
-    ("w.yaml", "model: 7B\n\ndeadline: 24\n", "line 3, key 'deadline': '24' has no unit; say 24h?"),
+    ("w.yaml", "model: 7B\n\ndeadline: 24\n", "line 3, key 'deadline': '24' has no unit; did you mean 24h?"),
     ("w.yaml", "model: 7B\nmodel: 8B\n", "line 2: key 'model' is given twice (first on line 1)"),
     ("w.yaml", "model: 7B\nseq-len: 4k\nseq_len: 8k\n", "line 3: key 'seq_len' is given twice (first on line 2)"),
     ("w.yaml", "a: &a [x]\nb: *a\n", "line 2: aliases (*a) are not allowed"),
@@ -127,7 +127,7 @@ def test_every_problem_of_a_file_is_reported(tmp_path: Path) -> None:
 
 
 def test_save_refuses_what_it_cannot_write(tmp_path: Path) -> None:
-    with pytest.raises(FileInputError, match=r"end the name in \.yaml"):
+    with pytest.raises(FileInputError, match=r"use the extension \.yaml"):
         Workload(model="7B").save(tmp_path / "w.ini")
     with pytest.raises(FileInputError, match="cannot write"):
         Workload(model="7B").save(tmp_path / "no folder" / "w.yaml")

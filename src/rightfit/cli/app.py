@@ -23,8 +23,8 @@ from rightfit.records import dataclass
 VARIABLE = "_RIGHTFIT_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 SHOW, INSTALL = (
-    "Print what makes bash, zsh or fish complete the words of rightfit.",
-    "Make the shell complete the words of rightfit from now on.",
+    "Print the completion script for bash, zsh or fish.",
+    "Install shell completion.",
 )
 _THIS = "this shell"
 
@@ -88,10 +88,8 @@ UsageError, Abort, Exit = click.UsageError, click.Abort, click.exceptions.Exit
 
 MAIN, LOOK, REAL = "Plan", "Look around", "Measure"
 #: Groups of commands: what help says of them, and where it shows them.
-GROUPS = {"catalog": ("The catalog of servers and prices.", LOOK), "runs": ("The records of runs that are kept.", REAL)}
-_PURPOSE = (
-    "Say what you want to train, fine-tune or serve; get the cloud server to rent, how to set it up, what it costs, and how sure that is."
-)
+GROUPS = {"catalog": ("Manage the catalog of servers and prices.", LOOK), "runs": ("Manage saved run records.", REAL)}
+_PURPOSE = "Find the cloud server to rent for a training, fine-tuning or serving job: setup, cost, time, and how sure the prediction is."
 
 
 @dataclass(frozen=True, slots=True)

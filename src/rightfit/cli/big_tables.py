@@ -23,12 +23,12 @@ Place = Annotated[
     str | None,
     option(
         "--on",
-        help="Where the work is done: here, processes, ray (a cluster known here, else a new one) or ray:HOST:PORT. Same numbers everywhere.",
+        help="Where to run: here, processes, ray (an existing cluster, else a new one) or ray:HOST:PORT. Results are identical.",
         metavar="PLACE",
         show_default=False,
     ),
 ]
-AtOnce = Annotated[int | None, option("--at-once", help="How many workers are at work at once.", metavar="N", min=1, show_default=False)]
+AtOnce = Annotated[int | None, option("--at-once", help="Number of concurrent workers.", metavar="N", min=1, show_default=False)]
 _EVERY_S = 30.0  # between lines of progress where no terminal shows a bar
 
 

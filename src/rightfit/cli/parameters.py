@@ -28,13 +28,13 @@ Runs = Annotated[
     str | None,
     option(
         "--runs",
-        help="Your own runs: a folder of run records, a file, a store, the address of a server, or the word mine.",
+        help="Correct predictions with your own runs: a folder of run records, a file, a store, a server URL, or mine.",
         metavar="DIR",
         show_default=False,
     ),
 ]
 _GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Wish": ("epochs", "confidence", "objective", "currency"),
+    "Goal": ("epochs", "confidence", "objective", "currency"),
     "Service": (
         *("rate", "users", "input_tokens", "output_tokens", "trace", "profile", "ttft", "tpot", "latency", "percentile"),
         *("api_price", "prefix_share", "cached_tokens", "adapters", "adapter_rank"),
@@ -86,14 +86,14 @@ def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Param
 
 
 def _workload_parameter(wish: RequestOption) -> inspect.Parameter:
-    group = next((name for name, members in _GROUPS.items() if wish.name in members), "Setup (left open, rightfit chooses)")
+    group = next((name for name, members in _GROUPS.items() if wish.name in members), "Setup (chosen automatically if not set)")
     words = wish.vocabulary.words if wish.vocabulary else ()
     listed = wish.kind in ("words", "names", "cards")
     colon, example = ("：", "，如 ") if help_lang() == "zh" else (": ", ", e.g. ")
     meaning = help_text("parameter", wish.name, wish.help)
     told = option(
         _flag(wish.name),
-        help=meaning + (colon + "|".join(words) if words and len(words) < 9 else example + wish.example),
+        help=meaning + (colon + "|".join(words) if words and len(words) < 9 else example + help_text("example", wish.name, wish.example)),
         metavar="A,B" if listed else "WORD" if words else wish.kind.upper(),
         panel="" if wish.name in FIRST_OPTIONS else help_text("group", group, group),
         completion=_complete(words) if words else _NAMES.get(wish.name),
@@ -115,16 +115,16 @@ def common_parameters() -> list[inspect.Parameter]:
         show_default=False,
     )
     lang = option("--lang", help="en|zh (default: from the locale)", metavar="WORD", panel=panel, completion=_complete(LANGS.words))
-    top = option("--top", help="how many answers to show (0: all)", metavar="N", min=0, panel=panel)
+    top = option("--top", help="number of results to show (0: all)", metavar="N", min=0, panel=panel)
     book = option(
         "--price-book",
-        help="your own prices: a TOML or CSV file (default: RIGHTFIT_PRICE_BOOK)",
+        help="your own prices, a TOML or CSV file (default: RIGHTFIT_PRICE_BOOK)",
         metavar="FILE",
         panel=panel,
         show_default=False,
     )
-    quiet = option("--quiet", "-q", help="the choice only, no remarks", panel=panel)
-    verbose = option("--verbose", "-v", help="everything: sources, all terms, tracebacks", panel=panel)
+    quiet = option("--quiet", "-q", help="show only the choice", panel=panel)
+    verbose = option("--verbose", "-v", help="show everything: sources, all terms, tracebacks", panel=panel)
     return [
         _parameter("format_", Annotated[str, form], "table"),
         _parameter("lang", Annotated[str | None, lang]),

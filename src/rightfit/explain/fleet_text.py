@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from rightfit.explain.messages import join, say
-from rightfit.explain.quantities import Column, Table, duration_text, money_text, percent_text, purchase_text, region_text
+from rightfit.explain.quantities import Column, Table, counted, duration_text, money_text, percent_text, purchase_text, region_text
 from rightfit.messages import Lang
 from rightfit.units import SECONDS_PER_HOUR
 
@@ -27,8 +27,8 @@ def head_lines(found: Doc, lang: Lang) -> list[str]:
             "fleet.head",
             lang,
             name=found["name"],
-            jobs=say("fleet.jobs", lang, count=jobs),
-            services=say("fleet.services", lang, count=services),
+            jobs=counted("job", jobs, lang),
+            services=counted("service", services, lang),
             start=found["start"][:10],
             horizon=duration_text(found["horizon_h"] * SECONDS_PER_HOUR, lang),
             total=money_text(cost["total_usd"], lang=lang),
@@ -109,7 +109,7 @@ def server_text(row: Doc, lang: Lang) -> str:
     """What a placement stands on: servers, cards of a host, or parts of cards."""
     server = row.get("owned") or f"{row['provider']}/{row['instance_type']}"
     if row["kind"] == "job" and row.get("cards"):
-        return say("fleet.on_cards", lang, count=len(row["cards"][0]), server=server)
+        return say("fleet.on_cards", lang, cards=counted("gpu", len(row["cards"][0]), lang), server=server)
     if row.get("on"):
         return say("fleet.on_slices", lang, count=len(row["on"]), slice=row["on"][0]["slice"], server=server)
     return f"{row['servers']} x {server}"

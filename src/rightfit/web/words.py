@@ -42,7 +42,7 @@ def option_name(option: str, lang: Lang) -> str:
 
 _FLAG = re.compile(r"--([a-z][a-z-]+)")
 #: Advice that a visitor cannot follow: files are those of the machine that serves.
-_LOCAL = ("; `rightfit datasets` lists those that are known", ", or a path to config.json", "，或 config.json 的路径")
+_LOCAL = ("; run `rightfit datasets` for the list", ", or a path to config.json", ", or path to config.json", "，或 config.json 的路径")
 _NAMED = re.compile(r"^([a-z][a-z_]+) = ")
 
 

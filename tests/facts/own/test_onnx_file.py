@@ -202,8 +202,11 @@ LOOP_BODY = helper.make_graph(
 )
 HOSTILE = {
     "negative": (model_bytes(PRODUCT, [INPUT], [OUTPUT], [weight("w", [-1, 8])]), "negative size"),
-    "huge": (model_bytes(PRODUCT, [INPUT], [OUTPUT], [weight("w", [2**62, 2**62])]), "no file holds"),
-    "huge input": (model_bytes(PRODUCT, [value("x", [1, 2**40, 2**40, 4])], [OUTPUT], [weight("w", [4, 8])]), "no machine holds"),
+    "huge": (model_bytes(PRODUCT, [INPUT], [OUTPUT], [weight("w", [2**62, 2**62])]), "which is impossible"),
+    "huge input": (
+        model_bytes(PRODUCT, [value("x", [1, 2**40, 2**40, 4])], [OUTPUT], [weight("w", [4, 8])]),
+        "more than any machine can store",
+    ),
     "calls itself": (
         model_bytes([helper.make_node("F", ["x"], ["y"], domain="own")], [INPUT], [OUTPUT], functions=[calling("F", "F")]),
         "calls itself",
@@ -215,22 +218,25 @@ HOSTILE = {
             [OUTPUT],
             functions=[calling(f"F{at}", f"F{at + 1}", f"F{at + 1}") for at in range(40)],
         ),
-        "unfold to over",
+        "expand to over",
     ),
     "loop": (
         model_bytes([helper.make_node("Loop", ["", "", "x"], ["y"], body=LOOP_BODY)], [INPUT], [OUTPUT], [weight("w", [4, 4])]),
-        "how often it runs",
+        "unknown iteration count",
     ),
     "branches": (
         model_bytes(nested_branches(12), [INPUT, value("c", [], TensorProto.BOOL)], [OUTPUT], [weight("w", [4, 8])]),
         "over 8 deep",
     ),
-    "unknown operator": (model_bytes([helper.make_node("F", ["x"], ["y"], domain="own")], [INPUT], [OUTPUT]), "not of ONNX"),
+    "unknown operator": (
+        model_bytes([helper.make_node("F", ["x"], ["y"], domain="own")], [INPUT], [OUTPUT]),
+        "not a standard ONNX operator",
+    ),
     "no product": (model_bytes([helper.make_node("Relu", ["x"], ["y"])], [INPUT], [OUTPUT]), "nothing to size"),
     "no input": (model_bytes([helper.make_node("Relu", ["w"], ["y"])], [], [OUTPUT], [weight("w", [4, 8])]), "no inputs"),
-    "free sizes": (model_bytes(PRODUCT, [value("x", ["n", "t", 4])], [OUTPUT], [weight("w", [4, 8])]), "free sizes"),
+    "dynamic sizes": (model_bytes(PRODUCT, [value("x", ["n", "t", 4])], [OUTPUT], [weight("w", [4, 8])]), "dynamic sizes"),
     "text": (b"hello world", "not an ONNX file"),
-    "cut short": (resnet50()[:-700], "cut short"),
+    "truncated": (resnet50()[:-700], "truncated"),
     "nothing": (b"", "empty"),
 }
 

@@ -68,7 +68,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(wishes, error, words) -> Non
 
 
 def test_algorithms_that_score_no_rows_say_so() -> None:
-    with pytest.raises(UnavailableError, match="scores no single rows"):
+    with pytest.raises(UnavailableError, match="does not score single rows"):
         rightfit.plan("dbscan", task="serve", columns=10)
 
 

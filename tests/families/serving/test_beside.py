@@ -84,7 +84,7 @@ def test_heads_shorten_the_time_of_a_token_and_widen_its_doubt() -> None:
 
 
 def test_mtp_is_for_models_that_have_it() -> None:
-    with pytest.raises(ContradictionError, match="predict several tokens; give eagle3"):
+    with pytest.raises(ContradictionError, match="multi-token prediction layers; use eagle3"):
         rightfit.plan(**WISH, speculative="mtp")
     head = draft_head("NextN")
     assert head is not None
@@ -104,7 +104,7 @@ def test_deepseek_with_mtp_is_as_much_faster_as_its_makers_of_engines_say() -> N
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"cache_hits": 0.5}, "give kv_offload with it"),
+        ({"cache_hits": 0.5}, "add kv_offload"),
         ({"kv_offload": "host", "prefix_share": 0.5}, "kv_offload contradicts prefix_share"),
         ({"kv_offload": "tape"}, "allowed: host, ssd"),
         ({"kv_offload": "host", "cache_hits": 1.5}, "is not a share"),
@@ -126,7 +126,7 @@ def test_vllm_is_told_what_it_can_do_and_refuses_the_rest() -> None:
     assert "--enable-lora --max-loras 4 --max-lora-rank 16" in words
     blocks = int(words.split('"num_cpu_blocks": ')[1].split("}")[0])
     assert blocks == 0.5 * 16000 * 120 / 16
-    assert "a head of eagle" in str(llm_servers.refuses(job(speculative="eagle3")))
+    assert "an EAGLE head" in str(llm_servers.refuses(job(speculative="eagle3")))
     assert "make one with --kv-offload host" in str(llm_servers.refuses(job(kv_offload="ssd")))
 
 

@@ -46,7 +46,7 @@ def test_a_limit_that_decides_is_said_and_one_that_does_not_is_not(wish: dict[st
         far = planned(**wish, **{one["metric"]: LONGEST[one["metric"]]})
         assert far.best is not None
         assert far.best.cost.total_usd <= 1.1 * one["monthly_usd"]
-    assert ("is assumed and decides" in screen(plan, "en")) == bool(said)
+    assert ("drives this choice" in screen(plan, "en")) == bool(said)
     assert ("左右了结果" in screen(plan, "zh")) == bool(said)
     loose = {name: value for name, value in LONGEST.items() if name in assumed}
     if loose and not said:

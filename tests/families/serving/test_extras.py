@@ -87,8 +87,8 @@ def test_section_says_what_drafts_yield() -> None:
     [
         ({"speculative": "qwen2.5-0.5b"}, "vocabularies differ"),
         ({"speculative": "meta-llama/Meta-Llama-3-70B"}, "must be smaller"),
-        ({"speculative": "ngram"}, "give acceptance"),
-        ({"speculative": "bert-base-uncased"}, "does not produce text"),
+        ({"speculative": "ngram"}, "set acceptance"),
+        ({"speculative": "bert-base-uncased"}, "does not generate text"),
         ({"cached_tokens": 1024}, "at most 1023"),
     ],
 )

@@ -156,7 +156,7 @@ def test_every_offer_is_accounted_for(chat: Plan) -> None:
 
 
 def test_context_over_the_limit_of_the_model() -> None:
-    with pytest.raises(ContradictionError, match="over the limit"):
+    with pytest.raises(ContradictionError, match="exceeds the limit"):
         rightfit.plan(LLAMA, task="serve", rate="1/s", input_tokens=20000)
 
 

@@ -65,7 +65,7 @@ def test_words_of_slices(text: str, kept: str) -> None:
         ({"slice": "1/0"}, "cannot read"),
         ({"slice": "1g", "gpu": "L4"}, "L4 cannot be cut into such slices; take a card with MIG"),
         ({"slice": "1g", "gpu": "MI300X", "cloud": None}, "MI300X cannot be cut"),
-        ({"slice": "1g", "tensor_parallel": 2}, "slices have no links"),
+        ({"slice": "1g", "tensor_parallel": 2}, "slices have no interconnect"),
         ({"beside": "@3/s"}, "names no model"),
         ({"beside": "nosuchmodel"}, "unknown model"),
         ({"beside": "bert-base-uncased", "fleet": "mixed"}, "beside contradicts fleet mixed"),
@@ -133,4 +133,4 @@ def test_no_file_starts_what_it_cannot_divide() -> None:
     job = job_of(PlanDocument.model_validate(json.loads(plan.to_json())))
     problems = {target.problem(job) for target in all_targets().values()}
     assert len(problems) == 1
-    assert "no file divides a card" in str(problems.pop())
+    assert "no export target supports GPU slices" in str(problems.pop())

@@ -114,7 +114,7 @@ def test_embedding_is_a_batch_of_inference() -> None:
     plan = api.plan("bert-base", operation="embed", data="10Mtok")
     assert plan.workload.task == "batch"
     assert plan.best is not None
-    with pytest.raises(InputError, match="runs a model over the data"):
+    with pytest.raises(InputError, match="needs a model"):
         api.plan(operation="embed", data="10Mtok")
 
 

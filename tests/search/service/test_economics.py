@@ -178,8 +178,8 @@ def test_batch_jobs_are_held_against_an_api_too() -> None:
 @pytest.mark.parametrize(
     ("wishes", "words"),
     [
-        ({"adapter_rank": 8}, "give adapters"),
-        ({"draft_tokens": 3}, "give speculative"),
+        ({"adapter_rank": 8}, "add adapters"),
+        ({"draft_tokens": 3}, "add speculative"),
         ({"prefix_share": 0.5, "cached_tokens": 100}, "give one"),
         ({"cached_tokens": 2000, "input_tokens": 1000}, "at most 999"),
     ],

@@ -191,7 +191,7 @@ def test_malformed_trace_names_its_line(tmp_path: Path) -> None:
 def test_request_of_a_trace_beyond_the_model(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv"
     path.write_text("arrival_s,input_tokens,output_tokens\n0,100,10\n1,90000,10\n")
-    with pytest.raises(ContradictionError, match="limit of the model"):
+    with pytest.raises(ContradictionError, match="model's limit"):
         rightfit.plan(LLAMA, task="serve", trace=str(path))
 
 

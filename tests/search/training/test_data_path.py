@@ -105,7 +105,7 @@ def test_checkpoints_by_hand() -> None:
         ({"storage": "\u4e91\u76d8"}, "unknown storage"),
         ({"data_location": "mars"}, "unknown region"),
         ({"decode": "dali"}, "language model"),
-        ({"decode": "tokenised text"}, "decode"),
+        ({"decode": "tokenized text"}, "decode"),
         ({"workers": 0}, "workers"),
         ({"workers": "many"}, "workers"),
     ],

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 Providers = Annotated[
-    list[str] | None, argument(help="Sources of prices; nothing asks all that can be asked.", metavar="PROVIDER", show_default=False)
+    list[str] | None, argument(help="Price sources; omit to refresh all available ones.", metavar="PROVIDER", show_default=False)
 ]
-EveryType = Annotated[bool, option("--every-type", help="Also types without accelerator where each costs a request (Alibaba).")]
+EveryType = Annotated[bool, option("--every-type", help="Include types without accelerators that need one request each (Alibaba).")]
 
 
 def _integer(value: Any) -> str:
@@ -98,7 +98,7 @@ _HISTORY_COLUMNS = (
 
 
 def status(*, view: View) -> None:
-    """What the catalog holds: servers and prices per provider, and the dates of the prices.
+    """Show servers, prices and price dates per provider.
 
     Example: rightfit catalog status
     """
@@ -121,7 +121,7 @@ def status(*, view: View) -> None:
 
 
 def verify(*, view: View) -> None:
-    """Run the integrity checks over every price and server, and list what is quarantined.
+    """Run integrity checks on every price and server, and list what is quarantined.
 
     Example: rightfit catalog verify --verbose
     """
@@ -151,7 +151,7 @@ def _server(finding: dict[str, Any]) -> str:
 
 
 def refresh(providers: Providers = None, every_type: EveryType = False, *, view: View) -> None:
-    """Fetch current prices from the providers; what fails leaves the old prices as they are.
+    """Fetch current prices from the providers; if a source fails, its old prices are kept.
 
     Example: rightfit catalog refresh azure nebius
     """

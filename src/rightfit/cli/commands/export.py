@@ -29,32 +29,36 @@ def export(
     plan: Annotated[
         Path | None, argument(help="A plan: rightfit plan ... --format json > plan.json", metavar="PLAN.json", show_default=False)
     ] = None,
-    to: Annotated[str, option("--to", help="Target, or all; without it the targets are listed.", metavar="TARGET")] = "",
-    option: Annotated[int, option("--option", help="Rank of the option to start.", metavar="K")] = 1,
-    out: Annotated[Path | None, option("--out", "-o", help="Folder to write to; without it the files are printed.", metavar="DIR")] = None,
+    to: Annotated[str, option("--to", help="Export target, or all; omit it to list targets.", metavar="TARGET")] = "",
+    option: Annotated[int, option("--option", help="Rank of the option to launch.", metavar="K")] = 1,
+    out: Annotated[Path | None, option("--out", "-o", help="Output folder; omit it to print the files.", metavar="DIR")] = None,
     *,
     force: Annotated[bool, option("--force", help="Overwrite files in a folder that is not empty.")] = False,
     name: Annotated[str, option("--name", help="Name of the job's resources.", metavar="NAME")] = "rightfit-job",
     ssh_cidr: Annotated[
-        str, option("--ssh-cidr", help="Address range that may reach the servers, e.g. 203.0.113.7/32.", metavar="CIDR")
+        str, option("--ssh-cidr", help="CIDR range allowed to reach the servers, e.g. 203.0.113.7/32.", metavar="CIDR")
     ] = "",
     bucket: Annotated[str, option("--bucket", help="Where checkpoints go, e.g. s3://my-bucket/runs.", metavar="ADDRESS")] = "",
-    data_path: Annotated[str, option("--data-path", help="The data set as the job sees it.", metavar="PATH", show_default=False)] = "",
-    stop_after: Annotated[float, option("--stop-after", help="Hours after which servers stop themselves.", metavar="HOURS")] = 0.0,
-    queue: Annotated[str, option("--queue", help="Queue of a cluster: kueue/NAME or volcano/NAME.", metavar="QUEUE")] = "",
-    revision: Annotated[str, option("--revision", help="Commit of the model's repository on the hub.", metavar="COMMIT")] = "",
+    data_path: Annotated[str, option("--data-path", help="Path of the data set in the job.", metavar="PATH", show_default=False)] = "",
+    stop_after: Annotated[
+        float, option("--stop-after", help="Shut servers down automatically after this many hours.", metavar="HOURS")
+    ] = 0.0,
+    queue: Annotated[str, option("--queue", help="Cluster queue: kueue/NAME or volcano/NAME.", metavar="QUEUE")] = "",
+    revision: Annotated[str, option("--revision", help="Revision (commit) of the model repository.", metavar="COMMIT")] = "",
     given: Annotated[
         list[str] | None,
-        option("--set", help="A variable that a way asks for, e.g. TF_VAR_image_id=m-1; may be repeated.", metavar="NAME=VALUE"),
+        option("--set", help="Variable required by the launcher, e.g. TF_VAR_image_id=m-1; repeatable.", metavar="NAME=VALUE"),
     ] = None,
     data_columns: Annotated[
         str,
-        option("--data-columns", help="Names of columns that the data have: prompt=question,completion=answer.", metavar="NAME=THEIRS,..."),
+        option("--data-columns", help="Map column names to your data: prompt=question,completion=answer.", metavar="NAME=THEIRS,..."),
     ] = "",
-    then: Annotated[str, option("--then", help="What follows the run: serve writes the service of what was trained.", metavar="STEP")] = "",
+    then: Annotated[
+        str, option("--then", help="Next step after the run: serve also exports a service for the trained model.", metavar="STEP")
+    ] = "",
     limits: Annotated[
         str,
-        option("--limits", help="Limits of a server in the place of the plan's: max-model-len=8192,max-num-seqs=64.", metavar="NAME=N,..."),
+        option("--limits", help="Override the plan's serving limits: max-model-len=8192,max-num-seqs=64.", metavar="NAME=N,..."),
     ] = "",
     view: View,
 ) -> None:
@@ -116,25 +120,27 @@ def _put(files: Mapping[str, str], out: Path | None, *, force: bool, view: View)
 
 def launch(
     plan: Annotated[Path, argument(help="A plan: rightfit plan ... --format json > plan.json", metavar="PLAN.json", show_default=False)],
-    tool: Annotated[str, option("--with", help="Program that starts it: skypilot or terraform.", metavar="TOOL")] = "skypilot",
-    option: Annotated[int, option("--option", help="Rank of the option to start.", metavar="K")] = 1,
+    tool: Annotated[str, option("--with", help="Launcher: skypilot or terraform.", metavar="TOOL")] = "skypilot",
+    option: Annotated[int, option("--option", help="Rank of the option to launch.", metavar="K")] = 1,
     *,
     trial: Annotated[
-        bool, option("--trial", help="Run under rightfit probe until the step time has settled, then take the server down.")
+        bool, option("--trial", help="Run under rightfit probe until step time stabilizes, then shut the server down.")
     ] = False,
-    dry_run: Annotated[bool, option("--dry-run", help="The program's own trial run: nothing is rented.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Dry run: nothing is rented.")] = False,
     yes: Annotated[bool, option("--yes", "-y", help="Start without asking.")] = False,
-    out: Annotated[Path | None, option("--out", "-o", help="Folder that keeps the files and the program's state.", metavar="DIR")] = None,
+    out: Annotated[Path | None, option("--out", "-o", help="Folder for the exported files and launcher state.", metavar="DIR")] = None,
     name: Annotated[str, option("--name", help="Name of the job's resources.", metavar="NAME")] = "rightfit-job",
     ssh_cidr: Annotated[
-        str, option("--ssh-cidr", help="Address range that may reach the servers, e.g. 203.0.113.7/32.", metavar="CIDR")
+        str, option("--ssh-cidr", help="CIDR range allowed to reach the servers, e.g. 203.0.113.7/32.", metavar="CIDR")
     ] = "",
     bucket: Annotated[str, option("--bucket", help="Where checkpoints go, e.g. s3://my-bucket/runs.", metavar="ADDRESS")] = "",
-    data_path: Annotated[str, option("--data-path", help="The data set as the job sees it.", metavar="PATH", show_default=False)] = "",
-    stop_after: Annotated[float, option("--stop-after", help="Hours after which servers stop themselves.", metavar="HOURS")] = 0.0,
+    data_path: Annotated[str, option("--data-path", help="Path of the data set in the job.", metavar="PATH", show_default=False)] = "",
+    stop_after: Annotated[
+        float, option("--stop-after", help="Shut servers down automatically after this many hours.", metavar="HOURS")
+    ] = 0.0,
     view: View,
 ) -> None:
-    """Start a plan through SkyPilot or Terraform: shows the cost, asks, and runs that program on
+    """Launch a plan with SkyPilot or Terraform: show its cost, confirm, and run the launcher on
     the exported files.
 
     Examples:

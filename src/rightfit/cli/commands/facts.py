@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from rightfit.market.verdicts import CheckResult
 
 
-Query = Annotated[list[str] | None, argument(help="Words that the name must hold; nothing lists all.", metavar="QUERY", show_default=False)]
+Query = Annotated[list[str] | None, argument(help="Words in the name; omit to list all.", metavar="QUERY", show_default=False)]
 Clouds = Annotated[list[str] | None, option("--cloud", help="Only these clouds, e.g. aws,gcp.", metavar="A,B", show_default=False)]
 Gpus = Annotated[list[str] | None, option("--gpu", help="Only these accelerators, e.g. A100.", metavar="A,B", show_default=False)]
 Regions = Annotated[list[str] | None, option("--region", help="Only these regions.", metavar="A,B", show_default=False)]
 Countries = Annotated[list[str] | None, option("--country", help="Only these countries, e.g. US,CN.", metavar="A,B", show_default=False)]
-Purchases = Annotated[list[str] | None, option("--purchase", help="Only these ways to pay, e.g. spot.", metavar="A,B", show_default=False)]
-History = Annotated[bool, option("--history", help="How the prices moved: every price with the dates at which it was seen.")]
-BreakEven = Annotated[
-    bool, option("--break-even", help="Every way to pay for one server, and from how much use on each pays against on demand.")
+Purchases = Annotated[
+    list[str] | None, option("--purchase", help="Only these pricing models, e.g. spot.", metavar="A,B", show_default=False)
 ]
+History = Annotated[bool, option("--history", help="Price history: every price with the dates it was seen.")]
+BreakEven = Annotated[bool, option("--break-even", help="All pricing models for one server, and the usage at which each beats on demand.")]
 Sort = Annotated[
     str | None,
     option("--sort", help="Best value first: usd_per_pflop, usd_per_gb_vram or usd_per_mtok.", metavar="WORD", show_default=False),
 ]
 ForModel = Annotated[
-    str | None, option("--model", help="The model whose tokens are priced (usd_per_mtok).", metavar="MODEL", show_default=False)
+    str | None, option("--model", help="Model for the price per token (usd_per_mtok).", metavar="MODEL", show_default=False)
 ]
 Plot = Annotated[
     str | None, option("--plot", help="Plot price against performance into this SVG, PNG or PDF.", metavar="FILE", show_default=False)
@@ -139,13 +139,11 @@ def _expected_range(record: Mapping[str, Any], lang: Lang) -> str:
     return low if low == high else label("prices", "range", lang, low=low, high=high)
 
 
-CardCount = Annotated[
-    int | None, option("--count", help="Cards in the server (default: 8, or those of the server named).", metavar="N", min=1)
-]
+CardCount = Annotated[int | None, option("--count", help="GPUs per server (default: 8, or the server's own count).", metavar="N", min=1)]
 
 
 def models(query: Query = None, kind: Kind = None, *, view: View) -> None:
-    """Models that rightfit knows, by name or alias.
+    """List supported models by name or alias.
 
     Example: rightfit models llama-3
     """
@@ -166,7 +164,7 @@ def accelerators(query: Query = None, *, view: View) -> None:
 
 
 def datasets(query: Query = None, *, view: View) -> None:
-    """Public data sets that --data takes by name.
+    """Public data sets you can pass to --data by name.
 
     Example: rightfit datasets alpaca
     """
@@ -188,7 +186,7 @@ def servers(
     *,
     view: View,
 ) -> None:
-    """Server types of all clouds.
+    """List server types of all clouds.
 
     Examples:
 
@@ -292,7 +290,7 @@ def check(
     *,
     view: View,
 ) -> None:
-    """Does this server, accelerator or claim hold? What is the right name?
+    """Check whether a server, accelerator or claim is right, and find the correct name.
 
     Example: rightfit check ecs.gn7i-c2g1.xlarge g5.xlarge=T4
     """
@@ -343,9 +341,9 @@ def _verdict(result: Mapping[str, Any], view: View) -> str:
 
 Residency = Annotated[
     list[str] | None,
-    option("--residency", help="Only where this law holds: eu, eea, gdpr, cn-mainland, or countries.", metavar="A,B", show_default=False),
+    option("--residency", help="Only this jurisdiction: eu, eea, gdpr, cn-mainland, or countries.", metavar="A,B", show_default=False),
 ]
-Near = Annotated[str | None, option("--near", help="Where you are: a country, a city or a region; nearest first.", metavar="PLACE")]
+Near = Annotated[str | None, option("--near", help="Your location (country, city or region); nearest first.", metavar="PLACE")]
 
 
 def _places_joined(values: Any) -> str:
@@ -353,8 +351,8 @@ def _places_joined(values: Any) -> str:
 
 
 def providers(query: Query = None, *, view: View) -> None:
-    """Providers side by side: cards, largest server, links, spot, own chips, regions, price of one
-    A100 and one H100.
+    """Compare providers: GPUs, largest server, interconnect, spot, in-house chips, regions,
+    price of one A100 and one H100.
 
     Example: rightfit providers aws gcp alicloud
     """
@@ -425,18 +423,18 @@ def latency_text(name: str, view: View) -> str:
 # ---- Which models fit one's cards.
 
 MOST_CARDS = 999
-Cards = Annotated[str, argument(help="A card, or several kinds with commas, e.g. RTX-4090.", metavar="GPU", show_default=False)]
-Count = Annotated[int | None, option("--count", help="Cards of it in one machine.", metavar="N", min=1, max=MOST_CARDS, show_default=False)]
+Cards = Annotated[str, argument(help="One GPU type, or several separated by commas, e.g. RTX-4090.", metavar="GPU", show_default=False)]
+Count = Annotated[int | None, option("--count", help="GPUs per machine.", metavar="N", min=1, max=MOST_CARDS, show_default=False)]
 Task = Annotated[str, option("--task", help="serve or finetune (default: both).", metavar="WORD")]
 
 
 def fit(cards: Cards, count: Count = None, task: Task = "", *, view: View) -> None:
-    """Which models fit my card, served and tuned by each method, at the usual lengths and
-    without offloading.
+    """Show which models fit on your GPU, for serving and each fine-tuning method, at typical
+    lengths and without offloading.
 
     Example: rightfit fit RTX-4090
 
-    Several cards stand in one machine: rightfit fit RTX-3090 --count 2 --task finetune
+    For several GPUs in one machine: rightfit fit RTX-3090 --count 2 --task finetune
     """
     from rightfit import api
     from rightfit.explain.listings import fit_parts

@@ -17,22 +17,28 @@ def fleet(
     file: Annotated[str, argument(help="The fleet: a YAML, JSON or CSV file.", metavar="FLEET", show_default=False)],
     last: Annotated[
         str | None,
-        option("--from", help="The last plan (JSON): what runs stays, the rest is planned anew.", metavar="LAST", show_default=False),
+        option(
+            "--from",
+            help="Previous plan (JSON): running workloads stay in place, the rest is replanned.",
+            metavar="LAST",
+            show_default=False,
+        ),
     ] = None,
-    seconds: Annotated[float, option("--seconds", help="How long the optimiser may think.", metavar="S", min=0.1)] = 20.0,
-    chart: Annotated[
-        str | None, option("--chart", help="Write the calendar as SVG to this file.", metavar="FILE", show_default=False)
-    ] = None,
+    seconds: Annotated[float, option("--seconds", help="Solver time limit in seconds.", metavar="S", min=0.1)] = 20.0,
+    chart: Annotated[str | None, option("--chart", help="Write the calendar to this SVG file.", metavar="FILE", show_default=False)] = None,
     runs: Runs = None,
     futures: Annotated[
-        int, option("--futures", help="Judge what to buy by so many draws of prices, demand and stock.", metavar="N", min=0, max=200)
+        int,
+        option(
+            "--futures", help="Test purchases against this many random scenarios of prices, demand and stock.", metavar="N", min=0, max=200
+        ),
     ] = 0,
     work_place: Place = None,
     at_once: AtOnce = None,
     *,
     view: View,
 ) -> int:
-    """Plan many jobs and services at once: where and when each runs, how it is paid, what to buy.
+    """Plan many jobs and services together: where and when each runs, and what to buy.
 
     Example: rightfit fleet fleet.yaml
     """

@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from rightfit.search.answer import Section
 
 Target = Annotated[str, argument(help="An accelerator (H100) or a server (aws/p5.48xlarge).", metavar="GPU|SERVER", show_default=False)]
-Count = Annotated[int | None, option("--count", help="Cards in the server (default: 8, or those of the server named).", metavar="N")]
+Count = Annotated[int | None, option("--count", help="GPUs per server (default: 8, or the server's own count).", metavar="N")]
 Price = Annotated[str | None, option("--price", help="Price of the whole server, e.g. 250000usd.", metavar="MONEY")]
-Rent = Annotated[str | None, option("--rent", help="Compare with this rent an hour, e.g. 20usd.", metavar="MONEY")]
+Rent = Annotated[str | None, option("--rent", help="Rental price per hour to compare with, e.g. 20usd.", metavar="MONEY")]
 Years = Annotated[float | None, option("--years", help="Years of use.", metavar="N")]
-Utilisation = Annotated[str | None, option("--utilisation", help="Share of all hours in which it works, e.g. 60%.", metavar="SHARE")]
-Electricity = Annotated[str | None, option("--electricity", help="Price of a kWh, e.g. 0.6cny.", metavar="MONEY")]
-Pue = Annotated[float | None, option("--pue", help="Power of the building over power of the servers.", metavar="RATIO")]
-Space = Annotated[str | None, option("--space", help="Rack space with its cooling plant, per kW and month.", metavar="MONEY")]
-Staff = Annotated[str | None, option("--staff", help="One administrator a year, e.g. 300000cny.", metavar="MONEY")]
-PerAdmin = Annotated[float | None, option("--servers-per-admin", help="Servers that one administrator runs.", metavar="N")]
-Maintenance = Annotated[str | None, option("--maintenance", help="Support and spares a year, share of the price.", metavar="SHARE")]
-Residual = Annotated[str | None, option("--residual", help="What it is sold for at the end, share of the price.", metavar="SHARE")]
-Interest = Annotated[str | None, option("--interest", help="Interest a year on the money tied up, e.g. 6%.", metavar="SHARE")]
+Utilisation = Annotated[str | None, option("--utilisation", help="Share of hours in use, e.g. 60%.", metavar="SHARE")]
+Electricity = Annotated[str | None, option("--electricity", help="Electricity price per kWh, e.g. 0.12usd.", metavar="MONEY")]
+Pue = Annotated[float | None, option("--pue", help="Power usage effectiveness of the building.", metavar="RATIO")]
+Space = Annotated[str | None, option("--space", help="Rack space and cooling, per kW per month.", metavar="MONEY")]
+Staff = Annotated[str | None, option("--staff", help="Annual cost of one administrator, e.g. 120000usd.", metavar="MONEY")]
+PerAdmin = Annotated[float | None, option("--servers-per-admin", help="Servers per administrator.", metavar="N")]
+Maintenance = Annotated[str | None, option("--maintenance", help="Annual support and spares, as a share of the price.", metavar="SHARE")]
+Residual = Annotated[str | None, option("--residual", help="Resale value at the end, as a share of the price.", metavar="SHARE")]
+Interest = Annotated[str | None, option("--interest", help="Annual interest rate, e.g. 6%.", metavar="SHARE")]
 Cloud = Annotated[str | None, option("--cloud", help="Compare with this cloud only.", metavar="WORD")]
 
 Place = Annotated[
     str | None,
-    option("--place", help="Where it stands: home, office, colocation (default: a server room).", metavar="WORD", show_default=False),
+    option("--place", help="Location: home, office, colocation (default: a server room).", metavar="WORD", show_default=False),
 ]
 
 
@@ -57,8 +57,8 @@ def own(
     *,
     view: View,
 ) -> None:
-    """Buy or rent: the cost of an hour on a server of one's own, and the break-even utilisation
-    against each way to rent.
+    """Buy or rent: hourly cost of an owned server, and the break-even utilization against each
+    rental option.
 
     Examples:
 

@@ -27,7 +27,7 @@ _ALL_OPTIONS = 10_000
 Model = Annotated[
     str | None,
     argument(
-        help="Hub id, alias, size such as 7B, dimensions, or a path to config.json.",
+        help="Hugging Face ID, alias, size such as 7B, dimensions, or path to config.json.",
         metavar="MODEL",
         show_default=False,
         completion=model_names,
@@ -37,53 +37,52 @@ File = Annotated[
     Path | None,
     option(
         "--file",
-        help="Read the workload from a YAML, TOML or JSON file (- is standard input), from settings of a trainer, launcher or server, or a folder of these; options given here win.",
+        help="Read the workload from a YAML, TOML or JSON file (- for standard input), from trainer, launcher or server settings, or from a folder of these. Command-line options take precedence.",
         metavar="FILE",
     ),
 ]
 Code = Annotated[
     Path | None,
-    option("--code", help="A training script, or a folder of them, read without running it.", metavar="FOLDER", show_default=False),
+    option("--code", help="Training script or folder; it is read, not run.", metavar="FOLDER", show_default=False),
 ]
 AskWith = Annotated[
     str | None,
-    option("--ask-with", help="Let this language model read --ask, by OpenAI's protocol.", metavar="URL#MODEL", show_default=False),
+    option("--ask-with", help="Parse --ask with this language model (OpenAI-compatible API).", metavar="URL#MODEL", show_default=False),
 ]
-Save = Annotated[Path | None, option("--save", help="Write the workload to this YAML, TOML or JSON file as well.", metavar="FILE")]
+Save = Annotated[Path | None, option("--save", help="Also save the workload to this YAML, TOML or JSON file.", metavar="FILE")]
 Ask = Annotated[
-    str | None, option("--ask", help="The wish in plain words, English or Chinese; options given beside it win.", metavar="TEXT")
+    str | None, option("--ask", help="Describe the request in plain English or Chinese. Other options take precedence.", metavar="TEXT")
 ]
 On = Annotated[str | None, option("--on", help="The server, e.g. aws/p4d.24xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
-Nodes = Annotated[int, option("--nodes", help="How many of them.", metavar="N")]
-Engine = Annotated[str, option("--engine", help="analytic, or traced (memory only; needs the extra trace).", metavar="WORD")]
+Nodes = Annotated[int, option("--nodes", help="Number of servers.", metavar="N")]
+Engine = Annotated[str, option("--engine", help="analytic, or traced (memory only; needs rightfit[trace]).", metavar="WORD")]
 Simulate = Annotated[
     bool,
-    option(
-        "--simulate", help="Services of language models: simulate the shown options, and print those percentiles beside the analytic ones."
-    ),
+    option("--simulate", help="For language model serving: simulate the listed options and show simulated next to analytic percentiles."),
 ]
 Staged = Annotated[
-    bool, option("--staged", help="The smallest trial that would confirm the plan, what to decide from it, then the step up.")
+    bool, option("--staged", help="Show the smallest trial run that would confirm the plan, how to decide from it, and the next step.")
 ]
 Alternatives = Annotated[
-    bool, option("--alternatives", help="A stronger and a cheaper model of the same family beside it, with licence and context.")
+    bool, option("--alternatives", help="Also show a stronger and a cheaper model of the same family, with license and context length.")
 ]
 Own = Annotated[bool, option("--own", help="Compare buying the best option's hardware with renting it.")]
 Have = Annotated[
     str | None,
     option(
         "--have",
-        help="A machine that you have, e.g. 2xRTX-3090@home: plan on it, against the best rental.",
+        help="Your own machine, e.g. 2xRTX-3090@home: plan on it and compare with the best rental.",
         metavar="MACHINE",
         show_default=False,
     ),
 ]
 Kind = Annotated[
     str | None,
-    option("--kind", help="Kind of the data, without a model: images, text, table, audio, video.", metavar="WORD", show_default=False),
+    option("--kind", help="Data type, if you have no model yet: images, text, table, audio, video.", metavar="WORD", show_default=False),
 ]
 Goal = Annotated[
-    str | None, option("--goal", help="What the data are for, without a model, e.g. detection.", metavar="WORDS", show_default=False)
+    str | None,
+    option("--goal", help="What to do with the data, if you have no model yet, e.g. detection.", metavar="WORDS", show_default=False),
 ]
 Server = Annotated[str | None, argument(help="The server, e.g. aws/g5.xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
 
@@ -92,8 +91,8 @@ WishTable = Annotated[
     Path | None,
     option(
         "--table",
-        help="Many wishes: a CSV file with options of plan as columns, one wish a row; needs --out.",
-        metavar="WISHES.csv",
+        help="Plan many workloads: a CSV file with plan options as columns, one workload per row; needs --out.",
+        metavar="WORKLOADS.csv",
         show_default=False,
     ),
 ]
@@ -228,7 +227,7 @@ def estimate(
     view: View,
     wishes: dict[str, Any],
 ) -> int:
-    """What a workload does on one given server: memory, time, cost. No search.
+    """Predict a workload on one server: memory, time, cost. No search.
 
     Examples:
 
@@ -262,7 +261,7 @@ def estimate(
 
 
 def why(server: Server = None, model: Model = None, on: On = None, file: File = None, *, view: View, wishes: dict[str, Any]) -> int:
-    """Why this server was or was not chosen, and the least change that would alter it.
+    """Explain why a server was or was not chosen, and the smallest change that would alter it.
 
     Example: rightfit why aws/g5.xlarge 7B --method qlora --data 50Mtok
 

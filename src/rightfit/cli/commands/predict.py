@@ -64,11 +64,11 @@ def _say_unread(table: Sequence[Mapping[str, Any]], view: View) -> None:
 
 def predict(
     cases: Annotated[
-        Path | None, argument(help="CSV file with one case a row; - is standard input.", metavar="CASES.csv", show_default=False)
+        Path | None, argument(help="CSV file with one case per row; - for standard input.", metavar="CASES.csv", show_default=False)
     ] = None,
-    out: Annotated[Path | None, option("--out", "-o", help="Write here instead of standard output.", metavar="PRED.csv")] = None,
+    out: Annotated[Path | None, option("--out", "-o", help="Output file (default: standard output).", metavar="PRED.csv")] = None,
     columns: Annotated[
-        bool, option("--columns", help="List the columns that are read, of all tables or of the one named in place of CASES.csv.")
+        bool, option("--columns", help="List the supported columns, for all tables or for the table named instead of CASES.csv.")
     ] = False,
     runs: Runs = None,
     work_place: Place = None,
@@ -117,7 +117,7 @@ def _score_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 
 
 def validate(
-    truth: Annotated[Path | None, option("--truth", help="Folder with measured tables.", metavar="DIR")] = None,
+    truth: Annotated[Path | None, option("--truth", help="Folder of measured tables.", metavar="DIR")] = None,
     write: Annotated[bool, option("--write", help="Write the accuracy page and the headline figures of this checkout.")] = False,
     check: Annotated[bool, option("--check", help="Exit with 1 when a headline figure got worse or its tables are not current.")] = False,
     *,

@@ -17,41 +17,39 @@ if TYPE_CHECKING:
 
 
 def probe(
-    cmd: Annotated[list[str] | None, argument(help="The command, after two hyphens.", metavar="-- CMD", show_default=False)] = None,
-    given: Annotated[
-        list[str] | None, option("--set", help="A column of the set-up, e.g. model=7B; may be repeated.", metavar="NAME=VALUE")
-    ] = None,
-    out: Annotated[Path | None, option("--out", "-o", help="Write the records here.", metavar="RUN.json")] = None,
+    cmd: Annotated[list[str] | None, argument(help="Command to run, after --.", metavar="-- CMD", show_default=False)] = None,
+    given: Annotated[list[str] | None, option("--set", help="Setup value, e.g. model=7B; repeatable.", metavar="NAME=VALUE")] = None,
+    out: Annotated[Path | None, option("--out", "-o", help="Output file for the records.", metavar="RUN.json")] = None,
     *,
-    file: Annotated[Path | None, option("--file", help="The workload of the command: model, method, length.", metavar="FILE")] = None,
+    file: Annotated[Path | None, option("--file", help="Workload of the command: model, method, length.", metavar="FILE")] = None,
     log: Annotated[
         Path | None,
-        option("--log", help="A log that the command writes: its progress, where steps cannot be counted.", metavar="FILE"),
+        option("--log", help="Log file of the command, used for progress if steps cannot be counted.", metavar="FILE"),
     ] = None,
-    deep: Annotated[bool, option("--deep", help="PyTorch's profiler on three steps; a memory snapshot at an out-of-memory error.")] = False,
-    stop_when_stable: Annotated[bool, option("--stop-when-stable", help="Ask the command to stop when its step time has settled.")] = False,
-    keep: Annotated[bool, option("--keep", help="Keep the records in the store.")] = False,
-    url: Annotated[str | None, option("--url", help="Load test of this OpenAI-compatible endpoint.", metavar="URL")] = None,
-    input_tokens: Annotated[int | None, option("--input-tokens", help="Length of a prompt.", metavar="N", min=1)] = None,
-    output_tokens: Annotated[int | None, option("--output-tokens", help="Length of an answer.", metavar="N", min=2)] = None,
-    ttft: Annotated[str | None, option("--ttft", help="Target of the first token, e.g. 300ms.", metavar="DURATION")] = None,
-    tpot: Annotated[
-        str | None, option("--tpot", help="Target of the time per token after the first, e.g. 30ms.", metavar="DURATION")
-    ] = None,
-    percentile: Annotated[int | None, option("--percentile", help="Percentile of the targets: 50|90|95|99.", metavar="N")] = None,
-    plan: Annotated[Path | None, option("--plan", help="The plan that the command or the service comes from.", metavar="PLAN.json")] = None,
-    option: Annotated[int, option("--option", help="Which option of the plan.", metavar="N", min=1)] = 1,
+    deep: Annotated[
+        bool, option("--deep", help="Profile three steps with the PyTorch profiler, and save a memory snapshot on out-of-memory errors.")
+    ] = False,
+    stop_when_stable: Annotated[bool, option("--stop-when-stable", help="Stop the command when its step time stabilizes.")] = False,
+    keep: Annotated[bool, option("--keep", help="Save the records to the store.")] = False,
+    url: Annotated[str | None, option("--url", help="Load-test this OpenAI-compatible endpoint.", metavar="URL")] = None,
+    input_tokens: Annotated[int | None, option("--input-tokens", help="Input tokens per request.", metavar="N", min=1)] = None,
+    output_tokens: Annotated[int | None, option("--output-tokens", help="Output tokens per request.", metavar="N", min=2)] = None,
+    ttft: Annotated[str | None, option("--ttft", help="TTFT target, e.g. 300ms.", metavar="DURATION")] = None,
+    tpot: Annotated[str | None, option("--tpot", help="TPOT target, e.g. 30ms.", metavar="DURATION")] = None,
+    percentile: Annotated[int | None, option("--percentile", help="Percentile for the targets: 50|90|95|99.", metavar="N")] = None,
+    plan: Annotated[Path | None, option("--plan", help="Plan of the command or service.", metavar="PLAN.json")] = None,
+    option: Annotated[int, option("--option", help="Rank of the plan option.", metavar="N", min=1)] = 1,
     usd_per_hour: Annotated[
-        float | None, option("--usd-per-hour", help="Price of all that stands behind the URL.", metavar="USD", min=0.0)
+        float | None, option("--usd-per-hour", help="Hourly price of all servers behind the URL.", metavar="USD", min=0.0)
     ] = None,
-    model: Annotated[str | None, option("--model", help="The model, where the URL serves several.", metavar="NAME")] = None,
-    key_env: Annotated[str | None, option("--key-env", help="Variable that holds the key of the API.", metavar="NAME")] = None,
-    requests: Annotated[int | None, option("--requests", help="Least requests of a level.", metavar="N", min=10)] = None,
-    level_time: Annotated[str | None, option("--level-time", help="Least time of a level.", metavar="DURATION")] = None,
-    time: Annotated[str | None, option("--time", help="Time of the whole test.", metavar="DURATION")] = None,
+    model: Annotated[str | None, option("--model", help="Model name, if the URL serves several.", metavar="NAME")] = None,
+    key_env: Annotated[str | None, option("--key-env", help="Environment variable with the API key.", metavar="NAME")] = None,
+    requests: Annotated[int | None, option("--requests", help="Minimum requests per load level.", metavar="N", min=10)] = None,
+    level_time: Annotated[str | None, option("--level-time", help="Minimum time per load level.", metavar="DURATION")] = None,
+    time: Annotated[str | None, option("--time", help="Total test time.", metavar="DURATION")] = None,
     view: View,
 ) -> int:
-    """Run a command and measure it, without a change of its code; or load-test an endpoint.
+    """Run and measure a command without code changes, or load-test an endpoint.
 
     Examples:
 

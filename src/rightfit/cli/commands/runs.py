@@ -22,7 +22,7 @@ Store = Annotated[Path | None, option("--store", help="File of the store (defaul
 
 
 def list_(store: Store = None, *, view: View) -> None:
-    """The records of runs that are kept, newest first.
+    """List saved run records, newest first.
 
     Example: rightfit runs list
     """
@@ -37,7 +37,7 @@ def list_(store: Store = None, *, view: View) -> None:
 
 
 def show(
-    run: Annotated[str, argument(help="Id of a record (or how it begins), or a file with one.", metavar="RUN", show_default=False)],
+    run: Annotated[str, argument(help="Record ID (or its prefix), or a file.", metavar="RUN", show_default=False)],
     store: Store = None,
     *,
     view: View,
@@ -50,7 +50,7 @@ def show(
 
 
 def delete(
-    run: Annotated[list[str], argument(help="Ids of records.", metavar="RUN", show_default=False)], store: Store = None, *, view: View
+    run: Annotated[list[str], argument(help="Record IDs.", metavar="RUN", show_default=False)], store: Store = None, *, view: View
 ) -> None:
     """Forget records that are kept, by their ids.
 
@@ -64,8 +64,8 @@ def delete(
 
 
 def merge(
-    run: Annotated[list[str], argument(help="Ids or files of records of one run.", metavar="RUN", show_default=False)],
-    out: Annotated[Path | None, option("--out", "-o", help="Write the record here.", metavar="RUN.json")] = None,
+    run: Annotated[list[str], argument(help="Record IDs or files of one run.", metavar="RUN", show_default=False)],
+    out: Annotated[Path | None, option("--out", "-o", help="Output file for the record.", metavar="RUN.json")] = None,
     store: Store = None,
     *,
     view: View,
@@ -86,8 +86,8 @@ def merge(
 
 
 def send(
-    address: Annotated[str, argument(help="Address of the rightfit serve that keeps them.", metavar="URL", show_default=False)],
-    run: Annotated[list[str], argument(help="Ids or files of records.", metavar="RUN", show_default=False)],
+    address: Annotated[str, argument(help="URL of the rightfit serve instance.", metavar="URL", show_default=False)],
+    run: Annotated[list[str], argument(help="Record IDs or files.", metavar="RUN", show_default=False)],
     store: Store = None,
     *,
     view: View,
@@ -189,31 +189,23 @@ _FIRST = {"": None, "in": True, "out": False}
 
 
 def ingest(
-    path: Annotated[list[str], argument(help="Files, folders or addresses.", metavar="PATH|URL", show_default=False)],
-    kind: Annotated[str, option("--as", help="What it is, where that cannot be told.", metavar="KIND")] = "",
-    given: Annotated[
-        list[str] | None, option("--set", help="A column of the set-up, e.g. model=7B; may be repeated.", metavar="NAME=VALUE")
-    ] = None,
+    path: Annotated[list[str], argument(help="Files, folders or URLs.", metavar="PATH|URL", show_default=False)],
+    kind: Annotated[str, option("--as", help="Input type, if it cannot be detected.", metavar="KIND")] = "",
+    given: Annotated[list[str] | None, option("--set", help="Setup value, e.g. model=7B; repeatable.", metavar="NAME=VALUE")] = None,
     first_token: Annotated[
-        str, option("--first-token", help="Whether a time per token of your table counts the first: in|out.", metavar="WORD")
+        str, option("--first-token", help="Whether time per token in your table includes the first token: in|out.", metavar="WORD")
     ] = "",
-    counter: Annotated[
-        str, option("--counter", help="Counter of your table's memory: allocated|reserved|nvidia-smi.", metavar="WORD")
-    ] = "",
-    last: Annotated[
-        str, option("--last", help="Of a Prometheus the window that is read, e.g. 30min (default 1h).", metavar="DURATION")
-    ] = "",
-    until: Annotated[str, option("--until", help="Where that window ends, e.g. 2026-05-01T14:00Z (default: now).", metavar="TIME")] = "",
-    match: Annotated[
-        str, option("--match", help="Labels that series of a Prometheus must have, e.g. 'pod=\"train-0\"'.", metavar="LABELS")
-    ] = "",
-    out: Annotated[Path | None, option("--out", "-o", help="Write the records here.", metavar="RUN.json")] = None,
+    counter: Annotated[str, option("--counter", help="Memory counter of your table: allocated|reserved|nvidia-smi.", metavar="WORD")] = "",
+    last: Annotated[str, option("--last", help="Prometheus time window, e.g. 30min (default 1h).", metavar="DURATION")] = "",
+    until: Annotated[str, option("--until", help="End of the window, e.g. 2026-05-01T14:00Z (default: now).", metavar="TIME")] = "",
+    match: Annotated[str, option("--match", help="Prometheus label filter, e.g. 'pod=\"train-0\"'.", metavar="LABELS")] = "",
+    out: Annotated[Path | None, option("--out", "-o", help="Output file for the records.", metavar="RUN.json")] = None,
     *,
-    keep: Annotated[bool, option("--keep", help="Keep the records in the store.")] = False,
+    keep: Annotated[bool, option("--keep", help="Save the records to the store.")] = False,
     view: View,
 ) -> None:
-    """Make run records of what other programs measured: load tests, trackers,
-    monitors, logs, tables.
+    """Import measurements of other programs as run records: load tests, trackers, monitors,
+    logs, tables.
 
     Examples:
 
@@ -291,18 +283,18 @@ def _ask_for_missing(runs: list[Run], view: View) -> None:
 
 
 def resize(
-    run: Annotated[list[str], argument(help="Id of a record (or how it begins), or a file with one.", metavar="RUN", show_default=False)],
-    tests: Annotated[int, option("--tests", help="How many more trials may be spent.", metavar="N", min=0)] = 2,
+    run: Annotated[list[str], argument(help="Record ID (or its prefix), or a file.", metavar="RUN", show_default=False)],
+    tests: Annotated[int, option("--tests", help="Maximum number of further tests.", metavar="N", min=0)] = 2,
     *,
     view: View,
     wishes: dict[str, Any],
 ) -> None:
-    """Say from measured runs what held them back, what to change for nothing, which server to rent,
-    and whether a further test pays.
+    """Find the bottleneck of measured runs, free changes, the server to rent, and whether another
+    test pays off.
 
     Example: rightfit resize run.json --data 50Mtok
 
-    Options of a workload say how much work there is; what they leave open is taken from the run.
+    Workload options set the amount of work; everything else is taken from the run.
     """
     from rightfit import api
     from rightfit.explain.run_text import advice_lines

@@ -18,48 +18,44 @@ if TYPE_CHECKING:
 
 def serve(
     host: Annotated[str, option("--host", help="Address to listen on.", metavar="HOST")] = "127.0.0.1",
-    port: Annotated[int, option("--port", help="Port to listen on; 0 takes one that is free.", metavar="PORT")] = 8000,
+    port: Annotated[int, option("--port", help="Port to listen on; 0 picks a free port.", metavar="PORT")] = 8000,
     workers: Annotated[
-        int, option("--workers", help="Processes; with more than one the API alone is served.", metavar="N", min=1, max=64)
+        int, option("--workers", help="Worker processes; with more than one, only the API is served.", metavar="N", min=1, max=64)
     ] = 1,
     token_file: Annotated[
         Path | None,
-        option(
-            "--token-file", help="File with the token that clients must show (default: RIGHTFIT_TOKEN).", metavar="FILE", show_default=False
-        ),
+        option("--token-file", help="File with the token clients must send (default: RIGHTFIT_TOKEN).", metavar="FILE", show_default=False),
     ] = None,
     database: Annotated[
         str | None,
         option(
             "--database",
-            help="Where saved plans go (default: RIGHTFIT_DATABASE_URL, else SQLite in the data folder).",
+            help="Database for saved plans (default: RIGHTFIT_DATABASE_URL, else SQLite in the data folder).",
             metavar="URL",
             show_default=False,
         ),
     ] = None,
     cors: Annotated[
         list[str] | None,
-        option("--cors", help="Web pages of this origin may ask, e.g. https://tools.example.com.", metavar="ORIGIN", show_default=False),
+        option("--cors", help="Allowed CORS origin, e.g. https://tools.example.com.", metavar="ORIGIN", show_default=False),
     ] = None,
     proxy: Annotated[
         list[str] | None,
         option(
             "--proxy",
-            help="Reverse proxy (address or range) whose X-Forwarded-For tells the client's address.",
+            help="Trusted reverse proxy (address or range) for X-Forwarded-For.",
             metavar="ADDRESS",
             show_default=False,
         ),
     ] = None,
-    rate: Annotated[float, option("--rate", help="Requests a second of one client.", metavar="N")] = 200.0,
-    page: Annotated[bool, option("--page/--no-page", help="Serve the web page beside the API.")] = True,
-    open_: Annotated[bool, option("--open", help="Open the page in the browser.")] = False,
-    allow_anonymous: Annotated[
-        bool, option("--allow-anonymous", help="Listen on an address that others can reach, without a token.")
-    ] = False,
+    rate: Annotated[float, option("--rate", help="Rate limit per client, requests per second.", metavar="N")] = 200.0,
+    page: Annotated[bool, option("--page/--no-page", help="Also serve the web page.")] = True,
+    open_: Annotated[bool, option("--open", help="Open the page in a browser.")] = False,
+    allow_anonymous: Annotated[bool, option("--allow-anonymous", help="Allow unauthenticated access from other machines.")] = False,
     *,
     view: View,
 ) -> None:
-    """The web page and the REST API.
+    """Serve the web page and REST API.
 
     Examples:
 
@@ -162,7 +158,7 @@ def _check_store(settings: Settings) -> None:
 
 
 def mcp(*, view: View) -> None:
-    """Tools for an assistant: the MCP server on standard input and output.
+    """Run the MCP server for AI assistants on standard input and output.
 
     Example: rightfit mcp
     """

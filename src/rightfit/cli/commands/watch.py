@@ -26,23 +26,21 @@ _ONCE, _BETWEEN_S = 2, 1.0
 def watch(
     target: Annotated[
         str,
-        argument(help="Process id, folder or log of a run, or address of /metrics; nothing: the probe that runs.", metavar="PID|URL|DIR"),
+        argument(help="Process ID, folder or log of a run, or /metrics URL (default: the running probe).", metavar="PID|URL|DIR"),
     ] = "",
-    plan: Annotated[
-        Path | None, option("--plan", help="The plan of this run: steps, price and intervals to compare with.", metavar="PLAN.json")
-    ] = None,
-    option: Annotated[int, option("--option", help="Which option of the plan.", metavar="N", min=1)] = 1,
-    steps: Annotated[
-        int | None, option("--steps", help="Optimizer steps of the whole run, where no plan tells.", metavar="N", min=1)
-    ] = None,
-    usd_per_hour: Annotated[float | None, option("--usd-per-hour", help="Price of all servers of the run.", metavar="USD", min=0.0)] = None,
-    every: Annotated[str | None, option("--every", help="Time between two looks, e.g. 10s.", metavar="DURATION")] = None,
-    listen: Annotated[str, option("--listen", help="Show the page and the metrics here, e.g. 127.0.0.1:9410.", metavar="[HOST:]PORT")] = "",
+    plan: Annotated[Path | None, option("--plan", help="Plan to compare with: steps, price and intervals.", metavar="PLAN.json")] = None,
+    option: Annotated[int, option("--option", help="Rank of the plan option.", metavar="N", min=1)] = 1,
+    steps: Annotated[int | None, option("--steps", help="Total optimizer steps, if you have no plan.", metavar="N", min=1)] = None,
+    usd_per_hour: Annotated[float | None, option("--usd-per-hour", help="Hourly price of all servers.", metavar="USD", min=0.0)] = None,
+    every: Annotated[str | None, option("--every", help="Refresh interval, e.g. 10s.", metavar="DURATION")] = None,
+    listen: Annotated[
+        str, option("--listen", help="Serve a page and metrics at this address, e.g. 127.0.0.1:9410.", metavar="[HOST:]PORT")
+    ] = "",
     *,
-    once: Annotated[bool, option("--once", help="Look once, print, and end.")] = False,
+    once: Annotated[bool, option("--once", help="Print the state once and exit.")] = False,
     view: View,
 ) -> None:
-    """Follow a run: steps against the plan, time and cost at completion, stalls, leaks, waste.
+    """Monitor a run: progress against the plan, projected time and cost, stalls, leaks, waste.
 
     Examples:
 
@@ -52,7 +50,7 @@ def watch(
 
     rightfit watch http://127.0.0.1:8000/metrics --plan plan.json --listen 9410
 
-    It ends with the run, or at Ctrl-C. A look changes nothing in the run.
+    It exits when the run ends or on Ctrl-C, and never changes the run.
     """
     from rightfit.measure.watching.sources import source_of
     from rightfit.running import expectation, states_of

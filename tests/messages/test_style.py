@@ -1,0 +1,101 @@
+"""User-facing text is written as an engineer writes it: `tests/data/style.toml` lists what it does
+not say, with the reason."""
+
+from __future__ import annotations
+
+import io
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from babel.messages.pofile import read_po
+
+import rightfit
+from rightfit.cli.app import build
+from rightfit.messages.message import LOCALE, rooms
+
+SOURCE = Path(rightfit.__file__).parent
+RULES = tomllib.loads((Path(__file__).parents[1] / "data" / "style.toml").read_text("utf-8"))
+#: Tables of words; rules of thumb, terms and claims quote how others write.
+TABLES = sorted({*SOURCE.glob("explain/data/*.toml"), *SOURCE.glob("web/data/words.toml"), *SOURCE.glob("rest/data/words.toml")})
+QUOTING = {"glossary.toml", "rules.toml", "rule_words.toml", "claims.toml", "statements.toml"}
+#: Names of things that a rule would take for prose: fields, options, commands, code.
+NAMES = re.compile(r"\{[^{}]*\}|--[\w-]+|`[^`]*`|\[\[\w+\]\]")
+FIELD = "{}"
+
+
+def pairs(table: dict[str, Any], path: str = "") -> Iterator[tuple[str, str, str]]:
+    """(key, English, Chinese) of a table of words, at any depth."""
+    if isinstance(table.get("en"), str):
+        yield path, table["en"], table["zh"]
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from pairs(value, f"{path}.{key}" if path else key)
+
+
+def messages(path: Path) -> dict[str, str]:
+    return {str(entry.id): str(entry.string) for entry in read_po(io.BytesIO(path.read_bytes()))}
+
+
+@cache
+def strings() -> tuple[tuple[str, str, str], ...]:
+    """(where, English, Chinese) of every catalog and table."""
+    found = []
+    for room in rooms():
+        english, chinese = (messages(LOCALE / lang / "LC_MESSAGES" / f"{room}.po") for lang in ("en", "zh"))
+        found += [(f"{room}.po {key}", english[key], chinese[key]) for key in english if key]
+    for path in TABLES:
+        if path.name not in QUOTING:
+            found += [(f"{path.name} {key}", en, zh) for key, en, zh in pairs(tomllib.loads(path.read_text("utf-8")))]
+    return tuple(found)
+
+
+def help_texts(command: Any) -> Iterator[tuple[str, str]]:
+    """(where, text) of what --help prints, of a command and those below it."""
+    yield command.name, command.help or ""
+    yield from ((f"{command.name} {parameter.name}", parameter.help or "") for parameter in command.params)
+    for below in getattr(command, "commands", {}).values():
+        if not below.hidden:
+            yield from help_texts(below)
+
+
+def faults(rules: dict[str, Any], text: str) -> list[str]:
+    plain = NAMES.sub(FIELD, text)
+    return [
+        f"{found.group()!r}: {rule['why']}" for rule in rules.values() if "pattern" in rule and (found := re.search(rule["pattern"], plain))
+    ]
+
+
+def test_english_reads_as_an_engineer_writes_it() -> None:
+    texts = [(where, text) for where, text, _ in strings()]
+    wrong = [f"{where}: {text!r}: {why}" for where, text in (*texts, *help_texts(build())) for why in faults(RULES["english"], text)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_chinese_is_chinese() -> None:
+    rules = RULES["chinese"]
+    word = re.compile(rf"(?<![\w./:-])(?:{'|'.join(map(re.escape, rules['words'].split()))})(?![\w./:=-])")
+    wrong = [
+        f"{where}: {text!r}: {why}"
+        for where, _, text in strings()
+        for why in faults({k: v for k, v in rules.items() if k != "words"}, text)
+    ]
+    wrong += [f"{where}: {text!r}: {found.group()!r}" for where, _, text in strings() if (found := word.search(NAMES.sub(FIELD, text)))]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_each_rule_can_fail() -> None:
+    """A rule that matches nothing that was ever written is none."""
+    old = {
+        "card": "per card", "wish": "this wish", "stands": "it stands", "lies": "data lie in", "holds": "a card holds", "beside": "beside it",
+        "nine_in_ten": "with nine in ten", "works_off": "it works off 3 requests", "told": "is told", "says": "say --rate", "bears": "it bears",
+        "free": "for nothing", "nowhere": "stands nowhere", "in_no_release": "is in no release", "counts": "what counts", "plural": "5 job(s)",
+        "plural_of_one": "at 1 requests/s", "in_place_of": "in place of", "reckon": "reckoned", "per": "{usd} a month", "percent": "80 % interval",
+        "one_s_own": "of one's own", "known": "is not known", "set_up": "Set-up:", "asked": "asked for", "would_do": "2 would do",
+        "at_most": "it pays from", "british": "quantised",
+    }  # fmt: skip
+    assert old.keys() == RULES["english"].keys()
+    assert not [name for name, text in old.items() if not faults({name: RULES["english"][name]}, text)]
