@@ -242,7 +242,7 @@ RECIPES: Mapping[str, Recipe] = {
                     end="action,provider,instance_type,region,purchase,price_usd_hour,source,as_of,note\n"
                     "add,verda,9H100.ACME,FIN-02,on-demand,21.5,the price page of acme,2026-10-01,\n",
                 ),
-                ("catalog/data/amendments/acme/prices.csv:2: servers has no verda/9H100.ACME",),
+                ("market/data/amendments/acme/prices.csv:2: servers has no verda/9H100.ACME",),
             ),
             Step(
                 change(
@@ -262,7 +262,7 @@ RECIPES: Mapping[str, Recipe] = {
         (
             Step(
                 change("src/rightfit/market/providers/acme.py", end=PROVIDER),
-                ("catalog/providers/__init__.py: NAMES lacks 'acme', so that providers/acme.py is never asked",),
+                ("market/providers/__init__.py: NAMES lacks 'acme', so that providers/acme.py is never asked",),
             ),
             Step(
                 change("src/rightfit/market/providers/__init__.py", ('"verda", "crusoe"', '"verda", "crusoe", "acme"')),

@@ -124,7 +124,7 @@ def test_an_object_that_hides_what_it_holds_is_no_part_of_a_key() -> None:
 #: What puts answers by a key, or makes a key.
 KEYED = frozenset({"put", "ask", "exact_key", "key_of", "sha256", "blake2b"})
 #: The name of a plan, which is no key of an answer, and is made of JSON alone.
-NAMES = {"export/job.py"}
+NAMES = {"exports/job.py"}
 
 
 def printed_keys(text: str) -> list[int]:

@@ -15,15 +15,15 @@ from rightfit import units
 SOURCE = Path(units.__file__).parent
 #: Constants of the size of a unit that are none, each with what it is instead.
 NO_UNITS = {
-    "catalog/providers/base.py:_REFUSED_SKEW_S": "a limit on clocks that differ",
-    "catalog/store.py:_ABANDONED_AFTER_S": "a limit on the age of a lock",
+    "market/providers/base.py:_REFUSED_SKEW_S": "a limit on clocks that differ",
+    "market/store.py:_ABANDONED_AFTER_S": "a limit on the age of a lock",
     "proof/cases/reader.py:_MAX_COUNT": "a limit on what a cell may count",
-    "export/scripts/train_tabular.py:MOST_CLASSES": "a limit on classes",
-    "export/scripts/train_recommender.py:MOST_HELD_OUT": "a limit on rows that are held out",
-    "export/training_words.py:MOST_SAVE_S": "a limit on what a run may lose",
-    "export/job.py:GB": "for exporters: export imports facts and errors only",
-    "export/job.py:GIB": "whole bytes, for exporters: export imports facts and errors only",
-    "export/registry.py:MIB": "whole bytes, for exporters: export imports facts and errors only",
+    "exports/scripts/train_tabular.py:MOST_CLASSES": "a limit on classes",
+    "exports/scripts/train_recommender.py:MOST_HELD_OUT": "a limit on rows that are held out",
+    "exports/training_words.py:MOST_SAVE_S": "a limit on what a run may lose",
+    "exports/job.py:GB": "for exporters: export imports facts and errors only",
+    "exports/job.py:GIB": "whole bytes, for exporters: export imports facts and errors only",
+    "exports/registry.py:MIB": "whole bytes, for exporters: export imports facts and errors only",
     "facts/dimensions.py:SMALLEST_COUNT": "a limit on parameters",
     "facts/own/models.py:_CHUNK_BYTES": "what is read at a time",
     "facts/own/onnx_file.py:LARGEST_ELEMENTS": "a limit on elements",

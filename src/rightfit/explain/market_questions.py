@@ -34,7 +34,7 @@ _DATA = Path(__file__).with_name("data")
 #: What a question about the market may name. A time ("一小时", "today") is its period.
 _NAMED = frozenset({"gpu", "cloud", "region", "country", "purchase", "objective", "num_gpus", "deadline", "currency", "max_nodes"})
 _MOST_ROWS = 8
-_MONTH_H = 730.0
+
 _WAYS = ("on-demand", "spot")
 
 
@@ -134,7 +134,7 @@ def _told(named: Mapping[str, str], cards: Sequence[str], asked: set[str], perio
     rows = (
         _type_rows(offers, lang)
         if is_types
-        else _price_rows(offers, way, (_MONTH_H if period == "month" else 1.0) * count, lang, is_one=bool(cloud))
+        else _price_rows(offers, way, (HOURS_PER_MONTH if period == "month" else 1.0) * count, lang, is_one=bool(cloud))
     )
     lines = rows[:_MOST_ROWS] + (
         [_text("more", lang, count=len(rows) - _MOST_ROWS, command=shlex.join(command))] if len(rows) > _MOST_ROWS else []

@@ -15,7 +15,7 @@ from rightfit.families.registry import settled
 from rightfit.messages import Message
 from rightfit.planner.plan import TOP, assumptions_of, default_catalog, explored, plan
 from rightfit.records import dataclass
-from rightfit.search.advice import slower_than_one, with_market_warnings
+from rightfit.search.advice import slower_than_one, with_a_sequence_each, with_market_warnings
 from rightfit.search.answer import Option, Plan, Reason
 from rightfit.search.confirm import confirmed, energy_sections, options_of
 from rightfit.search.constraints import SearchResult
@@ -65,6 +65,9 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
         raise InputError(Message("planner.nodes", nodes=nodes, most=LARGEST_NODES), field="nodes")
     market, is_priced = market_of_one(catalog, find_server(catalog, on))
     given = family.given(workload, market, nodes, catalog)
+    cards = nodes * float(market.offers.servers.num_accelerators[0])
+    if not given.at and (larger := with_a_sequence_each(workload, family.name, cards)):
+        given = family.given(larger, market, nodes, catalog)
     option = explained(family, given.shown, given.at, is_priced=is_priced) if given.at else None
     failed = failed_criteria(given.found, given.failing)
     if not is_priced:  # what has no price looks as if it could not be had at all

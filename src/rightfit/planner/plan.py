@@ -24,6 +24,7 @@ from rightfit.search.advice import (
     unpriced,
     widened,
     widened_assumption,
+    with_a_sequence_each,
     with_market_warnings,
 )
 from rightfit.search.answer import Assumption, Option, Plan, Reason, makeshifts_last
@@ -115,8 +116,13 @@ def api_instead(workload: Workload, catalog: Catalog) -> tuple[Reason, ...]:
 
 def explored(family: Family[Any], workload: Workload, catalog: Catalog) -> tuple[Any, tuple[Assumption, ...]]:
     """The search over the sellers that are taken; over all where nobody said which and only the
-    others can do it, which is assumed aloud."""
+    others can do it, with a larger batch where nobody said one and only that can be split, which is
+    assumed aloud."""
     found = family.explore(workload, catalog)
+    if not bool((found.bits == 0).any()) and (larger := with_a_sequence_each(workload, family.name)):
+        split = family.explore(larger, catalog)
+        if bool((split.bits == 0).any()):
+            return split, ()
     wider = widened(workload) if only_sellers_refuse(found) else None
     return (family.explore(wider, catalog), (widened_assumption(),)) if wider else (found, ())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -325,6 +326,16 @@ def only_sellers_refuse(search_result: SearchResult) -> bool:
 def widened(workload: Workload) -> Workload | None:
     """The wish with sellers of every tier, where the user did not say which; None where he did."""
     return None if workload.sellers else workload.with_changes(sellers=("all",))
+
+
+def with_a_sequence_each(workload: Workload, family: str, cards: float | None = None) -> Workload | None:
+    """The request with the batch that trainers take for much data, or one that gives each of
+    `cards` a sequence: few data make a small batch, which many GPUs cannot share. None where the
+    batch was said, or is no matter of sequences."""
+    if workload.task != "finetune" or workload.global_batch is not None or family != "language":
+        return None
+    batch = facts.coefficients("planning")["finetune_global_batch"] if cards is None else 2 ** math.ceil(math.log2(max(cards, 1.0)))
+    return workload.settled(global_batch=int(batch), assumed=(*workload.assumed, "global_batch"))
 
 
 def widened_assumption() -> Assumption:
