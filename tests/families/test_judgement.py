@@ -77,7 +77,7 @@ def test_methods_that_no_plan_knows_are_refused_not_dropped(sentence: str) -> No
     ("sentence", "method", "data"),
     [
         ("GRPO train Qwen2.5-7B on 100k prompts", "grpo", "100k samples"),
-        ("DPO fine-tune Llama-3-8B with 60k preference pairs", "dpo", "60k preference pairs"),
+        ("DPO fine-tune Llama-3-8B with 60k preference pairs", "dpo", "60k pairs"),
         ("用 PPO 训练 7B 模型", "ppo", None),
         ("train a reward model from Llama-3-8B", "reward", None),
         ("用强化学习微调 Qwen2.5-7B", "grpo", None),

@@ -29,6 +29,7 @@ MEAN = "the middle of an interval, or the mean of a sum that grows evenly"
 
 #: Where a number stays -> (the numbers in ascending order, why).
 ALLOWED: dict[str, tuple[tuple[float, ...], str]] = {
+    "batch_queue._MOST_SERVERS": ((4096,), NUMERICS),
     "batch_queue._LENGTHS": ((16, 24, 36, 54, 80, 120, 180, 280, 420), NUMERICS),
     "batch_queue._BLOCK": ((2000000.0,), NUMERICS),
     "batch_queue._STATES": ((32,), NUMERICS),

@@ -23,7 +23,7 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claims import faster_text
 from rightfit.messages import LANGS, Lang
-from rightfit.units import GIB
+from rightfit.units import GIB, HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from rightfit.market import Catalog

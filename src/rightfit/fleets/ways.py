@@ -338,7 +338,7 @@ def _parts(wishes: Mapping[str, Any], question: Asked, catalog: Catalog) -> tupl
             if whole and found.fleet.accelerators[machine].name.count("/"):
                 number = round(float(found.num_servers(offer[row : row + 1], column[row : row + 1])[0]))
                 way = _way(found, *cell, number, (number,))
-                parts.append(Part(way, text, round(float(found.sizing.replicas[machine, cell[1]]))))
+                parts.append(Part(way, text, round(float(found.sizing.needed[machine, cell[1]]))))
     return tuple(parts)
 
 

@@ -84,10 +84,12 @@ def pooled_latency_s(service_s: Array, rate_per_s: Array, servers: Array, *, sha
 
 
 def pooled_servers(service_s: Array, rate_per_s: float, *, share: float, limit_s: float, utilisation: float, most: Array) -> Array:
-    """The fewest servers with one queue that keep `limit_s` [s] at `share` of the requests and are
-    busy no longer than `utilisation`; `most` (N,) where no fewer do.
+    """The fewest servers [1] (N,) with one queue of Poisson arrivals at `rate_per_s` [1/s], each
+    taking `service_s` [s] (N,), that keep `limit_s` [s] at a `share` [1] of the requests and are
+    busy for no more than `utilisation` [1] of the time; `most` [1] (N,) where no fewer do -> [1].
 
-    Source: as `pooled_latency_s`, for one server after another.
+    Source: Erlang's loss by its recursion over servers (Erlang 1917), the law of `pooled_latency_s`
+    for one server after another.
     """
     rate, needed, blocked = np.full(most.shape, rate_per_s), most.copy(), np.ones(most.shape)
     for count in range(1, _MOST_SERVERS):

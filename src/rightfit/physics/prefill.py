@@ -111,8 +111,11 @@ def prefill_times(
     pieces = np.where(serve.chunk_tokens > 0, np.maximum(np.ceil(tokens / piece), 1.0), 1.0)
     rows = tokens / pieces
     whole = np.where(pieces > 1, np.floor(tokens / piece), 1.0)
-    rest = np.where(pieces > 1, tokens - whole * piece, 0.0)  # a short last piece costs what its rows do
+    rest = np.where(pieces > 1, tokens - whole * piece, 0.0)
     weights_s = functools.partial(_weights_s, model, serve, device, rates, sequences=sequences)
+    piece_s = weights_s(rows=np.where(pieces > 1, piece, tokens))
+    # A short last piece costs what its rows do; continuous batching fills its step with others.
+    rest_s = np.where(serve.continuous > 0, piece_s * rest / piece, np.where(rest > 0, weights_s(rows=np.maximum(rest, 1.0)), 0.0))
     overlap = np.where(
         serve.pipelined_prefill > 0,
         (pieces + serve.pipeline - 1.0) / (pieces * serve.pipeline) * (1.0 + rates.pipeline_loss * (serve.pipeline - 1.0)),
@@ -123,8 +126,7 @@ def prefill_times(
     scale = pieces * overlap
     traffic = rows * model.num_layers * model.hidden_size * rates.pass_bytes / width
     return PrefillTimes(
-        weights=overlap
-        * (whole * weights_s(rows=np.where(pieces > 1, piece, tokens)) + np.where(rest > 0, weights_s(rows=np.maximum(rest, 1.0)), 0.0)),
+        weights=overlap * (whole * piece_s + rest_s),
         attention=overlap * attention_s(model, serve, device, rates, prompt=prompt, sequences=sequences, cached=cached),
         activations=scale * traffic / (device.memory_bandwidth * rates.stream_fraction),
         communication=scale * layers_collective_s(model, serve, links, rates, rows=rows),
