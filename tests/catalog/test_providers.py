@@ -114,8 +114,8 @@ def test_faults_that_pass_are_survived(fake: Fake, faults: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        (429, "answered 429"),
-        (500, "answered 500"),
+        (429, "returned 429"),
+        (500, "returned 500"),
         ("truncated", "truncated"),
         ("slow", "did not respond within 0.1 s"),
         ("broken", "cut off"),
@@ -137,7 +137,7 @@ def test_faults_that_stay_are_one_line(fake: Fake, fault: int | str, said: str) 
 
 def test_a_page_that_leads_back_is_noticed(fake: Fake) -> None:
     fake.answers["azure"] = clouds.azure(T4, repeats=True)
-    with pytest.raises(NetworkError, match="azure: page 2 of the list leads back to a page already read"):
+    with pytest.raises(NetworkError, match="azure: page 2 of the paginated list loops"):
         ask("azure", "eastus")
 
 

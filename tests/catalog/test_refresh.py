@@ -477,7 +477,7 @@ def test_a_failing_command_says_why_and_exits_with_three(
     code, out, err = cli("catalog", "refresh", "verda")
     assert code == 3
     assert "failed" in out
-    assert err.startswith("error: verda: the credentials are missing, expired")
+    assert err.startswith("error: verda: credentials are missing, expired")
     assert "wrong" not in out + err
     code, _, err = cli("catalog", "refresh", "azur")
     assert code == 2

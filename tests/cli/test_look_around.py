@@ -96,9 +96,9 @@ def test_prices_say_what_to_expect_today(run: Any, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "The newest price here is of 2026-11-09, {days} days ago"),
-        (("--cloud", "huaweicloud"), "The newest price here is of 2026-11-09, {days} days ago"),
-        (("--verbose",), "The newest price here is of 2026-11-09, {days} days ago"),
+        ((), "The newest price is from 2026-11-09, {days} days ago"),
+        (("--cloud", "huaweicloud"), "The newest price is from 2026-11-09, {days} days ago"),
+        (("--verbose",), "The newest price is from 2026-11-09, {days} days ago"),
         (("--lang", "zh"), "价格库中最新的价格是 2026-11-09 的，已过 {days} 天"),
     ],
 )

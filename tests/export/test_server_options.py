@@ -142,9 +142,9 @@ def test_limits_reach_what_starts_the_server() -> None:
     ("name", "target", "limits", "said"),
     [
         ("chat-8b", "vllm", "max-model-len=1000", "1280 tokens"),
-        ("chat-8b-tensorrt-llm", "tensorrt-llm", "gpu-memory-utilization=0.8", "cannot be told"),
-        ("chat-8b-llama-cpp", "llama-cpp", "max-num-seqs=4", "cannot be told"),
-        ("lora-8b-aws", "skypilot", "max-num-seqs=4", "cannot be told"),
+        ("chat-8b-tensorrt-llm", "tensorrt-llm", "gpu-memory-utilization=0.8", "does not support"),
+        ("chat-8b-llama-cpp", "llama-cpp", "max-num-seqs=4", "does not support"),
+        ("lora-8b-aws", "skypilot", "max-num-seqs=4", "does not support"),
         ("chat-8b", "vllm", "max-len=4", "NAME=NUMBER"),
         ("chat-8b", "vllm", "max-num-seqs=0.5", "NAME=NUMBER"),
         ("chat-8b", "vllm", "gpu-memory-utilization=0.0", "NAME=NUMBER"),

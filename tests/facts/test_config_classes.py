@@ -75,7 +75,7 @@ def test_what_the_class_fills_in_is_told() -> None:
 
 def test_a_mixture_without_its_number_of_experts_is_refused_by_the_key() -> None:
     llama = written("llama")
-    with pytest.raises(FileInputError, match="num_experts is missing: moe_intermediate_size is there"):
+    with pytest.raises(FileInputError, match="num_experts is missing: moe_intermediate_size is present"):
         read({**llama, "model_type": "new_moe", "moe_intermediate_size": 512})
     with pytest.raises(FileInputError, match="its key expand_k is of another mixer than attention"):
         read({**llama, "model_type": "new_mixer", "expand_k": 0.5})
@@ -145,7 +145,7 @@ def test_an_adapter_is_its_base(tmp_path: Path) -> None:
     (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "Qwen/Qwen2.5-7B", "peft_type": "LORA"}))
     assert facts.model(str(tmp_path), network=False).name == "Qwen/Qwen2.5-7B"
     (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "./not-there"}))
-    with pytest.raises(FileInputError, match=r"it is an adapter of \./not-there, and that cannot be read"):
+    with pytest.raises(FileInputError, match=r"it is an adapter of \./not-there, which cannot be read"):
         facts.model(str(tmp_path), network=False)
 
 

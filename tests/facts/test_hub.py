@@ -138,7 +138,7 @@ def test_the_users_login_goes_to_the_hub_and_nowhere_else(address: str, monkeypa
         (
             "org/gated",
             NetworkError,
-            r"gated, private or absent on http://127.* \(HTTP 401\); accept its licence and log in with `hf auth login`",
+            r"gated, private or missing on http://127.* \(HTTP 401\); accept its license and log in with `hf auth login`",
         ),
         ("org/forbidden", NetworkError, r"\(HTTP 403\)"),
         ("org/broken", NetworkError, "answered HTTP 503 for org/broken"),

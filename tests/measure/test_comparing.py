@@ -218,7 +218,7 @@ def test_operators_are_told_by_kind_where_the_time_is(lang: Any) -> None:
     found = profile_of([{"operators": operators(True), "profiled": 3}])
     assert (found["where"], found["kinds_s"]) == (
         "card",
-        {"matrix multiplication": pytest.approx(0.2), "communication": pytest.approx(0.1)},
+        {"matrix product": pytest.approx(0.2), "communication": pytest.approx(0.1)},
     )
     on_host = profile_of([{"operators": operators(False), "profiled": 3}])
     assert on_host["where"] == "host"
@@ -369,7 +369,7 @@ def test_the_command_shows_the_plan_beside_the_run(project: Path, capfd: pytest.
     ("arguments", "text"),
     [
         (["--plan", "none.json", "--", "true"], "none.json"),
-        (["--ttft", "1s", "--", "true"], "--ttft belongs to a load test"),
+        (["--ttft", "1s", "--", "true"], "--ttft is for load tests"),
         (["--plan", "a.json", "--file", "b.yaml", "--", "true"], "--plan or --file"),
         (["--url", "http://127.0.0.1:1", "--deep"], "--url tests an endpoint"),
     ],

@@ -159,7 +159,7 @@ def test_one_bad_record_of_a_server_or_of_a_list_costs_one_line(teams: Teams, tm
     assert read_runs(tmp_path / "runs.json") == [RUN]
     assert len(caplog.records) == 2
     (tmp_path / "bad.json").write_text(json.dumps([bad, bad]))
-    with pytest.raises(FileInputError, match="none of 2"):
+    with pytest.raises(FileInputError, match="none of the 2"):
         read_runs(tmp_path / "bad.json")
 
 

@@ -434,7 +434,7 @@ def test_the_command_once_as_json_and_following_to_the_end(project: Path, capsys
     [
         (["--every", "soon"], "--every"),
         (["--every", "5h"], "allowed 1s to 1h"),
-        (["--listen", "here"], "is no port"),
+        (["--listen", "here"], "is not a port"),
         (["--plan", "nothing.json"], "nothing.json"),
     ],
 )

@@ -196,7 +196,7 @@ def test_a_home_that_cannot_be_written_is_said_and_the_server_starts(
     monkeypatch.setenv("RIGHTFIT_DATA_DIR", str(tmp_path / "file" / "data"))  # a folder below a file: nobody can make it, root neither
     settings = command._with_place(Settings(page=False), View())
     assert settings.database_url.startswith("sqlite:///")
-    assert "cannot be written" in capsys.readouterr().err
+    assert "is not writable" in capsys.readouterr().err
     store = Store(settings.database_url)
     assert store.save_plan({"options": []})["id"]
     store.close()

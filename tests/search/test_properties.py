@@ -121,7 +121,7 @@ def test_what_holds_of_every_answer(case: tuple[Wish, str, float]) -> None:
             assert not (other.cost.total_usd < best.cost.total_usd * (1 - 1e-9) and its <= mine * (1 + 1e-9)), other.instance_type
     assert [option.rank for option in plan.options] == list(range(1, len(plan.options) + 1))
     # The first line has place, date and way to pay; those after it the work and the set-up.
-    for lang, setup in (("en", "Set-up: "), ("zh", "配置：")):
+    for lang, setup in (("en", "Setup: "), ("zh", "配置：")):
         choice = next(part for part in short_sheet(plan, lang) if isinstance(part, Choice))
         said = " ".join((choice.headline, *choice.lines))
         assert best.instance_type in choice.headline

@@ -53,7 +53,7 @@ def test_settings_without_a_model_say_so(tmp_path: Path) -> None:
     file.write_text(
         '{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}, "bf16": {"enabled": true}}'
     )
-    with pytest.raises(FileInputError, match=r"ds.json \(DeepSpeed\) names no model: give it beside"):
+    with pytest.raises(FileInputError, match=r"ds.json \(DeepSpeed\) names no model: add it"):
         Workload.from_file(file)
     found = Workload.from_file(file, model="7B", data="1Mtok", task="finetune")
     assert (found.sharding, found.offload, found.micro_batch, found.precision) == ("zero3", "optimizer", 2, "bf16")

@@ -59,8 +59,8 @@ def test_published_formats(tmp_path: Path) -> None:
     [
         ("arrival_s,input_tokens,output_tokens\n1,5,5\n2,x,5\n", "line 3: input_tokens 'x' is no token count"),
         ("arrival_s,input_tokens,output_tokens\n1,5\n", "line 2: 2 cells, the header has 3"),
-        ("arrival_s,input_tokens,output_tokens\nsoon,5,5\n", "line 2: arrival_s 'soon' is no time"),
-        ("arrival_s,input_tokens,output_tokens\nnan,5,5\n", "line 2: arrival_s 'nan' is no time"),
+        ("arrival_s,input_tokens,output_tokens\nsoon,5,5\n", "line 2: arrival_s 'soon' is not a time"),
+        ("arrival_s,input_tokens,output_tokens\nnan,5,5\n", "line 2: arrival_s 'nan' is not a time"),
         ("arrival_s,input_tokens,output_tokens\n1,5,0\n", "line 2: output_tokens '0' is no token count"),
         ("arrival_s,input_tokens,output_tokens\n1,5,1.5\n", "line 2: output_tokens '1.5'"),
         ("arrival_s,input_tokens,output_tokens\n1,5,1e400\n", "line 2: output_tokens '1e400'"),

@@ -81,7 +81,7 @@ def test_no_more_sequences_in_a_batch_than_there_are() -> None:
 
 
 def test_a_sequence_over_the_models_limit_is_a_contradiction() -> None:
-    with pytest.raises(ContradictionError, match=r"limit of .* is 8192"):
+    with pytest.raises(ContradictionError, match=r"limit of .*use 8192"):
         _wish(seq_len=16384)
 
 

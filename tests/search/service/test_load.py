@@ -199,14 +199,14 @@ def test_request_of_a_trace_beyond_the_model(tmp_path: Path) -> None:
 def test_trace_without_a_span_says_no_rate(tmp_path: Path, wishes: dict[str, str]) -> None:
     path = tmp_path / "trace.csv"
     path.write_text("arrival_s,input_tokens,output_tokens\n5,100,10\n5,100,10\n")
-    with pytest.raises(FileInputError, match="one moment"):
+    with pytest.raises(FileInputError, match="same timestamp"):
         rightfit.plan(LLAMA, task="serve", trace=str(path), **wishes)
 
 
 def test_one_pass_models_take_one_length(tmp_path: Path) -> None:
-    with pytest.raises(ContradictionError, match="one pass"):
+    with pytest.raises(ContradictionError, match="one forward pass"):
         rightfit.plan("bert-base-uncased", task="serve", rate="5/s", input_tokens="50..100")
-    with pytest.raises(ContradictionError, match="one pass"):
+    with pytest.raises(ContradictionError, match="one forward pass"):
         rightfit.plan("bert-base-uncased", task="serve", trace=_trace(tmp_path / "trace.csv", seconds=10, rate=1.0))
 
 

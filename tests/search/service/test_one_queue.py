@@ -39,7 +39,7 @@ def test_it_is_said_how_requests_must_be_routed(lang: str) -> None:
     assert plan.best is not None
     said = [serving_renderer(lang)(reason) for reason in plan.best.why if reason.key == "serve_one_queue"]
     assert len(said) == 1
-    assert ("fewest requests" if lang == "en" else "最少连接") in said[0]
+    assert ("least-requests" if lang == "en" else "最少连接") in said[0]
 
 
 def test_one_replica_has_no_queue_to_share() -> None:
