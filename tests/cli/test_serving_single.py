@@ -46,7 +46,7 @@ def test_a_broken_limit_is_told_as_a_time(capsys: pytest.CaptureFixture[str]) ->
     text = printed(capsys, "estimate", LLAMA, "--on", "aws/g4dn.xlarge", *CHAT, code=1)
     assert "time to first token too long even without load (takes " in text
     text = printed(capsys, "why", "aws/g4dn.xlarge", LLAMA, *CHAT)
-    assert "aws/g4dn.xlarge does not do this job as asked" in text
+    assert "aws/g4dn.xlarge does not meet your limits for this job" in text
     assert "ms, limit 30 ms)" in text
     assert "for each output token." in text
 

@@ -61,8 +61,8 @@ def test_what_does_not_fit_says_so_and_says_what_helps() -> None:
     found = figures_of(named_task("random forest", library="scikit-learn", rows=1e7, cols=100, settings="100 trees, depth 12"), servers())
     assert found.fits.tolist()[0] is False
     assert found.fits.tolist()[2] is True
-    assert {"float32", "memory-optimized"} <= set(found.advice[0])
-    assert "memory-optimized" not in found.advice[2]
+    assert {"float32", "memory-optimised"} <= set(found.advice[0])
+    assert "memory-optimised" not in found.advice[2]
 
 
 def test_every_code_of_advice_has_a_reason() -> None:

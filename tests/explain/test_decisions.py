@@ -15,11 +15,11 @@ from rightfit.explain.trials import need_on_one_card
 from rightfit.planner.plan import default_catalog
 
 JOBS: list[tuple[dict[str, Any], set[str]]] = [
-    ({"model": "Qwen/Qwen2.5-7B", "method": "lora", "data": "20ksamples"}, {"training", "GPU", "LoRA", "one card"}),
-    ({"model": "Qwen/Qwen2.5-7B", "method": "qlora", "data": "20ksamples"}, {"training", "GPU", "QLoRA", "one card"}),
+    ({"model": "Qwen/Qwen2.5-7B", "method": "lora", "data": "20ksamples"}, {"training", "GPU", "LoRA", "one GPU"}),
+    ({"model": "Qwen/Qwen2.5-7B", "method": "qlora", "data": "20ksamples"}, {"training", "GPU", "QLoRA", "one GPU"}),
     ({"model": "bert-base-uncased", "task": "serve", "rate": "5/s"}, {"answering", "CPU"}),
     ({"model": "xgboost", "data": "1Mrows x 20cols"}, {"training", "CPU"}),
-    ({"model": "13B", "method": "full", "data": "50Mtok"}, {"training", "full", "several cards"}),
+    ({"model": "13B", "method": "full", "data": "50Mtok"}, {"training", "full", "several GPUs"}),
 ]
 
 

@@ -210,7 +210,7 @@ def test_nobody_to_ask_is_an_error(tools: Path, tmp_path: Path) -> None:
     path = saved("qlora-8b", tmp_path)
     words = [sys.executable, "-c", "import sys; from rightfit.cli import main; sys.exit(main(sys.argv[1:]))", "launch", path]
     found = subprocess.run(words, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    assert (found.returncode, "give --yes" in found.stderr, tools.exists()) == (2, True, False)
+    assert (found.returncode, "use --yes" in found.stderr, tools.exists()) == (2, True, False)
 
 
 @pytest.mark.parametrize(("answer", "said", "ran"), [(b"n\n", "nothing was started", False), (b"y\n", "started; files", True)])

@@ -95,7 +95,7 @@ def test_weights_are_made_narrow_as_they_load_or_held_so_or_refused(engine: str)
         found, target = in_format(ENGINES[engine], wanted), find_target(engine)
         problem = str(target.problem(found))
         made = wanted in MADE_ON_LOADING.get(engine, ())
-        assert ("plan the repository that holds them" in problem) == (not made and wanted not in WIDE), wanted
+        assert ("plan the quantized repository" in problem) == (not made and wanted not in WIDE), wanted
         if not problem:
             assert bool(flags & set(target.stack(found).command)) == made, wanted
         held = in_format(ENGINES[engine], wanted, model=HOLDS[wanted]) if wanted in HOLDS else None

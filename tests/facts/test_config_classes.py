@@ -77,7 +77,7 @@ def test_a_mixture_without_its_number_of_experts_is_refused_by_the_key() -> None
     llama = written("llama")
     with pytest.raises(FileInputError, match="num_experts is missing: moe_intermediate_size is present"):
         read({**llama, "model_type": "new_moe", "moe_intermediate_size": 512})
-    with pytest.raises(FileInputError, match="its key expand_k is of another mixer than attention"):
+    with pytest.raises(FileInputError, match="its key expand_k indicates a mixer other than attention"):
         read({**llama, "model_type": "new_mixer", "expand_k": 0.5})
 
 

@@ -429,7 +429,7 @@ def test_a_disk_that_is_really_full_ends_in_one_line(project: Path, tmp_path: Pa
         ]
         assert "host memory" in done.stderr
         kept = [line for line in done.stderr.splitlines() if "was saved to" in line]
-        assert read_runs(kept[0].split(" in ")[1].removesuffix(" instead"))[0].exit_code == 0
+        assert read_runs(kept[0].split(" to ")[1].removesuffix(" instead"))[0].exit_code == 0
         assert "Traceback" not in done.stderr
         assert sorted(path.name for path in place.iterdir()) == ["filling"]
     finally:

@@ -30,7 +30,7 @@ def test_a_point_is_what_that_many_servers_are_estimated_at() -> None:
     assert [line["scale_nodes"] for line in lines] == list(COUNTS)
     assert lines[0]["of_ideal"] == "100%"
     good = [point for point in points if point.share >= 0.7][-1]
-    assert f"pay up to {good.nodes}:" in scale_line(points, "en")
+    assert f"pays off up to {good.nodes}:" in scale_line(points, "en")
 
 
 def test_a_service_carries_more_requests() -> None:

@@ -40,7 +40,7 @@ def test_starts_that_are_refused_in_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         cases = {
-            ("--port", port): f"port {port} of 127.0.0.1 is in use by another program; give another with --port",
+            ("--port", port): f"port {port} of 127.0.0.1 is in use; choose another with --port",
             ("--host", "0.0.0.0"): "no token is set; use --token-file FILE, or --allow-anonymous",
             ("--proxy", "10.0.0.0/99"): "proxy: '10.0.0.0/99' is not an address or range; for example 10.0.0.0/8",
             ("--database", "mysql://x/y"): "allowed: sqlite, postgresql",

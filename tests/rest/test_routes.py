@@ -289,7 +289,7 @@ def test_purchases_of_a_fleet_are_judged_by_futures(client: Any) -> None:
     found = post(client, "/fleet", {"fleet": FLEET, "futures": 2})
     assert 1 <= found["futures"]["draws"] <= 2
     assert found["futures"]["ways_to_buy"][0]["name"] == "plan"
-    assert any("over" in line and "futures" in line for line in found["text"])
+    assert any("over" in line and "scenarios" in line for line in found["text"])
     assert "futures" not in post(client, "/fleet", {"fleet": FLEET})
     refused = client.post(f"{API}/fleet", json={"fleet": FLEET, "futures": 1000})
     assert refused.status_code == 422

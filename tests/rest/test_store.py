@@ -179,7 +179,7 @@ def test_patience_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         raise exc.OperationalError("SELECT 1", {}, Exception("connection refused\n secret=1"))
 
     monkeypatch.setattr(Store, "_once", gone)
-    with pytest.raises(StoreError, match="cannot be reached: connection refused"):
+    with pytest.raises(StoreError, match="cannot reach the saved plans store: connection refused"):
         store.plans(limit=1)
     assert not store.is_ready()
 

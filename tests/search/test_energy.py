@@ -82,6 +82,6 @@ def test_verbose_says_it_and_the_short_answer_does_not(capsys: pytest.CaptureFix
 
     words = ["plan", "gpt2", "--task", "finetune", "--data", "1Mtok", "--lang", "en"]
     main([*words, "--verbose"])
-    assert "kg of CO2" in capsys.readouterr().out
+    assert "CO2 on the grid of" in capsys.readouterr().out
     main(words)
     assert "CO2" not in capsys.readouterr().out

@@ -71,7 +71,7 @@ def test_a_file_that_changes_is_counted_again(net) -> None:
 
 
 def test_what_does_not_fit_is_one_line(net) -> None:
-    with pytest.raises(InputError, match="free sizes"):
+    with pytest.raises(InputError, match="dynamic sizes"):
         plan(net, task="train")
     with pytest.raises(ContradictionError, match="input_shape contradicts model resnet50"):
         plan("resnet50", task="train", input_shape="3x224x224")

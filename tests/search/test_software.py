@@ -112,7 +112,7 @@ def test_layouts_keep_to_what_the_stack_can_do() -> None:
     [
         ({"method": "qlora", "tensor_parallel": 2}, "bitsandbytes"),
         ({"method": "lora", "pipeline_parallel": 4}, "--framework nemo"),
-        ({"method": "full", "framework": "trl", "tensor_parallel": 2}, "libraries of trl"),
+        ({"method": "full", "framework": "trl", "tensor_parallel": 2}, "trl supports only"),
     ],
 )
 def test_a_split_that_the_stack_lacks_is_a_contradiction(options: dict[str, Any], words: str) -> None:

@@ -91,7 +91,7 @@ def test_files_that_are_no_record_are_said(visit: Any) -> None:
         await user.open(f"{QUESTION}&lang=en")
         await settled(user, "plan-json")
         await give(user, b"\xff\x00 no json", "picture.png")
-        await until(lambda: any("picture.png is not read" in message for message in user.notify.messages))
+        await until(lambda: any("picture.png" in message for message in user.notify.messages))
         await sees(user, word("measure.advice_none", "en"))
 
     visit(steps)

@@ -57,7 +57,7 @@ def test_a_word_that_no_option_holds_stops_the_sentence(visit: Any) -> None:
     async def steps(user: User) -> None:
         await user.open("/?lang=en")
         user.find(marker="sentence").type("fine-tune Llama-3-8B with LoRA on 50k samples on Blue Moon").trigger("keydown.enter")
-        await sees(user, "Model: Llama-3-8B", "Blue Moon", "No option holds")
+        await sees(user, "Model: Llama-3-8B", "Blue Moon", "matches no option")
         assert one(user, "field-model").value == "Llama-3-8B"
 
     visit(steps)

@@ -161,14 +161,14 @@ def _terms(values: Mapping[str, float], kind: str, lang: Lang, text: Callable[[f
     return terms(values, lang, text, named=lambda name: say_or(f"host.{kind}_{name}", lang, name.replace("_", " ")))
 
 
-def host_assumption_text(assumption: Assumption, lang: Lang) -> str:
+def host_assumption_text(assumption: Assumption, lang: Lang, currency: str = "usd") -> str:
     """One default that was taken, and why."""
     value = (
         q.data_text(float(assumption.value))
         if assumption.field == "data_bytes"
         else base.field_text(assumption.field, assumption.value, lang)
     )
-    return say("choice.assumed", lang, field=assumption.field, value=value, why=host_renderer(lang)(assumption.why))
+    return say("choice.assumed", lang, field=assumption.field, value=value, why=host_renderer(lang, currency=currency)(assumption.why))
 
 
 def host_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:
@@ -262,10 +262,10 @@ class FamilyWords:
         """What a term is called: by the family, else by all."""
         return say_or(self.key(f"{kind}_{name}"), lang, base.term_text(name, lang, kind=kind))
 
-    def assumption_text(self, assumption: Assumption, lang: Lang) -> str:
+    def assumption_text(self, assumption: Assumption, lang: Lang, currency: str = "usd") -> str:
         """One default that was taken, and why."""
         value = figure_text(assumption.field, assumption.value, lang)
-        return say("choice.assumed", lang, field=assumption.field, value=value, why=self.renderer(lang)(assumption.why))
+        return say("choice.assumed", lang, field=assumption.field, value=value, why=self.renderer(lang, currency=currency)(assumption.why))
 
 
 def family_nothing_text(plan: Plan, lang: Lang) -> str:

@@ -460,10 +460,10 @@ def considered_text(plan: Plan, lang: Lang) -> str:
     )
 
 
-def assumption_text(assumption: Assumption, lang: Lang) -> str:
+def assumption_text(assumption: Assumption, lang: Lang, currency: str = "usd") -> str:
     """One default that was taken, and why."""
     value = field_text(assumption.field, assumption.value, lang)
-    return say("choice.assumed", lang, field=assumption.field, value=value, why=renderer(lang)(assumption.why))
+    return say("choice.assumed", lang, field=assumption.field, value=value, why=renderer(lang, currency=currency)(assumption.why))
 
 
 def rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:

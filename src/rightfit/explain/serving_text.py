@@ -350,12 +350,12 @@ def serving_time_terms(option: Option, lang: Lang) -> tuple[Term, ...]:
     return terms(option.time_terms, lang, lambda value: q.duration_text(value, lang), named=named)
 
 
-def serving_assumption_text(assumption: Assumption, lang: Lang) -> str:
+def serving_assumption_text(assumption: Assumption, lang: Lang, currency: str = "usd") -> str:
     """One default that was taken, and why."""
     value = base.field_text(assumption.field, assumption.value, lang)
     if assumption.field in ("ttft", "tpot", "latency"):
         value = q.duration_text(float(assumption.value), lang)
-    return say("choice.assumed", lang, field=assumption.field, value=value, why=serving_renderer(lang)(assumption.why))
+    return say("choice.assumed", lang, field=assumption.field, value=value, why=serving_renderer(lang, currency=currency)(assumption.why))
 
 
 def serving_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:

@@ -214,7 +214,7 @@ def _unfit_service(plan: Plan, voice: Voice, lang: Lang) -> Iterable[Part]:
         text = voice.option_text(plan.unfit, plan.workload, lang)
         yield dataclasses.replace(choice_of(text), heading=label("why", voice.unfit_heading, lang))
         yield from option_parts(text, voice, lang, currency=currency)
-    yield from _lists(lang, assumed=[voice.assumption_text(assumption, lang) for assumption in plan.assumptions])
+    yield from _lists(lang, assumed=[voice.assumption_text(assumption, lang, plan.workload.currency) for assumption in plan.assumptions])
     yield from _refused(plan.rejected, voice, lang, currency=currency, everything=True)
 
 
@@ -232,7 +232,9 @@ def _verdict_parts(verdict: Verdict, lang: Lang, *, everything: bool) -> Iterabl
         text = voice.option_text(verdict.option, verdict.workload, lang)
         yield _setup(choice_of(text), verdict, voice, lang)
         yield from option_parts(text, voice, lang, currency=currency)
-    yield from _lists(lang, assumed=[voice.assumption_text(assumption, lang) for assumption in verdict.assumptions])
+    yield from _lists(
+        lang, assumed=[voice.assumption_text(assumption, lang, verdict.workload.currency) for assumption in verdict.assumptions]
+    )
 
 
 def _setup(choice: Choice, verdict: Verdict, voice: Voice, lang: Lang) -> Choice:
@@ -429,7 +431,7 @@ def _rental(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
 def _usual(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
     """Which model was taken where a name means several, and which task where none was given and the
     data tell another than the usual one."""
-    return [voice.assumption_text(one, lang) for one in plan.assumptions if one.why.key in TAKEN]
+    return [voice.assumption_text(one, lang, plan.workload.currency) for one in plan.assumptions if one.why.key in TAKEN]
 
 
 def _care(plan: Plan, voice: Voice, lang: Lang, shown: Sequence[Option]) -> list[str]:

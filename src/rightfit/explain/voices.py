@@ -46,7 +46,7 @@ class Voice:
     renderer: Callable[..., Callable[[Reason], str]]
     option_text: Callable[[Option, Any, Lang], OptionText]
     nothing_text: Callable[[Plan, Lang], str]
-    assumption_text: Callable[[Assumption, Lang], str]
+    assumption_text: Callable[[Assumption, Lang, str], str]
     options_table: Callable[[Plan, Lang], Table] = option_tables.server_table
     rejection_lines: Callable[..., list[str]] = plan_words.rejection_lines
     blame_text: Callable[[Plan, Lang], str] = plan_words.blame_text
@@ -150,7 +150,7 @@ def plan_text(plan: Plan, lang: Lang) -> PlanText:
         headline=best.headline if best else voice.nothing_text(plan, lang),
         considered=plan_words.considered_text(plan, lang),
         best=best,
-        assumptions=tuple(voice.assumption_text(assumption, lang) for assumption in plan.assumptions),
+        assumptions=tuple(voice.assumption_text(assumption, lang, plan.workload.currency) for assumption in plan.assumptions),
         rejected=tuple(line for rejection in plan.rejected for line in voice.rejection_lines(rejection, lang, currency=currency)),
         blame=voice.blame_text(plan, lang),
         advice=tuple(render(reason) for reason in plan.advice),

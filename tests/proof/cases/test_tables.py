@@ -82,7 +82,7 @@ def test_every_row_of_the_table_is_answered() -> None:
     [
         ({"rows": ""}, "rows is missing"),
         ({"cols": "none"}, "cols is missing"),
-        ({"gpu": "Zork 9000"}, "unknown algorithm"),
+        ({"gpu": "Zork 9000"}, "is not known"),
         ({"metric": "joules"}, "the metrics are train_time_s"),
         ({"metric": ""}, "must name its metric"),
         ({"algorithm": "frobnication", "library": "nothing"}, "unknown algorithm"),

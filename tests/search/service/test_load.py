@@ -204,7 +204,7 @@ def test_trace_without_a_span_says_no_rate(tmp_path: Path, wishes: dict[str, str
 
 
 def test_one_pass_models_take_one_length(tmp_path: Path) -> None:
-    with pytest.raises(ContradictionError, match="one forward pass"):
+    with pytest.raises(ContradictionError, match="in one pass"):
         rightfit.plan("bert-base-uncased", task="serve", rate="5/s", input_tokens="50..100")
     with pytest.raises(ContradictionError, match="one forward pass"):
         rightfit.plan("bert-base-uncased", task="serve", trace=_trace(tmp_path / "trace.csv", seconds=10, rate=1.0))
