@@ -69,5 +69,5 @@ def test_arithmetic_is_what_the_processor_has() -> None:
 
 
 def test_engine_that_needs_a_card_is_refused_without_one() -> None:
-    with pytest.raises(ContradictionError, match="run on CPUs: .*OpenVINO"):
+    with pytest.raises(ContradictionError, match=r"run on CPUs: .*OpenVINO"):
         rightfit.plan("qwen2.5-0.5b", **SMALL, gpu="none", framework="vllm")
