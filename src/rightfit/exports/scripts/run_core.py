@@ -92,11 +92,24 @@ def rows(plan):
     else:  # the hub: OWNER/NAME, with a part of it OWNER/NAME:PART
         name, _, part = plan["data"].partition(":")
         found = load_dataset(name, part or None, split="train")
-    found = renamed(found, plan.get("columns", {}))
+    found = joined(renamed(found, plan.get("columns", {})), plan["data_columns"])
     if not any(set(columns) <= set(found.column_names) for columns in plan["data_columns"]):
         wanted = " or ".join(", ".join(columns) for columns in plan["data_columns"])
         raise SystemExit(f"{plan['data']} has the columns {', '.join(found.column_names)}; this needs {wanted}")
     return found
+
+
+def joined(found, wanted):
+    """Rows of instruction, input and output (the columns of Alpaca) as prompts with their completions, where the program reads those."""
+    names = set(found.column_names)
+    if ["prompt", "completion"] not in wanted or not {"instruction", "output"} <= names or any(set(columns) <= names for columns in wanted):
+        return found
+
+    def pair(row):
+        asked = [row["instruction"], row.get("input")]
+        return {"prompt": "".join(f"{part}\n\n" for part in asked if part), "completion": row["output"]}
+
+    return found.map(pair, remove_columns=found.column_names)
 
 
 def recompute_parts():
