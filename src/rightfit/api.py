@@ -126,9 +126,9 @@ def resize(runs: str | Path | Run | Sequence[Run], /, *, tests: int = 2, catalog
     """Advice from measured runs of one job: what held it back, what to change for nothing, which
     servers then, and the test worth its price.
 
-    `runs`: as in `plan`, a record, or several. Wishes say how much work there is (`data`, `rate` or `users`;
-    without it no servers are compared); what they leave open is taken from the runs. `tests`: how
-    many more trials may be spent.
+    `runs`: as in `plan`, or one or more records. Wishes say how much work there is (`data`, `rate`
+    or `users`; without it no servers are compared); what they leave open is taken from the runs.
+    `tests`: how many more trials may be spent.
     """
     from rightfit.errors import InputError
     from rightfit.measure.own_runs import with_runs
