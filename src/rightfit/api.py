@@ -122,25 +122,25 @@ def estimate(
     return plan_of(with_runs(found, _evidence(runs), top=len(found.options)))
 
 
-def resize(runs: str | Path | Sequence[Run], /, *, tests: int = 2, catalog: Catalog | None = None, **wishes: Any) -> Advice:
+def resize(runs: str | Path | Run | Sequence[Run], /, *, tests: int = 2, catalog: Catalog | None = None, **wishes: Any) -> Advice:
     """Advice from measured runs of one job: what held it back, what to change for nothing, which
     servers then, and the test worth its price.
 
-    `runs`: as in `plan`, or records. Wishes say how much work there is (`data`, `rate` or `users`;
-    without it no servers are compared); what they leave open is taken from the runs. `tests`: how
-    many more trials may be spent.
+    `runs`: as in `plan`, or one or more records. Wishes say how much work there is (`data`, `rate`
+    or `users`; without it no servers are compared); what they leave open is taken from the runs.
+    `tests`: how many more trials may be spent.
     """
     from rightfit.errors import InputError
     from rightfit.measure.own_runs import with_runs
-    from rightfit.measure.record import wishes_of
+    from rightfit.measure.record import Run, wishes_of
     from rightfit.measure.resizing import MOST_OPTIONS, resize
     from rightfit.measure.store import runs_at
     from rightfit.proof.predict import evidence
     from rightfit.proof.predict import predict as predict_rows
 
-    records = runs_at(runs) if isinstance(runs, str | Path) else list(runs)
+    records = runs_at(runs) if isinstance(runs, str | Path) else [runs] if isinstance(runs, Run) else list(runs)
     if not records:
-        raise InputError(Message("units.resize_without_run"), field="run")
+        raise InputError(Message("units.resize_without_run"), field="runs")
     found = None
     if wishes.get("data") or wishes.get("rate") or wishes.get("users"):
         known = {**wishes_of(records), **{name: value for name, value in wishes.items() if value is not None}}

@@ -20,10 +20,11 @@ from rightfit.errors import InputError
 from rightfit.exports import ExportSettings, Files, Job, all_targets, files_of, find_target, job_of, plan_document, skypilot_words
 from rightfit.exports.buckets import BUCKET, CLIENTS, scheme_of
 from rightfit.exports.job import SERVING_TASKS
-from rightfit.exports.kubernetes_words import CLUSTER_SELLERS, EFA
+from rightfit.exports.kubernetes_words import CLUSTER_SELLERS, EFA, placement
 from rightfit.exports.model_words import architecture, context_tokens, longest_tokens
 from rightfit.exports.recipes import OPTIONAL_SECRETS, brings, has_recipe, launcher_of, recipe_of
 from rightfit.exports.stack import installs, mirrors_of, stack_of, stack_problem
+from rightfit.exports.targets.kubernetes import updated
 
 PLANS = (*WISHES, *FURTHER, *OTHER_KINDS)
 
@@ -314,6 +315,18 @@ def test_server_types_pick_nodes_only_where_a_seller_has_clusters() -> None:
     assert "node.kubernetes.io/instance-type" in find_target("kubernetes").files(job("lora-8b-aws"))["objects.yaml"]
     assert job("qlora-8b").option.provider not in CLUSTER_SELLERS
     assert "node.kubernetes.io/instance-type" not in find_target("kubernetes").files(job("qlora-8b"))["objects.yaml"]
+
+
+@pytest.mark.parametrize("name", ["chat-8b", "chat-70b-aws", "bert-service-azure"])
+def test_a_new_pod_waits_for_no_card_that_nobody_rents(name: str) -> None:
+    update = updated(job(name))
+    assert update["maxSurge"] + update["maxUnavailable"] == 1
+    assert (update["maxSurge"] == 0) == bool(job(name).gpus_per_node)
+
+
+@pytest.mark.parametrize("provider", ["crusoe", "nebius", "lambda", "verda"])
+def test_a_server_that_no_cluster_labels_so_picks_no_node(provider: str) -> None:
+    assert "nodeSelector" not in placement(moved("lora-8b-aws", provider=provider))
 
 
 @pytest.mark.parametrize("name", [name for name in PLANS if (WISHES | FURTHER | OTHER_KINDS)[name].get("task") in SERVING_TASKS])

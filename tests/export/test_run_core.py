@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shlex
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from kinds import kind_plan
@@ -15,6 +18,7 @@ from typical_plans import plan_values
 
 import rightfit.exports
 from rightfit.exports import ExportSettings, Job, all_targets, find_target, job_of, plan_document
+from rightfit.exports.bundle import COLUMNS_CHECK
 
 SCRIPTS = Path(rightfit.exports.__file__).parent / "scripts"
 
@@ -114,3 +118,51 @@ def test_settings_name_the_plan_and_the_least_of_them_is_read(core: ModuleType, 
     monkeypatch.setattr(sys, "argv", ["train.py", str(tmp_path / "x.json")])
     assert core.settings() == {"plan": "1"}
     assert core.local("some/name") == "some/name"
+
+
+class Rows:
+    """As much of a data set as joining its columns asks for."""
+
+    def __init__(self, rows: list[dict[str, str]]) -> None:
+        self.rows, self.column_names = rows, list(rows[0])
+
+    def map(self, change: Any, remove_columns: list[str]) -> Rows:
+        return Rows([{**{k: v for k, v in row.items() if k not in remove_columns}, **change(row)} for row in self.rows])
+
+
+SFT = [["messages"], ["prompt", "completion"], ["text"]]
+
+
+@pytest.mark.parametrize(
+    ("row", "wanted", "joined"),
+    [
+        ({"instruction": "a", "input": "b", "output": "c"}, SFT, {"prompt": "a\n\nb\n\n", "completion": "c"}),
+        ({"instruction": "a", "input": "", "output": "c"}, SFT, {"prompt": "a\n\n", "completion": "c"}),
+        ({"instruction": "a", "output": "c"}, SFT, {"prompt": "a\n\n", "completion": "c"}),
+        ({"text": "t", "instruction": "a", "output": "c"}, SFT, {"text": "t", "instruction": "a", "output": "c"}),
+        ({"instruction": "a", "output": "c"}, [["text"]], {"instruction": "a", "output": "c"}),
+    ],
+)
+def test_instruction_input_and_output_are_a_prompt_with_its_completion(row: Any, wanted: Any, joined: Any, core: ModuleType) -> None:
+    assert core.joined(Rows([row]), wanted).rows == [joined]
+
+
+@pytest.mark.parametrize(
+    ("text", "lacks"),
+    [
+        ('{"instruction": "a", "input": "b", "output": "c"}\n', False),
+        ('{"messages": []}\n', False),
+        ('{"q": "a", "a": "b"}\n', True),
+        ('[{"q": "a"}]', True),
+        ('{"ask": "a", "completion": "b"}\n', False),
+    ],
+)
+def test_columns_are_compared_before_anything_is_rented(text: str, lacks: bool, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "rows.jsonl").write_text(text, encoding="utf-8")
+    words = {"wanted": shlex.quote(json.dumps(SFT)), "names": shlex.quote(json.dumps({"prompt": "ask"})), "needed": "'messages'"}
+    ran = subprocess.run(
+        ["sh", "-c", 'lacks() { echo "$1"; }\n' + COLUMNS_CHECK % words], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert (f"data/rows.jsonl has {', '.join(json.loads(text)[0] if text[0] == '[' else json.loads(text))}" in ran.stdout) == lacks
+    assert bool(ran.stdout) == lacks

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typical_plans import FURTHER, WISHES, plan_values
+from typical_plans import FURTHER, OTHER_KINDS, WISHES, WITHOUT_LENGTHS, plan_values
 
 from rightfit.errors import InputError
 from rightfit.exports import ExportSettings, Job, files_of, find_target, job_of, plan_document
-from rightfit.exports.model_words import LAST_WITH, MADE_ON_LOADING, WIDE, is_half
+from rightfit.exports.model_words import LAST_WITH, MADE_ON_LOADING, WIDE, architecture, is_half
 from rightfit.exports.targets import llm_servers
 from rightfit.facts.tables import table
 
@@ -159,3 +159,39 @@ def test_limits_that_cannot_be_told_are_refused(name: str, target: str, limits: 
 def test_a_wrong_option_and_a_wrong_value_are_found() -> None:
     words = ("--tensor-parallel", "2", "--dtype", "bf16", "--max-num-seqs", "4")
     assert problems(words, SERVERS["vllm"]["options"]) == ["--tensor-parallel", "--dtype bf16"]
+
+
+LENGTHS = {"vllm": "--max-model-len", "sglang": "--context-length", "tgi": "--max-total-tokens"}
+
+
+def cache_bytes_of_a_token(found: Job) -> float:
+    """Bytes that one token keeps on each card of a replica: the arithmetic of papers, by hand."""
+    known, layout = architecture(found), found.option.layout
+    assert known is not None
+    of_number = 1.0 if layout.kv_format == "fp8" else 2.0
+    heads = max(known.num_kv_heads / layout.tensor, 1.0)
+    return 2.0 * known.num_layers * heads * known.head_dim * of_number / layout.pipeline
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        (target, name)
+        for target in LENGTHS
+        for name in (*WISHES, *FURTHER, *OTHER_KINDS, *WITHOUT_LENGTHS)
+        if not find_target(target).refuses(job(name))
+    ],
+)
+def test_the_longest_request_has_room_in_the_cache_that_the_plan_leaves(target: str, name: str) -> None:
+    """Without a length the engines take the model's own (131,072 tokens), and stop at the start
+    where one such request is more than the card has left."""
+    found, words = job(name), Server(target).arguments(job(name))
+    longest = int(words[words.index(LENGTHS[target]) + 1])
+    option = plan_values(name)["options"][0]
+    assert longest >= option["facts"]["input_tokens"] + option["facts"]["output_tokens"], "a usual request is taken"
+    terms = option["memory_terms"]
+    left = option["facts"]["capacity_bytes"] - sum(value for term, value in terms.items() if term != "kv_cache")
+    if architecture(found) is not None and not architecture(found).kv_lora_rank:  # type: ignore[union-attr]
+        assert longest * cache_bytes_of_a_token(found) <= max(left, terms["kv_cache"]), (longest, left)
+    if target == "tgi":
+        assert int(words[words.index("--max-input-tokens") + 1]) < longest

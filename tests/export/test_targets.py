@@ -4,6 +4,7 @@ files, target by target."""
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 import yaml
@@ -51,6 +52,16 @@ def test_a_run_stops_itself_after_the_plan_s_time_and_a_margin() -> None:
     assert job("qlora-8b", stop_after_h=7.0).stop_after_h == 7.0
     assert job("chat-8b").stop_after_h == 0.0
     assert "#SBATCH --time=07:00:00" in files("slurm", "qlora-8b", stop_after_h=7.0)["job.sbatch"]
+
+
+def test_a_cluster_with_an_old_python_ends_before_anything_is_installed() -> None:
+    lines = files("slurm", "qlora-8b")["job.sbatch"].splitlines()
+    begun = lines[lines.index("set -euo pipefail") + 1]
+    assert begun.startswith("python3 -c")
+    assert "Python 3.10 or later" in begun
+    old = begun.replace("sys.version_info", "(3, 9)")
+    for line, code in ((begun, 0), (old, 1)):
+        assert subprocess.run(["bash", "-c", line], capture_output=True, check=False).returncode == code
 
 
 def test_pods_take_their_share_of_the_server() -> None:

@@ -3,6 +3,8 @@ has, and builds that run on the card."""
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
 import re
 import shlex
@@ -20,7 +22,7 @@ from rightfit.exports.model_words import architecture, hub_id, model_kind
 from rightfit.exports.stack import FRAMEWORKS, stack_name, stack_of, stack_problem, torch_problem
 from rightfit.exports.targets.large_training import options as megatron_options
 from rightfit.exports.targets.vision_and_speech import SCRIPTS, script_of
-from rightfit.exports.training_words import LEAST_SAVE_S, SHA256, run_s, save_every_s
+from rightfit.exports.training_words import LEAST_SAVE_S, SHA256, WHOLE_LAYERS, optimizer, run_s, save_every_s, told_steps
 from rightfit.facts import accelerators
 from rightfit.facts.devices import build_for, builds
 
@@ -236,7 +238,7 @@ def test_the_batch_is_the_plan_s_everywhere(name: str) -> None:
     if not find_target("llama-factory").refuses(found):
         factory = yaml.safe_load(find_target("llama-factory").files(found)["train.yaml"])
         assert (factory["per_device_train_batch_size"], factory["gradient_accumulation_steps"]) == (layout.micro_batch, layout.grad_accum)
-        assert factory["max_steps"] == found.option.facts["steps"]
+        assert factory.get("max_steps") == told_steps(found)
     tool = yaml.safe_load(find_target("axolotl").files(found)["axolotl.yaml"])
     assert (tool["micro_batch_size"], tool["gradient_accumulation_steps"]) == (layout.micro_batch, layout.grad_accum)
     if not find_target("accelerate").refuses(found):
@@ -426,3 +428,67 @@ def test_a_run_on_spot_saves_on_its_way_whatever_saving_takes() -> None:
         values = plan_values(name)
         found = job_of(plan_document({**values, "options": [{**values["options"][0], "purchase": "spot"}]}))
         assert save_every_s(found) <= max(LEAST_SAVE_S, run_s(found) / 2), name
+
+
+LANGUAGE = ("trl", "deepspeed", "accelerate", "torchrun", "fsdp2", "colossalai", "axolotl", "llama-factory", "ms-swift")
+WHOLE = {True: "full", False: "none"}
+
+
+def set_up(target: str, given: Job) -> dict[str, Any]:
+    """The words of the plan's set-up as a program's own files have them."""
+    files = find_target(target).files(given)
+    if target == "ms-swift":
+        words = words_of(target, given)
+        told = dict(itertools.pairwise(words))
+        precision = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}[told["--torch_dtype"]]
+        steps_told = told.get("--max_steps")
+        numbers = [told["--per_device_train_batch_size"], told["--gradient_accumulation_steps"], told["--max_length"], steps_told or 0]
+        found = dict(zip(("micro", "accum", "length", "steps"), map(int, numbers), strict=True))
+        recompute = WHOLE[told["--gradient_checkpointing"] == "true"]
+        return {
+            **found,
+            "epochs": float(told["--num_train_epochs"]),
+            "optimizer": told["--optim"],
+            "precision": precision,
+            "recompute": recompute,
+        }
+    name = {"axolotl": "axolotl.yaml", "llama-factory": "train.yaml"}.get(target, "train.json")
+    told = yaml.safe_load(files[name])
+    keys = {
+        "axolotl": ("micro_batch_size", "gradient_accumulation_steps", "sequence_len", "num_epochs", "optimizer"),
+        "llama-factory": ("per_device_train_batch_size", "gradient_accumulation_steps", "cutoff_len", "num_train_epochs", "optim"),
+    }.get(target, ("micro_batch", "grad_accum", "seq_len", "epochs", "optimizer"))
+    found = dict(zip(("micro", "accum", "length", "epochs", "optimizer"), (told[key] for key in keys), strict=True))
+    found["steps"] = (told.get("steps") if name == "train.json" else told.get("max_steps")) or 0
+    found["precision"] = told.get("precision") or ("bf16" if told["bf16"] else "fp16" if told["fp16"] else "fp32")
+    if target == "axolotl":
+        found["recompute"] = WHOLE[told["gradient_checkpointing"] or told.get("fsdp_config", {}).get("activation_checkpointing", False)]
+    elif target == "llama-factory":
+        found["recompute"] = WHOLE[not told["disable_gradient_checkpointing"]]
+    else:
+        found["recompute"] = told["recompute"] if told["gradient_checkpointing"] else "none"
+    return found
+
+
+@pytest.mark.parametrize(("target", "name"), [(target, name) for target in LANGUAGE for name in taken(target)])
+def test_what_runs_is_the_set_up_that_the_plan_counted(target: str, name: str) -> None:
+    """Recomputation, micro-batch, accumulation, length, epochs or steps, optimizer and precision,
+    in every program's own words; what a program cannot do so finely is said in its file."""
+    for epochs_told, recompute in ((0, "none"), (3, "selective"), (0, "full")):
+        runs_as_counted(target, name, epochs_told, recompute)
+
+
+def runs_as_counted(target: str, name: str, epochs_told: int, recompute: str) -> None:
+    base = job(name, recompute=recompute)
+    given = dataclasses.replace(base, workload={**base.workload, **({"epochs": epochs_told} if epochs_told else {})})
+    if find_target(target).refuses(given):
+        return
+    layout, found = given.option.layout, set_up(target, given)
+    assert (found["micro"], found["accum"], found["length"]) == (layout.micro_batch, layout.grad_accum, given.seq_len)
+    assert (found["optimizer"], found["precision"]) == (optimizer(given), layout.precision)
+    counted = given.workload.get("data_unit") in ("samples", "rows")
+    assert found["steps"] == (0 if epochs_told or counted else given.option.facts["steps"])
+    assert found["epochs"] == (epochs_told or given.workload.get("epochs") or 1)
+    said = "Recomputes whole layers" in "".join(find_target(target).files(given).values())
+    assert said == (target in WHOLE_LAYERS and recompute == "selective")
+    assert found["recompute"] == ("full" if said and target != "colossalai" else recompute)

@@ -147,11 +147,23 @@ OTHER_KINDS: dict[str, dict[str, Any]] = {
 """Families of work that few exporters write files for yet, and services with
 more beside the model."""
 
+WITHOUT_LENGTHS: dict[str, dict[str, Any]] = {
+    "chat-assumed": {"model": "Qwen/Qwen2.5-7B-Instruct", "task": "serve", "users": 20, "gpu": "L4"},
+    "chat-70b-awq": {"model": "hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4", "task": "serve", "users": 20},
+    "chat-assumed-sglang": {"model": "Qwen/Qwen2.5-7B-Instruct", "task": "serve", "users": 20, "framework": "sglang"},
+    "chat-assumed-tgi": {"model": "Qwen/Qwen2.5-7B-Instruct", "task": "serve", "users": 20, "framework": "tgi"},
+    "chat-prompt-only": {"model": "Qwen/Qwen2.5-7B-Instruct", "task": "serve", "users": 5, "input_tokens": 6000},
+    "chat-images": {"model": "Qwen/Qwen2-VL-7B-Instruct", "task": "serve", "rate": "1/s", "images": 1, "image_size": 1024},
+}
+"""Services whose lengths of requests are assumed, in whole or in part."""
+
 
 @functools.cache
 def plan_values(name: str) -> dict[str, Any]:
     """The plan of one wish, here or of the kinds that are started, as `rightfit plan --format
     json` gives it."""
-    values: dict[str, Any] = stored(f"typical {name}", lambda: rightfit.plan(**(WISHES | FURTHER | OTHER_KINDS | STARTED)[name]).to_dict())
+    values: dict[str, Any] = stored(
+        f"typical {name}", lambda: rightfit.plan(**(WISHES | FURTHER | OTHER_KINDS | WITHOUT_LENGTHS | STARTED)[name]).to_dict()
+    )
     assert values["options"], f"the typical plan {name} has no option"
     return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from jobs import HOSTILE, files, job
 from typical_plans import WISHES
 
 from rightfit.exports import find_target
+from rightfit.exports.buckets import COPIER_SECRETS
+from rightfit.exports.recipes import recipe_of
+from rightfit.exports.targets import provider_cli
 
 CLOUD_INIT = shutil.which("cloud-init")
 BUCKET = {"bucket": "s3://mine/runs"}
@@ -54,3 +58,21 @@ def test_the_script_inside_is_clean_and_asks_for_its_secrets(name: str, tmp_path
 def test_a_run_without_a_bucket_is_refused() -> None:
     assert "--bucket" in str(find_target("cloud-init").refuses(job("qlora-8b")))
     assert not find_target("cloud-init").refuses(job("chat-8b-aws"))
+
+
+@pytest.mark.parametrize("provider", ["aws", "lambda", "gcp", "crusoe", "runpod", "own"])
+def test_a_server_without_a_role_is_given_the_keys_of_its_bucket(provider: str) -> None:
+    """A bucket that no role opens ends the run after minutes of tries, on a server that costs."""
+    found = job("qlora-8b", **BUCKET)
+    found = dataclasses.replace(found, option=found.option.model_copy(update={"provider": provider}))
+    recipe = recipe_of(found, "cloud-init")
+    asked, boot = {name for name, _ in recipe.needs}, provider_cli.ground(found)
+    has_role = provider == "aws"
+    assert set(COPIER_SECRETS) <= asked if not has_role else not set(COPIER_SECRETS) & asked
+    assert len(boot.credentials) == (0 if has_role else 2)
+    for name in COPIER_SECRETS:
+        assert any(f"/etc/rightfit/secrets/{name}" in line for line in recipe.before + recipe.start) != has_role
+        assert any(name in line and line.startswith("RCLONE_S3_") for line in boot.credentials) != has_role
+    google = job("qlora-8b", bucket="gs://mine/runs")
+    google = dataclasses.replace(google, option=google.option.model_copy(update={"provider": provider}))
+    assert bool(find_target("cloud-init").refuses(google)) == (provider != "gcp")

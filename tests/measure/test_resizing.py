@@ -189,3 +189,20 @@ def test_a_run_that_failed_is_measured_again(figures: dict[str, float], code: in
     assert resize([failed], None, lambda rows: predict(rows)).verdict == "test"
     asked_to_stop = a_run(figures, exit_code=130, complete=True)
     assert "failed" not in {finding.code for finding in findings_of(asked_to_stop)}
+
+
+@pytest.mark.parametrize("figures", [{}, {"duration_s": 5.0}, {"peak_host_mem_gib": 1.0}, {"gpu_busy_share": 0.9}])
+def test_a_run_that_says_nothing_is_no_reason_to_keep_a_server(figures: dict[str, float]) -> None:
+    """Without use of the card, memory or waiting nothing is known: it says what to measure."""
+    known = {name: value for name, value in figures.items() if name in metrics()}
+    advice = rightfit.resize(a_run(known))
+    assert (advice.verdict, advice.findings) == ("test", ())
+    assert "Not enough is known" in advice_lines(advice, "en")[0]
+    assert "rightfit probe" in advice_lines(advice, "zh")[0]
+
+
+@pytest.mark.parametrize("code", [code for code in SYMPTOMS if code not in ("errors", "few_steps", "throttled")])
+def test_a_run_that_says_something_is_judged(code: str) -> None:
+    advice = rightfit.resize(a_run(SYMPTOMS[code]))
+    assert advice.verdict in ("keep", "change")
+    assert "Not enough" not in advice_lines(advice, "en")[0]

@@ -15,7 +15,7 @@ from rightfit.proof.accuracy import write_plots
 from rightfit.proof.left_out import predict_left_out, read_folds, substituted
 from rightfit.proof.predict import predict
 from rightfit.proof.tables import read_cases
-from rightfit.proof.validate import check, regressions, repository_paths, validate, write
+from rightfit.proof.validate import check, regressions, repository_paths, told_on_terminal, validate, write
 
 TRUTH = Path(__file__).resolve().parents[2] / "validation" / "truth"
 
@@ -39,7 +39,9 @@ def test_page_headline_and_gate(checkout: Path) -> None:
     pytest.importorskip("matplotlib")
     folder = checkout / "validation" / "truth"
     paths = repository_paths(folder)
-    result = validate(folder)
+    parts: list[str] = []
+    result = validate(folder, progress=parts.append)
+    assert parts
     assert all("run `rightfit validate" in problem for problem in check(result, paths))
     assert len(check(result, paths)) == 2
     written = write(result, paths)
@@ -184,3 +186,13 @@ def test_rivals_are_read_from_their_page() -> None:
     assert memory[0][0] == time[0][0] == "tool"
     assert any(row[0] == "llm-analysis" and row[2].startswith("41.5 %") for row in memory)
     assert any("SimuMax, B200" in row[0] for row in time)
+
+
+def test_each_part_is_told_as_it_begins(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal alone: a log or a pipe gets the result."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    told_on_terminal("Memory: 10 rows")
+    assert capsys.readouterr().err == "Memory: 10 rows ...\n"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
+    told_on_terminal("Memory: 10 rows")
+    assert capsys.readouterr().err == ""

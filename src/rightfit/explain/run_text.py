@@ -166,6 +166,8 @@ def advice_parts(advice: Advice, lang: Lang) -> list[Part]:
 
 def _verdict_line(advice: Advice, lang: Lang) -> str:
     fields = {"bottleneck": _bound(advice.bottleneck, lang)} if advice.verdict == "change" else {}
+    if advice.verdict == "test" and not advice.findings and advice.next_test is None:
+        return say("measure.verdict_unknown", lang)
     return say(f"measure.verdict_{advice.verdict}", lang, **fields)
 
 

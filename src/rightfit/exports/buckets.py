@@ -31,6 +31,8 @@ OPT_IN_REGIONS = (
 guide to accounts, from memory); check.sh asks AWS itself."""
 COPIER = "awscli==1.42.66"
 COPIER_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+ROLES_OPEN = {"aws": "s3", "gcp": "gs"}
+"""Cloud whose servers have a role of their own -> scheme of the buckets that it opens."""
 PASSED_ON = ("AWS_ENDPOINT_URL", "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID")
 """Variables that a job gets from whoever starts it, where they are set: another store that speaks
 S3, and the run that figures are told to."""

@@ -108,7 +108,39 @@ def _data(job: Job) -> str:
         columns = data_columns(job) if name == "data" else ""
         lacking = f"{name}: put {about} into the folder {name} beside this file{f' ({columns})' if columns else ''}"
         lines += f'if [ -n "$(ls -A {name} 2>/dev/null)" ]; then there {name}; else lacks {shell([lacking])}; fi\n'
+        lines += columns_check(job) if columns else ""
     return lines
+
+
+COLUMNS_CHECK = """columns=$(python3 - %(wanted)s %(names)s 2>/dev/null <<'EOF'
+import csv, json, pathlib, sys
+wanted, names = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+files = sorted(file for file in pathlib.Path("data").rglob("*") if file.suffix in (".jsonl", ".json", ".csv") and file.stem != "metadata")
+with files[0].open(encoding="utf-8", newline="") as text:
+    if files[0].suffix == ".csv":
+        has = next(csv.reader(text))
+    else:
+        line = text.readline()
+        has = list(json.loads(line)) if line.lstrip().startswith("{") else list(json.loads(line + text.read())[0])
+known = {ours for ours, theirs in names.items() if theirs in has} | (set(has) - set(names.values()))
+known |= {"prompt", "completion"} if {"instruction", "output"} <= known else set()
+if not any(set(columns) <= known for columns in wanted):
+    print(f"{files[0]} has {', '.join(has)}")
+EOF
+)
+[ -z "$columns" ] || lacks "columns of the data: $columns; needed: "%(needed)s
+"""
+
+
+def columns_check(job: Job) -> str:
+    """Shell lines that look at the first row of JSON lines, JSON or CSV; "" for other data."""
+    wanted = json.loads(stack_of(job).files["train.json"])["data_columns"]
+    if any(".npy" in name for names in wanted for name in names):
+        return ""
+    named = f"{' or '.join(', '.join(names) for names in wanted)} (other names: rightfit export --data-columns)"
+    pairs = job.settings.columns
+    told = dict(pairs) if not isinstance(pairs, str) else {}
+    return COLUMNS_CHECK % {"wanted": shell([json.dumps(wanted)]), "names": shell([json.dumps(told)]), "needed": shell([named])}
 
 
 def data_columns(job: Job) -> str:

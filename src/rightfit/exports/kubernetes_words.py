@@ -26,10 +26,11 @@ NVIDIA = "nvidia.com/gpu"
 MOST_SHARED_GIB = 8
 CLUSTER_SELLERS = (
     *("aws", "azure", "gcp", "alicloud", "tencent", "huawei", "volcengine", "baidu", "oci", "ibm"),
-    *("digitalocean", "vultr", "linode", "scaleway", "ovh", "civo", "nebius", "crusoe", "coreweave"),
+    *("digitalocean", "vultr", "linode", "scaleway", "ovh", "civo", "coreweave"),
 )
 """Sellers with a Kubernetes of their own, whose nodes are labelled with the
-type of their server."""
+type of their server under the name that the market has. Crusoe and Nebius have one too, but
+plans name their servers otherwise."""
 EFA = "vpc.amazonaws.com/efa"
 SECURITY = {"seccompProfile": {"type": "RuntimeDefault"}}
 """Of every pod: the runtime's own list of system calls. Not runAsNonRoot: images of engines and

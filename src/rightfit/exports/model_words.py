@@ -187,8 +187,9 @@ def limits_problem(job: Job, target: str) -> Message | str:
     if lacking := [name for name in told if not flags[name]]:
         return Message("export.no_limit", target=target, limit=lacking[0])
     longest = int(told.get(LIMITS[0], 0))
-    if longest and context_tokens(job) > longest:
-        return Message("export.limit_too_short", limit=LIMITS[0], count=longest, needed=context_tokens(job))
+    stated = sum(int(float(job.wish(name) or 0)) for name in ("input_tokens", "output_tokens"))
+    if longest and stated > longest:
+        return Message("export.limit_too_short", limit=LIMITS[0], count=longest, needed=stated)
     return ""
 
 
@@ -204,12 +205,21 @@ def revision_words(job: Job, flag: str = "--revision") -> list[str]:
     return [flag, job.settings.revision] if job.settings.revision else []
 
 
-def context_tokens(job: Job) -> int:
-    """Prompt and answer of the longest request that the plan allows for, 0 where it names none, or
-    where images and sound join the text."""
+def request_tokens(job: Job) -> tuple[int, int]:
+    """Tokens of prompt (what is seen and heard included) and answer of a usual request: those that
+    the plan counted with, told or assumed; else those of the workload, 0 where it names none."""
+    counted = [int(float(job.option.facts.get(name) or 0)) for name in ("input_tokens", "output_tokens")]
+    if any(counted):
+        return counted[0], counted[1]
     if any(job.wish(name) for name in _SEEN):
-        return 0
-    return sum(int(float(job.wish(name) or 0)) for name in ("input_tokens", "output_tokens"))
+        return 0, 0
+    told = [int(float(job.wish(name) or 0)) for name in ("input_tokens", "output_tokens")]
+    return told[0], told[1]
+
+
+def context_tokens(job: Job) -> int:
+    """Prompt and answer of a usual request, 0 where the plan names none."""
+    return sum(request_tokens(job))
 
 
 MOST_TIMES_USUAL = 4

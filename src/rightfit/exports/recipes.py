@@ -507,7 +507,7 @@ def _provider_cli(job: Job) -> Recipe:
 
 def _cloud_init(job: Job) -> Recipe:
     where = place_words(job)
-    secrets = stack_of(job).secrets
+    secrets = (*stack_of(job).secrets, *provider_cli.bucket_secrets(job))
     needs = (
         *secret_needs(job, secrets),
         ("SERVER", "user@address of the server, once the seller has made it with user-data.yaml as its user data"),

@@ -78,6 +78,12 @@ def steps(job: Job) -> int | None:
     return int(job.option.facts.get("steps") or 0) or None
 
 
+def told_steps(job: Job) -> int | None:
+    """Optimizer steps where the amount of work is told in tokens or steps; None where it is told in
+    passes over the data or in samples: a program then ends with the data."""
+    return None if job.wish("epochs") or job.wish("data_unit") in ("samples", "rows") else steps(job)
+
+
 def epochs(job: Job) -> float:
     """Passes over the data."""
     return float(job.wish("epochs") or job.option.facts.get("epochs") or 1)
@@ -117,6 +123,17 @@ def save_every_steps(job: Job) -> int:
 def recomputes(job: Job) -> bool:
     """Whether activations are computed again in the backward pass."""
     return job.option.layout.recompute != "none"
+
+
+WHOLE_LAYERS = ("axolotl", "llama-factory", "ms-swift", "colossalai")
+"""Programs that recompute whole layers or nothing."""
+
+
+def recomputes_more(job: Job, program: str) -> str:
+    """A line of comment where a program recomputes more than the plan counts."""
+    if job.option.layout.recompute != "selective" or program not in WHOLE_LAYERS:
+        return ""
+    return "# Recomputes whole layers, not the parts that the plan counts: less memory, a longer run. Plan with --recompute full for its time.\n"
 
 
 def splits_model(job: Job) -> bool:
@@ -289,7 +306,7 @@ def launch_script(job: Job, stack: ExportStack, *, span: Span = RECENT, ground: 
     settings = "".join(f"export {shell([f'{key}={value}'])}\n" for key, value in stack.environment.items())
     return (
         "#!/bin/sh\n"
-        f"# {comment(job.model)}, plan {job.plan_id}.{many}\n"
+        f"# {comment(job.model)}, plan {job.plan_id}.{many}\n{recomputes_more(job, stack.name)}"
         f"# Before: pip install -r requirements.txt ({platform}).{driver}\n"
         f"set -eu\n{settings}exec {line}\n"
     )
@@ -313,10 +330,11 @@ def common_settings(job: Job, *, columns: tuple[tuple[str, ...], ...]) -> dict[s
         "seq_len": job.seq_len or 2048,
         "micro_batch": layout.micro_batch,
         "grad_accum": layout.grad_accum,
-        "steps": steps(job),
+        "steps": told_steps(job),
         "epochs": epochs(job),
         "precision": layout.precision,
         "gradient_checkpointing": recomputes(job),
+        "recompute": layout.recompute,
         "optimizer": optimizer(job),
         "learning_rate": learning_rate(job),
         "warmup_share": WARMUP_SHARE,

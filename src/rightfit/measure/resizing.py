@@ -128,7 +128,17 @@ def _verdict(findings: Sequence[Finding], out_of_memory: bool, options: Sequence
         return "test"
     if options and _measured_here(options[0], runs):
         return "keep"
-    return "stop" if options else "keep"
+    if options:
+        return "stop"
+    return "keep" if any(tells(run) for run in runs) else "test"
+
+
+def tells(run: Run) -> bool:
+    """Whether a run measured enough that any rule about its server could speak: use of the card,
+    memory, waiting for data. The others say only whether the measurement is sound."""
+    known = set(_figures(run))
+    rows = [row for row in facts.table("resize_rules") if row["verdict"] != "test"]
+    return any({found[1] for text in row["conditions"].split(";") if (found := _CONDITION.match(text))} <= known for row in rows)
 
 
 # ---- what held it back ---------------------------------------------------------------------------

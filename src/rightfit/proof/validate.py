@@ -11,7 +11,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rightfit.errors import FileInputError
@@ -137,16 +138,24 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
-def validate(folder: str | Path | None = None) -> Validation:
+def told_on_terminal(part: str) -> None:
+    """A line on standard error where somebody watches: scoring takes minutes."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{part} ...\n")
+
+
+def validate(folder: str | Path | None = None, *, progress: Callable[[str], None] = told_on_terminal) -> Validation:
     """Score the predictors against the measured tables in `folder` (see truth_folder). Raises
-    FileInputError without tables."""
+    FileInputError without tables. `progress` is told the title of each part as it begins."""
     root = truth_folder(folder)
     truth = read_truth(root)
     folds = read_folds(root.parent / "folds")
-    found = tuple(_score_family(family, part, folds) for family in FAMILIES if (part := family.rows(truth)).rows)
+    found = tuple(_score_family(family, part, folds, progress) for family in FAMILIES if (part := family.rows(truth)).rows)
     if not found:
         titles = "; ".join(family.title.lower() for family in FAMILIES)
         raise FileInputError(f"the measured tables hold no row that is predicted: {titles}")
+    if folds:
+        progress("Left-out scores")
     scores = _left_out(truth, folds, root.parent) if folds else {}
     peers = root / "peers_training_scores.md"
     text = render(
@@ -167,8 +176,9 @@ def _left_out(truth: Truth, folds: Mapping[str, Coefficients], validation: Path)
     return left_out_scores(rows, names, folds, read_publishers(validation / "publishers.csv"))
 
 
-def _score_family(family: FigureFamily, truth: Truth, folds: Mapping[str, Coefficients]) -> FamilyScores:
+def _score_family(family: FigureFamily, truth: Truth, folds: Mapping[str, Coefficients], progress: Callable[[str], None]) -> FamilyScores:
     """Predict the family's rows, also without the column that it withholds, and score them."""
+    progress(f"{family.title}: {len(truth.rows):,} rows")
     hidden = [{**row, family.withheld: ""} for row in truth.rows] if family.withheld else []
     return family_scores(
         family,

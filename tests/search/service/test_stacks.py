@@ -8,7 +8,7 @@ from rightfit import facts
 from rightfit.errors import ContradictionError, UnknownNameError
 from rightfit.facts.engines import published_format
 from rightfit.search.service.space import family_of
-from rightfit.search.service.stacks import StackRequest, read_stack_wish, refuse_unknown_class, refuse_wrong_pair, stacks_of
+from rightfit.search.service.stacks import StackRequest, is_packed, read_stack_wish, refuse_unknown_class, refuse_wrong_pair, stacks_of
 
 
 def _wish(engine: str = "", quantization: str = "", precision: str = "", model: str = "") -> StackRequest:
@@ -130,3 +130,34 @@ def test_a_model_that_no_released_engine_knows_is_refused_with_its_class(model: 
 
 def test_a_model_of_ones_own_is_never_refused_for_its_class() -> None:
     refuse_unknown_class(_wish(), "layers=32,hidden=4096")
+
+
+QUANTISED = sorted(row["hub_id"] for row in facts.table("engine_models") if is_packed(published_format(row["hub_id"])))
+COPIES = [
+    *QUANTISED,
+    "hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4",
+    "Qwen/Qwen2.5-72B-Instruct-GPTQ-Int4",
+    "neuralmagic/Meta-Llama-3.1-8B-Instruct-quantized.w8a8",
+]
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_quantised_checkpoint_stays_what_it_is(name: str) -> None:
+    """No engine makes fp8 of AWQ or GPTQ: any of fewer bits leaves the checkpoint's own format, and
+    another format by name is refused."""
+    published = published_format(name)
+    for told in ({}, {"quantization": "any"}, {"quantization": "none"}, {"precision": "bf16"}, {"precision": "fp16"}):
+        found = _wish(model=name, **told)
+        assert found.formats == (published,), told
+        assert {form for _, form in _stacks("H100-SXM-80GB", found)} <= {published}
+    for other in {"awq", "gptq", "fp8", "nf4", "int8", "gguf-q4_k_m"}:
+        if published not in _wish(quantization=other).formats:
+            with pytest.raises(ContradictionError, match=f"published in {published}"):
+                _wish(model=name, quantization=other)
+    with pytest.raises(ContradictionError, match="fp8"):
+        _wish(model=name, precision="fp8")
+
+
+def test_a_published_checkpoint_of_wide_or_native_weights_may_be_narrowed() -> None:
+    assert _wish(model="Qwen/Qwen2.5-72B-Instruct", quantization="fp8").formats == ("fp8",)
+    assert _wish(model="deepseek-ai/DeepSeek-V3", quantization="awq").formats == ("int4-awq",)

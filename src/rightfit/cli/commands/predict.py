@@ -130,7 +130,7 @@ def validate(
     from rightfit.proof import validate as harness
     from rightfit.proof.tables import truth_folder
 
-    result = harness.validate(truth)
+    result = harness.validate(truth, progress=(lambda _: None) if view.quiet else harness.told_on_terminal)
     paths = harness.repository_paths(truth_folder(truth))
     records = [{"figure": name, "value": value} for name, value in result.headline.items()]
     emit(Answer(result.headline, records, [_score_table(*cells) for cells in result.tables()]), view)

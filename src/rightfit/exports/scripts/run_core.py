@@ -92,11 +92,60 @@ def rows(plan):
     else:  # the hub: OWNER/NAME, with a part of it OWNER/NAME:PART
         name, _, part = plan["data"].partition(":")
         found = load_dataset(name, part or None, split="train")
-    found = renamed(found, plan.get("columns", {}))
+    found = joined(renamed(found, plan.get("columns", {})), plan["data_columns"])
     if not any(set(columns) <= set(found.column_names) for columns in plan["data_columns"]):
         wanted = " or ".join(", ".join(columns) for columns in plan["data_columns"])
         raise SystemExit(f"{plan['data']} has the columns {', '.join(found.column_names)}; this needs {wanted}")
     return found
+
+
+def joined(found, wanted):
+    """Rows of instruction, input and output (the columns of Alpaca) as prompts with their completions, where the program reads those."""
+    names = set(found.column_names)
+    if ["prompt", "completion"] not in wanted or not {"instruction", "output"} <= names or any(set(columns) <= names for columns in wanted):
+        return found
+
+    def pair(row):
+        asked = [row["instruction"], row.get("input")]
+        return {"prompt": "".join(f"{part}\n\n" for part in asked if part), "completion": row["output"]}
+
+    return found.map(pair, remove_columns=found.column_names)
+
+
+def recompute_parts():
+    """Contexts of a layer's checkpoint that keep the outputs of attention and of every second matrix product, and recompute the rest: what a plan
+    counts as selective recomputation, and torchtitan's policy."""
+    import torch
+    from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
+
+    ops = torch.ops.aten
+    products = {ops.mm.default, ops.addmm.default, ops.bmm.default}
+    attention = [
+        getattr(ops, f"_scaled_dot_product_{name}", None) for name in ("flash_attention", "efficient_attention", "cudnn_attention")
+    ]
+    kept = {one.default for one in attention if one is not None}
+    counts = {False: 0, True: 0}
+
+    def policy(context, op, *_, **__):
+        if op in products:
+            counts[context.is_recompute] += 1
+            return CheckpointPolicy.MUST_SAVE if counts[context.is_recompute] % 2 else CheckpointPolicy.PREFER_RECOMPUTE
+        return CheckpointPolicy.MUST_SAVE if op in kept else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)
+
+
+def recompute_selectively(model):
+    """Whoever turns checkpoints of layers on in this model gets those that recompute parts of them."""
+    whole = model.gradient_checkpointing_enable
+
+    def enable(gradient_checkpointing_kwargs=None):
+        whole(
+            gradient_checkpointing_kwargs={**(gradient_checkpointing_kwargs or {}), "use_reentrant": False, "context_fn": recompute_parts}
+        )
+
+    model.gradient_checkpointing_enable = enable
+    return model
 
 
 def renamed(found, columns):

@@ -417,6 +417,8 @@ def train(bare, rows, collate, keep, source=None, held=None):
     """Train `bare` (with the weights of `source`, where it has no memory yet) on `rows` to the plan's end; `keep(folder, weights)` writes the finished
     model, on the first process, or what stands beside its weights (None). Rows that are `held` out then judge it."""
     if plan["gradient_checkpointing"]:
+        if plan.get("recompute") == "selective":
+            core.recompute_selectively(bare)
         bare.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     if plan.get("activations_on_host"):
         keep_on_host(bare)

@@ -169,6 +169,11 @@ def beside():
     return {}
 
 
+def recomputed(model):
+    """The model with checkpoints of its layers as the plan counts them."""
+    return core.recompute_selectively(model) if plan.get("recompute") == "selective" else model
+
+
 saving = SaveInTime(plan["save_every_s"])
 Settings, Trainer = of_trl("Config"), of_trl("Trainer")
 warmup = plan["warmup_share"]
@@ -206,7 +211,7 @@ arguments = Settings(
 tokenizer = load_tokenizer()
 learnt, held = core.split(load_data(tokenizer), plan)
 trainer = Trainer(
-    model=load_model(),
+    model=recomputed(load_model()),
     args=arguments,
     train_dataset=learnt,
     eval_dataset=held,

@@ -26,7 +26,7 @@ from rightfit.exports.kubernetes_words import resources as share_of_server
 from rightfit.exports.model_words import class_names, hub_id, servers_of_replica, spans_servers, wrong_engine
 from rightfit.exports.quoting import comment, given, shell, to_json, to_yaml
 from rightfit.exports.registry import Files, Target
-from rightfit.exports.stack import launched, stack_of, stack_problem
+from rightfit.exports.stack import ExportStack, launched, stack_of, stack_problem
 from rightfit.exports.targets import kubernetes_addons, llm_servers
 from rightfit.exports.waiting import cluster_way, wait_files
 from rightfit.facts.devices import machine_of
@@ -58,6 +58,19 @@ FOLDER = "RIGHTFIT_CHECKPOINTS"
 mount at /checkpoints."""
 
 
+LEAST_PYTHON = (3, 10)
+"""What the scripts and their packages run on."""
+
+
+def python_check(stack: ExportStack) -> str:
+    """A line that ends the job at once where the cluster's Python is too old for its packages."""
+    if not any(line.startswith("pip ") for line in stack.setup):
+        return ""
+    least = ".".join(map(str, LEAST_PYTHON))
+    said = f'echo "Python {least} or later is needed: module load python" >&2'
+    return f"python3 -c 'import sys; sys.exit(sys.version_info < {LEAST_PYTHON})' || {{ {said}; exit 1; }}\n"
+
+
 def slurm_write(job: Job) -> Files:
     """The batch script and the stack's files."""
     stack = stack_of(job)
@@ -68,7 +81,7 @@ def slurm_write(job: Job) -> Files:
     exports = "".join(f"export {name}={shell([value])}\n" for name, value in stack.environment.items())
     text = (
         f"#!/bin/bash\n{settings}\n# {comment(job.model)}, plan {job.plan_id}: {job.num_nodes} x {job.gpus_per_node} {comment(job.accelerator) or 'processors'}.\n"
-        f"set -euo pipefail\n{wanted}{exports}{placed(job)}{slurm_environment(job)}"
+        f"set -euo pipefail\n{python_check(stack)}{wanted}{exports}{placed(job)}{slurm_environment(job)}"
         'head_address=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)\n'
         "export head_address\n"
         f"srun --kill-on-bad-exit=1 bash -c {shell([f'exec {line}'])}\n"

@@ -6,7 +6,16 @@ from __future__ import annotations
 from typing import Any
 
 from rightfit.exports.job import GIB, Job
-from rightfit.exports.model_words import MODEL_FOLDER, ONNX_GPU, engine_release, hub_id, is_text_encoder, onnx_problem, spans_servers
+from rightfit.exports.model_words import (
+    MODEL_FOLDER,
+    ONNX_GPU,
+    engine_release,
+    hub_id,
+    is_text_encoder,
+    onnx_problem,
+    request_tokens,
+    spans_servers,
+)
 from rightfit.exports.quoting import shell, to_json
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import ExportStack, torch_build, torch_problem
@@ -333,7 +342,7 @@ def batch_settings(job: Job) -> dict[str, Any]:
         "batch": max(1, layout.max_batch),
         "half": layout.precision == "fp16",
         "backend": backend(job) if done == "embed" else "",
-        "output_tokens": int(float(job.wish("output_tokens") or ANSWER_TOKENS)),
+        "output_tokens": request_tokens(job)[1] or ANSWER_TOKENS,
         "engine": engine(job, done),
     }
 

@@ -24,7 +24,7 @@ from rightfit.exports.training_words import (
     optimizer,
     recomputes,
     save_every_steps,
-    steps,
+    told_steps,
     torchrun,
     training_problem,
     training_stack,
@@ -64,7 +64,7 @@ def axolotl_settings(job: Job) -> dict[str, Any]:
         micro_batch_size=layout.micro_batch,
         gradient_accumulation_steps=layout.grad_accum,
         num_epochs=epochs(job),
-        max_steps=steps(job),
+        max_steps=told_steps(job),
         optimizer=optimizer(job),
         learning_rate=learning_rate(job),
         lr_scheduler="cosine",
@@ -238,7 +238,7 @@ def llama_factory_settings(job: Job) -> dict[str, Any]:
         lr_scheduler_type="cosine",
         warmup_ratio=WARMUP_SHARE,
         num_train_epochs=epochs(job),
-        max_steps=steps(job),
+        max_steps=told_steps(job),
         bf16=layout.precision == "bf16",
         fp16=layout.precision == "fp16",
         disable_gradient_checkpointing=not recomputes(job),
@@ -332,7 +332,7 @@ def options(job: Job) -> tuple[str, ...]:
     words += ["--torch_dtype", {"bf16": "bfloat16", "fp16": "float16"}.get(layout.precision, "float32"), *adapter(job)]
     words += ["--max_length", str(job.seq_len or 2048), "--attn_impl", "eager" if layout.attention == "eager" else "sdpa"]
     words += ["--per_device_train_batch_size", str(layout.micro_batch), "--gradient_accumulation_steps", str(layout.grad_accum)]
-    words += ["--num_train_epochs", f"{epochs(job):g}", *(["--max_steps", str(steps(job))] if steps(job) else [])]
+    words += ["--num_train_epochs", f"{epochs(job):g}", *(["--max_steps", str(told_steps(job))] if told_steps(job) else [])]
     words += ["--learning_rate", f"{learning_rate(job):g}", "--lr_scheduler_type", "cosine", "--warmup_ratio", str(WARMUP_SHARE)]
     words += ["--optim", optimizer(job), "--gradient_checkpointing", str(recomputes(job)).lower()]
     words += ["--dataloader_num_workers", str(workers(job)), "--dataset_num_proc", "4", "--split_dataset_ratio", "0"]

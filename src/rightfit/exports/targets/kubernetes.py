@@ -87,7 +87,7 @@ def service_objects(job: Job) -> list[dict[str, Any]]:
         "spec": {
             "replicas": least,
             "selector": {"matchLabels": selector(job)},
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": updated(job)},
             "template": pod,
         },
     }
@@ -117,6 +117,13 @@ def service_objects(job: Job) -> list[dict[str, Any]]:
     if not job.gpus_per_node and most > least:
         objects.append(processor_scaler(job, least=least, most=most))
     return objects
+
+
+def updated(job: Job) -> dict[str, int]:
+    """How pods are replaced: with cards one goes before the next comes, as no card is idle beside
+    those that the plan rents and a new pod would wait for ever."""
+    surge = 0 if job.gpus_per_node else 1
+    return {"maxUnavailable": 1 - surge, "maxSurge": surge}
 
 
 def processor_scaler(job: Job, *, least: int, most: int) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from rightfit.exports.model_words import (
     longest_tokens,
     release_problem,
     release_setup,
+    request_tokens,
     revision_words,
     served_problem,
     servers_of_replica,
@@ -256,7 +257,8 @@ def tgi_stack(job: Job) -> ExportStack:
 def tgi_arguments(job: Job) -> tuple[str, ...]:
     """Words after `text-generation-launcher`."""
     layout = job.option.layout
-    prompt = int(float(job.wish("input_tokens") or 0))
+    answer = request_tokens(job)[1]
+    prompt = max(longest_tokens(job) - max(answer, 1), 0)  # a longer request than usual has a longer prompt
     words: list[str] = ["--model-id", hub_id(job), "--hostname", "0.0.0.0", "--port", str(PORT)]  # noqa: S104  see vllm.py
     words += revision_words(job)
     for flag, value in (

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from rightfit.exports.bare_server import FOLDER, Ground, first_boot, in_bucket, own_bucket, packed_file, problem
-from rightfit.exports.buckets import BUCKET, BUCKET_FILE, COPIER, COPIER_SECRETS, PASSED_ON, bucket_file, copied
+from rightfit.exports.buckets import BUCKET, BUCKET_FILE, COPIER, COPIER_SECRETS, PASSED_ON, ROLES_OPEN, bucket_file, copied
 from rightfit.exports.finding import ROLE_FILE, ROLES, find_file, found_by, role_script
 from rightfit.exports.job import Job
 from rightfit.exports.model_words import spans_servers
@@ -56,7 +56,22 @@ def ground(job: Job) -> Ground:
         # The name is one of the stack's own: a shell word already.
         secret=lambda name: f"until [ -s {SECRETS}/{name} ]; do sleep 5; done; cat {SECRETS}/{name}",
         store=in_bucket(STORES[scheme]) if scheme in STORES else "",
+        credentials=tuple(
+            f'{variable}="$(until [ -s {SECRETS}/{name} ]; do sleep 5; done; cat {SECRETS}/{name})"'
+            for name, variable in zip(bucket_secrets(job), RCLONE_KEYS, strict=False)
+        ),
     )
+
+
+RCLONE_KEYS = ("RCLONE_S3_ACCESS_KEY_ID", "RCLONE_S3_SECRET_ACCESS_KEY")
+
+
+def bucket_secrets(job: Job) -> tuple[str, ...]:
+    """Keys of the bucket, which a server without a role that opens it is given as it is given the
+    other secrets."""
+    scheme = job.settings.bucket.partition("://")[0]
+    has_role = ROLES_OPEN.get(job.option.provider) == scheme
+    return COPIER_SECRETS if scheme == "s3" and not job.is_service and not has_role else ()
 
 
 def cloud_init_write(job: Job) -> Files:
@@ -84,7 +99,8 @@ def _cloud_init_refuses(job: Job) -> Message | str:
     if option.nodes > 1 and not job.is_service:
         return Message("export.several_need_launcher")
     scheme = job.settings.bucket.partition("://")[0]
-    if job.settings.bucket and scheme not in STORES and not job.is_service:
+    is_closed = scheme not in STORES or (scheme == "gs" and ROLES_OPEN.get(option.provider) != scheme)
+    if job.settings.bucket and is_closed and not job.is_service:
         return Message("export.reaches_buckets", scheme=scheme)
     if problem := spans_servers(job) or stack_problem(job):
         return problem

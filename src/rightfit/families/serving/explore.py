@@ -36,6 +36,7 @@ from rightfit.search.service.stacks import (
     cpu_machine,
     cpu_offers,
     format_rows,
+    is_packed,
     read_stack_wish,
     refuse_unknown_class,
     refuse_wrong_pair,
@@ -214,8 +215,8 @@ _HARMLESS = ("full", "none", "small")
 
 def packed_first(found: ServingResult, workload: Workload, catalog: Catalog) -> ServingResult:
     """The search with weights of fewer bits where they come first, which is assumed aloud."""
-    is_packed = published_format(found.wish.published_name) not in ("", "fp8")  # the checkpoint that was named is
-    if workload.task != "serve" or workload.quantization or workload.precision or is_packed:
+    is_narrow = published_format(found.wish.published_name) not in ("", "fp8")  # the checkpoint that was named is
+    if workload.task != "serve" or workload.quantization or workload.precision or is_narrow:
         return found
     usd, offer, column = _first(found)
     cause = _cause(found, workload, offer, column) if np.isfinite(usd) else "fits"
@@ -295,7 +296,8 @@ SAVING_WORTH_SAYING = 0.1
 def freed_formats(search_result: ServingResult, options: tuple[Option, ...], catalog: Catalog) -> ServingResult | None:
     """The same search with any weight format, where the user left the weights open."""
     workload = search_result.wish.workload
-    if not options or search_result.wish.is_batch or workload.quantization or workload.precision:
+    is_copy = is_packed(published_format(search_result.wish.published_name))
+    if not options or search_result.wish.is_batch or workload.quantization or workload.precision or is_copy:
         return None
     return explore(workload.with_changes(quantization="any"), catalog)
 

@@ -434,7 +434,9 @@ def serving_assumptions(search_result: ServingResult) -> tuple[Assumption, ...]:
     usual = DEFAULT_PURCHASES if search_result.wish.is_batch else SERVING_PURCHASES
     taken = [*search_result.wish.assumptions, *assumed_purchases(workload, usual=usual)]
     if search_result.wish.generates and not workload.quantization and not workload.precision:
-        taken.append(Assumption("quantization", "none", Reason("assumed_serve_format", {"value": "bf16 / fp16"})))
+        published = published_format(search_result.wish.published_name)
+        key = "assumed_serve_format_published" if published else "assumed_serve_format"
+        taken.append(Assumption("quantization", published or "none", Reason(key, {"value": published or "bf16 / fp16"})))
     if search_result.wish.generates and not workload.framework:
         taken.append(Assumption("framework", "vLLM", Reason("assumed_serve_engine", {"value": "vLLM"})))
     return tuple(taken)

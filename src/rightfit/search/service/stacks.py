@@ -36,6 +36,8 @@ from rightfit.search.sources import num_parameters, published_bytes
 from rightfit.workload.vocabulary import nearest_words
 
 SIXTEEN_BIT = ("bf16", "fp16", "gguf-f16")
+PACKED = ("int4-awq", "int4-gptq", "nf4", "int8")
+"""Formats of quantised copies of a checkpoint, which stay what they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +103,29 @@ def read_stack_wish(
     word a model is served as it was published."""
     formats, is_free = _formats(quantization, precision)
     published = published_format(model)
-    if published and not precision and not quantization.strip():
+    if is_packed(published):
+        formats, is_free = _packed_formats(published, quantization, precision, formats), False
+    elif published and not precision and not quantization.strip():
         formats = (published, *formats)
     kv = {"fp8": ("fp8",), "any": ("16-bit", "fp8")}.get(kv_cache, ("16-bit",))
     return StackRequest(_engines(engine), formats, is_free, published, kv, names)
+
+
+def is_packed(published: str) -> bool:
+    """Whether a checkpoint is published in a format from which an engine makes no other: it reads
+    AWQ, GPTQ and the like as they are."""
+    return published in PACKED
+
+
+def _packed_formats(published: str, quantization: str, precision: str, asked: tuple[str, ...]) -> tuple[str, ...]:
+    """Formats of a packed checkpoint: its own. A word for 16 bit says what is computed in, and any
+    of fewer bits leaves it as it is; another format raises."""
+    word = quantization.strip().lower()
+    is_other = precision == "fp8" or (word and word not in ("any", "free", "auto") and not set(asked) & {published, *SIXTEEN_BIT})
+    if is_other:
+        told = {"published": published, "format": (word or precision)}
+        raise ContradictionError(Message("search.packed_checkpoint", **told), field="quantization" if word else "precision")
+    return (published,)
 
 
 def _engines(text: str) -> tuple[str, ...]:
