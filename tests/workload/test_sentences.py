@@ -26,6 +26,7 @@ LINES, TYPED, *BLIND = (
         "sentences_last.txt",
         "sentences_final.txt",
         "sentences_sixth.txt",
+        "sentences_classes.txt",
     )
 )
 

@@ -29,7 +29,8 @@ class Reading:
 class Understood:
     """What a sentence says. `wishes` are options as Workload takes them; `inferred` those that
     follow from others; `weighty` words that no option holds and that would change the answer;
-    `unused` those and the soft words; `kind` the kind of data that a kind of work is for."""
+    `unused` those and the soft words; `kind` the kind of data that a kind of work is for;
+    `assumed` what a figure takes on trust."""
 
     sentence: str
     readings: tuple[Reading, ...]
@@ -38,6 +39,7 @@ class Understood:
     unused: tuple[str, ...]
     own_machine: str = ""
     kind: str = ""
+    assumed: tuple[Message, ...] = ()
 
     @property
     def wishes(self) -> dict[str, Any]:
@@ -70,13 +72,15 @@ class Sentence:
     """The text, with what has been read blanked out."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text = self.whole = text
         self.readings: list[Reading] = []
         self.asked: list[str] = []
         self.noted: list[str] = []
+        self.assumed: list[Message] = []
         self.own_machine = ""
         self.kinds: list[str] = []
         self.data_start = self.data_end = -1
+        self.data_samples = 0.0
 
     def take(self, start: int, end: int, option: str, value: str) -> None:
         self.readings.append(Reading(option, value, self.text[start:end].replace(BLANK, "").strip(" ,;.，。；、")))
