@@ -83,6 +83,8 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View, *, ask_with: 
         del wishes["model"]
     if "model" not in wishes and wishes.get("task") != "prepare":
         refuse_closed(found.unused)
+        if unknown := found.unknown_model():
+            raise InputError(unknown, field="ask")
         raise NoModelError(found, wishes)
     note(label("status", "same_as", view.lang, command=command_line(wishes)), view)
     if found.weighty:

@@ -18,7 +18,17 @@ from rightfit.messages import Message
 from rightfit.units import normalize, parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.choices import infer, read_words
-from rightfit.workload.ask.figured import ask_for_day, keep_in_flight, read_calendar, read_figured, read_folds, read_nights, read_pages
+from rightfit.workload.ask.figured import (
+    ask_for_day,
+    keep_in_flight,
+    read_calendar,
+    read_figured,
+    read_folds,
+    read_later,
+    read_nights,
+    read_pages,
+    read_volumes,
+)
 from rightfit.workload.ask.leftover import left_over
 from rightfit.workload.ask.named import read_cards, read_classes, read_hub_id, read_lease, read_names, read_watched
 from rightfit.workload.ask.names import is_model
@@ -44,6 +54,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         raise InputError(Message("workload.endless_number", count=LONGEST_NUMBER, digits=endless[0][:10]), field="ask")
     _refuse_unplanned(plain)
     sentence = Sentence(with_digits(normalize(_DASH.sub(";", text.replace("，", ", ")))))
+    read_later(sentence)
     for match in list(grammar.NOTHING_ASKED.finditer(sentence.text)):
         sentence.blank(*match.span())
     for match in list(grammar.SOLID.finditer(sentence.text)):
@@ -55,6 +66,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         read(sentence)
     for rule in grammar.QUANTITIES:
         _apply(sentence, rule)
+    read_volumes(sentence)
     read_folds(sentence)
     read_nights(sentence)
     _read_described(sentence)

@@ -27,6 +27,8 @@ _STAFF = grammar.shape(
     r"|{staff_head_zh}(?P<zh>{amount})\s*(?:多)?(?:个|名|位)?\s*(?:人|{staff_zh})(?:使用|用)?|(?P<counted>{amount})\s*(?:多)?(?:个|名|位)?\s*{staff_zh}(?:使用|用)?"
     r"|(?P<tail>{amount})\s*(?:多)?(?:个|名|位)?\s*人{staff_tail_zh}"
 )
+_COMPANY = grammar.shape("{company_zh}")
+_OF_COMPANY = grammar.shape(r"(?P<used>{amount})\s*(?:多)?(?:个|名|位)?\s*人(?:要|会|在)?(?:使用|用)")
 _HEADS = grammar.shape(r"(?P<en>{amount})\s*(?:[a-z-]+\s)?{people}(?![a-z])|(?P<zh>{amount})\s*(?:个|名|位)?\s*{people_zh}(?:使用|用)?")
 _TOGETHER = grammar.shape(r"[\s,]*(?:(?:are|being|who are)\s)?{together}(?![a-z])|[\s，,]*{together_zh_share}")
 _IN_FLIGHT, _NO_FLIGHT = grammar.shape("{in_flight}"), grammar.shape("{in_flight_no}")
@@ -35,11 +37,18 @@ _CLIPS = grammar.shape(
     r"|(?P<many>{amount})\s+(?:[a-z]+\s|\d+p\s){0,2}?(?P<things>clips?|videos?|films?|animations?)(?:\s(?:of|at|with|each|lasting))*,?\s(?P<each>{digits})\s?s(?:ec(?:ond)?s?)?(?![a-z])(?:\s(?:each|long|apiece))*"
     r"|(?P<zh>{number})\s*秒(?:钟)?(?:长)?的?(?:[一-鿿]{0,3}?)(?:短?视频|短片|动画)"
 )
+_VOLUME = re.compile(
+    r"(?:(?:roughly|about|each)\s)?(?<![\dx×*.])\d{2,4}\s?[x×*]\s?\d{2,4}\s?[x×*]\s?\d{2,4}(?:\s?(?:voxels?|patch(?:es)?|volumes?|crops?)|的(?:块|体素|图块|patch))?(?:\seach)?"
+)
 _FOLDS = grammar.shape(r"(?P<en>\d+)[\s-]?folds?(?:\s(?:cross[\s-]?validation|cv))?(?![a-z])|(?P<zh>{number})\s*折(?:交叉验证)?")
 _EACH_ITS_OWN = grammar.shape(
     r"(?P<zh>{amount})\s*[个位名款种套](?P<thing>[一-鿿]{0,6}?)(?:各自?|每个|分别)(?:要|来)?(?:训练?|做|练|炼|微调)?(?:出)?(?:1|一)?[个套]?"
     r"|(?:a|1|one)\s(?:separate\s|own\s|different\s)?(?P<what>lora|model|adapter|fine-?tune)s?\s(?:for\seach\sof|per|for\severy\s1\sof|for\seach\sof)\s(?:our\s|the\s|my\s)?(?P<en>{amount})\s[a-z]+(?:\s[a-z]+)?"
     r"|(?P<many>{amount})\s(?:separate|different|individual|distinct)\s(?:loras?|models|adapters|fine-?tunes)(?:,?\s(?:1|one)\s(?:per|for each)\s[a-z]+)?"
+)
+_LATER = grammar.shape(
+    r"[;,]?\s*(?:(?:and|plus)\s)?(?:then|after that|afterwards?|later)\s(?:about\s|another\s)?{amount}\s(?:new\s|more\s|additional\s)?(?:[a-z]+\s){0,2}?(?:(?:every|each|per|a)\s(?:night|day|week|month|hour)|nightly|daily|weekly|monthly)(?![a-z])"
+    r"|[,，;；]?\s*(?:之后|以后|然后|后续|后面|往后)\s*每(?:天|晚|日|周|月)(?:再|会|大约|大概|约)*(?:新增|增加|增量|加|有|来)?\s*{amount}\s*[条篇个份张封]?(?:新的?)?[一-鿿]{0,2}(?=[\s,，。;；]|$)"
 )
 _SLOW_FRAMES = grammar.shape(
     r"(?:at\s)?(?P<en>{digits})\s(?:frames?|images?|pictures?)\s(?:every|each|per)\s(?P<seconds>{digits})\s?s(?:ec(?:ond)?s?)?(?![a-z])(?:\s(?:from|of|per)\seach(?:\s(?:camera|stream|feed|channel))?)?"
@@ -93,11 +102,20 @@ def read_figured(sentence: Sentence) -> None:
         read(sentence)
 
 
+def read_later(sentence: Sentence) -> None:
+    """A second job that comes again behind the first: the plan is of the first."""
+    if found := _LATER.search(sentence.text):
+        sentence.note(*found.span())
+        sentence.assumed.append(Message("workload.assumed_first_job"))
+
+
 def _read_staff(sentence: Sentence) -> None:
     """How many of a head count are there at once: the share that is told, or the usual one; all
     where they are said to be."""
     share = _SHARE.search(sentence.text)
     found = _STAFF.search(sentence.text) or (_HEADS.search(sentence.text) if share else None)
+    if found is None and _COMPANY.search(sentence.whole):
+        found = _OF_COMPANY.search(sentence.text)
     if found is None or sentence.has("users"):
         return
     heads = _number(next(value for value in found.groupdict().values() if value))
@@ -169,6 +187,13 @@ def _read_own_jobs(sentence: Sentence) -> None:
         words = sentence.blank(*found.span())
         if "lora" in words.casefold():  # the method stays to be read
             sentence.text = f"{sentence.text[:start]}lora{sentence.text[start + 4 :]}"
+
+
+def read_volumes(sentence: Sentence) -> None:
+    """The size of a volume, for which no option is: the plan takes the one known of the model."""
+    if found := _VOLUME.search(sentence.text):
+        sentence.note(*found.span())
+        sentence.assumed.append(Message("workload.assumed_volume"))
 
 
 def read_folds(sentence: Sentence) -> None:

@@ -337,6 +337,8 @@ UNKNOWN_BEFORE = re.compile(
 UNKNOWN_AFTER = re.compile(
     r"\s*(?:或者?|或是)\s*(?:用)?(?P<name>[A-Za-z][A-Za-z0-9_.+-]{2,})|\s+or\s(?P<en>[A-Z][A-Za-z0-9_.+-]+|[a-z][a-z_.+-]*\d[A-Za-z0-9_.+-]*)(?![A-Za-z])"
 )
+MEMORY_BEHIND = re.compile(r"\s*\(?\d{1,3}\s?GB?(?:\s?(?:vram|memory|显存))?\)?(?![A-Za-z0-9])", re.IGNORECASE)
+HARD_DENIAL = re.compile(r"(?<![A-Za-z])(?:not|no|non|never|without|except|excluding)(?![A-Za-z])|不|没|无|非|除", re.IGNORECASE)
 MINUS = re.compile(r"(?:^|[^\w.,])-$")
 """A dash with a blank behind it begins a line of a list."""
 OPPOSITES = {("purchase", "spot"): "on-demand"}

@@ -138,6 +138,7 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     first, last = counted.start() if counted else start, after.end() if after else end
     nodes = grammar.NODES_BEFORE.search(sentence.text[:first]) if counted else None
     if owned := grammar.OWNED.search(sentence.text[: nodes.start() if nodes else first]):
+        last += len(memory[0]) if (memory := grammar.MEMORY_BEHIND.match(sentence.text[last:])) else 0
         if nodes and card_count(nodes["nodes"]) > 1:  # several servers of one's own: no option says so
             sentence.ask(nodes.start(), last)
             return
