@@ -27,6 +27,7 @@ LINES, TYPED, *BLIND = (
         "sentences_final.txt",
         "sentences_sixth.txt",
         "sentences_classes.txt",
+        "sentences_eighth.txt",
     )
 )
 

@@ -209,6 +209,17 @@ def _topic(sentence: Sentence) -> list[str]:
 
 def _read_deadline(sentence: Sentence, today: datetime.date) -> None:
     read_calendar(sentence, today)
+    if not sentence.has("deadline") and (limited := list(grammar.LIMITED.finditer(sentence.text))):
+        others = [
+            match
+            for match in grammar.DURATION.finditer(sentence.text)
+            if match.end() <= limited[0].start() or match.start() >= limited[0].end()
+        ]
+        if others:  # of two times the one that is a limit ends the work
+            sentence.take(*limited[0].span(), "deadline", limited[0]["value"] or limited[0]["within"])
+            hours = [match for match in others if grammar.HOURS.fullmatch(match[0].strip())]
+            if len(hours) == 1 and not sentence.has("data") and grammar.TURNS_SOUND.search(sentence.whole):
+                sentence.take(*hours[0].span(), "data", grammar.data_of(hours[0][0]))
     for rule in grammar.DEADLINES:
         _apply(sentence, rule)
     if sentence.has("deadline"):

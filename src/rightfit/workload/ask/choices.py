@@ -184,7 +184,7 @@ def _task(sentence: Sentence, text: str) -> str:
     verb = grammar.WORKS_ON.search(sentence.text[: max(sentence.data_start, 0)])
     if sentence.has("model") and verb and (verb["verb"] or "").casefold() not in grammar.listed("filler_en", "fillers"):
         return "batch"
-    if sentence.has("data") and reads_pages(sentence):
+    if sentence.has("data") and (sentence.has("frames") or reads_pages(sentence)):
         return "batch"
     if sentence.has("model") and not sentence.has("data") and grammar.RUNNING.search(text):
         return "serve"

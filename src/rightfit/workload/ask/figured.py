@@ -19,7 +19,7 @@ from rightfit.workload.ask.named import card_count
 from rightfit.workload.ask.sentence import Reading, Sentence
 
 _SHARE = grammar.shape(
-    r"(?:(?:about|around|maybe|roughly)\s)?(?P<en>\d+(?:\.\d+)?)\s?%\s*(?:of\s(?:them|these|those|the\s\w+|{people}))?\s*(?:are\s|is\s|being\s)?{together}(?![a-z])"
+    r"(?:(?:about|around|maybe|roughly)\s)?(?P<en>\d+(?:\.\d+)?)\s?%\s*(?:of\s(?:them|these|those|the\s\w+|{people}))?\s*(?:(?:will|would|may|might|can|are|is|be|being)\s)*{together}(?![a-z])"
     r"|(?:其中)?(?P<zh>\d+(?:\.\d+)?)\s?%\s*(?:的)?(?:人|员工|用户)?(?:会)?{together_zh_share}|{together_zh_share}(?:的|率|比例)*(?:人)?(?:约|大概|有|为|是|占)*\s*(?P<tail>\d+(?:\.\d+)?)\s?%"
 )
 _STAFF = grammar.shape(
@@ -32,18 +32,19 @@ _OF_COMPANY = grammar.shape(r"(?P<used>{amount})\s*(?:多)?(?:个|名|位)?\s*�
 _HEADS = grammar.shape(r"(?P<en>{amount})\s*(?:[a-z-]+\s)?{people}(?![a-z])|(?P<zh>{amount})\s*(?:个|名|位)?\s*{people_zh}(?:使用|用)?")
 _TOGETHER = grammar.shape(r"[\s,]*(?:(?:are|being|who are)\s)?{together}(?![a-z])|[\s，,]*{together_zh_share}")
 _IN_FLIGHT, _NO_FLIGHT = grammar.shape("{in_flight}"), grammar.shape("{in_flight_no}")
+_REQUESTS = re.compile(r"(?<![a-z])requests?(?![a-z])|请求", re.IGNORECASE)
 _CLIPS = grammar.shape(
-    r"(?:(?P<count>{amount})\s+)?(?P<seconds>{digits})[\s-]?s(?:ec(?:ond)?s?)?(?:[\s-]long)?\s+(?:[a-z]+\s|\d+p\s){0,2}?(?P<unit>clips?|videos?|films?|animations?|shots?)(?![a-z])"
-    r"|(?P<many>{amount})\s+(?:[a-z]+\s|\d+p\s){0,2}?(?P<things>clips?|videos?|films?|animations?)(?:\s(?:of|at|with|each|lasting))*,?\s(?P<each>{digits})\s?s(?:ec(?:ond)?s?)?(?![a-z])(?:\s(?:each|long|apiece))*"
+    r"(?:(?P<count>{amount})\s+)?(?P<seconds>{digits})[\s-]?(?:s|secs?|seconds?)(?:[\s-]long)?\s+(?:[a-z]+\s|\d+p\s){0,2}?(?P<unit>clips?|videos?|films?|animations?|shots?)(?![a-z])"
+    r"|(?P<many>{amount})\s+(?:[a-z]+\s|\d+p\s){0,2}?(?P<things>clips?|videos?|films?|animations?)(?:\s(?:of|at|with|each|lasting))*,?\s(?P<each>{digits})\s?(?:s|secs?|seconds?)(?![a-z])(?:\s(?:each|long|apiece))*"
     r"|(?P<zh>{number})\s*秒(?:钟)?(?:长)?的?(?:[一-鿿]{0,3}?)(?:短?视频|短片|动画)"
 )
 _VOLUME = re.compile(
-    r"(?:(?:roughly|about|each)\s)?(?<![\dx×*.])\d{2,4}\s?[x×*]\s?\d{2,4}\s?[x×*]\s?\d{2,4}(?:\s?(?:voxels?|patch(?:es)?|volumes?|crops?)|的(?:块|体素|图块|patch))?(?:\seach)?"
+    r"(?:(?:roughly|about|each)\s)?(?<![\dx×*.])\d{2,4}\s?[x×*]\s?\d{2,4}\s?[x×*]\s?\d{2,4}(?:\s?(?:voxels?|patch(?:es)?|volumes?|crops?)|的(?:块|体素|图块|patch))?(?:\s(?:each))?"
 )
 _FOLDS = grammar.shape(r"(?P<en>\d+)[\s-]?folds?(?:\s(?:cross[\s-]?validation|cv))?(?![a-z])|(?P<zh>{number})\s*折(?:交叉验证)?")
 _EACH_ITS_OWN = grammar.shape(
     r"(?P<zh>{amount})\s*[个位名款种套](?P<thing>[一-鿿]{0,6}?)(?:各自?|每个|分别)(?:要|来)?(?:训练?|做|练|炼|微调)?(?:出)?(?:1|一)?[个套]?"
-    r"|(?:a|1|one)\s(?:separate\s|own\s|different\s)?(?P<what>lora|model|adapter|fine-?tune)s?\s(?:for\seach\sof|per|for\severy\s1\sof|for\seach\sof)\s(?:our\s|the\s|my\s)?(?P<en>{amount})\s[a-z]+(?:\s[a-z]+)?"
+    r"|(?:a|1|one)\s(?:separate\s|own\s|different\s)?(?P<what>lora|model|adapter|fine-?tune)s?\s(?:for\s(?:each)\sof|per|for\severy\s1\sof|for\s(?:each)\sof)\s(?:our\s|the\s|my\s)?(?P<en>{amount})\s[a-z]+(?:\s[a-z]+)?"
     r"|(?P<many>{amount})\s(?:separate|different|individual|distinct)\s(?:loras?|models|adapters|fine-?tunes)(?:,?\s(?:1|one)\s(?:per|for each)\s[a-z]+)?"
 )
 _LATER = grammar.shape(
@@ -51,7 +52,7 @@ _LATER = grammar.shape(
     r"|[,，;；]?\s*(?:之后|以后|然后|后续|后面|往后)\s*每(?:天|晚|日|周|月)(?:再|会|大约|大概|约)*(?:新增|增加|增量|加|有|来)?\s*{amount}\s*[条篇个份张封]?(?:新的?)?[一-鿿]{0,2}(?=[\s,，。;；]|$)"
 )
 _SLOW_FRAMES = grammar.shape(
-    r"(?:at\s)?(?P<en>{digits})\s(?:frames?|images?|pictures?)\s(?:every|each|per)\s(?P<seconds>{digits})\s?s(?:ec(?:ond)?s?)?(?![a-z])(?:\s(?:from|of|per)\seach(?:\s(?:camera|stream|feed|channel))?)?"
+    r"(?:at\s)?(?P<en>{digits})\s(?:frames?|images?|pictures?)\s(?:every|each|per)\s(?P<seconds>{digits})\s?(?:s|secs?|seconds?)(?![a-z])(?:\s(?:from|of|per)\s(?:each)(?:\s(?:camera|stream|feed|channel))?)?"
     r"|(?:{of_each_camera_zh})?\s*每(?:隔)?\s*(?P<per>{number})\s*秒\s*(?:抽|取|截|拍|传|分析)?\s*(?P<zh>{number})\s*(?:帧|张图?)"
 )
 _WINDOW = re.compile(
@@ -136,7 +137,9 @@ def keep_in_flight(sentence: Sentence) -> Reading | None:
     """N requests in flight leave no pause between an answer and the next request. A voice or a film
     asks as it goes."""
     said = next((reading.words for reading in sentence.readings if reading.option == "users"), "")
-    if not said or sentence.has("rate") or sentence.has("think") or not _IN_FLIGHT.search(said) or _NO_FLIGHT.search(sentence.whole):
+    if not said or sentence.has("rate") or sentence.has("think") or not _IN_FLIGHT.search(said):
+        return None
+    if _NO_FLIGHT.search(sentence.whole) and not _REQUESTS.search(sentence.whole):
         return None
     sentence.assumed.append(Message("workload.assumed_in_flight"))
     return Reading("think", "0s", "")

@@ -165,6 +165,13 @@ DEADLINES: tuple[GrammarRule, ...] = tuple(
     ),
 )
 
+DURATION = shape(r"(?<!第)(?<![\w.,-]){long_time}")
+LIMITED = shape(
+    r"(?<![a-z])(?:in\s)?(?:within|in|under|inside|less than|at most|no more than)\s(?P<within>{long_time})(?!\s+{no_deadline}\s)|(?<!第)(?P<value>{long_time})(?:之内|以内|内)"
+)
+"""A time with a word that makes it the limit."""
+HOURS = shape(r"{amount}\s*(?:hours?|hrs?|个?小时)")
+TURNS_SOUND = re.compile(r"whisper|paraformer|sensevoice|transcri|speech[- ]to[- ]text|转写|转录|转成?文字|字幕", re.IGNORECASE)
 ENGLISH_NUMBERS = {word.word: word.meaning for word in tables.words(TABLE, "english_number")}
 NUMBER_WORDS = re.compile(rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})(?![\w-])", re.IGNORECASE)
 HYPHENED_NUMBER = re.compile(

@@ -83,7 +83,7 @@ class Understood:
 
     @staticmethod
     def _kind_of(words: str) -> str:
-        """Whether a piece denies, counts, names or says something else: each has options of its own."""
+        """Whether a piece denies, counts, names or says something else: each has its options."""
         if grammar.HARD_DENIAL.search(words):
             return "denial"
         if any(char.isdigit() for char in words):
