@@ -26,6 +26,8 @@ LINES, TYPED, *BLIND = (
         "sentences_last.txt",
         "sentences_final.txt",
         "sentences_sixth.txt",
+        "sentences_classes.txt",
+        "sentences_eighth.txt",
     )
 )
 
@@ -121,3 +123,80 @@ def test_slips_in_words_that_decide(typed: str, meant: str) -> None:
 @pytest.mark.parametrize("words", ["retain", "raining", "caution", "severing"])
 def test_words_that_only_look_like_slips(words: str) -> None:
     assert "task" not in understand(f"Llama-3-8B {words}", today=FRIDAY).wishes
+
+
+HOURS = (("2,500", "7"), ("40", "300"), ("6", "48"))
+ENGLISH = (
+    "transcribe {data} hours of {sound} {limit} {deadline} hours with whisper-large-v3",
+    "{limit} {deadline} hours, transcribe {data} hours of {sound} with whisper-large-v3",
+    "with whisper-large-v3 transcribe {data} hours of {sound}, done {limit} {deadline} hours",
+    "{data} hours of {sound} to text {limit} {deadline} hours, whisper-large-v3",
+    "whisper-large-v3, transcribe {limit} {deadline} hours {data} hours of {sound}",
+)
+CHINESE = (
+    "{data}小时{sound}要在{deadline}小时{limit}转成文字，用whisper-large-v3",
+    "{deadline}小时{limit}转写{data}小时{sound}，用whisper-large-v3",
+    "用whisper-large-v3把{data}小时的{sound}{deadline}小时{limit}转写完",
+    "whisper-large-v3，{deadline}小时{limit}完成，{data}小时{sound}转文字",
+    "{data}小时{sound}，{deadline}小时{limit}用whisper-large-v3转成文字",
+    "{sound}{data}小时，{deadline}小时{limit}转写完，whisper-large-v3",
+)
+ORDERS = [
+    (shape, sound, limit, data, deadline)
+    for shapes, sounds, limits in (
+        (ENGLISH, ("audio", "recordings", "podcasts", "video"), ("within", "in", "in under")),
+        (CHINESE, ("录音", "视频", "音频", "播客"), ("内", "之内", "以内")),
+    )
+    for shape, sound, limit, (data, deadline) in itertools.product(shapes, sounds, limits, HOURS)
+]
+
+
+@pytest.mark.parametrize(("shape", "sound", "limit", "data", "deadline"), ORDERS)
+def test_hours_of_sound_are_never_the_deadline(shape: str, sound: str, limit: str, data: str, deadline: str) -> None:
+    found = understand(shape.format(sound=sound, limit=limit, data=data, deadline=deadline), today=FRIDAY)
+    assert attributes("data", found.wishes["data"]) == attributes("data", f"{data} hours")
+    assert attributes("deadline", found.wishes["deadline"]) == attributes("deadline", f"{deadline} hours")
+
+
+@pytest.mark.parametrize(
+    ("today", "words", "hours"),
+    [
+        ("2026-11-18", "by this Friday", 48),
+        ("2026-11-18", "下周三之前", 7 * 24),
+        ("2026-11-16", "下周五之前", 11 * 24),
+        ("2026-11-16", "by the end of next week", 11 * 24),
+        ("2026-11-10", "月底之前", 20 * 24),
+        ("2026-12-31", "by the end of next month", 31 * 24),
+        ("2026-11-30", "by the end of this month", 12),
+    ],
+)
+def test_days_of_the_calendar(today: str, words: str, hours: int) -> None:
+    found = understand(f"LoRA of Qwen2.5-7B on 20k samples, {words}", today=datetime.date.fromisoformat(today))
+    assert attributes("deadline", found.wishes["deadline"]) == attributes("deadline", f"{hours}h")
+
+
+@pytest.mark.parametrize("words", ["by Easter", "before the launch", "until the conference", "春节前完成", "发布会前要", "这周三之前"])
+def test_a_deadline_that_is_not_read_is_asked_about(words: str) -> None:
+    assert understand(f"LoRA of Qwen2.5-7B on 20k samples, {words}", today=FRIDAY).weighty
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        ("nnU-Net on 500 scans, 5 folds", "3d-unet-kits19"),
+        ("训练SwinUNETR，800例", "3d-unet-kits19"),
+        ("XTTS, 300 hours of speech", "nor of a near relative"),
+    ],
+)
+def test_a_well_known_model_without_figures_is_said(words: str, asked: str) -> None:
+    unknown = understand(words, today=FRIDAY).unknown_model()
+    assert unknown is not None
+    assert asked in unknown.text("en")
+
+
+@pytest.mark.parametrize(
+    ("words", "way"),
+    [("with 7 zephyranths", "--data"), ("not zephyranthine", "--avoid"), ("on Vastwing", "--cloud"), ("with a zephyranth", "--help")],
+)
+def test_the_question_names_what_would_work(words: str, way: str) -> None:
+    assert way in understand(f"fine-tune Llama-3-8B with LoRA on 50k samples, {words}", today=FRIDAY).question().text("en")

@@ -75,12 +75,16 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View, *, ask_with: 
         f"{name} = {value}" + (f" ({quoted[name]!r})" if name in quoted and name not in chosen else "") for name, value in wishes.items()
     ]
     note(label("status", "understood", view.lang, wishes="; ".join(parts) or "-"), view)
+    if found.assumed:
+        note(label("status", "assumed", view.lang, words="; ".join(one.text(view.lang) for one in found.assumed)), view)
     if found.unused:
         note(label("status", "not_used", view.lang, words="; ".join(found.unused)), view)
     if is_library(wishes.get("model")):  # names no algorithm
         del wishes["model"]
     if "model" not in wishes and wishes.get("task") != "prepare":
         refuse_closed(found.unused)
+        if unknown := found.unknown_model():
+            raise InputError(unknown, field="ask")
         raise NoModelError(found, wishes)
     note(label("status", "same_as", view.lang, command=command_line(wishes)), view)
     if found.weighty:

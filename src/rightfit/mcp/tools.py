@@ -177,7 +177,9 @@ def understand(values: Mapping[str, Any]) -> ToolAnswer:
     found = api.understand(values["sentence"])
     lines = [f"{name} = {value}" for name, value in found.wishes.items()]
     unused = [f"not used: {', '.join(found.unused)}"] if found.unused else []
-    return ToolAnswer("\n".join([*lines, *unused]), {**dataclasses.asdict(found), "wishes": found.wishes})
+    assumed = [one.text(_lang(values)) for one in found.assumed]
+    told = [f"assumed: {'; '.join(assumed)}"] if assumed else []
+    return ToolAnswer("\n".join([*lines, *told, *unused]), {**dataclasses.asdict(found), "assumed": assumed, "wishes": found.wishes})
 
 
 def export(values: Mapping[str, Any]) -> ToolAnswer:

@@ -94,10 +94,10 @@ def check(claims: Sequence[str], *, lang: Lang, catalog: Catalog) -> dict[str, A
     return listed([result.to_dict(lang=lang) for result in api.check(claims, catalog=catalog)])
 
 
-def understood(sentence: str) -> dict[str, Any]:
+def understood(sentence: str, lang: Lang = "en") -> dict[str, Any]:
     """What plain words say."""
     found = api.understand(sentence)
-    return {**dataclasses.asdict(found), "wishes": found.wishes}
+    return {**dataclasses.asdict(found), "assumed": [one.text(lang) for one in found.assumed], "wishes": found.wishes}
 
 
 def models(q: str, kind: str | None) -> list[Any]:

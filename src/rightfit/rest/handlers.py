@@ -203,7 +203,7 @@ async def check(desk: Desk, asked: Asked) -> Response:
 async def understand(desk: Desk, asked: Asked) -> Response:
     """What plain words say."""
     sentence = asked.body["sentence"]
-    return await desk.kept(asked, "understand", lambda _catalog: answers.understood(sentence), sentence)
+    return await desk.kept(asked, "understand", lambda _catalog: answers.understood(sentence, asked.lang), sentence)
 
 
 # ---- looking around ------------------------------------------------------------------------------

@@ -18,6 +18,17 @@ from rightfit.messages import Message
 from rightfit.units import normalize, parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.choices import infer, read_words
+from rightfit.workload.ask.figured import (
+    ask_for_day,
+    keep_in_flight,
+    read_calendar,
+    read_figured,
+    read_folds,
+    read_later,
+    read_nights,
+    read_pages,
+    read_volumes,
+)
 from rightfit.workload.ask.leftover import left_over
 from rightfit.workload.ask.named import read_cards, read_classes, read_hub_id, read_lease, read_names, read_watched
 from rightfit.workload.ask.names import is_model
@@ -43,6 +54,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         raise InputError(Message("workload.endless_number", count=LONGEST_NUMBER, digits=endless[0][:10]), field="ask")
     _refuse_unplanned(plain)
     sentence = Sentence(with_digits(normalize(_DASH.sub(";", text.replace("，", ", ")))))
+    read_later(sentence)
     for match in list(grammar.NOTHING_ASKED.finditer(sentence.text)):
         sentence.blank(*match.span())
     for match in list(grammar.SOLID.finditer(sentence.text)):
@@ -50,11 +62,15 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     read_hub_id(sentence)
     read_names(sentence)
     read_cards(sentence)
-    for read in (read_watched, read_classes, read_lease):
+    for read in (read_figured, read_watched, read_classes, read_lease):
         read(sentence)
     for rule in grammar.QUANTITIES:
         _apply(sentence, rule)
+    read_volumes(sentence)
+    read_folds(sentence)
+    read_nights(sentence)
     _read_described(sentence)
+    _note_training(sentence)
     _read_deadline(sentence, today or datetime.date.today())
     read_words(sentence)
     for match in list(grammar.NO_SERVICE.finditer(sentence.text)):
@@ -62,7 +78,14 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     task_text = "; ".join((*(reading.words for reading in sentence.readings if reading.option == "data"), sentence.text))
     _read_size(sentence)
     inferred = infer(sentence, task_text)
+    task = inferred[0].value if inferred else ""
+    if task == "serve" and (pause := keep_in_flight(sentence)):
+        inferred.append(pause)
+    if task in ("batch", "serve"):
+        inferred += read_pages(sentence)
     _read_amount(sentence, inferred)
+    _note_known_amount(sentence)
+    ask_for_day(sentence)
     for again in (grammar.GLUE_PHRASE, *((grammar.QUANTIZED,) if sentence.has("quantization") else ())):
         for match in list(again.finditer(sentence.text)):
             sentence.blank(*match.span())
@@ -72,7 +95,9 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     weighty = tuple(dict.fromkeys((*sentence.asked, *hard)))
     kind = next(iter(sentence.kinds), "")
     unused = tuple(dict.fromkeys((*weighty, *soft)))
-    return Understood(plain, tuple(sentence.readings), tuple(inferred), weighty, unused, sentence.own_machine, kind)
+    return Understood(
+        plain, tuple(sentence.readings), tuple(inferred), weighty, unused, sentence.own_machine, kind, tuple(sentence.assumed)
+    )
 
 
 def _refuse_unplanned(text: str) -> None:
@@ -94,6 +119,10 @@ def with_digits(text: str) -> str:
     text = grammar.ABOUT_SO_MANY.sub("", text)
     text = tables.shape(grammar.TABLE, r"(?<=\d)\s?[wW](?=\s*{counted_after_w})").sub("万", text)
     text = grammar.SPOKEN_ZH.sub(lambda found: grammar.chinese_number(f"{found[1]}{found[2]}{found[3]}{_NEXT_ZH[found[2]]}"), text)
+    text = grammar.HYPHENED_NUMBER.sub(lambda found: f"{grammar.ENGLISH_NUMBERS[found[1].casefold()]} {found[2]}", text)
+    text = grammar.HALF_SECOND.sub("500 ms", text)
+    text = grammar.A_SECOND.sub(r"\g<1>1 second", text)
+    text = grammar.KIND_OF_CARDS.sub(r"\g<1> ", text)
     digits = grammar.NUMBER_WORDS.sub(_digit, text)
     digits = re.sub(r"(?<![\w.])(\d{1,2}) hundred(?![a-z])", r"\g<1>00", digits, flags=re.IGNORECASE)
     return re.sub(r"(?<![\w.])(\d{1,3}) thousand(?![a-z])", r"\g<1>000", digits, flags=re.IGNORECASE)
@@ -138,6 +167,21 @@ def _read_described(sentence: Sentence) -> None:
             return
 
 
+def _note_known_amount(sentence: Sentence) -> None:
+    """About as many things as a named data set holds say nothing more: "GSM8K, 8k problems"."""
+    for pattern in (grammar.DESCRIBED, grammar.COUNTED_NOUN, grammar.COUNTED_DATA) if sentence.data_samples else ():
+        for match in list(pattern.finditer(sentence.text)):
+            if 0.7 <= parse_count(match["amount"].replace(" ", "")) / sentence.data_samples <= 1.3:
+                sentence.note(*match.span())
+
+
+def _note_training(sentence: Sentence) -> None:
+    """Data are prepared for a training that is not asked about: "dedup 2 TB before pretraining"."""
+    if not sentence.has("model") and grammar.PREPARING.search(sentence.text):
+        for match in list(grammar.BEFORE_TRAINING.finditer(sentence.text)):
+            sentence.note(*match.span())
+
+
 def _read_amount(sentence: Sentence, inferred: list[Reading]) -> None:
     """A number with a noun that no rule knows is the amount of data, where data are worked on and
     none were told: "3 million product titles"."""
@@ -164,6 +208,18 @@ def _topic(sentence: Sentence) -> list[str]:
 
 
 def _read_deadline(sentence: Sentence, today: datetime.date) -> None:
+    read_calendar(sentence, today)
+    if not sentence.has("deadline") and (limited := list(grammar.LIMITED.finditer(sentence.text))):
+        others = [
+            match
+            for match in grammar.DURATION.finditer(sentence.text)
+            if match.end() <= limited[0].start() or match.start() >= limited[0].end()
+        ]
+        if others:  # of two times the one that is a limit ends the work
+            sentence.take(*limited[0].span(), "deadline", limited[0]["value"] or limited[0]["within"])
+            hours = [match for match in others if grammar.HOURS.fullmatch(match[0].strip())]
+            if len(hours) == 1 and not sentence.has("data") and grammar.TURNS_SOUND.search(sentence.whole):
+                sentence.take(*hours[0].span(), "data", grammar.data_of(hours[0][0]))
     for rule in grammar.DEADLINES:
         _apply(sentence, rule)
     if sentence.has("deadline"):

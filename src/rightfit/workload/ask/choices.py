@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from rightfit import facts
 from rightfit.facts import tables
 from rightfit.workload.ask import grammar
+from rightfit.workload.ask.figured import reads_pages
 from rightfit.workload.ask.sentence import Reading, Sentence
 
 _CHOICES: tuple[tuple[str, Mapping[str, re.Pattern[str]]], ...] = (
@@ -91,7 +92,7 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
         for match in list(pattern.finditer(sentence.text)):
             sentence.blank(*match.span())
     if task == "prepare":
-        for match in list(grammar.OPERATION_VERB.finditer(sentence.text)):
+        for match in list(grammar.PREPARING.finditer(sentence.text)):
             sentence.blank(*match.span())
         while sentence.has("data") and (counted := grammar.DESCRIBED.search(sentence.text) or grammar.COUNTED_NOUN.search(sentence.text)):
             sentence.note(*counted.span())  # how many things make up the amount that was told
@@ -182,6 +183,8 @@ def _task(sentence: Sentence, text: str) -> str:
         return "prepare"
     verb = grammar.WORKS_ON.search(sentence.text[: max(sentence.data_start, 0)])
     if sentence.has("model") and verb and (verb["verb"] or "").casefold() not in grammar.listed("filler_en", "fillers"):
+        return "batch"
+    if sentence.has("data") and (sentence.has("frames") or reads_pages(sentence)):
         return "batch"
     if sentence.has("model") and not sentence.has("data") and grammar.RUNNING.search(text):
         return "serve"

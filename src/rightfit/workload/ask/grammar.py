@@ -150,10 +150,9 @@ QUANTITIES: tuple[GrammarRule, ...] = tuple(
 
 COUNTED_NOUN = shape(r"(?<![\w.,/$€¥-])(?P<amount>{amount})\s+(?P<thing>(?:[a-z][a-z-]{2,}\s+){0,2}[a-z]{2,}s)(?![\w-])")
 """A number with the noun that it counts, and up to two words before the noun."""
-DESCRIBED = shape(
-    r"(?<![\w.,-])(?P<amount>{amount})\s+(?P<between>[a-z][a-z-]{2,}(?:\s+[a-z][a-z-]{2,})?)\s+(?P<unit>{data_unit})(?![a-z])"
-)
+DESCRIBED = shape(r"(?<![\w.,-])(?P<amount>{amount})\s+(?P<between>[a-z][a-z-]+(?:\s+[a-z][a-z-]{2,})?)\s+(?P<unit>{data_unit})(?![a-z])")
 """An amount of data with one or two words before its unit."""
+COUNTED_DATA = shape(r"(?<![\w.,-])(?P<amount>{amount})\s*{data_unit}(?![a-z])")
 DEADLINE_WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(rf"(?<![A-Za-z])(?:{pattern})(?![A-Za-z])", re.IGNORECASE), value)
     for pattern, value in tables.spelled_meanings(TABLE, "deadline")
@@ -161,11 +160,32 @@ DEADLINE_WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 WEEKDAYS = {word.word: int(word.meaning) for days in ("weekday_en", "weekday_zh") for word in tables.words(TABLE, days)}
 BY_WEEKDAY = shape(r"{by_day}\s(?:next\s)?(?P<en>{weekday_en})(?![a-z])|(?:下)?(?P<zh>{weekday_zh}){by_day_zh}")
 DEADLINES: tuple[GrammarRule, ...] = tuple(
-    _rule("deadline", r"{deadline_head}?{is}(?<!每[天日周月])(?P<value>{long_time})(?!\s+{no_deadline}\s)\s*{deadline_tail}?{done_zh}?"),
+    _rule(
+        "deadline", r"{deadline_head}?{is}(?<!每[天日周月])(?<!第)(?P<value>{long_time})(?!\s+{no_deadline}\s)\s*{deadline_tail}?{done_zh}?"
+    ),
 )
 
+DURATION = shape(r"(?<!第)(?<![\w.,-]){long_time}")
+LIMITED = shape(
+    r"(?<![a-z])(?:in\s)?(?:within|in|under|inside|less than|at most|no more than)\s(?P<within>{long_time})(?!\s+{no_deadline}\s)|(?<!第)(?P<value>{long_time})(?:之内|以内|内)"
+)
+"""A time with a word that makes it the limit."""
+HOURS = shape(r"{amount}\s*(?:hours?|hrs?|个?小时)")
+TURNS_SOUND = re.compile(r"whisper|paraformer|sensevoice|transcri|speech[- ]to[- ]text|转写|转录|转成?文字|字幕", re.IGNORECASE)
 ENGLISH_NUMBERS = {word.word: word.meaning for word in tables.words(TABLE, "english_number")}
 NUMBER_WORDS = re.compile(rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})(?![\w-])", re.IGNORECASE)
+HYPHENED_NUMBER = re.compile(
+    rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})-(seconds?|minutes?|hours?|days?|folds?)(?![\w])",
+    re.IGNORECASE,
+)
+HALF_SECOND = re.compile(r"(?<![A-Za-z])half a second(?![a-z])|半秒钟?", re.IGNORECASE)
+A_SECOND = re.compile(r"(?<![A-Za-z])((?:in|within|under|below|than|inside)\s)an?\s(?=second(?![a-z]))second", re.IGNORECASE)
+"""A second as a limit: "under a second"."""
+KIND_OF_CARDS = re.compile(
+    r"(?<![\w.,])(\d{1,3}|one|two|three|four|six|eight|ten)\s(?:(?:used|second-hand|old|spare|new|refurbished)\s)+(?=(?:nvidia |geforce |rtx ?)?[A-Za-z]?\d{2,4})",
+    re.IGNORECASE,
+)
+"""Cards are the same, bought new or used."""
 
 
 # ---- Words that name a choice (task, method, purchase mode, cloud, precision ...) in a sentence:
@@ -302,6 +322,10 @@ WORKS_ON = shape(
 )
 """A verb that the amount of data follows: "segment 90k photos", 给100万条."""
 OPERATION_VERB = tables.shape(WORDS_TABLE, "{operation_verb}", ignore_case=True)
+OPERATION_MEANS = tables.shape(WORDS_TABLE, "{operation_means}", ignore_case=True)
+"""How data are made free of what is there twice."""
+PREPARING = tables.shape(WORDS_TABLE, "{operation_verb}|{operation_means}", ignore_case=True)
+BEFORE_TRAINING = shape(r"(?<![A-Za-z]){before_training}")
 CLUSTERING = shape("{clustering}")
 RENTING = shape(r"(?<![A-Za-z])(?:{renting_for}\s*{long_time}(?:的)?|{leased})")
 PLACE_OF = shape(r"(?:{place_of_somebody}|\s?{place_of_somebody_en}(?![a-z]))")
@@ -311,6 +335,17 @@ RUNNING = shape("{running}")
 GLUE_PHRASE = shape(r"(?<![A-Za-z]){glue_phrase}")
 QUANTIZED = shape(r"(?<![A-Za-z]){quantized}(?![a-z])")
 OWNED = tables.shape(WORDS_TABLE, r"(?:{owning})\s*(?:{own_between}\s*)*$", ignore_case=True)
+OWNED_AFTER = shape(r"\s*(?:的)?(?:服务器|机器|工作站|显卡|卡)?\s*[,，]?\s*(?:是)?(?:我们?)?{owned_after}")
+ALTERNATIVE = re.compile(r"\s*[,，]?\s*(?:or|或者?|或是|/)\s*(?:with\s|the\s|用)?", re.IGNORECASE)
+"""Between two names that stand for one another."""
+UNKNOWN_BEFORE = re.compile(
+    r"(?P<name>(?<![A-Za-z0-9_.-])(?:[A-Z][A-Za-z0-9_.+-]+|[A-Za-z][A-Za-z_.+-]*\d[A-Za-z0-9_.+-]*))\s*(?:或者?|或是|\bor)\s*$"
+)
+UNKNOWN_AFTER = re.compile(
+    r"\s*(?:或者?|或是)\s*(?:用)?(?P<name>[A-Za-z][A-Za-z0-9_.+-]{2,})|\s+or\s(?P<en>[A-Z][A-Za-z0-9_.+-]+|[a-z][a-z_.+-]*\d[A-Za-z0-9_.+-]*)(?![A-Za-z])"
+)
+MEMORY_BEHIND = re.compile(r"\s*\(?\d{1,3}\s?GB?(?:\s?(?:vram|memory|显存))?\)?(?![A-Za-z0-9])", re.IGNORECASE)
+HARD_DENIAL = re.compile(r"(?<![A-Za-z])(?:not|no|non|never|without|except|excluding)(?![A-Za-z])|不|没|无|非|除", re.IGNORECASE)
 MINUS = re.compile(r"(?:^|[^\w.,])-$")
 """A dash with a blank behind it begins a line of a list."""
 OPPOSITES = {("purchase", "spot"): "on-demand"}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 from rightfit import facts
+from rightfit.messages import Message
 from rightfit.units import parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.names import Name, names_in
@@ -27,6 +28,8 @@ def read_names(sentence: Sentence) -> None:
     models = [name for name in names if name.kind == "model"]
     rewarding = _rewarding(sentence, models)
     model = max((name for name in models if name is not rewarding), key=lambda one: one.end - one.start, default=None)
+    chain = _alternatives(sentence, [name for name in models if name is not rewarding], model)
+    model = chain[0] if chain else model
     for name in names:
         if name.kind == "gpu":
             _read_gpu(sentence, name)
@@ -34,16 +37,51 @@ def read_names(sentence: Sentence) -> None:
             _read_place(sentence, name)
         elif name.kind == "data" and not sentence.has("data") and is_taken("data", name.value):
             sentence.take(name.start, name.end, "data", name.value)
+            sentence.data_samples = facts.dataset(name.value).samples or 0
             if not (model or sentence.has("model")) and (kind := grammar.KINDS_OF_DOMAIN.get(facts.dataset(name.value).domain, "")):
                 sentence.kinds.append(kind)
         elif name.kind == "server":
             sentence.ask(name.start, name.end)
         elif name.kind == "choice":
             sentence.blank(name.start, name.end)
+        elif name in chain[1:]:
+            _note_alternative(sentence, chain[0].value, name.start, name.end)
         elif name is model and not sentence.has("model"):
             sentence.take(name.start, name.end, "model", name.value)
         elif name.kind == "work":
             _read_kind(sentence, name, is_named=model is not None or sentence.has("model"))
+    if chain:
+        _read_unknown_alternative(sentence, chain, names)
+
+
+def _alternatives(sentence: Sentence, models: list[Name], model: Name | None) -> list[Name]:
+    """The models that stand beside `model` with "or" between them, and it: the first is planned."""
+    chain = [model] if model else []
+    for name in reversed(models):
+        if chain and name.end <= chain[0].start and grammar.ALTERNATIVE.fullmatch(sentence.text[name.end : chain[0].start]):
+            chain.insert(0, name)
+    for name in models:
+        if chain and name.start >= chain[-1].end and grammar.ALTERNATIVE.fullmatch(sentence.text[chain[-1].end : name.start]):
+            chain.append(name)
+    return chain
+
+
+def _note_alternative(sentence: Sentence, planned: str, start: int, end: int) -> None:
+    other = sentence.text[start:end].strip()
+    sentence.assumed.append(Message("workload.assumed_alternative", planned=planned, other=other))
+    sentence.note(start, end)
+
+
+def _read_unknown_alternative(sentence: Sentence, chain: list[Name], names: list[Name]) -> None:
+    """A name that nobody knows, with "or" beside the models: a plan of the known one serves."""
+    before, after = (
+        grammar.UNKNOWN_BEFORE.search(sentence.text[: chain[0].start]),
+        grammar.UNKNOWN_AFTER.match(sentence.text, chain[-1].end),
+    )
+    for found in filter(None, (before, after)):
+        start, end = found.span("name" if found["name"] else "en")
+        if all(end <= name.start or name.end <= start for name in names):
+            _note_alternative(sentence, chain[0].value, start, end)
 
 
 def _rewarding(sentence: Sentence, models: list[Name]) -> Name | None:
@@ -96,14 +134,21 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     before = sentence.text[:start]
     counted = grammar.COUNT_BEFORE.search(before)
     after = None if counted else grammar.COUNT_AFTER.match(sentence.text, end)
-    count = _card_count(counted["count"]) if counted else _card_count(after["times"] or after["cards"]) if after else 0
+    count = card_count(counted["count"]) if counted else card_count(after["times"] or after["cards"]) if after else 0
     first, last = counted.start() if counted else start, after.end() if after else end
     nodes = grammar.NODES_BEFORE.search(sentence.text[:first]) if counted else None
     if owned := grammar.OWNED.search(sentence.text[: nodes.start() if nodes else first]):
-        if nodes:  # several servers of one's own: no option says so
+        last += len(memory[0]) if (memory := grammar.MEMORY_BEHIND.match(sentence.text[last:])) else 0
+        if nodes and card_count(nodes["nodes"]) > 1:  # several servers of one's own: no option says so
             sentence.ask(nodes.start(), last)
             return
         _own(sentence, owned.start(), last, f"{count or 1}x{name.value}")
+        return
+    if owned := grammar.OWNED_AFTER.match(sentence.text, last):
+        if nodes and card_count(nodes["nodes"]) > 1:
+            sentence.ask(nodes.start(), owned.end())
+            return
+        _own(sentence, nodes.start() if nodes else first, owned.end(), f"{count or 1}x{name.value}")
         return
     if compared := grammar.COMPARED.search(sentence.text[:first]):
         sentence.ask(compared.start(), last)
@@ -121,12 +166,12 @@ def _count(sentence: Sentence, counted: re.Match[str] | None, nodes: re.Match[st
     if grammar.HOW_MANY.search(sentence.text[: counted.start()]):  # cards of one server, of which the number is asked
         sentence.note(*counted.span())
         return
-    sentence.take(counted.start(), counted.end(), "num_gpus", str(count * (_card_count(nodes["nodes"]) if nodes else 1)))
+    sentence.take(counted.start(), counted.end(), "num_gpus", str(count * (card_count(nodes["nodes"]) if nodes else 1)))
     if nodes:
-        sentence.take(nodes.start(), nodes.end(), "max_nodes", str(_card_count(nodes["nodes"])))
+        sentence.take(nodes.start(), nodes.end(), "max_nodes", str(card_count(nodes["nodes"])))
 
 
-def _card_count(text: str) -> int:
+def card_count(text: str) -> int:
     return grammar.CARD_COUNTS.get(text.casefold()) or int(parse_count(text))
 
 
@@ -153,7 +198,7 @@ def read_cards(sentence: Sentence) -> None:
         else:
             sentence.ask(*match.span())
         if counted:
-            _count(sentence, counted, grammar.NODES_BEFORE.search(sentence.text[: counted.start()]), _card_count(counted["count"]))
+            _count(sentence, counted, grammar.NODES_BEFORE.search(sentence.text[: counted.start()]), card_count(counted["count"]))
     while match := grammar.HOST_MEMORY.search(sentence.text):
         sentence.ask(*match.span())
     while match := grammar.UNNAMED_CARDS.search(sentence.text):  # "8 张卡" is no amount of pictures
@@ -163,7 +208,7 @@ def read_cards(sentence: Sentence) -> None:
         elif sentence.has("num_gpus"):
             sentence.ask(*match.span())
         else:
-            _count(sentence, match, nodes, _card_count(match["count"]))
+            _count(sentence, match, nodes, card_count(match["count"]))
 
 
 def read_watched(sentence: Sentence) -> None:
@@ -172,7 +217,7 @@ def read_watched(sentence: Sentence) -> None:
     if rate is None or (watched is None and grammar.DRAWING.search(sentence.text)):
         return
     frames = parse_count(next(filter(None, rate.groups())))
-    cameras = _card_count(watched["en"] or watched["zh"]) if watched else 1
+    cameras = card_count(watched["en"] or watched["zh"]) if watched else 1
     said = "; ".join(part[0].strip(" ,，") for part in (watched, rate) if part)
     sentence.readings.append(Reading("rate", f"{frames * cameras:g}/s", said))
     for part in filter(None, (rate, watched)):

@@ -173,3 +173,12 @@ def _dataset_pattern() -> re.Pattern[str]:
     telling = sorted((name for name in names if len(name) >= 4 and name.casefold() not in _EVERYDAY_DATASETS), key=len, reverse=True)
     parts = [re.escape(name).replace(r"\ ", r"[\s-]?").replace(r"\-", r"[\s-]?") for name in telling]
     return re.compile(rf"(?<![A-Za-z0-9_/-])(?:{'|'.join(parts)})(?![A-Za-z0-9_/-])", re.IGNORECASE)
+
+
+def relative(text: str) -> tuple[str, str]:
+    """(A well-known model of which nothing is known here, the nearest one that is known or "").
+    Both empty where no such name stands in the text."""
+    for pattern, model in tables.meanings("names", "relative", ignore_case=True):
+        if found := pattern.search(text):
+            return found[0], "" if model == "none" else model
+    return "", ""

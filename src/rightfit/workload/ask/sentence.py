@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from rightfit.errors import InputError
@@ -9,6 +10,7 @@ from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.leftover import BLANK, known_words
+from rightfit.workload.ask.names import relative
 from rightfit.workload.options import read_wish
 from rightfit.workload.vocabulary import nearest_words
 
@@ -29,7 +31,8 @@ class Reading:
 class Understood:
     """What a sentence says. `wishes` are options as Workload takes them; `inferred` those that
     follow from others; `weighty` words that no option holds and that would change the answer;
-    `unused` those and the soft words; `kind` the kind of data that a kind of work is for."""
+    `unused` those and the soft words; `kind` the kind of data that a kind of work is for;
+    `assumed` what a figure takes on trust."""
 
     sentence: str
     readings: tuple[Reading, ...]
@@ -38,6 +41,7 @@ class Understood:
     unused: tuple[str, ...]
     own_machine: str = ""
     kind: str = ""
+    assumed: tuple[Message, ...] = ()
 
     @property
     def wishes(self) -> dict[str, Any]:
@@ -57,26 +61,49 @@ class Understood:
             raise InputError(self.question(), field="ask")
         return self.wishes
 
+    def unknown_model(self) -> Message | None:
+        """What is said of a well-known model that has no figures here, where no other is named."""
+        if "model" in self.wishes:
+            return None
+        name, near = relative(self.sentence)
+        if not name:
+            return None
+        return Message("workload.relative", name=name, model=near) if near else Message("workload.no_relative", name=name)
+
     def question(self) -> Message:
         """What is asked about the words that no option holds."""
         words = ", ".join((*self.weighty, *filter(None, (self.own_machine,))))
+        if unknown := self.unknown_model():
+            return unknown
         near = [near for word in self.weighty if len(word) > 4 for near in nearest_words(word.casefold(), known_words(), count=1)]
+        how = Message(f"workload.weighty_{self._kind_of(self.weighty[0] if self.weighty else '')}")
         if near:
-            return Message("workload.weighty_near", words=words, nearest=", ".join(dict.fromkeys(near)))
-        return Message("workload.weighty", words=words)
+            return Message("workload.weighty_near", words=words, how=how, nearest=", ".join(dict.fromkeys(near)))
+        return Message("workload.weighty", words=words, how=how)
+
+    @staticmethod
+    def _kind_of(words: str) -> str:
+        """Whether a piece denies, counts, names or says something else: each has its options."""
+        if grammar.HARD_DENIAL.search(words):
+            return "denial"
+        if any(char.isdigit() for char in words):
+            return "number"
+        return "name" if words[:1].isupper() or re.fullmatch(r"[A-Za-z][\w.+-]*[A-Z\d][\w.+-]*", words) else "word"
 
 
 class Sentence:
     """The text, with what has been read blanked out."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text = self.whole = text
         self.readings: list[Reading] = []
         self.asked: list[str] = []
         self.noted: list[str] = []
+        self.assumed: list[Message] = []
         self.own_machine = ""
         self.kinds: list[str] = []
         self.data_start = self.data_end = -1
+        self.data_samples = 0.0
 
     def take(self, start: int, end: int, option: str, value: str) -> None:
         self.readings.append(Reading(option, value, self.text[start:end].replace(BLANK, "").strip(" ,;.，。；、")))
