@@ -422,6 +422,8 @@ def check_one(query: str, *, catalog: Catalog, rule: RuleLookup | None = None) -
     for look in _LOOKS:
         if (answer := look(catalog, query, name, claim_text)) is not None:
             return answer
+    if claim_text and rule is not None and server_names.take_apart(catalog, name) is None and (answer := rule(query)) is not None:
+        return answer  # "VRAM = parameters x 16 bytes": an equation about no product
     return _missing(catalog, query, name, claim_text)
 
 
@@ -488,7 +490,8 @@ def _embedded(name: str, claim: str) -> tuple[str, str]:
 
 
 def _missing(catalog: Catalog, query: str, name: str, claim_text: str) -> CheckResult:
-    """Nothing of that name: a server if it looks like one, else the nearest of everything."""
+    """Nothing of that name: a server if it looks like one, else the nearest of everything. What is
+    said of a thing that we do not know cannot be judged."""
     if (parts := server_names.take_apart(catalog, name)) is not None:
         return missing_server(catalog, query, name, claim_text, parts=parts)
     cards_, models = facts.nearest_accelerators(name), _near_models(name)
@@ -497,10 +500,18 @@ def _missing(catalog: Catalog, query: str, name: str, claim_text: str) -> CheckR
     kinds = {"server": types, "accelerator": cards_, "model": models}
     kind = _likeliest(name, kinds)
     near = tuple(dict.fromkeys(kinds[kind][:3] + tuple(names[0] for other, names in kinds.items() if names and other != kind)))
-    texts = [say("missing", name=name)] + ([say("nearest", names=", ".join(near))] if near else [])
-    texts += [say("claim_wrong_missing", claim=claim_text)] if claim_text else []
+    if not near and (claim_text or _SENTENCE.search(query)):
+        texts = [say("not_judged")]
+    else:
+        texts = [say("missing", name=name)] + ([say("nearest", names=", ".join(near))] if near else [])
+        texts += [say("claim_unknown_missing", claim=claim_text)] if claim_text else []
     explanation = join(texts)
-    return CheckResult(query, kind, False, "wrong" if claim_text else None, {}, near, explanation.en, explanation.zh)
+    is_claim = claim_text or _SENTENCE.search(query)
+    return CheckResult(query, kind, False, "unknown" if is_claim else None, {}, near, explanation.en, explanation.zh)
+
+
+#: A sentence, not a name: Chinese words with more around them than a name has, or several words.
+_SENTENCE = re.compile(r"[\u4e00-\u9fff].*[\u4e00-\u9fff].*[\u4e00-\u9fff].*[\u4e00-\u9fff]|(?:\w+[\s,]+){4}")
 
 
 def _near_models(name: str) -> tuple[str, ...]:
