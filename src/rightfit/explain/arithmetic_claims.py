@@ -57,6 +57,7 @@ def _remember(clause: str, told: Told) -> Sequence[Part]:
     if found := _PARAMS.search(clause):
         told.params = float(found[1]) * (1e8 if found[2] == "亿" else 1e9)
     told.is_table |= bool(word("table").search(clause))
+    told.is_full |= bool(word("full").search(clause)) and not re.search("lora", clause, re.IGNORECASE)
     told.is_spot |= bool(word("spot").search(clause))
     for cloud in _clouds():
         if re.search(rf"(?<![A-Za-z]){re.escape(cloud)}(?![A-Za-z])", clause, re.IGNORECASE):
@@ -116,9 +117,7 @@ def _model_memory(clause: str, told: Told) -> Sequence[Part]:
         return ()
     stated, params = _size(amounts[0]), q.count_text(told.params, "en")
     is_weights = bool(word("weights").search(clause)) and not re.search("状态|states|梯度", clause)
-    is_full = bool(re.search(r"全参|全量|full|模型状态|model states", clause, re.IGNORECASE)) or (
-        told.training and re.search("状态|states", clause)
-    )
+    is_full = told.is_full or bool(re.search("模型状态|model states", clause, re.IGNORECASE))
     if word("lean").search(clause) or not (is_weights or is_full):
         return ()
     each = (_bytes(clause) or _WEIGHT) if is_weights else _STATES

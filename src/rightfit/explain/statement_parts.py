@@ -42,6 +42,7 @@ class Told:
     column: str = ""
     params: float = 0.0
     training: bool = False
+    is_full: bool = False
     inference: bool = False
     bits_per_s: float = 0.0
     table_bytes: float = 0.0

@@ -441,7 +441,7 @@ def _split(query: str) -> tuple[str, str]:
 #: A name that a cloud could give a server (a dot or a dash in it), or any before a bracket.
 _NAME = re.compile(r"(?<![\w.+/-])[A-Za-z][A-Za-z0-9_]*[.\-_][\w.+\-]*\w(?![\w-])", re.ASCII)
 _BEFORE_CLAIM = re.compile(
-    r"^(?P<name>[A-Za-z0-9][\w./+ -]*?)\s*(?:[(（](?P<bracket>[^()（）]+)[)）]|[:：]\s*(?P<colon>.+)|(?:有|带|搭载|拥有|显存(?:高达|为|是)?)\s*(?P<said>\d.*))$",
+    r"^(?P<name>[A-Za-z0-9][\w./+ -]*?)\s*(?:[(（](?P<bracket>[^()（）]+)[)）]|[:：]\s*(?P<colon>.+)|(?P<said>(?:有|带|搭载|拥有|显存(?:高达|为|是)?)\s*\d.*))$",
     re.ASCII,
 )
 _VERBS = re.compile(
@@ -456,7 +456,8 @@ def _claim_about(catalog: Catalog, text: str) -> tuple[str, str]:
     if found := _BEFORE_CLAIM.match(text):
         subject, told = found["name"].strip(), (found["bracket"] or found["colon"] or found["said"]).strip()
         is_card = bool(facts.match_accelerators(subject))
-        if (is_card or _is_server(catalog, subject)) and _says(told):
+        is_more = is_card and re.search(r"带宽|nvlink|功耗|算力|flops|tdp|bandwidth|/s", told, re.IGNORECASE)  # for the reader of cards
+        if (is_card or _is_server(catalog, subject)) and not is_more and _says(told):
             return subject, told
     for match in _NAME.finditer(text):
         name = match[0]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rightfit import units
 from rightfit.cli.commands.catalog import listing_of_history
 from rightfit.cli.declared import argument, option
-from rightfit.cli.output import Answer, View, emit, listing, note, open_market
+from rightfit.cli.output import Answer, Format, View, emit, listing, note, open_market
 from rightfit.cli.parameters import is_added
 from rightfit.errors import InputError
 from rightfit.explain.messages import label
@@ -304,7 +304,26 @@ def check(
 def tell_checked(found: Sequence[CheckResult], view: View) -> None:
     """The answers of `check`, one after the other."""
     results = [result.to_dict(lang=view.lang) for result in found]
-    emit(Answer(results, [_flat(result) for result in results], [_verdict(result, view) for result in results]), view)
+    parts: list[Any] = [_verdict(result, view) for result in results]
+    if view.format is Format.markdown and len(results) > 1:
+        parts = _verdict_table(results, view)
+    emit(Answer(results, [_flat(result) for result in results], parts), view)
+
+
+def _verdict_table(results: Sequence[Mapping[str, Any]], view: View) -> list[Any]:
+    """The verdicts on a pasted text as a table to publish, what was not judged below it."""
+    columns = (Column("statement", flexible=True), Column("verdict"), Column("right_value", flexible=True))
+    is_judged = [result["claim"] is not None or result["kind"] != "market" for result in results]
+    rows = [
+        {
+            "statement": result["query"],
+            "verdict": label("check", f"claim_{result['claim']}" if result["claim"] else "exists", view.lang),
+            "right_value": " ".join(str(result["explanation"]).splitlines()),
+        }
+        for result, judged in zip(results, is_judged, strict=True)
+        if judged
+    ]
+    return [Table(columns, rows), *(_verdict(result, view) for result, judged in zip(results, is_judged, strict=True) if not judged)]
 
 
 def _joined(query: list[str] | None) -> str:
