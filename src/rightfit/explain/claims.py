@@ -377,6 +377,7 @@ def _fits(said: str, catalog: Catalog) -> Judged | None:
     servers = catalog.servers()
     server, memory = f"{servers.provider[row]}/{servers.instance_type[row]}", count * float(servers.accelerator_memory_bytes[row])
     tried = [(job, outcome_of(job, server, catalog=catalog)) for job in _jobs(said, model)]
+    tried = [one for one in tried if one[1].fits is not None] or tried  # a network of images has no LoRA
     is_slow = any(_is_slow(job, outcome, memory) for job, outcome in tried)
     answer = "depends" if is_slow else _answer_of([outcome for _, outcome in tried])
     lines = [_both("fit", job=_job_text(job), outcome=_outcome(job, outcome, memory)) for job, outcome in tried]
@@ -486,6 +487,9 @@ def _jobs(said: str, model: str) -> Iterator[dict[str, Any]]:
     told = _named("quantizations", said)
     if not methods and (told or named == "serve"):  # weights in so many bits are served; QLoRA has its own word
         yield {"model": model, "task": "serve", "rate": "1/s", **({"quantization": told} if told else {})}
+        return
+    if not methods and named == "train":  # training is never judged by serving
+        yield {"model": model, "task": "train"}
         return
     if not methods and not named:
         yield {"model": model, "task": "serve", "rate": "1/s"}

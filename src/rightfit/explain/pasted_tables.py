@@ -37,7 +37,7 @@ def cells_of(line: str) -> list[str]:
 
 def is_row(cells: Sequence[str]) -> bool:
     """Whether cells are a row of values: they name a server or a card, or hold numbers."""
-    return bool(_SERVER.search(cells[0]) or facts.match_accelerators(cells[0])) or any(re.match(r"[$¥约~]?\s*\d", cell) for cell in cells)
+    return bool(facts.match_accelerators(cells[0])) or any(_SERVER.search(cell) or re.match(r"[$¥约~]?\s*\d", cell) for cell in cells)
 
 
 def row_statement(header: Sequence[str], cells: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from rightfit.explain.rule_measures import Measures, measures
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of, rule_line
 from rightfit.explain.sections import heading_of, section_lookup
 from rightfit.explain.statement_parts import parts_lookup
+from rightfit.explain.time_claims import time_lookup
 from rightfit.explain.trials import SetupOutcome, best_of, need_on_one_card, outcome_of, saving_fractions
 from rightfit.messages import Lang
 from rightfit.search.answer import Option, Plan
@@ -144,6 +145,8 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
     rule = repeated_rule(query)
     if rule is None and (priced := market_question(query, market)) is not None:
         return priced
+    if rule is None and (timed := time_lookup(query, market)) is not None:
+        return timed
     if rule is None and (claimed := claim_lookup(query, market)) is not None:
         return claimed
     if rule is None and (parts := parts_lookup(query, market)) is not None:
