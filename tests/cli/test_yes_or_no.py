@@ -22,6 +22,8 @@ ASKED = {
     "T4 能不能微调 7B 模型？": "看情况",
     "does the T4 support BF16?": "no",
     "gn7i 一个月多少钱？": "",
+    "包年包月还是按量划算": "",
+    "ZeRO-2 和 ZeRO-3 选哪个？": "",
     "ecs.gn7i-c8g1.2xlarge 一个月多少钱": "",
 }
 

@@ -58,6 +58,8 @@ def market_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     asked = {name for name in ("price", "list", "who", "has", "compare") if _pattern(name).search(sentence)}
     if _pattern("own").search(sentence):
         return _own_or_rent(sentence, catalog)
+    if _pattern("pay").search(sentence):
+        return _by_month_or_hour(sentence, catalog)
     if "price" in asked and (priced := _server_prices(sentence, catalog)) is not None:
         return priced
     if not asked or not (named := _named(sentence)):
@@ -87,6 +89,21 @@ def _own_or_rent(sentence: str, catalog: Catalog) -> CheckResult | None:
     found = judge_statement("market_own_for_steady_training", catalog)
     told = {lang: [found.reason(lang), f"`rightfit own {wishes.get('gpu') or 'A100'}`"] for lang in LANGS}
     return _result(sentence, "own", told, dict(found.figures))
+
+
+def _by_month_or_hour(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """From how many hours a month on a commitment costs less; None where a job is told."""
+    from rightfit.explain.market_statements import judge_statement
+    from rightfit.workload.ask import understand
+
+    try:
+        if "model" in understand(sentence).wishes:
+            return None
+    except RightfitError:
+        return None
+    found = judge_statement("market_subscription_for_long_use", catalog)
+    told = {lang: [_text("pay", lang, hours=f"{found.figures['hours']:.0f}"), found.reason(lang)] for lang in LANGS}
+    return _result(sentence, "pay", told, dict(found.figures))
 
 
 def _server_prices(sentence: str, catalog: Catalog) -> CheckResult | None:

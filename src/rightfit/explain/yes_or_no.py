@@ -8,7 +8,7 @@ from rightfit.explain.claims import table
 from rightfit.messages import Lang
 
 _QUESTION = re.compile(
-    r"[?？吗么呢嘛]\s*$|能不能|是不是|有没有|够不够|要不要|会不会|值不值|可不可以|行不行|怎么|如何|多少|什么|哪|几|还是"
+    r"[?？吗么呢嘛]\s*$|能不能|是不是|有没有|够不够|要不要|会不会|值不值|可不可以|行不行|怎么|如何|多少|多久|什么|哪|几|还是"
     r"|^(?:do|does|is|are|can|has|have|will|should|which|what|how|why|when|where)\b",
     re.IGNORECASE,
 )

@@ -118,7 +118,8 @@ def parse_claim(text: str) -> Claim:
     names, words = _accelerators(said)
     memory = _MEMORY.search(said)
     if memory:
-        is_card = bool(names or (_OF_CARD.search(text) and not _OF_HOST.search(text)))
+        is_host = bool(_OF_HOST.search(text)) and not _OF_CARD.search(text)
+        is_card = bool(names or _OF_CARD.search(text)) and not is_host
         key = "total_memory_bytes" if _TOTAL.search(text) else "accelerator_memory_bytes" if is_card else "memory_bytes"
         fields[key] = float(memory[1]) * _UNIT[memory[2].lower()]
         fields["is_host_memory"] = key == "memory_bytes" and bool(_OF_HOST.search(text))
