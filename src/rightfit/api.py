@@ -298,7 +298,7 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
     hold, and what is right or nearest? A pasted paragraph or table gives an answer for each thing
     that it states."""
     from rightfit.errors import InputError
-    from rightfit.explain.rule_lookup import LONGEST_TEXT, is_pasted, rule_lookup, statements_in, told_once
+    from rightfit.explain.rule_lookup import LONGEST_TEXT, is_pasted, not_judged, rule_lookup, statements_in, told_once
     from rightfit.market.check import check as check_claims
 
     given = [claims] if isinstance(claims, str) else list(claims)
@@ -308,10 +308,11 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
     headings = dict(asked)
     rule = lambda query: rule_lookup(query, under=headings.get(query, ""), catalog=catalog)  # noqa: E731
     found = check_claims([statement for statement, _ in asked], catalog=catalog, rule=rule)
-    # Of a pasted text, headings and what says nothing that can be judged are left out.
+    # Of a pasted text, headings are left out, and what cannot be judged stands together at its end.
     is_text = any(map(is_pasted, given))
-    told = [result for result in found if result.claim is not None or (result.kind == "server" and result.exists)]
-    return (told_once(told) or found[:1]) if is_text else found
+    told = [result for result in found if (result.claim is not None and result.exists) or (result.kind == "server" and result.exists)]
+    told += [result for result in found if result not in told and result.claim in ("right", "wrong")]
+    return [*told_once(told), *not_judged([result for result in found if result not in told])] if is_text else found
 
 
 def models(query: str = "", *, kind: str | None = None) -> list[Model]:

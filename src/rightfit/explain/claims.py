@@ -59,7 +59,10 @@ class Judged:
 def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
     """The answer of `rightfit check` where `query` says something about a thing that we know."""
     said = _folded(query)
-    for reader in (_cuda, _cheaper, _faster, _feature, _fits, _suits):
+    from rightfit.explain.statement_parts import clauses
+
+    is_one = len([one for one in clauses(query) if verb("suits").search(one)]) < 2  # others are judged one by one
+    for reader in (_cuda, _cheaper, _faster, _feature, _fits, *([suits] if is_one else [])):
         if (found := reader(said, catalog)) is not None:
             texts = {lang: _text("line", lang, reason=found.reason[lang]) for lang in LANGS}
             return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])
@@ -114,7 +117,8 @@ def no_claim() -> re.Pattern[str]:
 
 
 @functools.cache
-def _verb(name: str) -> re.Pattern[str]:
+def verb(name: str) -> re.Pattern[str]:
+    """The words of a verb of data/claims.toml."""
     return _any(table()["verbs"][name])
 
 
@@ -163,7 +167,7 @@ def _cuda(said: str, _: Catalog) -> Judged | None:
         return None
     runs = float(card.compute_capability) >= float(row["least_capability"])
     is_new = not card.min_cuda or float(version) >= float(card.min_cuda)
-    is_lack = bool(_verb("lacks").search(said)) and not re.search(r"有没有", said)
+    is_lack = bool(verb("lacks").search(said)) and not re.search(r"有没有", said)
     reason = (
         _both("cuda_card", card=card.name, capability=card.compute_capability, cuda=version, least=row["least_capability"])
         if is_new
@@ -184,15 +188,15 @@ def _driver_claim(said: str, driver: int, row: Mapping[str, str]) -> str:
 
 
 def _feature(said: str, catalog: Catalog) -> Judged | None:
-    for is_lack, verb in ((True, _verb("lacks")), (False, _verb("supports"))):
-        found = verb.search(said)
+    for is_lack, words in ((True, verb("lacks")), (False, verb("supports"))):
+        found = words.search(said)
         if found is None or not said[: found.start()].strip():
             continue
         subject, told = said[: found.start()].strip(" ,:："), said[found.end() :].strip()
         feature = _named("features", told)
         if not feature or _pattern("features").sub("", told).strip(" 吗么的、和/or?"):
             continue
-        judged = _feature_of(subject, feature, catalog)
+        judged = feature_of(subject, feature, catalog)
         if judged is not None:
             has, kind, reason = judged
             claim = "unknown" if has is None else "right" if has != is_lack else "wrong"
@@ -200,10 +204,15 @@ def _feature(said: str, catalog: Catalog) -> Judged | None:
     return None
 
 
+def features_in(text: str) -> list[str]:
+    """Every feature that a text names."""
+    return [name for name, words in table()["features"].items() if _any(words).search(text)]
+
+
 _Feature = tuple[bool | None, str, dict[Lang, str]]
 
 
-def _feature_of(subject: str, feature: str, catalog: Catalog) -> _Feature | None:
+def feature_of(subject: str, feature: str, catalog: Catalog) -> _Feature | None:
     """Whether a card or a server has a feature (None where it is not published), and why."""
     word = table()["features"][feature][0]
     shown = word.upper() if word in ("bf16", "fp16", "tf32", "fp8", "fp4", "int8", "int4", "fp64") else word.replace("nvlink", "NVLink")
@@ -274,14 +283,17 @@ def _rate(record: Accelerator, feature: str) -> float:
 # ---- "L4 suits inference", "choose T4 or L4 for small-model inference".
 
 
-def _suits(said: str, catalog: Catalog) -> Judged | None:
+def suits(said: str, catalog: Catalog) -> Judged | None:
+    """Whether a card suits a kind of job: by what the job costs on it."""
     cards = tuple(dict.fromkeys(name for _, names in _cards(said) for name in names))
     job = next(((word, job) for job in table()["jobs"] for word in job["words"] if _any([word]).search(said)), None)
-    if not cards or job is None or not _verb("suits").search(said) or re.search(r"\d\s*[x块张卡]", said):
+    said = _RECOMMENDER.sub(" ", said)
+    if not cards or job is None or not verb("suits").search(said) or re.search(r"\d\s*[x块张卡]", said):
         return None
     from rightfit.workload import Workload
 
     word, workload = job[0], job[1]["workload"]
+    is_denied = bool(_UNSUITED.search(said))
     best = best_of(Workload(**workload, purchase=("on-demand",)), catalog)
     own = best_of(Workload(**workload, gpu=",".join(cards), purchase=("on-demand",)), catalog)
     if best is None:
@@ -291,11 +303,19 @@ def _suits(said: str, catalog: Catalog) -> Judged | None:
     fields: dict[str, Any] = {"job": task, "cards": shown, "where": where_text(best), "cost": cost_text(best)}
     known: dict[str, Any] = {"job": word, "workload": dict(workload), "cards": list(cards), "cheapest_usd": best.cost.total_usd}
     if own is None:
-        return Judged("rule", "wrong", _both("suits_not", **fields), known)
+        return Judged("rule", "right" if is_denied else "wrong", _both("suits_not", **fields), known)
     ratio = own.cost.total_usd / best.cost.total_usd
     key = "suits_best" if ratio <= 1.001 else "suits"
     reason = _both(key, **fields, own=cost_text(own), own_where=where_text(own), ratio=f"{ratio:.3g}")
-    return Judged("rule", "right" if ratio <= _NEAR_CHEAPEST else "wrong", reason, known | {"own_usd": own.cost.total_usd, "ratio": ratio})
+    claim = "right" if (ratio <= _NEAR_CHEAPEST) != is_denied else "wrong"
+    return Judged("rule", claim, reason, known | {"own_usd": own.cost.total_usd, "ratio": ratio})
+
+
+#: "推荐" is also the name of a kind of model.
+_RECOMMENDER = re.compile(r"推荐(?=系统|算法|模型|任务|场景)")
+_UNSUITED = re.compile(
+    r"不(?:太|很|怎么)?(?:适合|适用|推荐|建议)|\b(?:not|n't) (?:suited|suitable|good|right|suit)|unsuitable", re.IGNORECASE
+)
 
 
 def _job_text(workload: Mapping[str, Any], method: str = "") -> dict[Lang, str]:
@@ -323,6 +343,11 @@ _CARD = re.compile(
 )
 
 
+def card_pattern() -> re.Pattern[str]:
+    """What may be the name of a card."""
+    return _CARD
+
+
 def _cards(said: str) -> list[tuple[str, tuple[str, ...]]]:
     """The cards that a sentence names, as they are written."""
     return [(found[0], names) for found in _CARD.finditer(said) if (names := facts.match_accelerators(found[0]))]
@@ -337,7 +362,7 @@ _COUNT = re.compile(r"(\d+)\s*(?:x|块|张|卡|\*)?\s*$", re.IGNORECASE)
 def _fits(said: str, catalog: Catalog) -> Judged | None:
     found = _cards(said)
     model = _model(_CARD.sub(lambda one: " " if facts.match_accelerators(one[0]) else one[0], said))
-    if not found or not model or not _verb("fits").search(said):
+    if not found or not model or not verb("fits").search(said):
         return None
     spoken, names = found[0]
     count = _count(said[: said.index(spoken)])
@@ -352,6 +377,7 @@ def _fits(said: str, catalog: Catalog) -> Judged | None:
     servers = catalog.servers()
     server, memory = f"{servers.provider[row]}/{servers.instance_type[row]}", count * float(servers.accelerator_memory_bytes[row])
     tried = [(job, outcome_of(job, server, catalog=catalog)) for job in _jobs(said, model)]
+    tried = [one for one in tried if one[1].fits is not None] or tried  # a network of images has no LoRA
     is_slow = any(_is_slow(job, outcome, memory) for job, outcome in tried)
     answer = "depends" if is_slow else _answer_of([outcome for _, outcome in tried])
     lines = [_both("fit", job=_job_text(job), outcome=_outcome(job, outcome, memory)) for job, outcome in tried]
@@ -415,7 +441,7 @@ def _is_slow(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float)
 
 def _count(before: str) -> int | None:
     """How many of the card that follows; None where it is "several"."""
-    if _verb("several").search(before[-12:]):
+    if verb("several").search(before[-12:]):
         return None
     if found := _COUNT.search(before):
         return int(found[1])
@@ -461,6 +487,9 @@ def _jobs(said: str, model: str) -> Iterator[dict[str, Any]]:
     told = _named("quantizations", said)
     if not methods and (told or named == "serve"):  # weights in so many bits are served; QLoRA has its own word
         yield {"model": model, "task": "serve", "rate": "1/s", **({"quantization": told} if told else {})}
+        return
+    if not methods and named == "train":  # training is never judged by serving
+        yield {"model": model, "task": "train"}
         return
     if not methods and not named:
         yield {"model": model, "task": "serve", "rate": "1/s"}

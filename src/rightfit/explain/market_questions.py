@@ -58,6 +58,10 @@ def market_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     asked = {name for name in ("price", "list", "who", "has", "compare") if _pattern(name).search(sentence)}
     if _pattern("own").search(sentence):
         return _own_or_rent(sentence, catalog)
+    if _pattern("pay").search(sentence):
+        return _by_month_or_hour(sentence, catalog)
+    if "price" in asked and (priced := _server_prices(sentence, catalog)) is not None:
+        return priced
     if not asked or not (named := _named(sentence)):
         return None
     cards = tuple(dict.fromkeys(card for name in named.get("gpu", "").split(",") if name for card in facts.match_accelerators(name)))
@@ -85,6 +89,51 @@ def _own_or_rent(sentence: str, catalog: Catalog) -> CheckResult | None:
     found = judge_statement("market_own_for_steady_training", catalog)
     told = {lang: [found.reason(lang), f"`rightfit own {wishes.get('gpu') or 'A100'}`"] for lang in LANGS}
     return _result(sentence, "own", told, dict(found.figures))
+
+
+def _by_month_or_hour(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """From how many hours a month on a commitment costs less; None where a job is told."""
+    from rightfit.explain.market_statements import judge_statement
+    from rightfit.workload.ask import understand
+
+    try:
+        if "model" in understand(sentence).wishes:
+            return None
+    except RightfitError:
+        return None
+    found = judge_statement("market_subscription_for_long_use", catalog)
+    told = {lang: [_text("pay", lang, hours=f"{found.figures['hours']:.0f}"), found.reason(lang)] for lang in LANGS}
+    return _result(sentence, "pay", told, dict(found.figures))
+
+
+def _server_prices(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """What a server or the sizes of a series cost, by the hour or for a month; None where the
+    sentence names none, or a model."""
+    from rightfit.market.server_names import exact_servers, series_members
+    from rightfit.market.verdicts import by_size, named_shape, server_facts
+    from rightfit.workload.ask import understand
+
+    words = [word for word in re.findall(r"[A-Za-z][\w.-]*\d[\w.-]*", sentence, re.ASCII) if not facts.match_accelerators(word)]
+    name = next((word for word in words if exact_servers(catalog, word) or series_members(catalog, word)), "")
+    if not name:
+        return None
+    try:
+        if "model" in understand(sentence.replace(name, " ")).wishes:
+            return None
+    except RightfitError:
+        return None
+    is_month = bool(_pattern("month").search(sentence))
+    lines: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
+    for row in by_size(catalog, exact_servers(catalog, name)[:1] or series_members(catalog, name)):
+        price = server_facts(catalog, row)["price"]
+        if price is None or len(lines["en"]) >= _MOST_ROWS:
+            continue
+        amount = price["price_usd_per_h"] * (HOURS_PER_MONTH if is_month else 1.0)
+        for lang in LANGS:
+            key = "server_month" if is_month else "server_hour"
+            shown = {"server": named_shape(catalog, row), "price": q.money_text(amount), "region": q.region_text(price["region"], lang)}
+            lines[lang].append(_text(key, lang, as_of=price["as_of"], **shown))
+    return _result(sentence, name, lines, {"server": name}) if lines["en"] else None
 
 
 def _result(query: str, name: str, told: Mapping[Lang, Sequence[str]], facts_: Mapping[str, Any]) -> CheckResult:

@@ -14,10 +14,13 @@ from rightfit.explain.claims import no_claim
 from rightfit.explain.glossary import term_lookup
 from rightfit.explain.market_questions import market_question
 from rightfit.explain.market_statements import find_statement, judge_statement
+from rightfit.explain.pasted_tables import cells_of, is_row, row_statement
 from rightfit.explain.rule_match import folded, match_rule, sense
 from rightfit.explain.rule_measures import Measures, measures
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of, rule_line
 from rightfit.explain.sections import heading_of, section_lookup
+from rightfit.explain.statement_parts import parts_lookup
+from rightfit.explain.time_claims import time_lookup
 from rightfit.explain.trials import SetupOutcome, best_of, need_on_one_card, outcome_of, saving_fractions
 from rightfit.messages import Lang
 from rightfit.search.answer import Option, Plan
@@ -109,6 +112,20 @@ def told_once(found: Sequence[CheckResult]) -> list[CheckResult]:
     return list(kept.values())
 
 
+def not_judged(found: Sequence[CheckResult]) -> list[CheckResult]:
+    """What of a text could not be judged, as one answer that lists it."""
+    from rightfit.explain.messages import say
+    from rightfit.market.verdicts import CheckResult
+
+    lines = list(dict.fromkeys(one.query for one in found))
+    if not lines:
+        return []
+    is_zh = any(re.search(r"[\u4e00-\u9fff]", line) for line in lines)
+    query = say("rule_words.not_judged", "zh" if is_zh else "en", count=len(lines))
+    listed = "\n".join(lines)
+    return [CheckResult(query, "market", True, None, {"not_judged": lines}, (), listed, listed)]
+
+
 def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) -> CheckResult | None:
     """The answer of `rightfit check` where `query` says something: a rule of thumb by its id or in
     any words, or a claim about a card, a server, a cloud or a model; None where it says nothing
@@ -128,8 +145,12 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
     rule = repeated_rule(query)
     if rule is None and (priced := market_question(query, market)) is not None:
         return priced
+    if rule is None and (timed := time_lookup(query, market)) is not None:
+        return timed
     if rule is None and (claimed := claim_lookup(query, market)) is not None:
         return claimed
+    if rule is None and (parts := parts_lookup(query, market)) is not None:
+        return parts
     rule = rule or match_rule(query)
     if rule is None:
         return None
@@ -145,7 +166,16 @@ def statements_in(text: str) -> dict[str, str]:
         return dict.fromkeys(_rules_of(text), "")
     stated: dict[str, str] = {}
     section = above = ""
+    header: list[str] = []
     for line in _SENTENCE_END.split(text):
+        if _RULED.match(line):
+            continue
+        if (cells := cells_of(line)) and not is_row(cells):
+            header = cells
+            continue
+        if len(cells) > 2 and len(header) == len(cells) and (row := row_statement(header, cells)):
+            stated.setdefault(row, section)
+            continue
         if (words := heading_of(line)) is not None:
             section, above = words, ""
             continue
@@ -169,6 +199,8 @@ def _stated_by(line: str, heading: str) -> tuple[list[str], str]:
     elif sense(rest).concepts and len(rest) > _SHORTEST and not no_claim().match(rest):
         under = find_rule(f"{heading}{rest}") if heading else None
         found += [f"{heading}{rest}"] if under not in (None, find_rule(rest)) else _rules_of(rest[:_LONGEST_STATEMENT])
+    elif not found and len(rest) > _SHORTEST and not no_claim().match(rest):
+        found = [rest[:_LONGEST_STATEMENT]]  # what is not judged is listed
     return found, heading
 
 
@@ -178,6 +210,7 @@ def is_pasted(text: str) -> bool:
 
 
 _SENTENCE_END = re.compile(r"[\n。！!；;]+|(?<=[a-z])\.\s")
+_RULED = re.compile(r"^\s*\|?\s*:?-{3,}[-:|\s]*$")
 _SHORT_TEXT = 120
 #: The longest text that is read [characters], and the most of its statements that are judged: each
 #: may take a search.
@@ -209,7 +242,8 @@ def _rules_of(text: str) -> list[str]:
         return [text]
     for end in reversed([cut.start() for cut in _CUTS.finditer(text)]):  # "choose r servers, or OSS with fast disks"
         if find_rule(text[:end]) is not None:
-            return [text[:end].strip()]
+            rest = text[end:].strip(" ,，、+(（但")
+            return [text[:end].strip(), *([rest] if re.search(r"\d\s*[^\W\d]", rest) and len(rest) > _SHORTEST else [])]
     parts = [part.strip() for part in re.split(r"[,，、](?![^(（]*[)）])|\band\b|且|并且", text) if part.strip()]
     return parts if len(parts) > 1 and all(find_rule(part) is not None for part in parts) else [text]
 

@@ -32,7 +32,10 @@ _LEAST_SAID = 0.45
 _LEFT_LATIN, _LEFT_CHARACTER = 1.2, 0.5
 _QUANTITY_WEIGHT = 2.5
 #: Rules that say how much is needed.
-_OF_AMOUNTS = frozenset({"need", "enough", "at_most"})
+_OF_AMOUNTS = frozenset({"need", "enough", "at_most", "gpus"})
+
+#: Concepts that name a thing without saying anything of it.
+_THINGS = frozenset({"gpu", "a100", "h100", "t4", "server", "high_end", "every"})
 
 _FOLDED = (
     ("≥", ">="),
@@ -228,6 +231,9 @@ def _likeness(said: Sense, heard: Sense, rule: RuleOfThumb) -> float:
     """How alike a sentence and one wording are, 0 where they state different rules."""
     if rule.kind in _OF_AMOUNTS and heard.quantities and not said.quantities:
         return 0.0  # it states no amount: what it says is something else
+    things = _THINGS | set(_NOUNS)
+    if not (said.concepts & heard.concepts) - things and heard.concepts - things:
+        return 0.0  # they name the same things and say other things of them
     weigh = _weights()
     rare = math.log(1.0 + len(all_rules()))
     shared = sum(weigh[concept] for concept in said.concepts & heard.concepts)

@@ -48,6 +48,7 @@ class SetupOutcome:
     host_needed_bytes: float = 0.0
     host_bytes: float = math.nan
     why: str = ""
+    why_zh: str = ""
 
 
 def outcomes_text(outcomes: Sequence[SetupOutcome], lang: Lang) -> str:
@@ -58,12 +59,16 @@ def outcomes_text(outcomes: Sequence[SetupOutcome], lang: Lang) -> str:
 def outcome_text(outcome: SetupOutcome, lang: Lang) -> str:
     """One outcome: fits or not, at what peak, what makes it fit or what is missing."""
     if outcome.fits is None:
-        return say("rule_words.fits_unknown", lang, where=outcome.server, why=outcome.why)
+        return say(
+            "rule_words.fits_unknown", lang, where=outcome.server, why=(outcome.why_zh or outcome.why) if lang == "zh" else outcome.why
+        )
     key = "fits" if outcome.fits else "fits_not"
     if not outcome.fits and outcome.plain_bytes <= outcome.limit_bytes:
         key = "fits_not_host"
     elif outcome.helps:
         key += "_helped" if math.isfinite(outcome.host_bytes) else "_helped_host_unknown"
+    if outcome.fits and outcome.helps and outcome.plain_bytes <= outcome.limit_bytes and math.isfinite(outcome.host_bytes):
+        key = "fits_helped_tight"
     names = ("peak", "limit", "plain", "host_needed", "host")
     fields = {name: q.memory_text(getattr(outcome, f"{name}_bytes")) for name in names}
     return say(f"rule_words.{key}", lang, where=outcome.server, helps=offload_text("+".join(outcome.helps), lang), **fields)
@@ -128,7 +133,7 @@ def outcome_of(wishes: Mapping[str, Any], server: str, *, nodes: int = 1, catalo
     try:
         plans = [estimate_one(Workload(**{**wishes, **more}), on=server, nodes=nodes, catalog=catalog) for more in (bare_wish, {})]
     except RightfitError as error:
-        return SetupOutcome(server, fits=None, why=str(error))
+        return SetupOutcome(server, fits=None, why=error.text("en"), why_zh=error.text("zh"))
     plain, free = plans
     bare = plain.best or plain.unfit
     if bare is None:

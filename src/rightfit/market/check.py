@@ -422,6 +422,8 @@ def check_one(query: str, *, catalog: Catalog, rule: RuleLookup | None = None) -
     for look in _LOOKS:
         if (answer := look(catalog, query, name, claim_text)) is not None:
             return answer
+    if claim_text and rule is not None and server_names.take_apart(catalog, name) is None and (answer := rule(query)) is not None:
+        return answer  # "VRAM = parameters x 16 bytes": an equation about no product
     return _missing(catalog, query, name, claim_text)
 
 
@@ -439,7 +441,7 @@ def _split(query: str) -> tuple[str, str]:
 #: A name that a cloud could give a server (a dot or a dash in it), or any before a bracket.
 _NAME = re.compile(r"(?<![\w.+/-])[A-Za-z][A-Za-z0-9_]*[.\-_][\w.+\-]*\w(?![\w-])", re.ASCII)
 _BEFORE_CLAIM = re.compile(
-    r"^(?P<name>[A-Za-z0-9][\w./+ -]*?)\s*(?:[(（](?P<bracket>[^()（）]+)[)）]|[:：]\s*(?P<colon>.+)|(?:有|带|搭载|拥有|显存(?:高达|为|是)?)\s*(?P<said>\d.*))$",
+    r"^(?P<name>[A-Za-z0-9][\w./+ -]*?)\s*(?:[(（](?P<bracket>[^()（）]+)[)）]|[:：]\s*(?P<colon>.+)|(?P<said>(?:有|带|搭载|拥有|显存(?:高达|为|是)?)\s*\d.*))$",
     re.ASCII,
 )
 _VERBS = re.compile(
@@ -454,7 +456,8 @@ def _claim_about(catalog: Catalog, text: str) -> tuple[str, str]:
     if found := _BEFORE_CLAIM.match(text):
         subject, told = found["name"].strip(), (found["bracket"] or found["colon"] or found["said"]).strip()
         is_card = bool(facts.match_accelerators(subject))
-        if (is_card or _is_server(catalog, subject)) and _says(told):
+        is_more = is_card and re.search(r"带宽|nvlink|功耗|算力|flops|tdp|bandwidth|/s", told, re.IGNORECASE)  # for the reader of cards
+        if (is_card or _is_server(catalog, subject)) and not is_more and _says(told):
             return subject, told
     for match in _NAME.finditer(text):
         name = match[0]
@@ -488,7 +491,8 @@ def _embedded(name: str, claim: str) -> tuple[str, str]:
 
 
 def _missing(catalog: Catalog, query: str, name: str, claim_text: str) -> CheckResult:
-    """Nothing of that name: a server if it looks like one, else the nearest of everything."""
+    """Nothing of that name: a server if it looks like one, else the nearest of everything. What is
+    said of a thing that we do not know cannot be judged."""
     if (parts := server_names.take_apart(catalog, name)) is not None:
         return missing_server(catalog, query, name, claim_text, parts=parts)
     cards_, models = facts.nearest_accelerators(name), _near_models(name)
@@ -497,10 +501,18 @@ def _missing(catalog: Catalog, query: str, name: str, claim_text: str) -> CheckR
     kinds = {"server": types, "accelerator": cards_, "model": models}
     kind = _likeliest(name, kinds)
     near = tuple(dict.fromkeys(kinds[kind][:3] + tuple(names[0] for other, names in kinds.items() if names and other != kind)))
-    texts = [say("missing", name=name)] + ([say("nearest", names=", ".join(near))] if near else [])
-    texts += [say("claim_wrong_missing", claim=claim_text)] if claim_text else []
+    if not near and (claim_text or _SENTENCE.search(query)):
+        texts = [say("not_judged")]
+    else:
+        texts = [say("missing", name=name)] + ([say("nearest", names=", ".join(near))] if near else [])
+        texts += [say("claim_unknown_missing", claim=claim_text)] if claim_text else []
     explanation = join(texts)
-    return CheckResult(query, kind, False, "wrong" if claim_text else None, {}, near, explanation.en, explanation.zh)
+    is_claim = claim_text or _SENTENCE.search(query)
+    return CheckResult(query, kind, False, "unknown" if is_claim else None, {}, near, explanation.en, explanation.zh)
+
+
+#: A sentence, not a name: Chinese words with more around them than a name has, or several words.
+_SENTENCE = re.compile(r"[\u4e00-\u9fff].*[\u4e00-\u9fff].*[\u4e00-\u9fff].*[\u4e00-\u9fff]|(?:\w+[\s,]+){4}")
 
 
 def _near_models(name: str) -> tuple[str, ...]:

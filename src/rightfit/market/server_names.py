@@ -31,17 +31,25 @@ from rightfit.records import dataclass
 # A claim may hold several statements ("A10 (post a) / T4 (post b)", "post 0: A10G; post 1: 1 x T4",
 # "H100 or A100"); each is judged alone.
 
-_STATEMENTS = re.compile(r"\s*(?:[;；、]|,(?!\d{3}\b)|/(?!\s*(?:h|hr|hour|s)\b)|\bor\b|或)\s*", re.IGNORECASE)
+_STATEMENTS = re.compile(r"\s*(?:[;；、]|,(?!\d{3}\b)|/(?!\s*(?:h|hr|hour|s|卡|张|小?时|天|月|台)(?![a-z]))|\bor\b|或)\s*", re.IGNORECASE)
 _SPOKEN = {"一": "1", "单": "1", "两": "2", "双": "2", "四": "4", "八": "8"}
 _SPOKEN_COUNT = re.compile(r"([一单两双四八])(?=[块张个卡])")
 _LABEL = re.compile(r"^\s*(?:post|text|文)\s*\w{1,3}\s*[:：]\s*|\(\s*(?:post|text)\s*\w{1,3}\s*\)", re.IGNORECASE)
 _TIMES = re.compile(r"(?<![\w.])(\d{1,3})\s*(?:[x×*]\s*|块|张|个|卡)(?=[^\W\d_]|\d{4}\b|\s)|\bx\s*(\d{1,3})\b", re.IGNORECASE)
-_CORES = re.compile(r"(\d+)\s*(?:-\s*)?(?:v?cpus?\b|cores?\b|核|c(?=\d+\s*g\b))", re.IGNORECASE)
+_CORES = re.compile(r"(\d+)\s*(?:-\s*)?(?:个\s*)?(?:v?cpus?\b|cores?\b|核|c(?=\d+\s*g\b))", re.IGNORECASE)
 _MEMORY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(t|g|m)(?:i?b)?(?![A-Za-z0-9/])", re.IGNORECASE)
 _NETWORK = re.compile(r"(\d+(?:\.\d+)?)\s*([gt])(?:bps|bit/?s|b/s)", re.IGNORECASE)
 _PRICE = re.compile(
-    r"(?:(?:\$|us\$)\s*(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)\s*(?:usd|dollars?|\$))(?:\s*(?:/|per|an)\s*(?:h|hr|hour)\b)?", re.IGNORECASE
+    r"(?:每小时\s*)?(?:(?P<sign>\$|us\$|¥|￥)\s*(?P<signed>\d+(?:\.\d+)?)|(?P<plain>\d+(?:\.\d+)?)\s*(?P<unit>usd|dollars?|\$|美元|美金|刀|元|人民币|rmb|cny|yuan))"
+    r"(?P<period>\s*(?:(?:/|per|an|a|每|一)\s*(?:个\s*)?(?:h|hr|hours?|小?时|month|月|天|day|year|年)(?![a-z]))?)",
+    re.IGNORECASE,
 )
+_YUAN = re.compile(r"¥|￥|^元|人民币|rmb|cny|yuan", re.IGNORECASE)
+_LONGER = re.compile(r"month|月|天|day|year|年", re.IGNORECASE)
+_TOTAL = re.compile(r"总共|一共|合计|总计|共计?|总显存|\btotal\b|altogether", re.IGNORECASE)
+_OF_CARD = re.compile(r"显存|\bvram\b|gpu memory|memory per gpu", re.IGNORECASE)
+_OF_HOST = re.compile(r"(?<!显)内存|\bram\b|host memory", re.IGNORECASE)
+_CARDS_ALONE = re.compile(r"(?<![\w.])(\d{1,3})\s*(?:张|块|个|x)?\s*(?:显?卡|gpus?\b|cards?\b)", re.IGNORECASE)
 _BILLION = re.compile(r"(\d+(?:\.\d+)?)\s*([bm])(?:illion)?(?:\s*param\w*)?(?![\w])", re.IGNORECASE)
 _CPU_ONLY = re.compile(r"\bcpu\b|no gpu|without gpu|无 ?gpu", re.IGNORECASE)
 _PROVIDER = re.compile(r"provider|cloud\b|云厂商|云平台|服务商", re.IGNORECASE)
@@ -64,6 +72,8 @@ class Claim:
     memory_bytes: float = 0.0
     network_bytes_per_s: float = 0.0
     rdma: str = ""
+    total_memory_bytes: float = 0.0
+    is_host_memory: bool = False
     price_usd_per_h: float = 0.0
     parameters: float = 0.0
     cpu_only: bool = False
@@ -100,7 +110,7 @@ def parse_claim(text: str) -> Claim:
     if network:
         fields["network_bytes_per_s"] = float(network[1]) * (1e12 if network[2].lower() == "t" else 1e9) / 8
     if price:
-        fields["price_usd_per_h"] = float(price[1] or price[2])
+        fields["price_usd_per_h"] = _usd_per_h(price)
     if cores:
         fields["vcpus"] = int(cores[1])
     if rdma := _RDMA.search(said):
@@ -108,14 +118,30 @@ def parse_claim(text: str) -> Claim:
     names, words = _accelerators(said)
     memory = _MEMORY.search(said)
     if memory:
-        fields["accelerator_memory_bytes" if names else "memory_bytes"] = float(memory[1]) * _UNIT[memory[2].lower()]
+        is_host = bool(_OF_HOST.search(text)) and not _OF_CARD.search(text)
+        is_card = bool(names or _OF_CARD.search(text)) and not is_host
+        key = "total_memory_bytes" if _TOTAL.search(text) else "accelerator_memory_bytes" if is_card else "memory_bytes"
+        fields[key] = float(memory[1]) * _UNIT[memory[2].lower()]
+        fields["is_host_memory"] = key == "memory_bytes" and bool(_OF_HOST.search(text))
     if count and names:
         fields["count"] = int(count[1] or count[2])
+    elif not names and (alone := _CARDS_ALONE.search(text)):
+        fields["count"] = int(alone[1])
     if (size := _BILLION.search(said)) and not names:
         fields["parameters"] = float(size[1]) * (1e9 if size[2].lower() == "b" else 1e6)
     fields["cpu_only"] = not names and bool(_CPU_ONLY.search(text))
     fields["is_provider"] = not names and bool(_PROVIDER.search(text))
     return Claim(text=text.strip(), accelerators=names, accelerator_words=words, **fields)  # type: ignore[arg-type]
+
+
+def _usd_per_h(price: re.Match[str]) -> float:
+    """A price as it is written, in US dollars an hour; 0 of a day, month or year."""
+    if _LONGER.search(price["period"]):
+        return 0.0
+    rate = 1.0
+    if _YUAN.search(price["sign"] or price["unit"]):
+        rate = next(float(row["units_per_usd"]) for row in tables.table("currencies") if row["currency"] == "cny")
+    return float(price["signed"] or price["plain"]) / rate
 
 
 def _cut(pattern: re.Pattern[str], text: str) -> tuple[re.Match[str] | None, str]:

@@ -110,16 +110,24 @@ def _accelerator(claim: Claim, servers: ServerTable, row: int) -> tuple[list[Tex
     had = cards(servers, row)
     if claim.cpu_only and had:
         return [say("wrong_has_accelerator", had=had)], False
-    if not claim.accelerators:
+    says_cards = claim.accelerators or claim.accelerator_memory_bytes or claim.count or claim.total_memory_bytes
+    if not says_cards:
         return [], False
-    if not had:
-        return [say("wrong_no_accelerator", claimed=claim.accelerator_words)], False
-    if servers.accelerator_name[row] not in claim.accelerators:
+    if not had and not claim.total_memory_bytes:
+        return [say("wrong_no_accelerator", claimed=claim.accelerator_words or claim.text)], False
+    if claim.accelerators and servers.accelerator_name[row] not in claim.accelerators:
         return [say("wrong_accelerator", had=had, claimed=claim.accelerator_words)], False
     reasons = []
     if claim.count and claim.count != servers.num_accelerators[row]:
         reasons.append(say("wrong_count", had=number(float(servers.num_accelerators[row])), claimed=claim.count))
     memory = float(servers.accelerator_memory_bytes[row])
+    if claim.total_memory_bytes:
+        sums = (memory * float(servers.num_accelerators[row]), float(servers.memory_bytes[row]))
+        if all(math.isnan(one) for one in sums):
+            return reasons, True
+        if not any(memory_agrees(claim.total_memory_bytes, one) for one in sums):
+            each = f"{number(float(servers.num_accelerators[row]))} x {number(memory / GIB)} GiB = {number(sums[0] / GIB)} GiB"
+            reasons.append(say("wrong_total_memory", had=each, claimed=number(claim.total_memory_bytes / 1e9)))
     is_unknown = bool(claim.accelerator_memory_bytes) and math.isnan(memory)
     if claim.accelerator_memory_bytes and not is_unknown and not memory_agrees(claim.accelerator_memory_bytes, memory):
         reasons.append(say("wrong_accelerator_memory", had=number(memory / GIB), claimed=number(claim.accelerator_memory_bytes / 1e9)))
@@ -136,9 +144,15 @@ def _shape(claim: Claim, servers: ServerTable, row: int) -> tuple[list[Text], bo
     if claim.memory_bytes:
         is_unknown |= math.isnan(memory)
         each = float(servers.accelerator_memory_bytes[row])
-        if not math.isnan(memory) and not memory_agrees(claim.memory_bytes, memory) and not memory_agrees(claim.memory_bytes, each):
-            key = "wrong_any_memory" if each > 0 else "wrong_memory"
-            shown = {"host": number(memory / GIB), "each": number(each / GIB)} if each > 0 else {"had": number(memory / GIB)}
+        if (
+            not math.isnan(memory)
+            and not memory_agrees(claim.memory_bytes, memory)
+            and (claim.is_host_memory or not memory_agrees(claim.memory_bytes, each))
+        ):
+            key = "wrong_any_memory" if each > 0 and not claim.is_host_memory else "wrong_memory"
+            shown = (
+                {"host": number(memory / GIB), "each": number(each / GIB)} if key == "wrong_any_memory" else {"had": number(memory / GIB)}
+            )
             reasons.append(say(key, claimed=number(claim.memory_bytes / 1e9), **shown))
     return reasons, is_unknown
 
@@ -165,8 +179,12 @@ def _price(catalog: Catalog, claim: Claim, servers: ServerTable, row: int) -> tu
         return [], True
     if np.any(np.abs(prices / claim.price_usd_per_h - 1) <= _PRICE_TOLERANCE):
         return [], False
+    shown = {"low": number(float(prices.min())), "high": number(float(prices.max())), "claimed": number(claim.price_usd_per_h)}
+    current = on_demand_example(catalog, row, home_region=names_data()["home_regions"].get(servers.provider[row], ""))
+    if current is None:
+        return [say("wrong_price", **shown)], False
     return [
-        say("wrong_price", low=number(float(prices.min())), high=number(float(prices.max())), claimed=number(claim.price_usd_per_h))
+        say("wrong_current_price", price=number(current["price_usd_per_h"]), region=current["region"], as_of=current["as_of"], **shown)
     ], False
 
 
@@ -291,6 +309,8 @@ def named_shape(catalog: Catalog, row: int) -> str:
 def overall(verdicts: Sequence[ClaimVerdict]) -> str | None:
     """One wrong statement makes the claim wrong; one that cannot be checked leaves it open."""
     words = {verdict.word for verdict in verdicts}
+    if "right" in words and all(re.search(r"\d", verdict.claim.text) is None for verdict in verdicts if verdict.word == "unknown"):
+        words.discard("unknown")  # what a server is for, beside figures that hold
     return next((word for word in ("wrong", "unknown", "right") if word in words), None)
 
 

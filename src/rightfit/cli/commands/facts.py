@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rightfit import units
 from rightfit.cli.commands.catalog import listing_of_history
 from rightfit.cli.declared import argument, option
-from rightfit.cli.output import Answer, View, emit, listing, note, open_market
+from rightfit.cli.output import Answer, Format, View, emit, listing, note, open_market
 from rightfit.cli.parameters import is_added
 from rightfit.errors import InputError
 from rightfit.explain.messages import label
@@ -304,7 +304,26 @@ def check(
 def tell_checked(found: Sequence[CheckResult], view: View) -> None:
     """The answers of `check`, one after the other."""
     results = [result.to_dict(lang=view.lang) for result in found]
-    emit(Answer(results, [_flat(result) for result in results], [_verdict(result, view) for result in results]), view)
+    parts: list[Any] = [_verdict(result, view) for result in results]
+    if view.format is Format.markdown and len(results) > 1:
+        parts = _verdict_table(results, view)
+    emit(Answer(results, [_flat(result) for result in results], parts), view)
+
+
+def _verdict_table(results: Sequence[Mapping[str, Any]], view: View) -> list[Any]:
+    """The verdicts on a pasted text as a table to publish, what was not judged below it."""
+    columns = (Column("statement", flexible=True), Column("verdict"), Column("right_value", flexible=True))
+    is_judged = [result["claim"] is not None or result["kind"] != "market" for result in results]
+    rows = [
+        {
+            "statement": result["query"],
+            "verdict": label("check", f"claim_{result['claim']}" if result["claim"] else "exists", view.lang),
+            "right_value": " ".join(str(result["explanation"]).splitlines()),
+        }
+        for result, judged in zip(results, is_judged, strict=True)
+        if judged
+    ]
+    return [Table(columns, rows), *(_verdict(result, view) for result, judged in zip(results, is_judged, strict=True) if not judged)]
 
 
 def _joined(query: list[str] | None) -> str:
@@ -324,12 +343,17 @@ def _flat(result: Mapping[str, Any]) -> dict[str, Any]:
 def _verdict(result: Mapping[str, Any], view: View) -> str:
     """One claim in two to four lines."""
     from rightfit.explain.rule_lookup import is_statement
+    from rightfit.explain.yes_or_no import answer_word, is_question
 
     missing = "not_a_rule" if is_statement(str(result["query"])) else "does_not_exist" if result["facts"] else "not_known"
     exists = label("check", "exists" if result["exists"] else missing, view.lang)
     claim = "" if result["claim"] is None else label("check", f"claim_{result['claim']}", view.lang)
+    if result["claim"] and is_question(str(result["query"])):
+        answer = str(result["facts"].get("answer") or (result["claim"] if result["exists"] else "none"))
+        claim = answer_word(str(result["query"]), answer, view.lang)
     colon, semicolon = ("：", "；") if view.lang == "zh" else (": ", "; ")
-    told = [claim] if result["kind"] in ("rule", "term", "market") and result["exists"] else [exists, claim]
+    is_answered = bool(result["claim"]) and is_question(str(result["query"]))
+    told = [claim] if is_answered or (result["kind"] in ("rule", "term", "market") and result["exists"]) else [exists, claim]
     head = colon.join([result["query"], *filter(None, [semicolon.join(part for part in told if part)])])
     lines = [head, *(f"  {line}" for line in result["explanation"].splitlines())]
     if result["nearest"] and result["nearest"][0] not in result["explanation"] + result["query"]:

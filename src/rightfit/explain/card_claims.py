@@ -1,0 +1,183 @@
+"""What people state of a card: its memory, bandwidth, links, power, peak rates, architecture and
+features ("the NVLink of the A800 is 600 GB/s"), held against the table of cards."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rightfit import facts
+from rightfit.explain import claims
+from rightfit.explain.statement_parts import Part, Reader, Told, both, figures, judged, word
+
+if TYPE_CHECKING:
+    from rightfit.market import Catalog
+
+#: Figures that people round: so far from ours they still state it.
+_NEAR, _ABOUT = 0.08, 0.15
+_CARD = re.compile(rf"(?:{claims.card_pattern().pattern})(?:[ -]?(?:SXM\d?|PCIe|NVL)\b)?", re.IGNORECASE)
+_AMOUNT = re.compile(
+    r"(?P<number>\d[\d,]*(?:\.\d+)?)\s*(?P<unit>GB/s|TB/s|GiB|GB|G(?![A-Za-z])|[TP]FLOPS?|TFLOP/s|TOPS|W(?![A-Za-z])|瓦)", re.IGNORECASE
+)
+_UNITS = {"G": "GB", "TFLOP": "TFLOPS", "TFLOP/S": "TFLOPS", "PFLOP": "PFLOPS", "GIB": "GiB", "瓦": "W", "GB/S": "GB/s", "TB/S": "TB/s"}
+_DIGITS = {"一": 1, "两": 2, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9, "十": 10}
+
+
+def card_readers(catalog: Catalog) -> tuple[Reader, ...]:
+    """The readers of clauses about cards, in order."""
+    return (_name_card, _figures, _architecture, functools.partial(_features, catalog), functools.partial(_suited, catalog), _ratio)
+
+
+def cards_in(clause: str) -> list[tuple[str, ...]]:
+    """The cards that a clause names, each with all its variants."""
+    found = []
+    for one in _CARD.finditer(clause):
+        names = facts.match_accelerators(one[0]) or facts.match_accelerators(re.sub(r"[ -]?(?:SXM\d?|PCIe|NVL)$", "", one[0], flags=re.I))
+        found += [names] if names else []
+    return found
+
+
+def _name_card(clause: str, told: Told) -> Sequence[Part]:
+    if named := cards_in(clause):
+        told.cards = told.cards if told.cards and word("times").search(clause) else named[0]
+    return ()
+
+
+def _figures(clause: str, told: Told) -> Sequence[Part]:
+    named = cards_in(clause)
+    cards = named[0] if named else told.cards
+    parts = []
+    for amount in _AMOUNT.finditer(clause) if cards else ():
+        unit = _UNITS.get(amount["unit"].upper(), amount["unit"].upper())
+        if (column := _column(clause, unit, amount.start())) is not None:
+            parts.append(_judge(clause, column, float(amount["number"].replace(",", "")) * _size(column, unit), cards))
+            told.column = column
+    return parts
+
+
+def _column(clause: str, unit: str, at: int) -> str | None:
+    """The column that an amount with this unit states: the nearest of those whose words stand in
+    the clause; None where none does. Memory needs a verb or a word of it: "a 24 GB A10" names."""
+    if word("table").search(clause) or word("weights").search(clause):
+        return None
+    for name, entry in figures()["columns"].items():
+        if unit not in entry["units"]:
+            continue
+        if name == "memory_bytes" and re.search(r"B\b|参数|模型|训练|微调|推理|[\d.]+\s*x|总共|共|/\s*月", _AMOUNT.sub(" ", clause)):
+            return None
+        if re.search(entry["words"], clause, re.IGNORECASE) or (
+            name == "memory_bytes" and re.search(r"(?:是|=|有|has|is)\s*(?:约|about)?\s*$", clause[:at])
+        ):
+            return str(name)
+    return None
+
+
+def _size(column: str, unit: str) -> float:
+    return float(figures()["columns"][column]["units"][unit])
+
+
+def _judge(clause: str, column: str, value: float, cards: Sequence[str]) -> Part:
+    records = [facts.accelerators()[name] for name in cards]
+    entry = figures()["columns"][column]
+    formats = [name for name, words in figures()["formats"].items() if re.search(words, clause, re.IGNORECASE)]
+    columns = [column] if column != "flops" else formats or ["bf16_flops", "fp16_flops"]
+    what = {
+        lang: entry[lang] if column != "flops" else " ".join([*(name.split("_")[0].upper() for name in formats), entry[lang]])
+        for lang in ("en", "zh")
+    }
+    told = {
+        record.name: [rate for one in columns if (rate := float(getattr(record, one) or 0.0)) > 0 and math.isfinite(rate)]
+        for record in records
+    }
+    known = {name: rates for name, rates in told.items() if rates}
+    if not known:
+        return judged(clause, False if column == "nvlink_bandwidth" else None, both("card_none", card=cards[0], what=what))
+    near = _ABOUT if word("about").search(clause) else _NEAR
+    stated = value * 2 if column == "nvlink_bandwidth" and word("one_way").search(clause) else value
+    shown = next((name for name, rates in known.items() if any(_is_near(stated, rate, near) for rate in rates)), "")
+    card = shown or next(iter(known))
+    had = {lang: _shown(column, known[card][0], lang) for lang in ("en", "zh")}
+    if (
+        not shown
+        and column == "flops"
+        and any(_is_near(stated, 2 * rate, near) for rates in known.values() for rate in rates)
+        and records[0].structured_sparsity
+    ):
+        return judged(clause, True if word("sparse").search(clause) else None, both("card_sparse", card=card, what=what, had=had))
+    return judged(clause, bool(shown), both("card", card=card, what=what, had=had))
+
+
+def _is_near(one: float, other: float, near: float) -> bool:
+    return abs(one / other - 1.0) <= near
+
+
+def _shown(column: str, value: float, lang: str) -> str:
+    if column == "memory_bytes":
+        return f"{value / 2**30:,.4g} GiB"
+    if column == "tdp_w":
+        return f"{value:g} W"
+    return f"{value / 1e12:,.4g} TFLOPS" if column == "flops" else f"{value / 1e9:,.4g} GB/s"
+
+
+def _architecture(clause: str, told: Told) -> Sequence[Part]:
+    said = next((name for name, words in figures()["architectures"].items() if re.search(words, clause, re.IGNORECASE)), "")
+    if not said or not told.cards:
+        return ()
+    card = facts.accelerators()[told.cards[-1]]
+    is_denied = bool(re.search(r"不是|is not|isn't", clause, re.IGNORECASE))
+    return [
+        judged(
+            clause,
+            card.architecture.startswith(said) != is_denied,
+            both("architecture", card=card.name, had=card.architecture, year=card.release_year),
+        )
+    ]
+
+
+def _features(catalog: Catalog, clause: str, told: Told) -> Sequence[Part]:
+    """Every feature of a clause that says what the card supports or lacks."""
+    is_lack = bool(claims.verb("lacks").search(clause))
+    if not told.cards or _AMOUNT.search(clause) or not (is_lack or claims.verb("supports").search(clause)):
+        return ()
+    told_of = ((claims.feature_of(told.cards[-1], feature, catalog)) for feature in claims.features_in(clause))
+    return [judged(clause, found[0] != is_lack, found[2]) for found in told_of if found is not None and found[0] is not None]
+
+
+def _suited(catalog: Catalog, clause: str, told: Told) -> Sequence[Part]:
+    """What the card of the sentence is said to suit, or not to suit."""
+    if not told.cards or not re.search("适合|适用|suit", clause, re.IGNORECASE):
+        return ()
+    found = claims.suits(clause if cards_in(clause) else f"{told.cards[-1]} {clause}", catalog)
+    return [judged(clause, found.claim == "right", found.reason)] if found else ()
+
+
+def _ratio(clause: str, told: Told) -> Sequence[Part]:
+    """ "three times that of the A100", of the column last spoken about."""
+    found, named = word("times").search(clause), cards_in(clause)
+    if found is None or not named:
+        return ()
+    others = named[1] if len(named) > 1 else named[0]
+    first = named[0] if len(named) > 1 else told.cards
+    column = next((name for name, entry in figures()["columns"].items() if re.search(entry["words"], clause, re.IGNORECASE)), told.column)
+    if not first or first == others or not column or re.search("快|慢|便宜|贵|性价比|fast|slow|cheap", clause):
+        return ()
+    if column == "nvlink_bandwidth":
+        return ()
+    number = found["times"] or found["en"]
+    times = float(_DIGITS[number]) if number in _DIGITS else float(number) if re.fullmatch(r"[\d.]+", number) else math.nan
+    most = 1.35 if found["more"] or found["after"] else 1.15
+    what = {lang: figures()["columns"][column][lang] for lang in ("en", "zh")}
+    ratios = {(one, two): _value(one, column) / _value(two, column) for one in first for two in others if _value(two, column)}
+    if not ratios:
+        return ()
+    (one, two), ratio = min(ratios.items(), key=lambda pair: abs(math.log(max(pair[1], 1e-9) / times)) if times > 0 else 0.0)
+    holds = None if math.isnan(times) else 0.87 <= ratio / times <= most
+    return [judged(clause, holds, both("ratio", what=what, first=one, second=two, ratio=f"{ratio:.2g}"))]
+
+
+def _value(name: str, column: str) -> float:
+    card = facts.accelerators()[name]
+    return max(card.bf16_flops, card.fp16_flops) if column == "flops" else float(getattr(card, column) or 0.0)

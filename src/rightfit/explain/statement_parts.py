@@ -1,0 +1,144 @@
+"""A sentence taken apart into clauses, each held against figures that we know: of cards, of memory,
+networks, data sets, disks and spot servers. What a clause names (a card, a model, a cloud) is
+remembered for the next ones. A clause that no reader understands is not judged, never wrong.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rightfit.messages import LANGS, Lang
+from rightfit.records import dataclass
+
+if TYPE_CHECKING:
+    from rightfit.market import Catalog
+    from rightfit.market.verdicts import CheckResult
+
+_DATA = Path(__file__).with_name("data")
+_OPEN_END = " ,，;；。.、!！?？"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A clause with its verdict: right, wrong, unknown (it depends, `reason` says on what) or open
+    (nobody here understands it)."""
+
+    said: str
+    word: str
+    reason: Mapping[Lang, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(slots=True)
+class Told:
+    """What the sentence has said so far: later clauses are about the same things."""
+
+    cards: tuple[str, ...] = ()
+    column: str = ""
+    params: float = 0.0
+    training: bool = False
+    is_full: bool = False
+    inference: bool = False
+    bits_per_s: float = 0.0
+    table_bytes: float = 0.0
+    is_table: bool = False
+    cloud: str = ""
+    is_spot: bool = False
+    dataset: str = ""
+    volume: str = ""
+    stage: int = 0
+
+
+Reader = Callable[[str, Told], Sequence[Part]]
+
+
+@functools.cache
+def figures() -> Mapping[str, Any]:
+    """Words and answers (data/figures.toml)."""
+    return tomllib.loads((_DATA / "figures.toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def word(name: str) -> re.Pattern[str]:
+    """The words of an entry of [words]."""
+    return re.compile(figures()["words"][name], re.IGNORECASE)
+
+
+def both(key: str, **fields: Any) -> dict[Lang, str]:
+    """A text in each language; a field may be a text in each language itself."""
+    return {
+        lang: figures()["texts"][key][lang].format(**{name: one[lang] if isinstance(one, Mapping) else one for name, one in fields.items()})
+        for lang in LANGS
+    }
+
+
+def judged(said: str, holds: bool | None, reason: Mapping[Lang, str]) -> Part:
+    """A clause that holds, does not, or depends (None)."""
+    return Part(said, "unknown" if holds is None else "right" if holds else "wrong", reason)
+
+
+def spaced(text: str) -> str:
+    """Chinese and Latin words apart, full-width signs as plain ones."""
+    for written, meant in (("×", "x"), ("（", "("), ("）", ")"), ("＝", "="), ("％", "%"), ("～", "~"), ("＋", "+")):
+        text = text.replace(written, meant)
+    text = re.sub(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9%])(?=[\u4e00-\u9fff])", " ", text)
+    return " ".join(text.split())
+
+
+def clauses(text: str) -> list[str]:
+    """The clauses of a sentence; commas within numbers and brackets part nothing."""
+    kept = re.sub(r"\([^()]*\)", lambda one: re.sub(r"[,，、;；:：]", " ", one[0]), spaced(text))
+    kept = re.sub(r"(?<=\d),(?=\d{3}\b)", "", kept)
+    return [part.strip(_OPEN_END) for part in word("clause").split(kept) if part.strip(_OPEN_END)]
+
+
+def parts_of(text: str, catalog: Catalog) -> list[Part]:
+    """Every clause of a sentence with its verdict."""
+    from rightfit.explain.arithmetic_claims import READERS
+    from rightfit.explain.card_claims import card_readers
+
+    told, found = Told(), list[Part]()
+    for clause in clauses(text):
+        read = [part for reader in (*card_readers(catalog), *READERS) for part in reader(clause, told)]
+        found += read or [Part(clause, "open")]
+    return found
+
+
+def parts_lookup(query: str, catalog: Catalog) -> CheckResult | None:
+    """The answer to a sentence of which at least one clause can be judged: wrong where one is,
+    right where all are (advice and words without a claim aside), else unknown."""
+    from rightfit.market.verdicts import CheckResult
+
+    found = parts_of(query, catalog)
+    told = [part for part in found if part.word != "open"]
+    if not told:
+        return None
+    texts = {lang: _text(found, lang) for lang in LANGS}
+    facts = {"parts": [{"text": part.said, "verdict": part.word} for part in found]}
+    return CheckResult(query, "rule", True, overall(found), facts, (), texts["en"], texts["zh"])
+
+
+def overall(found: Sequence[Part]) -> str:
+    """One wrong clause makes a sentence wrong; one that claims something and was not judged leaves
+    it open."""
+    words = {part.word for part in found if part.word != "open" or _claims(part.said)}
+    return next((one for one in ("wrong", "unknown", "open", "right") if one in words), "unknown").replace("open", "unknown")
+
+
+def _claims(clause: str) -> bool:
+    """Whether a clause that was not judged claims anything: advice and asides do not."""
+    if word("setting").match(clause) and not re.search(r"\d", clause):
+        return False
+    return not word("advice").search(clause) and not word("ends_open").search(clause) and len(clause) > 3
+
+
+def _text(found: Sequence[Part], lang: Lang) -> str:
+    if len(found) == 1:
+        return found[0].reason[lang] + ("。" if lang == "zh" else ".")
+    told = [figures()["texts"][f"part_{part.word}"][lang].format(said=part.said, reason=part.reason.get(lang, "")) for part in found]
+    return "\n".join(told)

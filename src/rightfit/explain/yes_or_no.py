@@ -1,0 +1,34 @@
+"""The first words of an answer to a question: yes or no, in the verb that it asks with."""
+
+from __future__ import annotations
+
+import re
+
+from rightfit.explain.claims import table
+from rightfit.messages import Lang
+
+_QUESTION = re.compile(
+    r"[?？吗么呢嘛]\s*$|能不能|是不是|有没有|够不够|要不要|会不会|值不值|可不可以|行不行|怎么|如何|多少|多久|什么|哪|几|还是"
+    r"|^(?:do|does|is|are|can|has|have|will|should|which|what|how|why|when|where)\b",
+    re.IGNORECASE,
+)
+
+
+def is_question(text: str) -> bool:
+    """Whether a text asks rather than states."""
+    return bool(_QUESTION.search(text.strip()))
+
+
+def answer_word(text: str, answer: str, lang: Lang) -> str:
+    """The answer to a question of yes or no: `answer` is right, wrong or unknown, or yes, no,
+    helped (with offload) or depends."""
+    if answer == "none":
+        return str(table()["answers"]["none"][lang])
+    known = {"right": "yes", "wrong": "no", "unknown": "depends"}.get(answer, answer)
+    words = table()["answers"]
+    if lang == "zh" and known in ("yes", "no", "helped"):
+        verb = next((pair for pair in words["verbs"] if re.search(pair["asked"], text)), words["verbs"][-1])
+        told: str = verb["no" if known == "no" else "yes"]
+        return told + (words["helped"]["zh"] if known == "helped" else "")
+    plain: str = words[known][lang] if known != "helped" else words["yes"][lang] + words["helped"][lang]
+    return plain
