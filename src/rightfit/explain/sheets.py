@@ -25,11 +25,12 @@ from rightfit.explain.voices import Voice, plan_text, voice_of
 from rightfit.market.sellers import is_major
 from rightfit.messages import Lang
 from rightfit.records import dataclass
-from rightfit.search.answer import is_makeshift
+from rightfit.search.advice import below_cause
+from rightfit.search.answer import Reason, is_makeshift
 
 if TYPE_CHECKING:
     from rightfit.market import Catalog
-    from rightfit.search.answer import Option, Plan, Reason, Rejection
+    from rightfit.search.answer import Option, Plan, Rejection
     from rightfit.search.servers import Verdict
 
 
@@ -267,6 +268,8 @@ FIRST_WARNINGS = tuple(tomllib.loads(Path(__file__).with_name("data").joinpath("
 TAKEN = (
     *(f"assumed_serve_packed_{cause}" for cause in ("servers", "card", "cheapest", "fits")),
     "assumed_smallest_card",
+    "assumed_modules",
+    "assumed_own_host",
     "assumed_usual_model",
     "assumed_shape_by_name",
     "assumed_task_corpus",
@@ -362,6 +365,7 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     shown = plan.options[:num_options] if num_options is not None else first_options(plan, extent.rows)
     if len(shown) > 1:
         yield voice.options_table(dataclasses.replace(plan, options=shown), lang)
+        yield from _cheaper_below(plan, shown, voice, lang)
     yield from staged_lines(plan, voice.renderer(lang, currency=plan.workload.currency), lang)
     if care := _care(plan, voice, lang, shown)[: extent.warnings]:
         yield Lines("warnings", label("section", "warnings", lang), tuple(care))
@@ -480,6 +484,15 @@ def _next(key: str, plan: Plan, shown: Sequence[Option], lang: Lang) -> str:
     server = f"{'' if other.nodes == 1 else f'{other.nodes} x '}{other.provider}/{other.instance_type}"
     cost = q.money_text(other.cost.total_usd, plan.workload.currency)
     return label("short", f"{key}_others", lang, most=other.rank, server=server, cost=cost)
+
+
+def _cheaper_below(plan: Plan, shown: Sequence[Option], voice: Voice, lang: Lang) -> Iterable[str]:
+    """Why the first row stands before the cheapest of those below it, where one costs less."""
+    best, least = shown[0], min(shown, key=lambda one: one.cost.total_usd)
+    saved = best.cost.total_usd - least.cost.total_usd
+    if plan.workload.objective == "cost" and saved > LEAST_SAVING * best.cost.total_usd:
+        params = {"number": least.rank, "saved_share": saved / best.cost.total_usd, "below_cause": below_cause(least)}
+        yield voice.renderer(lang, currency=plan.workload.currency)(Reason("row_below", params))
 
 
 def first_options(plan: Plan, most: int) -> tuple[Option, ...]:

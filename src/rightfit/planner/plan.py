@@ -31,7 +31,7 @@ from rightfit.search.answer import Assumption, Option, Plan, Reason, makeshifts_
 from rightfit.search.confirm import assumed_confidence, confirmed, dearer_but_certain, energy_sections, options_of
 from rightfit.search.constraints import SearchResult, minimal_blame
 from rightfit.search.family import Beside, Family
-from rightfit.search.rank import pareto_front, score_of
+from rightfit.search.rank import pareto_front, score_of, with_below
 from rightfit.search.refusals import rejections
 from rightfit.search.sense import with_rule
 
@@ -68,7 +68,8 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = TOP, 
     found, ranking = confirmed(family, found, top)
     front = family.front(ranking.pareto)
     built = options_of(family, found, (*ranking.top, *front), len(ranking.top))
-    options, points = with_market_warnings(family.reasons(found, built[: len(ranking.top)]), found), built[len(ranking.top) :]
+    ranked = with_below(built[: len(ranking.top)], found, ranking.top)
+    options, points = with_market_warnings(family.reasons(found, ranked), found), built[len(ranking.top) :]
     options, by_sense = with_rule(options, found, (ranking.top[0].offer, ranking.top[0].node)) if options else (options, ())
     if simulate and family.simulate is not None:
         options = family.simulate(found, options, ranking.top)

@@ -36,6 +36,8 @@ Flags = NDArray[np.bool_]
 
 #: What decides among equals, the weightiest first.
 RULES = ("plain", "room", "measured", "arch", "held", "servers", "seller", "place")
+#: Those that count as money too (advice.counted_usd), so that more than a tenth may lie between.
+WEIGHED = ("plain", "arch", "servers")
 #: What stands behind whatever can be had, however little it costs.
 SCARCE = ("free", "many", "older")
 ARM, MAINLAND = "arm64", "CN"
@@ -71,12 +73,14 @@ def sensible(search_result: SearchResult, offer: Index, node: Index, score: Arra
         return score
     score = _usual_place_first(search_result, offer, node, score)
     sound = ~late if not late.all() else late
-    least = score[sound].min()
-    equal = np.flatnonzero(sound & as_good_as(score, least, task=search_result.workload.task))
+    leading = int(np.argmin(np.where(sound, score, np.inf)))
+    usd, task = search_result.bill.total_usd[offer, node], search_result.workload.task
+    # Equal in money too: what one server is worth beside several counts once, not twice.
+    equal = np.flatnonzero(sound & as_good_as(score, score[leading], task=task) & as_good_as(usd, usd[leading], task=task))
     if equal.size < 2:
         return score
     rows, columns = offer[equal], node[equal]
-    marks = _marks(search_result, rows, columns, search_result.bill.total_usd[rows, columns])
+    marks = marks_of(search_result, rows, columns, search_result.bill.total_usd[rows, columns])
     keys = [*(marks[name] for name in RULES), score[equal], search_result.bill.total_s[rows, columns]]
     left = np.arange(equal.size)
     for key in keys:  # the first of a sort, without sorting
@@ -99,7 +103,7 @@ def _usual_place_first(search_result: SearchResult, offer: Index, node: Index, s
     return np.where((score < leading) & np.isfinite(leading), np.nextafter(leading, np.inf), score)
 
 
-def _marks(search_result: SearchResult, offer: Index, node: Index, usd: Array) -> Mapping[str, Array]:
+def marks_of(search_result: SearchResult, offer: Index, node: Index, usd: Array) -> Mapping[str, Array]:
     """What speaks against each row, by rule: 0 nothing."""
     offers = search_result.market.offers
     cards = facts.accelerators()
@@ -194,7 +198,7 @@ def decided(search_result: SearchResult, offer: int, node: int) -> dict[str, Any
         return None
     pair_offer, pair_node = np.array([offer, rows[best]]), np.array([node, columns[best]])
     marks = {
-        **_marks(search_result, pair_offer, pair_node, np.array([mine, usd[best]])),
+        **marks_of(search_result, pair_offer, pair_node, np.array([mine, usd[best]])),
         "free": seldom_free(search_result.market.offers)[pair_offer],
         "many": many_on_spot(search_result, pair_offer, pair_node),
         "older": much_older(search_result, pair_offer, pair_node),

@@ -93,7 +93,7 @@ def _why(search_result: ServingResult, option: Option, options: Sequence[Option]
         key = (BATCH_HEADLINES if search_result.wish.is_batch else HEADLINES)[objective]
         below = below_of(search_result, options)
         if below is not None:
-            reasons.append(Reason(key + BELOW, {**params, "below_cause": below_cause(option, below)}))
+            reasons.append(Reason(key + BELOW, {**params, "below_cause": below_cause(below)}))
         else:
             reasons.append(Reason(headline_key(search_result, option, key), params))
     if option.memory_terms.get("kv_cache"):
