@@ -153,7 +153,8 @@ def test_cards_and_clouds_to_choose_between_are_planned_each_with_what_was_said(
         head, *rows = asked.told[lang]
         assert {re.split("[:：]", row)[0] for row in rows} == names
         costs = [float(found[1].replace(",", "")) for row in rows if (found := re.search(r"\$([\d,.]+)", row))]
-        assert costs and costs == sorted(costs)
+        assert costs
+        assert costs == sorted(costs)
         assert re.split("[:：]", rows[0])[0] in head
         for row in rows:
             words = shlex.split(row.split("`")[1])

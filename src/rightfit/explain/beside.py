@@ -27,7 +27,6 @@ from rightfit.explain.rule_lookup import measures_of
 from rightfit.explain.rules import all_rules, judge
 from rightfit.explain.trials import best_of
 from rightfit.explain.voices import voice_of
-from rightfit.market.names import provider_display
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
 from rightfit.units import GIB
@@ -498,7 +497,7 @@ def _listed(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[_Try]
             continue
         spoken: Lang = "zh" if re.search(r"[\u4e00-\u9fff]", wish) else "en"
         for name in names:
-            alone, shown = {**wishes, option: name}, name if option == "gpu" else provider_display(name, lang=spoken)
+            alone, shown = {**wishes, option: name}, name if option == "gpu" else q.provider_text(name, spoken)
             try:
                 found.append((shown, wish, (command_line(alone), best_of(Workload(**alone), catalog))))
             except RightfitError:

@@ -358,7 +358,7 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     expected = (best.outcome, best.setup, speed, *_otherwise(plan, voice, lang))
     yield Choice(text.headline, tuple(line for line in expected if line))
     asked = _quotes(plan, voice, lang) if plan.options[0].nodes > 1 else []  # several stand in for what has no price
-    told = (_own_refused, _own_runs, _rental, _usual)
+    told = (_larger_batch, _own_refused, _own_runs, _rental, _usual)
     yield "\n".join([*asked, *(line for lines in told for line in lines(plan, voice, lang))])
     if extent.weighty and not any(reason.key in FIRST_WARNINGS and not _is_remote(reason) for reason in plan.options[0].warnings):
         extent = Extent(warnings=0, speed=False)
@@ -367,7 +367,7 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
         yield voice.options_table(dataclasses.replace(plan, options=shown), lang)
         yield from _cheaper_below(plan, shown, voice, lang)
     yield from staged_lines(plan, voice.renderer(lang, currency=plan.workload.currency), lang)
-    if care := _care(plan, voice, lang, shown)[: extent.warnings]:
+    if care := _care(plan, voice, lang)[: extent.warnings]:
         yield Lines("warnings", label("section", "warnings", lang), tuple(care))
     key = "next_staged" if any(section.name == "staged" for section in plan.sections) else "next"
     yield _next(key, plan, shown, lang)
@@ -414,6 +414,12 @@ def _quotes(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
     return [render(reason) for reason in plan.advice if reason.key == UNPRICED][:1]
 
 
+def _larger_batch(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
+    """What a batch that grows with the cards would save."""
+    render = voice.renderer(lang, currency=plan.workload.currency)
+    return [render(reason) for reason in plan.advice if reason.key == "larger_batch"]
+
+
 def _own_refused(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
     """That the machine that one has does not do it."""
     render = voice.renderer(lang, currency=plan.workload.currency)
@@ -438,41 +444,19 @@ def _usual(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
     return [voice.assumption_text(one, lang, plan.workload.currency) for one in plan.assumptions if one.why.key in TAKEN]
 
 
-def _care(plan: Plan, voice: Voice, lang: Lang, shown: Sequence[Option]) -> list[str]:
+def _care(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
     """What certainty would cost, then the warnings of the choice, those that matter first."""
     render: Callable[[Reason], str] = voice.renderer(lang, currency=plan.workload.currency)
     rank = {key: place for place, key in enumerate(FIRST_WARNINGS)}
     ordered = sorted((one for one in plan.options[0].warnings if not _is_remote(one)), key=lambda one: rank.get(one.key, len(rank)))
     said = SAID_FIRST if doubted_price_text(plan.options[0], lang, currency=plan.workload.currency) else ()
     advice = [reason for reason in plan.advice if reason.key in FIRST_ADVICE]
-    told = [render(reason) for reason in (*advice, *(one for one in ordered if one.key not in said))]
-    weighty = len(advice) + sum(reason.key in FIRST_WARNINGS for reason in ordered if reason.key not in said)
-    return [*told[:weighty], *cheaper_below(plan, shown, lang), *told[weighty:]]
+    return [render(reason) for reason in (*advice, *(one for one in ordered if one.key not in said))]
 
 
 def _is_remote(reason: Reason) -> bool:
     """Whether a warning is of stops that hardly any run of this length sees."""
     return reason.key in STOPS and float(reason.params.get("expected_interruptions", 1.0)) < LEAST_STOPS
-
-
-def cheaper_below(plan: Plan, shown: Sequence[Option], lang: Lang) -> list[str]:
-    """Why a shown option that costs less stands below the choice: a price older than what is known
-    of such prices, more servers, a last resort. One line, of the cheapest of them."""
-    best = plan.options[0]
-    below = [one for one in shown if one is not best and one.cost.total_usd < best.cost.total_usd * (1.0 - LEAST_SAVING)]
-    if plan.workload.objective != "cost" or not below:
-        return []
-    one = min(below, key=lambda option: option.cost.total_usd)
-    server = ("" if one.nodes == 1 else f"{one.nodes} x ") + f"{one.provider}/{one.instance_type}"
-    if one.facts.get("price_is_beyond") and not best.facts.get("price_is_beyond"):
-        return [label("short", "counts_old", lang, server=server, as_of=one.price_as_of)]
-    if one.nodes > best.nodes and one.cost.total_usd * _SEVERAL_WORTH >= best.cost.total_usd:
-        return [label("short", "counts_servers", lang, server=server, count=one.nodes)]
-    return [label("short", "counts_offload", lang, server=server)] if one.layout.offload != "none" else []
-
-
-#: Several servers go before one where they save a fifth.
-_SEVERAL_WORTH = 1.25
 
 
 def _next(key: str, plan: Plan, shown: Sequence[Option], lang: Lang) -> str:
