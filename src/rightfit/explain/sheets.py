@@ -271,6 +271,7 @@ TAKEN = (
     "assumed_modules",
     "assumed_own_host",
     "assumed_usual_model",
+    "assumed_relative_model",
     "assumed_shape_by_name",
     "assumed_task_corpus",
     "assumed_task_published_data",

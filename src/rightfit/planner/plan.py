@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rightfit.errors import ContradictionError
 from rightfit.facts.bundled import exact_names
-from rightfit.facts.resolve import hub_repository, resolve_offline, usual_model
+from rightfit.facts.resolve import hub_repository, is_relative, resolve_offline, usual_model
 from rightfit.families.registry import settled
 from rightfit.market.offers import PURCHASES
 from rightfit.messages import Message
@@ -90,7 +90,8 @@ def assumed_model(workload: Workload) -> tuple[Assumption, ...]:
     checkpoint is another than the record."""
     asked = workload.model or ""
     if usual := usual_model(asked):
-        return (Assumption("model", usual, Reason("assumed_usual_model", {"asked": asked, "value": usual})),)
+        key = "assumed_relative_model" if is_relative(asked) else "assumed_usual_model"
+        return (Assumption("model", usual, Reason(key, {"asked": asked, "value": usual})),)
     found = resolve_offline(asked)
     repository = hub_repository(asked, found)
     if found is None or not repository or repository == found.record.name:

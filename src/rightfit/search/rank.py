@@ -216,10 +216,13 @@ def score_of(search_result: SearchResult, offer: Index, node: Index) -> Array:
     usd = counted_usd(search_result, search_result.bill.total_usd[offer, node], offer, node)
     slack_s = 0.0 if search_result.workload.task == "serve" else facts.coefficients("planning")["same_time_s"]
     score = scores(search_result.workload.objective, total_usd=usd, total_s=search_result.bill.total_s[offer, node], slack_s=slack_s)
+    money = sense.usual_place_first(search_result, offer, node, score)
     late = late_of(search_result, offer, node)
+    moved = money
     for is_behind in late:
-        score = behind(score, is_behind)
-    return sense.sensible(search_result, offer, node, score, late=np.any(late, axis=0))
+        moved = behind(moved, is_behind)
+    kinds = np.stack(late, axis=-1) @ (1 << np.arange(len(late)))
+    return sense.sensible(search_result, offer, node, moved, money=money, kinds=kinds)
 
 
 def late_of(search_result: SearchResult, offer: Index, node: Index) -> tuple[NDArray[np.bool_], ...]:

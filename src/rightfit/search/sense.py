@@ -64,19 +64,17 @@ def as_good_as(usd: Array, least: Array | float, *, task: str) -> Flags:
     return np.asarray(usd <= np.maximum(np.asarray(least) * (1.0 + usual["equal_share"]), np.asarray(least) + apart))
 
 
-def sensible(search_result: SearchResult, offer: Index, node: Index, score: Array, *, late: Flags) -> Array:
-    """Scores of rows with sense in them, where cost is what counts: of each server and way to pay a
-    usual place goes before one that is cheaper by less than decides, and of all that are as good as
-    the cheapest the most sensible one leads. `late` rows stand behind all others and do not
-    lead."""
+def sensible(search_result: SearchResult, offer: Index, node: Index, score: Array, *, money: Array, kinds: Index) -> Array:
+    """Scores of rows with sense in them, where cost is what counts: of all that are as good as the
+    first the most sensible one leads. `money`: the scores before rows were moved behind others,
+    `kinds`: why each was (a code); only rows of one kind are as good as each other."""
     if search_result.workload.objective != "cost" or not score.size:
         return score
-    score = _usual_place_first(search_result, offer, node, score)
-    sound = ~late if not late.all() else late
-    leading = int(np.argmin(np.where(sound, score, np.inf)))
+    leading = int(np.argmin(score))
     usd, task = search_result.bill.total_usd[offer, node], search_result.workload.task
     # Equal in money too: what one server is worth beside several counts once, not twice.
-    equal = np.flatnonzero(sound & as_good_as(score, score[leading], task=task) & as_good_as(usd, usd[leading], task=task))
+    near = as_good_as(money, money[leading], task=task) & as_good_as(usd, usd[leading], task=task)
+    equal = np.flatnonzero((kinds == kinds[leading]) & near)
     if equal.size < 2:
         return score
     rows, columns = offer[equal], node[equal]
@@ -90,9 +88,11 @@ def sensible(search_result: SearchResult, offer: Index, node: Index, score: Arra
     return out
 
 
-def _usual_place_first(search_result: SearchResult, offer: Index, node: Index, score: Array) -> Array:
-    """Scores in which, of one server and way to pay, a row that is cheaper by less than decides but
-    in a less usual place comes directly behind the usual one."""
+def usual_place_first(search_result: SearchResult, offer: Index, node: Index, score: Array) -> Array:
+    """Scores in which, where cost counts, of one server and way to pay a row that is cheaper
+    by less than decides but in a less usual place comes directly behind the usual one."""
+    if search_result.workload.objective != "cost" or not score.size:
+        return score
     offers, unusual = search_result.market.offers, _unusual(search_result)[offer] > 0
     kind = (offers.server_index[offer] * len(PURCHASES) + offers.purchase_index[offer]) * (int(node.max()) + 1) + node
     least, usual = np.full(int(kind.max()) + 1, np.inf), np.full(int(kind.max()) + 1, np.inf)
