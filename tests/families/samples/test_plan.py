@@ -326,3 +326,13 @@ def test_what_a_batch_that_grows_with_the_cards_saves_is_said(cards: int, lang: 
 )
 def test_no_larger_batch_is_told_of_one_card_or_of_tuning(wish: dict[str, str]) -> None:
     assert not any(reason.key == "larger_batch" for reason in rightfit.plan(**wish, top=1).advice)
+
+
+@pytest.mark.parametrize("name", ["nnU-Net", "nnUNetv2", "SwinUNETR", "Swin-UNETR", "V-Net", "SegResNet"])
+def test_a_network_for_volumes_is_planned_by_its_nearest_relative_and_says_so(name: str) -> None:
+    found = rightfit.plan(model=name, task="train", data="1200samples", epochs="300", top=1)
+    (told,) = [one for one in found.assumptions if one.why.key == "assumed_relative_model"]
+    assert told.value == "mlperf/3d-unet-kits19"
+    same = rightfit.plan(model=told.value, task="train", data="1200samples", epochs="300", top=1)
+    assert found.best.cost.total_usd == pytest.approx(same.best.cost.total_usd, rel=0.01)
+    assert name in "\n".join(part for part in short_sheet(found, "en") if isinstance(part, str))
