@@ -252,7 +252,7 @@ def with_below(options: tuple[Option, ...], search_result: SearchResult, rows: S
     offer, node = np.nonzero(search_result.bits == 0)
     late = late_of(search_result, offer, node)
     at = [int(np.flatnonzero((offer == row.offer) & (node == row.node))[0]) for row in (rows[0], *(rows[place] for place in below))]
-    marks = {name: mark[at] for name, mark in reversed(tuple(zip(LATE, late, strict=True)))}
+    marks: dict[str, Any] = {name: mark[at] for name, mark in reversed(tuple(zip(LATE, late, strict=True)))}
     marks |= sense.marks_of(search_result, offer[at], node[at], search_result.bill.total_usd[offer[at], node[at]])
     out = list(options)
     for number, place in enumerate(below, 1):
