@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rightfit import facts
-from rightfit.search.ownership import read_machine
+from rightfit.market import open_catalog
+from rightfit.search.ownership import own_host, read_machine
 
 
 @pytest.mark.parametrize("between", ["x", "x ", " x ", " "])
@@ -100,3 +102,28 @@ def test_where_nobody_named_a_method_the_one_that_the_machine_does_is_taken_and_
     asked = run(*wish, "--method", "lora").out
     assert {"en": "cannot run this", "zh": "做不了"}[lang] in asked
     assert "QLoRA" not in asked
+
+
+@pytest.mark.parametrize("have", ["8xA800", "8xA100", "8xH100", "8xV100"])
+def test_a_whole_server_has_modules_and_the_memory_of_such_servers_and_says_so(have: str, run: Any) -> None:
+    catalog = open_catalog()
+    servers, machine = catalog.servers(), read_machine(have)
+    assert "SXM" in machine.gpu
+    same = (servers.num_accelerators == 8) & (np.array(servers.accelerator_name) == machine.gpu)
+    vcpus, memory = own_host(catalog, machine)
+    assert 256e9 <= memory <= np.nanmedian(servers.memory_bytes[same])
+    assert vcpus >= 64
+    said = " ".join(run("plan", "llama-3-8b", "--method", "lora", "--data", "5Mtok", "--have", have).out.split())
+    assert "usually have SXM modules" in said
+    assert f"{memory / 2**30:,.0f} GiB of host RAM assumed" in said
+
+
+def test_what_servers_of_the_catalog_hold_is_held_by_ones_own(run: Any) -> None:
+    wish = ("plan", "Qwen2.5-32B", "--method", "full", "--data", "200ksamples", "--seq-len", "1500", "--deadline", "3d", "--have", "8xA800")
+    assert run(*wish).out.startswith("Run on your own 8x-A800-SXM-80GB")
+
+
+@pytest.mark.parametrize("have", ["2xRTX-3090@home", "RTX-4090", "4xA100"])
+def test_few_cards_have_the_host_of_a_home_or_office(have: str) -> None:
+    machine = read_machine(have)
+    assert own_host(open_catalog(), machine) == (8 * machine.count, 32e9 * machine.count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib import resources
+from typing import Any
 
 import jsonschema
 import pytest
@@ -76,3 +77,13 @@ def test_bad_wishes_are_one_line(arguments: list[str], code: int, says: str, cap
     assert "Traceback" not in captured.err
     if code == 2:
         assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_int4_weights_that_no_engine_makes_are_warned_of_in_the_plan(run: Any, lang: str) -> None:
+    wish = ("--task", "serve", "--rate", "0.2/s", "--lang", lang)
+    wanted = {"en": "from a repository that holds them", "zh": "已量化好的"}[lang]
+    said = " ".join(run("plan", "meta-llama/Llama-3.1-70B-Instruct", *wish, "--quantization", "awq").out.split())
+    assert wanted in said
+    held = " ".join(run("plan", "Qwen/Qwen2.5-72B-Instruct-AWQ", *wish).out.split())
+    assert wanted not in held

@@ -9,8 +9,9 @@ import shlex
 import pytest
 
 from rightfit import api
-from rightfit.explain.beside import answers, settle, terms_told, without_questions
+from rightfit.explain.beside import Asked, answers, settle, terms_told, without_questions
 from rightfit.explain.quantities import money_text
+from rightfit.explain.questions import question_lookup
 from rightfit.workload.ask import understand
 
 ASKED = [
@@ -125,9 +126,98 @@ def test_ways_to_choose_between_are_each_planned_and_the_first_costs_least(sente
     assert understand(asked.wish).wishes
 
 
-@pytest.mark.parametrize("sentence", [*WISHES, "用A100还是H100微调LLaMA-7B", "用竞价还是按量训练BERT-large"])
+@pytest.mark.parametrize("sentence", [*WISHES, "用竞价还是按量训练BERT-large"])
 def test_what_a_plan_compares_by_itself_is_no_choice_of_ways(sentence: str) -> None:
     assert not settle(sentence, plan_catalog()).told
+
+
+LISTED = [
+    (
+        "4090 or A100 40GB for fine-tuning Mistral-7B with LoRA, 100k samples of 700 tokens? Which is cheaper overall?",
+        {"4090", "A100 40GB"},
+    ),
+    ("Which is cheaper for serving Qwen2.5-14B at 5 requests per second, L40S or 4090?", {"L40S", "4090"}),
+    ("L20和4090哪个更适合跑Qwen2.5-14B的推理？每秒5个请求，输入1000输出300", {"L20", "4090"}),
+    ("用A100还是H100微调LLaMA-7B", {"A100", "H100"}),
+    ("Which is cheaper for LoRA of Mistral-7B on 70M tokens, AWS or Google Cloud?", {"AWS", "Google Cloud"}),
+    ("LoRA微调Qwen2.5-7B 5000万token，阿里云还是腾讯云便宜", {"阿里云", "腾讯云"}),
+]
+
+
+@pytest.mark.parametrize(("sentence", "names"), LISTED)
+def test_cards_and_clouds_to_choose_between_are_planned_each_with_what_was_said(sentence: str, names: set[str]) -> None:
+    assert question_lookup(sentence, plan_catalog()) is None  # no claim about a model of the tables
+    asked = settle(sentence, plan_catalog())
+    wishes = understand(sentence).settled()
+    for lang in ("en", "zh"):
+        head, *rows = asked.told[lang]
+        assert {re.split("[:：]", row)[0] for row in rows} == names
+        costs = [float(found[1].replace(",", "")) for row in rows if (found := re.search(r"\$([\d,.]+)", row))]
+        assert costs
+        assert costs == sorted(costs)
+        assert re.split("[:：]", rows[0])[0] in head
+        for row in rows:
+            words = shlex.split(row.split("`")[1])
+            assert words[2] == wishes["model"]
+            assert ("no server" not in row and "没有可行" not in row) or re.search(r"[(（].+[)）]", row)
+
+
+WHOLE = [
+    "Can 8 A800s fully fine-tune Qwen2.5-32B on 200k samples of 1500 tokens each in 3 days?",
+    "Can I fine-tune Qwen2.5-1.5B on my 3000 chat examples on an RTX 4060 8GB?",
+    "一张T4能微调Qwen2.5-7B吗，数据5000条?",
+    "is a 4090 faster than an A100 for LoRA of Mistral-7B on 70M tokens?",
+]
+
+
+@pytest.mark.parametrize("sentence", WHOLE)
+def test_a_model_with_amounts_is_planned_and_not_judged(sentence: str) -> None:
+    assert question_lookup(sentence, plan_catalog()) is None
+
+
+@pytest.mark.parametrize(
+    ("wish", "have", "starts"),
+    [
+        (
+            {"model": "32B", "method": "qlora", "data": "20Mtok", "deadline": "3d"},
+            "2xRTX-3090@home",
+            ("Yes: your own machine, ", "可以：自有机器，"),
+        ),
+        ({"model": "32B", "method": "full", "data": "20Mtok"}, "2xRTX-3090@home", ("No, not on your own machine", "自有机器不行")),
+        ({"model": "7B", "method": "lora", "data": "20Mtok", "gpu": "T4", "deadline": "5d"}, "", ("", "")),
+        ({"model": "70B", "method": "full", "data": "20Mtok", "gpu": "T4", "num_gpus": "1", "max_nodes": "1"}, "", ("No.", "不行。")),
+        ({"model": "7B", "method": "lora", "data": "20Mtok"}, "", None),
+    ],
+    ids=str,
+)
+def test_a_question_whether_it_can_be_done_begins_with_yes_or_no(wish: dict[str, str], have: str, starts: tuple[str, str] | None) -> None:
+    from rightfit.planner.cards import plan_on_own
+    from rightfit.workload import Workload
+
+    work = Workload(task="finetune", **wish)
+    found = plan_on_own(work, have, api.plan, plan_catalog()) if have else api.plan(work, catalog=plan_catalog())
+    for at, lang in enumerate(("en", "zh")):
+        lines = Asked("", is_able=True).lines(found, plan_catalog(), lang)
+        if starts is None:
+            assert not lines
+            continue
+        assert lines[0].startswith(starts[at])
+        if found.best is not None:
+            assert money_text(found.best.cost.total_usd) in lines[0]
+    assert not Asked("").lines(found, plan_catalog(), "en")
+
+
+@pytest.mark.parametrize(
+    "sentence", ["xgboost训练2亿行100列的数据，用CPU还是GPU", "train xgboost on 20 million rows with 80 features - do I even need a GPU?"]
+)
+def test_cpu_or_gpu_names_the_winner_and_the_loser_with_time_and_cost(sentence: str) -> None:
+    asked = settle(sentence, plan_catalog())
+    found = api.plan(**understand(asked.wish).settled())
+    (line,) = asked.lines(found, plan_catalog(), "en")
+    first, second = (float(cost.replace(",", "")) for cost in re.findall(r"\$([\d,.]+\d)", line))
+    assert first <= second
+    assert first == pytest.approx(found.best.cost.total_usd, rel=0.02)
+    assert len(re.findall(r"\d (?:s|min|h)\b", line)) >= 2
 
 
 def test_training_and_serving_are_one_request_with_one_total() -> None:

@@ -182,3 +182,14 @@ def test_a_near_miss_promises_only_what_is_known() -> None:
     unknown = dataclasses.replace(miss, unknown=("deadline",))
     assert nearest_text("purchase", unknown, "en").endswith("Whether it meets the other limits (deadline) is unknown.")
     assert nearest_text("purchase", unknown, "zh").endswith("能否满足其余限制（期限）尚不可知。")
+
+
+def test_sets_of_limits_are_one_sentence_without_those_that_hold_a_smaller_one() -> None:
+    from rightfit.explain.plan_words import blamed
+
+    assert blamed([("country", "budget"), ("budget",)], "en") == blamed([("budget",)], "en")
+    both = blamed([("country", "budget"), ("gpu", "budget")], "en")
+    assert " and " in both
+    assert ", or " in both
+    assert ";" not in both
+    assert "；" not in blamed([("country", "budget"), ("gpu", "budget")], "zh")

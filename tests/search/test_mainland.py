@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 import rightfit
+from rightfit.search.answer import is_makeshift
 
 LORA = {"model": "Qwen/Qwen2.5-7B", "task": "finetune", "method": "lora", "data": "10Mtok"}
 KINDS = {
@@ -62,3 +63,22 @@ def test_what_has_a_price_is_not_said_to_have_none() -> None:
     found = rightfit.plan(**LORA, cloud="volcengine", top=1)
     assert "A30" not in {reason.params["accelerator"] for reason in found.advice if reason.key == "unpriced"}
     assert not [reason for reason in rightfit.plan(**LORA, top=1).advice if reason.key == "unpriced"]
+
+
+YUAN = [
+    {"model": "Qwen2.5-7B", "method": "grpo", "data": "10ksamples", "completions": "16", "budget": "3000元"},
+    {"model": "Qwen2.5-7B", "method": "dpo", "data": "10ksamples", "budget": "3000元"},
+    {"model": "Qwen2.5-7B", "method": "full", "data": "30Mtok", "budget": "5000元"},
+    {"model": "xgboost", "task": "train", "data": "20Mrows", "columns": "50", "budget": "1000元"},
+    {"model": "sdxl", "method": "lora", "data": "2kimages", "budget": "500元"},
+    {"model": "resnet50", "task": "train", "data": "imagenet", "budget": "5000元"},
+    {"model": "Qwen2.5-7B", "task": "batch", "data": "1Msamples", "budget": "5000元"},
+]
+
+
+@pytest.mark.parametrize("wish", YUAN, ids=str)
+def test_whatever_the_job_the_mainland_goes_first_in_yuan_also_where_its_prices_are_old(wish: dict[str, str]) -> None:
+    found = rightfit.plan(**wish, top=8)
+    home = [one.facts["country"] == "CN" for one in found.options if not is_makeshift(one, found.options[0])]
+    assert any(home)
+    assert home == sorted(home, reverse=True)

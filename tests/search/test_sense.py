@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 import rightfit
-from rightfit.explain.sheets import plan_sheet
+from rightfit.explain.sheets import plan_sheet, short_sheet
 from rightfit.families.serving import explore
 from rightfit.market import open_catalog
 from rightfit.market.packed_tables import rules
 from rightfit.market.sellers import is_seldom_free, none_free, published_places
-from rightfit.search.sense import RULES, SCARCE, as_good_as
+from rightfit.search.answer import is_makeshift
+from rightfit.search.rank import LATE
+from rightfit.search.sense import RULES, SCARCE, WEIGHED, as_good_as
 from rightfit.search.service import stacks
 
 LORA = {"model": "llama-3-8b", "method": "lora", "data": "10Mtokens"}
@@ -78,6 +80,53 @@ def test_asking_for_less_costs_no_more_than_decides(wish: dict[str, Any]) -> Non
         wider = asked({key: value for key, value in wish.items() if key != name}).options[0]
         usd = found.options[0].cost.total_usd / 0.85 * 1.25  # what Arm and several servers count for
         assert as_good_as(np.array(wider.cost.total_usd), usd, task=wish.get("task", "finetune")), name
+
+
+@pytest.mark.parametrize(
+    "wish", [*wishes(40, seed=5), LORA, {"model": "llama-3-8b", "task": "serve", "rate": "20/s", "ttft": "300ms"}], ids=str
+)
+def test_no_row_costs_less_than_the_first_without_the_rule_that_put_it_below(wish: dict[str, Any]) -> None:
+    found = asked(wish)
+    for other in found.options[1:]:
+        best = found.options[0].cost.total_usd
+        if not as_good_as(np.array(best), other.cost.total_usd, task=found.workload.task):
+            rule = other.facts["below_by"]
+            assert rule in (*LATE, *WEIGHED), (other.instance_type, rule)
+            worth = {"servers": 1.25, "arch": 1 / 0.85, "plain": 2.0 * 1.25}.get(rule, np.inf)
+            assert best <= worth * 1.1 * other.cost.total_usd or rule not in WEIGHED, other.instance_type
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_row_that_costs_less_than_the_first_is_explained_beside_the_table(lang: str) -> None:
+    shown = 0
+    for wish in wishes(40, seed=5):
+        found = rightfit.plan(**wish, top=5)
+        rows = found.options[:3]
+        if rows and min(one.cost.total_usd for one in rows) < 0.99 * rows[0].cost.total_usd:
+            text = "\n".join(part for part in short_sheet(found, lang, num_options=3) if isinstance(part, str))
+            least = min(rows, key=lambda one: one.cost.total_usd).rank
+            assert (f"Row {least} costs" if lang == "en" else f"第 {least} 行便宜") in text, wish
+            shown += 1
+    assert shown
+
+
+def test_one_server_stands_before_several_once_and_no_more() -> None:
+    found = asked({"model": "Llama-3.1-8B", "task": "serve", "rate": "20/s", "ttft": "300ms"})
+    several = min(one.cost.total_usd for one in found.options if one.nodes > 1)
+    assert found.options[0].cost.total_usd <= 1.25 * several
+
+
+@pytest.mark.parametrize(
+    "wish", [*wishes(25, seed=6), {"model": "resnet50", "task": "train", "data": "imagenet", "gpu": "V100,A100"}], ids=str
+)
+def test_rows_that_take_five_times_as_long_for_no_less_are_last(wish: dict[str, Any]) -> None:
+    found = asked(wish)
+    slow = [is_makeshift(one, found.options[0]) for one in found.options]
+    assert slow == sorted(slow)
+    for one, is_last in zip(found.options, slow, strict=True):
+        mine, its = one.estimate.get("total_time_s"), found.options[0].estimate.get("total_time_s")
+        if mine and its and mine.mid > 5 * its.mid:
+            assert is_last or one.cost.total_usd < found.options[0].cost.total_usd
 
 
 def test_a_small_job_leads_on_demand_in_a_usual_place_and_says_so() -> None:

@@ -40,6 +40,8 @@ _DATA = Path(__file__).with_name("data")
 #: step is worth a faster network.
 _NEAR, _SLOW = 1.25, 0.2
 _MANY = 300
+#: A limit that holds with at least this probability is kept.
+_SURE = 0.9
 _OPEN_END = " ,，;；。?？、"
 
 
@@ -151,17 +153,16 @@ def _other(plan: Plan, catalog: Catalog, **changes: Any) -> Option | None:
 
 
 def _gpu(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """With a GPU or without one, each at its best: the one that wins, with both costs."""
     best = _best(plan)
-    if not best.num_accelerators:
-        return _text("gpu_none", lang, where=where_text(best), cost=_money(best, lang))
-    other = _other(plan, catalog, gpu="none")
+    other = _other(plan, catalog, gpu="none" if best.num_accelerators else tuple(facts.accelerators()))
+    if other is not None and _total(other) < _total(best):
+        best, other = other, best
     if other is None:
-        return _text("gpu_only", lang)
-    if _total(other) <= _total(best):
-        return _text("gpu_none", lang, where=where_text(other), cost=_money(other, lang))
+        return _text("gpu_only" if best.num_accelerators else "gpu_none", lang, way=_way_text(best, lang))
     ratio = f"{_total(other) / _total(best):.2g}"
-    fields = {"where": where_text(best), "cost": _money(best, lang), "other_where": where_text(other), "other": _money(other, lang)}
-    return _text("gpu_cheaper", lang, ratio=ratio, **fields)
+    key = "gpu_cheaper" if best.num_accelerators else "gpu_dearer"
+    return _text(key, lang, ratio=ratio, way=_way_text(best, lang), other=_way_text(other, lang))
 
 
 def _link(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
@@ -346,24 +347,71 @@ class Asked:
     wish: str
     questions: tuple[Question, ...] = ()
     told: Mapping[Lang, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    is_able: bool = False
 
     def lines(self, plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
         """What is said before the plan of the wish."""
-        return [*self.told.get(lang, ()), *answers(self.questions, plan, catalog, lang)]
+        able = able_lines(plan, lang) if self.is_able and not self.told else []
+        return [*able, *self.told.get(lang, ()), *answers(self.questions, plan, catalog, lang)]
+
+
+def able_lines(plan: Plan, lang: Lang) -> list[str]:
+    """Yes or no to "can it be done", with the time; where hardware, a deadline or a budget was
+    named, without which anything can be done."""
+    from rightfit.explain.sheets import OWN_REFUSED
+
+    wish, best = plan.workload, plan.best
+    if best is None:
+        return [_text("able_no", lang)]
+    if any(reason.key in OWN_REFUSED for reason in plan.advice):
+        return [_text("able_rented", lang, way=_way_text(best, lang))]
+    chances = [chance for name in ("deadline", "budget") if (chance := best.probability.get(name)) is not None]
+    if best.purchase != "owned" and not chances and not wish.gpu and wish.num_gpus is None:
+        return []
+    chance = min(chances, default=1.0)
+    return [_text("able_likely" if chance < _SURE else "able_yes", lang, way=_way_text(best, lang), chance=q.percent_text(chance))]
+
+
+def _way_text(option: Option, lang: Lang) -> str:
+    """A server with the time and the money of the job on it."""
+    time = option.estimate.get("total_time_s")
+    told = _text("compared_time", lang, time=q.duration_text(time.mid, lang)) if time else ""
+    where = _text("own_machine", lang) if option.purchase == "owned" else where_text(option)
+    return _text("way", lang, where=where, time=told, cost=_money(option, lang))
 
 
 def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = None) -> Asked:
     """Take a sentence apart; `given`: options beside it, which win."""
     beside = without_questions(sentence)
-    tried = _servers(beside.wish, given or {}, catalog) or [
-        (name, wish, _tried(wish, given or {}, catalog)) for name, wish in _ways(beside.wish)
-    ]
+    is_able = bool(re.search(_table()["ways"]["able"], sentence, re.IGNORECASE))
+    tried = (
+        _servers(beside.wish, given or {}, catalog)
+        or _listed(beside.wish, given or {}, catalog)
+        or [(name, wish, _tried(wish, given or {}, catalog)) for name, wish in _ways(beside.wish)]
+    )
     if len(tried) < 2 or any(one is None for *_, one in tried):
-        return Asked(beside.wish, beside.questions)
+        return Asked(beside.wish, beside.questions, is_able=is_able)
     done = [(name, wish, one[0], one[1]) for name, wish, one in tried if one is not None]
+    why = {lang: {name: _excluded(command, catalog, lang) for name, _, command, option in done if option is None} for lang in LANGS}
     measure = _peak if re.search(_table()["ways"]["memory"], sentence, re.IGNORECASE) else _total
     done.sort(key=lambda way: math.inf if way[3] is None else measure(way[3]))
-    return Asked(done[0][1], beside.questions, {lang: tuple(_compared(done, measure, lang)) for lang in LANGS})
+    return Asked(done[0][1], beside.questions, {lang: tuple(_compared(done, measure, lang, why=why[lang])) for lang in LANGS}, is_able)
+
+
+def _excluded(command: str, catalog: Catalog, lang: Lang) -> str:
+    """What excludes a way that cannot be done, but for the card or cloud that it is about."""
+    from rightfit.explain.plan_words import either_text, smallest_sets
+    from rightfit.planner.plan import plan as plan_again
+    from rightfit.workload.model import Workload
+
+    words = shlex.split(command)
+    wishes = {"model": words[2], **{name[2:].replace("-", "_"): value for name, value in zip(words[3::2], words[4::2], strict=True)}}
+    try:
+        blame = plan_again(Workload(**wishes), catalog=catalog, top=1).blame
+    except RightfitError as error:
+        return error.text(lang)
+    told = [tuple(name for name in group if name not in _LISTED) or group for group in blame]
+    return either_text(smallest_sets(told), lang)
 
 
 def _peak(option: Option) -> float:
@@ -397,7 +445,11 @@ def _ways(wish: str) -> list[tuple[str, str]]:
     return _times(wish)
 
 
-def _servers(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[tuple[str, str, tuple[str, Option | None] | None]]:
+#: A way, the wish that takes it, and the command with what leads its plan (None: it is no wish).
+_Try = tuple[str, str, "tuple[str, Option | None] | None"]
+
+
+def _servers(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[_Try]:
     """Servers between which a wish asks to choose, each tried with the rest of it; [] where it
     names fewer than two."""
     from rightfit.market.server_names import exact_servers
@@ -410,7 +462,7 @@ def _servers(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[tupl
     if len(named) < 2:
         return []
     rest, table = wish, catalog.servers()
-    tried: list[tuple[str, str, tuple[str, Option | None] | None]] = []
+    tried: list[_Try] = []
     joins = _table()["ways"]["joins"]
     for word in named:
         rest = re.sub(rf"(?:\s*(?:{joins})\s*)?{re.escape(word)}", " ", rest, flags=re.IGNORECASE)
@@ -424,6 +476,34 @@ def _servers(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[tupl
     except RightfitError:
         return []
     return tried
+
+
+def _listed(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[_Try]:
+    """Cards or clouds between which a wish asks to choose, each tried alone with the rest of it;
+    [] where it names fewer than two."""
+    from rightfit.workload.ask import understand
+    from rightfit.workload.model import Workload
+
+    if not re.search(_table()["ways"]["choose"], wish, re.IGNORECASE):
+        return []
+    try:
+        wishes = {**understand(wish).settled(), **{name: value for name, value in given.items() if value is not None}}
+    except RightfitError:
+        return []
+    found: list[_Try] = []
+    for option in ("gpu", "cloud"):
+        names = [name for name in str(wishes.get(option, "")).split(",") if option != "gpu" or facts.match_accelerators(name)]
+        if given.get(option) is not None or len(names) < 2 or "model" not in wishes:
+            continue
+        spoken: Lang = "zh" if re.search(r"[\u4e00-\u9fff]", wish) else "en"
+        for name in names:
+            alone, shown = {**wishes, option: name}, name if option == "gpu" else q.provider_text(name, spoken)
+            try:
+                found.append((shown, wish, (command_line(alone), best_of(Workload(**alone), catalog))))
+            except RightfitError:
+                found.append((shown, wish, (command_line(alone), None)))
+        break
+    return found if any(one[1] is not None for *_, one in found if one is not None) else []
 
 
 #: Options of which a plan compares several by itself.
@@ -462,8 +542,15 @@ def command_line(wishes: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
-def _compared(ways: Sequence[tuple[str, str, str, Option | None]], measure: Callable[[Option], float], lang: Lang) -> list[str]:
-    """The choice, then a row for each way, the one with least cost or memory first."""
+def _compared(
+    ways: Sequence[tuple[str, str, str, Option | None]],
+    measure: Callable[[Option], float],
+    lang: Lang,
+    *,
+    why: Mapping[str, str] | None = None,
+) -> list[str]:
+    """The choice, then a row for each way, the one with least cost or memory first; `why`: of ways
+    that cannot be done, what excludes them."""
     names = (" 还是 " if lang == "zh" else " or ").join(name for name, *_ in ways)
     costs = [measure(option) for *_, option in ways if option is not None]
     key = "compared_memory_choice" if measure is _peak else "compared_choice"
@@ -473,15 +560,21 @@ def _compared(ways: Sequence[tuple[str, str, str, Option | None]], measure: Call
     elif costs[0] >= 0.995 * costs[1]:
         choice = _text("compared_same", lang, better=better)
     else:
-        choice = _text(key, lang, better=better, ratio=q.percent_text(costs[0] / costs[1]))
-    return [_text("compared_head", lang, names=names, choice=choice), *(_way_row(*way, lang) for way in ways)]
+        saved = q.money_text(costs[1] - costs[0]) if measure is _total else ""
+        choice = _text(key, lang, better=better, ratio=q.percent_text(costs[0] / costs[1]), saved=saved)
+    return [
+        _text("compared_head", lang, names=names, choice=choice),
+        *(_way_row(*way, lang, why=(why or {}).get(way[0], "")) for way in ways),
+    ]
 
 
-def _way_row(name: str, _: str, command: str, option: Option | None, lang: Lang) -> str:
+def _way_row(name: str, _: str, command: str, option: Option | None, lang: Lang, why: str = "") -> str:
     if option is None:
-        return _text("compared_row_none", lang, name=name, command=f"`{command}`")
+        return _text("compared_row_none", lang, name=name, why=why, command=f"`{command}`")
     time, peak = (option.estimate.get(key) for key in ("total_time_s", "peak_memory_bytes"))
+    count = option.num_accelerators
     fields = {
+        "cards": _text("compared_cards", lang, count=q.plain(count), card=option.accelerator.name) if count else "",
         "time": _text("compared_time", lang, time=q.duration_text(time.mid, lang)) if time else "",
         "memory": _text("compared_memory", lang, memory=q.memory_text(peak.mid)) if peak and option.num_accelerators else "",
     }

@@ -7,7 +7,7 @@ of them; drawing tables and bars is left to the faces (a `Term` brings its share
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain import quantities as q
@@ -519,11 +519,28 @@ def blame_text(plan: Plan, lang: Lang) -> str:
     something is feasible."""
     if plan.unfit is not None or plan.given:
         return ""
-    sets = [_told(group, plan.workload) for group in plan.blame]
-    names = [criteria_text(group, lang) for group in dict.fromkeys(sets)]
+    return blamed([_told(group, plan.workload) for group in plan.blame], lang)
+
+
+def blamed(groups: Iterable[tuple[str, ...]], lang: Lang) -> str:
+    """Sets of criteria, each of which excludes everything, as one sentence."""
+    sets = smallest_sets(groups)
     alone = all(len(group) == 1 for group in sets)
-    key = "rejections.blame_together" if not alone else "rejections.blame" if len(names) == 1 else "rejections.blame_each"
-    return say(key, lang, criteria=join(names, lang) if alone else say("rejections.or", lang).join(names)) if names else ""
+    key = "rejections.blame_together" if not alone else "rejections.blame" if len(sets) == 1 else "rejections.blame_each"
+    return say(key, lang, criteria=either_text(sets, lang)) if sets else ""
+
+
+def smallest_sets(groups: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Sets without those that hold another: such a one is that other with more words."""
+    given = list(dict.fromkeys(groups))
+    return [group for group in given if not any(set(other) < set(group) for other in given)]
+
+
+def either_text(sets: Sequence[tuple[str, ...]], lang: Lang) -> str:
+    """Sets of criteria in words: what belongs together, and what stands for itself."""
+    both = "和" if lang == "zh" else " and "
+    names = [both.join(criteria_text((name,), lang) for name in group) for group in sets]
+    return join(names, lang) if all(len(group) == 1 for group in sets) else say("rejections.or", lang).join(names)
 
 
 def _told(group: tuple[str, ...], workload: Any) -> tuple[str, ...]:

@@ -39,12 +39,31 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     if (priced := market_question(sentence, catalog) or chart_lookup(sentence, catalog)) is not None:
         return priced
     is_compared = bool(_COMPARED.search(sentence))
+    if is_whole_wish(sentence):  # a model with amounts: its plan says it, and of no other model
+        return None
     if _AMOUNT_ASKED.search(sentence) and not is_compared:  # how long, how much, how many: a plan says it
         return _without_model(sentence, catalog, is_question=False)
     is_question = is_compared or bool(_QUESTION.search(sentence.strip()))
     if is_question and (claimed := claim_lookup(sentence, catalog)) is not None:
         return claimed
     return _without_model(sentence, catalog, is_question=is_question)
+
+
+#: Options that are amounts of the work, or limits of it: a model with one of them is a whole wish.
+_AMOUNTS = frozenset(
+    {"data", "epochs", "steps", "rate", "users", "concurrency", "deadline", "budget", "seq_len", "input_tokens", "output_tokens"}
+)
+
+
+def is_whole_wish(sentence: str) -> bool:
+    """Whether a sentence names a model and amounts of its work, so that it can be planned."""
+    from rightfit.workload.ask import understand
+
+    try:
+        wishes = understand(without_questions(sentence).wish).wishes
+    except RightfitError:
+        return False
+    return "model" in wishes and bool(_AMOUNTS & set(wishes))
 
 
 def _without_model(sentence: str, catalog: Catalog, *, is_question: bool) -> CheckResult | None:

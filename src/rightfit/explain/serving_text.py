@@ -16,6 +16,7 @@ from rightfit.explain.plan_words import (
     NO_NEAR_MISS,
     OptionText,
     Term,
+    blamed,
     given_text,
     headline,
     memory_terms,
@@ -394,6 +395,4 @@ def gap_text(criterion: str, needed: float | str, had: float | str, lang: Lang, 
 
 def serving_blame_text(plan: Plan, lang: Lang) -> str:
     """Which criteria together exclude every offer; empty where something is feasible."""
-    told = [tuple(name for name in group if name not in _NOT_THE_USERS) or group for group in plan.blame]
-    groups = [base.criteria_text(group, lang) for group in dict.fromkeys(told)]
-    return say("serving.blame", lang, criteria=say("rejections.or", lang).join(groups)) if groups else ""
+    return blamed([tuple(name for name in group if name not in _NOT_THE_USERS) or group for group in plan.blame], lang)

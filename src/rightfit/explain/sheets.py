@@ -25,11 +25,12 @@ from rightfit.explain.voices import Voice, plan_text, voice_of
 from rightfit.market.sellers import is_major
 from rightfit.messages import Lang
 from rightfit.records import dataclass
-from rightfit.search.answer import is_makeshift
+from rightfit.search.advice import below_cause
+from rightfit.search.answer import Reason, is_makeshift
 
 if TYPE_CHECKING:
     from rightfit.market import Catalog
-    from rightfit.search.answer import Option, Plan, Reason, Rejection
+    from rightfit.search.answer import Option, Plan, Rejection
     from rightfit.search.servers import Verdict
 
 
@@ -267,7 +268,10 @@ FIRST_WARNINGS = tuple(tomllib.loads(Path(__file__).with_name("data").joinpath("
 TAKEN = (
     *(f"assumed_serve_packed_{cause}" for cause in ("servers", "card", "cheapest", "fits")),
     "assumed_smallest_card",
+    "assumed_modules",
+    "assumed_own_host",
     "assumed_usual_model",
+    "assumed_relative_model",
     "assumed_shape_by_name",
     "assumed_task_corpus",
     "assumed_task_published_data",
@@ -355,15 +359,16 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     expected = (best.outcome, best.setup, speed, *_otherwise(plan, voice, lang))
     yield Choice(text.headline, tuple(line for line in expected if line))
     asked = _quotes(plan, voice, lang) if plan.options[0].nodes > 1 else []  # several stand in for what has no price
-    told = (_own_refused, _own_runs, _rental, _usual)
+    told = (_larger_batch, _own_refused, _own_runs, _rental, _usual)
     yield "\n".join([*asked, *(line for lines in told for line in lines(plan, voice, lang))])
     if extent.weighty and not any(reason.key in FIRST_WARNINGS and not _is_remote(reason) for reason in plan.options[0].warnings):
         extent = Extent(warnings=0, speed=False)
     shown = plan.options[:num_options] if num_options is not None else first_options(plan, extent.rows)
     if len(shown) > 1:
         yield voice.options_table(dataclasses.replace(plan, options=shown), lang)
+        yield from _cheaper_below(plan, shown, voice, lang)
     yield from staged_lines(plan, voice.renderer(lang, currency=plan.workload.currency), lang)
-    if care := _care(plan, voice, lang, shown)[: extent.warnings]:
+    if care := _care(plan, voice, lang)[: extent.warnings]:
         yield Lines("warnings", label("section", "warnings", lang), tuple(care))
     key = "next_staged" if any(section.name == "staged" for section in plan.sections) else "next"
     yield _next(key, plan, shown, lang)
@@ -410,6 +415,12 @@ def _quotes(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
     return [render(reason) for reason in plan.advice if reason.key == UNPRICED][:1]
 
 
+def _larger_batch(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
+    """What a batch that grows with the cards would save."""
+    render = voice.renderer(lang, currency=plan.workload.currency)
+    return [render(reason) for reason in plan.advice if reason.key == "larger_batch"]
+
+
 def _own_refused(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
     """That the machine that one has does not do it."""
     render = voice.renderer(lang, currency=plan.workload.currency)
@@ -434,41 +445,19 @@ def _usual(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
     return [voice.assumption_text(one, lang, plan.workload.currency) for one in plan.assumptions if one.why.key in TAKEN]
 
 
-def _care(plan: Plan, voice: Voice, lang: Lang, shown: Sequence[Option]) -> list[str]:
+def _care(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
     """What certainty would cost, then the warnings of the choice, those that matter first."""
     render: Callable[[Reason], str] = voice.renderer(lang, currency=plan.workload.currency)
     rank = {key: place for place, key in enumerate(FIRST_WARNINGS)}
     ordered = sorted((one for one in plan.options[0].warnings if not _is_remote(one)), key=lambda one: rank.get(one.key, len(rank)))
     said = SAID_FIRST if doubted_price_text(plan.options[0], lang, currency=plan.workload.currency) else ()
     advice = [reason for reason in plan.advice if reason.key in FIRST_ADVICE]
-    told = [render(reason) for reason in (*advice, *(one for one in ordered if one.key not in said))]
-    weighty = len(advice) + sum(reason.key in FIRST_WARNINGS for reason in ordered if reason.key not in said)
-    return [*told[:weighty], *cheaper_below(plan, shown, lang), *told[weighty:]]
+    return [render(reason) for reason in (*advice, *(one for one in ordered if one.key not in said))]
 
 
 def _is_remote(reason: Reason) -> bool:
     """Whether a warning is of stops that hardly any run of this length sees."""
     return reason.key in STOPS and float(reason.params.get("expected_interruptions", 1.0)) < LEAST_STOPS
-
-
-def cheaper_below(plan: Plan, shown: Sequence[Option], lang: Lang) -> list[str]:
-    """Why a shown option that costs less stands below the choice: a price older than what is known
-    of such prices, more servers, a last resort. One line, of the cheapest of them."""
-    best = plan.options[0]
-    below = [one for one in shown if one is not best and one.cost.total_usd < best.cost.total_usd * (1.0 - LEAST_SAVING)]
-    if plan.workload.objective != "cost" or not below:
-        return []
-    one = min(below, key=lambda option: option.cost.total_usd)
-    server = ("" if one.nodes == 1 else f"{one.nodes} x ") + f"{one.provider}/{one.instance_type}"
-    if one.facts.get("price_is_beyond") and not best.facts.get("price_is_beyond"):
-        return [label("short", "counts_old", lang, server=server, as_of=one.price_as_of)]
-    if one.nodes > best.nodes and one.cost.total_usd * _SEVERAL_WORTH >= best.cost.total_usd:
-        return [label("short", "counts_servers", lang, server=server, count=one.nodes)]
-    return [label("short", "counts_offload", lang, server=server)] if one.layout.offload != "none" else []
-
-
-#: Several servers go before one where they save a fifth.
-_SEVERAL_WORTH = 1.25
 
 
 def _next(key: str, plan: Plan, shown: Sequence[Option], lang: Lang) -> str:
@@ -480,6 +469,15 @@ def _next(key: str, plan: Plan, shown: Sequence[Option], lang: Lang) -> str:
     server = f"{'' if other.nodes == 1 else f'{other.nodes} x '}{other.provider}/{other.instance_type}"
     cost = q.money_text(other.cost.total_usd, plan.workload.currency)
     return label("short", f"{key}_others", lang, most=other.rank, server=server, cost=cost)
+
+
+def _cheaper_below(plan: Plan, shown: Sequence[Option], voice: Voice, lang: Lang) -> Iterable[str]:
+    """Why the first row stands before the cheapest of those below it, where one costs less."""
+    best, least = shown[0], min(shown, key=lambda one: one.cost.total_usd)
+    saved = best.cost.total_usd - least.cost.total_usd
+    if plan.workload.objective == "cost" and saved > LEAST_SAVING * best.cost.total_usd:
+        params = {"number": least.rank, "saved_share": saved / best.cost.total_usd, "below_cause": below_cause(least)}
+        yield voice.renderer(lang, currency=plan.workload.currency)(Reason("row_below", params))
 
 
 def first_options(plan: Plan, most: int) -> tuple[Option, ...]:

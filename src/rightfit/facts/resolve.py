@@ -256,6 +256,12 @@ def usual_model(text: str) -> str:
     return next((row["model"] for row in tables.table("usual_models") if row["name"] == folded), "")
 
 
+def is_relative(text: str) -> bool:
+    """Whether what `usual_model` gives is a relative that stands in for a network nobody read."""
+    folded = " ".join(text.casefold().replace("_", " ").replace("-", " ").split())
+    return any(row["name"] == folded and row["source"].startswith("relative") for row in tables.table("usual_models"))
+
+
 def closed_model(text: str) -> str:
     """Who sells a model whose weights are not published ("gpt-4o"); empty for every other name."""
     name = text.strip().rpartition("/")[2].casefold()

@@ -18,7 +18,7 @@ from rightfit.records import dataclass
 from rightfit.search.advice import month_of_task
 from rightfit.search.answer import Assumption, Option, Plan, Reason, Section
 from rightfit.search.criteria import CRITERIA
-from rightfit.search.ownership import Machine, read_machine, with_machine
+from rightfit.search.ownership import Machine, own_host, read_machine, with_machine
 from rightfit.search.service.wish import LATENCY_LIMITS
 from rightfit.units import GB, PFLOPS
 from rightfit.workload import Workload
@@ -119,10 +119,11 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
             narrower = (Reason("own_by_qlora", {"machine": machine.name}),)
             own, workload = with_few_bits, workload.with_changes(method="qlora")
     rented = plan(workload.with_changes(gpu=()), catalog=catalog, **asked)
-    assumed = _smallest(machine)
+    host = own_host(catalog, machine)[1]
+    assumed = (*_smallest(machine), *_host(machine, host))
     own, rented = (dataclasses.replace(one, assumptions=(*assumed, *one.assumptions)) for one in (own, rented))
     if own.best is None:
-        return dataclasses.replace(rented, advice=(_not_on_own(machine, own, workload), *rented.advice))
+        return dataclasses.replace(rented, advice=(_not_on_own(machine, own, workload, host_bytes=host), *rented.advice))
     if rented.best is None:
         return own
     instead = Reason("rent_instead" + month_of_task(workload.task), beside(rented.best))
@@ -131,15 +132,24 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
 
 
 def _smallest(machine: Machine) -> tuple[Assumption, ...]:
-    """That the smallest of several cards of a name is taken."""
+    """That the smallest of several cards of a name is taken, of a server's the usual modules."""
     if not machine.asked:
         return ()
     others = ", ".join(name for name in facts.match_accelerators(machine.asked) if name != machine.gpu)
-    why = Reason("assumed_smallest_card", {"asked": machine.asked, "value": machine.gpu, "others": others})
+    key = "assumed_modules" if machine.is_server and "SXM" in machine.gpu else "assumed_smallest_card"
+    why = Reason(key, {"asked": machine.asked, "value": machine.gpu, "others": others})
     return (Assumption("have", machine.gpu, why),)
 
 
-def _not_on_own(machine: Machine, own: Plan, workload: Workload) -> Reason:
+def _host(machine: Machine, host_bytes: float) -> tuple[Assumption, ...]:
+    """How much host memory a server is taken to have."""
+    if not machine.is_server:
+        return ()
+    why = Reason("assumed_own_host", {"limit_bytes": host_bytes, "num_cards": machine.count, "gpu": machine.gpu})
+    return (Assumption("have", machine.name, why),)
+
+
+def _not_on_own(machine: Machine, own: Plan, workload: Workload, *, host_bytes: float) -> Reason:
     """Why the machine does not do it: what stands in its own way, not in that of the rentals that
     were left out beside it; of a limit that nobody stated, how to state one."""
     first = next((one for one in own.rejected if one.example.startswith("private/")), None)
@@ -147,7 +157,7 @@ def _not_on_own(machine: Machine, own: Plan, workload: Workload) -> Reason:
         return Reason("own_does_not", {"machine": machine.name, "criterion": "gpu_memory"})
     told = {"machine": machine.name, "criterion": first.criterion, "needed": first.needed, "had": first.had}
     if first.criterion == "host_memory":  # nobody said how much it has
-        return Reason("own_does_not_ram", {**told, "each_limit_bytes": facts.coefficients("planning")["own_host_bytes_per_card"]})
+        return Reason("own_does_not_ram", {**told, "each_limit_bytes": host_bytes / machine.count})
     if first.criterion in LATENCY_LIMITS and getattr(workload, f"{first.criterion}_s", None) is None:
         return Reason("own_does_not_assumed", {**told, "option": first.criterion})
     return Reason("own_does_not_gap", told)

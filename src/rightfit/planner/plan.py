@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rightfit.errors import ContradictionError
 from rightfit.facts.bundled import exact_names
-from rightfit.facts.resolve import hub_repository, resolve_offline, usual_model
+from rightfit.facts.resolve import hub_repository, is_relative, resolve_offline, usual_model
 from rightfit.families.registry import settled
 from rightfit.market.offers import PURCHASES
 from rightfit.messages import Message
@@ -31,7 +31,7 @@ from rightfit.search.answer import Assumption, Option, Plan, Reason, makeshifts_
 from rightfit.search.confirm import assumed_confidence, confirmed, dearer_but_certain, energy_sections, options_of
 from rightfit.search.constraints import SearchResult, minimal_blame
 from rightfit.search.family import Beside, Family
-from rightfit.search.rank import pareto_front, score_of
+from rightfit.search.rank import pareto_front, score_of, with_below
 from rightfit.search.refusals import rejections
 from rightfit.search.sense import with_rule
 
@@ -68,7 +68,8 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = TOP, 
     found, ranking = confirmed(family, found, top)
     front = family.front(ranking.pareto)
     built = options_of(family, found, (*ranking.top, *front), len(ranking.top))
-    options, points = with_market_warnings(family.reasons(found, built[: len(ranking.top)]), found), built[len(ranking.top) :]
+    ranked = with_below(built[: len(ranking.top)], found, ranking.top)
+    options, points = with_market_warnings(family.reasons(found, ranked), found), built[len(ranking.top) :]
     options, by_sense = with_rule(options, found, (ranking.top[0].offer, ranking.top[0].node)) if options else (options, ())
     if simulate and family.simulate is not None:
         options = family.simulate(found, options, ranking.top)
@@ -89,7 +90,8 @@ def assumed_model(workload: Workload) -> tuple[Assumption, ...]:
     checkpoint is another than the record."""
     asked = workload.model or ""
     if usual := usual_model(asked):
-        return (Assumption("model", usual, Reason("assumed_usual_model", {"asked": asked, "value": usual})),)
+        key = "assumed_relative_model" if is_relative(asked) else "assumed_usual_model"
+        return (Assumption("model", usual, Reason(key, {"asked": asked, "value": usual})),)
     found = resolve_offline(asked)
     repository = hub_repository(asked, found)
     if found is None or not repository or repository == found.record.name:

@@ -257,20 +257,10 @@ def below_of(search_result: SearchResult, options: Sequence[Option]) -> Option |
     return next((one for one in options[1:] if one.cost.total_usd < options[0].cost.total_usd), None)
 
 
-def below_cause(option: Option, other: Option) -> str:
-    """Why an option that costs less stands below another: the end of a key of `reasons.below_*`."""
-    if other.facts.get("is_estimate") and not option.facts.get("is_estimate"):
-        return "estimate"
-    if other.nodes > 1 and option.nodes == 1:
-        return "several"
-    if other.facts.get("price_is_beyond") and not option.facts.get("price_is_beyond"):
-        return "old"
-    if getattr(other.layout, "offload", "none") not in ("none", "") and getattr(option.layout, "offload", "none") in ("none", ""):
-        return "offload"
-    task = "finetune" if "total_time_s" in option.estimate else "serve"
-    if bool(sense.as_good_as(np.array(option.cost.total_usd), other.cost.total_usd, task=task)):
-        return "sense"
-    return "place" if option.facts.get("country") != other.facts.get("country") else "order"
+def below_cause(other: Option) -> str:
+    """Why an option that costs less stands below the first: the end of a key of `reasons.below_*`,
+    the rule that put it there (rank.with_below)."""
+    return str(other.facts.get("below_by") or "order")
 
 
 def month_of(search_result: SearchResult) -> str:

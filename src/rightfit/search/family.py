@@ -174,6 +174,7 @@ def offer_doubts(search_result: SearchResult, row: Row) -> OfferDoubts:
         "is_pseudo_region": offer["is_pseudo_region"],
         "country": offer["country"],
         "decided_by": "",
+        "below_by": "",
         "is_any_place": is_any_place(offer["provider"], offer["instance_type"], offer["region"]),
         "arch": search_result.market.offers.servers.arch[int(search_result.market.offers.server_index[row.offer])],
     }

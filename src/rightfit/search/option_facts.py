@@ -45,8 +45,9 @@ class SpotFacts(TypedDict):
 
 class OfferDoubts(TypedDict):
     """`decided_by`: of the first option the rule that put it before a cheaper one
-    (search.sense.RULES). How a price is known (catalog.offers.PRICE_KINDS), whether it may have
-    moved since (catalog.expected), the seller's tier of trust."""
+    (search.sense.RULES); `below_by`: of one that costs less than the first the rule that put it
+    below (search.rank.with_below). How a price is known (catalog.offers.PRICE_KINDS), whether it
+    may have moved since (catalog.expected), the seller's tier of trust."""
 
     price_kind: str
     price_is_old: bool
@@ -58,6 +59,7 @@ class OfferDoubts(TypedDict):
     country: str
     is_any_place: bool
     decided_by: str
+    below_by: str
     arch: str
 
 

@@ -100,7 +100,7 @@ def headline(search_result: SearchResult, option: Option, options: Sequence[Opti
         }
     key = HEADLINES[search_result.workload.objective]
     if below is not None:
-        return Reason(key + BELOW, {**params, "below_cause": below_cause(option, below)})
+        return Reason(key + BELOW, {**params, "below_cause": below_cause(below)})
     return Reason(headline_key(search_result, option, key), params)
 
 

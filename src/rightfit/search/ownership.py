@@ -13,7 +13,7 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.errors import InputError, QuantityError, UnknownNameError
-from rightfit.estimation.ownership import OwnServer, can_be_bought, own_server
+from rightfit.estimation.ownership import MODULES_PER_SERVER, OwnServer, can_be_bought, own_server
 from rightfit.market.offers import PURCHASES
 from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
@@ -258,8 +258,6 @@ def read_place(text: str | None) -> str:
 def _target(text: str, catalog: Catalog) -> tuple[str, int]:
     """The accelerator and how many: of a server of the catalog, else eight of the named
     one, as most are sold."""
-    from rightfit import facts
-    from rightfit.estimation.ownership import MODULES_PER_SERVER
 
     servers, loose = catalog.servers(), facts.match_accelerators(text)
     for row, (provider, name) in enumerate(zip(servers.provider, servers.instance_type, strict=True)):
@@ -312,12 +310,18 @@ _READERS: Mapping[str, Any] = {"money": _usd, "share": _share, "number": lambda 
 @dataclass(frozen=True, slots=True)
 class Machine:
     """`count` cards of one name in one machine, and where it stands (empty: a server room).
-    `asked`: the name that was said, where it means several cards and this is the smallest."""
+    `asked`: the name that was said, where it means several cards and this is the smallest, or
+    (`is_server`) the one that servers of so many have."""
 
     gpu: str
     count: int
     place: str
     asked: str = ""
+
+    @property
+    def is_server(self) -> bool:
+        """Whether it is a whole server, not a machine of a home or an office."""
+        return self.count >= MODULES_PER_SERVER
 
     @property
     def name(self) -> str:
@@ -335,14 +339,30 @@ def read_machine(text: str) -> Machine:
     if not count:
         raise InputError(Message("search.have_none", text=text), field="have")
     found = facts.named_accelerators(gpu, field="have")
-    return Machine(facts.smallest_accelerator(found), count, read_place(place), gpu if len(found) > 1 else "")
+    boards = tuple(name for name in found if "SXM" in name) if count >= MODULES_PER_SERVER else ()
+    return Machine(facts.smallest_accelerator(boards or found), count, read_place(place), gpu if len(found) > 1 else "")
+
+
+def own_host(catalog: Catalog, machine: Machine) -> tuple[int, float]:
+    """Processor threads and host memory [bytes] that a machine of one's own is taken to have:
+    beside few cards those of a home or office; of a whole server the lower quartile of rented ones
+    with as many of the same card, where there are any."""
+    usual, servers = facts.coefficients("planning"), catalog.servers()
+    vcpus, memory = int(usual["own_vcpus_per_card"]) * machine.count, float(usual["own_host_bytes_per_card"]) * machine.count
+    if machine.is_server:
+        same = (servers.num_accelerators == machine.count) & (np.array(servers.accelerator_name) == machine.gpu)
+        told = [column[same & np.isfinite(column)] for column in (servers.vcpus, servers.memory_bytes)]
+        vcpus, memory = (
+            max(least, type(least)(np.quantile(one, 0.25))) if one.size else least for one, least in zip(told, (vcpus, memory), strict=True)
+        )
+    return vcpus, memory
 
 
 def with_machine(
     catalog: Catalog, machine: Machine, *, as_of: str = "", alone: bool = False, usd_per_h: float | None = None
 ) -> PricedCatalog:
-    """The catalog with the machine in it, as an owned server of the provider `private`; host memory
-    and processors as such machines usually have.
+    """The catalog with the machine in it, as an owned server of the provider `private`, with host
+    memory and processors of `own_host`.
     `alone`: and no other offer, where nothing else is asked for; `usd_per_h`: what an hour of it
     counts as [USD], its electricity where none is given."""
     from rightfit.market.price_book import Owned, PriceBook
@@ -357,13 +377,13 @@ def with_machine(
             mine = np.array([provider == "private" for provider in table.servers.provider], dtype=np.bool_)
             return table.take(np.flatnonzero(mine[table.server_index]))
 
-    usual = facts.coefficients("planning")
+    vcpus, memory = own_host(catalog, machine)
     entry = Owned(
         name=machine.name,
         gpu=machine.gpu,
         gpus=machine.count,
-        vcpus=int(usual["own_vcpus_per_card"]) * machine.count,
-        memory=float(usual["own_host_bytes_per_card"]) * machine.count,
+        vcpus=vcpus,
+        memory=memory,
         site=machine.place or "private",
         servers=1,
     )

@@ -3,6 +3,7 @@ back to cost, time, certainty, table order."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search import sense
 from rightfit.search.advice import counted_usd, elsewhere, several_of
+from rightfit.search.answer import Option
 from rightfit.search.constraints import SearchResult
 from rightfit.search.market import SPOT
 from rightfit.search.offers import hearsay
@@ -214,10 +216,13 @@ def score_of(search_result: SearchResult, offer: Index, node: Index) -> Array:
     usd = counted_usd(search_result, search_result.bill.total_usd[offer, node], offer, node)
     slack_s = 0.0 if search_result.workload.task == "serve" else facts.coefficients("planning")["same_time_s"]
     score = scores(search_result.workload.objective, total_usd=usd, total_s=search_result.bill.total_s[offer, node], slack_s=slack_s)
+    money = sense.usual_place_first(search_result, offer, node, score)
     late = late_of(search_result, offer, node)
+    moved = money
     for is_behind in late:
-        score = behind(score, is_behind)
-    return sense.sensible(search_result, offer, node, score, late=np.any(late, axis=0))
+        moved = behind(moved, is_behind)
+    kinds = np.stack(late, axis=-1) @ (1 << np.arange(len(late)))
+    return sense.sensible(search_result, offer, node, moved, money=money, kinds=kinds)
 
 
 def late_of(search_result: SearchResult, offer: Index, node: Index) -> tuple[NDArray[np.bool_], ...]:
@@ -231,6 +236,31 @@ def late_of(search_result: SearchResult, offer: Index, node: Index) -> tuple[NDA
     named = search_result.workload.cloud or search_result.workload.sellers or search_result.workload.region
     manual = np.zeros(offer.shape, dtype=np.bool_) if named else by_hand(search_result.market.offers)[offer]
     return scarce, oldest, old, manual, elsewhere(search_result)[offer]
+
+
+#: Names of `late_of`, in its order, for the words.
+LATE = ("scarce", "older", "old", "manual", "elsewhere")
+
+
+def with_below(options: tuple[Option, ...], search_result: SearchResult, rows: Sequence[Row]) -> tuple[Option, ...]:
+    """The options, each that costs less than the first one with the rule that put it below
+    (`facts["below_by"]`): of `LATE` the weightiest, else the first of sense.RULES that speaks
+    against it and not against the first."""
+    below = [at for at, one in enumerate(options[1:], 1) if one.cost.total_usd < options[0].cost.total_usd]
+    if search_result.workload.objective != "cost" or not below:
+        return options
+    offer, node = np.nonzero(search_result.bits == 0)
+    late = late_of(search_result, offer, node)
+    at = [int(np.flatnonzero((offer == row.offer) & (node == row.node))[0]) for row in (rows[0], *(rows[place] for place in below))]
+    marks: dict[str, Any] = {name: mark[at] for name, mark in reversed(tuple(zip(LATE, late, strict=True)))}
+    marks |= sense.marks_of(search_result, offer[at], node[at], search_result.bill.total_usd[offer[at], node[at]])
+    out = list(options)
+    for number, place in enumerate(below, 1):
+        is_near = bool(sense.as_good_as(np.array(options[0].cost.total_usd), out[place].cost.total_usd, task=search_result.workload.task))
+        told = marks if is_near else (*LATE, *sense.WEIGHED)
+        rule = next((name for name in marks if name in told and marks[name][0] < marks[name][number]), "")
+        out[place] = dataclasses.replace(out[place], facts={**out[place].facts, "below_by": rule})
+    return tuple(out)
 
 
 def far_below(search_result: SearchResult, offer: Index, node: Index) -> NDArray[np.bool_]:

@@ -36,6 +36,8 @@ Flags = NDArray[np.bool_]
 
 #: What decides among equals, the weightiest first.
 RULES = ("plain", "room", "measured", "arch", "held", "servers", "seller", "place")
+#: Those that count as money too (advice.counted_usd), so that more than a tenth may lie between.
+WEIGHED = ("plain", "arch", "servers")
 #: What stands behind whatever can be had, however little it costs.
 SCARCE = ("free", "many", "older")
 ARM, MAINLAND = "arm64", "CN"
@@ -62,21 +64,21 @@ def as_good_as(usd: Array, least: Array | float, *, task: str) -> Flags:
     return np.asarray(usd <= np.maximum(np.asarray(least) * (1.0 + usual["equal_share"]), np.asarray(least) + apart))
 
 
-def sensible(search_result: SearchResult, offer: Index, node: Index, score: Array, *, late: Flags) -> Array:
-    """Scores of rows with sense in them, where cost is what counts: of each server and way to pay a
-    usual place goes before one that is cheaper by less than decides, and of all that are as good as
-    the cheapest the most sensible one leads. `late` rows stand behind all others and do not
-    lead."""
+def sensible(search_result: SearchResult, offer: Index, node: Index, score: Array, *, money: Array, kinds: Index) -> Array:
+    """Scores of rows with sense in them, where cost is what counts: of all that are as good as the
+    first the most sensible one leads. `money`: the scores before rows were moved behind others,
+    `kinds`: why each was (a code); only rows of one kind are as good as each other."""
     if search_result.workload.objective != "cost" or not score.size:
         return score
-    score = _usual_place_first(search_result, offer, node, score)
-    sound = ~late if not late.all() else late
-    least = score[sound].min()
-    equal = np.flatnonzero(sound & as_good_as(score, least, task=search_result.workload.task))
+    leading = int(np.argmin(score))
+    usd, task = search_result.bill.total_usd[offer, node], search_result.workload.task
+    # Equal in money too: what one server is worth beside several counts once, not twice.
+    near = as_good_as(money, money[leading], task=task) & as_good_as(usd, usd[leading], task=task)
+    equal = np.flatnonzero((kinds == kinds[leading]) & near)
     if equal.size < 2:
         return score
     rows, columns = offer[equal], node[equal]
-    marks = _marks(search_result, rows, columns, search_result.bill.total_usd[rows, columns])
+    marks = marks_of(search_result, rows, columns, search_result.bill.total_usd[rows, columns])
     keys = [*(marks[name] for name in RULES), score[equal], search_result.bill.total_s[rows, columns]]
     left = np.arange(equal.size)
     for key in keys:  # the first of a sort, without sorting
@@ -86,9 +88,11 @@ def sensible(search_result: SearchResult, offer: Index, node: Index, score: Arra
     return out
 
 
-def _usual_place_first(search_result: SearchResult, offer: Index, node: Index, score: Array) -> Array:
-    """Scores in which, of one server and way to pay, a row that is cheaper by less than decides but
-    in a less usual place comes directly behind the usual one."""
+def usual_place_first(search_result: SearchResult, offer: Index, node: Index, score: Array) -> Array:
+    """Scores in which, where cost counts, of one server and way to pay a row that is cheaper
+    by less than decides but in a less usual place comes directly behind the usual one."""
+    if search_result.workload.objective != "cost" or not score.size:
+        return score
     offers, unusual = search_result.market.offers, _unusual(search_result)[offer] > 0
     kind = (offers.server_index[offer] * len(PURCHASES) + offers.purchase_index[offer]) * (int(node.max()) + 1) + node
     least, usual = np.full(int(kind.max()) + 1, np.inf), np.full(int(kind.max()) + 1, np.inf)
@@ -99,7 +103,7 @@ def _usual_place_first(search_result: SearchResult, offer: Index, node: Index, s
     return np.where((score < leading) & np.isfinite(leading), np.nextafter(leading, np.inf), score)
 
 
-def _marks(search_result: SearchResult, offer: Index, node: Index, usd: Array) -> Mapping[str, Array]:
+def marks_of(search_result: SearchResult, offer: Index, node: Index, usd: Array) -> Mapping[str, Array]:
     """What speaks against each row, by rule: 0 nothing."""
     offers = search_result.market.offers
     cards = facts.accelerators()
@@ -194,7 +198,7 @@ def decided(search_result: SearchResult, offer: int, node: int) -> dict[str, Any
         return None
     pair_offer, pair_node = np.array([offer, rows[best]]), np.array([node, columns[best]])
     marks = {
-        **_marks(search_result, pair_offer, pair_node, np.array([mine, usd[best]])),
+        **marks_of(search_result, pair_offer, pair_node, np.array([mine, usd[best]])),
         "free": seldom_free(search_result.market.offers)[pair_offer],
         "many": many_on_spot(search_result, pair_offer, pair_node),
         "older": much_older(search_result, pair_offer, pair_node),

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rightfit
 from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.estimation.figures import FigureColumns, probability_within
 from rightfit.estimation.sample_training import TrainSetup, train_devices, training_memory, work_columns
+from rightfit.explain.sheets import short_sheet
 from rightfit.families.samples.engine import SampleEngine
 from rightfit.physics.columns import MemoryCounter, SetupColumns
 from rightfit.planner.given import estimate_one, why
@@ -296,3 +298,41 @@ def test_probability_from_intervals() -> None:
     within = probability_within(figure, np.array([10.0, 12.5, 14.0, 8.0, 1e9]))
     assert within == pytest.approx([0.5, 0.9, 0.975, 0.1, 1.0], abs=1e-4)
     assert math.isfinite(float(probability_within(FigureColumns(*(np.ones(1) for _ in range(5))), np.array([2.0]))[0]))
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("cards", [8, 4])
+def test_what_a_batch_that_grows_with_the_cards_saves_is_said(cards: int, lang: str) -> None:
+    wish = {"model": "resnet50", "task": "train", "data": "imagenet", "gpu": "V100", "num_gpus": str(cards)}
+    found = rightfit.plan(**wish, top=3)
+    (larger,) = [reason for reason in found.advice if reason.key == "larger_batch"]
+    assert float(larger.params["global_batch"]) == 256 * cards
+    assert larger.params["total_usd"] < 0.9 * found.best.cost.total_usd
+    text = " ".join(part for part in short_sheet(found, lang) if isinstance(part, str))
+    assert str(256 * cards) in text
+    told = rightfit.plan(**wish, global_batch=str(256 * cards), top=1)
+    assert told.best.cost.total_usd == pytest.approx(larger.params["total_usd"], rel=0.15)
+    assert not any(reason.key == "larger_batch" for reason in told.advice)
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"model": "resnet50", "task": "finetune", "data": "10kimages"},
+        {"model": "sdxl", "method": "lora", "data": "1kimages"},
+        {"model": "resnet50", "task": "train", "data": "imagenet", "gpu": "A100", "num_gpus": "1", "max_nodes": "1"},
+    ],
+    ids=str,
+)
+def test_no_larger_batch_is_told_of_one_card_or_of_tuning(wish: dict[str, str]) -> None:
+    assert not any(reason.key == "larger_batch" for reason in rightfit.plan(**wish, top=1).advice)
+
+
+@pytest.mark.parametrize("name", ["nnU-Net", "nnUNetv2", "SwinUNETR", "Swin-UNETR", "V-Net", "SegResNet"])
+def test_a_network_for_volumes_is_planned_by_its_nearest_relative_and_says_so(name: str) -> None:
+    found = rightfit.plan(model=name, task="train", data="1200samples", epochs="300", top=1)
+    (told,) = [one for one in found.assumptions if one.why.key == "assumed_relative_model"]
+    assert told.value == "mlperf/3d-unet-kits19"
+    same = rightfit.plan(model=told.value, task="train", data="1200samples", epochs="300", top=1)
+    assert found.best.cost.total_usd == pytest.approx(same.best.cost.total_usd, rel=0.01)
+    assert name in "\n".join(part for part in short_sheet(found, "en") if isinstance(part, str))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.estimation.data_path import DataLoad
 from rightfit.estimation.figures import FigureColumns, exact, probability_within
@@ -54,6 +55,19 @@ def sample_advice(search_result: TrainingResult, best: Option | None) -> Iterabl
     if wish.load.decode == "pillow" and not wish.workload.decode and _loading_matters(best):
         for decoder in FASTER_DECODERS[:1]:
             yield from _tried(search_result, best, "decoder", decode=decoder)
+    if larger := _larger_batch(wish, best):
+        yield from _tried(search_result, best, "larger_batch", global_batch=str(larger))
+
+
+def _larger_batch(wish: SampleRequest, best: Option) -> int:
+    """The batch that the linear scaling rule allows on the cards of the best option, where nobody
+    said one: the usual batch of a card on each, up to what reached the same accuracy (Goyal et al.
+    2017); 0 where that is no larger, or no network for images is trained from scratch."""
+    usual = facts.coefficients("training")
+    if wish.workload.task != "train" or wish.workload.global_batch is not None or wish.work.modality != "classification":
+        return 0
+    batch = int(min(usual["scaled_batch_per_card"] * best.num_accelerators, usual["largest_scaled_batch"]))
+    return batch if batch > wish.global_batch else 0
 
 
 def _loading_matters(best: Option) -> bool:

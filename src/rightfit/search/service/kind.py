@@ -61,6 +61,10 @@ BATCH_HEADLINES = {"cost": "cheapest", "time": "fastest", "balanced": "balanced"
 CALIBRATED = ("volta", "turing", "ampere-hbm", "ampere-gddr", "ada", "hopper", "blackwell-hbm", "blackwell-gddr", "cdna3", "cpu", "cpu-amx")
 
 
+#: Engines that make no int4 weights of wide ones as they load.
+READ_AS_STORED = ("vllm", "sglang", "tgi", "lmdeploy", "tensorrt-llm")
+
+
 def with_serving_reasons(search_result: ServingResult, options: Sequence[Option]) -> tuple[Option, ...]:
     """The options with `why` and `warnings`."""
     return tuple(
@@ -93,7 +97,7 @@ def _why(search_result: ServingResult, option: Option, options: Sequence[Option]
         key = (BATCH_HEADLINES if search_result.wish.is_batch else HEADLINES)[objective]
         below = below_of(search_result, options)
         if below is not None:
-            reasons.append(Reason(key + BELOW, {**params, "below_cause": below_cause(option, below)}))
+            reasons.append(Reason(key + BELOW, {**params, "below_cause": below_cause(below)}))
         else:
             reasons.append(Reason(headline_key(search_result, option, key), params))
     if option.memory_terms.get("kv_cache"):
@@ -209,6 +213,8 @@ def _warnings(option: Option, published: str, repository: str = "") -> tuple[Rea
                 "serve_quality", {"format": row["name"], "quality": row["quality"], "evidence": row["evidence"], "source": row["source"]}
             )
         )
+        if layout.weight_format.startswith("int4") and layout.engine.casefold() in READ_AS_STORED:
+            reasons.append(Reason("serve_not_stored", {"format": row["name"], "engine": layout.engine}))
         if known_quality := published_quality(repository, layout.weight_format):
             reasons.append(Reason("serve_quality_published", known_quality))
     if isinstance(layout, ServingLayout) and layout.kv_format == "fp8":
