@@ -351,10 +351,9 @@ def own_host(catalog: Catalog, machine: Machine) -> tuple[int, float]:
     vcpus, memory = int(usual["own_vcpus_per_card"]) * machine.count, float(usual["own_host_bytes_per_card"]) * machine.count
     if machine.is_server:
         same = (servers.num_accelerators == machine.count) & (np.array(servers.accelerator_name) == machine.gpu)
-        told = [column[same & np.isfinite(column)] for column in (servers.vcpus, servers.memory_bytes)]
-        vcpus, memory = (
-            max(least, type(least)(np.quantile(one, 0.25))) if one.size else least for one, least in zip(told, (vcpus, memory), strict=True)
-        )
+        threads, hosts = (column[same & np.isfinite(column)] for column in (servers.vcpus, servers.memory_bytes))
+        vcpus = max(vcpus, int(np.quantile(threads, 0.25))) if threads.size else vcpus
+        memory = max(memory, float(np.quantile(hosts, 0.25))) if hosts.size else memory
     return vcpus, memory
 
 
