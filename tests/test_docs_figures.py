@@ -110,6 +110,6 @@ def test_planning_figures_of_the_concept_pages() -> None:
     time, money = read(ROOT / "docs/concepts/time.md"), read(ROOT / "docs/concepts/money.md")
     assert f"{usual['startup_s']:.0f} s for boot" in time
     assert f"{usual['download_bytes_per_s'] / 1e9:.1f} GB/s" in time
-    assert f"{1 / usual['failures_per_accelerator_s'] / (365.25 * 86400):.1f} years a card" in time
-    assert f"{100 * usual['spot_monthly_low']:.0f} to {100 * usual['spot_monthly_high']:.0f} %" in money
-    assert f"Below {100 * usual['memory_told_probability']:.1f} %" in read(ROOT / "docs/concepts/intervals.md")
+    assert f"{1 / usual['failures_per_accelerator_s'] / (365.25 * 86400):.1f} years a GPU" in time
+    assert f"{100 * usual['spot_monthly_low']:.0f} to {100 * usual['spot_monthly_high']:.0f}%" in money
+    assert f"Below {100 * usual['memory_told_probability']:.1f}%" in read(ROOT / "docs/concepts/intervals.md")

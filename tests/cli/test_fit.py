@@ -58,11 +58,11 @@ def test_more_memory_and_more_cards_never_hold_less() -> None:
 
 @pytest.mark.usefixtures("_few_models")
 def test_the_host_beside_the_card_is_not_asked() -> None:
-    """192 GiB of card tune eight billion parameters in full, whatever host memory is assumed
+    """256 GiB of card tune eight billion parameters in full, whatever host memory is assumed
     of a home machine."""
     from rightfit.search.ownership import Machine
 
-    found = {(one.model, one.way): one.fits for one in verb.fits_of(Machine("MI300X", 1, ""), task="finetune")}
+    found = {(one.model, one.way): one.fits for one in verb.fits_of(Machine("MI325X", 1, ""), task="finetune")}
     assert found["meta-llama/Llama-3.1-8B", "full"]
 
 

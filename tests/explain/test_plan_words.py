@@ -105,8 +105,8 @@ def test_a_plan_without_answer_names_the_blame(plan: Plan, workload: Workload) -
     text = plan_text(none, "en")
     assert text.best is None
     assert text.headline == "No server in the catalog meets this request."
-    assert text.blame == "No offer is left: together, deadline, budget, GPU memory exclude all of them."
-    assert plan_text(none, "zh").blame == "没有可行方案：期限、预算、显存合在一起排除了全部报价。"
+    assert text.blame == "No offer is left: deadline, budget and GPU memory together exclude all of them."
+    assert plan_text(none, "zh").blame == "没有可行方案：期限、预算和显存合在一起排除了全部报价。"
     single = Plan(hurried, (), (), (), (), (), {}, plan.counts, blame=(("deadline",),))
     assert plan_text(single, "en").blame == "No offer is left: deadline alone excludes all of them."
 

@@ -538,9 +538,14 @@ def smallest_sets(groups: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 def either_text(sets: Sequence[tuple[str, ...]], lang: Lang) -> str:
     """Sets of criteria in words: what belongs together, and what stands for itself."""
-    both = "和" if lang == "zh" else " and "
-    names = [both.join(criteria_text((name,), lang) for name in group) for group in sets]
+    names = [_all_of([criteria_text((name,), lang) for name in group], lang) for group in sets]
     return join(names, lang) if all(len(group) == 1 for group in sets) else say("rejections.or", lang).join(names)
+
+
+def _all_of(names: Sequence[str], lang: Lang) -> str:
+    """ "A, B and C"."""
+    comma, last = ("、", "和") if lang == "zh" else (", ", " and ")
+    return last.join(filter(None, (comma.join(names[:-1]), names[-1])))
 
 
 def _told(group: tuple[str, ...], workload: Any) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from rightfit.errors import AmbiguousNameError
 from rightfit.explain import quantities as q
 from rightfit.explain.claims import no_claim
 from rightfit.explain.glossary import term_lookup
+from rightfit.explain.judged_parts import parts_lookup
 from rightfit.explain.market_questions import market_question
 from rightfit.explain.market_statements import find_statement, judge_statement
 from rightfit.explain.pasted_tables import cells_of, is_row, row_statement
@@ -19,7 +20,6 @@ from rightfit.explain.rule_match import folded, match_rule, sense
 from rightfit.explain.rule_measures import Measures, measures
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of, rule_line
 from rightfit.explain.sections import heading_of, section_lookup
-from rightfit.explain.statement_parts import parts_lookup
 from rightfit.explain.time_claims import time_lookup
 from rightfit.explain.trials import SetupOutcome, best_of, need_on_one_card, outcome_of, saving_fractions
 from rightfit.messages import Lang

@@ -11,14 +11,10 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
-
-if TYPE_CHECKING:
-    from rightfit.market import Catalog
-    from rightfit.market.verdicts import CheckResult
 
 _DATA = Path(__file__).with_name("data")
 _OPEN_END = " ,，;；。.、!！?？"
@@ -97,32 +93,6 @@ def clauses(text: str) -> list[str]:
     return [part.strip(_OPEN_END) for part in word("clause").split(kept) if part.strip(_OPEN_END)]
 
 
-def parts_of(text: str, catalog: Catalog) -> list[Part]:
-    """Every clause of a sentence with its verdict."""
-    from rightfit.explain.arithmetic_claims import READERS
-    from rightfit.explain.card_claims import card_readers
-
-    told, found = Told(), list[Part]()
-    for clause in clauses(text):
-        read = [part for reader in (*card_readers(catalog), *READERS) for part in reader(clause, told)]
-        found += read or [Part(clause, "open")]
-    return found
-
-
-def parts_lookup(query: str, catalog: Catalog) -> CheckResult | None:
-    """The answer to a sentence of which at least one clause can be judged: wrong where one is,
-    right where all are (advice and words without a claim aside), else unknown."""
-    from rightfit.market.verdicts import CheckResult
-
-    found = parts_of(query, catalog)
-    told = [part for part in found if part.word != "open"]
-    if not told:
-        return None
-    texts = {lang: _text(found, lang) for lang in LANGS}
-    facts = {"parts": [{"text": part.said, "verdict": part.word} for part in found]}
-    return CheckResult(query, "rule", True, overall(found), facts, (), texts["en"], texts["zh"])
-
-
 def overall(found: Sequence[Part]) -> str:
     """One wrong clause makes a sentence wrong; one that claims something and was not judged leaves
     it open."""
@@ -135,10 +105,3 @@ def _claims(clause: str) -> bool:
     if word("setting").match(clause) and not re.search(r"\d", clause):
         return False
     return not word("advice").search(clause) and not word("ends_open").search(clause) and len(clause) > 3
-
-
-def _text(found: Sequence[Part], lang: Lang) -> str:
-    if len(found) == 1:
-        return found[0].reason[lang] + ("。" if lang == "zh" else ".")
-    told = [figures()["texts"][f"part_{part.word}"][lang].format(said=part.said, reason=part.reason.get(lang, "")) for part in found]
-    return "\n".join(told)

@@ -76,9 +76,10 @@ class Understood:
         if unknown := self.unknown_model():
             return unknown
         near = [near for word in self.weighty if len(word) > 4 for near in nearest_words(word.casefold(), known_words(), count=1)]
-        how = Message(f"workload.weighty_{self._kind_of(self.weighty[0] if self.weighty else '')}")
+        kind = self._kind_of(self.weighty[0] if self.weighty else "")
+        how = Message(f"workload.weighty_{kind}")
         if near:
-            return Message("workload.weighty_near", words=words, how=how, nearest=", ".join(dict.fromkeys(near)))
+            return Message("workload.question_near", words=words, how=how, nearest=", ".join(dict.fromkeys(near)))
         return Message("workload.weighty", words=words, how=how)
 
     @staticmethod
