@@ -285,7 +285,7 @@ RECIPES: Mapping[str, Recipe] = {
                     ),
                     change(
                         "tests/catalog/test_providers.py",
-                        ('"aws_spot"):', '"aws_spot", "acme"):'),
+                        ('        "aws_spot",\n', '        "aws_spot",\n        "acme",\n'),
                         end='\n\ndef test_acme(fake: Fake) -> None:\n    fake.answers["acme"] = clouds.acme({("a", "b", "on-demand"): 2.5})\n'
                         '    assert prices(ask("acme")) == {("a", "b", "on-demand"): (2.5, "USD")}\n',
                     ),

@@ -228,19 +228,19 @@ def test_what_is_wrong_is_said_in_one_line_with_its_place(write: Write, files: d
     write(**files)
     problems = amendments.problems()
     assert any(said in problem for problem in problems), problems
-    assert all(problem.startswith("catalog/data/amendments/topic/") and "\n" not in problem for problem in problems)
+    assert all(problem.startswith("market/data/amendments/topic/") and "\n" not in problem for problem in problems)
 
 
 def test_a_store_is_not_built_on_a_broken_row(write: Write, tmp_path: Path) -> None:
     write(servers=SERVER.replace("add,", "ad,"))
-    with pytest.raises(CatalogError, match=r"^catalog/data/amendments/topic/servers.csv:2: action is 'ad'"):
+    with pytest.raises(CatalogError, match=r"^market/data/amendments/topic/servers.csv:2: action is 'ad'"):
         open_catalog(tmp_path / "c.sqlite")
 
 
 def test_a_price_that_cannot_be_right_is_named_with_its_place(write: Write, market: Callable[[], Catalog]) -> None:
     write(servers=SERVER, prices=PRICE.replace("21.5", "0"))
     [line] = report.amendment_findings(market().verify())
-    assert line.startswith("catalog/data/amendments/topic/prices.csv:2: check_price_positive: ")
+    assert line.startswith("market/data/amendments/topic/prices.csv:2: check_price_positive: ")
 
 
 # ---- unpacked and packed -------------------------------------------------------------------------

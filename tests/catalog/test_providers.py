@@ -640,12 +640,12 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
 def test_every_module_of_a_source_is_asked(stem: str) -> None:
     """A module that nothing names would never be asked, and no other test would look at it."""
     name = stem.removesuffix("_cloud").replace("_", "-")
-    assert name in providers.NAMES, f"catalog/providers/__init__.py: NAMES lacks {name!r}, so that providers/{stem}.py is never asked"
+    assert name in providers.NAMES, f"market/providers/__init__.py: NAMES lacks {name!r}, so that providers/{stem}.py is never asked"
 
 
 @pytest.mark.parametrize("name", providers.NAMES)
 def test_every_source_is_whole(name: str) -> None:
-    assert name.replace("lambda", "lambda_cloud").replace("-", "_") in MODULES, f"there is no catalog/providers/{name}.py"
+    assert name.replace("lambda", "lambda_cloud").replace("-", "_") in MODULES, f"there is no market/providers/{name}.py"
     module = providers.provider(name)
     assert module.name == name, f"the source {name} calls itself {module.name}"
     assert module.covers, f"the source {name} does not say in covers whose rows it gives"

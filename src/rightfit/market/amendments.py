@@ -83,7 +83,7 @@ class Amendment:
 
     def problem(self, text: str) -> str:
         """A line that says what is wrong and where."""
-        return f"catalog/data/amendments/{self.file}:{self.line}: {text}"
+        return f"market/data/amendments/{self.file}:{self.line}: {text}"
 
 
 def read() -> tuple[tuple[Amendment, ...], tuple[str, ...]]:
@@ -100,7 +100,7 @@ def _read(files: tuple[tuple[str, str], ...]) -> tuple[tuple[Amendment, ...], tu
         name = file.split("/")[1].removesuffix(".csv")
         lines = list(csv.reader(text.splitlines()))
         wrong = _header_problem(name, lines[0] if lines else [])
-        problems += [f"catalog/data/amendments/{file}: {wrong}"] if wrong else []
+        problems += [f"market/data/amendments/{file}: {wrong}"] if wrong else []
         found += [] if wrong else _rows(name, file, lines)
     problems += [problem for amendment in found for problem in cell_problems(amendment)]
     return tuple(_filled(amendment) for amendment in found), (*problems, *_written_twice(found))
@@ -172,7 +172,7 @@ def _name_problems(amendment: Amendment) -> Iterator[str]:
     providers = names_data()["providers"]
     if amendment.table in ("servers", "regions") and amendment.action == "add" and cells.get("provider", "") not in providers:
         name = cells.get("provider", "")
-        yield amendment.problem(f"no cloud is called {name}{_nearest(name, providers)}; a new one wants a line in catalog/data/names.toml")
+        yield amendment.problem(f"no cloud is called {name}{_nearest(name, providers)}; a new one wants a line in market/data/names.toml")
     if amendment.table == "prices" and not amendment.is_pattern and _mode(cells.get("purchase", "")) not in PURCHASE_CODES:
         name = cells.get("purchase", "")
         yield amendment.problem(f"no purchase mode is called {name!r}{_nearest(name, PURCHASE_CODES)}")

@@ -10,7 +10,7 @@ failing criterion):
     software       usual stacks / accelerator name     another software stack than the usual ones,
                                                        and not asked for by name
     seller         seller / tier of trust            a seller of a tier that was not asked for
-                                                     (catalog/data/sellers.csv), or one that no
+                                                     (market/data/sellers.csv), or one that no
                                                      launcher rents at (launchers.csv)
     max_nodes      node limit / nodes                  more nodes than allowed would be needed
     num_gpus       cards asked for / cards             the servers have another number of cards
