@@ -409,7 +409,7 @@ def test_an_aws_list_that_leads_back_is_noticed(fake: Fake) -> None:
     fake.answers["pricing"] = clouds.aws_pricing(
         [clouds.aws_product(f"g5.{n}xlarge", "us-east-1", "1") for n in range(2, 12)], repeats=True
     )
-    with pytest.raises(NetworkError, match="aws: the list leads back to a page already read"):
+    with pytest.raises(NetworkError, match="aws: the paginated list loops"):
         ask("aws", "listed:us-east-1")
 
 

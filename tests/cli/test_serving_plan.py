@@ -82,7 +82,7 @@ def test_bad_wishes_are_one_line(arguments: list[str], code: int, says: str, cap
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_int4_weights_that_no_engine_makes_are_warned_of_in_the_plan(run: Any, lang: str) -> None:
     wish = ("--task", "serve", "--rate", "0.2/s", "--lang", lang)
-    wanted = {"en": "from a repository that holds them", "zh": "已量化好的"}[lang]
+    wanted = {"en": "needs a checkpoint that is already", "zh": "已量化好的"}[lang]
     said = " ".join(run("plan", "meta-llama/Llama-3.1-70B-Instruct", *wish, "--quantization", "awq").out.split())
     assert wanted in said
     held = " ".join(run("plan", "Qwen/Qwen2.5-72B-Instruct-AWQ", *wish).out.split())

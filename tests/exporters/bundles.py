@@ -46,7 +46,7 @@ class Bundle:
         self.job: Job = job_of(plan_document(plan_values(name)), settings=ExportSettings(**settings))  # type: ignore[arg-type]
         write_files(files_of(self.job, "all"), self.folder)
         (self.folder / "data").mkdir()
-        (self.folder / "data" / "rows.jsonl").write_text('{"text": "a b c d e f g h", "label": 1}\n' * 64)
+        (self.folder / "data" / "rows.jsonl").write_text('{"text": "a b c d e f g h", "label": 1, "audio": "a.wav"}\n' * 64)
 
     def run(self, lines: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Lines typed one after the other; those that fail are told at the end."""

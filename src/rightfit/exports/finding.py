@@ -190,8 +190,7 @@ set -eu
 bucket="${%(variable)s:-}"
 bucket="${bucket#*://}"
 bucket="${bucket%%/}"
-whole="${bucket%%%%/*}"
-name=%(name)s-$(printf %%s "$bucket" | cksum | cut -d ' ' -f 1)
+%(whole)sname=%(name)s-$(printf %%s "$bucket" | cksum | cut -d ' ' -f 1)
 policy=%(policy)s
 %(make)s
 %(there)s >/dev/null || { echo "the role $name could not be made: give one of your own, export %(role)s=..." >&2; exit 1; }
@@ -205,8 +204,10 @@ def role_script(job: Job) -> str:
     provider = job.option.provider
     trust, policy, make, there = _ROLES[provider](job)
     words = {"policy": in_double_quotes(json.dumps(policy)), "make": make.replace("TRUST", shell([json.dumps(trust)])), "there": there}
+    named = any("$whole" in text for text in words.values())  # the bucket without a path in it
     return ROLE_SCRIPT % {
         **words,
+        "whole": 'whole="${bucket%%/*}"\n' if named else "",
         "plan": job.plan_id,
         "name": f"{job.name}-{job.plan_id}",
         "variable": BUCKET,

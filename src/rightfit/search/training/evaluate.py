@@ -371,7 +371,7 @@ def time_setups(space: Space, machines: Machines, base: SetupColumns, physics: P
         for members in batches(space, machines):
             machine, setup = fitting_rows(space, machines, need, capacity, members=members, every_level=every_level)
             step_s = build_timer(columns, keys, machines, physics, machine=machine, setup=setup).step_s(machine, setup)
-            doubt = tight_factor(need, capacity, space.setups, machine=machine, setup=setup)
+            doubt = tight_factor(need, capacity, machine=machine, setup=setup)
             first = contenders(alike, machine=machine, setup=setup, weighed=step_s * factor[setup] * doubt)
             yield Piece(machine[first], setup[first], step_s[first], doubt[first], machine.shape[0])
 
@@ -379,10 +379,10 @@ def time_setups(space: Space, machines: Machines, base: SetupColumns, physics: P
     return timed if key is None else KEPT.kept(key, machines, timed)
 
 
-def tight_factor(need: MemoryNeed, capacity: Array, setups: SetupTable, *, machine: Index, setup: Index) -> Array:
+def tight_factor(need: MemoryNeed, capacity: Array, *, machine: Index, setup: Index) -> Array:
     """Factor on the time of candidates whose memory may not do: a smaller batch that surely fits
-    goes before them, what offloads does not."""
-    is_tight = (need.sure_bytes[need.caution[machine], setup] > capacity[machine]) | (setups.sharding[setup] >= Sharding.OFFLOAD_OPTIMIZER)
+    goes before them."""
+    is_tight = need.sure_bytes[need.caution[machine], setup] > capacity[machine]
     return np.where(is_tight, facts.coefficients("planning")["tight_factor"], 1.0)
 
 
