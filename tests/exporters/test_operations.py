@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from jobs import files, hostile, job, taken
 
-from rightfit.exports.recipes import bucket_made, sky_commands
+from rightfit.exports import buckets
 
 BIN = Path(sys.executable).parent
 AWS = shutil.which("aws", path=str(BIN))
@@ -120,11 +120,9 @@ def test_the_bucket_of_a_plan_is_made_once_and_a_stranger_s_is_not_taken(simulat
     name in another account ends it, even where it may be read."""
     plain = job("lora-8b-aws")
     found, other = (dataclasses.replace(plain, settings=dataclasses.replace(plain.settings, name=name)) for name in ("ours", "theirs"))
-    [line] = bucket_made(found)
-    [*makes, _sky] = sky_commands(found, dry_run=False)
-    assert makes == [("sh", "-c", line)]  # what `rightfit launch` does is what the README says
+    line = buckets.bucket_script(found, found.option.region)
     for _ in range(2):
-        done = subprocess.run(makes[0], env=simulated_aws, capture_output=True, text=True, check=False)
+        done = subprocess.run(["sh", "-c", line], env=simulated_aws, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
     names = json.loads(aws(simulated_aws, "s3api", "list-buckets"))["Buckets"]
     assert [each["Name"] for each in names if each["Name"].startswith("ours-")] == [f"ours-{found.plan_id}"]
@@ -136,7 +134,7 @@ def test_the_bucket_of_a_plan_is_made_once_and_a_stranger_s_is_not_taken(simulat
     theirs = {"AWS_ACCESS_KEY_ID": keys["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"]}
     aws({**simulated_aws, **theirs, "AWS_SESSION_TOKEN": keys["SessionToken"]}, "s3", "mb", f"s3://{taken_name}")
     aws(simulated_aws, "s3", "ls", f"s3://{taken_name}")  # it answers, as a bucket that is open to everybody does
-    [line] = bucket_made(other)
+    line = buckets.bucket_script(other, other.option.region)
     done = subprocess.run(["sh", "-c", line], env=simulated_aws, capture_output=True, text=True, check=False)
     assert (done.returncode, "BucketAlreadyExists" in done.stderr) == (1, True), done.stderr
 

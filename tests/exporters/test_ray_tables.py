@@ -106,7 +106,7 @@ def test_workloads_of_a_fleet_are_searched_there(address: str) -> None:
 @pytest.mark.parametrize(
     ("word", "kind", "says"),
     [
-        ("ray:127.0.0.1:1", NetworkError, "no Ray cluster answers at 127.0.0.1:1"),
+        ("ray:127.0.0.1:1", NetworkError, "no Ray cluster responds at 127.0.0.1:1"),
         ("ray:nowhere", InputError, "is not a Ray cluster address"),
     ],
 )
