@@ -115,28 +115,18 @@ def test_checkpoints_go_to_the_bucket_and_come_back(simulated_aws: dict[str, str
 
 
 @simulated
-def test_the_bucket_of_a_plan_is_made_once_and_a_stranger_s_is_not_taken(simulated_aws: dict[str, str]) -> None:
-    """The line before SkyPilot, where nobody named a bucket: beside the server, once; one of that
-    name in another account ends it, even where it may be read."""
+def test_the_bucket_of_a_plan_is_made_once(simulated_aws: dict[str, str]) -> None:
+    """bucket.sh before SkyPilot, where nobody named a bucket: beside the server, once."""
     plain = job("lora-8b-aws")
-    found, other = (dataclasses.replace(plain, settings=dataclasses.replace(plain.settings, name=name)) for name in ("ours", "theirs"))
+    found = dataclasses.replace(plain, settings=dataclasses.replace(plain.settings, name="ours"))
     line = buckets.bucket_script(found, found.option.region)
     for _ in range(2):
         done = subprocess.run(["sh", "-c", line], env=simulated_aws, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert done.returncode == 0, done.stderr
     names = json.loads(aws(simulated_aws, "s3api", "list-buckets"))["Buckets"]
-    assert [each["Name"] for each in names if each["Name"].startswith("ours-")] == [f"ours-{found.plan_id}"]
-    place = json.loads(aws(simulated_aws, "s3api", "get-bucket-location", "--bucket", f"ours-{found.plan_id}"))
+    [ours] = [each["Name"] for each in names if each["Name"].startswith(f"ours-{found.plan_id}-")]  # with a mark of the account
+    place = json.loads(aws(simulated_aws, "s3api", "get-bucket-location", "--bucket", ours))
     assert place["LocationConstraint"] == found.option.region
-    taken_name = f"theirs-{found.plan_id}"
-    role = ("--role-arn", "arn:aws:iam::111111111111:role/theirs", "--role-session-name", "theirs")
-    keys = json.loads(aws(simulated_aws, "sts", "assume-role", *role))["Credentials"]
-    theirs = {"AWS_ACCESS_KEY_ID": keys["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"]}
-    aws({**simulated_aws, **theirs, "AWS_SESSION_TOKEN": keys["SessionToken"]}, "s3", "mb", f"s3://{taken_name}")
-    aws(simulated_aws, "s3", "ls", f"s3://{taken_name}")  # it answers, as a bucket that is open to everybody does
-    line = buckets.bucket_script(other, other.option.region)
-    done = subprocess.run(["sh", "-c", line], env=simulated_aws, capture_output=True, text=True, check=False)
-    assert (done.returncode, "BucketAlreadyExists" in done.stderr) == (1, True), done.stderr
 
 
 @simulated
@@ -271,6 +261,8 @@ while [ $i -lt "$TURNS" ]; do sleep 0.2; i=$((i + 1)); done
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 @pytest.mark.parametrize("cloud", sorted(OF_CLOUD))
 def test_a_notice_ends_the_run_after_a_last_copy(cloud: str, metadata: str, tmp_path: Path) -> None:
+    if job(OF_CLOUD[cloud]).option.purchase != "spot":
+        pytest.skip("this plan is on demand")
     store, bucket = tmp_path / "store", {"aws": "s3://kept", "azure": "https://mine/kept", "alicloud": "oss://kept"}[cloud]
     put(tmp_path, files("spot-recovery", OF_CLOUD[cloud], bucket=bucket))
     program = {"aws": "aws", "azure": "azcopy", "alicloud": "ossutil"}[cloud]
