@@ -94,7 +94,14 @@ def nothing(folder: Path) -> None:
 
 def run_script(folder: Path, words: Sequence[str]) -> None:
     """Run a script of the copy, as CONTRIBUTING.md says."""
-    for name in ("README.md", "README.zh.md", "docs/concepts/reasons.md", "docs/rules-of-thumb.md"):
+    for name in (
+        "README.md",
+        "README.zh.md",
+        "docs/coverage.md",
+        "docs/coverage.zh.md",
+        "docs/concepts/reasons.md",
+        "docs/rules-of-thumb.md",
+    ):
         put(folder, name, (folder / name).read_text(encoding="utf-8"))  # a file of its own, since the script writes it in place
     done = run(folder, words)
     if done.returncode:
