@@ -96,18 +96,17 @@ __all__ = [
 ]
 
 
+#: Public names that live neither in rightfit.api nor in rightfit.errors.
+_HOMES = {"Workload": "rightfit.workload.model"} | dict.fromkeys(("ingest", "probe", "runs", "watch"), "rightfit.running")
+
+
 def __getattr__(name: str) -> Any:
     """Find a public name where it lives, on first use: importing rightfit loads nothing else."""
     if name not in __all__:
         raise AttributeError(f"module 'rightfit' has no attribute {name!r}")
     from importlib import import_module
 
-    if name.endswith("Error"):
-        home = "rightfit.errors"
-    elif name == "Workload":
-        home = "rightfit.workload.model"
-    else:
-        home = "rightfit.running" if name in ("ingest", "probe", "runs", "watch") else "rightfit.api"
+    home = "rightfit.errors" if name.endswith("Error") else _HOMES.get(name, "rightfit.api")
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

@@ -366,9 +366,10 @@ def prices(
 def providers(*names: str, catalog: Catalog | None = None, lang: str = "en") -> list[dict[str, Any]]:
     """Clouds side by side, all of them without a name: cards, largest server, links, ways to pay,
     own chips, regions, price of an A100 and an H100."""
+    from rightfit.planner.plan import default_catalog
     from rightfit.search import servers as market
 
-    return market.providers(catalog or _market(), asked=names, lang=lang)
+    return market.providers(catalog or default_catalog(), asked=names, lang=lang)
 
 
 def regions(
@@ -383,10 +384,11 @@ def regions(
     """Regions whose name holds `query`: names in both languages, country, areas of law, accelerated
     server types and, with `near` (a place), how far they are."""
     from rightfit.lookup import read_names
+    from rightfit.planner.plan import default_catalog
     from rightfit.search import servers as market
 
     return market.regions(
-        catalog or _market(),
+        catalog or default_catalog(),
         query,
         cloud=read_names("cloud", cloud),
         country=read_names("country", country),
@@ -454,6 +456,7 @@ def own(
     years=4, ... TypeError for a name that is none of them.
     """
     from rightfit import facts
+    from rightfit.planner.plan import default_catalog
     from rightfit.search.ownership import own_of
     from rightfit.workload.vocabulary import read_cards
 
@@ -465,28 +468,23 @@ def own(
     said = read_cards(target) if count is None and target[:1].isdigit() else None
     if said and facts.match_accelerators(said[1]):
         count, target = said[0], said[1]
-    return own_of(target, count=count, texts=texts, rent=rent, cloud=cloud, place=place, catalog=catalog or _market())
-
-
-def _market() -> Catalog:
-    from rightfit.market import open_catalog
-
-    return open_catalog()
+    return own_of(target, count=count, texts=texts, rent=rent, cloud=cloud, place=place, catalog=catalog or default_catalog())
 
 
 def catalog(*, refresh: Names | None = None) -> Catalog:
     """The prices and servers that answers are made of: `.status()`, `.verify()`, `.all_offers()`,
     `.regions()`. `refresh`: clouds whose prices are fetched first (() for all that need no key);
     NetworkError where none could be had."""
-    from rightfit.errors import NetworkError
-    from rightfit.market import open_catalog
-    from rightfit.market.refresh import refresh as fetch
+    from rightfit.planner.plan import default_catalog
 
     if refresh is not None:
+        from rightfit.errors import NetworkError
+        from rightfit.market.refresh import refresh as fetch
+
         outcomes = fetch((refresh,) if isinstance(refresh, str) else tuple(refresh))
         if not any(outcome.status == "refreshed" for outcome in outcomes):
             raise NetworkError("; ".join(f"{outcome.provider}: {outcome.message or outcome.status}" for outcome in outcomes))
-    return open_catalog()
+    return default_catalog()
 
 
 def export(plan: str | Path | Plan, /, to: str, **options: Any) -> dict[str, str]:

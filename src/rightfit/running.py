@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from rightfit.measure.watching.sources import Look, Source
 
 
+_COUNTERS = ("allocated", "reserved", "nvidia-smi")
+
+
 def probe(
     command: Sequence[str] = (),
     *,
@@ -63,13 +66,16 @@ def watch(
     option: int = 1,
     steps: int | None = None,
     usd_per_hour: float | None = None,
-    every_s: float = 10.0,
+    every_s: float | None = None,
 ) -> Iterator[State]:
     """Follow a run (a process, a folder, an address of metrics; the busiest GPU process without
-    one): a state each `every_s` seconds until it ends, held against an option of a plan."""
+    one): a state each `every_s` seconds (2 by default) until it ends, held against an option of a
+    plan."""
+    from rightfit.facts.tables import constant_group
     from rightfit.measure.watching.sources import source_of
 
-    return states_of(source_of(target.strip()), expectation(None if plan is None else Path(plan), option, steps, usd_per_hour), every_s)
+    expected = expectation(None if plan is None else Path(plan), option, steps, usd_per_hour)
+    return states_of(source_of(target.strip()), expected, constant_group("measure", "watch")["every"] if every_s is None else every_s)
 
 
 def ingest(
@@ -91,6 +97,9 @@ def ingest(
     from rightfit.measure.ingest import ingest as read
     from rightfit.measure.readers.item import Definitions
 
+    if counter not in ("", *_COUNTERS):
+        allowed = ", ".join(_COUNTERS)
+        raise InputError(Message("cli.not_among", option="--counter", word=repr(counter), allowed=allowed), field="counter")
     window = {name: value for name, value in (("last_s", last_s), ("until", until)) if value is not None}
     definitions = Definitions(first_token, counter, checked_setup(setup or {}), **window, match=match)
     return [run for place in places for run in read(str(place), kind, definitions)]
@@ -170,15 +179,12 @@ def _planned(asked: Asked) -> tuple[Planned, Expected | None]:
 
 
 def _of_plan(path: Path, rank: int) -> tuple[Planned, Expected]:
-    import json
-
     from rightfit.exports.job import read_plan
     from rightfit.measure.own_runs import service_of, training_of
     from rightfit.measure.probing.wrapped import Planned
     from rightfit.measure.watching.judging import expected_of
 
-    wish = dict(read_plan(path).workload)
-    document = json.loads(path.read_text(encoding="utf-8"))
+    wish, document = dict(read_plan(path).workload), _content(path)
     expected = expected_of(document, rank)
     chosen = next(option for option in document["options"] if option["rank"] == rank)
     setup, server = service_of(document, chosen) if expected.is_service else training_of(document, chosen)

@@ -99,8 +99,6 @@ def short_parts(plan: Plan, view: View) -> list[str | Table]:
 
 def with_alternatives(answer: Answer, plan: Plan, view: View, *, catalog: Catalog) -> Answer:
     """The answer with a stronger and a cheaper model of the same family at its end."""
-    import dataclasses
-
     from rightfit import api
     from rightfit.explain.voices import plan_text
     from rightfit.planner.relatives import alternatives

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit import api, lookup
@@ -23,30 +23,31 @@ if TYPE_CHECKING:
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the same files give the same archive
 
 
-def workload_of(values: Mapping[str, Any], catalog: Catalog | None = None) -> Workload:
-    """The workload of a question: options, or plain words with options beside them. With `catalog`
-    the cheaper of two ways between which the words ask to choose."""
+def workload_of(values: Mapping[str, Any]) -> Workload:
+    """The workload of a question: options, or plain words with options beside them."""
+    return _read(values, lambda sentence, _: Asked(without_questions(sentence).wish))[0]
+
+
+def settled(values: Mapping[str, Any], catalog: Catalog) -> tuple[Workload, Asked]:
+    """The same with the cheaper of two ways between which the words ask to choose, and what they
+    ask beside it."""
+    return _read(values, lambda sentence, wishes: settle(sentence, catalog, wishes))
+
+
+def _read(values: Mapping[str, Any], taken_apart: Callable[[str, Mapping[str, Any]], Asked]) -> tuple[Workload, Asked]:
     wishes = {name: value for name, value in values.items() if value is not None}
     sentence = wishes.pop("ask", None)
-    wish = "" if not sentence else settle(sentence, catalog, wishes).wish if catalog else without_questions(sentence).wish
-    said = api.understand(wish).settled() if sentence else {}
-    return api.read_workload(None, {**said, **wishes})
+    asked = taken_apart(sentence, wishes) if sentence else Asked("")
+    said = api.understand(asked.wish).settled() if sentence else {}
+    return api.read_workload(None, {**said, **wishes}), asked
 
 
 def plan(
-    workload: Workload,
-    *,
-    top: int,
-    simulate: bool,
-    staged: bool = False,
-    ask: str = "",
-    given: Mapping[str, Any] | None = None,
-    lang: Lang,
-    catalog: Catalog,
+    workload: Workload, asked: Asked, *, top: int, simulate: bool, staged: bool = False, lang: Lang, catalog: Catalog
 ) -> dict[str, Any]:
     """A ranked plan, with the answers to what the sentence asks beside its wish."""
     found = api.plan(workload, catalog=catalog, top=top, simulate=simulate, staged=staged)
-    told = (settle(ask, catalog, given) if ask else Asked("")).lines(found, catalog, lang)
+    told = asked.lines(found, catalog, lang)
     return {**plan_document(found, lang, catalog=catalog), **({"answers": told} if told else {})}
 
 

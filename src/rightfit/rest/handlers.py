@@ -115,19 +115,32 @@ class Desk:
 
         return await self._answer(self._key(asked, route, parts), question, at)
 
-    async def kept_of_workload(self, asked: Asked, route: str, find: Callable[[Any, Any], Any], wishes: Question, *parts: Any) -> Response:
-        """The answer of a question about a workload, `find(workload, catalog)`: worked out once
-        however the workload is spelt."""
+    async def kept_of_workload(
+        self,
+        asked: Asked,
+        route: str,
+        find: Callable[..., Any],
+        wishes: Question,
+        *parts: Any,
+        read: Callable[[Question, Any], tuple[Any, ...]] = lambda wishes, _: (answers.workload_of(wishes),),
+        known: Callable[[Question, Lang, Any], Any] = lambda *_: None,
+    ) -> Response:
+        """The answer of a question about a workload, `find(workload, catalog, ...)`: worked out
+        once however the workload is spelt.
+
+        `read(wishes, catalog)` gives the workload and what else `find` takes; `known` the answer
+        of a question that is about none.
+        """
 
         def question() -> bytes:
             catalog = self.workshop.market.catalog()
-            if route == "plan" and (told := answers.question(wishes, asked.lang, catalog)):
+            if told := known(wishes, asked.lang, catalog):
                 return json_bytes(told)
-            workload = answers.workload_of(wishes, catalog if route == "plan" else None)
+            workload, *beside = read(wishes, catalog)
             key = self._key(asked, route, workload.to_dict(), parts)
             found = self.workshop.cache.get(key)
             if found is None:
-                found = json_bytes(find(workload, catalog))
+                found = json_bytes(find(workload, catalog, *beside))
                 self.workshop.cache.put(key, found)
             return found
 
@@ -165,12 +178,11 @@ async def plan(desk: Desk, asked: Asked) -> Response:
     if top > desk.settings.most_options:
         raise InputError(Message("rest.top", most=desk.settings.most_options), field="top", allowed=f"1 to {desk.settings.most_options}")
 
-    ask, given = str(wishes.get("ask") or ""), {name: value for name, value in wishes.items() if name != "ask"}
+    def find(workload: Any, catalog: Any, beside: Any) -> Any:
+        return answers.plan(workload, beside, top=top, simulate=simulate, staged=staged, lang=asked.lang, catalog=catalog)
 
-    def find(workload: Any, catalog: Any) -> Any:
-        return answers.plan(workload, top=top, simulate=simulate, staged=staged, ask=ask, given=given, lang=asked.lang, catalog=catalog)
-
-    return await desk.kept_of_workload(asked, "plan", find, wishes, top, simulate, staged, ask)
+    parts = (top, simulate, staged, wishes.get("ask"))
+    return await desk.kept_of_workload(asked, "plan", find, wishes, *parts, read=answers.settled, known=answers.question)
 
 
 async def estimate(desk: Desk, asked: Asked) -> Response:

@@ -50,7 +50,7 @@ _STATUS_COLUMNS = (
     Column("regions", _integer, right=True, drop=3),
     Column("oldest"),
     Column("newest"),
-    Column("median_age_days", lambda value: "" if value is None else f"{value:,.0f}", right=True),
+    Column("median_age_days", lambda value: "" if value is None else f"{value:,.0f}", right=True, drop=2),
     Column("stale_prices", _integer, right=True),
     Column("estimated_prices", _integer, right=True, drop=1),
 )

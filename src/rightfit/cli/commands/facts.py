@@ -348,11 +348,11 @@ def _verdict(result: Mapping[str, Any], view: View) -> str:
     missing = "not_a_rule" if is_statement(str(result["query"])) else "does_not_exist" if result["facts"] else "not_known"
     exists = label("check", "exists" if result["exists"] else missing, view.lang)
     claim = "" if result["claim"] is None else label("check", f"claim_{result['claim']}", view.lang)
-    if result["claim"] and is_question(str(result["query"])):
+    is_answered = bool(result["claim"]) and is_question(str(result["query"]))
+    if is_answered:
         answer = str(result["facts"].get("answer") or (result["claim"] if result["exists"] else "none"))
         claim = answer_word(str(result["query"]), answer, view.lang)
     colon, semicolon = ("：", "；") if view.lang == "zh" else (": ", "; ")
-    is_answered = bool(result["claim"]) and is_question(str(result["query"]))
     told = [claim] if is_answered or (result["kind"] in ("rule", "term", "market") and result["exists"]) else [exists, claim]
     head = colon.join([result["query"], *filter(None, [semicolon.join(part for part in told if part)])])
     lines = [head, *(f"  {line}" for line in result["explanation"].splitlines())]
@@ -380,9 +380,9 @@ def providers(query: Query = None, *, view: View) -> None:
 
     Example: rightfit providers aws gcp alicloud
     """
-    from rightfit.search import servers
+    from rightfit import api
 
-    found = servers.providers(open_market(view), asked=query or (), lang=view.lang)
+    found = api.providers(*(query or ()), catalog=open_market(view), lang=view.lang)
     words = {flag: label("places", "yes" if flag else "no", view.lang) for flag in (True, False)}
     told = [{**row, "spot": words[row["spot"]], "chips": [*row["own_silicon"], *row["domestic"]]} for row in found]
     shown = found if view.is_machine else told
@@ -410,16 +410,10 @@ def regions(
 
     Example: rightfit regions --residency eu --near Berlin
     """
-    from rightfit.lookup import read_names
-    from rightfit.search import servers
+    from rightfit import api
 
-    found = servers.regions(
-        open_market(view),
-        " ".join(query or ()),
-        cloud=read_names("cloud", cloud or ()),
-        country=read_names("country", country or ()),
-        residency=read_names("residency", residency or ()),
-        near=near or "",
+    found = api.regions(
+        _joined(query), cloud=cloud or (), country=country or (), residency=residency or (), near=near or "", catalog=open_market(view)
     )
     columns = (
         Column("provider"),

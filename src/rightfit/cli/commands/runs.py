@@ -213,19 +213,14 @@ def ingest(
 
     rightfit ingest http://prometheus:9090 --last 1h --match 'pod="train-0"' --out run.json
     """
-    from rightfit.measure.ingest import ingest as read
-    from rightfit.measure.readers.item import Definitions
+    from rightfit.running import ingest as read
 
     if first_token not in _FIRST:
         raise InputError(Message("cli.not_among", option="--first-token", word=repr(first_token), allowed="in, out"), field="first_token")
-    if counter not in ("", "allocated", "reserved", "nvidia-smi"):
-        raise InputError(
-            Message("cli.not_among", option="--counter", word=repr(counter), allowed="allocated, reserved, nvidia-smi"), field="counter"
-        )
-    definitions = Definitions(_FIRST[first_token], counter, setup_of(given or []), **window_of(last, until), match=match)
+    setup, window = setup_of(given or []), window_of(last, until)
     runs = []
     for place in path:
-        found = read(place, kind, definitions)
+        found = read(place, kind=kind, setup=setup, first_token=_FIRST[first_token], counter=counter, **window, match=match)
         tools = sorted({run.source.tool for run in found if run.source.tool not in ("", run.source.kind)})
         kinds = ", ".join(sorted({run.source.kind for run in found}))
         note(say("measure.understood", view.lang, path=place, kind=kinds, tool=f" ({', '.join(tools)})" if tools else ""), view)

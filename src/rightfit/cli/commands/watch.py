@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rightfit.cli.declared import argument, option
 from rightfit.cli.output import Answer, View, emit, note
-from rightfit.errors import InputError
+from rightfit.errors import InputError, NetworkError
 from rightfit.explain.messages import say
 from rightfit.messages import Message, at_place
 
@@ -61,8 +61,11 @@ def watch(
     if once or view.is_machine:
         states = list(states_of(source, expected, min(wait_s, _BETWEEN_S), most=_ONCE))
         return _print(states[-1], source.name, view)
+
+    def lost(error: NetworkError) -> None:
+        note(say("watch.lost", view.lang, name=source.name, error=error), view)
+
     with _page(listen, source.name, view) as show:
-        lost = lambda error: note(say("watch.lost", view.lang, name=source.name, error=error), view)  # noqa: E731
         _follow(states_of(source, expected, wait_s, lost=lost), source.name, view, show)
     return None
 
