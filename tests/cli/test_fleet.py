@@ -123,7 +123,7 @@ BAD = [
     (f"teams: [nlp, vision]\njobs:\n- {{name: a, team: visoin, {W}}}\n", "did you mean vision"),
     ("jobs:\n" + "".join(f"- {{name: a{row}, {W}}}\n" for row in range(20_001)), "20,001 jobs and services; a fleet has at most 20,000"),
     (f"jobs:\n- {{name: a, count: 200000, {W}}}\n", "less than or equal to 100000"),
-    (f"jobs:\n- {{name: a, after: b, {W}}}\n- {{name: b, after: a, {W}}}\n", "jobs wait for each other: a after b after a"),
+    (f"jobs:\n- {{name: a, after: b, {W}}}\n- {{name: b, after: a, {W}}}\n", "circular dependency: a after b after a"),
     (f"jobs:\n- {{name: a, after: bb, {W}}}\n- {{name: b, {W}}}\n", "did you mean b"),
     ("services:\n- {name: a, demand: 1/s, share: mig, workload: {model: 7B, slice: 1g}}\n", "share mig contradicts slice 1g"),
     ("services:\n- {name: a, demand: 1/s, share: half, workload: {model: 7B}}\n", "input should be 'whole', 'mig' or 'turns'"),
