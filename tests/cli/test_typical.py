@@ -3,6 +3,7 @@ that would narrow it."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -61,4 +62,5 @@ def test_data_alone_show_where_so_many_lie(run: Any) -> None:
     lit = [line for line in done.out.splitlines() if line.startswith("->")]
     assert lit == ["-> 100 GB 以内：一次性复制到服务器本地盘"]
     assert "--kind" in done.out
+    assert json.loads(run("plan", "--data", "50GB", "--format", "json").out)["tier"] == "medium"
     assert run("plan", "--data", "50Mtok").code == 2

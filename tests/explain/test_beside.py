@@ -12,6 +12,7 @@ from rightfit import api
 from rightfit.explain.beside import Asked, answers, settle, terms_told, without_questions
 from rightfit.explain.quantities import money_text
 from rightfit.explain.questions import question_lookup
+from rightfit.messages import LANGS
 from rightfit.workload.ask import understand
 
 ASKED = [
@@ -108,6 +109,7 @@ WAYS = [
     ("微调Qwen2.5-7B 全参数还是LoRA,1万条", {"全参数", "LoRA"}),
     ("Qwen2.5-7B 部署 用AWQ还是FP8量化,每秒5次", {"AWQ", "FP8"}),
     ("p4d.24xlarge 和 a2-highgpu-8g 哪个训练BERT-large便宜", {"p4d.24xlarge", "a2-highgpu-8g"}),
+    ("g5.xlarge和g4dn.xlarge哪个用LoRA微调Qwen2.5-1.5B便宜", {"g5.xlarge", "g4dn.xlarge"}),
 ]
 
 
@@ -124,6 +126,21 @@ def test_ways_to_choose_between_are_each_planned_and_the_first_costs_least(sente
         costs = [float(re.search(r"\$([\d,.]+)", row)[1].replace(",", "")) for row in rows]  # type: ignore[index]
         assert costs == sorted(costs)
     assert understand(asked.wish).wishes
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["g4dn.xlarge 和 p4d.24xlarge 哪个全量微调Llama-3-8B便宜", "V100 or H100 for full fine-tuning of Llama-3-8B on 1M tokens, one GPU"],
+)
+def test_a_way_that_cannot_be_done_says_what_excludes_it(sentence: str) -> None:
+    told = settle(sentence, plan_catalog()).told
+    for lang in LANGS:
+        head, first, last = told[lang]
+        assert "$" in first
+        assert re.search(r"[(（](?:host RAM|主机内存|number of GPUs|卡数|GPU 数量)[)）]", last)
+        assert "$" not in last
+        assert shlex.split(last.split("`")[1])[1] in ("plan", "estimate")
+        assert re.split("[:：]", first)[0] in head
 
 
 @pytest.mark.parametrize("sentence", [*WISHES, "用竞价还是按量训练BERT-large"])

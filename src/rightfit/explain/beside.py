@@ -384,34 +384,55 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
     """Take a sentence apart; `given`: options beside it, which win."""
     beside = without_questions(sentence)
     is_able = bool(re.search(_table()["ways"]["able"], sentence, re.IGNORECASE))
-    tried = (
-        _servers(beside.wish, given or {}, catalog)
-        or _listed(beside.wish, given or {}, catalog)
-        or [(name, wish, _tried(wish, given or {}, catalog)) for name, wish in _ways(beside.wish)]
+    chosen = {name: value for name, value in (given or {}).items() if value is not None}
+    ways: Sequence[_Way | None] = (
+        _servers(beside.wish, chosen, catalog)
+        or _listed(beside.wish, chosen, catalog)
+        or [_tried(name, wish, chosen, catalog) for name, wish in _ways(beside.wish)]
     )
-    if len(tried) < 2 or any(one is None for *_, one in tried):
+    done = [way for way in ways if way is not None]
+    if len(ways) < 2 or len(done) < len(ways):
         return Asked(beside.wish, beside.questions, is_able=is_able)
-    done = [(name, wish, one[0], one[1]) for name, wish, one in tried if one is not None]
-    why = {lang: {name: _excluded(command, catalog, lang) for name, _, command, option in done if option is None} for lang in LANGS}
     measure = _peak if re.search(_table()["ways"]["memory"], sentence, re.IGNORECASE) else _total
-    done.sort(key=lambda way: math.inf if way[3] is None else measure(way[3]))
-    return Asked(done[0][1], beside.questions, {lang: tuple(_compared(done, measure, lang, why=why[lang])) for lang in LANGS}, is_able)
+    done.sort(key=lambda way: math.inf if way.option is None else measure(way.option))
+    return Asked(done[0].wish, beside.questions, {lang: tuple(_compared(done, measure, catalog, lang)) for lang in LANGS}, is_able)
 
 
-def _excluded(command: str, catalog: Catalog, lang: Lang) -> str:
-    """What excludes a way that cannot be done, but for the card or cloud that it is about."""
-    from rightfit.explain.plan_words import either_text, smallest_sets
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One of the ways between which a sentence asks: its name there, the sentence and the options
+    that take it, on which server (empty: any), and what leads its plan (None: nothing)."""
+
+    name: str
+    wish: str
+    wishes: Mapping[str, Any]
+    option: Option | None
+    server: str = ""
+
+    @property
+    def command(self) -> str:
+        return command_line(self.wishes, server=self.server)
+
+    def excluded(self, catalog: Catalog, lang: Lang) -> str:
+        """What excludes a way that cannot be done, but for the card or cloud that it is about."""
+        from rightfit.explain.plan_words import either_text, smallest_sets
+
+        try:
+            blame = _plan_of(self.wishes, self.server, catalog).blame
+        except RightfitError as error:
+            return error.text(lang)
+        told = [tuple(name for name in group if name not in _LISTED) or group for group in blame]
+        return either_text(smallest_sets(told), lang)
+
+
+def _plan_of(wishes: Mapping[str, Any], server: str, catalog: Catalog) -> Plan:
+    from rightfit.planner.given import estimate_one
     from rightfit.planner.plan import plan as plan_again
     from rightfit.workload.model import Workload
 
-    words = shlex.split(command)
-    wishes = {"model": words[2], **{name[2:].replace("-", "_"): value for name, value in zip(words[3::2], words[4::2], strict=True)}}
-    try:
-        blame = plan_again(Workload(**wishes), catalog=catalog, top=1).blame
-    except RightfitError as error:
-        return error.text(lang)
-    told = [tuple(name for name in group if name not in _LISTED) or group for group in blame]
-    return either_text(smallest_sets(told), lang)
+    if server:
+        return estimate_one(Workload(**wishes), on=server, catalog=catalog)
+    return plan_again(Workload(**wishes), catalog=catalog, top=1)
 
 
 def _peak(option: Option) -> float:
@@ -445,65 +466,64 @@ def _ways(wish: str) -> list[tuple[str, str]]:
     return _times(wish)
 
 
-#: A way, the wish that takes it, and the command with what leads its plan (None: it is no wish).
-_Try = tuple[str, str, "tuple[str, Option | None] | None"]
-
-
-def _servers(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[_Try]:
+def _servers(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[_Way]:
     """Servers between which a wish asks to choose, each tried with the rest of it; [] where it
     names fewer than two."""
     from rightfit.market.server_names import exact_servers
-    from rightfit.planner.given import estimate_one
     from rightfit.workload.ask import understand
-    from rightfit.workload.model import Workload
 
-    words = [word for word in re.findall(r"[A-Za-z][\w.-]*\d\w*", wish, re.ASCII) if not facts.match_accelerators(word)]
+    words = [
+        word for word in re.findall(r"[A-Za-z][\w.-]*\w", wish, re.ASCII) if re.search(r"\d", word) and not facts.match_accelerators(word)
+    ]
     named = {word: rows for word in words if (rows := exact_servers(catalog, word))}
     if len(named) < 2:
         return []
     rest, table = wish, catalog.servers()
-    tried: list[_Try] = []
     joins = _table()["ways"]["joins"]
     for word in named:
         rest = re.sub(rf"(?:\s*(?:{joins})\s*)?{re.escape(word)}", " ", rest, flags=re.IGNORECASE)
     rest = re.sub("^ *(?:哪个|哪台|哪种|which)", " ", rest)
+    servers = {word: f"{table.provider[rows[0]]}/{table.instance_type[rows[0]]}" for word, rows in named.items()}
     try:
-        wishes = {**understand(rest).settled(), **{name: value for name, value in given.items() if value is not None}}
-        for word, rows in named.items():
-            server = f"{table.provider[rows[0]]}/{table.instance_type[rows[0]]}"
-            command = command_line(wishes).replace("rightfit plan", f"rightfit estimate {server}", 1)
-            tried.append((word, rest, (command, estimate_one(Workload(**wishes), on=server, catalog=catalog).best)))
+        wishes = {**understand(rest).settled(), **given}
     except RightfitError:
         return []
-    return tried
+    found = [_Way(word, rest, wishes, _led(wishes, catalog, server), server) for word, server in servers.items()]
+    return found if any(way.option is not None for way in found) else []
 
 
-def _listed(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[_Try]:
+def _listed(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[_Way]:
     """Cards or clouds between which a wish asks to choose, each tried alone with the rest of it;
     [] where it names fewer than two."""
     from rightfit.workload.ask import understand
-    from rightfit.workload.model import Workload
 
     if not re.search(_table()["ways"]["choose"], wish, re.IGNORECASE):
         return []
     try:
-        wishes = {**understand(wish).settled(), **{name: value for name, value in given.items() if value is not None}}
+        wishes = {**understand(wish).settled(), **given}
     except RightfitError:
         return []
-    found: list[_Try] = []
+    found: list[_Way] = []
     for option in ("gpu", "cloud"):
         names = [name for name in str(wishes.get(option, "")).split(",") if option != "gpu" or facts.match_accelerators(name)]
-        if given.get(option) is not None or len(names) < 2 or "model" not in wishes:
+        if option in given or len(names) < 2 or "model" not in wishes:
             continue
         spoken: Lang = "zh" if re.search(r"[\u4e00-\u9fff]", wish) else "en"
         for name in names:
-            alone, shown = {**wishes, option: name}, name if option == "gpu" else q.provider_text(name, spoken)
-            try:
-                found.append((shown, wish, (command_line(alone), best_of(Workload(**alone), catalog))))
-            except RightfitError:
-                found.append((shown, wish, (command_line(alone), None)))
+            shown = name if option == "gpu" else q.provider_text(name, spoken)
+            found.append(_Way(shown, wish, alone := {**wishes, option: name}, _led(alone, catalog)))
         break
-    return found if any(one[1] is not None for *_, one in found if one is not None) else []
+    return found if any(way.option is not None for way in found) else []
+
+
+def _led(wishes: Mapping[str, Any], catalog: Catalog, server: str = "") -> Option | None:
+    """What leads the plan of these options; None where nothing does."""
+    from rightfit.workload.model import Workload
+
+    try:
+        return _plan_of(wishes, server, catalog).best if server else best_of(Workload(**wishes), catalog)
+    except RightfitError:
+        return None
 
 
 #: Options of which a plan compares several by itself.
@@ -521,40 +541,34 @@ def _times(wish: str) -> list[tuple[str, str]]:
     return [(time, f"{wish[: found.start()]} {time}内{found['rest']} {wish[found.end() :]}") for time in times]
 
 
-def _tried(wish: str, given: Mapping[str, Any], catalog: Catalog) -> tuple[str, Option | None] | None:
-    """The command of a way and what leads its plan; None where it is no whole wish."""
+def _tried(name: str, wish: str, given: Mapping[str, Any], catalog: Catalog) -> _Way | None:
+    """A way and what leads its plan; None where it is no whole wish."""
     from rightfit.workload.ask import understand
     from rightfit.workload.model import Workload
 
     try:
-        wishes = {**understand(wish).settled(), **{name: value for name, value in given.items() if value is not None}}
-        return command_line(wishes), best_of(Workload(**wishes), catalog)
+        wishes = {**understand(wish).settled(), **given}
+        return _Way(name, wish, wishes, best_of(Workload(**wishes), catalog))
     except RightfitError:
         return None
 
 
-def command_line(wishes: Mapping[str, Any]) -> str:
-    """The command that asks the same by options."""
-    words = ["rightfit", "plan"] + ([str(wishes["model"])] if "model" in wishes else [])
+def command_line(wishes: Mapping[str, Any], *, server: str = "") -> str:
+    """The command that asks the same by options; `server`: of one server alone."""
+    words = ["rightfit", *(["estimate", server] if server else ["plan"])] + ([str(wishes["model"])] if "model" in wishes else [])
     for name, value in wishes.items():
         if name != "model":
             words += ["--" + name.replace("_", "-"), ",".join(value) if isinstance(value, list | tuple) else str(value)]
     return shlex.join(words)
 
 
-def _compared(
-    ways: Sequence[tuple[str, str, str, Option | None]],
-    measure: Callable[[Option], float],
-    lang: Lang,
-    *,
-    why: Mapping[str, str] | None = None,
-) -> list[str]:
-    """The choice, then a row for each way, the one with least cost or memory first; `why`: of ways
-    that cannot be done, what excludes them."""
-    names = (" 还是 " if lang == "zh" else " or ").join(name for name, *_ in ways)
-    costs = [measure(option) for *_, option in ways if option is not None]
+def _compared(ways: Sequence[_Way], measure: Callable[[Option], float], catalog: Catalog, lang: Lang) -> list[str]:
+    """The choice, then a row for each way, the one with least cost or memory first; beside a way
+    that cannot be done, what excludes it."""
+    names = (" 还是 " if lang == "zh" else " or ").join(way.name for way in ways)
+    costs = [measure(way.option) for way in ways if way.option is not None]
     key = "compared_memory_choice" if measure is _peak else "compared_choice"
-    better = ways[0][0]
+    better = ways[0].name
     if len(costs) < 2:
         choice = _text("compared_only" if costs else "compared_none", lang, better=better)
     elif costs[0] >= 0.995 * costs[1]:
@@ -562,15 +576,13 @@ def _compared(
     else:
         saved = q.money_text(costs[1] - costs[0]) if measure is _total else ""
         choice = _text(key, lang, better=better, ratio=q.percent_text(costs[0] / costs[1]), saved=saved)
-    return [
-        _text("compared_head", lang, names=names, choice=choice),
-        *(_way_row(*way, lang, why=(why or {}).get(way[0], "")) for way in ways),
-    ]
+    return [_text("compared_head", lang, names=names, choice=choice), *(_way_row(way, catalog, lang) for way in ways)]
 
 
-def _way_row(name: str, _: str, command: str, option: Option | None, lang: Lang, why: str = "") -> str:
+def _way_row(way: _Way, catalog: Catalog, lang: Lang) -> str:
+    option, command = way.option, f"`{way.command}`"
     if option is None:
-        return _text("compared_row_none", lang, name=name, why=why, command=f"`{command}`")
+        return _text("compared_row_none", lang, name=way.name, why=way.excluded(catalog, lang), command=command)
     time, peak = (option.estimate.get(key) for key in ("total_time_s", "peak_memory_bytes"))
     count = option.num_accelerators
     fields = {
@@ -578,7 +590,7 @@ def _way_row(name: str, _: str, command: str, option: Option | None, lang: Lang,
         "time": _text("compared_time", lang, time=q.duration_text(time.mid, lang)) if time else "",
         "memory": _text("compared_memory", lang, memory=q.memory_text(peak.mid)) if peak and option.num_accelerators else "",
     }
-    return _text("compared_row", lang, name=name, where=where_text(option), cost=_money(option, lang), command=f"`{command}`", **fields)
+    return _text("compared_row", lang, name=way.name, where=where_text(option), cost=_money(option, lang), command=command, **fields)
 
 
 _Answer = Callable[[Question, "Plan", "Catalog", Lang], str]

@@ -329,9 +329,13 @@ def _bytes_told(data: Any) -> float:
 
 def _of_data(size: float, view: View) -> int:
     """So many bytes of data alone: where they lie, and what to say next."""
-    from rightfit.cli.asking import volume_lines
+    import dataclasses
 
-    emit(Answer(None, [], [*volume_lines(size, (), open_market(view), view.lang), label("typical", "which_kind", view.lang)]), view)
+    from rightfit.cli.asking import volume_lines
+    from rightfit.planner.typical import decide
+
+    decided = dataclasses.asdict(decide(size, (), open_market(view)))
+    emit(Answer(decided, [], [*volume_lines(size, (), open_market(view), view.lang), label("typical", "which_kind", view.lang)]), view)
     return 0
 
 
