@@ -25,7 +25,7 @@ from rightfit.facts.trained_networks import (
 )
 from rightfit.facts.trainers import sample_optimizer_bytes, sample_stack
 from rightfit.families.samples.data import amount_of_samples, load_of
-from rightfit.families.samples.models import sample_model
+from rightfit.families.samples.match import sample_model
 from rightfit.messages import Message
 from rightfit.physics.columns import Method
 from rightfit.records import dataclass
