@@ -147,7 +147,7 @@ def test_the_load_of_pictures_by_hand() -> None:
     """A million pictures of 110 kB and 0.2 megapixels by Pillow: a quarter over
     libjpeg-turbo, and the recipe."""
     usual = facts.coefficients("loading")
-    load = sample_load("vision", samples=1e6, dataset_bytes=1.1e11, epochs=3, pixels=2e5)
+    load = sample_load("vision", samples=1e6, dataset_bytes=1.1e11, epochs=3)
     jpeg = 2e5 * usual["jpeg_s_per_pixel"] + 1.1e5 * usual["jpeg_s_per_byte"]
     assert load.core_s == pytest.approx(1.25 * jpeg + usual["recipe_s"])
     assert (load.reads_per_sample, load.decode) == (1.0, "pillow")
