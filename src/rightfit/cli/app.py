@@ -12,7 +12,7 @@ import click
 
 from rightfit.cli.declared import Looks, UnusableValueError, help_text, looks
 from rightfit.cli.parameters import command
-from rightfit.kept import write_whole
+from rightfit.files import write_whole
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
@@ -106,7 +106,7 @@ _HELP = frozenset({"-h", "--help"})
 #: Commands in the order of help; those of a group are named "group command".
 COMMANDS = {
     **{name: Command("plan", name, MAIN, workload=True) for name in ("plan", "estimate", "why")},
-    "fleet": Command("fleet", "fleet", MAIN),
+    "fleet": Command("plan", "fleet", MAIN),
     "export": Command("export", "export", MAIN),
     "launch": Command("export", "launch", MAIN),
     "serve": Command("serve", "serve", MAIN),

@@ -16,11 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rightfit.cells import safe_cell
 from rightfit.errors import FileInputError
 from rightfit.facts.tables import read_rows
+from rightfit.files import safe_cell, unpacked
 from rightfit.messages import Message, cause, system_problem
-from rightfit.reach import unpacked
 from rightfit.records import dataclass
 
 #: Columns of the answer, in their order; unknown columns of the input follow.
