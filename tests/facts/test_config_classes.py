@@ -16,7 +16,7 @@ from rightfit.errors import FileInputError
 from rightfit.estimation.forward_models import forward_work
 from rightfit.estimation.pass_records import PassInput
 from rightfit.facts.config_classes import config_class, count, known_types
-from rightfit.facts.config_json import model_from_config
+from rightfit.facts.config_models import model_from_config
 from rightfit.facts.records import DiffusionModel, TracedModel, TransformerArchitecture
 
 #: Names that mean another model, another kind of model, and nothing.

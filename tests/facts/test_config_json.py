@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from rightfit import facts
 from rightfit.errors import FileInputError
-from rightfit.facts.config_json import architecture_from_config, parse_config, read_config
+from rightfit.facts.config_json import architecture_from_config, parse_config
+from rightfit.facts.config_models import read_config
 from rightfit.facts.config_reader import families
 from rightfit.facts.records import TransformerArchitecture
 

@@ -19,7 +19,8 @@ import pytest
 
 from rightfit.errors import RightfitError
 from rightfit.facts.config_classes import config_class, known_types
-from rightfit.facts.config_json import model_from_config, parse_config
+from rightfit.facts.config_json import parse_config
+from rightfit.facts.config_models import model_from_config
 
 pytestmark = pytest.mark.deep
 os.environ.setdefault("HF_HUB_OFFLINE", "1")

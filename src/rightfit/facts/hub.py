@@ -15,15 +15,8 @@ from typing import IO, Any, NamedTuple, NoReturn
 
 from rightfit.errors import FileInputError, MissingComponentError, NetworkError, RightfitError, UnknownNameError
 from rightfit.facts import bundled
-from rightfit.facts.config_json import (
-    FILE_NAME,
-    LARGEST_CONFIG_BYTES,
-    architecture_from_config,
-    model_from_config,
-    parse_config,
-    read_bytes,
-    read_config,
-)
+from rightfit.facts.config_json import FILE_NAME, LARGEST_CONFIG_BYTES, architecture_from_config, parse_config, read_bytes
+from rightfit.facts.config_models import model_from_config, read_config
 from rightfit.facts.config_reader import families
 from rightfit.facts.records import DiffusionModel, Model, TransformerArchitecture
 from rightfit.messages import Message, at_place, cause, foreign, system_problem

@@ -10,7 +10,7 @@ import pytest
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError, QuantityError, UnknownNameError
 from rightfit.facts.trained_networks import sides_in
-from rightfit.families.samples.match import trains_samples
+from rightfit.families.samples.models import trains_samples
 from rightfit.families.samples.wish import SampleRequest, read_sample_wish
 from rightfit.planner.plan import search
 from rightfit.workload import Workload

@@ -137,7 +137,8 @@ def _described(config: Path, tally: Tally, name: str, source: str) -> Model | No
     file's parameters are refused."""
     if not config.is_file():
         return None
-    from rightfit.facts.config_json import parse_config, read_config
+    from rightfit.facts.config_json import parse_config
+    from rightfit.facts.config_models import read_config
 
     values = parse_config(config.read_bytes()[:5_000_001], label=str(config))
     if isinstance(architecture := values.get("architecture"), str) and "model_type" not in values:

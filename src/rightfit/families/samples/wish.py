@@ -24,7 +24,7 @@ from rightfit.facts.trained_networks import (
     usual_training,
 )
 from rightfit.facts.trainers import sample_optimizer_bytes, sample_stack
-from rightfit.families.samples.match import sample_model
+from rightfit.families.samples.models import sample_model
 from rightfit.messages import Message
 from rightfit.physics.columns import Method
 from rightfit.records import dataclass
