@@ -113,7 +113,7 @@ COMMANDS = {
     "mcp": Command("serve", "mcp", MAIN),
     "predict": Command("predict", "predict", MAIN),
     "validate": Command("predict", "validate", MAIN),
-    "probe": Command("probe", "probe", REAL),
+    "probe": Command("runs", "probe", REAL),
     "watch": Command("watch", "watch", REAL),
     "ingest": Command("runs", "ingest", REAL),
     "resize": Command("runs", "resize", REAL, workload=True),
