@@ -7,6 +7,7 @@ import contextlib
 import io
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,18 @@ def cache_folder() -> Path:
     return home / ("Library/Caches/rightfit" if sys.platform == "darwin" else ".cache/rightfit")
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all; its folder is made where there is none. An OSError where it
-    cannot be written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
+def write_whole(path: Path, text: str | Iterable[str]) -> None:
+    """Write a file, given as text or in pieces, so that readers see the old one or the whole new
+    one, after a crash too; it keeps the mode of the old one. An OSError where it cannot be
+    written."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
-        draft.write_text(text, encoding="utf-8")
+        with draft.open("w", encoding="utf-8", newline="") as stream:
+            stream.writelines([text] if isinstance(text, str) else text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if path.exists():
+            draft.chmod(path.stat().st_mode & 0o7777)
         draft.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -77,6 +77,7 @@ def _install(context: click.Context, _parameter: click.Parameter, value: str | N
     if value is None:
         return
     shell = _named(value)
+    place(shell).parent.mkdir(parents=True, exist_ok=True)
     write_whole(place(shell), script(context.command, shell))
     click.echo(f"{place(shell)}")
     if shell == "zsh":

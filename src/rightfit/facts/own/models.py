@@ -60,6 +60,7 @@ def read(key: str) -> dict[str, Any] | None:
 def write(key: str, result: dict[str, Any], *, files: dict[str, str] | None = None) -> None:
     """Keep an entry, whole or not at all. `files`: digests that must still hold when it is read."""
     with contextlib.suppress(OSError):
+        _path_of(key).parent.mkdir(parents=True, exist_ok=True)
         write_whole(_path_of(key), json.dumps({"result": result, "files": files or {}}))
 
 
