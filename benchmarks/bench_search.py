@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rightfit.families.language.engine import LanguageEngine
-from rightfit.families.language.space import base_setup, fleet_of, space_limits
+from rightfit.families.language.kind import base_setup, fleet_of, space_limits
 from rightfit.families.language.wish import read_wish
 from rightfit.market import open_catalog
 from rightfit.planner.plan import plan

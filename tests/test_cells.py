@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import rightfit
-from rightfit.cells import safe_cell
 from rightfit.cli.output import _csv
+from rightfit.files import safe_cell
 from rightfit.proof.tables import write_predictions
 from rightfit.rest.reading import written
 

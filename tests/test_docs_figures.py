@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from loaded import load_module
 
 from rightfit import facts
 from rightfit.proof import honest_page
@@ -45,12 +45,7 @@ def test_accuracy_of_the_readme_is_that_of_the_last_validation(page: Path) -> No
 @pytest.fixture(scope="module")
 def sizes() -> ModuleType:
     """scripts/write_sizes.py."""
-    spec = importlib.util.spec_from_file_location("write_sizes", ROOT / "scripts/write_sizes.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(ROOT / "scripts/write_sizes.py")
 
 
 @pytest.mark.parametrize("page", ["README.md", "README.zh.md", "docs/coverage.md", "docs/coverage.zh.md", "docs/concepts/reasons.md"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import sys
 import time
@@ -10,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from loaded import load_module
 
 for name in ("onnx", "mcp", "starlette", "nicegui"):
     pytest.importorskip(name)
@@ -19,12 +19,7 @@ SCRIPT = Path(__file__).parents[1] / "benchmarks" / "fuzz.py"
 
 @pytest.fixture(scope="module")
 def fuzz() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("fuzz", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(SCRIPT)
 
 
 def test_the_first_inputs_of_every_door_are_answered_or_refused(

@@ -5,15 +5,14 @@ docs/questions.md says what the program says."""
 from __future__ import annotations
 
 import functools
-import importlib.util
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from loaded import load_module
 
 from rightfit.errors import InputError
 from rightfit.exports import all_targets
@@ -38,13 +37,7 @@ KNOWN = {
 
 def script() -> ModuleType:
     """The script that writes the page, which asks the questions."""
-    spec = importlib.util.spec_from_file_location("write_questions_page", ROOT / "scripts/write_questions_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_module(ROOT / "scripts/write_questions_page.py")
 
 
 SCRIPT = script()

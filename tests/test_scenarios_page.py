@@ -3,13 +3,13 @@ what the program says (scripts/docs writes all)."""
 
 from __future__ import annotations
 
-import importlib.util
 import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from loaded import load_module
 
 from rightfit.messages import LANGS, Lang
 
@@ -20,12 +20,7 @@ SCENARIOS: list[dict[str, Any]] = tomllib.loads((ROOT / "tests/data/scenarios.to
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
     """The script that writes the pages."""
-    spec = importlib.util.spec_from_file_location("write_scenarios_page", ROOT / "scripts/write_scenarios_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(ROOT / "scripts/write_scenarios_page.py")
 
 
 @pytest.mark.parametrize("lang", LANGS)

@@ -22,13 +22,16 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from scipy.optimize import least_squares
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from fit_common import DATA, left_out_residuals, quantiles, write_coefficients, write_folds, write_intervals
 from rightfit import facts
 from rightfit.estimation.figures import CLASSICAL_PARENT, PROBABILITIES, classical_interval_group
 from rightfit.physics.columns import Array
@@ -36,7 +39,6 @@ from rightfit.proof.cases.tables import classical_cases
 from rightfit.proof.family_predict import classical_metric_values
 from rightfit.proof.tables import read_table
 
-DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
 FILE = DATA / "coefficients/classical.toml"
 FOLDS = Path(__file__).parent / "folds/classical.json"
 GRID = Path(__file__).parent / "measured_classical.csv"
@@ -181,48 +183,24 @@ def tables(title: str, table: Table, ratio: Array) -> None:
     )
 
 
-def write(values: dict[str, float], entries: dict[str, dict[str, object]]) -> None:
-    """Write the coefficients with their priors, spreads, units and sources."""
-    lines = [
-        "# Coefficients of classical machine learning. `value` was fitted from `prior` by: python validation/fit_classical.py TRUTH_DIR --fit",
-        "",
-    ]
-    for name, entry in entries.items():
-        lines += [f'["{name}"]', f"value = {values[name]:.6g}"]
-        lines += [f"{key} = {entry[key]}" for key in ("prior", "spread")]
-        lines += [f'{key} = "{entry[key]}"' for key in ("unit", "source")]
-        lines.append("")
-    FILE.write_text("\n".join(lines), encoding="utf-8")
-
-
-def leave_out(table: Table, entries: dict[str, dict[str, object]]) -> tuple[dict[str, dict[str, dict[str, float]]], Array]:
+def leave_out(table: Table, entries: dict[str, dict[str, object]]) -> tuple[dict[str, dict[str, float]], Array]:
     """Coefficients without each source, and predicted / measured under them."""
     folds, ratio = {}, np.ones(len(table.measured))
     for source in sorted(set(table.source)):
         here = table.source == source
-        part = fit(table, ~here, entries)
-        folds[source] = {"classical": {name: float(f"{value:.6g}") for name, value in part.items()}}
-        ratio[here] = (table.predict(part) / table.measured)[here]
+        folds[source] = fit(table, ~here, entries)
+        ratio[here] = (table.predict(folds[source]) / table.measured)[here]
     return folds, ratio
 
 
 def _quantiles(z: Array, source: np.ndarray) -> Array:
-    """Weighted quantiles; a row of a source of n rows counts n^-WEIGHT."""
-    _, inverse, counts = np.unique(source, return_inverse=True, return_counts=True)
-    weights = counts[inverse] ** -WEIGHT
-    order = np.argsort(z, kind="stable")
-    cumulative = np.cumsum(weights[order])
-    return np.asarray(z[order][np.minimum(np.searchsorted(cumulative / cumulative[-1], PROBABILITIES), len(z) - 1)])
+    return quantiles(z, source, PROBABILITIES, -WEIGHT)
 
 
 def intervals(table: Table) -> dict[str, Array]:
     """Quantiles by group from the errors under the folds; prints the coverage, also with the row's
     source left out of the quantiles."""
-    folds = json.loads(FOLDS.read_text(encoding="utf-8"))
-    z = np.zeros(len(table.measured))
-    for source in set(table.source):
-        here = table.source == source
-        z[here] = np.log(table.measured / table.predict(folds[source]["classical"]))[here]
+    z = left_out_residuals(table, FOLDS, "classical")
     scale = 1.0 + DOUBT * np.minimum([len(noted) for noted in table.cases.assumptions], 3.0)
     z /= scale
     group = np.array(
@@ -255,30 +233,6 @@ def intervals(table: Table) -> dict[str, Array]:
     return found
 
 
-def write_intervals(found: dict[str, Array]) -> None:
-    """Put the quantiles into the table, keeping the groups of data preparation."""
-    path = DATA / "classical_intervals.csv"
-    kept = [row for row in csv.DictReader(path.open(encoding="utf-8")) if row["group"].startswith("prepare")]
-    source = "validation/fit_classical.py --intervals: quantiles of errors on left-out sources"
-    rows = []
-    for group, values in found.items():
-        rows += [
-            {"group": group, "name": f"{p:g}", "value": f"{v:.4f}", "source": source} for p, v in zip(PROBABILITIES, values, strict=True)
-        ]
-        rows.append(
-            {
-                "group": group,
-                "name": "doubt",
-                "value": f"{DOUBT}",
-                "source": "engineering judgement; the quantiles above were taken with it",
-            }
-        )
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, ("group", "name", "value", "source"), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows + kept)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("truth", type=Path)
@@ -289,19 +243,24 @@ def main() -> None:
     for position, reason in table.cases.refused.items():
         print("refused:", table.all_rows[position]["source"], table.all_rows[position]["algorithm"], reason)
     if arguments.intervals:
-        write_intervals(intervals(table))
+        path, found = DATA / "classical_intervals.csv", intervals(table)
+        of_preparation = [row for row in csv.DictReader(path.open(encoding="utf-8")) if row["group"].startswith("prepare")]
+        source = "validation/fit_classical.py --intervals: quantiles of errors on left-out sources"
+        write_intervals(path, source, PROBABILITIES, found, {group: {"doubt": DOUBT} for group in found}, of_preparation)
         return
     entries = {name: dict(entry) for name, entry in facts.coefficient_entries("classical").items()}
     values = {name: float(str(entry["value"])) for name, entry in entries.items()}
     if arguments.fit:
         values = fit(table, np.ones(len(table.measured), dtype=bool), entries)
-        write(values, entries)
+        command = "python validation/fit_classical.py TRUTH_DIR --fit"
+        head = f"Coefficients of classical machine learning. `value` was fitted from `prior` by: {command}"
+        write_coefficients(FILE, head, values, entries)
     tables("bundled" if not arguments.fit else "fitted on all", table, table.predict(values) / table.measured)
     if arguments.loso or arguments.folds:
         folds, ratio = leave_out(table, entries)
         tables("source left out", table, ratio)
         if arguments.folds:
-            FOLDS.write_text(json.dumps(folds, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            write_folds(FOLDS, "classical", folds)
 
 
 if __name__ == "__main__":

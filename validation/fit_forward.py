@@ -21,12 +21,15 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
-import json
+import sys
 from pathlib import Path
 
 import numpy as np
 from scipy.optimize import least_squares
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from fit_common import DATA, left_out_residuals, quantiles, report, source_weights, write_coefficients, write_folds, write_intervals
 from rightfit import facts
 from rightfit.estimation.figures import MEMORY_KIND, PROBABILITIES, SERVING_PARENT, serving_interval_group
 from rightfit.estimation.forward import CaseColumns, pass_metric_values
@@ -35,7 +38,6 @@ from rightfit.proof.cases.forward import forward_rows, is_forward
 from rightfit.proof.family_predict import regimes
 from rightfit.proof.tables import read_table
 
-DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
 FILE = DATA / "coefficients/forward.toml"
 FOLDS = Path(__file__).parent / "folds/forward.json"
 #: Rows that a group needs for quantiles of its own, and the widening by each assumed input, as for
@@ -112,63 +114,16 @@ def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]]) -
 NOISE = 0.08
 
 
-def report(title: str, groups: np.ndarray, ratio: Array) -> None:
-    print(f"\n{title:44s} rows  median   P90  signed")
-    for name in [*sorted(set(groups)), "all"]:
-        here = ratio[groups == name] if name != "all" else ratio
-        if not len(here):
-            continue
-        ape = np.abs(here - 1)
-        print(f"{name[:44]:44s} {len(here):5d} {np.median(ape):6.1%} {np.percentile(ape, 90):6.1%} {np.median(here) - 1:+6.1%}")
-
-
-def write(values: dict[str, float], entries: dict[str, dict[str, object]]) -> None:
-    lines = [
-        "# Coefficients of the forward physics. `value` was fitted from `prior` by: python validation/fit_forward.py TRUTH_DIR --write",
-        "",
-    ]
-    for name, entry in entries.items():
-        lines.append(f'["{name}"]')
-        lines.append(f"value = {values[name]:.6g}")
-        lines += [f"{key} = {entry[key]}" for key in ("prior", "spread")]
-        lines += [f'{key} = "{entry[key]}"' for key in ("unit", "source") if key in entry]
-        lines.append("")
-    FILE.write_text("\n".join(lines), encoding="utf-8")
-
-
-def left_out_residuals(table: Table) -> Array:
-    """log(measured / predicted) of every row, under coefficients fitted without its source."""
-    folds = json.loads(FOLDS.read_text(encoding="utf-8"))
-    out = np.zeros(len(table.measured))
-    for source in sorted(set(table.source)):
-        here = table.source == source
-        out[here] = np.log(table.measured / table.predict(folds[source]["forward"]))[here]
-    return out
-
-
-def source_weights(source: np.ndarray) -> Array:
-    """Each source counts by the square root of its rows."""
-    _, inverse, counts = np.unique(source, return_inverse=True, return_counts=True)
-    return np.asarray(counts[inverse] ** -0.5, dtype=np.float64)
-
-
-def quantiles(z: Array, source: np.ndarray) -> Array:
-    """Weighted quantiles of the scaled errors at PROBABILITIES."""
-    order = np.argsort(z, kind="stable")
-    cumulative = np.cumsum(source_weights(source)[order])
-    return np.asarray(z[order][np.searchsorted(cumulative / cumulative[-1], PROBABILITIES)])
-
-
 def calibrate(group: np.ndarray, z: Array, source: np.ndarray) -> dict[str, Array]:
     """Quantiles of the parent (all rows but those of memory) and by group: its own with MIN_ROWS
     rows, the wider of both with FEW_ROWS."""
     parent = group != MEMORY_KIND
-    found = {SERVING_PARENT: quantiles(z[parent], source[parent])}
+    found = {SERVING_PARENT: quantiles(z[parent], source[parent], PROBABILITIES)}
     for name in sorted(set(group) - {SERVING_PARENT}):
         here = group == name
         if np.sum(here) < FEW_ROWS:
             continue
-        own = quantiles(z[here], source[here])
+        own = quantiles(z[here], source[here], PROBABILITIES)
         wider = np.where(np.array(PROBABILITIES) < 0.5, np.minimum(own, found[SERVING_PARENT]), np.maximum(own, found[SERVING_PARENT]))
         found[name] = own if np.sum(here) >= MIN_ROWS else wider
     return found
@@ -179,7 +134,7 @@ def intervals(table: Table) -> dict[str, Array]:
     row's source ("nested")."""
     group = np.array([serving_interval_group(m, modality=work.modality) for m, work in zip(table.metric, table.cases.works, strict=True)])
     scale = 1.0 + DOUBT * np.minimum([len(assumed) for assumed in table.read.assumptions], 3.0)
-    z = left_out_residuals(table) / scale
+    z = left_out_residuals(table, FOLDS, "forward") / scale
     found = calibrate(group, z, table.source)
     bounds = np.array([found.get(name, found[SERVING_PARENT]) for name in group])
     nested = np.zeros_like(bounds)
@@ -199,23 +154,6 @@ def intervals(table: Table) -> dict[str, Array]:
     return found
 
 
-def write_intervals(found: dict[str, Array]) -> None:
-    """Put the quantiles into the table, the groups of language models as they are."""
-    path = DATA / "serving_intervals.csv"
-    old = [row for row in csv.DictReader(path.open(encoding="utf-8")) if not row["group"].startswith(SERVING_PARENT)]
-    source = "validation/fit_forward.py --intervals: conformal quantiles of errors on left-out sources"
-    rows = []
-    for group, values in found.items():
-        cells = [(f"{p:g}", f"{value:.4f}") for p, value in zip(PROBABILITIES, values, strict=True)]
-        rows += [{"group": group, "name": name, "value": value, "source": source} for name, value in cells]
-        judged = "engineering judgement; the quantiles above were taken with it"
-        rows.append({"group": group, "name": "doubt", "value": f"{DOUBT}", "source": judged})
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, ("group", "name", "value", "source"), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows + old)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("truth", type=Path)
@@ -223,11 +161,13 @@ def main() -> None:
     parser.add_argument("--no-fit", action="store_true")
     parser.add_argument("--folds", type=Path, help="write the coefficients of every source left out to this file")
     parser.add_argument("--intervals", action="store_true", help="write facts/data/serving_intervals.csv and do nothing else")
-    parser.add_argument("--dump", type=Path)
     arguments = parser.parse_args()
     table = Table(read_table(arguments.truth, "inference"))
     if arguments.intervals:
-        write_intervals(intervals(table))
+        path, found = DATA / "serving_intervals.csv", intervals(table)
+        of_language = [row for row in csv.DictReader(path.open(encoding="utf-8")) if not row["group"].startswith(SERVING_PARENT)]
+        source = "validation/fit_forward.py --intervals: conformal quantiles of errors on left-out sources"
+        write_intervals(path, source, PROBABILITIES, found, {group: {"doubt": DOUBT} for group in found}, of_language)
         return
     entries = {name: dict(entry) for name, entry in facts.coefficient_entries("forward").items()}
     for position, reason in table.read.refused.items():
@@ -240,40 +180,21 @@ def main() -> None:
     ratio = table.predict(values) / table.measured
     report("fitted on all: by source", table.source, ratio)
     left_out = np.ones(len(ratio))
-    folds: dict[str, dict[str, dict[str, float]]] = {}
+    folds: dict[str, dict[str, float]] = {}
     if not arguments.no_fit:
         for source in sorted(set(table.source)):
             here = table.source == source
-            part = fit(table, ~here, entries)
-            folds[source] = {"forward": {name: float(f"{value:.6g}") for name, value in part.items()}}
-            left_out[here] = (table.predict(part) / table.measured)[here]
+            folds[source] = fit(table, ~here, entries)
+            left_out[here] = (table.predict(folds[source]) / table.measured)[here]
         report("leave one source out: by source", table.source, left_out)
         report("leave one source out: by metric", table.metric, left_out)
         report("leave one source out: by regime", np.array(regimes(table.cases)), left_out)
     print("seconds:", (datetime.datetime.now(tz=datetime.UTC) - start).total_seconds())
-    if arguments.dump:
-        with arguments.dump.open("w", encoding="utf-8") as stream:
-            writer = csv.writer(stream)
-            for row, all_ratio, out, regime in zip(table.kept, ratio, left_out, regimes(table.cases), strict=True):
-                columns = (
-                    "source",
-                    "metric",
-                    "measured",
-                    "model",
-                    "weights_dtype",
-                    "engine",
-                    "device",
-                    "n_devices",
-                    "input_tokens",
-                    "batch_or_concurrency",
-                    "request_rate",
-                    "notes",
-                )
-                writer.writerow([f"{all_ratio:.3f}", f"{out:.3f}", regime, *(row[c] for c in columns)])
     if arguments.folds and folds:
-        arguments.folds.write_text(json.dumps(folds, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        write_folds(arguments.folds, "forward", folds)
     if arguments.write:
-        write(values, entries)
+        command = "python validation/fit_forward.py TRUTH_DIR --write"
+        write_coefficients(FILE, f"Coefficients of the forward physics. `value` was fitted from `prior` by: {command}", values, entries)
 
 
 if __name__ == "__main__":

@@ -20,18 +20,21 @@ import argparse
 import csv
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
 from scipy.optimize import least_squares
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from fit_common import DATA, quantiles, report
 from rightfit import facts
 from rightfit.estimation.loading import case_columns, rates
 from rightfit.physics.columns import Array
 from rightfit.proof.family_predict import GROUPS, values_of
 from rightfit.proof.tables import read_table
 
-DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
 FILE = DATA / "coefficients/loading.toml"
 FOLDS = Path(__file__).parent / "folds/loading.json"
 NOISE = 0.1
@@ -98,28 +101,12 @@ def predict_left_out(table: Table, folds: dict[str, dict[str, float]]) -> Array:
     return out
 
 
-def report(title: str, groups: np.ndarray, ratio: Array) -> None:
-    print(f"\n{title:48s} rows  median   P90  signed")
-    for name in [*sorted(set(groups)), "all"]:
-        here = ratio[groups == name] if name != "all" else ratio
-        error = np.abs(here - 1)
-        print(f"{name[:48]:48s} {len(here):4d} {np.median(error):6.1%} {np.percentile(error, 90):6.1%} {np.median(here) - 1:+6.1%}")
-
-
 def write(values: dict[str, float]) -> None:
     """Put the values into the coefficient file; everything else stays as it is."""
     text = FILE.read_text(encoding="utf-8")
     for name, value in values.items():
         text = re.sub(rf'(\["{name}"\]\nvalue = )\S+', rf"\g<1>{value:.6g}", text)
     FILE.write_text(text, encoding="utf-8")
-
-
-def weighted_quantiles(z: Array, source: np.ndarray) -> Array:
-    """Quantiles with each source counting by the square root of its rows."""
-    _, inverse, counts = np.unique(source, return_inverse=True, return_counts=True)
-    order = np.argsort(z, kind="stable")
-    cumulative = np.cumsum((counts[inverse] ** -0.5)[order])
-    return np.asarray(z[order][np.searchsorted(cumulative / cumulative[-1], PROBABILITIES)])
 
 
 def intervals(table: Table, predicted: Array) -> None:
@@ -134,7 +121,7 @@ def intervals(table: Table, predicted: Array) -> None:
         pooled = here if own else here | table.fitted
         # Rates that follow from the definition of a benchmark: a tenth for its rounding and rules
         # (engineering judgement).
-        bounds = np.array([-0.2, -0.08, 0.06, 0.12]) if group == "emulated" else weighted_quantiles(z[pooled], table.source[pooled])
+        bounds = np.array([-0.2, -0.08, 0.06, 0.12]) if group == "emulated" else quantiles(z[pooled], table.source[pooled], PROBABILITIES)
         inside = [np.mean((z[here] >= bounds[a]) & (z[here] <= bounds[b])) for a, b in ((1, 2), (0, 3))]
         print(f"{group:10s} {np.sum(here):4d} rows  80 %: {inside[0]:.1%}  95 %: {inside[1]:.1%}  bounds {np.round(np.exp(bounds), 2)}")
         lines += [(group, f"{p:g}", f"{b:.4f}", source) for p, b in zip(PROBABILITIES, bounds, strict=True)]
@@ -150,7 +137,6 @@ def main() -> None:
     for flag in ("--fit", "--write", "--loso", "--intervals"):
         parser.add_argument(flag, action="store_true")
     parser.add_argument("--folds", type=Path)
-    parser.add_argument("--dump", type=Path, help="write measured, predicted and left-out prediction of each row")
     arguments = parser.parse_args()
     table = Table(read_table(arguments.truth, "data_loading"))
     entries = {name: dict(entry) for name, entry in facts.coefficient_entries("loading").items()}
@@ -178,17 +164,6 @@ def main() -> None:
     if arguments.intervals:
         folds = {name: one["loading"] for name, one in json.loads(FOLDS.read_text(encoding="utf-8")).items()}
         intervals(table, predict_left_out(table, folds))
-    if arguments.dump:
-        with arguments.dump.open("w", encoding="utf-8") as stream:
-            for row, predicted, here in zip(table.rows, table.predict(values), out, strict=True):
-                print(
-                    f"{predicted / float(row['measured']):.2f} {here / float(row['measured']):.2f}",
-                    *(row[k] for k in ("id", "measured", "loader", "hardware", "cpu_cores", "sample_kind", "what")),
-                    sep="|",
-                    file=stream,
-                )
-    if arguments.write:
-        write(values)
 
 
 if __name__ == "__main__":

@@ -21,15 +21,17 @@ are not used.
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 import re
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
 from scipy.optimize import least_squares
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from fit_common import DATA, left_out_residuals, quantiles, report, write_coefficients, write_folds, write_intervals
 from rightfit import facts
 from rightfit.estimation.sample_figures import (
     FIT_METRICS,
@@ -45,10 +47,9 @@ from rightfit.estimation.sample_figures import (
     sample_metric_values,
 )
 from rightfit.physics.columns import Array
-from rightfit.proof.cases.samples import kind_names, samples_cases
+from rightfit.proof.cases.samples import samples_cases
 from rightfit.proof.tables import corrected, read_corrections, read_table
 
-DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
 FILE = DATA / "coefficients/vision.toml"
 FOLDS = Path(__file__).parent / "folds/vision.json"
 #: Error (log) that a row has all the same; larger trusts the priors more, which new sources want,
@@ -181,15 +182,6 @@ def _moved(table: Table, entries: dict[str, dict[str, object]], values: dict[str
     return [name for name in free if np.any(np.abs(np.log(table.predict(values | {name: values[name] * 1.2})) - base) > 1e-6)]
 
 
-def report(title: str, groups: np.ndarray, ratio: Array) -> None:
-    print(f"\n{title:44s} rows  median   P90  signed")
-    for name in [*sorted(set(groups)), "all"]:
-        here = ratio[groups == name] if name != "all" else ratio
-        if len(here):
-            ape = np.abs(here - 1)
-            print(f"{name[:44]:44s} {len(here):5d} {np.median(ape):6.1%} {np.percentile(ape, 90):6.1%} {np.median(here) - 1:+6.1%}")
-
-
 def report_all(title: str, table: Table, ratio: Array) -> None:
     for part, here in (
         ("rate", ~np.isin(table.metric, (SAMPLE_MEMORY_METRIC, "time_to_train_min"))),
@@ -200,41 +192,17 @@ def report_all(title: str, table: Table, ratio: Array) -> None:
         report(f"{title}: {part} by group", table.group[here], ratio[here])
 
 
-def write(values: dict[str, float], entries: dict[str, dict[str, object]]) -> None:
-    lines = [
-        "# Coefficients of training that is not of language models. `value` was fitted from `prior` by: python validation/fit_vision.py TRUTH_DIR --fit --write",
-        "",
-    ]
-    for name, entry in entries.items():
-        lines += [f'["{name}"]', f"value = {values[name]:.6g}"]
-        lines += [f"{key} = {entry[key]}" for key in ("prior", "spread")]
-        lines += [f'{key} = "{entry[key]}"' for key in ("unit", "source") if key in entry]
-        lines.append("")
-    FILE.write_text("\n".join(lines), encoding="utf-8")
-
-
-def source_weights(source: np.ndarray) -> Array:
-    """Weights by which the sources count more nearly alike than their rows."""
-    _, inverse, counts = np.unique(source, return_inverse=True, return_counts=True)
-    return np.asarray(counts[inverse] ** SOURCE_EXPONENT, dtype=np.float64)
-
-
-def quantiles(z: Array, source: np.ndarray) -> Array:
-    """Weighted quantiles of errors at PROBABILITIES."""
-    order = np.argsort(z, kind="stable")
-    cumulative = np.cumsum(source_weights(source)[order])
-    return np.asarray(z[order][np.searchsorted(cumulative / cumulative[-1], PROBABILITIES)])
-
-
 def calibrate(group: np.ndarray, z: Array, source: np.ndarray) -> dict[str, Array]:
     parents = np.array([parent_of(name) for name in group])
     found = {
-        name: quantiles(z[parents == name], source[parents == name]) for name in (TIME_PARENT, MEMORY_PARENT) if np.any(parents == name)
+        name: quantiles(z[parents == name], source[parents == name], PROBABILITIES, SOURCE_EXPONENT)
+        for name in (TIME_PARENT, MEMORY_PARENT)
+        if np.any(parents == name)
     }
     for name in sorted(set(group)):
         here = group == name
         if np.sum(here) >= MIN_ROWS and len(set(source[here])) >= MIN_SOURCES:
-            own, parent = quantiles(z[here], source[here]), found[parent_of(name)]
+            own, parent = quantiles(z[here], source[here], PROBABILITIES, SOURCE_EXPONENT), found[parent_of(name)]
             wider = np.where(np.array(PROBABILITIES) < 0.5, np.minimum(own, parent), np.maximum(own, parent))
             few = (
                 len(set(source[here])) < ENOUGH_SOURCES and parent_of(name) == TIME_PARENT
@@ -251,13 +219,8 @@ def row_scale(table: Table) -> Array:
 
 
 def intervals(table: Table) -> dict[str, Array]:
-    folds = json.loads(FOLDS.read_text(encoding="utf-8"))
-    z = np.zeros(len(table.measured))
-    for source in sorted(set(table.source)):
-        here = table.source == source
-        z[here] = np.log(table.measured / table.predict(folds[source]["vision"]))[here]
     scale = row_scale(table)
-    z = z / scale
+    z = left_out_residuals(table, FOLDS, "vision") / scale
     found = calibrate(table.group, z, table.source)
     bounds = np.array([found.get(name, found[parent_of(name)]) for name in table.group])
     nested = np.zeros_like(bounds)
@@ -274,18 +237,6 @@ def intervals(table: Table) -> dict[str, Array]:
             line += f"  {np.mean(inside):6.1%} {np.mean(apart):6.1%} {np.exp(np.median(((bounds[:, high] - bounds[:, low]) * scale)[here])):6.2f}"
         print(line + ("" if name in found or name == "all" else "   takes the parent"))
     return found
-
-
-def write_intervals(found: dict[str, Array]) -> None:
-    source = "validation/fit_vision.py --intervals: conformal quantiles of errors on left-out sources"
-    with (DATA / "vision_intervals.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(("group", "name", "value", "source"))
-        for group, values in found.items():
-            writer.writerows((group, f"{p:g}", f"{value:.4f}", source) for p, value in zip(PROBABILITIES, values, strict=True))
-            writer.writerow((group, "doubt", DOUBT, "engineering judgement; the quantiles above were taken with it"))
-            if parent_of(group) == MEMORY_PARENT:
-                writer.writerow((group, "counter", COUNTER, "engineering judgement; the quantiles above were taken with it"))
 
 
 def table_rows(folder: Path, name: str, *, as_stated: bool = False) -> list[dict[str, str]]:
@@ -331,13 +282,15 @@ def main() -> None:
     parser.add_argument("--folds", type=Path)
     parser.add_argument("--intervals", action="store_true")
     parser.add_argument("--oom", action="store_true")
-    parser.add_argument("--dump", type=Path)
     arguments = parser.parse_args()
     table = Table(table_rows(arguments.truth, "vision_train", as_stated=arguments.as_stated))
     entries = {name: dict(entry) for name, entry in facts.coefficient_entries("vision").items()}
     values = {name: float(str(entry["value"])) for name, entry in entries.items()}
     if arguments.intervals:
-        write_intervals(intervals(table))
+        found = intervals(table)
+        judged = {group: {"doubt": DOUBT} | ({"counter": COUNTER} if parent_of(group) == MEMORY_PARENT else {}) for group in found}
+        source = "validation/fit_vision.py --intervals: conformal quantiles of errors on left-out sources"
+        write_intervals(DATA / "vision_intervals.csv", source, PROBABILITIES, found, judged)
         return
     print(f"{len(table.rows)} rows, {len(table.kept)} answered")
     started = time.time()
@@ -345,7 +298,9 @@ def main() -> None:
     if arguments.fit:
         values = fit(table, everything, entries)
         if arguments.write:
-            write(values, entries)
+            command = "python validation/fit_vision.py TRUTH_DIR --fit --write"
+            head = f"Coefficients of training that is not of language models. `value` was fitted from `prior` by: {command}"
+            write_coefficients(FILE, head, values, entries)
         print(f"fitted in {time.time() - started:.0f} s")
     ratio = table.predict(values) / table.measured
     out = np.ones(len(ratio))
@@ -353,12 +308,11 @@ def main() -> None:
         folds = {}
         for source in sorted(set(table.source)):
             here = table.source == source
-            part = fit(table, ~here, entries, values)
+            folds[source] = fit(table, ~here, entries, values)
             print(f"{source}: {time.time() - started:.0f} s", flush=True)
-            folds[source] = {"vision": {name: float(f"{value:.6g}") for name, value in part.items()}}
-            out[here] = (table.predict(part) / table.measured)[here]
+            out[here] = (table.predict(folds[source]) / table.measured)[here]
         if arguments.folds:
-            arguments.folds.write_text(json.dumps(folds, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            write_folds(arguments.folds, "vision", folds)
         report_all("left out", table, out)
     else:
         report_all("bundled" if not arguments.fit else "fitted on all", table, ratio)
@@ -368,27 +322,6 @@ def main() -> None:
         report_all("one publisher left out", table, np.where(here, table.predict(part) / table.measured, 1.0))
     if arguments.oom:
         feasibility(arguments.truth, values, as_stated=arguments.as_stated)
-    if arguments.dump:
-        with arguments.dump.open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream)
-            columns = (
-                "source",
-                "metric",
-                "measured",
-                "task",
-                "model",
-                "framework",
-                "precision",
-                "gpu",
-                "n_gpus",
-                "batch_per_gpu",
-                "image_size",
-                "extra_flags",
-                "notes",
-            )
-            writer.writerow(["ratio", "kind", *columns])
-            for row, value, kind in zip(table.kept, out if arguments.loso else ratio, kind_names(table.cases), strict=True):
-                writer.writerow([f"{value:.3f}", kind, *(row[c] for c in columns)])
 
 
 if __name__ == "__main__":

@@ -350,16 +350,19 @@ def write_paired(lines: Sequence[dict[str, str]]) -> None:
         writer.writerows(kept[key] for key in sorted(kept))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Score, print, write."""
-    parser = argparse.ArgumentParser(description="Score installed rivals on our measured training rows.")
+def options_of(about: str) -> argparse.ArgumentParser:
+    """The options of a script that scores rivals."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--write", action="store_true", help="put the scores into validation/rivals.csv")
     parser.add_argument(
         "--paired", action="store_true", help="rightfit beside each rival on the rows that it answers, into validation/rivals_paired.csv"
     )
     parser.add_argument("--truth", type=Path, default=VALIDATION / "truth", help="folder of measured tables")
-    arguments = parser.parse_args(argv)
-    lines = scores(datetime.datetime.now(tz=datetime.UTC).date().isoformat(), arguments.truth, paired=arguments.paired)
+    return parser
+
+
+def show_and_write(lines: Sequence[dict[str, str]], arguments: argparse.Namespace) -> None:
+    """Print the scores; write them where that was asked for."""
     for line in lines:
         print("  ".join(f"{name}={value}" for name, value in line.items()))
     if arguments.paired:
@@ -367,6 +370,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     elif arguments.write:
         path = VALIDATION / "rivals.csv"
         write(merge_lines(lines, path), path)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Score, print, write."""
+    arguments = options_of("Score installed rivals on our measured training rows.").parse_args(argv)
+    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    show_and_write(scores(today, arguments.truth, paired=arguments.paired), arguments)
     return 0
 
 

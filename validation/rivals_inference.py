@@ -22,7 +22,6 @@ that it has no data of, an open loop) is not counted for it.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import dataclasses
 import datetime
@@ -51,7 +50,7 @@ from rightfit.proof.tables import (
     clean_row,
     read_truth,
 )
-from rivals import merge_lines, paired_cells, score_cells, whole, write, write_paired
+from rivals import options_of, paired_cells, score_cells, show_and_write, whole
 
 Row = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -387,23 +386,11 @@ def scores(today: str, answers: Path | None, folder: Path, *, paired: bool = Fal
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Score, print, write."""
-    parser = argparse.ArgumentParser(description="Score installed rivals on our measured inference rows.")
-    parser.add_argument("--write", action="store_true", help="put the scores into validation/rivals.csv")
+    parser = options_of("Score installed rivals on our measured inference rows.")
     parser.add_argument("--answers", type=Path, help="keep the rivals' answers in this file")
-    parser.add_argument(
-        "--paired", action="store_true", help="rightfit beside each rival on the rows that it answers, into validation/rivals_paired.csv"
-    )
-    parser.add_argument("--truth", type=Path, default=VALIDATION / "truth", help="folder of measured tables")
     arguments = parser.parse_args(argv)
     today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-    lines = scores(today, arguments.answers, arguments.truth, paired=arguments.paired)
-    for line in lines:
-        print("  ".join(f"{name}={value}" for name, value in line.items()))
-    if arguments.paired:
-        write_paired(lines)
-    elif arguments.write:
-        path = VALIDATION / "rivals.csv"
-        write(merge_lines(lines, path), path)
+    show_and_write(scores(today, arguments.answers, arguments.truth, paired=arguments.paired), arguments)
     return 0
 
 

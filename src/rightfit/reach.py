@@ -68,27 +68,3 @@ def go_on() -> None:
     work is long."""
     if left_s() < 0.0:
         raise OutOfTimeError(Message("units.out_of_time"))
-
-
-# ---- How much a packed file may become: 27 MB of gzip can unpack to many gigabytes.
-
-_PIECE_BYTES = 1 << 18
-
-
-def unpacked(packed: bytes, *, most: int) -> bytes | None:
-    """What gzip packed, all its members one after the other; None where that is more than `most`
-    bytes. Raises EOFError where it is cut short, OSError where it is damaged."""
-    import gzip
-    import io
-    import zlib
-
-    found = bytearray()
-    try:
-        with gzip.open(io.BytesIO(packed)) as stream:
-            while piece := stream.read(_PIECE_BYTES):
-                found += piece
-                if len(found) > most:
-                    return None
-    except zlib.error as error:
-        raise OSError(str(error)) from None
-    return bytes(found)

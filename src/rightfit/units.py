@@ -200,9 +200,9 @@ def parse_rate(text: str) -> float:
     return _requests(head, text=text) / _PERIODS[period.strip().casefold()]
 
 
-def format_bytes(size: float, *, binary: bool = False) -> str:
-    """ "80.0 GB", or "74.5 GiB" when `binary`."""
-    base, names = (1024.0, ("B", "KiB", "MiB", "GiB", "TiB", "PiB")) if binary else (1000.0, ("B", "kB", "MB", "GB", "TB", "PB"))
+def format_bytes(size: float) -> str:
+    """ "80 GB"."""
+    base, names = 1000.0, ("B", "kB", "MB", "GB", "TB", "PB")
     power = 0 if size == 0 else min(len(names) - 1, max(0, int(math.log(abs(size), base) + 1e-12)))
     value = size / base**power
     return f"{value:.0f} {names[power]}" if power == 0 or abs(value) >= 100 or value == int(value) else f"{value:.1f} {names[power]}"

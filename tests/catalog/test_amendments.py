@@ -3,9 +3,7 @@ line, unpacked and packed without loss."""
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +11,7 @@ from typing import Any
 
 import pytest
 from fakes.tiny import write_tiny_package
+from loaded import load_module
 
 from rightfit.errors import CatalogError
 from rightfit.market import Catalog, OfferFilter, amendments, open_catalog, packed_tables, report, tables
@@ -248,13 +247,7 @@ def test_a_price_that_cannot_be_right_is_named_with_its_place(write: Write, mark
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("build_catalog", Path(__file__).parents[2] / "scripts" / "build_catalog.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["build_catalog"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_module(Path(__file__).parents[2] / "scripts" / "build_catalog.py")
 
 
 def test_unpacked_and_packed_again_is_the_same_to_the_byte(write: Write, script: ModuleType, tmp_path: Path) -> None:

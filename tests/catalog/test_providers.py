@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -631,7 +632,7 @@ def test_tencent_list_that_refuses_is_one_line(fake: Fake, error: str) -> None:
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(path.stem for path in Path(providers.__file__).parent.glob("*.py"))
-SHARED = ("__init__", "base", "client")
+SHARED = ("__init__", "base")
 REFRESH_PAGE = (ROOT / "docs" / "concepts" / "refresh.md").read_text("utf-8")
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
 
@@ -639,13 +640,17 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
 @pytest.mark.parametrize("stem", [stem for stem in MODULES if stem not in SHARED])
 def test_every_module_of_a_source_is_asked(stem: str) -> None:
     """A module that nothing names would never be asked, and no other test would look at it."""
-    name = stem.removesuffix("_cloud").replace("_", "-")
+    name = stem.removesuffix("_cloud")
     assert name in providers.NAMES, f"market/providers/__init__.py: NAMES lacks {name!r}, so that providers/{stem}.py is never asked"
+    has_public = any(asked.startswith(f"{name}-") for asked in providers.NAMES)
+    module = import_module(f"rightfit.market.providers.{stem}")
+    assert hasattr(module, "PUBLIC") == has_public, f"the PUBLIC list of providers/{stem}.py and NAMES disagree"
 
 
 @pytest.mark.parametrize("name", providers.NAMES)
 def test_every_source_is_whole(name: str) -> None:
-    assert name.replace("lambda", "lambda_cloud").replace("-", "_") in MODULES, f"there is no market/providers/{name}.py"
+    cloud = name.partition("-")[0].replace("lambda", "lambda_cloud")
+    assert cloud in MODULES, f"there is no market/providers/{cloud}.py"
     module = providers.provider(name)
     assert module.name == name, f"the source {name} calls itself {module.name}"
     assert module.covers, f"the source {name} does not say in covers whose rows it gives"

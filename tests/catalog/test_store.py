@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import rightfit
-from rightfit import kept
+from rightfit import files
 from rightfit.errors import CatalogError
 from rightfit.market import open_catalog, store
 from rightfit.market.packed_tables import SCHEMA_VERSION, fingerprint
@@ -202,7 +202,7 @@ def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatc
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert kept.cache_folder() == expected
+    assert files.cache_folder() == expected
 
 
 def test_a_cache_folder_that_cannot_be_written_costs_one_line_and_answers_from_memory(tmp_path: Path) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from rightfit.cli import main
-from rightfit.cli.synonyms import MODEL, as_ours, names
+from rightfit.cli.declared import MODEL, as_ours, option_names
 from rightfit.workload.options import OPTIONS, read_wish
 
 FLAGS = {"--" + name.replace("_", "-") for name in OPTIONS if name != "model"} | {MODEL, "--on", "--lang", "--format"}
 NUMBERS = {"{}samples": "10k", "{}tokens": "5M", "{}rows": "1M", "{}/s": "10", "{}h": "12"}
 
 
-@pytest.mark.parametrize("name", sorted(names()))
+@pytest.mark.parametrize("name", sorted(option_names()))
 def test_every_name_means_an_option_and_none_of_ours(name: str) -> None:
-    row = names()[name]
+    row = option_names()[name]
     assert f"--{name}" not in FLAGS - {"--on", "--lang", "--format"}
     meant = row["option"] if row["option"] == MODEL else f"--{row['option']}"
     assert meant in FLAGS

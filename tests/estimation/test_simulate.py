@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.physics.typical import linear_replicas
 
-from rightfit.errors import QuantityError, UnknownNameError
+from rightfit.errors import QuantityError
 from rightfit.estimation.simulate import simulate, simulate_closed
 from rightfit.physics.queueing import ReplicaColumns
 from rightfit.workload.traces import Lengths, Requests, draw_requests
@@ -159,14 +159,11 @@ def test_closed_loop_keeps_its_users_busy() -> None:
     found = simulate_closed(replicas, requests, users=4)
     assert found.latency.p50 == pytest.approx(0.2)
     assert found.requests_per_s == pytest.approx(4 / 0.2, rel=0.03)
-    thinking = simulate_closed(replicas, requests, users=4, think_s=np.full(400, 0.6))
-    assert thinking.requests_per_s == pytest.approx(4 / 0.8, rel=0.03)
 
 
-@pytest.mark.parametrize("routing", ["round-robin", "random", "two-choices"])
-def test_fleet_answers_all(routing: str) -> None:
+def test_fleet_answers_all() -> None:
     requests = draw_requests(4000, rate_per_s=60, inputs=Lengths(300, 1.0), outputs=Lengths(60, 1.0), seed=2)
-    found = simulate(LINEAR, requests, num_replicas=5, routing=routing, seed=1, warm_up=0.0)
+    found = simulate(LINEAR, requests, num_replicas=5, warm_up=0.0)
     assert found.ttft_s.size == 4000
     assert (found.latency_s >= found.ttft_s).all()
     assert not found.saturated
@@ -176,7 +173,3 @@ def test_refusals() -> None:
     small = linear_replicas(overhead_s=0.01, cache_tokens=100)
     with pytest.raises(QuantityError, match="request 1 needs 150 tokens"):
         simulate(small, Requests(np.zeros(1), np.array([100]), np.array([50])))
-    with pytest.raises(QuantityError, match="0 replicas"):
-        simulate(LINEAR, Requests(np.zeros(1), np.array([100]), np.array([50])), num_replicas=0)
-    with pytest.raises(UnknownNameError, match="unknown routing 'best'"):
-        simulate(LINEAR, Requests(np.zeros(1), np.array([100]), np.array([50])), routing="best")

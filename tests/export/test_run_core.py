@@ -3,7 +3,6 @@ hold, where figures are told."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shlex
 import subprocess
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 from kinds import kind_plan
+from loaded import load_module
 from typical_plans import plan_values
 
 import rightfit.exports
@@ -25,12 +25,7 @@ SCRIPTS = Path(rightfit.exports.__file__).parent / "scripts"
 
 @pytest.fixture
 def core() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("run_core", SCRIPTS / "run_core.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(SCRIPTS / "run_core.py")
 
 
 def job(name: str, **settings: str) -> Job:

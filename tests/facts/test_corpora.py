@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
+from complaints import complaint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightfit import facts
-from rightfit.errors import AmbiguousNameError, RightfitError, UnknownNameError
+from rightfit.errors import AmbiguousNameError, UnknownNameError
 
 STEADY = settings(deadline=None, derandomize=True, max_examples=60)
-
-
-def complaint(call: Callable[[str], object], text: str) -> str:
-    """What our error says about `text`; '' when the call answers. Any other error passes through
-    and fails the test."""
-    try:
-        call(text)
-    except RightfitError as error:
-        return str(error)
-    return ""
 
 
 @pytest.mark.parametrize(

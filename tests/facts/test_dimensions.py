@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from statistics import quantiles
 
 import pytest
+from complaints import complaint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightfit import facts
-from rightfit.errors import InputError, QuantityError, RightfitError
+from rightfit.errors import InputError, QuantityError
 from rightfit.facts import dimensions
 from rightfit.facts.parameter_count import count_parameters
 
 STEADY = settings(deadline=None, derandomize=True, max_examples=60)
-
-
-def complaint(call: Callable[[str], object], text: str) -> str:
-    """What our error says about `text`; '' when the call answers. Any other error passes through
-    and fails the test."""
-    try:
-        call(text)
-    except RightfitError as error:
-        return str(error)
-    return ""
 
 
 LLAMA = "layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=128256"

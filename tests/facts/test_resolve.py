@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from complaints import complaint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightfit import facts
-from rightfit.errors import AmbiguousNameError, FileInputError, InputError, RightfitError, UnknownNameError
+from rightfit.errors import AmbiguousNameError, FileInputError, InputError, UnknownNameError
 from rightfit.facts import bundled, tables
 from rightfit.facts.records import TransformerArchitecture
 
 STEADY = settings(deadline=None, derandomize=True, max_examples=60)
-
-
-def complaint(call: Callable[[str], object], text: str) -> str:
-    """What our error says about `text`; '' when the call answers. Any other error passes through
-    and fails the test."""
-    try:
-        call(text)
-    except RightfitError as error:
-        return str(error)
-    return ""
 
 
 LLAMA_3_8B = "meta-llama/Meta-Llama-3-8B"

@@ -4,7 +4,6 @@ hindsight is never dearer."""
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import math
 import types
 from pathlib import Path
@@ -12,16 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loaded import load_module
 
 from rightfit.fleets.futures import Doubts, future, futures_of, settled, usual_doubts
 from rightfit.fleets.instance import Choice, Instance, Kind, Solution, faults
 from rightfit.fleets.solver import solve
 
-_spec = importlib.util.spec_from_file_location("synthetic", Path(__file__).parent / "synthetic.py")
-assert _spec is not None
-assert _spec.loader is not None
-synthetic: Any = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(synthetic)
+synthetic = load_module(Path(__file__).parent / "synthetic.py")
 
 NONE = Doubts(0.0, 0.0, 0.0)
 WORDS = {"od": "on-demand", 0: "on-demand", 1: "spot", 2: "on-demand"}

@@ -4,7 +4,6 @@ list scheduling, monotone in what is allowed."""
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loaded import load_module
 
 from rightfit.fleets.instance import Choice, Demand, Instance, Placed, Solution, faults, solution
 from rightfit.fleets.listing import listed
@@ -19,11 +19,7 @@ from rightfit.fleets.matrix import Answer, Matrix
 from rightfit.fleets.solver import solve
 from rightfit.physics.columns import Array
 
-_spec = importlib.util.spec_from_file_location("synthetic", Path(__file__).parent / "synthetic.py")
-assert _spec is not None
-assert _spec.loader is not None
-synthetic: Any = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(synthetic)
+synthetic = load_module(Path(__file__).parent / "synthetic.py")
 
 
 @pytest.mark.deep

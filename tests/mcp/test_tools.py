@@ -8,26 +8,25 @@ from typing import Any
 import pytest
 
 import rightfit
-from rightfit.errors import InputError, UnknownNameError
-from rightfit.mcp.tools import all_tools, tool_of
+from rightfit.errors import InputError
+from rightfit.mcp.tools import all_tools
 from rightfit.workload.options import OPTIONS
 
 QLORA = {"model": "7B", "method": "qlora", "data": "50Mtok"}
+TOOLS = {tool.name: tool for tool in all_tools()}
 
 
 def ask(tool: str, /, **values: Any) -> Any:
     """A tool's answer with its defaults filled in, as the server does."""
-    defaults = {field: info.default for field, (_, info) in tool_of(tool).fields.items() if not info.is_required()}
-    return tool_of(tool).answer({**defaults, **values})
+    defaults = {field: info.default for field, (_, info) in TOOLS[tool].fields.items() if not info.is_required()}
+    return TOOLS[tool].answer({**defaults, **values})
 
 
 def test_the_tools_of_the_task_are_there_with_every_option() -> None:
     asked = ["plan", "estimate", "why", "details", "options", "check", "predict", "understand", "export", "search_catalog"]
-    assert [tool.name for tool in all_tools()] == asked
+    assert list(TOOLS) == asked
     for name in ("plan", "estimate", "why", "export"):
-        assert set(OPTIONS) <= set(tool_of(name).fields)
-    with pytest.raises(UnknownNameError):
-        tool_of("nothing")
+        assert set(OPTIONS) <= set(TOOLS[name].fields)
 
 
 @pytest.mark.parametrize(("lang", "word"), [("en", "Rent "), ("zh", "租用")])

@@ -4,11 +4,11 @@ this folder in an environment of its own."""
 from __future__ import annotations
 
 import csv
-import importlib.util
 import sys
 from pathlib import Path
 
 import pytest
+from loaded import load_module
 
 pytest.importorskip("torch", reason="SKIPPED LOUDLY: the traced engine's oracle tests need PyTorch, which is not installed here")
 
@@ -29,10 +29,7 @@ def reference_rows() -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def trace_reference():
-    spec = importlib.util.spec_from_file_location("trace_reference", ROOT / "validation/trace_reference.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(ROOT / "validation/trace_reference.py")
 
 
 @pytest.mark.parametrize("row", reference_rows(), ids=lambda row: f"{row['family']}-{row['recompute']}")

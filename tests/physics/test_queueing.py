@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from loaded import load_module
 from tests.physics.typical import linear_replicas
 
 from rightfit.estimation.serving_steps import length_atoms, load_columns
@@ -22,12 +22,7 @@ FLAT = linear_replicas(overhead_s=0.01, max_batch=8)
 
 def bench() -> ModuleType:
     path = Path(__file__).parents[2] / "benchmarks" / "bench_queueing.py"
-    spec = importlib.util.spec_from_file_location("bench_queueing", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(path)
 
 
 def test_step_by_hand() -> None:

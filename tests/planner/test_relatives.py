@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightfit.facts import bundled
-from rightfit.planner.relatives import family_of, relatives
+from rightfit.planner.plan import family_of, relatives
 
 
 def names(model: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ import string
 from pathlib import Path
 
 import pytest
+from loaded import load_module
 
 import rightfit
 from rightfit.errors import UnknownNameError
@@ -96,13 +97,7 @@ def test_columns_are_told_in_both_languages_and_once() -> None:
 
 
 def test_the_converted_columns_are_what_the_notes_say() -> None:
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    spec = spec_from_file_location("columns_from_notes", VALIDATION / "columns_from_notes.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_module(VALIDATION / "columns_from_notes.py")
     assert (VALIDATION / COLUMNS_FROM_NOTES).read_text(encoding="utf-8") == module.text(), "run validation/columns_from_notes.py"
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit import facts
 from rightfit.errors import InputError
-from rightfit.estimation.training_setup import TrainSettings, setup_fields
-from rightfit.facts.records import TransformerArchitecture
-from rightfit.proof.cases.training import SettingWords, row_settings, stated_habits, training_case
+from rightfit.proof.cases.training import row_settings, stated_habits
 from rightfit.proof.predict import predict
 
 CASE = {"model": "meta-llama/Meta-Llama-3-8B", "method": "lora", "gpu": "A100-SXM-80GB", "micro_batch": "1", "seq_len": "4096"}
@@ -53,21 +50,3 @@ def test_a_value_that_is_none_is_one_clear_line(flags: str) -> None:
 @pytest.mark.parametrize("flags", ["lora_dropout=0.05", "no-fused=1", "padding=packed"])
 def test_other_words_are_left_alone(flags: str) -> None:
     assert stated_habits(flags) == {}
-
-
-def test_one_record_says_the_same_to_both_engines() -> None:
-    record = facts.model("meta-llama/Meta-Llama-3-8B")
-    assert isinstance(record, TransformerArchitecture)
-    words: SettingWords = {
-        "framework": "transformers",
-        "weights_dtype": "bf16",
-        "precision": "bf16",
-        "recompute": "full",
-        "attention": "eager",
-    }
-    settings = TrainSettings(setup_fields(training_case(record, **words)))
-    assert (settings.dtype, settings.recompute, settings.attention) == ("bf16", True, "eager")
-    assert settings.step_temporary_bytes == 2.0
-    assert float(settings.columns(micro_batch=4).micro_batch[0]) == 4.0
-    fp32 = TrainSettings(setup_fields(training_case(record, weights_dtype="fp32", precision="bf16", flags="logit=6")))
-    assert (fp32.dtype, fp32.fields["logit_bytes"]) == ("fp32", 6.0)

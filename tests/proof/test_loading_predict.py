@@ -13,6 +13,7 @@ import pytest
 
 from rightfit import facts
 from rightfit.estimation.loading import bytes_per_pixel, image_core_s, sample_load
+from rightfit.facts.tables import constants
 from rightfit.proof.cases.forward import loader_named, photograph_pixels, read_loading_case
 from rightfit.proof.predict import predict
 
@@ -144,11 +145,12 @@ def test_bundled_coefficients_predict_the_bundled_rows() -> None:
 
 
 def test_the_load_of_pictures_by_hand() -> None:
-    """A million pictures of 110 kB and 0.2 megapixels by Pillow: a quarter over
+    """A million pictures of 110 kB by Pillow, as large as their bytes say: a quarter over
     libjpeg-turbo, and the recipe."""
     usual = facts.coefficients("loading")
-    load = sample_load("vision", samples=1e6, dataset_bytes=1.1e11, epochs=3, pixels=2e5)
-    jpeg = 2e5 * usual["jpeg_s_per_pixel"] + 1.1e5 * usual["jpeg_s_per_byte"]
+    load = sample_load("vision", samples=1e6, dataset_bytes=1.1e11, epochs=3)
+    pixels = 1.1e5 / bytes_per_pixel(constants("loading_words")["quality"])
+    jpeg = pixels * usual["jpeg_s_per_pixel"] + 1.1e5 * usual["jpeg_s_per_byte"]
     assert load.core_s == pytest.approx(1.25 * jpeg + usual["recipe_s"])
     assert (load.reads_per_sample, load.decode) == (1.0, "pillow")
 

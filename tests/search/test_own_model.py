@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
+from loaded import load_module
 
 pytest.importorskip("onnx")
 
@@ -20,12 +20,7 @@ from rightfit.search.request_checks import settle_own_model
 def resnet50() -> bytes:
     """The graph of the tests of ONNX files."""
     path = Path(__file__).parents[1] / "facts" / "own" / "test_onnx_file.py"
-    spec = importlib.util.spec_from_file_location("onnx_graphs", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.resnet50()
+    return load_module(path).resnet50()
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import gzip
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+from loaded import load_module
 
 from rightfit import facts
 from rightfit.estimation.figures import PROBABILITIES
@@ -20,12 +20,7 @@ GRID = VALIDATION / "measured_classical.csv"
 
 
 def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(path)
 
 
 def test_measured_numbers_are_positive_and_peaks_hold_what_was_there_before() -> None:

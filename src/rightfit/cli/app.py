@@ -12,7 +12,7 @@ import click
 
 from rightfit.cli.declared import Looks, UnusableValueError, help_text, looks
 from rightfit.cli.parameters import command
-from rightfit.kept import write_whole
+from rightfit.files import write_whole
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
@@ -77,6 +77,7 @@ def _install(context: click.Context, _parameter: click.Parameter, value: str | N
     if value is None:
         return
     shell = _named(value)
+    place(shell).parent.mkdir(parents=True, exist_ok=True)
     write_whole(place(shell), script(context.command, shell))
     click.echo(f"{place(shell)}")
     if shell == "zsh":
@@ -106,14 +107,14 @@ _HELP = frozenset({"-h", "--help"})
 #: Commands in the order of help; those of a group are named "group command".
 COMMANDS = {
     **{name: Command("plan", name, MAIN, workload=True) for name in ("plan", "estimate", "why")},
-    "fleet": Command("fleet", "fleet", MAIN),
+    "fleet": Command("plan", "fleet", MAIN),
     "export": Command("export", "export", MAIN),
     "launch": Command("export", "launch", MAIN),
     "serve": Command("serve", "serve", MAIN),
     "mcp": Command("serve", "mcp", MAIN),
     "predict": Command("predict", "predict", MAIN),
     "validate": Command("predict", "validate", MAIN),
-    "probe": Command("probe", "probe", REAL),
+    "probe": Command("runs", "probe", REAL),
     "watch": Command("watch", "watch", REAL),
     "ingest": Command("runs", "ingest", REAL),
     "resize": Command("runs", "resize", REAL, workload=True),

@@ -12,7 +12,7 @@ import itertools
 import math
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin
@@ -20,6 +20,7 @@ from typing import Any, get_args, get_origin
 import click
 
 from rightfit.explain.messages import default_lang
+from rightfit.facts.tables import read_rows
 from rightfit.messages import Lang, Message, did_you_mean, foreign
 from rightfit.records import dataclass
 from rightfit.workload.vocabulary import nearest_words
@@ -135,7 +136,6 @@ class _Spelled(click.Command):
     """A command that takes options by the names of other programs too, and says so."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        from rightfit.cli.synonyms import MODEL, as_ours
 
         known = {flag for one in self.params if one.name != "work_place" for flag in (*one.opts, *one.secondary_opts)}
         known |= {MODEL} if any(parameter.name == "model" and isinstance(parameter, click.Argument) for parameter in self.params) else set()
@@ -312,3 +312,51 @@ def _type(kind: Any, declared: Declared) -> Any:
 
 def _completing(complete: Completion | None) -> Any:
     return None if complete is None else lambda _context, _parameter, incomplete: complete(incomplete)
+
+
+# ---- Options by the names that other programs, or people, give them (data/option_names.csv):
+# each is read as ours, and that is said.
+
+MODEL = "MODEL"
+
+
+@functools.cache
+def option_names() -> Mapping[str, Mapping[str, str]]:
+    """Name -> its line: `option` as ours is called (MODEL: the argument), `value` that a flag sets
+    or that the value given is put into, `otherwise` the option where the value is no number."""
+    text = (_DATA / "option_names.csv").read_text(encoding="utf-8")
+    return {row["name"]: row for row in read_rows(text)}
+
+
+def as_ours(arguments: Sequence[str], known: Container[str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """(arguments with our names, (as it was written, as it is read) of each that was another).
+    `known`: the flags of the command, MODEL where it takes one; what it knows stays as it is."""
+    ours: list[str] = []
+    said: list[tuple[str, str]] = []
+    waiting = iter(arguments)
+    for word in waiting:
+        if word == "--":
+            return [*ours, word, *waiting], said
+        flag, has_value, value = word.partition("=")
+        row = option_names().get(flag.removeprefix("--").replace("_", "-")) if flag.startswith("--") and flag not in known else None
+        if row is None or (row["option"] if row["option"] == MODEL else f"--{row['option']}") not in known:
+            ours.append(word)
+            continue
+        if not row["value"] or "{}" in row["value"]:
+            given = value if has_value else next(waiting, None)
+            if given is None:
+                ours.append(word)
+                continue
+            read = _read(row, given)
+        else:
+            read = [f"--{row['option']}", row["value"]]
+        ours += read
+        said.append((flag, " ".join(read[:1] if len(read) > 1 and not row["value"] else read) if row["option"] != MODEL else MODEL))
+    return ours, said
+
+
+def _read(row: Mapping[str, str], given: str) -> list[str]:
+    if row["option"] == MODEL:
+        return [given]
+    option = row["otherwise"] if row["otherwise"] and not given.isdigit() else row["option"]
+    return [f"--{option}", row["value"].format(given) if row["value"] else given]

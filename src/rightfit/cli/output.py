@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any
 
-from rightfit.cells import safe_cell
 from rightfit.explain.messages import label
 from rightfit.explain.quantities import Column, Table
+from rightfit.files import safe_cell
 from rightfit.messages import Lang
 from rightfit.records import dataclass
 

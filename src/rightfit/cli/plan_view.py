@@ -101,7 +101,7 @@ def with_alternatives(answer: Answer, plan: Plan, view: View, *, catalog: Catalo
     """The answer with a stronger and a cheaper model of the same family at its end."""
     from rightfit import api
     from rightfit.explain.voices import plan_text
-    from rightfit.planner.relatives import alternatives
+    from rightfit.planner.plan import alternatives
 
     found = alternatives(plan, lambda workload: api.plan(workload, catalog=catalog, top=1))
     if view.is_machine:

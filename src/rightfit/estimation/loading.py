@@ -95,10 +95,10 @@ def loader_coefficients() -> LoaderCoefficients:
     return facts.coefficients("loading")
 
 
-def image_core_s(decode: str, *, pixels: float, file_bytes: float, values: LoaderCoefficients | None = None) -> float:
+def image_core_s(decode: str, *, pixels: float, file_bytes: float) -> float:
     """Seconds x GHz that one core takes to prepare a training picture, by the decoder's word
     (workload/vocabulary.py DECODES); 0 where accelerators decode."""
-    used = values or loader_coefficients()
+    used = loader_coefficients()
     jpeg = pixels * used["jpeg_s_per_pixel"] + file_bytes * used["jpeg_s_per_byte"]
     if decode == "dali":
         return 0.0
@@ -181,16 +181,14 @@ def sample_load(
     dataset_bytes: float,
     epochs: float,
     decode: str = "",
-    pixels: float = 0.0,
     seconds: float = 0.0,
-    weights_bytes: float = 0.0,
     storage: str = "",
     workers: int = 0,
 ) -> DataLoad:
     """What has to be loaded for a training run that is not one of a language model
-    (those: search/loads.py).
+    (those: load_of of families/language/kind.py).
 
-    `domain`: vision (a sample is a picture of `pixels`, 0: what its bytes say), speech (a recording
+    `domain`: vision (a sample is a picture as large as its bytes say), speech (a recording
     of `seconds`), video (a clip of `seconds` at 30 frames/s), tabular, graph or recommender (rows
     that are read as they are). `samples`, `dataset_bytes`: of one epoch.
     """
@@ -200,20 +198,19 @@ def sample_load(
         dataset_bytes=dataset_bytes,
         samples=samples,
         epochs=epochs,
-        core_s=_core_s_of(domain, word, each, pixels=pixels, seconds=seconds),
+        core_s=_core_s_of(domain, word, each, seconds=seconds),
         reads_per_sample=max(1.0 if domain in FILES else 0.0, each / loader_coefficients()["shard_bytes"]),
-        weights_bytes=weights_bytes,
         decode=word,
         storage=storage,
         workers=workers,
     )
 
 
-def _core_s_of(domain: str, decode: str, file_bytes: float, *, pixels: float, seconds: float) -> float:
+def _core_s_of(domain: str, decode: str, file_bytes: float, *, seconds: float) -> float:
     """Seconds x GHz to prepare one sample."""
     used = loader_coefficients()
     if domain in ("vision", "vision-language"):
-        return image_core_s(decode, pixels=pixels or file_bytes / bytes_per_pixel(_FIGURES["quality"]), file_bytes=file_bytes)
+        return image_core_s(decode, pixels=file_bytes / bytes_per_pixel(_FIGURES["quality"]), file_bytes=file_bytes)
     if domain == "speech":
         return seconds * used["audio_s_per_s"]
     if domain == "video":

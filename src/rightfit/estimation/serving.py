@@ -409,7 +409,7 @@ def peak_memory_bytes(
     }
 
 
-def fit_room(model: ModelColumns, serve: ServeColumns, device: DeviceColumns, values: Mapping[str, float] | None = None) -> Array:
+def fit_room(model: ModelColumns, serve: ServeColumns, device: DeviceColumns) -> Array:
     """Log of what the fullest device has beside the weights over what it needs beside them (N,): at
     most nothing where the case does not fit, NaN where the device's memory is not known.
 
@@ -419,10 +419,10 @@ def fit_room(model: ModelColumns, serve: ServeColumns, device: DeviceColumns, va
     operators = facts.coefficients("operators")
     weights = weights_bytes_per_device(model, serve) * serve.weight_copies
     tokens = np.where(serve.longest_tokens > 0, serve.longest_tokens, serve.input_tokens + serve.output_tokens)
-    taken = reserved_bytes(model, serve, overhead_bytes=overhead_bytes(serve, values), coefficients=operators)
+    taken = reserved_bytes(model, serve, overhead_bytes=overhead_bytes(serve), coefficients=operators)
     share = usable_bytes(serve, device, taken_bytes=taken, coefficients=operators)
     asked = taken + kv_bytes_per_device(model, serve, tokens=tokens)
-    terms = peak_memory_bytes(model, serve.replace(counter=np.full(1, float(ServingCounter.DRIVER_ONE))), device, values)
+    terms = peak_memory_bytes(model, serve.replace(counter=np.full(1, float(ServingCounter.DRIVER_ONE))), device)
     held = sum(terms.values(), np.zeros(1))
     reserves = serve.continuous > 0
     needed = np.where(reserves, asked, held)

@@ -17,7 +17,7 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from rightfit.errors import QuantityError, UnknownNameError
+from rightfit.errors import QuantityError
 from rightfit.messages import Message
 from rightfit.physics.columns import Array
 from rightfit.physics.queueing import ReplicaColumns
@@ -85,10 +85,9 @@ class _Limits:
     cache_reserve: float
 
 
-def _limits(replicas: ReplicaColumns, row: int) -> _Limits:
-    chunk = int(replicas.chunk_tokens[row]) or 10**12
-    one = replicas.take(np.array([row]))
-    table = one.sequences_s(np.arange(int(replicas.max_batch[row]) + 1, dtype=np.float64)[None, :])[0]
+def _limits(one: ReplicaColumns) -> _Limits:
+    chunk = int(one.chunk_tokens[0]) or 10**12
+    table = one.sequences_s(np.arange(int(one.max_batch[0]) + 1, dtype=np.float64)[None, :])[0]
     prompts = one.prompts_s(np.arange(min(chunk, LARGEST_TABLE) + 1, dtype=np.float64)[None, :])[0]
     return _Limits(
         table=table.tolist(),
@@ -122,13 +121,7 @@ class _Replica:
         self.busy_s = 0.0
         self.batch_s = 0.0
         self.evictions = 0
-        self.think_s: Sequence[float] = ()
         self.successors: list[int] = []  # closed loop: requests still to be sent, last first
-
-    @property
-    def outstanding(self) -> int:
-        """Requests that arrived and are not finished."""
-        return len(self.running) + len(self.prefilling) + len(self.returned) + len(self.arrivals) - self.next
 
     def add(self, time_s: float, request: int) -> None:
         """A request that will arrive at `time_s`."""
@@ -214,10 +207,9 @@ class _Replica:
         self.committed, self.busy_s, self.batch_s = committed, busy_s, batch_s
 
     def _send_next(self, clock: float) -> None:
-        """Closed loop: the user whose request ended sends another after thinking."""
+        """Closed loop: the user whose request ended sends another."""
         if self.successors:
-            request = self.successors.pop()
-            self.add(clock + (self.think_s[request] if self.think_s else 0.0), request)
+            self.add(clock, self.successors.pop())
 
     def _admit(self, budget: int) -> None:
         """Move requests into `prefilling` while the step has tokens left, a slot is free and
@@ -322,119 +314,54 @@ class _Replica:
         self.evictions += 1
 
 
-def simulate(
-    replicas: ReplicaColumns,
-    requests: Requests,
-    *,
-    row: int = 0,
-    num_replicas: int = 1,
-    routing: str = "round-robin",
-    seed: int = 0,
-    warm_up: float = 0.1,
-) -> Simulated:
-    """Latencies of `requests` on `num_replicas` copies of replica `row`.
-
-    `routing`: round-robin, random, or two-choices (the less loaded of two at random, as Envoy's
-    LEAST_REQUEST). The first `warm_up` share of the requests fills the replicas and is not counted.
-    Deterministic for a seed.
-    """
-    _check_fleet(requests, replicas, row=row, num_replicas=num_replicas)
-    fleet, first, finish = _fleet(replicas, requests, row=row, num_replicas=num_replicas)
-    times = requests.arrival_s.tolist()
-    if routing == "two-choices" and num_replicas > 1:
-        _route_two_choices(fleet, times, seed=seed)
-    else:
-        _route_blind(fleet, times, routing=routing, seed=seed)
+def simulate(replicas: ReplicaColumns, requests: Requests, *, num_replicas: int = 1, warm_up: float = 0.1) -> Simulated:
+    """Latencies of `requests`, dealt in turn to `num_replicas` copies of a replica. The first
+    `warm_up` share of the requests fills the replicas and is not counted."""
+    fleet, first, finish = _fleet(replicas, requests, num_replicas=num_replicas)
+    for request, time in enumerate(requests.arrival_s.tolist()):
+        fleet[request % num_replicas].arrivals.append((time, request))
     for replica in fleet:
         replica.run(NEVER_S)
-    return _summary(replicas, requests, row=row, fleet=fleet, first=first, finish=finish, arrival_s=requests.arrival_s, warm_up=warm_up)
+    return _summary(replicas, requests, fleet=fleet, first=first, finish=finish, arrival_s=requests.arrival_s, warm_up=warm_up)
 
 
-def simulate_closed(
-    replicas: ReplicaColumns,
-    requests: Requests,
-    *,
-    users: int,
-    row: int = 0,
-    num_replicas: int = 1,
-    think_s: Array | None = None,
-    warm_up: float = 0.1,
-) -> Simulated:
-    """`users` who each send the next of `requests` when their last is answered, after thinking
-    `think_s` (one per request). Arrival times are ignored."""
-    _check_fleet(requests, replicas, row=row, num_replicas=num_replicas)
-    if users < 1:
-        raise QuantityError(Message("estimate.no_users", count=users), field="users")
-    fleet, first, finish = _fleet(replicas, requests, row=row, num_replicas=num_replicas)
-    for number, replica in enumerate(fleet):
-        mine = list(range(number, len(requests), num_replicas))
-        own_users = len(range(number, users, num_replicas))
-        replica.think_s = () if think_s is None else think_s.tolist()
-        replica.successors = mine[own_users:][::-1]
-        for request in mine[:own_users]:
-            replica.add(0.0, request)
-        replica.run(NEVER_S)
+def simulate_closed(replicas: ReplicaColumns, requests: Requests, *, users: int) -> Simulated:
+    """`users` of one replica who each send the next of `requests` when their last is answered.
+    Arrival times are ignored."""
+    (replica,), first, finish = _fleet(replicas, requests, num_replicas=1)
+    replica.successors = list(range(users, len(requests)))[::-1]
+    for request in range(min(users, len(requests))):
+        replica.add(0.0, request)
+    replica.run(NEVER_S)
     sent = np.full(len(requests), np.nan)
-    for replica in fleet:
-        for time, request in replica.arrivals:
-            sent[request] = time
-    return _summary(replicas, requests, row=row, fleet=fleet, first=first, finish=finish, arrival_s=sent, warm_up=warm_up)
+    for time, request in replica.arrivals:
+        sent[request] = time
+    return _summary(replicas, requests, fleet=[replica], first=first, finish=finish, arrival_s=sent, warm_up=0.1)
 
 
-def _check_fleet(requests: Requests, replicas: ReplicaColumns, *, row: int, num_replicas: int) -> None:
-    if num_replicas < 1:
-        raise QuantityError(Message("estimate.no_replicas", count=num_replicas))
-    if len(requests) == 0:
-        raise QuantityError(Message("estimate.no_requests"))
-    capacity = float(replicas.cache_tokens[row])
+def _fleet(replicas: ReplicaColumns, requests: Requests, *, num_replicas: int) -> tuple[list[_Replica], list[float], list[float]]:
+    capacity = float(replicas.cache_tokens[0])
     total = requests.input_tokens + requests.output_tokens
     if capacity and total.max() > capacity:
         worst = int(total.argmax())
         raise QuantityError(Message("estimate.request_above_cache", number=worst + 1, tokens=int(total[worst]), capacity=f"{capacity:.0f}"))
-
-
-def _fleet(replicas: ReplicaColumns, requests: Requests, *, row: int, num_replicas: int) -> tuple[list[_Replica], list[float], list[float]]:
-    limits = _limits(replicas, row)
+    limits = _limits(replicas)
     inputs, outputs = requests.input_tokens.tolist(), requests.output_tokens.tolist()
     first, finish = [math.nan] * len(inputs), [math.nan] * len(inputs)
     return [_Replica(limits, inputs=inputs, outputs=outputs, first=first, finish=finish) for _ in range(num_replicas)], first, finish
-
-
-def _route_blind(fleet: list[_Replica], times: list[float], *, routing: str, seed: int) -> None:
-    if routing not in ("round-robin", "random", "two-choices"):
-        raise UnknownNameError("routing", routing, allowed=Message("names.allowed_words", names="round-robin, random, two-choices"))
-    count = len(fleet)
-    if routing == "random":
-        chosen = np.random.default_rng(seed).integers(count, size=len(times)).tolist()
-    else:
-        chosen = [number % count for number in range(len(times))]
-    for request, (time, number) in enumerate(zip(times, chosen, strict=True)):
-        fleet[number].arrivals.append((time, request))
-
-
-def _route_two_choices(fleet: list[_Replica], times: list[float], *, seed: int) -> None:
-    dice = np.random.default_rng(seed)
-    left = dice.integers(len(fleet), size=len(times)).tolist()
-    right = dice.integers(len(fleet) - 1, size=len(times)).tolist()
-    for request, time in enumerate(times):
-        one, other = fleet[left[request]], fleet[(left[request] + 1 + right[request]) % len(fleet)]
-        one.run(time)
-        other.run(time)
-        (one if one.outstanding <= other.outstanding else other).add(time, request)
 
 
 def _summary(
     replicas: ReplicaColumns,
     requests: Requests,
     *,
-    row: int,
     fleet: list[_Replica],
     first: list[float],
     finish: list[float],
     arrival_s: Array,
     warm_up: float,
 ) -> Simulated:
-    first_s, finish_s = np.asarray(first) + float(replicas.request_s[row]), np.asarray(finish) + float(replicas.request_s[row])
+    first_s, finish_s = np.asarray(first) + float(replicas.request_s[0]), np.asarray(finish) + float(replicas.request_s[0])
     order = np.argsort(arrival_s, kind="stable")[int(warm_up * len(requests)) :]
     arrivals, outputs = arrival_s[order], requests.output_tokens[order]
     ttft, latency = first_s[order] - arrivals, finish_s[order] - arrivals

@@ -29,7 +29,6 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import ContradictionError, FileInputError, InputError, MissingComponentError
 from rightfit.estimation.convert import device_columns
-from rightfit.estimation.training_setup import TrainSettings
 from rightfit.facts.own.reference import FUNCTION
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.messages import Message, cause
@@ -376,19 +375,14 @@ def traced_estimate(
     recompute: bool = False,
     shard_degree: int = 1,
     accelerator: str = "",
-    settings: TrainSettings | None = None,
 ) -> TracedEstimate:
     """Trace `model` (config.json, folder, bundled name, or module:function) for one GPU, or for one
     rank of `shard_degree` under FSDP2.
 
-    `settings` is the record that the formulas take: it decides the type of the weights,
-    recomputation, attention and the scratch of the step.
     Adds to the live tensors the scratch of the optimizer's step (AdamW updates all parameters at
     once), the cuBLAS workspace, the allocator's slack and the CUDA context with the calibrated
     coefficients of the analytic engine.
     """
-    if settings is not None:
-        dtype, recompute = settings.dtype, settings.recompute
     for name, value in (("micro-batch", micro_batch), ("seq-len", seq_len), ("cards", shard_degree)):
         if value < 1:
             raise InputError(Message("estimate.below_one", option=name, value=value))
@@ -398,12 +392,9 @@ def traced_estimate(
             raise ContradictionError(Message("estimate.recompute_of_function", model=model))
         result = trace_function(model, **shared)  # type: ignore[arg-type]
     else:
-        attention = settings.attention if settings is not None else "sdpa"
-        dropout = settings is None or settings.dropout
-        result = trace_config(traced_config(model), recompute=recompute, attention=attention, dropout=dropout, **shared)  # type: ignore[arg-type]
+        result = trace_config(traced_config(model), recompute=recompute, **shared)  # type: ignore[arg-type]
     setup = SetupColumns.of(micro_batch=micro_batch, seq_len=seq_len, data=shard_degree, shard_degree=shard_degree)
-    each = result.optimizer_bytes / 2.0 / result.num_parameters if settings is None else settings.step_temporary_bytes / shard_degree
-    terms = with_overheads(result, setup, scratch=each * result.num_parameters)
+    terms = with_overheads(result, setup, scratch=result.optimizer_bytes / 2.0)
     return TracedEstimate(
         model=model,
         num_parameters=result.num_parameters,

@@ -15,7 +15,7 @@ from rightfit.facts.records import TransformerArchitecture
 from rightfit.facts.tables import constants
 from rightfit.facts.trainers import Habits, NumberFormat, Optimizer, Quantization, Software, Targets, names_any
 from rightfit.physics import transformer
-from rightfit.physics.columns import AttentionKernel, Dtype, Loss, MemoryCounter, Method, ModelColumns, Recompute, SetupColumns
+from rightfit.physics.columns import AttentionKernel, Dtype, Loss, MemoryCounter, Method, ModelColumns, Recompute
 from rightfit.records import dataclass
 from rightfit.units import FP32_BYTES
 
@@ -250,48 +250,6 @@ def _kernel_fields(case: TrainingCase) -> dict[str, float]:
         "compiled": habits.compiled,
         "memory_counter": float(COUNTERS.get(habits.counter, MemoryCounter.RESERVED)),
     }
-
-
-@dataclass(frozen=True, slots=True)
-class TrainSettings:
-    """`fields` of SetupColumns that a case decides; the properties say the same in the words of
-    PyTorch, for the traced engine."""
-
-    fields: Mapping[str, float]
-
-    @property
-    def dtype(self) -> str:
-        """Type of the stored weights: "bf16", "fp16" or "fp32"."""
-        wide = self.fields["linear_weight_bytes"] > 2.0  # wider than half precision
-        return "fp32" if wide else Dtype(int(self.fields["compute_dtype"])).name.lower()
-
-    @property
-    def recompute(self) -> bool:
-        """Whether layers are computed again in the backward pass."""
-        return self.fields["recompute"] == Recompute.FULL
-
-    @property
-    def attention(self) -> str:
-        """Word of transformers for the attention: it has no fused kernel on fake tensors but
-        PyTorch's own, which keeps what any of them keeps."""
-        eager = self.fields["attention"] == AttentionKernel.EAGER
-        return next(word for word, kernel in KERNELS.items() if kernel == (AttentionKernel.EAGER if eager else AttentionKernel.SDPA))
-
-    @property
-    def dropout(self) -> bool:
-        """Whether layers drop a part of their outputs."""
-        return self.fields["dropout"] > 0
-
-    @property
-    def step_temporary_bytes(self) -> float:
-        """Scratch of the optimizer's step for each trained parameter: one state's size where all
-        parameters are updated at once (foreach)."""
-        return self.fields["optimizer_temporary_bytes"]
-
-    def columns(self, **layout: float) -> SetupColumns:
-        """The record as columns of one job, `layout` being degrees of parallelism and
-        sizes of the batch."""
-        return SetupColumns.of(**{**self.fields, **layout})
 
 
 # ---- Samples that a benchmark run takes to reach its quality target, from MLPerf's reference

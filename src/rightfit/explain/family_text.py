@@ -15,7 +15,7 @@ from rightfit.explain.amounts import table_text
 from rightfit.explain.messages import family_topic, family_topics, fields_of, has, say, say_or, topic
 from rightfit.explain.plan_words import OptionText, Term, given_text, refusal_lines, telling, terms, worded
 from rightfit.explain.quantities import is_priced, server_headline, server_text
-from rightfit.families.tables.layout import GPU, HostLayout
+from rightfit.families.tables.match import GPU, HostLayout
 from rightfit.messages import Lang
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption, Option, Plan, Reason, Rejection

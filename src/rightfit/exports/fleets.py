@@ -18,7 +18,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rightfit.cells import safe_cell
 from rightfit.errors import FileInputError, InputError, UnknownNameError
 from rightfit.exports.fleet_files import Files, Row, in_place, most_at_once, option_of, pools_of, slug, terraform
 from rightfit.exports.fleet_jobs import FleetJob, fleet_jobs, ray, slurm, start_script, submit_script
@@ -33,6 +32,7 @@ from rightfit.exports.targets import skypilot as one_task
 from rightfit.exports.targets.dstack import BACKENDS
 from rightfit.exports.targets.kubernetes_addons import CLASSES
 from rightfit.facts.devices import accelerators
+from rightfit.files import safe_cell
 from rightfit.messages import Message
 from rightfit.records import dataclass
 

@@ -130,8 +130,8 @@ def dataset(name: str) -> Dataset:
     raise UnknownNameError("dataset", name, nearest=close, allowed="" if close else Message("names.datasets"))
 
 
-def nearest_datasets(name: str, *, count: int = 3) -> tuple[str, ...]:
+def nearest_datasets(name: str) -> tuple[str, ...]:
     """Names of the data sets most like `name`."""
     known = {text: record.name for record in datasets().values() for text in (record.name, *record.aliases)}
-    close = tables.nearest(name, known, count=3 * count)
-    return tuple(dict.fromkeys(known[text] for text in close))[:count]
+    close = tables.nearest(name, known, count=9)
+    return tuple(dict.fromkeys(known[text] for text in close))[:3]

@@ -11,8 +11,7 @@ from typing import Any
 
 from rightfit.errors import FileInputError
 from rightfit.facts.config_classes import ClassCount, count
-from rightfit.facts.config_fill import filled_from_class, smoothed, with_counts
-from rightfit.facts.config_hooks import EXTRAS, HOOKS, Draft
+from rightfit.facts.config_hooks import EXTRAS, HOOKS, Draft, filled_from_class, smoothed, with_counts
 from rightfit.facts.config_reader import ConfigReader, families, family_name, family_traits, vision_fields
 from rightfit.facts.parameter_count import count_parameters
 from rightfit.facts.records import TransformerArchitecture

@@ -182,12 +182,12 @@ def accelerator(name: str, *, typical: bool = False) -> Accelerator:
     raise UnknownNameError("accelerator", name, nearest=nearest_accelerators(name))
 
 
-def nearest_accelerators(name: str, *, count: int = 3) -> tuple[str, ...]:
+def nearest_accelerators(name: str) -> tuple[str, ...]:
     """Accelerator names most like `name`, compared with whole names and with what is left of them
     without memory and form ("A100")."""
     short = {"".join(sorted(_parse(one).series | _parse(one).product)): one for one in accelerators()}
     known = {**short, **{one: one for one in accelerators()}}
-    return tuple(dict.fromkeys(known[text] for text in tables.nearest(name, known, count=3 * count, cutoff=0.3)))[:count]
+    return tuple(dict.fromkeys(known[text] for text in tables.nearest(name, known, count=9, cutoff=0.3)))[:3]
 
 
 def half_card(card: Accelerator, memory_gib: float) -> Accelerator:

@@ -48,7 +48,6 @@ def count_parameters(
     architecture: TransformerArchitecture,
     *,
     norms_per_layer: int = 2,
-    num_experts_kept: int = 0,
     linear_layer_parameters: int = 0,
     other_parameters: int = 0,
 ) -> ParameterCount:
@@ -57,7 +56,7 @@ def count_parameters(
     `norms_per_layer` is 4 where blocks are normalised before and after (Gemma 2 and later, OLMo 2
     keeps 2), 1 where attention and feed-forward share one. `linear_layer_parameters` is one
     state-space or linear-attention mixer. `other_parameters` are added as given (poolers, token
-    types, projections). `num_experts_kept` overrides the experts that a token passes through.
+    types, projections).
     Equation: sum over the matrices of Vaswani et al. (2017), Shazeer (2020) for gated blocks,
     DeepSeek-V2 (2024) for latent attention.
     Known error: see data/parameter_exceptions.csv, which lists every bundled model that the formula
@@ -65,8 +64,7 @@ def count_parameters(
     """
     one = architecture
     routed = one.num_moe_layers * one.num_experts * expert_parameters(one)
-    kept = num_experts_kept or one.experts_per_token
-    idle = routed // one.num_experts * max(one.num_experts - kept, 0) if one.num_experts else 0
+    idle = routed // one.num_experts * max(one.num_experts - one.experts_per_token, 0) if one.num_experts else 0
     embedding = one.vocab_size * one.hidden_size
     stacks = 2 if one.kind == "encoder-decoder" else 1
     return ParameterCount(

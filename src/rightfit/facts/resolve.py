@@ -41,7 +41,7 @@ _SHAPE = (
 )
 MODEL_FORMS = Message("names.model_forms")
 CLIENT_MODEL_FORMS = Message("names.client_model_forms")
-#: Files that make a folder one of a model (rightfit.facts.folders reads them).
+#: Files that make a folder one of a model (rightfit.facts.hub reads them).
 FOLDER_FILES = ("config.json", "model_index.json", "adapter_config.json")
 _OWN_MARKS = (".onnx", ".safetensors", ".safetensors.index.json", "]")
 _OWN_SIGNS = (":", "/", "\\")
@@ -86,7 +86,7 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
 
         return Resolution(own_model(query), "file", query)
     if path := existing_path(query):
-        from rightfit.facts.folders import read_folder
+        from rightfit.facts.hub import read_folder
 
         found = read_folder(path, model)
         named = dataclasses.replace(found, name=query) if getattr(found, "certainty", "") == "config" else found

@@ -173,7 +173,7 @@ class _Reader:
         horizon = self._hours(record.horizon, "horizon")
         steady = self._hours(record.steady, "steady")
         budgets = {team: self._monthly(text, f"limits.teams.{team}") for team, text in limits.teams.items()}
-        self._known_teams([*budgets], "limits.teams")
+        self._known_teams([*budgets], self.record.teams, "limits.teams")
         jobs = tuple(self._job(number, job, horizon) for number, job in enumerate(record.jobs, start=1))
         services = tuple(self._service(number, service) for number, service in enumerate(record.services, start=1))
         wanted = {"cloud": limits.clouds, "region": limits.regions, "sellers": limits.sellers, "purchase": limits.purchase}
@@ -224,8 +224,7 @@ class _Reader:
         if found := round_of(waits):
             raise InputError(Message("fleet.after_round", where=self.where, round=" after ".join(found)), field="after")
 
-    def _known_teams(self, names: Iterable[str], place: str) -> None:
-        known = self.record.teams
+    def _known_teams(self, names: Iterable[str], known: Sequence[str], place: str) -> None:
         for name in names:
             if known and name not in known:
                 raise UnknownNameError(
@@ -238,16 +237,7 @@ class _Reader:
 
     def _team(self, name: str | None, place: str) -> str | None:
         if name is not None:
-            self._known_teams([name], place)
-            if self.record.limits.teams and not self.record.teams and name not in self.record.limits.teams:
-                known = list(self.record.limits.teams)
-                raise UnknownNameError(
-                    "team",
-                    name,
-                    nearest=nearest_words(name, known),
-                    allowed=Message("names.team", where=place, names=", ".join(known)),
-                    field="team",
-                )
+            self._known_teams([name], self.record.teams or list(self.record.limits.teams), place)
         return name
 
     def _job(self, number: int, job: JobRecord, horizon: float | None) -> Job:

@@ -295,9 +295,9 @@ class Catalog:
 
         return self.read(lambda connection: interruption(connection, provider, region=region, instance_type=instance_type))
 
-    def discounts(self, provider: str | None = None, *, mechanism: str | None = None) -> list[dict[str, Any]]:
+    def discounts(self, provider: str | None = None) -> list[dict[str, Any]]:
         """Discounts off on demand: computed percentiles and published rules."""
-        return self._rows("discount", provider=provider, mechanism=mechanism)
+        return self._rows("discount", provider=provider)
 
     def _rows(self, table: str, **equal: str | None) -> list[dict[str, Any]]:
         from rightfit.market.charges import table_rows

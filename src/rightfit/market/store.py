@@ -16,8 +16,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from rightfit import kept
 from rightfit.errors import CatalogError
+from rightfit.files import cache_folder
 from rightfit.market import packed_tables
 from rightfit.market.packed_tables import APPLICATION_ID, SCHEMA_VERSION, TABLE_NAMES, fingerprint
 from rightfit.messages import Message, foreign
@@ -33,7 +33,7 @@ def store_path(folder: Path | None = None, *, generation: str | None = None) -> 
     default those that count now)."""
     refreshed = packed_tables.current() if generation is None else generation
     name = f"catalog-{SCHEMA_VERSION}-{fingerprint()[:16]}{'-' * bool(refreshed)}{refreshed}.sqlite"
-    return (folder or kept.cache_folder()) / name
+    return (folder or cache_folder()) / name
 
 
 def open_store(path: Path | None = None, *, damaged: str = "") -> tuple[sqlite3.Connection, str]:

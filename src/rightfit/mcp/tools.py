@@ -11,14 +11,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from rightfit import api, lookup
-from rightfit.errors import UnknownNameError
 from rightfit.explain.beside import Asked, settle, without_questions
 from rightfit.explain.messages import plain
 from rightfit.explain.questions import question_lookup
 from rightfit.explain.sheets import Extent, estimate_sheet, short_sheet, verdict_sheet
 from rightfit.explain.voices import plan_document, verdict_document
 from rightfit.mcp.resources import KEPT, brief_plan, brief_verdict, option_records, sheet_text
-from rightfit.messages import Lang, Message
+from rightfit.messages import Lang
 from rightfit.proof.tables import HIDDEN_COLUMNS
 from rightfit.records import dataclass
 from rightfit.workload.fields import LONGEST_NAME, workload_fields
@@ -366,11 +365,3 @@ def all_tools() -> tuple[Tool, ...]:
             {"kind": "string", "total": "integer", "items": "array"},
         ),
     )
-
-
-def tool_of(name: str) -> Tool:
-    """The tool of a name."""
-    known = {tool.name: tool for tool in all_tools()}
-    if name not in known:
-        raise UnknownNameError("tool", name, allowed=Message("names.allowed_words", names=", ".join(known)))
-    return known[name]

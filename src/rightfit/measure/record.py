@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rightfit import facts
+from rightfit import facts, files
 from rightfit.errors import FileInputError, RightfitError, UnavailableError, UnknownNameError
 from rightfit.facts.tables import nearest
 from rightfit.measure.harmless import harmless, harmless_address, harmless_command, harmless_text
@@ -50,20 +50,11 @@ def is_folder(path: str | Path) -> bool:
 
 
 def write_whole(path: str | Path, text: str) -> None:
-    """Write beside, then rename, so that no reader ever sees half a file. Raises UnavailableError
-    (no right, full disk)."""
+    """Write a file of records. Raises UnavailableError (no right, full disk)."""
     place = Path(path)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                stream.write(text)
-            Path(name).replace(place)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-            raise
+        files.write_whole(place, text)
     except OSError as error:
         raise UnavailableError(Message("problems.cannot_write", name=place, error=system_problem(error))) from None
 

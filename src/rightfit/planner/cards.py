@@ -181,7 +181,7 @@ _CORPUS_TOKENS = 1e9  # large enough that starting up does not matter
 
 
 def value_rows(
-    catalog: Catalog, offer_filter: OfferFilter, *, keep: Sequence[bool] | None = None, sort: str, model: str = "", quantization: str = ""
+    catalog: Catalog, offer_filter: OfferFilter, *, keep: Sequence[bool] | None = None, sort: str, model: str = ""
 ) -> list[dict[str, Any]]:
     """One record for each server type at its cheapest sound offer within the
     filter, best value first.
@@ -197,7 +197,7 @@ def value_rows(
         raise InputError(Message("planner.sort_without_model"), field="model")
     offers = catalog.offers(offer_filter)
     rows = cheapest_rows(offers)
-    tokens = tokens_usd(catalog, model, offer_filter, quantization=quantization) if model else {}
+    tokens = tokens_usd(catalog, model, offer_filter) if model else {}
     records = [_record(offers, row, tokens) for row in rows if keep is None or keep[int(offers.server_index[row])]]
     known = [record for record in records if record[sort] is not None]
     return sorted(known, key=lambda record: (record[sort], record["provider"], record["instance_type"]))
@@ -231,13 +231,12 @@ def _record(offers: OfferTable, row: int, tokens: dict[tuple[str, str], float]) 
     }
 
 
-def tokens_usd(catalog: Catalog, model: str, offer_filter: OfferFilter, *, quantization: str = "") -> dict[tuple[str, str], float]:
+def tokens_usd(catalog: Catalog, model: str, offer_filter: OfferFilter) -> dict[tuple[str, str], float]:
     """USD for a million tokens (prompts and answers) of batch inference on each server type, at its
     cheapest offer within the filter."""
     from rightfit.planner.plan import search
     from rightfit.workload import Workload
 
-    wishes: dict[str, Any] = {"quantization": quantization} if quantization else {}
     filters = {
         "cloud": offer_filter.providers,
         "region": offer_filter.regions,
@@ -245,7 +244,7 @@ def tokens_usd(catalog: Catalog, model: str, offer_filter: OfferFilter, *, quant
         "gpu": offer_filter.gpus,
         "purchase": offer_filter.purchases,
     }
-    wishes |= {name: list(value) for name, value in filters.items() if value}
+    wishes: dict[str, Any] = {name: list(value) for name, value in filters.items() if value}
     found: ServingResult = search(Workload(model=model, task="batch", data=f"{_CORPUS_TOKENS:.0f}tok", **wishes), catalog=catalog)
     total = np.where(found.bits == 0, found.bill.total_usd, np.inf).min(axis=1)
     work = found.wish.requests * (found.wish.input_tokens + found.wish.output_tokens)

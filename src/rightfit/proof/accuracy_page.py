@@ -124,10 +124,10 @@ def slices(scored: Scored, cuts: Mapping[str, Callable[[Mapping[str, Any]], str]
     return "\n".join(parts)
 
 
-def worst_table(scored: Scored, job: Callable[[Mapping[str, Any]], str], count: int = 10) -> str:
+def worst_table(scored: Scored, job: Callable[[Mapping[str, Any]], str]) -> str:
     """The rows that are furthest off, with the terms that make the prediction."""
     rows = []
-    for at in score.worst(scored, count):
+    for at in score.worst(scored, 10):
         row, terms = scored.rows[at], scored.predictions[at].get("terms") or {}
         blame = ", ".join(f"{name} {100 * share:.0f} %" for name, share in sorted(terms.items(), key=lambda item: -item[1])[:3])
         measured, predicted = float(scored.measured[at]), float(scored.predicted[at])

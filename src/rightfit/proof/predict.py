@@ -19,8 +19,7 @@ from rightfit.measure.record import metrics
 from rightfit.physics.columns import Array, DeviceColumns, SetupColumns
 from rightfit.proof.case_columns import visible, widen, without_comparisons
 from rightfit.proof.cases.reader import number, word
-from rightfit.proof.idle_columns import MOST_ROWS, idle_text, name_idle
-from rightfit.proof.remarks import remarks_of, with_values
+from rightfit.proof.remarks import MOST_ROWS, idle_text, name_idle, remarks_of, with_values
 from rightfit.proof.tables import PREDICTION_COLUMNS, cell_text, clean_row
 from rightfit.units import GIB
 

@@ -252,18 +252,35 @@ _OF_THE_SOURCE = _NOT_CONFIGURATION | {"source", "notes", "engine_version", "fra
 def source_spread(rows: Iterable[Mapping[str, Any]], key: Callable[[Mapping[str, Any]], str]) -> dict[str, list[float]]:
     """Relative differences a / b - 1 between the medians of two sources that measured one
     configuration (versions and remarks aside), by `key`."""
+    return _spread(rows, key, _OF_THE_SOURCE, lambda sources: [float(np.median(values)) for values in sources])
+
+
+def repeat_spread(rows: Iterable[Mapping[str, Any]], key: Callable[[Mapping[str, Any]], str]) -> dict[str, list[float]]:
+    """Relative differences a / b - 1 of neighbouring measurements of one configuration, by `key`:
+    no predictor can be better than half of it."""
+    return _spread(rows, key, _NOT_CONFIGURATION, itertools.chain.from_iterable)
+
+
+def _spread(
+    rows: Iterable[Mapping[str, Any]],
+    key: Callable[[Mapping[str, Any]], str],
+    aside: frozenset[str],
+    values_of: Callable[[Iterable[list[float]]], Iterable[float]],
+) -> dict[str, list[float]]:
+    """Relative differences of neighbouring values of one configuration, which is all columns but
+    those `aside`; `values_of` gives them of what each source measured."""
     seen: dict[tuple[str, ...], dict[str, list[float]]] = {}
     labels: dict[tuple[str, ...], str] = {}
     for row in rows:
         value = number(row.get("measured"))
         if value > 0:
-            cells = tuple(f"{name}={cell_text(text)}" for name, text in sorted(row.items()) if name and name not in _OF_THE_SOURCE)
+            cells = tuple(f"{name}={cell_text(text)}" for name, text in sorted(row.items()) if name and name not in aside)
             seen.setdefault(cells, {}).setdefault(cell_text(row.get("source")), []).append(value)
             labels[cells] = key(row)
     spread: dict[str, list[float]] = {}
     for cells, sources in seen.items():
-        medians = sorted(float(np.median(values)) for values in sources.values())
-        spread.setdefault(labels[cells], []).extend(high / low - 1 for low, high in itertools.pairwise(medians))
+        values = sorted(values_of(sources.values()))
+        spread.setdefault(labels[cells], []).extend(high / low - 1 for low, high in itertools.pairwise(values))
     return spread
 
 
@@ -286,21 +303,3 @@ def after_free_factor(scored: Scored, *, by_software: bool = False) -> tuple[flo
         logs[keys == key] -= np.median(logs[keys == key])
     left = np.exp(np.abs(logs)) - 1.0 if scored.is_factor else np.abs(np.exp(logs) - 1.0)
     return float(np.median(left)), float(np.percentile(left, 90))
-
-
-def repeat_spread(rows: Iterable[Mapping[str, Any]], key: Callable[[Mapping[str, Any]], str]) -> dict[str, list[float]]:
-    """Relative differences a / b - 1 of neighbouring measurements of one configuration, by `key`:
-    no predictor can be better than half of it."""
-    seen: dict[tuple[str, ...], list[float]] = {}
-    labels: dict[tuple[str, ...], str] = {}
-    for row in rows:
-        value = number(row.get("measured"))
-        if value > 0:
-            cells = tuple(f"{name}={cell_text(text)}" for name, text in sorted(row.items()) if name and name not in _NOT_CONFIGURATION)
-            seen.setdefault(cells, []).append(value)
-            labels[cells] = key(row)
-    spread: dict[str, list[float]] = {}
-    for cells, values in seen.items():
-        values.sort()
-        spread.setdefault(labels[cells], []).extend(high / low - 1 for low, high in itertools.pairwise(values))
-    return spread

@@ -3,7 +3,6 @@ whole or not at all."""
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import dataclasses
 import io
@@ -11,16 +10,14 @@ import math
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rightfit.cells import safe_cell
 from rightfit.errors import FileInputError
 from rightfit.facts.tables import read_rows
+from rightfit.files import safe_cell, unpacked, write_whole
 from rightfit.messages import Message, cause, system_problem
-from rightfit.reach import unpacked
 from rightfit.records import dataclass
 
 #: Columns of the answer, in their order; unknown columns of the input follow.
@@ -146,32 +143,10 @@ def prediction_columns(predictions: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def write_text_atomically(path: str | Path, pieces: Iterable[str]) -> None:
     """Write a text file so that readers see the old file or the whole new one, never half of it."""
-    path = Path(path)
-    handle = None
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-            stream.writelines(pieces)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(name).chmod(0o666 & ~_umask())
-        Path(name).replace(path)
+        write_whole(Path(path), pieces)
     except OSError as error:
-        if handle is not None:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
         raise FileInputError(Message("problems.cannot_write", name=path, error=system_problem(error))) from None
-    except BaseException:  # Ctrl-C in the middle: leave no litter behind
-        if handle is not None:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_predictions(path: str | Path, predictions: Sequence[Mapping[str, Any]]) -> None:

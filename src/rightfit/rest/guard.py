@@ -62,7 +62,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(values, ensure_ascii=True, default=str)
 
 
-def set_up(level: str = "INFO") -> None:
+def set_up() -> None:
     """Send the log of the server to standard error as JSON lines."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
@@ -70,7 +70,7 @@ def set_up(level: str = "INFO") -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     for name in ("rightfit", "uvicorn"):
-        logging.getLogger(name).setLevel(level)
+        logging.getLogger(name).setLevel("INFO")
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).handlers[:] = []
         logging.getLogger(name).propagate = name != "uvicorn.access"

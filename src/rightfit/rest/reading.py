@@ -17,9 +17,9 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from rightfit import api
-from rightfit.cells import safe_cell
 from rightfit.errors import InputError, NoAnswerError, RightfitError, UnavailableError
 from rightfit.explain.messages import json_bytes, plain, problems_of
+from rightfit.files import safe_cell
 from rightfit.messages import Lang, Message
 from rightfit.proof.tables import HIDDEN_COLUMNS, PREDICTION_COLUMNS, cases_of_text
 from rightfit.workload.fields import settled

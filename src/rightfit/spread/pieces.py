@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from rightfit.cells import safe_cell
 from rightfit.errors import FileInputError, InputError, RightfitError
+from rightfit.files import safe_cell
 from rightfit.messages import Message, cause, did_you_mean, system_problem
 from rightfit.proof.tables import HIDDEN_COLUMNS, cell_text, prediction_columns, write_text_atomically
 from rightfit.recent import exact_key

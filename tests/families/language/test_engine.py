@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rightfit.families.language.engine import LanguageEngine
-from rightfit.families.language.space import base_setup, fleet_of, space_limits
+from rightfit.families.language.kind import base_setup, fleet_of, space_limits
 from rightfit.families.language.wish import read_wish
 from rightfit.market import open_catalog
 from rightfit.search.offers import open_market

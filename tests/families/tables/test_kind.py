@@ -11,7 +11,7 @@ import pytest
 
 from rightfit import api
 from rightfit.errors import InputError, UnknownNameError
-from rightfit.families.tables.layout import HostLayout
+from rightfit.families.tables.match import HostLayout
 from rightfit.search.answer import Option, Plan
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.estimation.convert import device_columns, link_columns
-from rightfit.families.language.space import base_setup
+from rightfit.families.language.kind import base_setup
 from rightfit.market import PURCHASES
 from rightfit.market.sellers import is_any_place
 from rightfit.physics.columns import Method, SetupColumns

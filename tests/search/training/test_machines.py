@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rightfit import facts
-from rightfit.families.language.space import base_setup, chosen_shardings, fleet_of
+from rightfit.families.language.kind import base_setup, chosen_shardings, fleet_of
 from rightfit.families.language.wish import read_wish
 from rightfit.market import open_catalog
 from rightfit.physics.columns import Dtype, MemoryCounter, Method

@@ -22,6 +22,7 @@ from rightfit.cli.output import Answer, View, emit, note, open_market
 from rightfit.errors import AmbiguousNameError, InputError, RightfitError, UnknownNameError
 from rightfit.explain.messages import label
 from rightfit.explain.quantities import Column, Table
+from rightfit.files import write_whole
 from rightfit.messages import Lang, Message, system_problem
 from rightfit.workload.vocabulary import nearest_words
 
@@ -300,15 +301,9 @@ def _keep(file: Path, kind: str, values: Mapping[str, Any], catalog: Catalog, la
         except RightfitError as error:
             told = re.sub(r"^\d+:\s*", "", error.text(lang).replace(f"{copy}:", "").replace(str(copy), str(file)))
             raise InputError(Message("cli.price_add_refused", why=told)) from None
-    draft = file.with_name(f".{file.name}.part")
     try:
-        draft.write_text(text, "utf-8")
-        if before:
-            draft.chmod(file.stat().st_mode)
-        draft.replace(file.resolve())
+        write_whole(file.resolve(), text)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink()
         raise InputError(Message("cli.price_add_unwritable", path=str(file), why=system_problem(error))) from None
 
 

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from rightfit.cli.big_tables import AtOnce, Place, on_a_table, progress_of, say_done
 from rightfit.cli.declared import argument, model_names, option
-from rightfit.cli.kept import count_data, read_others
 from rightfit.cli.output import Answer, View, emit, note, open_market
-from rightfit.cli.parameters import Runs
+from rightfit.cli.parameters import AtOnce, Place, Runs, on_a_table, progress_of, say_done
 from rightfit.errors import ContradictionError, InputError, RightfitError
 from rightfit.explain.messages import label
 from rightfit.messages import Message
@@ -21,6 +19,7 @@ from rightfit.messages import Message
 if TYPE_CHECKING:
     from rightfit.cli.asking import NoModelError
     from rightfit.explain.beside import Question
+    from rightfit.workload.kept_files import Kept
     from rightfit.workload.model import Workload
 
 _ALL_OPTIONS = 10_000
@@ -409,3 +408,123 @@ def _workload(model: str | None, file: Path | None, wishes: dict[str, Any]) -> W
 
     given = {"model": model, **wishes} if model is not None else wishes
     return Workload.from_file(file, **given) if file is not None else Workload(**given)
+
+
+# ---- Files of others and training scripts at the command line: read as a request, and told what
+# was found and what was not used.
+
+_SHOWN = 12
+
+
+def count_data(model: str | None, wishes: dict[str, Any], view: View) -> dict[str, Any]:
+    """The wishes with an amount in place of a file of data, and a line of what was counted: by the
+    tokenizer that lies in the model's folder, else by characters."""
+    from rightfit.workload.data_files import counted, is_data_path
+
+    data = wishes.get("data")
+    if not isinstance(data, str) or not is_data_path(data):
+        return wishes
+    beside = Path(model) / "tokenizer.json" if model else None
+    found = counted(data, tokenizer=beside if beside is not None and beside.is_file() else None)
+    shown = {"path": data, "rows": f"{found.rows:,}", "amount": found.text}
+    if not found.tokens:
+        note(label("status", "counted_rows", view.lang, **shown), view)
+    else:
+        key = "counted_tokens" if found.how == "tokenizer" else "counted_characters"
+        note(label("status", key, view.lang, **shown, low=f"{found.low:,.0f}", high=f"{found.high:,.0f}"), view)
+    return {**wishes, "data": found.text}
+
+
+def read_others(
+    model: str | None, file: Path | None, code: Path | None, wishes: dict[str, Any], view: View
+) -> tuple[str | None, Path | None, dict[str, Any]]:
+    """Model, workload file and wishes with what a script or a file of another form says; options
+    given beside it win."""
+    from rightfit.workload.code_files import is_code, read_code
+    from rightfit.workload.kept_files import read_kept
+
+    if code is not None and (file is not None or (model is not None and is_code(model))):
+        raise ContradictionError(Message("cli.code_or_file"), field="code")
+    if code is None and model is not None and is_code(model):
+        code, model = Path(model), None
+    if code is not None:
+        kept: Kept | None = read_code(code)
+    else:
+        kept = read_kept(file) if file is not None and str(file) != "-" else None
+    if kept is None:
+        return model, file, wishes
+    given = {name: value for name, value in wishes.items() if value not in (None, ()) and name != "model"}
+    _tell(kept, view, {"model": model, **given})
+    if code is None:
+        return model, file, wishes
+    found = {**kept.wishes, **given}
+    return model or found.pop("model", None), None, {name: value for name, value in found.items() if name != "model"}
+
+
+def _tell(kept: Kept, view: View, given: dict[str, Any]) -> None:
+    """One line of what was found, with its place, and one of what was not used."""
+    found = [
+        f"{option}={value} ({where})" if where else f"{option}={value}" for option, value, where in kept.told if given.get(option) is None
+    ]
+    note(label("status", "kept", view.lang, form=", ".join(kept.forms), found="; ".join(found)), view)
+    unused = [key for key, _ in kept.unused]
+    if unused:
+        more = f" +{len(unused) - _SHOWN}" if len(unused) > _SHOWN else ""
+        note(label("status", "kept_unused", view.lang, keys=", ".join(unused[:_SHOWN]) + more), view)
+
+
+_ROWS = 10
+
+
+def fleet(
+    file: Annotated[str, argument(help="The fleet: a YAML, JSON or CSV file.", metavar="FLEET", show_default=False)],
+    last: Annotated[
+        str | None,
+        option(
+            "--from",
+            help="Previous plan (JSON): running workloads stay in place, the rest is replanned.",
+            metavar="LAST",
+            show_default=False,
+        ),
+    ] = None,
+    seconds: Annotated[float, option("--seconds", help="Solver time limit in seconds.", metavar="S", min=0.1)] = 20.0,
+    chart: Annotated[str | None, option("--chart", help="Write the calendar to this SVG file.", metavar="FILE", show_default=False)] = None,
+    runs: Runs = None,
+    futures: Annotated[
+        int,
+        option(
+            "--futures", help="Test purchases against this many random scenarios of prices, demand and stock.", metavar="N", min=0, max=200
+        ),
+    ] = 0,
+    work_place: Place = None,
+    at_once: AtOnce = None,
+    *,
+    view: View,
+) -> int:
+    """Plan many jobs and services together: where and when each runs, and what to buy.
+
+    Example: rightfit fleet fleet.yaml
+    """
+    from rightfit import api
+    from rightfit.explain.fleet_text import parts
+    from rightfit.fleets.document import rows_of
+
+    catalog = open_market(view)
+    plan = api.fleet(
+        file,
+        catalog=catalog if view.price_book else None,
+        seconds=seconds,
+        last=last,
+        runs=runs,
+        on=work_place,
+        workers=at_once,
+        futures=futures,
+    )
+    found = plan.to_dict()
+    if chart:
+        from rightfit.explain.fleet_text import calendar_svg
+
+        Path(chart).write_text(calendar_svg(found, view.lang), encoding="utf-8")
+    shown = parts(found, view.lang, most=view.limit(default=_ROWS), quiet=view.quiet, verbose=view.verbose)
+    emit(Answer(found, rows_of(found), shown), view)
+    return 0 if not found["unplaced"] else 1

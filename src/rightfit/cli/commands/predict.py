@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from rightfit.cli.big_tables import AtOnce, Place, on_a_table, progress_of, say_done
 from rightfit.cli.declared import argument, option
 from rightfit.cli.output import Answer, Format, View, emit, listing, note
-from rightfit.cli.parameters import Runs
+from rightfit.cli.parameters import AtOnce, Place, Runs, on_a_table, progress_of, say_done
 from rightfit.errors import InputError, NoAnswerError
 from rightfit.explain.messages import label
 from rightfit.explain.quantities import Column, Table

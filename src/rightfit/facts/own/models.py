@@ -14,10 +14,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from rightfit import kept
 from rightfit.errors import FileInputError, InputError, MissingComponentError, UnknownNameError
 from rightfit.facts.own.reference import Reference, Tally, architecture_of, parse, record_of
 from rightfit.facts.records import Model, TracedModel
+from rightfit.files import cache_folder, write_whole
 from rightfit.messages import Message, at_place, from_data, system_problem
 
 # ---- Counts kept in the cache folder by the content of what they were counted from. A cache that
@@ -29,7 +29,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def _path_of(key: str) -> Path:
-    return kept.cache_folder() / "own-models" / f"{key}.json"
+    return cache_folder() / "own-models" / f"{key}.json"
 
 
 def file_digest(path: Path) -> str:
@@ -60,7 +60,8 @@ def read(key: str) -> dict[str, Any] | None:
 def write(key: str, result: dict[str, Any], *, files: dict[str, str] | None = None) -> None:
     """Keep an entry, whole or not at all. `files`: digests that must still hold when it is read."""
     with contextlib.suppress(OSError):
-        kept.write_whole(_path_of(key), json.dumps({"result": result, "files": files or {}}))
+        _path_of(key).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(_path_of(key), json.dumps({"result": result, "files": files or {}}))
 
 
 # ---- The process that looks into a model of the user's own: limited in time and, for files, in

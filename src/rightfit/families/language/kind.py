@@ -2,22 +2,196 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
 
+from rightfit import facts
+from rightfit.errors import ContradictionError, RightfitError
+from rightfit.estimation.data_path import DataLoad
 from rightfit.estimation.figures import FigureColumns, exact, probability_within
+from rightfit.estimation.training_setup import TrainingCase, setup_fields
+from rightfit.facts import trainers
 from rightfit.families.language.engine import LanguageEngine
-from rightfit.families.language.space import base_setup, fleet_of, load_of, space_limits
 from rightfit.families.language.wish import read_wish, tuned_layout
-from rightfit.physics.columns import Array, Recompute
+from rightfit.market.offers import ServerTable
+from rightfit.messages import Message, cause
+from rightfit.physics.columns import Array, MemoryCounter, Method, Recompute, SetupColumns
+from rightfit.search.criteria import ADAPTER_METHODS, assumed_framework, splits_models
+from rightfit.search.market import Volume
 from rightfit.search.option_facts import WorkFacts
 from rightfit.search.rank import Row
 from rightfit.search.risk import with_start
+from rightfit.search.sources import check_storage
 from rightfit.search.training.explore import Craft, Details, TrainingResult
 from rightfit.search.training.kind import training_family
+from rightfit.search.training.machines import Fleet, Variant, build_fleet, collapse
 from rightfit.search.training.options import row_risk, shifted, with_risks
+from rightfit.search.training.space import NODE_COUNTS, Sharding, SpaceLimits
 from rightfit.search.training.wish import TrainingRequest
+from rightfit.workload.model import Workload
+
+# ---- The space of set-ups of a language model: its bounds, its machines, what every set-up has
+# in common, and the data of a run.
+
+SHARDINGS = {"none": (Sharding.NONE,), "zero1": (Sharding.ZERO1,), "zero2": (Sharding.ZERO2,), "zero3": (Sharding.ZERO3,)}
+STATE_SHARDINGS = (Sharding.ZERO1, Sharding.ZERO2, Sharding.OFFLOAD_OPTIMIZER)
+FULLY_SHARDED = (Sharding.ZERO3, Sharding.HYBRID)
+BESIDE_ACTIVATIONS = (Sharding.NONE, *FULLY_SHARDED)
+"""Shardings of the trainers that move activations to the host."""
+CORE_COST = {"tokenized": "ready_s_per_token", "text": "text_s_per_token"}
+
+
+def space_limits(wish: TrainingRequest, node_counts: tuple[int, ...] = NODE_COUNTS) -> SpaceLimits:
+    """The bounds of the space that the model and the user's choices set."""
+    workload, model, tuning = wish.workload, wish.model, wish.tuning
+    return SpaceLimits(
+        num_heads=max(1, model.num_heads),
+        num_layers=max(1, model.num_layers),
+        num_experts=model.num_experts,
+        global_batch=wish.global_batch,
+        seq_len=wish.seq_len,
+        method=wish.method,
+        splits_models=splits_models(workload, wish.method) and not moves_activations(workload),
+        node_counts=node_counts,
+        tensor=(workload.tensor_parallel,) if workload.tensor_parallel else (),
+        pipeline=(workload.pipeline_parallel,) if workload.pipeline_parallel else (),
+        micro_batch=micro_batches(wish),
+        recompute=recompute_levels(workload),
+        sharding=tuned_shardings(wish) if tuning else chosen_shardings(workload.sharding, workload.offload),
+        last_resort=last_resort(wish),
+        apart=2 if tuning and tuning.is_apart else 1,
+        by_server=bool(tuning and tuning.rollout),
+    )
+
+
+def moves_activations(workload: Workload) -> bool:
+    """Whether what recomputation keeps, the inputs of layers, lies in host memory; weights and
+    states stay where they are."""
+    return workload.offload == "activations"
+
+
+def recompute_levels(workload: Workload) -> tuple[int, ...]:
+    """Levels of recomputation that are open: the user's; all layers where their inputs lie on the
+    host (that is what trainers move); else (empty) every one."""
+    level = workload.recompute or ("full" if moves_activations(workload) else "")
+    return (int(Recompute[level.upper()]),) if level else ()
+
+
+def tuned_shardings(wish: TrainingRequest) -> tuple[int, ...]:
+    """Sharding modes of tuning on preferences and rewards: no framework of it streams weights from
+    the host through its several passes."""
+    modes = chosen_shardings(wish.workload.sharding, wish.workload.offload) or (
+        tuple(mode for mode in Sharding if not (wish.method in ADAPTER_METHODS and mode in STATE_SHARDINGS))
+    )
+    return tuple(mode for mode in modes if mode != Sharding.OFFLOAD_ALL)
+
+
+def micro_batches(wish: TrainingRequest) -> tuple[int, ...]:
+    """Sequences of a micro-batch that are open: the user's, else (empty) every power of two; both
+    answers of a pair go together, and KTO compares the answers of a micro-batch with each other."""
+    pair = 2 if wish.tuning and wish.tuning.method.is_paired else 1
+    several = pair > 1 or bool(wish.tuning and wish.tuning.method.method == "kto")
+    if wish.workload.micro_batch:
+        return (wish.workload.micro_batch * pair,)
+    return tuple(2**power for power in range(1, wish.global_batch.bit_length())) if several else ()
+
+
+def last_resort(wish: TrainingRequest) -> tuple[int, ...]:
+    """Shardings that nothing but need speaks for: under adapters on a mixture of experts without
+    expert parallelism ZeRO-3, which gathers every expert for every micro-step."""
+    gathers_experts = wish.model.num_experts > 1 and wish.method in ADAPTER_METHODS and not splits_models(wish.workload, wish.method)
+    return FULLY_SHARDED if gathers_experts else ()
+
+
+def chosen_shardings(sharding: str | None, offload: str | None) -> tuple[int, ...]:
+    """Sharding modes that the user's words leave open; an empty tuple means all."""
+    if offload in ("optimizer",):
+        return (Sharding.OFFLOAD_OPTIMIZER,)
+    if offload in ("params", "all"):
+        return (Sharding.OFFLOAD_ALL,)
+    modes = FULLY_SHARDED if sharding == "fsdp" else SHARDINGS.get(sharding or "", ())
+    if sharding == "zero3":
+        modes = FULLY_SHARDED
+    if not modes and offload == "activations":
+        return BESIDE_ACTIVATIONS
+    if not modes and offload == "none":
+        return tuple(mode for mode in Sharding if mode < Sharding.OFFLOAD_OPTIMIZER)
+    if modes and offload in (None, "activations") and sharding not in ("none",):
+        return (*modes, Sharding.NONE)  # one accelerator has nothing to shard over
+    return tuple(modes)
+
+
+@functools.lru_cache(maxsize=8)
+def _fleet(servers: ServerTable, method: Method, precision: str, attention: str) -> Fleet:
+    """A table of servers is hashed by identity, so the cache keeps the fleets of
+    the last few markets."""
+    return build_fleet(servers, method=method, precision=precision, attention=attention)
+
+
+def fleet_of(servers: ServerTable, wish: TrainingRequest) -> Fleet:
+    """Machine classes of servers for this method and precision."""
+    return _fleet(servers, wish.method, wish.workload.precision or "", wish.workload.attention or "")
+
+
+def training_case(wish: TrainingRequest, variant: Variant) -> TrainingCase:
+    """How the model is trained on one kind of accelerator."""
+    workload = wish.workload
+    method = wish.tuning.update if wish.tuning else workload.method or "full"
+    framework, optimizer = workload.framework or assumed_framework(workload, wish.method), workload.optimizer or ""
+    weights, attention = workload.quantization or "", workload.attention or ("flash" if variant.flash else "sdpa")
+    habits = trainers.stack_habits(framework=framework, method=method, model=wish.model.name, optimizer=optimizer)
+    return TrainingCase(
+        wish.model,
+        habits,
+        software=trainers.software(framework, attention=attention, weights=weights),
+        optimizer=trainers.optimizer(optimizer),
+        compute=trainers.number_format(variant.precision),
+        method=Method[method.upper()],
+        packed=trainers.packed_base(weights, nf4=habits.nf4, always=method == "qlora"),
+        rank=workload.lora_rank or 0.0,
+        targets=trainers.adapter_targets(",".join(workload.lora_targets)) if workload.lora_targets else None,
+        attention=attention,
+        supports_flash=variant.flash,
+    )
+
+
+def base_setup(wish: TrainingRequest, variants: Sequence[Variant]) -> SetupColumns:
+    """What method, precision, optimizer and framework decide, one row for each variant. Memory is
+    counted as the driver reports it: that is what must fit the card."""
+    try:
+        rows = [setup_fields(training_case(wish, variant)) for variant in variants]
+    except KeyError as error:
+        raise RightfitError(Message("families.setup_unresolved", method=wish.workload.method, error=cause(error))) from None
+    names = {name: [row[name] for row in rows] for name in rows[0]}
+    sync = {"weight_sync": 1.0} if wish.tuning and wish.tuning.rollout else {}
+    sync |= {"offload_activations": 1.0} if moves_activations(wish.workload) else {}
+    return collapse(SetupColumns.of(**{**names, **sync, "seq_len": wish.seq_len, "memory_counter": float(MemoryCounter.DRIVER)}))
+
+
+def load_of(wish: TrainingRequest, volume: Volume) -> DataLoad:
+    """The data of a run: one sample is one token."""
+    usual, workload = facts.coefficients("loading"), wish.workload
+    epochs = workload.epochs or 1.0
+    tokens = wish.amount.tokens / epochs
+    decode = workload.decode or "tokenized"
+    if decode not in CORE_COST:
+        raise ContradictionError(Message("families.decode_language", decode=decode), field="decode")
+    storage = workload.storage or ""
+    check_storage(storage)
+    return DataLoad(
+        dataset_bytes=volume.dataset_bytes,
+        samples=tokens,
+        epochs=epochs,
+        core_s=usual[CORE_COST[decode]],
+        reads_per_sample=volume.dataset_bytes / tokens / usual["shard_bytes"],
+        weights_bytes=volume.weights_bytes,
+        decode=decode,
+        storage=storage,
+        workers=workload.workers or 0,
+    )
+
 
 # ---- Chosen rows in full where language models are trained: memory and step term by term,
 # figures with intervals.

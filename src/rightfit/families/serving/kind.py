@@ -179,7 +179,7 @@ def _of_trace(wish: ServingRequest, columns: ReplicaColumns, *, replicas: int) -
 
     trace = wish.load.traced() if wish.load is not None else None
     assert trace is not None
-    run = simulate(columns, trace, num_replicas=replicas, seed=SEED, warm_up=0.0)
+    run = simulate(columns, trace, num_replicas=replicas, warm_up=0.0)
     return _figures(run, requests=len(trace), replicas=replicas, arrivals="trace")
 
 
@@ -192,7 +192,7 @@ def _of_rate(wish: ServingRequest, columns: ReplicaColumns, *, replicas: int) ->
     count = FIRST_REQUESTS
     while True:
         drawn = wish.load.requests(count, rate_per_s=wish.rate_per_s / replicas, seed=SEED)
-        run = simulate(columns, drawn, seed=SEED)
+        run = simulate(columns, drawn)
         if count >= MOST_REQUESTS or halves_differ(run) <= STABLE:
             return _figures(run, requests=count, replicas=1, arrivals="poisson")
         count *= 2

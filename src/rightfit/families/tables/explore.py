@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rightfit.estimation.data_path import common_volume
 from rightfit.estimation.figures import Figure, exact, group_interval, probability_of
-from rightfit.families.tables.layout import CPU, GPU, HostLayout
+from rightfit.families.tables.match import CPU, GPU, HostLayout
 from rightfit.families.tables.wish import PREPARE, TableRequest, read_host_wish
 from rightfit.families.tables.work import (
     HostServers,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.families.tables.explore import SAVES, TableResult, build_host_options, explore, explore_host, folding_groups
-from rightfit.families.tables.layout import GPU, HostLayout
+from rightfit.families.tables.match import GPU, HostLayout
 from rightfit.families.tables.wish import PREPARE, read_host_wish
 from rightfit.families.tables.work import is_divisible
 from rightfit.physics import interruption

@@ -8,10 +8,31 @@ from typing import TYPE_CHECKING, Any
 from rightfit.errors import InputError, RightfitError, UnknownNameError
 from rightfit.facts import classical
 from rightfit.messages import Message
+from rightfit.records import dataclass
+from rightfit.search.answer import Layout
 from rightfit.search.request_checks import Honours, by_task
 
 if TYPE_CHECKING:
     from rightfit.workload import Workload
+
+
+# ---- How work on tables runs, as words and exports read it: beside its makers, so that reading
+# it loads none of them.
+
+CPU, GPU = "cpu", "gpu"
+
+
+@dataclass(frozen=True, slots=True)
+class HostLayout(Layout):
+    """How the job runs: on `device` (cpu or gpu) with `library`; `threads` of the server at work,
+    `cards` GPUs in use on it."""
+
+    device: str = CPU
+    library: str = ""
+    job: str = ""
+    threads: int = 1
+    cards: int = 0
+
 
 #: Families with a higher number are asked first.
 PRECEDENCE = 20

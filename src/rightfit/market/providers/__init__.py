@@ -1,4 +1,4 @@
-"""The sources of current prices, one module each; imported only when asked for."""
+"""The sources of current prices, one module a cloud; imported only when asked for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ NAMES: tuple[str, ...] = (
 
 
 def provider(name: str) -> Provider:
-    """The module of a source of prices, by its name or another name of that cloud."""
+    """A source of prices, by its name or another name of that cloud: the PROVIDER of the module of
+    that cloud, or its PUBLIC list, which needs no account (`aws-spot`, `alicloud-list`)."""
     from rightfit.facts import tables
     from rightfit.market.names import find_provider
 
@@ -29,7 +30,6 @@ def provider(name: str) -> Provider:
         raise UnknownNameError(
             "source of prices", name, nearest=near, allowed=Message("names.known_words", names=", ".join(NAMES)), field="provider"
         )
-    return cast(
-        "Provider",
-        importlib.import_module(f"rightfit.market.providers.{found.replace('lambda', 'lambda_cloud').replace('-', '_')}").PROVIDER,
-    )
+    cloud, _, public = found.partition("-")
+    module = importlib.import_module(f"rightfit.market.providers.{'lambda_cloud' if cloud == 'lambda' else cloud}")
+    return cast("Provider", module.PUBLIC if public else module.PROVIDER)

@@ -8,11 +8,24 @@ every type is wanted.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rightfit.errors import NetworkError, RightfitError
-from rightfit.market.providers.base import Client, Known, Need, PriceRow, Row, ServerRow, endpoint, match_accelerator, refused
+from rightfit.market.providers.base import (
+    Client,
+    Known,
+    Need,
+    PriceRow,
+    Row,
+    ServerRow,
+    code_of,
+    endpoint,
+    match_accelerator,
+    one_line,
+    refused,
+)
 from rightfit.messages import Message, at_place
 
 _TERMS = (
@@ -78,33 +91,21 @@ def _service(region: str) -> Any:
 
 def _ask(call: Any, request: Any, client: Client) -> Any:
     """One request, tried again while the service says that it is busy."""
-    import tenacity
 
     def passes(error: BaseException) -> bool:
-        code = _code(error)
+        code = code_of(error)
         return code.startswith(_THROTTLED) or any(word in code for word in ("Timeout", "Connection", "UnretryableException", "JSONDecode"))
 
-    pace = client.pace
-    again = tenacity.Retrying(
-        stop=tenacity.stop_after_attempt(pace.tries),
-        wait=tenacity.wait_random_exponential(multiplier=pace.first_pause_s, max=pace.longest_pause_s),
-        retry=tenacity.retry_if_exception(passes),
-        reraise=True,
-    )
-    return again(call, request).body
-
-
-def _code(error: BaseException) -> str:
-    return str(getattr(error, "code", "") or type(error).__name__)
+    return client.of_library(call, request, passes=passes).body
 
 
 def _plain(error: Exception) -> RightfitError:
-    code = _code(error)
+    code = code_of(error)
     if "InvalidTimeStamp" in code:
         return NetworkError(at_place("alicloud", Message("catalog.request_time")))
     if any(word in code for word in _REFUSALS) or "Credential" in code:
         return refused("alicloud", PROVIDER.needs.credentials)
-    return NetworkError(at_place("alicloud", Message("catalog.request_failed", code=code[:80])))
+    return one_line("alicloud", error)
 
 
 def _sold(service: Any, client: Client, region: str) -> frozenset[str]:
@@ -137,7 +138,7 @@ def _listed(service: Any, client: Client, *, region: str, name: str) -> Iterator
         try:
             price = _ask(service.describe_price, request, client).price_info.price
         except Exception as error:
-            if any(word in _code(error) for word in _NOT_SOLD):
+            if any(word in code_of(error) for word in _NOT_SOLD):
                 continue
             raise _plain(error) from None
         yield PriceRow(
@@ -171,7 +172,7 @@ def _spot(service: Any, client: Client, *, region: str, name: str) -> Iterator[R
         try:
             body = _ask(service.describe_spot_price_history, request, client)
         except Exception as error:
-            if any(word in _code(error) for word in _NOT_SOLD):
+            if any(word in code_of(error) for word in _NOT_SOLD):
                 return
             raise _plain(error) from None
         currency = body.currency or currency
@@ -226,3 +227,59 @@ def server_row(item: Any) -> ServerRow:
 
 
 PROVIDER = _Alicloud()
+
+
+# ---- Alibaba Cloud's public price list of ECS, the file behind its price pages; no account. The
+# file has one address a version and says on which day it was published: that day is the date of
+# its prices. The price page names the version of today; a page that names none is met with the
+# last version known, whose own date tells how old it is.
+
+_LAST_VERSION = "2.0.421"  # named on a page read in 2026
+_VERSION = re.compile(r"ecs-price-info/(\d+\.\d+\.\d+)/")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+# (field, periods of it) -> (purchase mode, hours).
+_LISTED_TERMS: Mapping[tuple[str, str], tuple[str, float]] = {
+    ("hours", "1"): ("on-demand", 1.0),
+    ("months", "1"): ("subscription-1m", 730.0),
+    ("years", "1"): ("subscription-1y", 8760.0),
+    ("years", "3"): ("subscription-3y", 26280.0),
+    ("years", "5"): ("subscription-5y", 43800.0),
+}
+_WANTED = ["vpc", "linux", "optimized"]  # network, system, disks
+
+
+def newest_version(page: str) -> str:
+    """The newest version of the list that a page names."""
+    return max(_VERSION.findall(page), key=lambda name: [int(part) for part in name.split(".")], default=_LAST_VERSION)
+
+
+class _AlicloudList:
+    name = "alicloud-list"
+    covers = ("alicloud",)
+    source = "Alibaba Cloud public price list"
+    needs = Need()
+
+    def parts(self, inventory: Known) -> Sequence[str]:
+        return ["list"]
+
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
+        version = newest_version(client.text(endpoint("alicloud_page", "https://www.aliyun.com/price/product")))
+        base = endpoint("alicloud_list", "https://g.alicdn.com/aliyun/ecs-price-info")
+        listed = client.json(f"{base}/{version}/price/download/instancePrice.json")
+        published = _DAY.match(listed["publicationDate"])
+        if not published:
+            raise NetworkError(at_place(self.name, Message("catalog.list_undated", version=version)))
+        for key, terms in listed["pricingInfo"].items():
+            region, instance_type, *rest = key.split("::")
+            if rest == _WANTED:
+                yield from _listed_rows(region, instance_type, terms, currency=listed["currency"], as_of=published[0])
+
+
+def _listed_rows(region: str, instance_type: str, terms: Mapping[str, Any], *, currency: str, as_of: str) -> Iterator[Row]:
+    for field, entries in terms.items():
+        for entry in entries:
+            if term := _LISTED_TERMS.get((field, entry["period"])):
+                yield PriceRow("alicloud", instance_type, region, term[0], float(entry["price"]), currency, term[1], as_of=as_of)
+
+
+PUBLIC = _AlicloudList()

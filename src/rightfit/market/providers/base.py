@@ -11,7 +11,7 @@ import email.utils
 import importlib.util
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from rightfit.errors import MissingComponentError, NetworkError, RightfitError
@@ -249,6 +249,19 @@ class Client:
             else:
                 target, current = (following or None), {}
 
+    def of_library(self, call: Any, request: Any, *, passes: Callable[[BaseException], bool]) -> Any:
+        """What the provider's own client library answers, tried again while `passes` says that
+        its error may pass."""
+        import tenacity
+
+        again = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(self.pace.tries),
+            wait=tenacity.wait_random_exponential(multiplier=self.pace.first_pause_s, max=self.pace.longest_pause_s),
+            retry=tenacity.retry_if_exception(passes),
+            reraise=True,
+        )
+        return again(call, request)
+
     def _retried(self, url: str, *, method: str, read: Any, **request: Any) -> Any:
         import tenacity
 
@@ -335,11 +348,15 @@ def refused(provider: str, credentials: str, *, skew_s: float = 0.0) -> NetworkE
     return NetworkError(at_place(provider, Message("catalog.credentials", way=way, clock=clock)))
 
 
+def code_of(error: BaseException) -> str:
+    """What a provider's own client library calls a fault."""
+    return str(getattr(error, "code", "") or type(error).__name__)
+
+
 def one_line(provider: str, error: Exception) -> RightfitError:
     """The fault of a provider's own client library as one line without anything secret: its
     code, not its message."""
-    code = str(getattr(error, "code", "") or type(error).__name__)
-    return NetworkError(at_place(provider, Message("catalog.request_failed", code=code[:80])))
+    return NetworkError(at_place(provider, Message("catalog.request_failed", code=code_of(error)[:80])))
 
 
 def _place(url: str) -> str:

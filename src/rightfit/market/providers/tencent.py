@@ -7,12 +7,14 @@ tencentcloud.com (RIGHTFIT_TENCENT_CURRENCY).
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from rightfit.errors import NetworkError, RightfitError
-from rightfit.market.providers.base import Client, Known, Need, PriceRow, Row, ServerRow, endpoint, refused
+from rightfit.market.providers.base import Client, Known, Need, PriceRow, Row, ServerRow, code_of, endpoint, one_line, refused
 from rightfit.messages import Message, at_place
 
 # Charge type -> (purchase mode, field with the discount that is open to all, list
@@ -101,18 +103,10 @@ def _service(region: str, client: Client) -> Any:
 
 
 def _ask(call: Any, request: Any, client: Client) -> Any:
-    import tenacity
     from tencentcloud.common.exception.tencent_cloud_sdk_exception import TencentCloudSDKException
 
-    pace = client.pace
-    again = tenacity.Retrying(
-        stop=tenacity.stop_after_attempt(pace.tries),
-        wait=tenacity.wait_random_exponential(multiplier=pace.first_pause_s, max=pace.longest_pause_s),
-        retry=tenacity.retry_if_exception(lambda error: str(getattr(error, "code", "") or "").startswith(_THROTTLED)),
-        reraise=True,
-    )
     try:
-        return again(call, request)
+        return client.of_library(call, request, passes=lambda error: code_of(error).startswith(_THROTTLED))
     except TencentCloudSDKException as error:
         raise _plain(error) from None
     except ValueError:
@@ -120,12 +114,12 @@ def _ask(call: Any, request: Any, client: Client) -> Any:
 
 
 def _plain(error: Exception) -> RightfitError:
-    code = str(getattr(error, "code", "") or type(error).__name__)
+    code = code_of(error)
     if code == "AuthFailure.SignatureExpire":
         return NetworkError(at_place("tencent", Message("catalog.request_time")))
     if code.startswith(("AuthFailure", "UnauthorizedOperation", "InvalidCredential")) or "Credential" in code or code == "ClientSideError":
         return refused("tencent", PROVIDER.needs.credentials)
-    return NetworkError(at_place("tencent", Message("catalog.request_failed", code=code[:80])))
+    return one_line("tencent", error)
 
 
 def _listed(service: Any, client: Client, charge: str) -> Sequence[Any]:
@@ -153,3 +147,46 @@ def _inquire(service: Any, client: Client, item: Any, charge: str) -> Any:
 
 
 PROVIDER = _Tencent()
+
+
+# ---- Tencent Cloud's public price calculator of CVM: the answer of
+# DescribeZoneInstanceConfigInfos as the pages behind it fetch it, in yuan and without an account.
+# The address is public but not documented as an interface: when it changes its form, the refresh
+# says so and the old prices stay.
+
+_ACTION = "DescribeZoneInstanceConfigInfos"
+
+
+class _TencentList:
+    name = "tencent-list"
+    covers = ("tencent",)
+    source = "Tencent Cloud public price calculator"
+    needs = Need()
+
+    def parts(self, inventory: Known) -> Sequence[str]:
+        return PROVIDER.parts(inventory)
+
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
+        charge, _, region = part.partition(":")
+        asked = {"Version": "2017-03-12", "Platform": "LINUX", "Filters": [{"Name": "instance-charge-type", "Values": [charge]}]}
+        answer = client.json(
+            endpoint("tencent_list", "https://workbench.cloud.tencent.com") + "/cgi/api",
+            method="POST",
+            params={"i": f"cvm/{_ACTION}", "region": region},
+            json={"serviceType": "cvm", "action": _ACTION, "region": region, "cgiName": "api", "data": asked},
+        )
+        found = (answer.get("data") or {}).get("Response") or {}
+        if failed := (found.get("Error") or {}).get("Code") or ("" if "InstanceTypeQuotaSet" in found else answer.get("code", "?")):
+            raise NetworkError(at_place(self.name, Message("catalog.request_failed", code=str(failed)[:80])))
+        items = [_item(entry) for entry in found["InstanceTypeQuotaSet"] or ()]
+        yield from cheapest_rows(items, charge=charge, region=region, currency="CNY", note="cheapest zone, public price")
+
+
+def _item(entry: Any) -> Any:
+    """An item as the client library gives it: fields as attributes, no price as None."""
+    item = json.loads(json.dumps(entry), object_hook=lambda fields: SimpleNamespace(**fields))
+    item.Price = getattr(item, "Price", None)
+    return item
+
+
+PUBLIC = _TencentList()

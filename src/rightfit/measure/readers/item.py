@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from rightfit.errors import FileInputError
+from rightfit.files import unpacked
 from rightfit.measure.record import Measured, Run, Source, json_of, measured
 from rightfit.messages import Message, cause
-from rightfit.reach import unpacked
 from rightfit.records import dataclass
 from rightfit.units import GIB
 

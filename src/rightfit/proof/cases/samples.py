@@ -21,7 +21,7 @@ from rightfit import facts
 from rightfit.estimation.convert import default_links
 from rightfit.estimation.pass_records import ForwardDevice, ModelWork, NetworkInput, usual_optimizer_bytes
 from rightfit.estimation.sample_figures import DURATION_METRIC, FIT_METRICS, SAMPLE_MEMORY_METRIC, VISION_METRICS, SamplesCases
-from rightfit.estimation.sample_training import KINDS, PRECISIONS, STACKS, STORED, TrainSetup, device_columns, work_columns
+from rightfit.estimation.sample_training import PRECISIONS, STACKS, STORED, TrainSetup, device_columns, work_columns
 from rightfit.estimation.sample_work import train_work
 from rightfit.facts import tables
 from rightfit.facts.tables import constant_group, constants, meaning, meanings, shape
@@ -286,11 +286,6 @@ def _links(cases: list[_Row]) -> LinkColumns:
         gpus_per_node=np.array([case.setup["gpus_per_node"] for case in cases]),
         notes=[case.notes for case in cases],
     )
-
-
-def kind_names(cases: SamplesCases) -> list[str]:
-    """Kind of layers of every case."""
-    return [KINDS[int(code)] for code in cases.work.kind]
 
 
 # words --------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rightfit import kept
+from rightfit import files
 
 
 def test_a_disk_that_fills_up_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,6 +14,7 @@ def test_a_disk_that_fills_up_leaves_nothing_behind(tmp_path: Path, monkeypatch:
         raise OSError(28, "No space left on device", str(path))
 
     monkeypatch.setattr(Path, "replace", full)
+    (tmp_path / "new").mkdir()
     with pytest.raises(OSError, match="No space"):
-        kept.write_whole(tmp_path / "new" / "a.json", "text")
+        files.write_whole(tmp_path / "new" / "a.json", "text")
     assert not list((tmp_path / "new").iterdir())
