@@ -1,5 +1,6 @@
 """Check the analytic queue model against the simulation on random loads: `python
-benchmarks/bench_queueing.py [--loads 200] [--requests 40000]`.
+benchmarks/bench_queueing.py [--loads 200] [--requests 40000] [--long]`; long: prompts of 8,000 to
+128,000 tokens, which take longer than their answers.
 
 The reference is the mean of two runs of the simulation with different seeds; how far they are from
 one another is printed too, since no model can be nearer.
@@ -26,11 +27,12 @@ FIGURES = tuple(f"{name} p{share}" for name in ("TTFT", "TPOT", "latency") for s
 COLUMNS = ("load", "tokens", "slots", "waits", *FIGURES, *(f"{name} of the runs" for name in FIGURES))
 
 
-def random_replica(dice: np.random.Generator) -> tuple[ReplicaColumns, Lengths, Lengths]:
-    """An engine and its requests: steps of 5 to 30 ms, prompts of 64 to 4,000 tokens, outputs of 16
-    to 800, limits on slots, tokens and cache."""
+def random_replica(dice: np.random.Generator, *, long: bool = False) -> tuple[ReplicaColumns, Lengths, Lengths]:
+    """An engine and its requests: steps of 5 to 30 ms, prompts of 64 to 4,000 tokens (`long`: 8,000
+    to 128,000), outputs of 16 to 800, limits on slots, tokens and cache."""
     chunk = float(dice.choice([512, 2048, 8192, 16384]))
-    inputs = Lengths(float(np.exp(dice.uniform(np.log(64), np.log(4000)))), float(dice.choice([0.0, 0.5, 1.0, 1.5])), 4, 32_000)
+    least, most = (8000, 128_000) if long else (64, 4000)
+    inputs = Lengths(float(np.exp(dice.uniform(np.log(least), np.log(most)))), float(dice.choice([0.0, 0.5, 1.0, 1.5])), 4, 8 * most)
     outputs = Lengths(float(np.exp(dice.uniform(np.log(16), np.log(800)))), float(dice.choice([0.0, 0.5, 1.0])), 1, 8_000)
     replicas = ReplicaColumns.linear(
         overhead_s=np.exp(dice.uniform(np.log(0.005), np.log(0.03))),
@@ -40,7 +42,7 @@ def random_replica(dice: np.random.Generator) -> tuple[ReplicaColumns, Lengths, 
         prompt_pair_s=float(dice.choice([0.0, 1e-9])),
         max_batch=float(dice.choice([32, 64, 128, 256])),
         chunk_tokens=chunk,
-        cache_tokens=float(dice.choice([0, 150_000, 500_000, 2_000_000])),
+        cache_tokens=float(dice.choice([0, 150_000, 500_000, 2_000_000])) if not long else float(dice.choice([0, 2_000_000, 8_000_000])),
         cache_reserve=1.0,
     )
     return replicas, inputs, outputs
@@ -52,12 +54,12 @@ def percentiles(replicas: ReplicaColumns, inputs: Lengths, outputs: Lengths, *, 
     return np.array([getattr(part, f"p{share}") for part in (seen.ttft, seen.tpot, seen.latency) for share in (50, 95, 99)])
 
 
-def cases(loads: int, *, requests: int, seed: int) -> Iterator[tuple[float, ...]]:
+def cases(loads: int, *, requests: int, seed: int, long: bool = False) -> Iterator[tuple[float, ...]]:
     """Relative errors of the model, and of the two runs of the simulation to one another, of
     `loads` random cases between 5 and 90 % of capacity."""
     dice = np.random.default_rng(seed)
     for number in range(loads):
-        replicas, inputs, outputs = random_replica(dice)
+        replicas, inputs, outputs = random_replica(dice, long=long)
         share = float(dice.uniform(0.05, 0.90))
         capacity = queueing.capacity_per_s(replicas, load_columns(1.0, inputs=inputs, outputs=outputs))[0]
         rate = share * capacity
@@ -83,10 +85,11 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=40_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--each", action="store_true")
+    parser.add_argument("--long", action="store_true")
     options = parser.parse_args()
     started = time.perf_counter()
     found = []
-    for number, case in enumerate(cases(options.loads, requests=options.requests, seed=options.seed)):
+    for number, case in enumerate(cases(options.loads, requests=options.requests, seed=options.seed, long=options.long)):
         found.append(case)
         if options.each:
             print(number, " ".join(f"{name}={value:.3g}" for name, value in zip(COLUMNS, case, strict=True)), flush=True)

@@ -141,6 +141,29 @@ def test_a_small_job_leads_on_demand_in_a_usual_place_and_says_so() -> None:
     assert not [one for one in found.options if is_seldom_free(one.provider, one.instance_type) and one is best]
 
 
+EMBED = {"model": "BAAI/bge-m3", "task": "batch", "input_tokens": 250}
+
+
+@pytest.mark.parametrize(
+    "wish", [*({**EMBED, "data": f"{count}Msamples"} for count in (5, 20, 25, 30, 35, 40)), *wishes(15, seed=9)], ids=str
+)
+def test_what_ranks_a_row_lower_does_not_hold_of_the_first(wish: dict[str, Any]) -> None:
+    found = asked(wish)
+    if not found.options:
+        return
+    best, *others = found.options
+    holds = {
+        "held": lambda one: one.purchase == "spot",
+        "servers": lambda one: one.nodes > 1,
+        "arch": lambda one: one.facts.get("arch") == "arm64",
+        "measured": lambda one: one.accelerator.name and one.facts.get("vendor") != "NVIDIA",
+    }
+    for other in others:
+        if check := holds.get(other.facts.get("below_by", "")):
+            assert check(other)
+            assert not check(best)
+
+
 def test_many_servers_lead_with_what_can_be_had() -> None:
     best = asked(LARGE).options[0]
     assert best.nodes >= 8

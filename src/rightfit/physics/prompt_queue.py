@@ -304,17 +304,30 @@ def batch_nodes(chances: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """Tokens in grains: `grain` tokens each, `size` of them, `budget` per step in grains; `lengths`
-    the prompt law and its transform.
+    """Tokens in grains: `grain` tokens each, `size` of them, `budget` per turn in grains, a turn
+    being `span` full steps: more than one where prompts take very many; `lengths` the prompt law
+    and its transform.
 
-    Units: `grain` [tokens], `size`, `budget`, `lengths`, `transform` [1].
+    Units: `grain` [tokens], `size`, `budget`, `span`, `lengths`, `transform` [1].
     """
 
     grain: float
     size: int
     budget: int
+    span: int
     lengths: Array
     transform: NDArray[np.complex128]
+
+    def turns_s(self, row: LoadedReplica, batch: float) -> Array:
+        """Time of a turn beside `batch` sequences with 0, 1, ... grains of prompts -> [s]."""
+        tokens = self.grain * np.arange(min(self.budget, self.size - 1) + 1)
+        if self.span == 1:
+            return row.step(np.full(tokens.size, batch), tokens)
+        each = self.grain * self.budget / self.span
+        full = np.floor(tokens / each * (1.0 + 1e-12))
+        rest = np.maximum(tokens - full * each, 0.0)
+        last = np.where((rest > 0) | (full < 1), row.step(np.full(tokens.size, batch), rest), 0.0)
+        return np.asarray(full * float(row.step(np.array([batch]), np.array([each]))[0]) + last)
 
     def arrivals(self, exposure: Array) -> Array:
         """Law of the tokens of Poisson(exposure) prompts, shape (..., size); what is beyond the
@@ -332,23 +345,25 @@ def _grid(row: LoadedReplica, batch: float, time: float) -> _Grid:
     squared = float(lengths**2 @ ATOM_WEIGHTS)
     budget = max(row.budget - batch, 1.0)
     flow = row.rate * time * row.mean_input
-    prompts = 1.0 - float(row.step(np.array([batch]), np.zeros(1))[0]) / time if batch > 0 else row.rate * time
+    alone = float(alone_s(row, lengths) @ ATOM_WEIGHTS)  # nothing runs beside: prompts take all the time there is
+    prompts = 1.0 - float(row.step(np.array([batch]), np.zeros(1))[0]) / time if batch > 0 else row.rate * alone
     used = min(max(flow / budget, prompts), 0.95)
     spread = math.sqrt(max(row.rate * time * squared, 0.0) / (1.0 - used**2))  # an empty step may round to just below nothing
     backlog = squared / row.mean_input * used**2 / (1.0 - used)
     reach = float(lengths.max()) + 2.0 * flow + 6.0 * spread + 4.0 * backlog
     size = GRID
     grain = reach / size
-    places = size
+    places, span = size, 1
     if budget < reach:
         places = max(round(budget / grain), 1)
-        grain = budget / places
+        span = max(math.ceil(grain / budget), 1) if math.isfinite(row.budget) else 1
+        grain = span * budget / places
         size = min(math.ceil(reach / grain), 2 * GRID)
     place = np.minimum(lengths / grain, size - 1.0)
     low = np.minimum(place.astype(np.intp), size - 2)
     spread_over = np.bincount(low, ATOM_WEIGHTS * (1.0 - (place - low)), size) + np.bincount(low + 1, ATOM_WEIGHTS * (place - low), size)
     law: Array = spread_over.astype(np.float64)
-    return _Grid(grain, size, places, law, np.fft.rfft(law, n=2 * size))
+    return _Grid(grain, size, places, span, law, np.fft.rfft(law, n=2 * size))
 
 
 def _waiting_law(grid: _Grid, row: LoadedReplica, times: Array, *, idle: bool) -> Array:
@@ -380,7 +395,7 @@ def prefill_law(row: LoadedReplica, batches: Array) -> tuple[Array, Array]:
     for batch, weight in zip(nodes, weights, strict=True):
         time = float(sharing_step_s(row, np.array([batch]))[0])
         grid = _grid(row, batch, time)
-        steps = row.step(np.full(min(grid.budget, grid.size - 1) + 1, batch), grid.grain * np.arange(min(grid.budget, grid.size - 1) + 1))
+        steps = grid.turns_s(row, float(batch))
         if grid.budget < grid.size:
             steps[-1] *= backlog_factor(row, float(batch), time)
         law = _waiting_law(grid, row, steps, idle=False)
@@ -421,9 +436,8 @@ def _empty_law(row: LoadedReplica, weight: float) -> list[tuple[Array, Array]]:
     if weight <= 1e-9:
         return []
     grid = _grid(row, 0.0, float(sharing_step_s(row, np.zeros(1))[0]))
-    count = min(grid.budget, grid.size - 1) + 1
-    prompts = grid.grain * np.arange(count)
-    now, after = row.step(np.zeros(count), prompts), row.step(np.full(count, 1.0 * (row.mean_decoded > 0)), prompts)
+    now, after = grid.turns_s(row, 0.0), grid.turns_s(row, 1.0 * (row.mean_decoded > 0))
+    count = now.size
     law = _waiting_law(grid, row, now, idle=True)
     level = np.minimum(np.arange(grid.size), count - 1)
     idle_s = float(law[0]) / row.rate

@@ -109,13 +109,14 @@ def marks_of(search_result: SearchResult, offer: Index, node: Index, usd: Array)
     cards = facts.accelerators()
     measured = {name: not name or cards[name].vendor in CALIBRATED for name in set(offers.servers.accelerator_name)}
     unmeasured = np.array([not measured[name] for name in offers.servers.accelerator_name], dtype=np.float64)
-    small = usd < facts.coefficients("planning")["held_under_usd"]
+    # One limit for all that are compared: on either side of it the dearer of two on spot would lead.
+    is_small = float(usd.min(initial=np.inf)) < facts.coefficients("planning")["held_under_usd"]
     return {
         "plain": search_result.last_resort(offer, node).astype(np.float64),
         "room": search_result.is_tight(offer, node).astype(np.float64),
         "measured": unmeasured[offers.server_index[offer]],
         "arch": is_arm(offers)[offer].astype(np.float64),
-        "held": np.where(small & (search_result.workload.task != "serve"), offers.purchase_index[offer] == SPOT, 0.0),
+        "held": (offers.purchase_index[offer] == SPOT) * float(is_small and search_result.workload.task != "serve"),
         "servers": (_servers(search_result, offer, node) > 1).astype(np.float64),
         "seller": (offer_tiers(offers)[offer] > ESTABLISHED).astype(np.float64),
         "place": _unusual(search_result)[offer],

@@ -233,3 +233,24 @@ def test_users_share_the_replicas() -> None:
 def test_spot_carries_its_warning() -> None:
     plan = rightfit.plan(LLAMA, **CHAT, purchase="spot", top=3)
     assert all(any(warning.key == "serve_spot" for warning in option.warnings) for option in plan.options)
+
+
+@pytest.mark.parametrize(("tokens", "rate"), [("500", "0.02/s"), ("16k", "0.02/s"), ("100k", "0.02/s"), ("500", "0.5/s"), ("16k", "0.5/s")])
+def test_a_limit_that_the_best_option_keeps_changes_nothing(tokens: str, rate: str) -> None:
+    """A long prompt keeps a replica busy by itself: a request alone still waits for none."""
+    wish = {"task": "serve", "rate": rate, "input_tokens": tokens, "output_tokens": "256", "gpu": "H100", "quantization": "none"}
+    free = rightfit.plan("Llama-3.1-70B", ttft="10min", tpot="1s", **wish).best
+    assert free is not None
+    limit = 1.1 * free.estimate["ttft_s"].mid
+    held = rightfit.plan("Llama-3.1-70B", ttft=f"{limit:.4g}s", tpot="1s", **wish).best
+    assert held is not None
+    assert held.cost.total_usd <= 1.001 * free.cost.total_usd
+
+
+def test_a_prompt_of_the_whole_limit_means_prompt_and_answer() -> None:
+    found = rightfit.plan("Llama-3.3-70B", task="serve", users=4, input_tokens="128k")
+    assert found.best is not None
+    told = {one.field: one for one in found.assumptions}
+    assert told["input_tokens"].value == 131072 - told["output_tokens"].value
+    with pytest.raises(ContradictionError):
+        rightfit.plan("Llama-3.3-70B", task="serve", users=4, input_tokens="128k", output_tokens=10)

@@ -300,9 +300,12 @@ def _with_seen(prompt: int, output: int, seen: Seen, workload: Workload, model: 
 
 def token_lengths(workload: Workload, model: TransformerArchitecture, notes: Notes) -> tuple[int, int]:
     """Prompt and answer length of a request, within the model's limit: a default gives way to it,
-    what the user says does not."""
+    what the user says does not, but that a prompt of the whole limit means prompt and answer."""
     limit = model.max_position
     given = [getattr(workload, name) for name in ("input_tokens", "output_tokens")]
+    if limit and given == [limit, None]:
+        given = [limit - min(int(usual()["output_tokens"]), limit // 2), None]
+        notes.take("input_tokens", given[0], "serve_input_tokens_whole", limit=limit)
     chosen = usual_lengths(given, limit)
     for name, said, value in zip(("input_tokens", "output_tokens"), given, chosen, strict=True):
         if said is None:

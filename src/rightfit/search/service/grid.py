@@ -54,6 +54,8 @@ class Kept(Generic[Value]):
 Index = NDArray[np.intp]
 
 GRID = 2.0 ** (np.arange(21) / 2.0)
+#: Loads of an open queue below those of one request in flight, as shares of them.
+LIGHT = np.array([0.0, 0.06, 0.2, 0.4, 0.7])
 #: Times of some thirty models and lengths on the whole market.
 _TIMES: Kept[TokenTimes] = Kept(
     32_000_000, size_of=lambda times: sum(getattr(times, field.name).nbytes for field in dataclasses.fields(times))
@@ -197,16 +199,31 @@ def token_grid(times: TokenTimes, wish: ServingRequest, *, percentile: float) ->
     """Latencies at a percentile. Open load: prompts queue; a fixed number of users: their prompts
     come together in part."""
     with np.errstate(invalid="ignore"):
+        tpot = times.tpot_s * spread(times.tpot_s, times.batch, percentile=percentile)
         if wish.rate_per_s:
+            times, tpot = _from_idle(times), np.concatenate([np.repeat(tpot[:, :1], LIGHT.size, axis=1), tpot], axis=1)
             wait = waiting_s(times.rate_per_s * times.prompt_s, times.prompt_s, percentile=percentile)
         else:
             wait = 2.0 * percentile * np.maximum(times.closed_s - times.request_s - times.prompt_s, 0.0)
         ttft = times.request_s + times.prompt_s + wait + percentile * times.step_s
-        tpot = times.tpot_s * spread(times.tpot_s, times.batch, percentile=percentile)
         latency = ttft + max(wish.output_tokens - 1, 0) * tpot
     usable = (times.limit > 0)[:, None]
     ttft, tpot, latency = (np.where(usable, value, np.inf) for value in (ttft, tpot, latency))
     return ReplicaGrid(times.batch, times.rate_per_s, ttft, tpot, latency, times.limit)
+
+
+def _from_idle(times: TokenTimes) -> TokenTimes:
+    """The times with loads before the first: one request in flight on average is no light load
+    where prompts are long, and a request alone waits for none."""
+
+    def spread_out(values: Array) -> Array:
+        return np.concatenate([np.repeat(values[:, :1], LIGHT.size, axis=1), values], axis=1)
+
+    def lighter(values: Array) -> Array:
+        return np.concatenate([values[:, :1] * LIGHT[None, :], values], axis=1)
+
+    kept = {name: spread_out(getattr(times, name)) for name in ("step_s", "prompt_s", "tpot_s", "closed_s", "request_s")}
+    return TokenTimes(batch=lighter(times.batch), rate_per_s=lighter(times.rate_per_s), limit=times.limit, **kept)
 
 
 def waiting_s(load: Array, service_s: Array, *, percentile: float) -> Array:

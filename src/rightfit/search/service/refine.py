@@ -129,8 +129,9 @@ PERCENTILES = (0.5, 0.95, 0.99)
 METRICS = ("ttft_s", "tpot_s", "latency_s")
 MOST_ROUNDS = 8
 MOST_CONFIRMED = 24
-#: A share of the limits beyond which one replica less is not even tried.
-SPACIOUS = 0.85
+#: A share of the limits beyond which one replica less is not even tried where there are more than
+#: a few: of these each counts, and the first token of long prompts hardly depends on their number.
+SPACIOUS, FEW = 0.85, 10
 LEAST_LOAD = 0.02
 #: Queues of some two thousand candidates and loads.
 _KNOWN: Kept[Queued] = Kept(4_000_000, size_of=lambda _: 2000)
@@ -175,7 +176,7 @@ def confirm(wish: ServingRequest, columns: ReplicaColumns, *, replicas: float) -
     here = queued(wish, columns, replicas=replicas)
     if here.excess > 1.0:
         return _more(wish, columns, here)
-    while here.replicas > 1 and here.excess < SPACIOUS and not wish.users:
+    while here.replicas > 1 and (here.excess < SPACIOUS or here.replicas <= FEW) and not wish.users:
         fewer = queued(wish, columns, replicas=here.replicas - 1.0)
         if fewer.excess > 1.0:
             break

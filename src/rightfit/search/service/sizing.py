@@ -124,7 +124,7 @@ def replicas_needed(wish: ServingRequest, able: Capacity) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         for_rate = np.ceil(wish.rate_per_s / able.rate_per_s - 1e-9) if wish.rate_per_s else np.ones_like(able.rate_per_s)
         for_users = np.ceil(wish.users / able.users - 1e-9) if wish.users else np.ones_like(able.users)
-    usable = (able.rate_per_s > 0) & (able.users > 0)
+    usable = (able.rate_per_s > 0) & ((able.users > 0) if wish.users else True)
     needed = np.where(usable, np.maximum(np.maximum(for_rate, for_users), 1.0), np.inf)
     return _with_one_queue(wish, able, needed) if takes_turns(wish) else needed
 
