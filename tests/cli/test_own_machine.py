@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -127,3 +128,16 @@ def test_what_servers_of_the_catalog_hold_is_held_by_ones_own(run: Any) -> None:
 def test_few_cards_have_the_host_of_a_home_or_office(have: str) -> None:
     machine = read_machine(have)
     assert own_host(open_catalog(), machine) == (8 * machine.count, 32e9 * machine.count)
+
+
+@pytest.mark.parametrize("cards", ["2xRTX-3090", "2xRTX-4090", "4xRTX-3090"])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_what_a_machine_needs_of_ram_that_nobody_stated_is_said_first(cards: str, lang: str, run: Any) -> None:
+    done = run(
+        "plan", "Llama-3-70B", "--data", "10Mtok", "--method", "qlora", "--have", f"{cards}@home", "--lang", lang, "--format", "json"
+    )
+    best = json.loads(done.out)["options"][0]
+    said = run("plan", "Llama-3-70B", "--data", "10Mtok", "--method", "qlora", "--have", f"{cards}@home", "--lang", lang).out
+    assumed = 32e9 * int(cards[0])
+    told = "host RAM, up to" if lang == "en" else "主机内存，最多"
+    assert (told in said.replace("\n  ", " ")) == (best["estimate"]["host_memory_bytes"]["high80"] > assumed / 2)

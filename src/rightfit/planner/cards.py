@@ -122,6 +122,7 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     host = own_host(catalog, machine)[1]
     assumed = (*_smallest(machine), *_host(machine, host))
     own, rented = (dataclasses.replace(one, assumptions=(*assumed, *one.assumptions)) for one in (own, rented))
+    own = dataclasses.replace(own, options=tuple(_needing_ram(one, host) for one in own.options))
     if own.best is None:
         return dataclasses.replace(rented, advice=(_not_on_own(machine, own, workload, host_bytes=host), *rented.advice))
     if rented.best is None:
@@ -129,6 +130,16 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     instead = Reason("rent_instead" + month_of_task(workload.task), beside(rented.best))
     section = Section("rental", {"option": rented.best.to_dict()}, (*narrower, instead))
     return dataclasses.replace(own, sections=(section, *own.sections))
+
+
+def _needing_ram(option: Option, host_bytes: float) -> Option:
+    """An option on the machine, with what it needs of RAM where that is over half of what the
+    machine is taken to have."""
+    need = option.estimate.get("host_memory_bytes")
+    if need is None or need.high80 <= host_bytes / 2.0 or option.purchase != "owned":
+        return option
+    told = Reason("own_host_ram", {"needed_bytes": need.mid, "most_bytes": need.high80, "had_bytes": host_bytes})
+    return dataclasses.replace(option, warnings=(told, *option.warnings))
 
 
 def _smallest(machine: Machine) -> tuple[Assumption, ...]:

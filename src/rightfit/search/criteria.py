@@ -65,6 +65,7 @@ WARNINGS (Option.warnings):
     commitment {term_h, used_h}                    a subscription is billed for its whole term
     memory_tight {probability, peak_bytes, limit_bytes}, deadline_risk {probability, deadline_s}
     host_memory_unknown {}, host_memory_low {needed_bytes, had_bytes}, network_unknown {},
+    own_host_ram {needed_bytes, most_bytes, had_bytes}     more than half of what is assumed
         uncalibrated {accelerator}
     vcpus_unknown {taken, needed}                  loading data takes a notable part of cores that
                                                    the seller does not state
