@@ -62,7 +62,7 @@ def first_boot(job: Job, ground: Ground) -> str:
         f"trap {shell([POWER_OFF])} EXIT # until there is more\nmkdir -p {FOLDER} {CHECKPOINTS}\n",
         packed_files({f"{FOLDER}/{path}": text for path, text in files.items()}),
         f". {FOLDER}/{FUNCTIONS}\ntrap finish EXIT\n{clock(job, ground)}",
-        "".join(f"retry bash -c {shell([line])}\n" for line in ground.before),
+        "".join(f"retry prepare_{number}\n" for number in range(len(ground.before))),
         "".join(map(_secret, stack.secrets)),
         "retry systemctl start docker\n",
         keeping(job, ground),
@@ -103,8 +103,9 @@ def functions(stack: ExportStack, ground: Ground) -> str:
   exit "$status"
 }}
 """
+    prepared = "".join(f"prepare_{number}() {{ {line}; }}\n" for number, line in enumerate(ground.before))
     fetched = "".join(f"fetch_{name}() {{ {ground.secret(name)}; }}\n" for name in stack.secrets)
-    return f"#!/bin/bash\n{finish}{RETRY}{fetched}"
+    return f"#!/bin/bash\n{finish}{RETRY}{prepared}{fetched}"
 
 
 def _secret(name: str) -> str:
