@@ -103,7 +103,8 @@ def functions(stack: ExportStack, ground: Ground) -> str:
   exit "$status"
 }}
 """
-    prepared = "".join(f"prepare_{number}() {{ {line}; }}\n" for number, line in enumerate(ground.before))
+    # Who unpacks may stop reading before the sender has sent all.
+    prepared = "".join(f"prepare_{number}() ( set +o pipefail; {line} )\n" for number, line in enumerate(ground.before))
     fetched = "".join(f"fetch_{name}() {{ {ground.secret(name)}; }}\n" for name in stack.secrets)
     return f"#!/bin/bash\n{finish}{RETRY}{prepared}{fetched}"
 
