@@ -88,7 +88,7 @@ def test_terraform_asks_for_spot_only_when_the_plan_is_spot() -> None:
     assert "aws_lb_listener" in fixed
     assert "aws_lb_listener" not in spot
     assert "HF_TOKEN" not in spot  # the secret's name stands in the first boot's script alone, as a reference
-    assert "ssm get-parameter" in files("terraform-aws", "lora-8b-aws")["first-boot.sh"]
+    assert "fetch_HF_TOKEN" in files("terraform-aws", "lora-8b-aws")["first-boot.sh"]
 
 
 def test_images_are_pinned_and_labelled() -> None:

@@ -35,9 +35,12 @@ class Bundle:
         self.folder, self.box = folder / "bundle", folder / "box"
         (self.box / "bin").mkdir(parents=True)
         (self.box / "store").mkdir()
-        for program in (*PROGRAMS, *CLOUDS, *JOBS, *NOTHING):
-            path = self.box / "bin" / program
-            path.write_text(f'#!/bin/sh\nexec {sys.executable} {STAND_INS} {program} "$@"\n')
+        (self.box / "image").mkdir()
+        for path in (
+            *(self.box / "bin" / program for program in (*PROGRAMS, *CLOUDS, *JOBS, *NOTHING) if program != "python3"),
+            self.box / "image" / "python3",
+        ):
+            path.write_text(f'#!/bin/sh\nexec {sys.executable} {STAND_INS} {path.name} "$@"\n')
             path.chmod(0o755)
         # Between the copies of a long run there are minutes; what sleeps so long sleeps on.
         (self.box / "bin" / "sleep").write_text('#!/bin/sh\n[ "${1%%.*}" -lt 300 ] || exec /bin/sleep 600\n')

@@ -80,8 +80,6 @@ def rows(provider: str) -> list[dict[str, Any]]:
     for number in range(len(offers)):
         offer = offers.row(number)
         server = int(offers.server_index[number])
-        if provider == "nebius" and offer["kind"] == "floor":  # "from ...": our plan lets no such price lead
-            continue
         row = found.setdefault((offer["instance_type"], offer["region"]), line(offers.servers, server, offer["region"], provider))
         if provider == "runpod":  # SkyPilot's own names: sky/catalog writes NUMBERx_CARD_SECURE, and no pod of a card that it does not list
             name = str(offers.servers.accelerator_name[server])

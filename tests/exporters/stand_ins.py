@@ -303,8 +303,10 @@ def docker(words: list[str]) -> int:
     for path in Path(volumes["/job"]).iterdir():
         if path.is_file():
             path.write_text(path.read_text().replace('"/checkpoints', f'"{volumes["/checkpoints"]}'))
+    # The image's python3 is the job's program, that of the server is real.
+    inside = {**os.environ, "PATH": f"{BOX}/image:{os.environ['PATH']}"}
     return subprocess.run(
-        ["sh", "-c", words[-1].replace("/checkpoints", volumes["/checkpoints"])], cwd=volumes["/job"], check=False
+        ["sh", "-c", words[-1].replace("/checkpoints", volumes["/checkpoints"])], cwd=volumes["/job"], env=inside, check=False
     ).returncode
 
 
@@ -448,7 +450,7 @@ PROGRAMS = {
     "hf": hf,
 }
 CLOUDS = ("aws", "gcloud", "az", "azcopy", "aliyun", "ossutil", "tccli", "coscli")
-JOBS = ("torchrun", "python", "accelerate", "uvicorn", "vllm", "deepspeed", "train.sh")
+JOBS = ("torchrun", "python", "python3", "accelerate", "uvicorn", "vllm", "deepspeed", "train.sh")
 NOTHING = ("pip", "pip3", "shutdown", "systemctl", "systemd-run", "tar", "flock", "scontrol", "scancel", "squeue", "sleep", "optimum-cli")
 
 

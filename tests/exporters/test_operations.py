@@ -129,6 +129,52 @@ def test_the_bucket_of_a_plan_is_made_once(simulated_aws: dict[str, str]) -> Non
     assert place["LocationConstraint"] == found.option.region
 
 
+class OpenBucket(http.server.BaseHTTPRequestHandler):
+    """A bucket that everybody may use, as S3 documents it: HeadBucket refuses (403) whoever expects
+    another owner, and nobody else can make one of its name (409)."""
+
+    owner, caller = "", "123456789012"
+
+    def do_HEAD(self) -> None:
+        self.answer(200 if self.headers.get("x-amz-expected-bucket-owner", self.owner) == self.owner else 403)
+
+    def do_PUT(self) -> None:
+        self.answer(409, "<Error><Code>BucketAlreadyExists</Code><Message>taken</Message></Error>")
+
+    def do_POST(self) -> None:
+        said = f"<GetCallerIdentityResult><Account>{self.caller}</Account></GetCallerIdentityResult>"
+        self.answer(200, f'<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">{said}</GetCallerIdentityResponse>')
+
+    def answer(self, code: int, body: str = "") -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.mark.skipif(AWS is None, reason="awscli is not installed")
+@pytest.mark.parametrize("owner", [OpenBucket.caller, "999999999999"])
+def test_a_bucket_of_our_name_in_a_stranger_s_account_is_refused(owner: str) -> None:
+    """Also one that its owner has opened to us: what a run makes would be the stranger's."""
+    found = job("lora-8b-aws")
+    bucket = type("Bucket", (OpenBucket,), {"owner": owner})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), bucket) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        keys = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_EC2_METADATA_DISABLED": "true", "NO_PROXY": "*"}
+        environment = {"PATH": f"{BIN}:/usr/bin:/bin", "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}", **keys}
+        line = buckets.bucket_script(found, found.option.region)
+        done = subprocess.run(["sh", "-c", line], env=environment, capture_output=True, text=True, check=False, timeout=300)
+        server.shutdown()
+    if owner == OpenBucket.caller:
+        assert (done.returncode, done.stdout.startswith(f"s3://{found.name}-{found.plan_id}-")) == (0, True), done.stderr
+    else:
+        assert (done.returncode, done.stdout, "is not yours" in done.stderr) == (1, "", True), done.stderr
+
+
 @simulated
 def test_a_checkpoint_that_is_being_written_waits(simulated_aws: dict[str, str], tmp_path: Path) -> None:
     put(tmp_path, files("checkpoint-sync", "lora-8b-aws", bucket="s3://busy"))

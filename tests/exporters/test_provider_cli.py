@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bundles import Bundle
 from jobs import files
 from typical_plans import plan_values
 
@@ -159,25 +160,35 @@ def test_aws_finds_the_network_and_makes_bucket_and_role(tmp_path: Path) -> None
         server.stop()
 
 
+def noted(tools: Path, program: str, answers: str) -> None:
+    """A stand-in for a cloud's program that notes each call beside itself. `answers`: lines of the
+    shell that say what it answers."""
+    tools.mkdir(exist_ok=True)
+    note = f'for word in "$@"; do printf "%s\\0" "$word"; done >> {tools}/calls\nprintf "\\1" >> {tools}/calls'
+    (tools / program).write_text(f"#!/bin/sh\n{note}\n{answers}\n")
+    (tools / program).chmod(0o755)
+
+
+def calls(tools: Path) -> list[list[str]]:
+    """The words of each call that was noted."""
+    return [call.rstrip("\0").split("\0") for call in (tools / "calls").read_text().split("\1") if call]
+
+
 def asked_of(found: Files, folder: Path, program: str) -> list[list[str]]:
     """Every call of a cloud's program by find.sh, role.sh and launch.sh, in an account that has
     zones and a network, and nothing else."""
-    tools = folder / "bin"
-    tools.mkdir()
     answer = json.dumps({"AvailableZones": {"AvailableZone": [{"ZoneId": "z", "Status": "Available"}]}, "VpcId": "v"})
-    note = f'for word in "$@"; do printf "%s\\0" "$word"; done >> {folder}/calls\nprintf "\\1" >> {folder}/calls'
-    (tools / program).write_text(f"#!/bin/sh\n{note}\ncase $2 in Get*) exit 1;; esac\necho '{answer}'\n")
-    (tools / program).chmod(0o755)
+    noted(folder / "bin", program, f"case $2 in Get*) exit 1;; esac\necho '{answer}'")
     for path, text in found.items():
         (folder / path).write_text(text, encoding="utf-8")
-    environment = {"PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(folder), "RIGHTFIT_BUCKET": "oss://mine/runs"}
+    environment = {"PATH": f"{folder}/bin:{os.environ['PATH']}", "HOME": str(folder), "RIGHTFIT_BUCKET": "oss://mine/runs"}
     environment |= dict.fromkeys(
         ("ZONE", "VPC_ID", "SUBNET_ID", "VSWITCH_ID", "SECURITY_GROUP_ID", "IMAGE_ID", "RAM_ROLE", "CAM_ROLE"), "x-1"
     )
     names = re.findall(r"^(\w+)\)$", found["find.sh"], re.MULTILINE)
     for words in (["bash", "launch.sh"], ["sh", "role.sh"], *(["sh", "find.sh", name] for name in names)):
         subprocess.run(words, cwd=folder, capture_output=True, env=environment, check=False, timeout=60)
-    return [call.rstrip("\0").split("\0") for call in (folder / "calls").read_text().split("\1") if call]
+    return calls(folder / "bin")
 
 
 @pytest.mark.parametrize("purchase", ["spot", "on-demand"])
@@ -213,18 +224,76 @@ def test_every_question_to_alibaba_has_fields_of_its_interface(purchase: str, tm
         assert given <= known, (service, action, given - known)
 
 
+SERVER_ID = "/subscriptions/s/resourceGroups/r/providers/Microsoft.Compute/virtualMachines/v"
+ON_AZURE = f"""case "$1 $2" in
+  "keyvault show") [ -e "$0.vault" ] || exit 3 ;;
+  "keyvault create") touch "$0.vault" ;;
+  "resource list") [ -e "$0.ended" ] || echo {SERVER_ID} ;;
+  "resource delete") touch "$0.ended" ;;
+  "vm list") echo who server ;;
+  *) echo "$2-1" ;;
+esac"""
+"""An account that holds what was made in it and one server, which is there until it is deleted."""
+
+
+def asked_of_az(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Every call of az by a bundle: its two ways that use it as the README has them, its budget, a
+    server that stops itself, and launch.sh of every kind. One of each set of options."""
+    bundle = Bundle("bert-azure", folder, monkeypatch)
+    tools = bundle.box / "bin"
+    noted(tools, "az", ON_AZURE)
+    (tools / "terraform").write_text("#!/bin/sh\necho made\n")
+    told = {"LIMIT_S": "1", "EVERY_S": "0.2", "RIGHTFIT_EMAIL": "me@example.com", "SSH_PUBLIC_KEY": "ssh-rsa AAAA me"}
+    told |= {"TF_VAR_ssh_public_key": told["SSH_PUBLIC_KEY"], "RIGHTFIT_VAULT": "", "RIGHTFIT_VAULT_GROUP": ""}
+    stop = f'curl() {{ echo {SERVER_ID}; }}; eval "$(grep "^stop_server()" auto-stop/auto-stop.sh)"; stop_server'
+    for lines in (bundle.other("terraform-azure"), bundle.other("provider-cli"), "sh budget-alarm/budget.sh", stop):
+        bundle.run(lines, **told)
+    for number, (_, purchase, name) in enumerate(kind for kind in KINDS if kind[0] == "azure"):
+        (kind := folder / str(number)).mkdir()
+        done = run(moved("azure", purchase, name), kind, "azure", programs=str(tools), SSH_PUBLIC_KEY=told["SSH_PUBLIC_KEY"])
+        assert done.returncode == 0, done.stderr
+    return list({(command(call), *(word for word in call if word.startswith("-"))): call for call in calls(tools)}.values())
+
+
+def command(call: list[str]) -> str:
+    """The words before the first option."""
+    return " ".join(itertools.takewhile(lambda word: not word.startswith("-"), call))
+
+
 @pytest.mark.skipif(
     shutil.which("az", path=os.environ.get("RIGHTFIT_AZ_BIN", BIN)) is None, reason="azure-cli is not installed (RIGHTFIT_AZ_BIN)"
 )
-@pytest.mark.parametrize(("purchase", "name"), [kind[1:] for kind in KINDS if kind[0] == "azure"])
-def test_az_reads_the_command(purchase: str, name: str, tmp_path: Path) -> None:
-    """Without an account az stops after it has read all words."""
-    programs = os.environ.get("RIGHTFIT_AZ_BIN", BIN)
-    done = run(moved("azure", purchase, name), tmp_path, "azure", programs=programs, SSH_PUBLIC_KEY="ssh-rsa AAAA me")
-    assert "az login" in done.stderr
-    assert "unrecognized" not in done.stderr
-    wrong = {path: text.replace("--location", "--locatio-n") for path, text in moved("azure", purchase, name).items()}
-    assert "unrecognized arguments" in run(wrong, tmp_path, "azure", programs=programs, SSH_PUBLIC_KEY="ssh-rsa AAAA me").stderr
+def test_az_reads_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an account az stops after it has read all words; exit code 2 is that of words that it
+    does not know. Each command is read by itself, right and with its last option misspelt."""
+    asked = asked_of_az(tmp_path, monkeypatch)
+    exported = "".join(path.read_text() for path in (tmp_path / "bundle").rglob("*") if path.suffix in (".sh", ".md"))
+    written = set(re.findall(r"\baz ([a-z]+(?: [a-z]+)*)", exported))
+    assert {command(call) for call in asked} == written
+    az = shutil.which("az", path=os.environ.get("RIGHTFIT_AZ_BIN", BIN))
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "AZURE_CORE_COLLECT_TELEMETRY": "0"}
+
+    def said(call: list[str]) -> tuple[int, str]:
+        done = subprocess.run(
+            [str(az), *call],
+            input="secret",
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=tmp_path / "bundle",
+            check=False,
+            timeout=300,
+        )
+        return done.returncode, done.stderr
+
+    for call in asked:
+        last = max(place for place, word in enumerate(call) if word.startswith("--"))
+        code, answer = said(call)
+        assert code not in (0, 2), (call, answer)
+        assert "az login" in answer or call[0] == "login", (call, answer)
+        code, answer = said([*call[:last], f"{call[last][:-1]}-{call[last][-1]}", *call[last + 1 :]])
+        assert code == 2, (call, answer)
+        assert re.search("unrecognized arguments|arguments are required", answer), (call, answer)
 
 
 @pytest.mark.skipif(shutil.which("tccli", path=BIN) is None, reason="tccli is not installed")

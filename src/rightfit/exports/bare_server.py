@@ -7,7 +7,6 @@ from __future__ import annotations
 import ast
 import base64
 import bz2
-import gzip
 import hashlib
 import io
 import tokenize
@@ -53,17 +52,18 @@ def first_boot(job: Job, ground: Ground) -> str:
     """A shell script. One server only: several need a launcher that knows them all.
 
     Whatever happens in it, a run ends by `end.sh`, which keeps what there is and gives the server
-    back; a service does so when it does not come up.
+    back; a service does so when it does not come up. What it calls is packed with the job's files:
+    first boots may be no longer than 16 kB on some clouds.
     """
     stack = stack_of(job)
+    files = {FUNCTIONS: functions(stack, ground), END: end_file(job, ground), **keep_file(job, ground), **stack.files}
     parts = [
         f"#!/bin/bash\n# {comment(job.model)}, plan {job.plan_id}\nset -euo pipefail\n"
         f"trap {shell([POWER_OFF])} EXIT # until there is more\nmkdir -p {FOLDER} {CHECKPOINTS}\n",
-        endings(job, ground),
-        packed_files({f"{FOLDER}/{path}": text for path, text in stack.files.items()}),
-        RETRY,
-        "".join(f"retry bash -c {shell([line])}\n" for line in ground.before),
-        "".join(_secret(name, ground.secret(name)) for name in stack.secrets),
+        packed_files({f"{FOLDER}/{path}": text for path, text in files.items()}),
+        f". {FOLDER}/{FUNCTIONS}\ntrap finish EXIT\n{clock(job, ground)}",
+        "".join(f"retry prepare_{number}\n" for number in range(len(ground.before))),
+        "".join(map(_secret, stack.secrets)),
         "retry systemctl start docker\n",
         keeping(job, ground),
         container(job, stack) + "\n",
@@ -72,6 +72,7 @@ def first_boot(job: Job, ground: Ground) -> str:
     return "".join(parts)
 
 
+FUNCTIONS, END, KEEP = "functions.sh", "end.sh", "keep.sh"
 PAUSES_S = "5 10 20 30 60 60 60 60 60 60 60"
 """Before each further try: eight minutes in all, as roles and their rights reach
 a new server late."""
@@ -87,21 +88,41 @@ RETRY = f"""retry() {{
 OPTIONAL_SECRETS = ("HF_TOKEN",)  # models that everybody may fetch need none
 
 
-def _secret(name: str, words: str) -> str:
+def functions(stack: ExportStack, ground: Ground) -> str:
+    """What the boot calls: the trap that ends the server however the job ends, tries, and how each
+    secret is fetched."""
+    finish = f"""finish() {{
+  status=$?
+  trap - EXIT
+  kill "${{!:-}}" 2>/dev/null || true # the copies
+  [ "$status" = 0 ] || echo "rightfit: ended with $status; the server is given back" >&2
+  said="$status"
+  [ ! -f {FOLDER}/.over ] || said="time"
+  echo "{RUN_WORDS} $said" > {CHECKPOINTS}/{ENDED}
+  bash {FOLDER}/{END}
+  exit "$status"
+}}
+"""
+    # Who unpacks may stop reading before the sender has sent all.
+    prepared = "".join(f"prepare_{number}() ( set +o pipefail; {line} )\n" for number, line in enumerate(ground.before))
+    fetched = "".join(f"fetch_{name}() {{ {ground.secret(name)}; }}\n" for name in stack.secrets)
+    return f"#!/bin/bash\n{finish}{RETRY}{prepared}{fetched}"
+
+
+def _secret(name: str) -> str:
     """A secret, asked for until the server's role may read it. One that is optional is asked for
     where it was stored, and left empty where it is not given."""
     line = f'{name}="$(retry fetch_{name})"'
     if name in OPTIONAL_SECRETS:
         line = f'{name}=""\n[ "${{{TOKEN}-yes}}" != yes ] || {line} || {{ echo "rightfit: going on without {name}" >&2; {name}=""; }}'
-    return f"fetch_{name}() {{ {words}; }}\n{line}\nexport {name}\n"
+    return f"{line}\nexport {name}\n"
 
 
-def endings(job: Job, ground: Ground) -> str:
-    """The script that keeps what there is and gives the server back; the trap that calls it however
-    the job ends; the clock that calls it whatever the job does meanwhile."""
-    keep = f"bash {FOLDER}/keep.sh {CHECKPOINTS} {store_of(job, ground)}" if keeps(job, ground) else ""
-    kept = f'for pause in 0 10 60; do sleep "$pause"; if [ -z "${{{BUCKET}:-}}" ] || {keep}; then break; fi; done\n' if keep else ""
-    lines = (
+def end_file(job: Job, ground: Ground) -> str:
+    """The script that keeps what there is and gives the server back."""
+    keep = f"bash {FOLDER}/{KEEP}"
+    kept = f'for pause in 0 10 60; do sleep "$pause"; if [ -z "${{{BUCKET}:-}}" ] || {keep}; then break; fi; done\n'
+    return (
         f"#!/bin/bash\n# Keeps what there is and gives the server back. Called when the job ends, however, and when its time is over.\n"
         f"exec 9>{FOLDER}/.ending\nflock -n 9 || exit 0\n"
         f"[ ! -f {FOLDER}/environment ] || . {FOLDER}/environment\n"
@@ -109,25 +130,19 @@ def endings(job: Job, ground: Ground) -> str:
         f"docker stop --time {STOP_S} rightfit >/dev/null 2>&1 || true\n"
         f'for pause in 1 2 3 4 5; do [ ! -f {CHECKPOINTS}/{ENDED} ] || break; sleep "$pause"; done\n'
         f'[ -f {CHECKPOINTS}/{ENDED} ] || echo "{RUN_WORDS} time" > {CHECKPOINTS}/{ENDED}\n'
-        f"{kept}end() {{\n" + "".join(f"  {line}\n" for line in ground.end.splitlines()) + "}\n"
+        + (kept if keeps(job, ground) else "")
+        + "end() {\n"
+        + "".join(f"  {line}\n" for line in ground.end.splitlines())
+        + "}\n"
         f'for pause in 0 10 30 60 120 300; do sleep "$pause"; if end; then exit 0; fi; done\n{POWER_OFF}\n'
     )
-    clock = f"systemd-run --on-active={round(job.stop_after_h * 3600)}s /bin/bash {FOLDER}/end.sh time\n" if job.stop_after_h else ""
-    place = f'printf \'export {BUCKET}=%q\\nexport {RUN}=%q\\n\' "${{{BUCKET}:?}}" "${{{RUN}:-}}" > {FOLDER}/environment\n' if keep else ""
-    trap = f"""finish() {{
-  status=$?
-  trap - EXIT
-  [ -z "${{copies:-}}" ] || kill "$copies" 2>/dev/null || true
-  [ "$status" = 0 ] || echo "rightfit: ended with $status; the server is given back" >&2
-  said="$status"
-  [ ! -f {FOLDER}/.over ] || said="time"
-  echo "{RUN_WORDS} $said" > {CHECKPOINTS}/{ENDED}
-  bash {FOLDER}/end.sh
-  exit "$status"
-}}
-trap finish EXIT
-"""
-    return packed_file(f"{FOLDER}/end.sh", lines) + trap + clock + place
+
+
+def clock(job: Job, ground: Ground) -> str:
+    """What calls end.sh whatever the job does meanwhile, and what that needs to know then."""
+    words = f"systemd-run --on-active={round(job.stop_after_h * 3600)}s /bin/bash {FOLDER}/{END} time\n" if job.stop_after_h else ""
+    place = f'printf \'export {BUCKET}=%q\\nexport {RUN}=%q\\n\' "${{{BUCKET}:?}}" "${{{RUN}:-}}" > {FOLDER}/environment\n'
+    return words + (place if keeps(job, ground) else "")
 
 
 STOP_S = 120  # for a last checkpoint when the time is over
@@ -149,21 +164,27 @@ def in_bucket(remote: str) -> str:
     return f'{shell([remote])}"${{{BUCKET}#*://}}"'
 
 
+def keep_file(job: Job, ground: Ground) -> dict[str, str]:
+    """The script that copies checkpoints to the store, or with a word what lies there back."""
+    if not keeps(job, ground):
+        return {}
+    names = [line.partition("=")[0] for line in ground.credentials if line.startswith("RCLONE_")]
+    settings = [word for name in names for word in ("--env", name)]
+    words = ("docker", "run", "--rm", "--network", "host", *settings, "--volume", f"{CHECKPOINTS}:{CHECKPOINTS}", RCLONE, "copy")
+    lines = "".join(f"{line}\n" for line in (*ground.credentials, *([f"export {' '.join(names)}"] if names else [])))
+    store = f'from={CHECKPOINTS} to={store_of(job, ground)}\n[ "${{1:-}}" != back ] || from=$to to={CHECKPOINTS}\n'
+    return {KEEP: f'#!/bin/bash\nset -euo pipefail\n{lines}{store}{shell(words)} "$from" "$to"\n'}
+
+
 def keeping(job: Job, ground: Ground) -> str:
     """What lies in the store comes first: the data, and checkpoints of an earlier server. From then
     on checkpoints are copied away every few minutes."""
     if not keeps(job, ground):
         return ""
-    names = [line.partition("=")[0] for line in ground.credentials if line.startswith("RCLONE_")]
-    settings = [word for name in names for word in ("--env", name)]
-    words = ("docker", "run", "--rm", "--network", "host", *settings, "--volume", f"{CHECKPOINTS}:{CHECKPOINTS}", RCLONE, "copy")
-    lines = "".join(f"{line}\n" for line in (*ground.credentials, *([f"export {' '.join(names)}"] if names else [])))
-    body = f'#!/bin/bash\nset -euo pipefail\n{lines}{shell(words)} "$1" "$2"\n'
-    copy, store = f"{FOLDER}/keep.sh", store_of(job, ground)
     return (
-        packed_file(copy, body) + f"retry bash {copy} {store} {CHECKPOINTS}\n"
+        f"retry bash {FOLDER}/{KEEP} back\n"
         f"rm -f {CHECKPOINTS}/{ENDED} # an earlier run's\n"
-        f"(while sleep {KEEP_EVERY_S} >/dev/null 2>&1; do bash {copy} {CHECKPOINTS} {store} || true; done) & copies=$!\n"
+        f"(while sleep {KEEP_EVERY_S} >/dev/null 2>&1; do bash {FOLDER}/{KEEP} || true; done) &\n"
     )
 
 
@@ -215,7 +236,8 @@ def packed_files(files: Mapping[str, str]) -> str:
     read = {path: without_prose(text) if path.endswith(".py") else text for path, text in files.items()}
     whole = {path: text if text.endswith("\n") or not text else text + "\n" for path, text in read.items()}
     lines = "".join(
-        f"mkdir -p {shell([path.rpartition('/')[0]])}\ncat > {shell([path])} <<'{mark}'\n{text}{mark}\n" for path, text in whole.items()
+        f"mkdir -p {shell([path.rpartition('/')[0] or '.'])}\ncat > {shell([path])} <<'{mark}'\n{text}{mark}\n"
+        for path, text in whole.items()
     )
     packed = base64.b85encode(bz2.compress(lines.encode())).decode().translate(SAFE)
     rows = "\n".join(packed[start : start + ROW] for start in range(0, len(packed), ROW))
@@ -242,15 +264,6 @@ def without_prose(program: str) -> str:
     tokens = tokenize.generate_tokens(io.StringIO(program).readline)
     left_out |= {one.start[0] for one in tokens if one.type == tokenize.COMMENT and one.line.lstrip().startswith("#")}
     return "".join(line for number, line in enumerate(program.splitlines(keepends=True), 1) if number not in left_out)
-
-
-def packed_file(path: str, text: str) -> str:
-    """Shell lines that put a file at a path, packed, and make its folder: first boots may be no
-    longer than 16 kB on some clouds, and no text can end the here-document that carries it."""
-    folder = path.rpartition("/")[0]
-    packed = base64.encodebytes(gzip.compress(text.encode(), mtime=0)).decode()
-    made = "" if folder in ("", FOLDER) else f"mkdir -p {shell([folder])}\n"  # that of the job is there
-    return f"{made}base64 -d <<'EOF' | gunzip > {shell([path])}\n{packed}EOF\n"
 
 
 # ---- What the Terraform folders of all clouds share: variables with their checks, what a bare

@@ -30,7 +30,7 @@ def main():
     )
     PeftModel.from_pretrained(base, str(adapter)).merge_and_unload().save_pretrained(merged)
     told = adapter if (adapter / "tokenizer_config.json").exists() else plan["model"]
-    AutoTokenizer.from_pretrained(str(told)).save_pretrained(merged)
+    AutoTokenizer.from_pretrained(str(told), revision=plan.get("revision", "main")).save_pretrained(merged)
     core.mark_whole(merged)
 
 

@@ -76,10 +76,12 @@ def load_model(classes):
         return load_of_torchvision(classes)
     from transformers import AutoConfig, AutoModelForObjectDetection
 
-    told = {"revision": plan.get("revision", "main"), "num_labels": classes}
+    revision = plan.get("revision", "main")
     if plan["from_scratch"]:
-        return AutoModelForObjectDetection.from_config(AutoConfig.from_pretrained(plan["model"], **told))
-    return AutoModelForObjectDetection.from_pretrained(plan["model"], dtype=loop.kept_dtype(), ignore_mismatched_sizes=True, **told)
+        return AutoModelForObjectDetection.from_config(AutoConfig.from_pretrained(plan["model"], revision=revision, num_labels=classes))
+    return AutoModelForObjectDetection.from_pretrained(
+        plan["model"], revision=revision, num_labels=classes, dtype=loop.kept_dtype(), ignore_mismatched_sizes=True
+    )
 
 
 def collate(samples):

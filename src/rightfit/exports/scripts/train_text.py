@@ -68,17 +68,19 @@ def load_model(num_labels):
     """(Model, source of its weights), see train_loop.model_of."""
     kind = AutoModelForSequenceClassification if classifies else AutoModelForCausalLM
     extra = {"num_labels": num_labels} if classifies else {}
-    told = {"revision": plan.get("revision", "main"), "attn_implementation": plan["attention"], **extra}
+    revision, told = plan.get("revision", "main"), {"attn_implementation": plan["attention"], **extra}
 
     def finished(model):
         model.config.use_cache = False
         return loop.with_adapter(model, "SEQ_CLS" if classifies else "CAUSAL_LM")
 
     def empty():
-        return finished(kind.from_config(AutoConfig.from_pretrained(plan["model"], **told), dtype=torch.float32))
+        return finished(kind.from_config(AutoConfig.from_pretrained(plan["model"], revision=revision, **told), dtype=torch.float32))
 
     def whole(dtype):
-        return empty() if plan["from_scratch"] else finished(kind.from_pretrained(plan["model"], dtype=dtype, **told))
+        if plan["from_scratch"]:
+            return empty()
+        return finished(kind.from_pretrained(plan["model"], revision=revision, dtype=dtype, **told))
 
     return loop.model_of(whole, empty)
 

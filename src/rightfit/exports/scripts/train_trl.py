@@ -70,9 +70,9 @@ class SaveInTime(TrainerCallback):
 
 def load_model():
     kind = AutoModelForSequenceClassification if scores else AutoModelForCausalLM
-    told = {"revision": plan.get("revision", "main"), "attn_implementation": plan["attention"], **({"num_labels": 1} if scores else {})}
+    revision, told = plan.get("revision", "main"), {"attn_implementation": plan["attention"], **({"num_labels": 1} if scores else {})}
     if plan.get("from_scratch"):
-        return kind.from_config(AutoConfig.from_pretrained(plan["model"], **told), dtype=torch.float32)
+        return kind.from_config(AutoConfig.from_pretrained(plan["model"], revision=revision, **told), dtype=torch.float32)
     quantization = None
     if plan["method"] == "qlora":
         quantization = BitsAndBytesConfig(
@@ -86,7 +86,7 @@ def load_model():
     kept = torch.float32 if plan["method"] == "full" else dtype
     # Each process reads its copy straight onto its card: copies on the way would fill the server's memory.
     onto = {"device_map": {"": int(os.environ.get("LOCAL_RANK", "0"))}} if torch.cuda.is_available() and apart else {}
-    return kind.from_pretrained(plan["model"], dtype=kept, quantization_config=quantization, **told, **onto)
+    return kind.from_pretrained(plan["model"], revision=revision, dtype=kept, quantization_config=quantization, **told, **onto)
 
 
 def load_reference():

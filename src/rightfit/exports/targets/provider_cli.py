@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from rightfit.exports.bare_server import FOLDER, Ground, first_boot, in_bucket, own_bucket, packed_file, problem
+from rightfit.exports.bare_server import FOLDER, Ground, first_boot, in_bucket, own_bucket, packed_files, problem
 from rightfit.exports.buckets import BUCKET, BUCKET_FILE, COPIER, COPIER_SECRETS, PASSED_ON, ROLES_OPEN, bucket_file, copied
 from rightfit.exports.finding import ROLE_FILE, ROLES, find_file, found_by, role_script
 from rightfit.exports.job import Job
@@ -80,7 +80,7 @@ def cloud_init_write(job: Job) -> Files:
     if own_bucket(job):
         boot = boot.replace("\nset -euo pipefail\n", f"\nset -euo pipefail\nexport {BUCKET}={own_bucket(job)}\n", 1)
     body = given(
-        packages=["curl", "gzip"],
+        packages=["curl"],
         write_files=[
             {"path": "/etc/rightfit/plan", "permissions": "0644", "content": f"{job.plan_id}\n"},
             {"path": f"{FOLDER}/first-boot.sh", "permissions": "0700", "content": boot},
@@ -424,7 +424,7 @@ def boot(job: Job, stack: ExportStack) -> str:
     return (
         f'#!/bin/bash\n# {comment(job.model)}, plan {job.plan_id}\nset -eo pipefail\nfolder=${{RIGHTFIT_FOLDER:-/job}}\nmkdir -p "$folder" /checkpoints\ncd "$folder"\n'
         + ended
-        + "".join(packed_file(path, text) for path, text in stack.files.items())
+        + packed_files(stack.files)
         + settings
         + "".join(f"{line}\n" for line in installed)
         + (f"exec {run}\n" if job.is_service else f"{copied(job, run)}\n")
