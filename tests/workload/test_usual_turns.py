@@ -64,6 +64,14 @@ def test_what_stands_behind_a_comma_is_not_denied(turn: str) -> None:
     assert found.wishes["cloud"] == "azure"
 
 
+@pytest.mark.parametrize(
+    ("said", "avoided"),
+    [("用4090，V100以外", {"V100"}), ("用4090，V100、A100以外", {"V100", "A100"}), ("4090，V100都不要", {"4090", "V100"})],
+)
+def test_a_denial_behind_a_list_reaches_to_its_comma(said: str, avoided: set[str]) -> None:
+    assert set(read(f"LoRA微调Qwen2.5-7B，1万条，{said}").wishes["avoid"].split(",")) == avoided
+
+
 @pytest.mark.parametrize("card", ["H100", "A100", "L40S", "V100"])
 @pytest.mark.parametrize("turn", ["anything that isn't an {0} or a T4", "no {0}s or T4s", "neither {0} nor T4", "别给我推荐{0}和T4"])
 def test_cards_of_a_denied_list_are_avoided(turn: str, card: str) -> None:

@@ -78,7 +78,8 @@ def _deny_list(sentence: Sentence, names: list[Name]) -> None:
     before = grammar.NEGATED.search(sentence.text[: names[0].start])
     after = grammar.NEGATED_AFTER.match(sentence.text, names[-1].end)
     joints = [sentence.text[one.end : other.start] for one, other in itertools.pairwise(names)]
-    whole = bool(after) or bool(before and (grammar.DENIES_ALL.match(before[0]) or not grammar.LIST_COMMA.fullmatch(joints[-1])))
+    is_joined = joints[-1].strip() not in (",", "，")
+    whole = bool((before and (is_joined or grammar.DENIES_ALL.match(before[0]))) or (after and (is_joined or "都" in after[0])))
     if not whole:
         return  # "no X, Y": the comma may begin what is wanted
     starts = [before.start() if before else names[0].start, *(name.end for name in names[:-1])]
