@@ -21,8 +21,8 @@ from rightfit.workload.model import Workload
 from rightfit.workload.options import read_wish
 
 if TYPE_CHECKING:
-    from rightfit.api import Plan
     from rightfit.explain.beside import Question
+    from rightfit.search.answer import Plan
     from rightfit.workload.ask import Understood
 
 _FIRST = ("model", "task")

@@ -78,14 +78,16 @@ def _deny_list(sentence: Sentence, names: list[Name]) -> None:
     before = grammar.NEGATED.search(sentence.text[: names[0].start])
     after = grammar.NEGATED_AFTER.match(sentence.text, names[-1].end)
     joints = [sentence.text[one.end : other.start] for one, other in itertools.pairwise(names)]
-    is_joined = joints[-1].strip() not in (",", "，")
-    whole = bool((before and (is_joined or grammar.DENIES_ALL.match(before[0]))) or (after and (is_joined or "都" in after[0])))
-    if not whole:
+    commas = [at for at, joint in enumerate(joints) if joint.strip() in (",", "，")]
+    if before and (grammar.DENIES_ALL.match(before[0]) or len(joints) - 1 not in commas):
+        first = 0
+    elif after:  # a denial behind the list reaches back to its last comma
+        first = commas[-1] + 1 if commas and "都" not in after[0] else 0
+    else:
         return  # "no X, Y": the comma may begin what is wanted
-    starts = [before.start() if before else names[0].start, *(name.end for name in names[:-1])]
-    for name, start in zip(names, starts, strict=True):
-        end = after.end() if after and name is names[-1] else name.end
-        sentence.denied[name.start] = (start, end)
+    for at, name in enumerate(names[first:], first):
+        start = names[at - 1].end if at > first else before.start() if before and not first else name.start
+        sentence.denied[name.start] = (start, after.end() if after and name is names[-1] else name.end)
 
 
 def settle_data_set(sentence: Sentence) -> None:
