@@ -29,6 +29,7 @@ LINES, TYPED, *BLIND = (
         "sentences_classes.txt",
         "sentences_eighth.txt",
         "sentences_usual.txt",
+        "sentences_blind.txt",
     )
 )
 

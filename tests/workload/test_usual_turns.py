@@ -37,6 +37,11 @@ DENIED_PAIRS = (
     "不要{0}和{1}",
     "{0}和{1}都不要",
     "除了{0}和{1}都行",
+    "{0} and {1} are both out of the question",
+    "{0} or {1} is not an option",
+    "legal won't let us use {0} or {1}",
+    "I don't like {0} and won't touch {1}",
+    "拒绝使用{0}和{1}",
 )
 
 
@@ -138,6 +143,8 @@ KEPT = (
     "it has to be processed in {0}",
     "they may not be moved out of {0}",
     "data must stay in {0}",
+    "under no circumstances may the files leave {0}",
+    "nothing must be sent outside {0}",
 )
 
 
@@ -150,7 +157,17 @@ def test_where_data_stay_is_where_they_are_worked_on(turn: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "turn", ["数据不能出境", "数据不许出境", "录音不得离开中国大陆", "数据必须留在国内", "数据不可以出国", "资料只能存放在境内"]
+    "turn",
+    [
+        "数据不能出境",
+        "数据不许出境",
+        "录音不得离开中国大陆",
+        "数据必须留在国内",
+        "数据不可以出国",
+        "资料只能存放在境内",
+        "内容不能传到国外",
+        "客户数据严禁传出境外",
+    ],
 )
 def test_data_stay_in_china(turn: str) -> None:
     assert read(f"LoRA微调Qwen2.5-7B，1万条，{turn}").wishes["residency"] == "cn-mainland"
@@ -233,3 +250,14 @@ def test_users_and_items_are_rows_and_no_load(kind: str, rows: str) -> None:
 @pytest.mark.parametrize("turn", ["I don't want quantization", "without quantization", "no quantizing please", "unquantized", "不要量化"])
 def test_quantization_that_is_not_wanted(turn: str) -> None:
     assert read(f"{SERVICE}, {turn}").wishes["quantization"] == "none"
+
+
+@pytest.mark.parametrize("number", ["250M", "7B", "1.5B"])
+def test_a_number_with_its_noun_is_no_size_of_a_model(number: str) -> None:
+    assert "model" not in understand(f"train on {number} zephyranths", today=FRIDAY).wishes
+    assert understand(f"train a {number} model on 20k samples", today=FRIDAY).wishes["model"] == number
+
+
+@pytest.mark.parametrize("turn", ["the day after tomorrow", "by the day after tomorrow", "后天之前完成", "后天要用"])
+def test_the_day_after_tomorrow_is_a_deadline(turn: str) -> None:
+    assert read(f"{JOB}, {turn}").wishes["deadline"] == "48h"

@@ -254,6 +254,8 @@ def _read_deadline(sentence: Sentence, today: datetime.date) -> None:
 
 def _read_size(sentence: Sentence) -> None:
     """The model by a bare size: "7B", "70亿参数"."""
+    if "recommendation" in sentence.kinds:  # its numbers count users and things
+        return
     if not sentence.has("model") and (match := grammar.BARE_SIZE.search(sentence.text)):
         size = (
             match["latin"].replace(" ", "").upper() if match["latin"] else f"{parse_count((match['han'] or '1') + match['unit']) / 1e9:g}B"

@@ -87,6 +87,9 @@ def _rate(match: re.Match[str]) -> str:
     return f"{match['value'].strip()}/{short.rstrip('s') if short.isascii() and len(short) > 3 else short}"
 
 
+_NO_SIZE = tables.spelled(TABLE, r"(?!\s+{no_size})")
+
+
 def _percentile(match: re.Match[str]) -> str:
     return next(group for group in match.groups() if group)
 
@@ -266,10 +269,10 @@ COUNTRY_CODE = tables.shape(WORDS_TABLE, rf"(?:{_BEFORE_CODE})(?P<code>{{country
 _REGION_NAME = r"(?<![A-Za-z0-9_-])(?:{region_start}-[a-z]+(?:-?[a-z]+)?-?\d?[a-z]?|{region_start_whole}-[a-z]+\d)(?![A-Za-z0-9_-])"
 REGION = tables.shape(WORDS_TABLE, _REGION_NAME)
 CITY = pattern(listed("city"))
-CLOUD_ALONE = {name: CLOUDS[name] for name in listed("company")}
+CLOUD_ALONE = tables.senses(WORDS_TABLE, "company")
 COMPANY = pattern(CLOUD_ALONE)
 """Companies that sell a cloud among other things."""
-OBJECT_STORES = tables.senses(WORDS_TABLE, "object_store")
+OBJECT_STORES = {name.casefold(): cloud for name, cloud in tables.senses(WORDS_TABLE, "object_store").items()}
 NO_ADJECTIVES = frozenset(listed("no_adjective", "fillers"))
 """Words that say nothing of the thing after them: what stands before them counts something else."""
 KIND_OF_WORK = pattern(listed("kind_of_work", "names"))
@@ -290,7 +293,7 @@ HUB_ID = re.compile(r"(?<![A-Za-z0-9_./-])[A-Za-z0-9][\w.-]{1,60}/[A-Za-z0-9][\w
 PATH = re.compile(r"(?<![\w])(?:\.{0,2}/|~/)[\w./-]+")
 BARE_SIZE = tables.shape(
     "names",
-    r"(?<![A-Za-z0-9.])(?P<latin>\d+(?:\.\d+)?\s?[BM])(?!-?\s?A\d+(?:\.\d+)?B)(?:[- ]?{size_after})?(?![A-Za-z0-9])"
+    r"(?<![A-Za-z0-9.])(?P<latin>\d+(?:\.\d+)?\s?[BM])(?!-?\s?A\d+(?:\.\d+)?B)" + _NO_SIZE + r"(?:[- ]?{size_after})?(?![A-Za-z0-9])"
     r"|(?P<han>\d+(?:\.\d+)?|[一二三四五六七八九十百]+|(?<!\d))\s?(?P<unit>{size_unit_zh})\s?{size_after_zh}",
     ignore_case=True,
 )
@@ -306,7 +309,7 @@ DENIES_ALL = shape(r"(?<![A-Za-z]){denies_all}")
 NEGATED_AFTER = shape(r"\s*(?:{negated_after}|{negated_at_end}\s*(?=[,;.!?]|$))")
 KEPT_IN = shape(r"(?:(?<![A-Za-z]){kept_in}|{kept_in_zh}\s*)$")
 """That data stay in the place that follows."""
-KEPT_HOME = shape(r"(?:数据|录音|病历|资料|文件)?{kept_in_zh}\s*{home_zh}")
+KEPT_HOME = shape(r"(?:数据|录音|病历|资料|文件)?(?:{kept_in_zh}\s*{home_zh}|{not_abroad_zh})")
 _STORE = rf"(?P<store>{'|'.join(map(tables.name_pattern, sorted(OBJECT_STORES, key=len, reverse=True)))})"
 _PLACE = rf"(?P<place>{tables.spelled(WORDS_TABLE, _REGION_NAME + '|(?<![A-Za-z0-9_-]){azure_region}(?![A-Za-z0-9_-])')}|{CITY.pattern})"
 _UNCOUNTED = r"(?<![A-Za-z])(?<!\d )(?<!\d[kKmMbB] )(?<!million )(?<!thousand )(?<!billion )"
@@ -325,7 +328,7 @@ DATA_AT_HOME = shape(rf"(?:{_UNCOUNTED}{{data_thing}}(?:\s{{data_stands}})+\s|{{
 ONE_PERSON = shape(r"(?<![A-Za-z0-9])(?:{one_person})")
 RATED = shape(
     r"(?P<users>(?<![A-Za-z0-9.]){amount}\s*(?:[a-z]+\s)?{raters}(?![a-z-]))|(?P<things>(?<![A-Za-z0-9.]){amount}\s*(?:[a-z]+\s)?{rated_counter}?{things_rated}(?![a-z-]))"
-    r"|(?P<width>\d+)[\s-]?(?:dim(?:ension(?:al|s)?)?|d(?![a-z])|维)(?:的)?(?:\s*(?:embeddings?|vectors?|factors|latent factors|嵌入|向量|特征))?"
+    r"|(?P<width>\d+)[\s-]?(?:dim(?:ension(?:al|s)?)?|d(?![a-z])|维|(?=(?:latent )?factors))(?:的)?(?:\s*(?:embeddings?|vectors?|factors|latent factors|嵌入|向量|特征))?"
 )
 """Users, things and numbers of each in the tables of a recommender."""
 INTERACTIONS = shape("{interaction}(?![a-z])")

@@ -59,8 +59,13 @@ def _candidates(text: str) -> Iterator[Name]:
 def _companies(text: str) -> Iterator[Name]:
     """Companies that sell a cloud among other things, where they are denied or stand in a list
     with a cloud: "not on Oracle", "AWS or Google"."""
-    words = {match.span(): match[0] for match in grammar.COMPANY.finditer(text)}
-    places = sorted({*words, *(match.span() for match in grammar.CLOUD.finditer(text))})
+    clouds = [match.span() for match in grammar.CLOUD.finditer(text)]
+    words = {
+        match.span(): match[0]
+        for match in grammar.COMPANY.finditer(text)
+        if all(match.end() <= start or end <= match.start() for start, end in clouds)
+    }
+    places = sorted([*words, *clouds])
     lists: list[list[tuple[int, int]]] = []
     for span in places:
         between = text[lists[-1][-1][1] : span[0]] if lists else ""
