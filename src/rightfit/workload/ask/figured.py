@@ -103,13 +103,10 @@ def read_figured(sentence: Sentence) -> None:
         read(sentence)
 
 
-_RECOMMENDER = re.compile(r"dlrm|dcn|deepfm|ncf|neumf|wide.?(?:and|&)?.?deep|\bdin\b|hstu", re.IGNORECASE)
-
-
 def _read_tables(sentence: Sentence) -> None:
     """Users and things of a recommender are rows of its tables, nobody who waits for an answer."""
     model = next((reading.value for reading in sentence.readings if reading.option == "model"), "")
-    found = list(grammar.RATED.finditer(sentence.text)) if "recommendation" in sentence.kinds or _RECOMMENDER.search(model) else []
+    found = list(grammar.RATED.finditer(sentence.text)) if "recommendation" in sentence.kinds or grammar.RECOMMENDER.search(model) else []
     if not (grammar.INTERACTIONS.search(sentence.text) or any(one["things"] for one in found)):
         return
     amounts = [grammar.shape("{amount}").match(one[0]) for one in found if not one["width"]]

@@ -309,7 +309,7 @@ DENIES_ALL = shape(r"(?<![A-Za-z]){denies_all}")
 NEGATED_AFTER = shape(r"\s*(?:{negated_after}|{negated_at_end}\s*(?=[,;.!?]|$))")
 KEPT_IN = shape(r"(?:(?<![A-Za-z]){kept_in}|{kept_in_zh}\s*)$")
 """That data stay in the place that follows."""
-KEPT_HOME = shape(r"(?:数据|录音|病历|资料|文件)?(?:{kept_in_zh}\s*{home_zh}|{not_abroad_zh})")
+KEPT_HOME = shape(r"(?:{kept_in_zh}\s*{home_zh}|{not_abroad_zh})")
 _STORE = rf"(?P<store>{'|'.join(map(tables.name_pattern, sorted(OBJECT_STORES, key=len, reverse=True)))})"
 _PLACE = rf"(?P<place>{tables.spelled(WORDS_TABLE, _REGION_NAME + '|(?<![A-Za-z0-9_-]){azure_region}(?![A-Za-z0-9_-])')}|{CITY.pattern})"
 _UNCOUNTED = r"(?<![A-Za-z])(?<!\d )(?<!\d[kKmMbB] )(?<!million )(?<!thousand )(?<!billion )"
@@ -323,14 +323,15 @@ DATA_AT = tuple(
     )
 )
 """Data that sit in a region."""
-DATA_ON = rf"\s*(?:\(|on|at|of|,)\s*{_SELLER}\)?"
+DATA_ON = shape(rf"\s*{{stands_on}}\s*{_SELLER}\)?")
 DATA_AT_HOME = shape(rf"(?:{_UNCOUNTED}{{data_thing}}(?:\s{{data_stands}})+\s|{{data_in_zh}}\s*){{data_home}}")
 ONE_PERSON = shape(r"(?<![A-Za-z0-9])(?:{one_person})")
 RATED = shape(
     r"(?P<users>(?<![A-Za-z0-9.]){amount}\s*(?:[a-z]+\s)?{raters}(?![a-z-]))|(?P<things>(?<![A-Za-z0-9.]){amount}\s*(?:[a-z]+\s)?{rated_counter}?{things_rated}(?![a-z-]))"
-    r"|(?P<width>\d+)[\s-]?(?:dim(?:ension(?:al|s)?)?|d(?![a-z])|维|(?=(?:latent )?factors))(?:的)?(?:\s*(?:embeddings?|vectors?|factors|latent factors|嵌入|向量|特征))?"
+    r"|(?P<width>\d+)[\s-]?(?:dim(?:ension(?:al|s)?)?|d(?![a-z])|维|(?=(?:latent )?factors))(?:的)?(?:\s*{vector_name})?"
 )
 """Users, things and numbers of each in the tables of a recommender."""
+RECOMMENDER = shape("{recommender_name}")
 INTERACTIONS = shape("{interaction}(?![a-z])")
 IN_BRACKETS = shape(r"[(（](?:about\s|around\s|约|共)?(?P<value>{size})[^()（）]{0,12}[)）]")
 HOSTED_MODEL = tables.shape(WORDS_TABLE, "{hosted_model}", ignore_case=True)

@@ -118,7 +118,7 @@ def read_data_place(sentence: Sentence) -> None:
             groups = found.groupdict()
             cloud = grammar.OBJECT_STORES.get(" ".join((groups.get("store") or "").casefold().split()), "")
             end, seller = found.end(), groups.get("cloud") or ""
-            if not seller and not cloud and (behind := grammar.shape(grammar.DATA_ON).match(sentence.text, end)):
+            if not seller and not cloud and (behind := grammar.DATA_ON.match(sentence.text, end)):
                 end, seller = behind.end(), behind["cloud"]
             cloud = cloud or (meant(seller, grammar.CLOUD_NAMES) if seller else "")
             sentence.take(found.start(), end, "data_location", f"{cloud}/{groups['place']}".lstrip("/"))
