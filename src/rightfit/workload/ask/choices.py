@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from rightfit import facts
 from rightfit.facts import tables
+from rightfit.messages import Message
 from rightfit.units import parse_data
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.figured import reads_pages
@@ -125,6 +126,7 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
         for match in list(grammar.PREPARING.finditer(sentence.text)):
             sentence.blank(*match.span())
         _prefer_bytes(sentence)
+        _note_target_size(sentence)
         while sentence.has("data") and (counted := grammar.DESCRIBED.search(sentence.text) or grammar.COUNTED_NOUN.search(sentence.text)):
             sentence.note(*counted.span())  # how many things make up the amount that was told
     if task == "serve":
@@ -152,6 +154,14 @@ def _prefer_bytes(sentence: Sentence) -> None:
         sentence.readings.remove(told)
         sentence.noted.append(told.words)
         sentence.take(*size.span("value"), "data", size["value"])
+
+
+def _note_target_size(sentence: Sentence) -> None:
+    """To what size images are brought: the rates are those of reading and writing one."""
+    for reading in [one for one in sentence.readings if one.option == "image_size"]:
+        sentence.readings.remove(reading)
+        sentence.noted.append(reading.words)
+        sentence.assumed.append(Message("workload.assumed_target_size", size=reading.words))
 
 
 def _ask_of_data(sentence: Sentence) -> None:
