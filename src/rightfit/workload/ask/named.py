@@ -190,7 +190,10 @@ def _read_place(sentence: Sentence, name: Name) -> None:
         sentence.note(min(whose.start(), name.start), max(whose.end(), name.end))
         return
     if kept := grammar.KEPT_IN.search(sentence.text[: name.start]):
-        sentence.take(kept.start(), name.end, option, value)
+        if denial := grammar.NEGATED.search(sentence.text[: kept.start()]):  # "must not be stored in the US"
+            sentence.deny((denial.start(), name.end), option, value)
+        else:
+            sentence.take(kept.start(), name.end, option, value)
     elif denied := sentence.denied_from(name.start, name.end):
         sentence.deny(denied, option, value)
     else:
