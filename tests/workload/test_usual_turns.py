@@ -261,3 +261,19 @@ def test_a_number_with_its_noun_is_no_size_of_a_model(number: str) -> None:
 @pytest.mark.parametrize("turn", ["the day after tomorrow", "by the day after tomorrow", "后天之前完成", "后天要用"])
 def test_the_day_after_tomorrow_is_a_deadline(turn: str) -> None:
     assert read(f"{JOB}, {turn}").wishes["deadline"] == "48h"
+
+
+UNSURE = (
+    "I don't know which GPU to take",
+    "I can't decide between clouds",
+    "I don't have a GPU",
+    "we haven't got a cluster",
+    "I'm not sure what I need",
+    "isn't there something cheaper",
+    "it doesn't matter which cloud",
+)
+
+
+@pytest.mark.parametrize("turn", UNSURE)
+def test_who_does_not_know_or_have_denies_nothing(turn: str) -> None:
+    assert not {"avoid", "gpu"} & set(read(f"{turn}, {JOB}").wishes)
