@@ -4,6 +4,7 @@ that would narrow it."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from rightfit import facts
 from rightfit.cli import main
 from rightfit.planner.typical import asked_rows, typical_rows
+from rightfit.workload.ask import understand
 
 
 @pytest.mark.parametrize(
@@ -29,6 +31,57 @@ def test_typical_models_are_planned(sentence: str, models: set[str], question: s
     assert models <= {line.split("：")[0].split(":")[0] for line in text.splitlines()}
     assert question in text
     assert ("Rent " in text) or ("租用" in text)
+
+
+HOSTED = (
+    "What is the best open LLM I could run 24/7 for 200 dollars a month just for me?",
+    "which open model can I self-host for $300 a month?",
+    "my own private ChatGPT for 3 people, 400 dollars a month",
+    "每月1500元，我自己用，能部署什么开源大模型？",
+    "想自己搭一个私有的对话助手，每月不超过3000元",
+)
+SPEECH = (
+    "transcribe 20,000 hours of Mandarin recordings on demand within a week",
+    "turn 3,000 hours of podcasts into text, cheapest way",
+    "speech to text for 800 hours of German court hearings",
+    "把2万小时普通话录音转成文字，一周内完成",
+    "给1000小时英文课程加字幕，两天内",
+)
+
+
+def rows_of(sentence: str) -> list[Mapping[str, str]]:
+    found = understand(sentence)
+    return typical_rows(sentence, found.kind, found.wishes.get("task", ""))
+
+
+@pytest.mark.parametrize("sentence", HOSTED)
+def test_a_model_to_host_is_served_and_not_trained(sentence: str) -> None:
+    assert {row["task"] for row in rows_of(sentence)} == {"serve"}
+    sizes = [facts.model(row["model"], network=False).params_total for row in rows_of(sentence)]
+    assert sizes[0] == max(sizes)
+    assert sizes[-1] == min(sizes)
+
+
+def test_the_larger_models_that_a_month_of_money_pays_for_come_first(capsys: pytest.CaptureFixture[str]) -> None:
+    first: dict[str, str] = {}
+    for money in ("20", "700", "40000"):
+        assert main(["plan", "--ask", f"which open LLM can I host for ${money} a month, 5 users", "--sellers", "all"]) in (0, 1)
+        first[money] = capsys.readouterr().out.split(":")[0]
+    assert first["20"] == "Qwen/Qwen3-8B"
+    assert first["40000"] == "openai/gpt-oss-120b"
+
+
+@pytest.mark.parametrize("sentence", SPEECH)
+def test_speech_is_transcribed_by_a_strong_model(sentence: str) -> None:
+    rows = rows_of(sentence)
+    assert [row["model"] for row in rows] == ["openai/whisper-large-v3-turbo"]
+    assert ("SenseVoice" in rows[0]["why_en"]) == any(word in sentence for word in ("Mandarin", "普通话"))
+
+
+@pytest.mark.parametrize("sentence", ["two-tower recommender, 5M interactions", "矩阵分解做推荐，1亿条评分"])
+def test_tables_of_users_and_items_are_trained_as_such(sentence: str) -> None:
+    assert rows_of(sentence)[0]["model"] == "ncf-ml-20m"
+    assert {row["kind"] for row in rows_of(sentence)} == {"recommendation"}
 
 
 def test_a_sentence_that_tells_no_kind_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,6 +28,8 @@ LINES, TYPED, *BLIND = (
         "sentences_sixth.txt",
         "sentences_classes.txt",
         "sentences_eighth.txt",
+        "sentences_usual.txt",
+        "sentences_blind.txt",
     )
 )
 

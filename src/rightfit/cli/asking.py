@@ -15,13 +15,14 @@ from rightfit.explain.messages import label
 from rightfit.explain.sheets import choice_sheet
 from rightfit.explain.voices import plan_document
 from rightfit.messages import Lang, Message
-from rightfit.planner.typical import typical_wishes
+from rightfit.planner.typical import MOST_MODELS, typical_wishes
 from rightfit.search.answer import Option
 from rightfit.workload.model import Workload
 from rightfit.workload.options import read_wish
 
 if TYPE_CHECKING:
     from rightfit.explain.beside import Question
+    from rightfit.search.answer import Plan
     from rightfit.workload.ask import Understood
 
 _FIRST = ("model", "task")
@@ -153,32 +154,40 @@ def _answer(wishes: dict[str, Any], name: str, lang: Lang, *, ask: Callable[[str
 def typical_answer(
     rows: Sequence[Mapping[str, str]], wishes: Mapping[str, Any], view: View, *, catalog: Any, questions: Sequence[Question] = ()
 ) -> Answer | None:
-    """A plan for each typical model, one paragraph each; None where there is no such model or
-    none can be planned."""
+    """A plan for each typical model, one paragraph each, and no more of them than help to choose;
+    where no server serves, that of the last with what was lacking. None where there is no such
+    model."""
     from rightfit import api
-    from rightfit.cli.plan_view import screen_parts
+    from rightfit.cli.plan_view import plan_answer, screen_parts
     from rightfit.explain.beside import answers
 
     parts: list[Any] = []
     refused: list[RightfitError] = []
     plans, options, size = [], [], 0.0
+    missed: tuple[Plan, str] | None = None
     for row, wish in typical_wishes(rows, wishes):
         try:
             found = api.plan(Workload(**wish), catalog=catalog, top=1)
         except RightfitError as error:
             refused.append(error)
             continue
+        head = label("typical", "model", view.lang, model=row["model"], why=row[f"why_{view.lang}"])
         if found.best is None:
+            missed = (found, head)
             continue
         plans.append(plan_document(found, view.lang, catalog=catalog))
         options.append(found.best)
         size = found.workload.data_bytes or size
-        head = label("typical", "model", view.lang, model=row["model"], why=row[f"why_{view.lang}"])
         said = [part for part in screen_parts(choice_sheet(found, view.lang), view) if isinstance(part, str)]
         asked = answers(questions, found, catalog, view.lang)
         parts.append("\n".join([head, *(f"  {line}" for line in (*asked, *said)), f"  {command_line(wish)}"]))
+        if len(parts) == MOST_MODELS:
+            break
     if not parts and refused:  # the models are usual ones: what none of them takes is wrong in the wish
         raise refused[0]
+    if not parts and missed:
+        lacking = plan_answer(missed[0], view, catalog=catalog)
+        return dataclasses.replace(lacking, parts=[missed[1], *lacking.parts])
     if not parts:
         return None
     volume = volume_lines(size, options, catalog, view.lang) if size and any(option.data_path for option in options) else []

@@ -23,25 +23,39 @@ if TYPE_CHECKING:
 MOST_MODELS = 3
 
 
-def typical_rows(sentence: str, kind: str = "") -> list[Mapping[str, str]]:
+_RUNS = frozenset({"serve", "batch"})
+"""What is done with a model that is trained already."""
+
+
+def typical_rows(sentence: str, kind: str = "", task: str = "") -> list[Mapping[str, str]]:
     """The typical models for the words of a sentence, each once, the first that fit; then those
-    of a kind of data."""
-    found: dict[str, Mapping[str, str]] = {}
+    of a kind of data. Where it is told what is done with the model: those usual for that."""
     rows = facts.table("typical_models")
-    for row in (
-        *(row for row in rows if re.search(row["pattern"], sentence, re.IGNORECASE)),
-        *(row for row in rows if row["kind"] == kind),
-    ):
+    told = [row for row in rows if re.search(row["pattern"], sentence, re.IGNORECASE)]
+    of_kind = [row for row in rows if row["kind"] == kind]
+    if any(row["kind"] == kind for row in told):
+        told = [row for row in told if row["kind"] == kind]
+    found: dict[str, Mapping[str, str]] = {}
+    for row in _usual_for(task, [*told, *of_kind]):
         found.setdefault(row["model"], row)
-    return list(found.values())[:MOST_MODELS]
+    return list(found.values())
+
+
+def _usual_for(task: str, rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows for what is done, or all where there is none for it."""
+    if task in _RUNS:
+        own = [row for row in rows if row["task"] in ("", task)] or [row for row in rows if row["task"] in _RUNS]
+    else:
+        own = [row for row in rows if row["task"] != "serve" and not (task and row["task"] == "batch")]
+    return own or rows
 
 
 def asked_rows(goal: str, kind: str = "") -> list[Mapping[str, str]]:
     """The typical models for a goal, of a kind of data or of the kinds that its words tell; raises
     with the nearest where no such goal is known."""
     if not goal.strip():
-        return typical_rows("", kind)
-    told = typical_rows(goal)
+        return typical_rows("", kind)[:MOST_MODELS]
+    told = typical_rows(goal)[:MOST_MODELS]
     of_kinds = {kind} if kind else {row["kind"] for row in told} or set(kinds())
     goals = [row for row in facts.table("typical_goals") if row["kind"] in of_kinds]
     found = [row for row in goals if re.search(row["pattern"], goal, re.IGNORECASE)]

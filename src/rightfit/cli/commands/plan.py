@@ -306,7 +306,7 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
     from rightfit.cli.asking import typical_answer
     from rightfit.planner.typical import typical_rows
 
-    rows = typical_rows(sentence, error.found.kind)
+    rows = typical_rows(sentence, error.found.kind, str(error.wishes.get("task", "")))
     if rows and error.found.weighty:  # usual models would be those of another wish
         raise InputError(error.found.question(), field="ask")
     answer = typical_answer(rows, error.wishes, view, catalog=open_market(view), questions=questions)

@@ -30,7 +30,16 @@ from rightfit.workload.ask.figured import (
     read_volumes,
 )
 from rightfit.workload.ask.leftover import left_over
-from rightfit.workload.ask.named import read_cards, read_classes, read_hub_id, read_lease, read_names, read_watched
+from rightfit.workload.ask.named import (
+    read_cards,
+    read_classes,
+    read_data_place,
+    read_hub_id,
+    read_lease,
+    read_names,
+    read_watched,
+    settle_data_set,
+)
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
 from rightfit.workload.ask.slips import mended
@@ -59,6 +68,9 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         sentence.blank(*match.span())
     for match in list(grammar.SOLID.finditer(sentence.text)):
         sentence.note(*match.span())
+    for match in list(grammar.KEPT_HOME.finditer(sentence.text)):
+        sentence.take(*match.span(), "residency", "cn-mainland")
+    read_data_place(sentence)
     read_hub_id(sentence)
     read_names(sentence)
     read_cards(sentence)
@@ -66,6 +78,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         read(sentence)
     for rule in grammar.QUANTITIES:
         _apply(sentence, rule)
+    settle_data_set(sentence)
     read_volumes(sentence)
     read_folds(sentence)
     read_nights(sentence)
@@ -112,7 +125,7 @@ def _refuse_unplanned(text: str) -> None:
 def with_digits(text: str) -> str:
     """English number words as digits, and "2w条" as 2 万, so that one grammar reads all; "w/" as
     "with"."""
-    text = mended(text)
+    text = grammar.CONTRACTED.sub(_drawn_apart, mended(text))
     text = re.sub(r"(?<![A-Za-z0-9])w/(?=[\sA-Za-z0-9])\s?", "with ", text)
     text = re.sub(r"(?<![A-Za-z0-9-])re-(?=[a-z])", "", text)
     text = grammar.COMPOUND_ZH.sub(lambda found: grammar.chinese_number(found[0]), text)
@@ -126,6 +139,10 @@ def with_digits(text: str) -> str:
     digits = grammar.NUMBER_WORDS.sub(_digit, text)
     digits = re.sub(r"(?<![\w.])(\d{1,2}) hundred(?![a-z])", r"\g<1>00", digits, flags=re.IGNORECASE)
     return re.sub(r"(?<![\w.])(\d{1,3}) thousand(?![a-z])", r"\g<1>000", digits, flags=re.IGNORECASE)
+
+
+def _drawn_apart(found: re.Match[str]) -> str:
+    return f"{tables.meaning(grammar.TABLE, 'contracted', found['verb'], ignore_case=True)} not"
 
 
 _NEXT_ZH = {"万": "千", "千": "百", "百": "十"}
@@ -237,6 +254,8 @@ def _read_deadline(sentence: Sentence, today: datetime.date) -> None:
 
 def _read_size(sentence: Sentence) -> None:
     """The model by a bare size: "7B", "70亿参数"."""
+    if "recommendation" in sentence.kinds:  # its numbers count users and things
+        return
     if not sentence.has("model") and (match := grammar.BARE_SIZE.search(sentence.text)):
         size = (
             match["latin"].replace(" ", "").upper() if match["latin"] else f"{parse_count((match['han'] or '1') + match['unit']) / 1e9:g}B"

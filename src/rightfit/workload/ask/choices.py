@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 from rightfit import facts
 from rightfit.facts import tables
+from rightfit.messages import Message
+from rightfit.units import parse_data
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.figured import reads_pages
 from rightfit.workload.ask.sentence import Reading, Sentence
@@ -33,6 +35,7 @@ _CHOICES: tuple[tuple[str, Mapping[str, re.Pattern[str]]], ...] = (
 def read_words(sentence: Sentence) -> None:
     """Words for a choice. Purchase modes may be several; of the others the first that fits is
     taken, the most particular being listed first."""
+    _read_unquantized(sentence)
     for option, choices in _CHOICES:
         if option == "update" and not sentence.has("method"):
             continue  # only beside a method that learns from preferences or rewards
@@ -42,6 +45,15 @@ def read_words(sentence: Sentence) -> None:
             _read_tuning(sentence)
         else:
             _read_choice(sentence, option, choices)
+    _note_wider(sentence)
+
+
+def _read_unquantized(sentence: Sentence) -> None:
+    """ "I do not want quantization"."""
+    for match in grammar.QUANTIZED.finditer(sentence.text):
+        if denied := sentence.denied_from(*match.span()):
+            sentence.take(*denied, "quantization", "none")
+            return
 
 
 def _read_choice(sentence: Sentence, option: str, choices: Mapping[str, re.Pattern[str]]) -> None:
@@ -55,14 +67,28 @@ def _read_choice(sentence: Sentence, option: str, choices: Mapping[str, re.Patte
         if sentence.has(option) and option != "purchase":
             continue
         compared = grammar.COMPARED.search(sentence.text[: match.start()])
-        if denied := sentence.denied_from(*match.span()):
+        kept = grammar.KEPT_IN.search(sentence.text[: match.start()]) if option == "residency" else None
+        if kept:
+            sentence.take(kept.start(), match.end(), option, value)
+        elif denied := sentence.denied_from(*match.span()):
             sentence.deny(denied, option, value)
+            for again in list(pattern.finditer(sentence.text)):  # "neither spot nor preemptible"
+                if span := sentence.denied_from(*again.span()):
+                    sentence.blank(*span)
         elif compared:
             sentence.ask(compared.start(), match.end())
         else:
             sentence.take(match.start(), match.end(), option, value)
             for again in list(pattern.finditer(sentence.text)):  # said twice, meant once
                 sentence.blank(*again.span())
+
+
+def _note_wider(sentence: Sentence) -> None:
+    """The law of an area says no more than the area: "GDPR applies, keep it in the EU"."""
+    for value, pattern in grammar.RESIDENCIES.items():
+        if value != "cn-mainland" and any(reading.option == "residency" and reading.value == "eu" for reading in sentence.readings):
+            for match in list(pattern.finditer(sentence.text)):
+                sentence.note(*match.span())
 
 
 def _read_tuning(sentence: Sentence) -> None:
@@ -91,9 +117,16 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
     for pattern in grammar.TASKS.values():  # words that name tasks have been used
         for match in list(pattern.finditer(sentence.text)):
             sentence.blank(*match.span())
+    if found := grammar.ONE_PERSON.search(sentence.text):
+        if task == "serve" and not any(sentence.has(option) for option in ("users", "rate")):
+            sentence.take(*found.span(), "users", "1")
+        else:
+            sentence.note(*found.span())
     if task == "prepare":
         for match in list(grammar.PREPARING.finditer(sentence.text)):
             sentence.blank(*match.span())
+        _prefer_bytes(sentence)
+        _note_target_size(sentence)
         while sentence.has("data") and (counted := grammar.DESCRIBED.search(sentence.text) or grammar.COUNTED_NOUN.search(sentence.text)):
             sentence.note(*counted.span())  # how many things make up the amount that was told
     if task == "serve":
@@ -111,6 +144,24 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
             reading for reading in sentence.readings if reading.option != "framework" or reading.value not in ("onnxruntime",)
         ]
     return inferred
+
+
+def _prefer_bytes(sentence: Sentence) -> None:
+    """Of a count and a size in brackets behind it the size is what is worked through."""
+    size = grammar.IN_BRACKETS.search(sentence.text)
+    told = next((reading for reading in sentence.readings if reading.option == "data"), None)
+    if size and told and parse_data(told.value).unit != "bytes":
+        sentence.readings.remove(told)
+        sentence.noted.append(told.words)
+        sentence.take(*size.span("value"), "data", size["value"])
+
+
+def _note_target_size(sentence: Sentence) -> None:
+    """To what size images are brought: the rates are those of reading and writing one."""
+    for reading in [one for one in sentence.readings if one.option == "image_size"]:
+        sentence.readings.remove(reading)
+        sentence.noted.append(reading.words)
+        sentence.assumed.append(Message("workload.assumed_target_size", size=reading.words))
 
 
 def _ask_of_data(sentence: Sentence) -> None:
@@ -177,6 +228,11 @@ def _task(sentence: Sentence, text: str) -> str:
     for task, pattern in grammar.TASKS.items():
         if pattern.search(f"{text} {read}"):
             return task
+    if "recommendation" in sentence.kinds and sentence.has("data"):
+        return "train"
+    is_monthly = any(one.option == "budget" and one.value.endswith("/month") for one in sentence.readings)
+    if is_monthly and not sentence.has("data") and grammar.HOSTED_MODEL.search(sentence.whole):
+        return "serve"
     if any(sentence.has(option) for option in ("epochs", "global_batch", "optimizer", "sharding")):
         return "train"
     if not sentence.has("model") and grammar.OPERATION_VERB.search(text):

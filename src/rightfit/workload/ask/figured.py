@@ -13,7 +13,7 @@ from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.facts import tables
 from rightfit.messages import Message
-from rightfit.units import parse_count
+from rightfit.units import format_bytes, format_count, parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.named import card_count
 from rightfit.workload.ask.sentence import Reading, Sentence
@@ -99,8 +99,29 @@ def _number(text: str) -> float:
 
 def read_figured(sentence: Sentence) -> None:
     """What must be read before the quantities, which would take its numbers for others."""
-    for read in (_read_staff, _read_slow_frames, _read_clips, _read_own_jobs):
+    for read in (_read_tables, _read_staff, _read_slow_frames, _read_clips, _read_own_jobs):
         read(sentence)
+
+
+def _read_tables(sentence: Sentence) -> None:
+    """Users and things of a recommender are rows of its tables, nobody who waits for an answer."""
+    model = next((reading.value for reading in sentence.readings if reading.option == "model"), "")
+    found = list(grammar.RATED.finditer(sentence.text)) if "recommendation" in sentence.kinds or grammar.RECOMMENDER.search(model) else []
+    if not (grammar.INTERACTIONS.search(sentence.text) or any(one["things"] for one in found)):
+        return
+    amounts = [grammar.shape("{amount}").match(one[0]) for one in found if not one["width"]]
+    rows = sum(_number(amount[0]) for amount in amounts if amount)
+    width = next((int(one["width"]) for one in found if one["width"]), 0)
+    for one in found:
+        sentence.note(*one.span())
+    if rows:
+        numbers = width or int(tables.coefficients("planning")["embedding_width"])
+        size = rows * numbers * 4.0
+        sentence.assumed.append(
+            Message(
+                "workload.assumed_tables", rows=format_count(rows), width=numbers, size=format_bytes(size), trained=format_bytes(3 * size)
+            )
+        )
 
 
 def read_later(sentence: Sentence) -> None:

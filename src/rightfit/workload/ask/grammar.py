@@ -18,6 +18,8 @@ from rightfit.units import parse_count
 from rightfit.workload.vocabulary import CLOUDS, COUNTRIES, DATA
 
 TABLE = "quantities"
+BLANK = "\u241f"
+"""Stands where something was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def _rule(option: str, *shapes: str, read: Callable[[re.Match[str]], str] = valu
 
 
 def _money(match: re.Match[str]) -> str:
-    text = shape("{dollars_spoken}").sub("usd", match["value"])
+    text = shape("{pounds_spoken}").sub("gbp", shape("{dollars_spoken}").sub("usd", match["value"]))
     return text.strip() + ("/month" if match["month"] or match["before"] else "")
 
 
@@ -85,6 +87,9 @@ def _rate(match: re.Match[str]) -> str:
     return f"{match['value'].strip()}/{short.rstrip('s') if short.isascii() and len(short) > 3 else short}"
 
 
+_NO_SIZE = tables.spelled(TABLE, r"(?!\s+{no_size})")
+
+
 def _percentile(match: re.Match[str]) -> str:
     return next(group for group in match.groups() if group)
 
@@ -96,7 +101,10 @@ def _audio(match: re.Match[str]) -> str:
 
 def _data(match: re.Match[str]) -> str:
     """An amount with a unit that `--data` knows."""
-    text = shape(r"\s*{clip_kind}?(?:video )?clips?$").sub("clips", _audio(match))
+    text = shape(r"\s*{interaction}$").sub(" interactions", re.sub(rf"[\s{BLANK}]+", " ", _audio(match)))
+    if text.endswith(" interactions"):
+        return text
+    text = shape(r"\s*{clip_kind}?(?:video )?clips?$").sub("clips", text)
     samples, images = shape(r"\s*{sample}$"), shape(r"\s*{image}$")
     if text.isascii():
         return images.sub(" images", samples.sub(" samples", text))
@@ -125,6 +133,11 @@ def _lines(match: re.Match[str]) -> str:
     return tables.meaning(TABLE, "video_lines", match["value"])
 
 
+def _sides(match: re.Match[str]) -> str:
+    """Two sides of an image, "448 by 448"."""
+    return shape(r"\s*{by}\s*").sub("x", match["value"])
+
+
 def _storage(match: re.Match[str]) -> str:
     return "memory" if shape("{storage_memory}").search(match["value"]) else "local"
 
@@ -141,6 +154,7 @@ _READERS: Mapping[str, Callable[[re.Match[str]], str]] = {
     "table": _table,
     "tokens_a_second": _tokens_a_second,
     "lines": _lines,
+    "sides": _sides,
     "storage": _storage,
 }
 _RULES = tomllib.loads((DATA / "quantities.toml").read_text(encoding="utf-8"))["rule"]
@@ -252,8 +266,13 @@ COUNTRY_ADJECTIVE = tables.shape(WORDS_TABLE, r"(?P<adjective>{country_adjective
 COUNTRY_CODES = tables.senses(WORDS_TABLE, "country_code")
 _BEFORE_CODE = "|".join(f"(?<={word})" for word in listed("before_country_code"))
 COUNTRY_CODE = tables.shape(WORDS_TABLE, rf"(?:{_BEFORE_CODE})(?P<code>{{country_code}})(?![A-Za-z])")
-REGION = tables.shape(WORDS_TABLE, r"(?<![\w-])(?:{region_start}-[a-z]+(?:-?[a-z]+)?-?\d?[a-z]?|{region_start_whole}-[a-z]+\d)(?![\w-])")
+_REGION_NAME = r"(?<![A-Za-z0-9_-])(?:{region_start}-[a-z]+(?:-?[a-z]+)?-?\d?[a-z]?|{region_start_whole}-[a-z]+\d)(?![A-Za-z0-9_-])"
+REGION = tables.shape(WORDS_TABLE, _REGION_NAME)
 CITY = pattern(listed("city"))
+CLOUD_ALONE = tables.senses(WORDS_TABLE, "company")
+COMPANY = pattern(CLOUD_ALONE)
+"""Companies that sell a cloud among other things."""
+OBJECT_STORES = {name.casefold(): cloud for name, cloud in tables.senses(WORDS_TABLE, "object_store").items()}
 NO_ADJECTIVES = frozenset(listed("no_adjective", "fillers"))
 """Words that say nothing of the thing after them: what stands before them counts something else."""
 KIND_OF_WORK = pattern(listed("kind_of_work", "names"))
@@ -274,7 +293,7 @@ HUB_ID = re.compile(r"(?<![A-Za-z0-9_./-])[A-Za-z0-9][\w.-]{1,60}/[A-Za-z0-9][\w
 PATH = re.compile(r"(?<![\w])(?:\.{0,2}/|~/)[\w./-]+")
 BARE_SIZE = tables.shape(
     "names",
-    r"(?<![A-Za-z0-9.])(?P<latin>\d+(?:\.\d+)?\s?[BM])(?:[- ]?{size_after})?(?![A-Za-z0-9])"
+    r"(?<![A-Za-z0-9.])(?P<latin>\d+(?:\.\d+)?\s?[BM])(?!-?\s?A\d+(?:\.\d+)?B)" + _NO_SIZE + r"(?:[- ]?{size_after})?(?![A-Za-z0-9])"
     r"|(?P<han>\d+(?:\.\d+)?|[一二三四五六七八九十百]+|(?<!\d))\s?(?P<unit>{size_unit_zh})\s?{size_after_zh}",
     ignore_case=True,
 )
@@ -285,7 +304,42 @@ BARE_SIZE = tables.shape(
 DENIED = "\u2421"
 """Stands where something was denied: "or" behind it goes on denying."""
 NEGATED = shape(rf"(?<![A-Za-z])(?:{{negation}}|{DENIED}+\s*{{both_denied}})(?:\s*{{negation_glue}})*\s*$")
+LIST_JOINT, LIST_COMMA = shape("{list_joint}"), shape("{list_comma}")
+DENIES_ALL = shape(r"(?<![A-Za-z]){denies_all}")
 NEGATED_AFTER = shape(r"\s*(?:{negated_after}|{negated_at_end}\s*(?=[,;.!?]|$))")
+KEPT_IN = shape(r"(?:(?<![A-Za-z]){kept_in}|{kept_in_zh}\s*)$")
+"""That data stay in the place that follows."""
+KEPT_HOME = shape(r"(?:{kept_in_zh}\s*{home_zh}|{not_abroad_zh})")
+_STORE = rf"(?P<store>{'|'.join(map(tables.name_pattern, sorted(OBJECT_STORES, key=len, reverse=True)))})"
+_PLACE = rf"(?P<place>{tables.spelled(WORDS_TABLE, _REGION_NAME + '|(?<![A-Za-z0-9_-]){azure_region}(?![A-Za-z0-9_-])')}|{CITY.pattern})"
+_UNCOUNTED = r"(?<![A-Za-z])(?<!\d )(?<!\d[kKmMbB] )(?<!million )(?<!thousand )(?<!billion )"
+_SELLER = rf"(?P<cloud>{CLOUD.pattern})"
+DATA_AT = tuple(
+    shape(text)
+    for text in (
+        rf"(?:{_UNCOUNTED}{{data_thing}}(?:\s{{data_stands}})+\s|(?<![A-Za-z])(?:{{data_stands}}\s)+|{{data_in_zh}}\s*)?{_STORE}{{store_after}}{_PLACE}",
+        rf"(?:{_UNCOUNTED}{{data_thing}}(?:\s{{data_stands}})+|(?<![A-Za-z])(?:{{data_stored}})(?:\s{{data_stands}})*)\s(?:{_SELLER}(?:\s{{data_stands}})*[\s,]+)?{_PLACE}",
+        rf"{{data_in_zh}}\s*(?:{_SELLER}\s*)?(?:的)?{_PLACE}{{store_after}}",
+    )
+)
+"""Data that sit in a region."""
+DATA_ON = shape(rf"\s*{{stands_on}}\s*{_SELLER}\)?")
+DATA_AT_HOME = shape(rf"(?:{_UNCOUNTED}{{data_thing}}(?:\s{{data_stands}})+\s|{{data_in_zh}}\s*){{data_home}}")
+ONE_PERSON = shape(r"(?<![A-Za-z0-9])(?:{one_person})")
+RATED = shape(
+    r"(?P<users>(?<![A-Za-z0-9.]){amount}\s*(?:[a-z]+\s)?{raters}(?![a-z-]))|(?P<things>(?<![A-Za-z0-9.]){amount}\s*(?:[a-z]+\s)?{rated_counter}?{things_rated}(?![a-z-]))"
+    r"|(?P<width>\d+)[\s-]?(?:dim(?:ension(?:al|s)?)?|d(?![a-z])|维|(?=(?:latent )?factors))(?:的)?(?:\s*{vector_name})?"
+)
+"""Users, things and numbers of each in the tables of a recommender."""
+RECOMMENDER = shape("{recommender_name}")
+INTERACTIONS = shape("{interaction}(?![a-z])")
+IN_BRACKETS = shape(r"[(（](?:about\s|around\s|约|共)?(?P<value>{size})[^()（）]{0,12}[)）]")
+HOSTED_MODEL = tables.shape(WORDS_TABLE, "{hosted_model}", ignore_case=True)
+OF_DATA_SET = shape(
+    rf"(?P<amount>(?<![\w.,-]){{amount}})(?:\s+(?P<unit>[a-z-]+)(?:\s[a-z-]+){{0,2}}|\s*(?P<zh>个?小时))?\s*{{part_of}}\s*(?:the\s)?{BLANK}"
+)
+"""A part of a named data set: "5k problems from GSM8K"."""
+NAME_DESCRIBES = tables.shape("names", r"[\s-]*{name_describes}", ignore_case=True)
 COMPARED = shape(r"(?<![A-Za-z]){comparing}\s*$")
 COUNT_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<count>{card_count})\s?{times}?\s?{card}?\s?(?:的)?$")
 COUNT_AFTER = shape(r"\s?(?:[x×*]\s?(?P<times>\d{1,3})(?![\w.])|(?P<cards>{card_count})\s?{card}(?![a-z]))")
@@ -299,6 +353,8 @@ CARD_MEMORY = shape(
 HOST_MEMORY = shape(
     r"(?:\d+(?:\.\d+)?\s?{gigabyte}\s*(?:of\s)?(?:的)?{host_memory}|{memory_head}\s*{at_least}?\s*\d+(?:\.\d+)?\s?{gigabyte})(?![a-z])"
 )
+USER_RATES = tuple(rule for rule in QUANTITIES if rule.option == "tpot")
+"""Tokens a second of one user, which a service's own are not."""
 TOKEN_RATE = shape(r"\d[\d,.]*\s?[kmb]?\s*tokens?\s*{each_second}\s*{token_period}(?![a-z])(?!\s*{each_again}\s*{token_receiver})")
 WORKS_THROUGH = shape(r"(?<![A-Za-z]){works_through}\s+(?:all\s|the\s)?[\d␟]")
 """A verb with the amount behind it: "classify 3 million reviews"."""
@@ -346,6 +402,8 @@ UNKNOWN_AFTER = re.compile(
 )
 MEMORY_BEHIND = re.compile(r"\s*\(?\d{1,3}\s?GB?(?:\s?(?:vram|memory|显存))?\)?(?![A-Za-z0-9])", re.IGNORECASE)
 HARD_DENIAL = re.compile(r"(?<![A-Za-z])(?:not|no|non|never|without|except|excluding)(?![A-Za-z])|不|没|无|非|除", re.IGNORECASE)
+CONTRACTED = shape(r"(?<![A-Za-z])(?P<verb>{contracted})n['’]?t(?![A-Za-z])")
+"""A denial that is drawn together, "don't"; the words of lists have it in two."""
 MINUS = re.compile(r"(?:^|[^\w.,])-$")
 """A dash with a blank behind it begins a line of a list."""
 OPPOSITES = {("purchase", "spot"): "on-demand"}

@@ -15,7 +15,7 @@ from rightfit.facts import tables
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.names import family_words
 
-BLANK = "\u241f"
+BLANK = grammar.BLANK
 _PIECE = re.compile(
     rf"[\u4e00-\u9fff]+|(?:[^\u4e00-\u9fff{BLANK}{grammar.DENIED}\s,.;:!?()\"'，。；：！？（）、“”/+*×·…《》【】\[\]|-]|(?<=\d)[.,](?=\d)|(?<=\w)-(?=\w))+"
 )
@@ -112,6 +112,8 @@ def _weight(piece: str, before: str, after: str, *, is_shouted: bool) -> str:
         return "hard"
     is_name = piece != word and not is_shouted and not (piece[1:].islower() and _CLAUSE_START.search(before))
     belongs, means = _before()
+    if is_name and piece.isascii() and grammar.NAME_DESCRIBES.match(after) and not means.search(before):
+        return "plain"  # "the TinyStories results"
     if (is_name or "-" in word) and any(part in family_words() for part in tables.tokens(word)):
         return "hard"  # another model
     return (

@@ -3,13 +3,14 @@ counted or owned of them."""
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from rightfit import facts
 from rightfit.messages import Message
-from rightfit.units import parse_count
+from rightfit.units import parse_count, parse_data
 from rightfit.workload.ask import grammar
-from rightfit.workload.ask.names import Name, names_in
+from rightfit.workload.ask.names import Name, meant, names_in
 from rightfit.workload.ask.sentence import Reading, Sentence, is_taken
 
 
@@ -25,6 +26,7 @@ def read_names(sentence: Sentence) -> None:
     """What is named. The model is the longest of the names of models, one behind "reward model"
     rewards; other models, servers and kinds that no usual model stands for are asked about."""
     names = names_in(sentence.text)
+    _deny_lists(sentence, names)
     models = [name for name in names if name.kind == "model"]
     rewarding = _rewarding(sentence, models)
     model = max((name for name in models if name is not rewarding), key=lambda one: one.end - one.start, default=None)
@@ -35,8 +37,8 @@ def read_names(sentence: Sentence) -> None:
             _read_gpu(sentence, name)
         elif name.kind in ("cloud", "country", "region", "city"):
             _read_place(sentence, name)
-        elif name.kind == "data" and not sentence.has("data") and is_taken("data", name.value):
-            sentence.take(name.start, name.end, "data", name.value)
+        elif name.kind == "data" and not sentence.data_set[0] and is_taken("data", name.value):
+            sentence.data_set = (name.value, sentence.blank(name.start, name.end))
             sentence.data_samples = facts.dataset(name.value).samples or 0
             if not (model or sentence.has("model")) and (kind := grammar.KINDS_OF_DOMAIN.get(facts.dataset(name.value).domain, "")):
                 sentence.kinds.append(kind)
@@ -52,6 +54,77 @@ def read_names(sentence: Sentence) -> None:
             _read_kind(sentence, name, is_named=model is not None or sentence.has("model"))
     if chain:
         _read_unknown_alternative(sentence, chain, names)
+
+
+_PLACES = ("country", "region", "city")
+
+
+def _deny_lists(sentence: Sentence, names: list[Name]) -> None:
+    """Where a list of clouds, places or cards is denied, by a word before or behind it, each of its
+    members is: "neither X nor Y", "nothing from X, Y or Z", "X 和 Y 都不要"."""
+    kinds = [("place" if name.kind in _PLACES else name.kind) for name in names]
+    first = 0
+    for last, name in enumerate(names):
+        ends = last + 1 == len(names) or kinds[last + 1] != kinds[last]
+        joint = sentence.text[name.end : names[last + 1].start] if not ends else ""
+        if not ends and (grammar.LIST_JOINT.fullmatch(joint) or grammar.LIST_COMMA.fullmatch(joint)):
+            continue
+        if kinds[first] in ("cloud", "place", "gpu") and last > first:
+            _deny_list(sentence, names[first : last + 1])
+        first = last + 1
+
+
+def _deny_list(sentence: Sentence, names: list[Name]) -> None:
+    before = grammar.NEGATED.search(sentence.text[: names[0].start])
+    after = grammar.NEGATED_AFTER.match(sentence.text, names[-1].end)
+    joints = [sentence.text[one.end : other.start] for one, other in itertools.pairwise(names)]
+    commas = [at for at, joint in enumerate(joints) if joint.strip() in (",", "，")]
+    if before and (grammar.DENIES_ALL.match(before[0]) or len(joints) - 1 not in commas):
+        first = 0
+    elif after:  # a denial behind the list reaches back to its last comma
+        first = commas[-1] + 1 if commas and "都" not in after[0] else 0
+    else:
+        return  # "no X, Y": the comma may begin what is wanted
+    for at, name in enumerate(names[first:], first):
+        start = names[at - 1].end if at > first else before.start() if before and not first else name.start
+        sentence.denied[name.start] = (start, after.end() if after and name is names[-1] else name.end)
+
+
+def settle_data_set(sentence: Sentence) -> None:
+    """How much of a named data set is worked on: what is told of it, "10B tokens of FineWeb", else
+    the whole; an amount near the whole, or in bytes, says nothing more."""
+    name, words = sentence.data_set
+    if not name:
+        return
+    part = None if sentence.has("data") else grammar.OF_DATA_SET.search(sentence.text)
+    if part:
+        is_sound = part["zh"] or grammar.HOURS.fullmatch(f"{part['amount']} {part['unit']}")
+        sentence.take(part.start(), part.end() - 1, "data", f"{part['amount']} {'hours' if is_sound else 'samples'}")
+    told = next((reading for reading in sentence.readings if reading.option == "data"), None)
+    if told is not None:
+        amount, whole = parse_data(told.value), facts.dataset(name).samples or 0
+        if amount.tokens or amount.unit == "hours" or (amount.samples and not (whole and 0.7 <= amount.samples / whole <= 1.3)):
+            sentence.noted.append(words)
+            return
+        sentence.readings.remove(told)
+        sentence.noted.append(told.words)
+    sentence.readings.append(Reading("data", name, words))
+
+
+def read_data_place(sentence: Sentence) -> None:
+    """Where the data are: a region of a cloud, or at home."""
+    for shape in grammar.DATA_AT:
+        if found := shape.search(sentence.text):
+            groups = found.groupdict()
+            cloud = grammar.OBJECT_STORES.get(" ".join((groups.get("store") or "").casefold().split()), "")
+            end, seller = found.end(), groups.get("cloud") or ""
+            if not seller and not cloud and (behind := grammar.DATA_ON.match(sentence.text, end)):
+                end, seller = behind.end(), behind["cloud"]
+            cloud = cloud or (meant(seller, grammar.CLOUD_NAMES) if seller else "")
+            sentence.take(found.start(), end, "data_location", f"{cloud}/{groups['place']}".lstrip("/"))
+            return
+    if found := grammar.DATA_AT_HOME.search(sentence.text):
+        sentence.take(*found.span(), "data_location", "home")
 
 
 def _alternatives(sentence: Sentence, models: list[Name], model: Name | None) -> list[Name]:
@@ -116,7 +189,12 @@ def _read_place(sentence: Sentence, name: Name) -> None:
     if whose:  # where somebody is says nothing of the server
         sentence.note(min(whose.start(), name.start), max(whose.end(), name.end))
         return
-    if denied := sentence.denied_from(name.start, name.end):
+    if kept := grammar.KEPT_IN.search(sentence.text[: name.start]):
+        if denial := grammar.NEGATED.search(sentence.text[: kept.start()]):  # "must not be stored in the US"
+            sentence.deny((denial.start(), name.end), option, value)
+        else:
+            sentence.take(kept.start(), name.end, option, value)
+    elif denied := sentence.denied_from(name.start, name.end):
         sentence.deny(denied, option, value)
     else:
         sentence.take(name.start, name.end, option, value)
@@ -187,6 +265,10 @@ def _own(sentence: Sentence, start: int, end: int, machine: str) -> None:
 def read_cards(sentence: Sentence) -> None:
     """Cards by their number or their memory, without a name; memory of servers and tokens a second
     of a whole service are for the plan to say, so they are asked about."""
+    for rule in grammar.USER_RATES:  # before the rate of a whole service
+        found = rule.pattern.search(sentence.text)
+        if found and not sentence.has("tpot") and is_taken("tpot", value := rule.read(found)):
+            sentence.take(*found.span(), "tpot", value)
     for pattern in (grammar.CARD_RANGE, grammar.TOKEN_RATE):
         while match := pattern.search(sentence.text):
             sentence.ask(*match.span())

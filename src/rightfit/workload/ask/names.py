@@ -44,7 +44,8 @@ def _candidates(text: str) -> Iterator[Name]:
     for kind, pattern in (("server", _SERVER), ("server", _DISK), ("choice", _CHOICE), ("region", grammar.REGION), ("city", grammar.CITY)):
         yield from (Name(kind, match[0], *match.span()) for match in pattern.finditer(text))
     for kind, pattern, meanings in (("cloud", grammar.CLOUD, grammar.CLOUD_NAMES), ("country", grammar.COUNTRY, grammar.COUNTRY_NAMES)):
-        yield from (Name(kind, _meant(match[0], meanings), *match.span()) for match in pattern.finditer(text))
+        yield from (Name(kind, meant(match[0], meanings), *match.span()) for match in pattern.finditer(text))
+    yield from _companies(text)
     for match in grammar.COUNTRY_ADJECTIVE.finditer(text):
         yield Name("country", grammar.COUNTRY_ADJECTIVES[match["adjective"]], *match.span())
     for match in grammar.COUNTRY_CODE.finditer(text):
@@ -55,7 +56,30 @@ def _candidates(text: str) -> Iterator[Name]:
     yield from (Name("model", name, start, end) for start, end, name in (*_algorithms(text), *_chinese_models(text), *_models(text)))
 
 
-def _meant(word: str, meanings: Mapping[str, str]) -> str:
+def _companies(text: str) -> Iterator[Name]:
+    """Companies that sell a cloud among other things, where they are denied or stand in a list
+    with a cloud: "not on Oracle", "AWS or Google"."""
+    clouds = [match.span() for match in grammar.CLOUD.finditer(text)]
+    words = {
+        match.span(): match[0]
+        for match in grammar.COMPANY.finditer(text)
+        if all(match.end() <= start or end <= match.start() for start, end in clouds)
+    }
+    places = sorted([*words, *clouds])
+    lists: list[list[tuple[int, int]]] = []
+    for span in places:
+        between = text[lists[-1][-1][1] : span[0]] if lists else ""
+        if lists and (grammar.LIST_JOINT.fullmatch(between) or grammar.LIST_COMMA.fullmatch(between)):
+            lists[-1].append(span)
+        else:
+            lists.append([span])
+    for one in lists:
+        is_denied = grammar.NEGATED.search(text[: one[0][0]]) or grammar.NEGATED_AFTER.match(text, one[-1][1])
+        if is_denied or any(span not in words for span in one):
+            yield from (Name("cloud", grammar.CLOUD_ALONE[words[span].casefold()], *span) for span in one if span in words)
+
+
+def meant(word: str, meanings: Mapping[str, str]) -> str:
     key = re.sub(r"[\s-]+", " ", word.casefold())
     return meanings.get(key) or meanings.get(key.replace(" ", "")) or meanings[word]
 
@@ -82,7 +106,8 @@ def _gpus(text: str) -> Iterator[Name]:
     """Accelerators; a plural "s" is dropped where the name without it is the known one."""
     for match in _GPU.finditer(text):
         name = match[0].strip().removeprefix("x")
-        for candidate in (name, name.rstrip("sS"), "RTX " + name if name[0].isdigit() else name):
+        plural = name[:-1] if name.endswith("s") and name[0].isupper() else name  # V100s are several V100
+        for candidate in (plural, name, name.rstrip("sS"), "RTX " + name if name[0].isdigit() else name):
             if facts.match_accelerators(candidate):
                 yield Name("gpu", candidate, *match.span())
                 break
@@ -129,6 +154,8 @@ def is_model(name: str) -> bool:
     known = resolve._spellings()
     if len(tokens) > 1 and (name.casefold() in bundled.exact_names() or tokens in known):
         return not set(tokens) <= _COMMON | _PLAIN_WORDS or len(tokens) > 2 or name.casefold() in _PHRASES
+    if set(re.split(r"\s+", name.casefold())) & _EVERYDAY:
+        return False
     glued = set(re.findall(r"[a-z]+\d+", name.casefold()))
     if not any(token in family_words() for token in (*tokens, *glued)):
         return any(phrase in name.casefold().replace("-", " ") for phrase in _PHRASES) and _fits(tokens, known)
@@ -141,7 +168,7 @@ def _fits(tokens: tuple[str, ...], names: Mapping[tuple[str, ...], object]) -> b
     """Whether some model's name holds all of these words that matter, and none of them
     is an everyday one."""
     wanted = set(tables.without_noise(tokens))
-    if not wanted or set(tokens) & _EVERYDAY:
+    if not wanted:
         return False
     return any(wanted <= set(key) for key in names)
 
@@ -172,7 +199,8 @@ def _dataset_pattern() -> re.Pattern[str]:
         names |= {*row["aliases"].split(";"), row["name"]}
     telling = sorted((name for name in names if len(name) >= 4 and name.casefold() not in _EVERYDAY_DATASETS), key=len, reverse=True)
     parts = [re.escape(name).replace(r"\ ", r"[\s-]?").replace(r"\-", r"[\s-]?") for name in telling]
-    return re.compile(rf"(?<![A-Za-z0-9_/-])(?:{'|'.join(parts)})(?![A-Za-z0-9_/-])", re.IGNORECASE)
+    short = sorted({name.upper() for name in names if len(name) < 4 and any(char.isdigit() for char in name)})  # C4; c4 is a server
+    return re.compile(rf"(?<![A-Za-z0-9_/-])(?:{'|'.join(parts)}|(?-i:{'|'.join(short)})(?!\.\w))(?![A-Za-z0-9_/-])", re.IGNORECASE)
 
 
 def relative(text: str) -> tuple[str, str]:

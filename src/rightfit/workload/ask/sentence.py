@@ -105,6 +105,8 @@ class Sentence:
         self.kinds: list[str] = []
         self.data_start = self.data_end = -1
         self.data_samples = 0.0
+        self.data_set: tuple[str, str] = ("", "")
+        self.denied: dict[int, tuple[int, int]] = {}
 
     def take(self, start: int, end: int, option: str, value: str) -> None:
         self.readings.append(Reading(option, value, self.text[start:end].replace(BLANK, "").strip(" ,;.，。；、")))
@@ -130,6 +132,8 @@ class Sentence:
 
     def denied_from(self, start: int, end: int) -> tuple[int, int] | None:
         """Where the denial of what stands there begins and ends; None where it is not denied."""
+        if start in self.denied:
+            return self.denied[start]
         if before := grammar.NEGATED.search(self.text[:start]):
             return before.start(), end
         after = grammar.NEGATED_AFTER.match(self.text, end)
