@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from jobs import HOSTILE, files, hostile, job, taken
+from sharded import sharded_job
 from tiny import SMALL, make_data, make_llama, run
 
 from rightfit.exports import find_target
@@ -135,6 +136,34 @@ def test_axolotl_reads_its_settings(name: str) -> None:
         assert (read.revision_of_model == COMMIT) == (COMMIT in found["axolotl.yaml"])
     with pytest.raises(ValueError, match="micro_batch_size"):
         AxolotlInputConfig(**{**settings, "micro_batch_size": "many"})
+
+
+@pytest.mark.parametrize("offload", ["", "params"])
+def test_axolotl_and_accelerate_shard_a_4_bit_base(offload: str, tmp_path: Path) -> None:
+    """By FSDP1, which their newest releases have: the base of 70B is packed on the first process
+    alone, and no card ever has it whole."""
+    pytest.importorskip("axolotl")
+    from accelerate.commands.config.config_args import load_config_from_file
+    from axolotl.utils.schemas.config import AxolotlInputConfig
+
+    found = sharded_job(offload=offload) if offload else sharded_job()
+    settings = yaml.safe_load(find_target("axolotl").files(found)["axolotl.yaml"])
+    assert set(settings) <= set(AxolotlInputConfig.model_fields)
+    read = AxolotlInputConfig(**settings)
+    shards = read.fsdp_config
+    assert (read.fsdp_version, read.qlora_sharded_model_loading, shards.cpu_ram_efficient_loading, shards.use_orig_params) == (
+        1,
+        True,
+        True,
+        False,
+    )
+    assert shards.offload_params is bool(offload)
+    with pytest.raises(ValueError, match="cpu_ram_efficient_loading"):
+        AxolotlInputConfig(**{**settings, "fsdp_version": 2, "fsdp_config": {**settings["fsdp_config"], "fsdp_version": 2}})
+    path = tmp_path / "accelerate.yaml"
+    path.write_text(find_target("accelerate").files(found)["accelerate.yaml"], encoding="utf-8")
+    told = load_config_from_file(str(path)).fsdp_config
+    assert (told["fsdp_version"], told["fsdp_use_orig_params"], told["fsdp_offload_params"]) == (1, False, bool(offload))
 
 
 @pytest.mark.parametrize("name", taken("llama-factory"))

@@ -9,7 +9,7 @@ from rightfit.exports.learning import lora_rank, lora_targets
 from rightfit.exports.model_words import architecture, hub_id, revision_words
 from rightfit.exports.quoting import given, to_json, to_yaml
 from rightfit.exports.registry import Files, Target
-from rightfit.exports.stack import TRAINED_BY_TRL, ExportStack, torch_problem
+from rightfit.exports.stack import TRAINED_BY_TRL, ExportStack, shards_4_bit, torch_problem
 from rightfit.exports.targets import trl
 from rightfit.exports.training_words import (
     PORT,
@@ -72,7 +72,8 @@ def axolotl_settings(job: Job) -> dict[str, Any]:
         max_grad_norm=1.0,
         bf16=layout.precision == "bf16",
         fp16=layout.precision == "fp16",
-        gradient_checkpointing=recomputes(job) and not fsdp(job),  # FSDP2 has its own
+        gradient_checkpointing=recomputes(job) and "activation_checkpointing" not in fsdp(job).get("fsdp_config", {}),
+        gradient_checkpointing_kwargs={"use_reentrant": False} if recomputes(job) and packs_by_shards(job) else None,
         activation_offloading=True if layout.moves_activations else None,
         dataloader_num_workers=workers(job),
         logging_steps=1,
@@ -80,7 +81,8 @@ def axolotl_settings(job: Job) -> dict[str, Any]:
         save_total_limit=2,
         auto_resume_from_checkpoints=True,
         output_dir="/checkpoints/" + job.name,
-        deepspeed="deepspeed.json" if layout.moves_states or layout.sharding in ("zero-1", "zero-2") else None,
+        deepspeed="deepspeed.json" if by_deepspeed(job) else None,
+        qlora_sharded_model_loading=True if packs_by_shards(job) else None,
         **fsdp(job),
         seed=0,
     )
@@ -123,11 +125,51 @@ def data(job: Job) -> dict[str, Any]:
     return {"path": job.settings.data_path, "ds_type": "json", "type": "chat_template", "field_messages": "messages", "chat_template": CHAT}
 
 
-def fsdp(job: Job) -> dict[str, Any]:
-    """FSDP2 where the plan shards everything."""
+def by_deepspeed(job: Job) -> bool:
+    """Whether DeepSpeed spreads the model."""
     layout = job.option.layout
-    if layout.sharding != "zero-3" or layout.moves_states:
+    return layout.sharding in ("zero-1", "zero-2") or (layout.moves_states and not shards_4_bit(job))
+
+
+def packs_by_shards(job: Job) -> bool:
+    """Whether a 4-bit base is packed weight by weight and kept on the host of the first process
+    until it is sharded (the recipe of answer.ai), which axolotl does with FSDP1 and with layers
+    alone: experts are none."""
+    return shards_4_bit(job) and not has_experts(job)
+
+
+FOUR_BIT_BYTES = 0.56
+"""Of a weight of a 4-bit base with its scales, and of embeddings in 16 bit beside it."""
+ROOM_TO_LOAD = 0.9
+
+
+def sharded_problem(job: Job) -> Message | str:
+    """Why axolotl cannot shard the 4-bit base as planned ("" if it can)."""
+    layout, known = job.option.layout, architecture(job)
+    if packs_by_shards(job):
+        return Message("export.no_revision", target="axolotl") if job.settings.revision else trl.host_problem(job)
+    room = ROOM_TO_LOAD * job.option.accelerator.memory_bytes
+    loads = known is None or FOUR_BIT_BYTES * known.params_total <= room
+    return "" if loads and not layout.moves_states else Message("export.base_on_each_card")
+
+
+def fsdp(job: Job) -> dict[str, Any]:
+    """FSDP2 where the plan shards everything, FSDP1 where it shards a base of packed layers."""
+    layout = job.option.layout
+    if layout.sharding != "zero-3" or by_deepspeed(job):
         return {}
+    if packs_by_shards(job):
+        return {
+            "fsdp_version": 1,
+            "fsdp_config": {
+                "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+                "state_dict_type": "FULL_STATE_DICT",
+                "sync_module_states": True,
+                "cpu_ram_efficient_loading": True,
+                "use_orig_params": False,
+                "offload_params": layout.moves_states,
+            },
+        }
     return {
         "fsdp_version": 2,
         "fsdp_config": {
@@ -166,6 +208,8 @@ def _axolotl_refuses(job: Job) -> Message | str:
         return Message("export.experts_on_cuda")
     if layout.sharding == "hybrid":
         return Message("export.hybrid")
+    if shards_4_bit(job):
+        return sharded_problem(job)
     return trl.DEEPSPEED.refuses(job) if trl.stage(job) else ""
 
 
