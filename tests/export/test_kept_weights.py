@@ -39,7 +39,7 @@ def objects(target: str, given: Job) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", PLANS)
 def test_every_pod_that_fetches_weights_keeps_them(name: str) -> None:
-    """On its node, or in a claim of the pod's own that is made as well; what is mounted is there."""
+    """On its node, or in a claim of its own that is made as well; what is mounted is there."""
     given = job(name)
     for target in all_targets().values():
         if target.group != "kubernetes" or target.problem(given) or target.name in ("karpenter", "keda"):
