@@ -381,7 +381,8 @@ def is_large_order(option: Option) -> bool:
 def program_warnings(workload: Workload, option: Option) -> list[Reason]:
     """That no target of `rightfit export` runs this kind of work, or the plan's own way to do it
     (facts/data/programs.csv)."""
-    found = facts.resolve_offline(workload.model).record if workload.model and facts.resolve_offline(workload.model) else None
+    known = facts.resolve_offline(workload.model) if workload.model else None
+    found = known.record if known else None
     if isinstance(found, facts.TransformerArchitecture) and found.certainty == "typical":
         return [Reason("no_program_size", {"model": workload.model})]
     layout, told = option.layout, option.facts
