@@ -1,5 +1,5 @@
 """Write what the pages of export targets show of the targets themselves: docs/exports/TARGET.md,
-and the table of edits in docs/commands/export.md.
+and the tables of edits and of ways in docs/commands/export.md.
 
 Usage: python scripts/write_export_pages.py [--check] [TARGET ...]     (--check writes nothing and
     exits 1 when a page is behind)
@@ -35,7 +35,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "export"), str(ROOT / "t
 
 from docs_examples import excerpt
 from kinds import STARTED
-from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
+from typical_plans import COMMON, FURTHER, OTHER_KINDS, WISHES, plan_values
 
 from rightfit.exports import Job, Target, all_targets, job_of, plan_document
 from rightfit.exports.recipes import edits, has_recipe, recipe_of
@@ -133,10 +133,25 @@ def edits_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+WAYS = re.compile(r"(<!-- ways -->\n).*?(<!-- end -->\n)", re.DOTALL)
+
+
+def ways_table() -> str:
+    """Which ways start each of the commonest plans, on its own cloud."""
+    plans = {name: job(name) for name in COMMON}
+    launches = [target for target in all_targets().values() if target.group in ("launch", "kubernetes")]
+    lines = [f"| way | {' | '.join(f'`{name}`' for name in plans)} |", f"|---|{'---|' * len(plans)}"]
+    for target in launches:
+        cells = ["" if target.problem(found) else "yes" for found in plans.values()]
+        lines += [f"| [{target.name}](../exports/{target.name}.md) | {' | '.join(cells)} |"] if any(cells) else []
+    return "\n".join(lines) + "\n"
+
+
 def current_index() -> tuple[str, str]:
-    """docs/commands/export.md as it is, and with its table of edits."""
+    """docs/commands/export.md as it is, and with its tables of edits and of ways."""
     before = INDEX.read_text(encoding="utf-8")
-    return before, EDITS.sub(lambda found: found[1] + edits_table() + found[2], before)
+    after = EDITS.sub(lambda found: found[1] + edits_table() + found[2], before)
+    return before, WAYS.sub(lambda found: found[1] + ways_table() + found[2], after)
 
 
 def skeleton(target: Target) -> str:

@@ -6,10 +6,13 @@ import json
 import shlex
 
 import pytest
+from answers import asked, planned, stored, wishes
 from kinds import REFUSED, STARTED, kind_plan
 from typical_plans import plan_values
 
-from rightfit.errors import InputError
+import rightfit
+from rightfit.errors import InputError, RightfitError
+from rightfit.explain.messages import say
 from rightfit.exports import ExportSettings, Job, all_targets, files_of, find_target, job_of, plan_document
 from rightfit.exports.stack import stack_name, stack_of, stack_problem
 
@@ -41,9 +44,14 @@ def test_names_of_columns_reach_a_program_or_are_refused() -> None:
     for target in all_targets().values():
         if target.group != "training" or target.problem(found):
             continue
-        settings = json.loads(target.files(found)["train.json"])
-        assert settings["columns"] == {"text": "content", "messages": "talk"}, target.name
-    assert "columns in the data" in str(find_target("axolotl").problem(found))
+        files = target.files(found)
+        if "train.json" in files:
+            assert json.loads(files["train.json"])["columns"] == {"text": "content", "messages": "talk"}, target.name
+        else:
+            assert target.name in ("axolotl", "llama-factory", "ms-swift")
+            assert "talk" in "".join(files.values()), target.name
+    megatron = job_of(plan_document(plan_values("pretrain-8b-megatron")), settings=ExportSettings(columns="text=content"))
+    assert "columns in the data" in str(find_target("megatron").problem(megatron))
     with pytest.raises(InputError, match="NAME=THEIRS"):
         ExportSettings(columns="text")
 
@@ -69,3 +77,44 @@ def test_a_kind_that_nothing_starts_is_refused_with_its_reason(name: str) -> Non
     assert "\n" not in problem
     group = [target for target in all_targets().values() if target.group == "training"]
     assert all(str(target.problem(found)) for target in group)
+
+
+SAYS = {"no_program", "no_program_size", "serve_not_stored"}
+"""Warnings of a plan that no target starts it as it stands."""
+MODELS = (
+    *("Qwen/Qwen2.5-0.5B", "meta-llama/Meta-Llama-3-70B", "Qwen/Qwen3-30B-A3B", "Qwen/Qwen3.5-27B", "Qwen/Qwen3.5-35B-A3B"),
+    *("bert-base-uncased", "t5-base", "BAAI/bge-m3", "openai/whisper-large-v3", "openai/clip-vit-base-patch32", "vit-base", "sdxl"),
+)
+METHODS = ("full", "lora", "qlora", "dora", "dpo", "grpo", "ppo")
+
+
+def differs(name: str, values: dict[str, object]) -> str:
+    """What a plan says of its export and what the export does, where they are not the same."""
+    if not values["options"]:
+        return ""
+    found = job_of(plan_document(values))
+    problem, said = str(stack_problem(found)), {one["key"] for one in values["options"][0]["warnings"]} & SAYS
+    return "" if bool(problem) == bool(said) else f"{name}: {problem or 'it is started'}, and the plan says {sorted(said)}"
+
+
+def test_a_plan_says_what_no_export_runs() -> None:
+    """Of every kind and every wish: where the server is named it is said whether something here
+    runs on it, in the words of the reader's language."""
+    plans = {name: kind_plan(name) for name in (*STARTED, *REFUSED)} | {name: planned(name).to_dict() for name in wishes()}
+    assert not [told for name, values in plans.items() if (told := differs(name, values))]
+    for key in ("no_program", "no_program_size"):
+        assert len({str(say(f"reasons.{key}", lang, what="x", model="7B")) for lang in ("en", "zh")}) == 2
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_of_every_kind_of_model_is_started_or_said_not_to_be(method: str) -> None:
+    faults = []
+    for model in MODELS:
+        wish = {"model": model, "task": "finetune", "data": "10ksamples"}
+        wish |= {"method": method} if method in ("full", "lora", "qlora", "dora", "ppo") else {"method": method, "update": "lora"}
+        values = asked(lambda wish=wish: stored(f"walk {wish}", lambda: rightfit.plan(**wish).to_dict()))
+        if not isinstance(values, RightfitError):
+            faults.append(differs(f"{model} {method}", values))
+    assert len(faults) >= 2
+    assert not [fault for fault in faults if fault]

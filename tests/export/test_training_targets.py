@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from option_lists import parser
+from sharded import sharded_job
 from typical_plans import FURTHER, WISHES, plan_values
 
 from rightfit.exports import ExportSettings, Job, find_target, job_of, plan_document
@@ -22,7 +23,7 @@ from rightfit.exports.model_words import architecture, hub_id, model_kind
 from rightfit.exports.stack import FRAMEWORKS, stack_name, stack_of, stack_problem, torch_problem
 from rightfit.exports.targets.large_training import options as megatron_options
 from rightfit.exports.targets.vision_and_speech import SCRIPTS, script_of
-from rightfit.exports.training_words import LEAST_SAVE_S, SHA256, WHOLE_LAYERS, optimizer, run_s, save_every_s, told_steps
+from rightfit.exports.training_words import LEAST_SAVE_S, SHA256, WHOLE_LAYERS, optimizer, recomputes_whole, run_s, save_every_s, told_steps
 from rightfit.facts import accelerators
 from rightfit.facts.devices import build_for, builds
 
@@ -325,7 +326,7 @@ def test_checkpoints_come_at_the_plan_s_interval() -> None:
         ("trl", {"sharding": "zero-2"}, "use deepspeed or torchrun"),
         ("trl", {"optimizer": "muon"}, "no optimizer muon"),
         ("deepspeed", {"sharding": "hybrid"}, "use fsdp2"),
-        ("deepspeed", {"offload": "optimizer", "optimizer": "lion"}, "AdamW alone"),
+        ("deepspeed", {"offload": "optimizer", "optimizer": "lion"}, "only AdamW runs"),
         ("trl", {"tensor": 2}, "use megatron"),
         ("torchrun", {"method": "qlora"}, "quantized weights"),
         ("trl", {"method": "galore"}, "the method is galore"),
@@ -490,5 +491,38 @@ def runs_as_counted(target: str, name: str, epochs_told: int, recompute: str) ->
     assert found["steps"] == (0 if epochs_told or counted else given.option.facts["steps"])
     assert found["epochs"] == (epochs_told or given.workload.get("epochs") or 1)
     said = "Recomputes whole layers" in "".join(find_target(target).files(given).values())
-    assert said == (target in WHOLE_LAYERS and recompute == "selective")
+    assert said == recomputes_whole(given, target)
+    assert said or recompute != "selective" or target not in WHOLE_LAYERS
     assert found["recompute"] == ("full" if said and target != "colossalai" else recompute)
+
+
+SHARDERS = {"trl", "accelerate", "axolotl"}
+
+
+def test_a_4_bit_base_in_shards_is_started_by_fsdp() -> None:
+    """By every program that has it; launchers start the plainest of them. What FSDP cannot move is
+    refused, and so are releases that load the whole base on every card."""
+    for further in ({}, {"offload": "params"}):
+        found = sharded_job(**further)
+        takes = {name for name in LANGUAGE if not find_target(name).problem(found)}
+        assert takes == SHARDERS, {name: str(find_target(name).problem(found)) for name in SHARDERS - takes}
+        assert (stack_name(found), stack_problem(found)) == ("trl", "")
+    moved = sharded_job(offload="params")
+    eight_bit = dataclasses.replace(moved, workload={**moved.workload, "optimizer": "adamw-8bit"})
+    layout = moved.option.layout.model_copy(update={"offload": "optimizer"})
+    halved = dataclasses.replace(moved, option=moved.option.model_copy(update={"layout": layout}))
+    for found, said in ((eight_bit, "only AdamW runs"), (halved, "--offload params")):
+        assert {name for name in LANGUAGE if said in str(find_target(name).problem(found))} >= SHARDERS
+    later = dataclasses.replace(sharded_job(), model="Qwen/Qwen3.5-27B")
+    assert "whole 4-bit base on every GPU" in str(find_target("trl").problem(later))
+    assert not find_target("axolotl").problem(later)
+    assert find_target("axolotl").problem(dataclasses.replace(later, settings=ExportSettings(revision="main")))
+
+
+@pytest.mark.parametrize("name", ["qlora-8b", "lora-8b-aws"])
+def test_adapters_that_nobody_asked_for_are_assumed_aloud(name: str) -> None:
+    """Rank and modules under "Assumed" of the plan are those of the exported files."""
+    assumed = {one["field"]: one["value"] for one in plan_values(name)["assumptions"]}
+    told = json.loads(find_target("trl").files(job(name))["train.json"])
+    assert assumed["lora_rank"] == told["lora_rank"]
+    assert [f"{letter}_proj" for letter in assumed["lora_targets"].split(",")] == told["lora_targets"]

@@ -147,6 +147,20 @@ OTHER_KINDS: dict[str, dict[str, Any]] = {
 """Families of work that few exporters write files for yet, and services with
 more beside the model."""
 
+COMMON = (
+    "qlora-8b",
+    "lora-8b-aws",
+    "full-8b-gcp",
+    "chat-8b",
+    "chat-8b-aws",
+    "chat-70b-aws",
+    "chat-8b-sglang",
+    "batch-8b-tencent",
+    "chat-70b-fp8",
+    "chat-deepseek-aws",
+)
+"""The ten commonest of them."""
+
 WITHOUT_LENGTHS: dict[str, dict[str, Any]] = {
     "chat-assumed": {"model": "Qwen/Qwen2.5-7B-Instruct", "task": "serve", "users": 20, "gpu": "L4"},
     "chat-70b-awq": {"model": "hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4", "task": "serve", "users": 20},

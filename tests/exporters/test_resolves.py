@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from kinds import STARTED
-from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
+from typical_plans import COMMON, FURTHER, OTHER_KINDS, WISHES, plan_values
 
 from rightfit.errors import RightfitError
 from rightfit.exports import Job, all_targets, job_of, plan_document
@@ -35,18 +35,6 @@ OLDER_PYTHON = {"2.3.1": "3.11", "2.5.1": "3.11"}  # of the images of old builds
 ELSEWHERE = re.compile(r"--(?:extra-)?index-url \S+|\+(?:cu|rocm)[\d.]+|\+cpu")
 """PyTorch's builds for a CUDA lie on its own index: they are looked for under their plain version,
 which the same packages go with."""
-COMMON = (
-    "qlora-8b",
-    "lora-8b-aws",
-    "full-8b-gcp",
-    "chat-8b",
-    "chat-8b-aws",
-    "chat-70b-aws",
-    "chat-8b-sglang",
-    "batch-8b-tencent",
-    "chat-70b-fp8",
-    "chat-deepseek-aws",
-)
 LATER = ("Qwen/Qwen3.5-27B", "Qwen/Qwen3.5-35B-A3B", "google/gemma-4-31B", "zai-org/GLM-5.2", "deepseek-ai/DeepSeek-V4-Flash")
 
 pytestmark = [pytest.mark.deep, pytest.mark.skipif(UV is None, reason="uv is not installed")]

@@ -11,12 +11,14 @@ import re
 import shlex
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from jobs import HOSTILE, files, hostile, job, taken
+from sharded import sharded_job
 from tiny import SMALL, make_data, make_llama, run
 
 from rightfit.exports import find_target
@@ -135,6 +137,101 @@ def test_axolotl_reads_its_settings(name: str) -> None:
         assert (read.revision_of_model == COMMIT) == (COMMIT in found["axolotl.yaml"])
     with pytest.raises(ValueError, match="micro_batch_size"):
         AxolotlInputConfig(**{**settings, "micro_batch_size": "many"})
+
+
+@pytest.mark.parametrize("offload", ["", "params"])
+def test_axolotl_and_accelerate_shard_a_4_bit_base(offload: str, tmp_path: Path) -> None:
+    """By FSDP1, which their newest releases have: the base of 70B is packed on the first process
+    alone, and no card ever has it whole."""
+    pytest.importorskip("axolotl")
+    from accelerate.commands.config.config_args import load_config_from_file
+    from axolotl.utils.schemas.config import AxolotlInputConfig
+
+    found = sharded_job(offload=offload) if offload else sharded_job()
+    settings = yaml.safe_load(find_target("axolotl").files(found)["axolotl.yaml"])
+    assert set(settings) <= set(AxolotlInputConfig.model_fields)
+    read = AxolotlInputConfig(**settings)
+    shards = read.fsdp_config
+    assert (read.fsdp_version, read.qlora_sharded_model_loading, shards.cpu_ram_efficient_loading, shards.use_orig_params) == (
+        1,
+        True,
+        True,
+        False,
+    )
+    assert shards.offload_params is bool(offload)
+    with pytest.raises(ValueError, match="cpu_ram_efficient_loading"):
+        AxolotlInputConfig(**{**settings, "fsdp_version": 2, "fsdp_config": {**settings["fsdp_config"], "fsdp_version": 2}})
+    path = tmp_path / "accelerate.yaml"
+    path.write_text(find_target("accelerate").files(found)["accelerate.yaml"], encoding="utf-8")
+    told = load_config_from_file(str(path)).fsdp_config
+    assert (told["fsdp_version"], told["fsdp_use_orig_params"], told["fsdp_offload_params"]) == (1, False, bool(offload))
+
+
+ROWS: dict[str, tuple[str, dict[str, Any]]] = {
+    "messages=talk": ("messages", {"talk": [{"role": "user", "content": "Two and two?"}, {"role": "assistant", "content": "Four."}]}),
+    "instruction=task,input=given,output=reply": ("sft", {"task": "Two and two?", "given": "As a word.", "reply": "Four."}),
+    "prompt=question,completion=answer": ("sft", {"question": "Two and two?", "answer": "Four."}),
+    "text=content": ("text", {"content": "Two and two? Four."}),
+}
+"""What `--data-columns` says -> the stage, and a row of such data."""
+
+
+@pytest.mark.parametrize("columns", ROWS)
+def test_axolotl_asks_and_answers_by_the_columns_of_the_data(columns: str, tmp_path: Path) -> None:
+    """Its own strategies read a row: question and answer are both in it, the answer alone is
+    learnt."""
+    pytest.importorskip("axolotl")
+    from axolotl.utils.schemas.config import AxolotlInputConfig
+
+    _, row = ROWS[columns]
+    settings = yaml.safe_load(files("axolotl", "lora-8b-aws", columns=columns)["axolotl.yaml"])
+    [data] = AxolotlInputConfig(**settings).datasets
+    told = [data.field_messages] if isinstance(data.type, str) and data.type == "chat_template" else [data.field]
+    if not isinstance(data.type, str):
+        told = [data.type.field_instruction, data.type.field_input, data.type.field_output]
+        assert data.type.format == ("{instruction}\n\n{input}\n\n" if data.type.field_input else "{instruction}")
+    assert {name for name in told if name} == set(row)
+
+
+@pytest.mark.parametrize("columns", ROWS)
+def test_llama_factory_reads_every_form_of_row(columns: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own reader of the description, and its converter of rows."""
+    pytest.importorskip("llamafactory")
+    monkeypatch.setitem(sys.modules, "torchaudio", types.ModuleType("torchaudio"))  # of which a reader of texts asks nothing
+    from llamafactory.data.converter import get_dataset_converter
+    from llamafactory.data.parser import get_dataset_list
+    from llamafactory.hparams import DataArguments
+
+    stage, row = ROWS[columns]
+    found = files("llama-factory", "lora-8b-aws", columns=columns)
+    assert yaml.safe_load(found["train.yaml"])["stage"] == ("pt" if stage == "text" else "sft")
+    (tmp_path / "dataset_info.json").write_text(found["dataset_info.json"], encoding="utf-8")
+    [told] = get_dataset_list(["plan"], str(tmp_path))
+    read = get_dataset_converter("sharegpt" if stage == "messages" else "alpaca", told, DataArguments())(row)
+    said = json.dumps([read["_prompt"], read["_response"]])
+    assert all(text in said for text in json.dumps(row).split('"') if text.endswith((".", "?")))
+    assert ("Four." in json.dumps(read["_response"])) == (stage != "text")
+
+
+@pytest.mark.parametrize("columns", ROWS)
+def test_ms_swift_reads_every_form_of_row(columns: str) -> None:
+    """Its own preprocessor, with the columns that the command gives it."""
+    pytest.importorskip("swift")
+    import datasets
+    from swift.dataset.preprocessor import AutoPreprocessor, RowPreprocessor
+
+    stage, row = ROWS[columns]
+    words = shlex.split(files("ms-swift", "lora-8b-aws", columns=columns)["train.sh"].partition("\nexec ")[2].replace(" \\\n", " "))
+    assert words[words.index("swift") + 1] == ("pt" if stage == "text" else "sft")
+    renamed = json.loads(words[words.index("--columns") + 1])
+    rows = RowPreprocessor.safe_rename_columns(datasets.Dataset.from_list([row]), renamed)
+    reader = AutoPreprocessor()._get_preprocessor(rows)
+    rows = RowPreprocessor.safe_rename_columns(rows, reader.columns)
+    read = reader.preprocess(dict(rows[0]))
+    said = read["messages"]
+    assert said[-1]["role"] == "assistant"
+    assert "Four." in said[-1]["content"]
+    assert len(said) == 2 or stage == "text"
 
 
 @pytest.mark.parametrize("name", taken("llama-factory"))

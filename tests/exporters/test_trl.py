@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 from jobs import files, taken
 from killed import half_copy
+from sharded import sharded_job
 from tiny import SMALL, make_data, make_llama
+
+from rightfit.exports import find_target
 
 for needed in ("torch", "trl", "peft", "datasets", "tokenizers"):
     pytest.importorskip(needed, reason=f"{needed} is not installed; see requirements.txt of the target trl")
@@ -45,13 +48,18 @@ def prepare(folder: Path, model: Path, **changed: object) -> None:
 
 def alone(folder: Path) -> dict[str, str]:
     """No hub, no cards."""
-    words = {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PYTHONPATH": "", "PYTHONUNBUFFERED": "1"}
+    words = {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(folder), "PYTHONUNBUFFERED": "1"}
     return {**os.environ, **words, "HF_HOME": str(folder / "hf")}
 
 
 def train(folder: Path, model: Path, *, processes: int, method: str, **changed: object) -> str:
     """Run the exported script as the exported command does."""
     prepare(folder, model, method=method, **changed)
+    return started(folder, processes)
+
+
+def started(folder: Path, processes: int) -> str:
+    """What the script says, whose files lie there."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes), "train.py", "train.json"]
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=alone(folder), check=False, timeout=300)
     assert ran.returncode == 0, ran.stderr[-3000:]
@@ -148,6 +156,49 @@ def test_trained_weights_stay_in_32_bit(model: Path, tmp_path: Path) -> None:
 
     train(tmp_path, model, processes=1, steps=1, method="full", precision="bf16")
     assert {weight.dtype for weight in load_file(tmp_path / "out/model.safetensors").values()} == {torch.float32}
+
+
+def test_a_4_bit_base_in_shards_learns_what_a_whole_one_does(tmp_path: Path) -> None:
+    """Two processes with half the base each, with and without its weights on the host, and one with
+    all of it have the same losses; a stopped run goes on from its checkpoint."""
+    pytest.importorskip("bitsandbytes")
+    told = json.loads(find_target("trl").files(sharded_job(offload="params"))["train.json"])
+    assert (told["method"], told["sharding"], told["offload"]) == ("qlora", "zero-3", True)
+    wide = make_llama(tmp_path, hidden_size=64, intermediate_size=128)
+    assert told["recompute"] == "full", "adapters are sharded one by one"
+    kept = {name: told[name] for name in ("sharding", "offload", "spread_by")}
+    small = {
+        "method": "qlora",
+        "precision": "bf16",
+        "gradient_checkpointing": True,
+        "recompute": told["recompute"],
+        "lora_rank": 4,
+        "learning_rate": 0.01,
+        "optimizer": "adamw_torch",
+    }
+    found = {}
+    for name, processes, changed in (
+        ("whole", 1, {"grad_accum": 2, "steps": 4}),
+        ("sharded", 2, {**kept, "offload": False, "steps": 4}),
+        ("on-host", 2, {**kept, "steps": 2}),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "sitecustomize.py").write_text((Path(__file__).parent / "fsdp_on_cpu.py").read_text(encoding="utf-8"), encoding="utf-8")
+        prepare(folder, wide, **small, **changed)
+        started(folder, processes)
+        if name == "on-host":  # and once more, from the checkpoint
+            settings = json.loads((folder / "train.json").read_text(encoding="utf-8"))
+            (folder / "train.json").write_text(json.dumps({**settings, "steps": 4}), encoding="utf-8")
+            started(folder, processes)
+        found[name] = logged(folder / "out", 4)
+        weights = (folder / "out/adapter_model.safetensors").stat().st_size
+        assert 5_000 < weights < 50_000, "adapters alone, gathered from the shards"
+    assert len(found["whole"]) == 4
+    for name, losses in found.items():
+        assert losses[:2] == pytest.approx(found["whole"][:2], rel=2e-3), (name, "the same base: adapters begin as nothing")
+        assert losses[-1] < losses[0] - 0.01, name
+    assert found["sharded"] == pytest.approx(found["whole"], rel=1e-2), "adapters begin with other random numbers"
 
 
 @pytest.mark.parametrize("name", taken("trl"))

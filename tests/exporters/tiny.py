@@ -35,13 +35,13 @@ def make_tokenizer(folder: Path) -> int:
     return len(alphabet) + 1
 
 
-def make_llama(folder: Path) -> Path:
-    """A Llama of 30,000 parameters."""
+def make_llama(folder: Path, **further: int) -> Path:
+    """A Llama of 30,000 parameters, or of other sizes."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     vocabulary = make_tokenizer(folder)
     sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
-    LlamaForCausalLM(LlamaConfig(vocab_size=vocabulary, max_position_embeddings=128, **sizes)).save_pretrained(folder)
+    LlamaForCausalLM(LlamaConfig(vocab_size=vocabulary, max_position_embeddings=128, **sizes | further)).save_pretrained(folder)
     return folder
 
 

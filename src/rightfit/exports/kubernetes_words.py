@@ -93,9 +93,47 @@ def placement(job: Job) -> dict[str, Any]:
     return given(nodeSelector={"node.kubernetes.io/instance-type": name}, tolerations=tolerations or None)
 
 
+WEIGHTS = "/weights"
+NODE_FOLDER = "/var/lib/rightfit/weights"
+CACHES = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "LLAMA_CACHE")
+"""Variables by which programs are told where fetched weights lie: huggingface_hub's, that of
+releases and servers before it, and llama.cpp's."""
+
+
+def keeps_weights(job: Job) -> bool:
+    """Whether weights come from the hub, and are kept between the starts of a pod."""
+    return "HF_TOKEN" in stack_of(job).secrets
+
+
+def has_claim(job: Job) -> bool:
+    """Whether weights have a volume of their own: of a service with one pod, which goes before the
+    next comes. Several pods share what lies on their node's disk, whatever volumes the cluster
+    has."""
+    return job.is_service and bool(job.gpus_per_node) and replicas_range(job)[1] == 1 and servers_of_replica(job) == 1
+
+
+def weights_volumes(job: Job, *, claims: bool = False) -> list[dict[str, Any]]:
+    """Where fetched weights lie: on the node's disk, or with `claims` in the volume that the job
+    has for them."""
+    if not keeps_weights(job):
+        return []
+    if claims and has_claim(job):
+        return [{"name": "weights", "persistentVolumeClaim": {"claimName": f"{job.name}-weights"}}]
+    return [{"name": "weights", "hostPath": {"path": NODE_FOLDER, "type": "DirectoryOrCreate"}}]
+
+
+def weights_objects(job: Job) -> list[dict[str, Any]]:
+    """The claim of a volume for weights, where they have one."""
+    if not keeps_weights(job) or not has_claim(job):
+        return []
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": f"{job.disk_gib}Gi"}}}
+    return [{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata(job, f"{job.name}-weights"), "spec": spec}]
+
+
 def environment(job: Job, stack: ExportStack) -> list[dict[str, Any]]:
     """Plain settings by value, secrets by reference to a Secret of the job's name."""
-    plain = [{"name": name, "value": value} for name, value in stack.environment.items()]
+    kept = dict.fromkeys(CACHES, WEIGHTS) if keeps_weights(job) else {}
+    plain = [{"name": name, "value": value} for name, value in {**kept, **stack.environment}.items()]
     secret = [
         {"name": name, "valueFrom": {"secretKeyRef": {"name": job.name, "key": name, "optional": name == "HF_TOKEN"}}}
         for name in stack.secrets
@@ -143,6 +181,7 @@ def container(job: Job, *, name: str = "main", places: Places | None = None) -> 
     mounts = [{"name": "memory", "mountPath": "/dev/shm"}]  # noqa: S108  shared memory that loaders and collectives use
     mounts += [{"name": "files", "mountPath": "/job"}] if stack.files else []
     mounts += [] if job.is_service else [{"name": "checkpoints", "mountPath": "/checkpoints"}]
+    mounts += [{"name": "weights", "mountPath": WEIGHTS}] if keeps_weights(job) else []
     return given(
         name=name,
         image=stack.image,
@@ -163,24 +202,24 @@ def shared_gib(job: Job) -> int:
     return max(1, min(MOST_SHARED_GIB, int(whole / 3)))
 
 
-def volumes_of(job: Job) -> list[dict[str, Any]]:
-    """Shared memory, the stack's files, and where checkpoints go."""
+def volumes_of(job: Job, *, claims: bool = False) -> list[dict[str, Any]]:
+    """Shared memory, the stack's files, and where checkpoints and weights go."""
     stack = stack_of(job)
     volumes: list[dict[str, Any]] = [{"name": "memory", "emptyDir": {"medium": "Memory", "sizeLimit": f"{shared_gib(job)}Gi"}}]
     if stack.files:
         volumes.append({"name": "files", "configMap": {"name": job.name}})
     if not job.is_service:
         volumes.append({"name": "checkpoints", "persistentVolumeClaim": {"claimName": job.name}})
-    return volumes
+    return [*volumes, *weights_volumes(job, claims=claims)]
 
 
-def pod_spec(job: Job, *, main: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+def pod_spec(job: Job, *, main: dict[str, Any] | None = None, claims: bool = False, **more: Any) -> dict[str, Any]:
     """A pod with the container, its volumes and its place."""
     return {
         "automountServiceAccountToken": False,
         "securityContext": SECURITY,
         "containers": [main or container(job)],
-        "volumes": volumes_of(job),
+        "volumes": volumes_of(job, claims=claims),
         **placement(job),
         **({"schedulerName": "volcano"} if queue_of(job)[0] == "volcano" else {}),
         **more,

@@ -134,9 +134,21 @@ WITHOUT_REVISION = (
 """Targets whose program takes a model's newest files, or files that the user brings."""
 
 
-READS_COLUMNS = ("trl", "deepspeed", "accelerate", "torchrun", "fsdp2", "colossalai", "speech", "segmentation")
+READS_COLUMNS = (
+    "trl",
+    "deepspeed",
+    "accelerate",
+    "torchrun",
+    "fsdp2",
+    "colossalai",
+    "axolotl",
+    "llama-factory",
+    "ms-swift",
+    "speech",
+    "segmentation",
+)
 READS_COLUMNS_OF_SAMPLES = ("detection", "yolo", "diffusion-lora")
-"""Targets whose scripts give the columns of the data their own names."""
+"""Targets whose programs are told what the columns of the data are called."""
 
 
 def columns_problem(job: Job, target: str) -> Message | str:

@@ -161,7 +161,13 @@ def stack_name(job: Job) -> str:
         return "batch"
     if job.task in SERVING_TASKS:
         return SERVING_STACKS.get(job.option.layout.engine.casefold(), "")
-    return _training_stack(job)
+    found = _training_stack(job)
+    return OTHERWISE if found == "trl" and _target(found).problem(job) and not _target(OTHERWISE).problem(job) else found
+
+
+OTHERWISE = "axolotl"
+"""What fine-tunes where the plainest program cannot: it packs stacked experts, and bases in shards,
+of models that came later."""
 
 
 def _training_stack(job: Job) -> str:
@@ -179,7 +185,7 @@ def _training_stack(job: Job) -> str:
         return {"diffusion": "diffusers", "vision": "timm"}.get(kind, "") if modality(job) in ("", "diffusion", "classification") else ""
     if layout.tensor * layout.pipeline * layout.context * layout.expert > 1:
         return "megatron"
-    if layout.moves_states:
+    if layout.moves_states and not shards_4_bit(job):
         return "deepspeed"
     if layout.method in tuning_methods():
         return "deepspeed" if layout.sharding in ("zero-1", "zero-2") else "trl"
@@ -200,6 +206,12 @@ def shards_all(job: Job) -> bool:
     """Whether every weight is trained and cut into shards: then no process may hold a whole copy in
     32 bit, neither when it loads nor when it saves."""
     return job.option.layout.method == "full" and job.option.layout.sharding in ("zero-3", "hybrid")
+
+
+def shards_4_bit(job: Job) -> bool:
+    """Whether a 4-bit base is cut into shards, which FSDP does and ZeRO-3 does not."""
+    layout = job.option.layout
+    return "qlora" in (layout.method, layout.update) and layout.sharding in ("zero-3", "hybrid")
 
 
 def _target(name: str) -> Target:

@@ -127,11 +127,20 @@ def recomputes(job: Job) -> bool:
 
 WHOLE_LAYERS = ("axolotl", "llama-factory", "ms-swift", "colossalai")
 """Programs that recompute whole layers or nothing."""
+BY_FSDP1 = ("trl", "accelerate")
+"""Programs that shard each adapter by itself within its layer: what is gathered for them is not
+the same twice, which parts of a layer cannot be recomputed beside."""
+
+
+def recomputes_whole(job: Job, program: str) -> bool:
+    """Whether a program recomputes whole layers where the plan counts parts of them."""
+    whole = program in WHOLE_LAYERS or (program in BY_FSDP1 and job.option.layout.sharding in ("zero-3", "hybrid"))
+    return job.option.layout.recompute == "selective" and whole
 
 
 def recomputes_more(job: Job, program: str) -> str:
     """A line of comment where a program recomputes more than the plan counts."""
-    if job.option.layout.recompute != "selective" or program not in WHOLE_LAYERS:
+    if not recomputes_whole(job, program):
         return ""
     return "# Recomputes whole layers, not the parts that the plan counts: less memory, a longer run. Plan with --recompute full for its time.\n"
 

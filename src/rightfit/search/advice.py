@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -346,6 +347,7 @@ def with_market_warnings(options: Sequence[Option], search_result: SearchResult)
             warnings=(
                 *option.warnings,
                 *market_warnings(option, by_engine=search_result.filters.is_served),
+                *program_warnings(search_result.workload, option),
                 *border_warnings(option, mainland=mainland),
             ),
         )
@@ -374,6 +376,47 @@ def is_large_order(option: Option) -> bool:
     name = option.accelerator.name if option.accelerator else ""
     most = most_at_once(option.provider, name, option.purchase, at_notice=True)
     return servers > 1 and option.purchase in (*ON_DEMAND, "spot") and cards_of(option) > most
+
+
+def program_warnings(workload: Workload, option: Option) -> list[Reason]:
+    """That no target of `rightfit export` runs this kind of work, or the plan's own way to do it
+    (facts/data/programs.csv)."""
+    known = facts.resolve_offline(workload.model) if workload.model else None
+    found = known.record if known else None
+    if isinstance(found, facts.TransformerArchitecture) and found.certainty == "typical":
+        return [Reason("no_program_size", {"model": workload.model})]
+    layout, told = option.layout, option.facts
+    if workload.task == "prepare":
+        many = option.nodes > 1
+        return [Reason("no_program", {"what": f"{workload.operation}, {option.nodes} x {option.instance_type}"})] if many else []
+    if workload.task in ("serve", "batch"):
+        engine = str(getattr(layout, "engine", ""))
+        if not engine:  # tables are scored by their own libraries
+            return []
+        work, what = engine.casefold(), f"{workload.model}, {engine}"
+    elif told.get("modality") or told.get("seq_len"):
+        kind = str(getattr(found, "kind", ""))
+        work = str(told.get("modality") or (kind if kind in ("encoder", "encoder-decoder") else "decoder"))
+        what = f"{workload.model}, {layout.method}" + (f", {told.get('vendor')}" if layout.method == "grpo" else "")
+    else:
+        return []
+    apart = getattr(layout, "rollout", "") not in ("", "colocated")
+    return (
+        []
+        if not apart and _has_program(workload, work, layout.method, str(told.get("vendor") or ""))
+        else [Reason("no_program", {"what": what})]
+    )
+
+
+def _has_program(workload: Workload, work: str, method: str, vendor: str) -> bool:
+    return any(
+        workload.task in row["tasks"].split("|")
+        and work in row["work"].split("|")
+        and method in row["methods"].split("|")
+        and re.match(row["models"], workload.model.casefold())
+        and row["vendor"] in ("", vendor)
+        for row in facts.tables.table("programs")
+    )
 
 
 def market_warnings(option: Option, *, by_engine: bool = False) -> list[Reason]:

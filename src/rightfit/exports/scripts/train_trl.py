@@ -30,8 +30,10 @@ plan = core.settings()
 objective = plan.get("objective", "sft")
 dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(plan["precision"], torch.float32)
 sharded = plan["sharding"] in ("zero-3", "hybrid")
+by_fsdp = sharded and plan["spread_by"] == "trainer"
 apart = not sharded and plan["spread_by"] != "deepspeed"  # every process has the whole model
 scores = objective == "reward"
+SHARDS = {"zero-3": "full_shard auto_wrap", "hybrid": "hybrid_shard auto_wrap"}
 TRAINERS = {"sft": "SFT", "dpo": "DPO", "orpo": "ORPO", "kto": "KTO", "reward": "Reward", "grpo": "GRPO"}
 """What is learnt from -> the first half of the names of TRL's trainer and of its settings."""
 
@@ -200,11 +202,12 @@ arguments = Settings(
     run_name=plan["plan"],
     # DeepSpeed and Accelerate have settings files of their own; without one the plan's sharding is done by FSDP.
     deepspeed=plan.get("deepspeed"),
-    fsdp={"zero-3": "full_shard auto_wrap", "hybrid": "hybrid_shard auto_wrap"}.get(plan["sharding"], "")
-    if plan["spread_by"] == "trainer"
-    else "",
+    fsdp=SHARDS[plan["sharding"]] + (" offload" if plan.get("offload") else "") if by_fsdp else "",
     # One process of a server reads the weights, the others get theirs from it: a copy for each card is more than the server's memory.
-    fsdp_config={"cpu_ram_efficient_loading": True, "sync_module_states": True} if sharded and plan["spread_by"] == "trainer" else None,
+    # Adapters beside a 4-bit base get gradients of their own size only where shards are flat.
+    fsdp_config={"cpu_ram_efficient_loading": True, "sync_module_states": True, "use_orig_params": plan["method"] != "qlora"}
+    if by_fsdp
+    else None,
     **({"warmup_ratio": warmup} if "warmup_ratio" in known else {"warmup_steps": warmup}),  # newer releases take a share for the steps
     **{"per_device_eval_batch_size": plan["micro_batch"], **learning()},
 )

@@ -10,6 +10,7 @@ from rightfit.exports.buckets import place_of
 from rightfit.exports.job import Job
 from rightfit.exports.kubernetes_words import (
     SECURITY,
+    WEIGHTS,
     checkpoint_objects,
     environment,
     gpus_of_replica,
@@ -21,6 +22,7 @@ from rightfit.exports.kubernetes_words import (
     replicas_range,
     shared_gib,
     volumes_of,
+    weights_volumes,
 )
 from rightfit.exports.kubernetes_words import resources as share_of_server
 from rightfit.exports.model_words import class_names, hub_id, servers_of_replica, spans_servers, wrong_engine
@@ -160,9 +162,9 @@ def pod(job: Job, *, role: str, image: str, cards: bool) -> dict[str, Any]:
     volumes = (
         volumes_of(job)
         if not job.is_service
-        else [{"name": "memory", "emptyDir": {"medium": "Memory", "sizeLimit": f"{shared_gib(job)}Gi"}}]
+        else [{"name": "memory", "emptyDir": {"medium": "Memory", "sizeLimit": f"{shared_gib(job)}Gi"}}, *weights_volumes(job)]
     )
-    folders: dict[Any, str] = {"memory": "/dev/shm", "files": "/job", "checkpoints": "/checkpoints"}  # noqa: S108  shared memory
+    folders: dict[Any, str] = {"memory": "/dev/shm", "files": "/job", "checkpoints": "/checkpoints", "weights": WEIGHTS}  # noqa: S108  shared memory
     main = given(
         name=f"ray-{role}",
         image=image,

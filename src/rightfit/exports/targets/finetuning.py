@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from rightfit.exports.job import Job
@@ -9,7 +10,7 @@ from rightfit.exports.learning import lora_rank, lora_targets
 from rightfit.exports.model_words import architecture, hub_id, revision_words
 from rightfit.exports.quoting import given, to_json, to_yaml
 from rightfit.exports.registry import Files, Target
-from rightfit.exports.stack import TRAINED_BY_TRL, ExportStack, torch_problem
+from rightfit.exports.stack import TRAINED_BY_TRL, ExportStack, shards_4_bit, torch_problem
 from rightfit.exports.targets import trl
 from rightfit.exports.training_words import (
     PORT,
@@ -72,7 +73,8 @@ def axolotl_settings(job: Job) -> dict[str, Any]:
         max_grad_norm=1.0,
         bf16=layout.precision == "bf16",
         fp16=layout.precision == "fp16",
-        gradient_checkpointing=recomputes(job) and not fsdp(job),  # FSDP2 has its own
+        gradient_checkpointing=recomputes(job) and "activation_checkpointing" not in fsdp(job).get("fsdp_config", {}),
+        gradient_checkpointing_kwargs={"use_reentrant": False} if recomputes(job) and packs_by_shards(job) else None,
         activation_offloading=True if layout.moves_activations else None,
         dataloader_num_workers=workers(job),
         logging_steps=1,
@@ -80,7 +82,8 @@ def axolotl_settings(job: Job) -> dict[str, Any]:
         save_total_limit=2,
         auto_resume_from_checkpoints=True,
         output_dir="/checkpoints/" + job.name,
-        deepspeed="deepspeed.json" if layout.moves_states or layout.sharding in ("zero-1", "zero-2") else None,
+        deepspeed="deepspeed.json" if by_deepspeed(job) else None,
+        qlora_sharded_model_loading=True if packs_by_shards(job) else None,
         **fsdp(job),
         seed=0,
     )
@@ -116,18 +119,82 @@ def adapted(job: Job, targets: list[str] | str) -> dict[str, Any]:
     )
 
 
+FORMS = (("messages",), ("instruction", "input", "output"), ("prompt", "completion"), ("text",))
+"""Forms of a row: a conversation, Alpaca's columns, a prompt with its answer, plain text."""
+
+
+def row_form(job: Job) -> dict[str, str]:
+    """Columns of a row -> what the data call them: of the form that `--data-columns` names, else a
+    text to train from scratch and a conversation to fine-tune."""
+    pairs = job.settings.columns
+    told = dict(pairs) if pairs and not isinstance(pairs, str) else {}
+    usual = FORMS[-1 if job.task == "train" else 0]
+    form = next((form for form in FORMS if set(form) & set(told)), usual)
+    return {name: told.get(name, name) for name in form}
+
+
 def data(job: Job) -> dict[str, Any]:
-    """JSON lines with a text for pre-training, with messages for fine-tuning."""
-    if job.task == "train":
-        return {"path": job.settings.data_path, "ds_type": "json", "type": "completion", "field": "text"}
-    return {"path": job.settings.data_path, "ds_type": "json", "type": "chat_template", "field_messages": "messages", "chat_template": CHAT}
+    """JSON lines in the form of the data. What stands between a prompt and its answer is what our
+    own scripts put there."""
+    form, found = row_form(job), {"path": job.settings.data_path, "ds_type": "json"}
+    if "text" in form:
+        return {**found, "type": "completion", "field": form["text"]}
+    if "messages" in form:
+        return {**found, "type": "chat_template", "field_messages": form["messages"], "chat_template": CHAT}
+    asks, answer = next(iter(form.values())), list(form.values())[-1]
+    end = "\n\n" if "input" in form else ""
+    words = {"system_prompt": "", "field_instruction": asks, "field_output": answer, "no_input_format": f"{{instruction}}{end}"}
+    whole = (
+        {"field_input": form["input"], "format": f"{{instruction}}{end}{{input}}{end}"} if "input" in form else {"format": "{instruction}"}
+    )
+    return {**found, "type": {**words, **whole}}
+
+
+def by_deepspeed(job: Job) -> bool:
+    """Whether DeepSpeed spreads the model."""
+    layout = job.option.layout
+    return layout.sharding in ("zero-1", "zero-2") or (layout.moves_states and not shards_4_bit(job))
+
+
+def packs_by_shards(job: Job) -> bool:
+    """Whether a 4-bit base is packed weight by weight and kept on the host of the first process
+    until it is sharded (the recipe of answer.ai), which axolotl does with FSDP1 and with layers
+    alone: experts are none."""
+    return shards_4_bit(job) and not has_experts(job)
+
+
+FOUR_BIT_BYTES = 0.56
+"""Of a weight of a 4-bit base with its scales, and of embeddings in 16 bit beside it."""
+ROOM_TO_LOAD = 0.9
+
+
+def sharded_problem(job: Job) -> Message | str:
+    """Why axolotl cannot shard the 4-bit base as planned ("" if it can)."""
+    layout, known = job.option.layout, architecture(job)
+    if packs_by_shards(job):
+        return Message("export.no_revision", target="axolotl") if job.settings.revision else trl.host_problem(job)
+    room = ROOM_TO_LOAD * job.option.accelerator.memory_bytes
+    loads = known is None or FOUR_BIT_BYTES * known.params_total <= room
+    return "" if loads and not layout.moves_states else Message("export.base_on_each_card")
 
 
 def fsdp(job: Job) -> dict[str, Any]:
-    """FSDP2 where the plan shards everything."""
+    """FSDP2 where the plan shards everything, FSDP1 where it shards a base of packed layers."""
     layout = job.option.layout
-    if layout.sharding != "zero-3" or layout.moves_states:
+    if layout.sharding != "zero-3" or by_deepspeed(job):
         return {}
+    if packs_by_shards(job):
+        return {
+            "fsdp_version": 1,
+            "fsdp_config": {
+                "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+                "state_dict_type": "FULL_STATE_DICT",
+                "sync_module_states": True,
+                "cpu_ram_efficient_loading": True,
+                "use_orig_params": False,
+                "offload_params": layout.moves_states,
+            },
+        }
     return {
         "fsdp_version": 2,
         "fsdp_config": {
@@ -166,6 +233,8 @@ def _axolotl_refuses(job: Job) -> Message | str:
         return Message("export.experts_on_cuda")
     if layout.sharding == "hybrid":
         return Message("export.hybrid")
+    if shards_4_bit(job):
+        return sharded_problem(job)
     return trl.DEEPSPEED.refuses(job) if trl.stage(job) else ""
 
 
@@ -209,7 +278,7 @@ def llama_factory_settings(job: Job) -> dict[str, Any]:
         model_name_or_path=hub_id(job),
         model_revision=job.settings.revision or None,
         train_from_scratch=True if pretrains else None,
-        stage="pt" if pretrains else "sft",
+        stage="pt" if "text" in row_form(job) else "sft",
         do_train=True,
         finetuning_type="lora" if adapter else "full",
         lora_rank=lora_rank(job) if adapter else None,
@@ -250,11 +319,15 @@ def llama_factory_settings(job: Job) -> dict[str, Any]:
 
 
 def data_description(job: Job) -> dict[str, Any]:
-    """dataset_info.json: JSON lines with a text for pre-training, with messages for fine-tuning."""
-    if job.task == "train":
-        return {DATA: {"file_name": job.settings.data_path, "columns": {"prompt": "text"}}}
-    tags = {"role_tag": "role", "content_tag": "content", "user_tag": "user", "assistant_tag": "assistant", "system_tag": "system"}
-    return {DATA: {"file_name": job.settings.data_path, "formatting": "sharegpt", "columns": {"messages": "messages"}, "tags": tags}}
+    """dataset_info.json: JSON lines in the form of the data."""
+    form = row_form(job)
+    if "messages" in form:
+        tags = {"role_tag": "role", "content_tag": "content", "user_tag": "user", "assistant_tag": "assistant", "system_tag": "system"}
+        shape = {"formatting": "sharegpt", "columns": {"messages": form["messages"]}, "tags": tags}
+    else:
+        places = {"text": "prompt", "prompt": "prompt", "instruction": "prompt", "input": "query"}
+        shape = {"columns": {places.get(name, "response"): theirs for name, theirs in form.items()}}
+    return {DATA: {"file_name": job.settings.data_path, **shape}}
 
 
 def llama_factory_command(job: Job) -> tuple[str, ...]:
@@ -337,6 +410,8 @@ def options(job: Job) -> tuple[str, ...]:
     words += ["--optim", optimizer(job), "--gradient_checkpointing", str(recomputes(job)).lower()]
     words += ["--dataloader_num_workers", str(workers(job)), "--dataset_num_proc", "4", "--split_dataset_ratio", "0"]
     words += ["--save_steps", str(save_every_steps(job)), "--save_total_limit", "2", "--logging_steps", "1", "--report_to", "none"]
+    renamed = {theirs: name for name, theirs in row_form(job).items() if theirs != name}
+    words += ["--columns", json.dumps(renamed)] if renamed else []
     words += ["--output_dir", "/checkpoints/" + job.name, "--add_version", "false", "--seed", "0"]
     return (*words, *(["--deepspeed", "deepspeed.json"] if trl.stage(job) else []))
 
@@ -361,7 +436,7 @@ def ms_swift_command(job: Job) -> tuple[str, ...]:
     told = [f"NPROC_PER_NODE={max(1, job.gpus_per_node)}"]
     if job.num_nodes > 1:
         told += ["NNODES={num_nodes}", "NODE_RANK={node_rank}", "MASTER_ADDR={head_address}", f"MASTER_PORT={PORT}"]
-    return ("env", *told, "swift", "pt" if job.task == "train" else "sft", *options(job))
+    return ("env", *told, "swift", "pt" if "text" in row_form(job) else "sft", *options(job))
 
 
 def ms_swift_stack(job: Job) -> ExportStack:

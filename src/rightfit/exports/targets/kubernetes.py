@@ -20,6 +20,7 @@ from rightfit.exports.kubernetes_words import (
     queued,
     replicas_range,
     selector,
+    weights_objects,
 )
 from rightfit.exports.model_words import group_problem, servers_of_replica
 from rightfit.exports.quoting import given, to_yaml
@@ -79,7 +80,7 @@ def service_objects(job: Job) -> list[dict[str, Any]]:
     cards use the target keda."""
     least, most = replicas_range(job)
     port = stack_of(job).port
-    pod = {"metadata": pod_metadata(job), "spec": pod_spec(job, terminationGracePeriodSeconds=120)}
+    pod = {"metadata": pod_metadata(job), "spec": pod_spec(job, claims=True, terminationGracePeriodSeconds=120)}
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -113,7 +114,7 @@ def service_objects(job: Job) -> list[dict[str, Any]]:
             "ingress": [{"from": [{"podSelector": {}}, {"namespaceSelector": WATCHERS}], "ports": [{"protocol": "TCP", "port": port}]}],
         },
     }
-    objects = [*queue_objects(job, pods=least), deployment, service, budget, policy]
+    objects = [*queue_objects(job, pods=least), *weights_objects(job), deployment, service, budget, policy]
     if not job.gpus_per_node and most > least:
         objects.append(processor_scaler(job, least=least, most=most))
     return objects

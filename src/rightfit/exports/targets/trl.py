@@ -11,16 +11,18 @@ from rightfit.exports.model_words import architecture
 from rightfit.exports.preferences import COLUMNS, OBJECTIVES, launched_beside, learning, rollout_stack, tuned_problem
 from rightfit.exports.quoting import to_json, to_yaml
 from rightfit.exports.registry import Files, Target
-from rightfit.exports.stack import ADAPTERS, TRAINED_BY_TRL, ExportStack, shards_all, torch_problem
+from rightfit.exports.stack import ADAPTERS, TRAINED_BY_TRL, ExportStack, shards_4_bit, shards_all, torch_problem
 from rightfit.exports.training_words import (
     PORT,
     class_problem,
     common_settings,
     data_problem,
     hub_packages,
+    later_class,
     launch_script,
     learning_rate,
     optimizer,
+    recomputes_whole,
     scripts,
     torchrun,
     training_problem,
@@ -38,8 +40,10 @@ def settings(job: Job, *, spread_by: str = "trainer") -> dict[str, Any]:
     has the flash kernel inside: no package to build."""
     attention = "eager" if job.option.layout.attention == "eager" else "sdpa"
     host = {"activations_on_host": True} if job.option.layout.moves_activations else {}
+    host |= {"offload": True} if job.option.layout.moves_states and shards_4_bit(job) else {}
     common = common_settings(job, columns=COLUMNS[objective(job)])
-    return {**common, **learning(job), "attention": attention, "spread_by": spread_by, **host}
+    whole = {"recompute": "full"} if spread_by != "deepspeed" and recomputes_whole(job, "trl") else {}
+    return {**common, **learning(job), "attention": attention, "spread_by": spread_by, **host, **whole}
 
 
 # ---- Files and commands.
@@ -96,11 +100,33 @@ def _trl_refuses(job: Job) -> Message | str:
     layout = job.option.layout
     if problem := usual_problem(job, moves_activations=objective(job) == "sft"):
         return problem
+    if shards_4_bit(job):
+        return sharded_problem(job)
     if layout.moves_states:
         return Message("export.keeps_in_host", offload=layout.offload)
     if layout.sharding in ("zero-1", "zero-2"):
         return Message("export.shards_as", sharding=layout.sharding)
     return Message("export.gathers_state") if shards_all(job) else ""
+
+
+def sharded_problem(job: Job) -> Message | str:
+    """Why FSDP cannot shard the 4-bit base as planned ("" if it can). Transformers before 5 packs
+    each weight on a card and moves it to the host of the first process; from 5 on every process
+    keeps the whole base on its card first."""
+    if later_class(job) or objective(job) == "grpo":
+        return Message("export.base_on_each_card")
+    return host_problem(job)
+
+
+def host_problem(job: Job) -> Message | str:
+    """FSDP moves weights, gradients and optimizer to the host together, and the optimizer must
+    work there ("" if nothing is moved, or all is)."""
+    layout, wished = job.option.layout, job.wish("optimizer")
+    if layout.moves_states and "param" not in layout.offload:
+        return Message("export.moved_together", offload=layout.offload)
+    if layout.moves_states and wished not in (None, "adamw", "adamw-fused"):
+        return Message("export.adamw_on_host", optimizer=wished)
+    return ""
 
 
 TRL = Target(
@@ -219,6 +245,8 @@ DEEPSPEED = Target(
 def kind(job: Job) -> str:
     """How the processes work together, as Accelerate calls it."""
     layout = job.option.layout
+    if shards_4_bit(job):
+        return "FSDP"
     if layout.moves_states or layout.sharding in ("zero-1", "zero-2"):
         return "DEEPSPEED"
     if layout.sharding in ("zero-3", "hybrid"):
@@ -228,19 +256,19 @@ def kind(job: Job) -> str:
     return "NO"
 
 
-def fsdp() -> dict[str, Any]:
-    """The section fsdp_config, of FSDP2. Layers are wrapped by the classes that the
-    model itself names.
+def fsdp(job: Job) -> dict[str, Any]:
+    """The section fsdp_config, of FSDP2; of FSDP1 where it shards a 4-bit base, which Accelerate's
+    FSDP2 cannot load. Layers are wrapped by the classes that the model itself names.
 
     Recomputation is the Trainer's (train.json): with both, the Trainer refuses to start.
     """
+    flat = {"fsdp_version": 1, "fsdp_sharding_strategy": "FULL_SHARD", "fsdp_use_orig_params": False, "fsdp_sync_module_states": True}
     return {
-        "fsdp_version": 2,
-        "fsdp_reshard_after_forward": True,
+        **(flat if shards_4_bit(job) else {"fsdp_version": 2, "fsdp_reshard_after_forward": True}),
         "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
         "fsdp_activation_checkpointing": False,
         "fsdp_cpu_ram_efficient_loading": True,
-        "fsdp_offload_params": False,
+        "fsdp_offload_params": job.option.layout.moves_states,
         "fsdp_state_dict_type": "FULL_STATE_DICT",  # of the adapters: the Trainer writes no model from shards
     }
 
@@ -263,7 +291,7 @@ def accelerate_config(job: Job) -> dict[str, Any]:
         "use_cpu": job.gpus_per_node == 0,
     }
     if kind(job) == "FSDP":
-        found["fsdp_config"] = fsdp()
+        found["fsdp_config"] = fsdp(job)
     if kind(job) == "DEEPSPEED":
         found.pop("mixed_precision")  # stands in DeepSpeed's own file, and may not stand twice
         found["deepspeed_config"] = {"deepspeed_config_file": "deepspeed.json", "zero3_init_flag": stage(job) == 3}
@@ -297,6 +325,8 @@ def _accelerate_refuses(job: Job) -> Message | str:
         return DEEPSPEED.refuses(job)
     if job.option.layout.sharding == "hybrid":
         return Message("export.hybrid")
+    if shards_4_bit(job):
+        return sharded_problem(job)
     return Message("export.gathers_state") if kind(job) == "FSDP" and shards_all(job) else ""
 
 

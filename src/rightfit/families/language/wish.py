@@ -197,6 +197,8 @@ def read_wish(workload: Workload) -> TrainingRequest:
     refuse_impossible_splits(workload, method)
     if not workload.framework:
         take_framework(workload, method, notes)
+    if method in LOW_RANK:
+        take_adapters(workload, method, model, notes)
     return TrainingRequest(workload, model, method, seq_len, batch, amount, tuple(notes.taken), tuning)
 
 
@@ -241,6 +243,20 @@ def take_framework(workload: Workload, method: Method, notes: Notes) -> None:
         notes.take("framework", usual, "framework")
     else:
         notes.take("framework", "PyTorch", "framework_splitting")
+
+
+LOW_RANK = frozenset({Method.LORA, Method.QLORA, Method.DORA})
+
+
+def take_adapters(workload: Workload, method: Method, model: TransformerArchitecture, notes: Notes) -> None:
+    """Rank and layers of the adapters, where nobody says them: those of the stack, which memory,
+    time and exported files all have."""
+    framework = workload.framework or assumed_framework(workload, method)
+    usual = facts.trainers.stack_settings(framework=framework, method=method.name.lower(), model=model.name)
+    if not workload.lora_rank:
+        notes.take("lora_rank", int(float(usual["rank"])), "adapter_rank")
+    if not workload.lora_targets:
+        notes.take("lora_targets", usual["targets"], "adapter_targets")
 
 
 def refuse_unknown_targets(workload: Workload) -> None:
