@@ -98,6 +98,8 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
             sentence.note(*counted.span())  # how many things make up the amount that was told
     if task == "serve":
         _ask_of_data(sentence)
+    if task in ("train", "finetune", "prepare"):
+        _count_people(sentence)
     if task in ("serve", "batch"):
         sentence.readings = [_as_prompt(reading) for reading in sentence.readings]
     if task == "finetune" and any(reading.option == "quantization" and reading.value in _FEW_BITS for reading in sentence.readings):
@@ -111,6 +113,16 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
             reading for reading in sentence.readings if reading.option != "framework" or reading.value not in ("onnxruntime",)
         ]
     return inferred
+
+
+def _count_people(sentence: Sentence) -> None:
+    """People that a training learns from are its data: "3 million customers"."""
+    for reading in [one for one in sentence.readings if one.option == "users"]:
+        sentence.readings.remove(reading)
+        if sentence.has("data"):
+            sentence.asked.append(reading.words)
+        else:
+            sentence.readings.append(Reading("data", f"{reading.value} samples", reading.words))
 
 
 def _ask_of_data(sentence: Sentence) -> None:

@@ -148,11 +148,20 @@ QUANTITIES: tuple[GrammarRule, ...] = tuple(
     rule for one in _RULES for rule in _rule(one["option"], *one["shapes"], read=_READERS[one["read"]] if "read" in one else value)
 )
 
-COUNTED_NOUN = shape(r"(?<![\w.,/$€¥-])(?P<amount>{amount})\s+(?P<thing>(?:[a-z][a-z-]{2,}\s+){0,2}[a-z]{2,}s)(?![\w-])")
+COUNTED_NOUN = shape(
+    r"(?<![\w.,/$€¥-])(?P<amount>{amount})\s+(?P<thing>(?:(?:\d[a-z]|[a-z])[a-z-]+\s+){0,2}(?:[a-z]{2,}s|{plural_en}))(?![\w-])"
+)
 """A number with the noun that it counts, and up to two words before the noun."""
+COUNTED_NOUN_ZH = shape(r"(?P<amount>{amount})\s*{thing_zh}\s*(?P<thing>(?:[A-Za-z]{2,}\s?)?[一-鿿]{0,8})")
+NO_THING = shape(r"(?:^|\s){no_thing}$|^{no_thing}\s|^(?:{no_thing_zh}|$)")
+"""Nouns that are no data, where a number stands before them."""
 DESCRIBED = shape(r"(?<![\w.,-])(?P<amount>{amount})\s+(?P<between>[a-z][a-z-]+(?:\s+[a-z][a-z-]{2,})?)\s+(?P<unit>{data_unit})(?![a-z])")
 """An amount of data with one or two words before its unit."""
 COUNTED_DATA = shape(r"(?<![\w.,-])(?P<amount>{amount})\s*{data_unit}(?![a-z])")
+HYPERPARAMETER = shape(
+    r"(?<![A-Za-z_]){hyperparameter}{is}\d[\d.,]*(?:e[+-]?\d+)?%?(?![\w%])|(?<![\w.])\d[\d.]*(?:e[+-]?\d+)?%?\s(?:of\s)?{hyperparameter}(?![A-Za-z])"
+)
+"""Settings that change no figure."""
 DEADLINE_WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(rf"(?<![A-Za-z])(?:{pattern})(?![A-Za-z])", re.IGNORECASE), value)
     for pattern, value in tables.spelled_meanings(TABLE, "deadline")
@@ -161,17 +170,17 @@ WEEKDAYS = {word.word: int(word.meaning) for days in ("weekday_en", "weekday_zh"
 BY_WEEKDAY = shape(r"{by_day}\s(?:next\s)?(?P<en>{weekday_en})(?![a-z])|(?:下)?(?P<zh>{weekday_zh}){by_day_zh}")
 DEADLINES: tuple[GrammarRule, ...] = tuple(
     _rule(
-        "deadline", r"{deadline_head}?{is}(?<!每[天日周月])(?<!第)(?P<value>{long_time})(?!\s+{no_deadline}\s)\s*{deadline_tail}?{done_zh}?"
+        "deadline", r"{deadline_head}?{is}(?<!每[天日周月])(?<!第)(?P<value>{long_time})(?!-[a-z]|\s+{no_deadline}\s)\s*{deadline_tail}?{done_zh}?"
     ),
 )
 
-DURATION = shape(r"(?<!第)(?<![\w.,-]){long_time}")
+DURATION = shape(r"(?<!第)(?<![\w.,-]){long_time}(?!-[a-z])")
 LIMITED = shape(
     r"(?<![a-z])(?:in\s)?(?:within|in|under|inside|less than|at most|no more than)\s(?P<within>{long_time})(?!\s+{no_deadline}\s)|(?<!第)(?P<value>{long_time})(?:之内|以内|内)"
 )
 """A time with a word that makes it the limit."""
 HOURS = shape(r"{amount}\s*(?:hours?|hrs?|个?小时)")
-TURNS_SOUND = re.compile(r"whisper|paraformer|sensevoice|transcri|speech[- ]to[- ]text|转写|转录|转成?文字|字幕", re.IGNORECASE)
+TURNS_SOUND = re.compile(r"whisper|paraformer|sensevoice|transcri(?!pts?(?![a-z])|ptions?(?![a-z]))|speech[- ]to[- ]text|转写|转录|转成?文字|字幕", re.IGNORECASE)
 ENGLISH_NUMBERS = {word.word: word.meaning for word in tables.words(TABLE, "english_number")}
 NUMBER_WORDS = re.compile(rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})(?![\w-])", re.IGNORECASE)
 HYPHENED_NUMBER = re.compile(
@@ -291,7 +300,7 @@ COUNT_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<count>{card_count})\s?{times
 COUNT_AFTER = shape(r"\s?(?:[x×*]\s?(?P<times>\d{1,3})(?![\w.])|(?P<cards>{card_count})\s?{card}(?![a-z]))")
 NODES_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<nodes>{card_count})\s*{node_name}\s*(?:{holds_cards}\s*)?$")
 CARD_RANGE = shape(r"(?<![A-Za-z0-9.])\d+\s*{range_word}\s*\d+\s*{card}(?![a-z])")
-UNNAMED_CARDS = shape(r"(?<![A-Za-z0-9_.-])(?P<count>{card_count})[\s-]?{card_counter}?\s?{card_name}(?![a-z])")
+UNNAMED_CARDS = shape(r"(?<![A-Za-z0-9_.-])(?P<count>{card_count})[\s-]?{card_counter}?\s?{card_name}(?![a-z])(?!\s*的?(?:批|batch))")
 CARD_MEMORY = shape(
     r"(?<![A-Za-z0-9.])(?P<value>\d+(?:\.\d+)?)\s?{gigabyte}(?P<more>\s*{or_more})?\s*(?:of\s|的)?{card_memory_after}(?![a-z])(?:\s*的?{card_name}(?![a-z]))?"
     r"|{card_memory_head}\s*{at_least}?\s*(?P<size>\d+(?:\.\d+)?)\s?{gigabyte}(?P<up>\s*{or_more})?(?![a-z])"

@@ -75,7 +75,7 @@ _GPU = tables.shape(
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*(?:\s+[A-Za-z0-9][A-Za-z0-9.+_-]*)*")
 _WORD = re.compile(r"\S+")
 _LONGEST_WINDOW = 6
-_COUNTING = grammar.shape(r"{amount}\s*(?:{data_unit}|{epoch}|{long_unit}|{card})(?![a-z])")
+_COUNTING = grammar.shape(r"{amount}\s*(?:{data_unit}|{epoch}|{long_unit}|{card})(?![a-z]|-[a-z])")
 
 
 def _gpus(text: str) -> Iterator[Name]:

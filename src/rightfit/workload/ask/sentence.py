@@ -105,6 +105,7 @@ class Sentence:
         self.kinds: list[str] = []
         self.data_start = self.data_end = -1
         self.data_samples = 0.0
+        self.per_time: tuple[str, str, float] | None = None
 
     def take(self, start: int, end: int, option: str, value: str) -> None:
         self.readings.append(Reading(option, value, self.text[start:end].replace(BLANK, "").strip(" ,;.，。；、")))
