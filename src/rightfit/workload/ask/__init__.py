@@ -13,7 +13,6 @@ import datetime
 import re
 
 from rightfit.errors import InputError
-from rightfit.facts import tables
 from rightfit.messages import Message
 from rightfit.units import normalize, parse_count
 from rightfit.workload.ask import grammar

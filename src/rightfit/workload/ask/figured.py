@@ -52,7 +52,9 @@ _SLOW_RATE = grammar.shape(
     r"|an?\s{request}\s(?:every|per|each)\s(?P<one>{period}(?![a-z]))"
     r"|每(?:隔)?\s*(?P<time_zh>{number})\s*(?P<period_zh>{period_zh})(?:来|有|发|处理|收到)?\s*(?P<zh>{number})\s*{request_count_zh}{request_zh}?"
 )
-_PER_PARAMETER = grammar.shape(r"(?P<value>{digits})\s?tokens?\s(?:per|for each|for every|a)\sparam(?:eter)?s?(?![a-z])|每个?参数\s*(?P<zh>{digits})\s*(?:个)?\s*{token_zh}")
+_PER_PARAMETER = grammar.shape(
+    r"(?P<value>{digits})\s?tokens?\s(?:per|for each|for every|a)\sparam(?:eter)?s?(?![a-z])|每个?参数\s*(?P<zh>{digits})\s*(?:个)?\s*{token_zh}"
+)
 _SERVICE_TERM = re.compile(r"^for\s|月|年|周|months?|years?|weeks?", re.IGNORECASE)
 _VOLUME = re.compile(
     r"(?:(?:roughly|about|each)\s)?(?<![\dx×*.])\d{2,4}\s?[x×*]\s?\d{2,4}\s?[x×*]\s?\d{2,4}(?:\s?(?:voxels?|patch(?:es)?|volumes?|crops?)|的(?:块|体素|图块|patch))?(?:\s(?:each))?"
@@ -88,7 +90,16 @@ def _number(text: str) -> float:
 
 def read_figured(sentence: Sentence) -> None:
     """What must be read before the quantities, which would take its numbers for others."""
-    for read in (_read_staff, _read_per_parameter, _read_per_time, _read_slow_frames, _read_slow_rate, _read_recordings, _read_clips, _read_own_jobs):
+    for read in (
+        _read_staff,
+        _read_per_parameter,
+        _read_per_time,
+        _read_slow_frames,
+        _read_slow_rate,
+        _read_recordings,
+        _read_clips,
+        _read_own_jobs,
+    ):
         read(sentence)
 
 
@@ -270,7 +281,9 @@ def _spread_budget(sentence: Sentence, term: Reading) -> None:
     month = paid.amount / months
     sentence.readings.remove(told)
     sentence.readings.append(Reading("budget", f"{month:.6g}{paid.currency}/month", f"{told.words}; {term.words}"))
-    sentence.assumed.append(Message("workload.assumed_per_time", words=f"{told.words}, {term.words}", budget=format_money(month, paid.currency)))
+    sentence.assumed.append(
+        Message("workload.assumed_per_time", words=f"{told.words}, {term.words}", budget=format_money(month, paid.currency))
+    )
 
 
 def read_volumes(sentence: Sentence) -> None:

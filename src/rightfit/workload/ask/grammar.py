@@ -170,7 +170,8 @@ WEEKDAYS = {word.word: int(word.meaning) for days in ("weekday_en", "weekday_zh"
 BY_WEEKDAY = shape(r"{by_day}\s(?:next\s)?(?P<en>{weekday_en})(?![a-z])|(?:下)?(?P<zh>{weekday_zh}){by_day_zh}")
 DEADLINES: tuple[GrammarRule, ...] = tuple(
     _rule(
-        "deadline", r"{deadline_head}?{is}(?<!每[天日周月])(?<!第)(?P<value>{long_time})(?!-[a-z]|\s+{no_deadline}\s)\s*{deadline_tail}?{done_zh}?"
+        "deadline",
+        r"{deadline_head}?{is}(?<!每[天日周月])(?<!第)(?P<value>{long_time})(?!-[a-z]|\s+{no_deadline}\s)\s*{deadline_tail}?{done_zh}?",
     ),
 )
 
@@ -180,7 +181,9 @@ LIMITED = shape(
 )
 """A time with a word that makes it the limit."""
 HOURS = shape(r"{amount}\s*(?:hours?|hrs?|个?小时)")
-TURNS_SOUND = re.compile(r"whisper|paraformer|sensevoice|transcri(?!pts?(?![a-z])|ptions?(?![a-z]))|speech[- ]to[- ]text|转写|转录|转成?文字|字幕", re.IGNORECASE)
+TURNS_SOUND = re.compile(
+    r"whisper|paraformer|sensevoice|transcri(?!pts?(?![a-z])|ptions?(?![a-z]))|speech[- ]to[- ]text|转写|转录|转成?文字|字幕", re.IGNORECASE
+)
 ENGLISH_NUMBERS = {word.word: word.meaning for word in tables.words(TABLE, "english_number")}
 NUMBER_WORDS = re.compile(rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})(?![\w-])", re.IGNORECASE)
 HYPHENED_NUMBER = re.compile(

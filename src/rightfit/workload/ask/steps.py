@@ -1,5 +1,5 @@
-"""Training told by its steps: gradient accumulation makes a global batch, steps of a batch an amount
-of samples. What it takes on trust is kept in `Sentence.assumed`, for the answer to say.
+"""Training told by its steps: gradient accumulation makes a global batch, steps of a batch an
+amount of samples. What it takes on trust is kept in `Sentence.assumed`, for the answer to say.
 """
 
 from __future__ import annotations
