@@ -33,7 +33,7 @@ from rightfit.workload.ask.named import read_cards, read_classes, read_hub_id, r
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
-from rightfit.workload.ask.steps import read_accumulation, read_steps
+from rightfit.workload.ask.steps import read_accumulation, read_steps, settle_accumulation, settle_steps
 
 LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
 
@@ -70,13 +70,15 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     read_cards(sentence)
     for read in (read_figured, read_watched, read_classes, read_lease):
         read(sentence)
+    read_accumulation(sentence)
     for rule in grammar.QUANTITIES:
         _apply(sentence, rule)
     read_volumes(sentence)
     read_folds(sentence)
     read_nights(sentence)
     _read_described(sentence)
-    read_accumulation(sentence)
+    settle_accumulation(sentence)
+    read_steps(sentence)
     _note_training(sentence)
     _read_deadline(sentence, today)
     read_words(sentence)
@@ -86,7 +88,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     _read_size(sentence)
     inferred = infer(sentence, task_text)
     task = inferred[0].value if inferred else ""
-    read_steps(sentence, task)
+    settle_steps(sentence, task)
     settle_per_time(sentence, task)
     if task == "serve" and (pause := keep_in_flight(sentence)):
         inferred.append(pause)

@@ -27,6 +27,7 @@ _CHOICES: tuple[tuple[str, Mapping[str, re.Pattern[str]]], ...] = (
     ("objective", grammar.OBJECTIVES),
     ("max_nodes", grammar.MAX_NODES),
     ("residency", grammar.RESIDENCIES),
+    ("sellers", grammar.SELLERS),
 )
 
 
@@ -119,7 +120,8 @@ def _count_people(sentence: Sentence) -> None:
     """People that a training learns from are its data: "3 million customers"."""
     for reading in [one for one in sentence.readings if one.option == "users"]:
         sentence.readings.remove(reading)
-        if sentence.has("data"):
+        at = sentence.whole.find(reading.words)
+        if sentence.has("data") or grammar.FOR_WHOM.search(sentence.whole[: max(at, 0)]):
             sentence.asked.append(reading.words)
         else:
             sentence.readings.append(Reading("data", f"{reading.value} samples", reading.words))

@@ -1,5 +1,5 @@
 """The time by which the work must be done, by a calendar: a date, hours of a night, the next
-morning, a weekday, the end of a week or month. What it takes on trust is kept in `Sentence.assumed`.
+morning, a weekday, the end of a week or month. What is assumed is kept in `Sentence.assumed`.
 """
 
 from __future__ import annotations

@@ -35,6 +35,10 @@ _CLIPS = grammar.shape(
     r"|(?P<many>{amount})\s+(?:[a-z]+\s|\d+p\s){0,2}?(?P<things>clips?|videos?|films?|animations?)(?:\s(?:of|at|with|each|lasting))*,?\s(?P<each>{digits})\s?(?:s|secs?|seconds?)(?![a-z])(?:\s(?:each|long|apiece))*"
     r"|(?P<zh>{number})\s*秒(?:钟)?(?:长)?的?(?:[一-鿿]{0,3}?)(?:短?视频|短片|动画)"
 )
+_PER_CLASS = grammar.shape(
+    r"(?P<en>{amount})\s(?:[a-z]+\s)?(?:{data_unit}|{image})\s(?:per|for each|for every|of each|in each)\s{class_name}(?![a-z])|每(?:个)?(?:类别|种类|类|种)\s*(?:约|大约|有)?\s*(?P<zh>{amount})\s*[张条个份](?:图片|图像|图|样本|数据)?"
+)
+_CLASSES = grammar.shape(r"(?P<en>{digits})\s*(?:[a-z]+\s)?{class_name}(?![a-z])|(?<!每)(?P<zh>{digits}|{han})\s*{class_zh}")
 _RECORDINGS = grammar.shape(
     r"(?P<count>{amount})\s(?:(?!{long_unit}\s|{at_once_en}\s|{in_flight_no}\s)[a-z-]+\s){0,2}?(?:(?P<thing>{recorded})|(?:audio\s|sound\s|video\s)?(?:recordings?|files?|clips?|videos?))(?![a-z]|\s(?:transcripts?|notes|minutes|logs?|summar)|\s*{each_period}\s*{period}(?![a-z]))"
     r"(?:(?P<of>\s(?:of|with|at|lasting|averaging))?[\s,]+(?:each\s|about\s|around\s|averaging\s|roughly\s|on average\s|of\s|~\s?)*(?P<each>{long_time}|{sound_time})(?P<apiece>(?:\s?(?:long|each|apiece|on average|per\s[a-z]+))+)?)?"
@@ -92,6 +96,7 @@ def read_figured(sentence: Sentence) -> None:
     """What must be read before the quantities, which would take its numbers for others."""
     for read in (
         _read_staff,
+        _read_per_class,
         _read_per_parameter,
         _read_per_time,
         _read_slow_frames,
@@ -178,6 +183,20 @@ def _read_clips(sentence: Sentence) -> None:
             sentence.readings.append(Reading("image_size", tables.meaning(grammar.TABLE, "video_lines", lines[0][:-1]), lines[0]))
     else:
         sentence.blank(*found.span())
+
+
+def _read_per_class(sentence: Sentence) -> None:
+    """So many images of each of so many classes; without the number of classes it is asked about."""
+    found, classes = _PER_CLASS.search(sentence.text), _CLASSES.search(sentence.text)
+    if found is None:
+        return
+    if classes is None:
+        sentence.ask(*found.span())
+        return
+    many = _number(_first(found, "en", "zh")) * _number(_first(classes, "en", "zh"))
+    sentence.readings.append(Reading("data", f"{many:.0f} images", f"{found[0].strip()}; {classes[0].strip()}"))
+    for one in sorted((found, classes), key=lambda match: -match.start()):
+        sentence.blank(*one.span())
 
 
 def _read_own_jobs(sentence: Sentence) -> None:

@@ -80,7 +80,7 @@ def _words_as_tokens(match: re.Match[str]) -> str:
 
 
 def _rate(match: re.Match[str]) -> str:
-    period = re.sub(r"秒钟", "秒", match["period"].casefold())
+    period = match["period"].casefold().replace("秒钟", "秒").removeprefix("个")
     short = {"m": "min"}.get(period, period)
     return f"{match['value'].strip()}/{short.rstrip('s') if short.isascii() and len(short) > 3 else short}"
 
@@ -101,6 +101,7 @@ def _data(match: re.Match[str]) -> str:
     if text.isascii():
         return images.sub(" images", samples.sub(" samples", text))
     text = re.sub("[个段条]?[短长]?视频$", "段视频", text)
+    text = re.sub("个?偏好对$", "对", text)
     return shape(r"\s*{document_counted_zh}文档$").sub("篇", images.sub("张", samples.sub("条", text)))
 
 
@@ -153,6 +154,7 @@ COUNTED_NOUN = shape(
 )
 """A number with the noun that it counts, and up to two words before the noun."""
 COUNTED_NOUN_ZH = shape(r"(?P<amount>{amount})\s*{thing_zh}\s*(?P<thing>(?:[A-Za-z]{2,}\s?)?[一-鿿]{0,8})")
+FOR_WHOM = shape(r"(?<![A-Za-z])for\s(?:the\s|our\s|my\s|a\s)?$|[给为]\s*$")
 NO_THING = shape(r"(?:^|\s){no_thing}$|^{no_thing}\s|^(?:{no_thing_zh}|$)")
 """Nouns that are no data, where a number stands before them."""
 DESCRIBED = shape(r"(?<![\w.,-])(?P<amount>{amount})\s+(?P<between>[a-z][a-z-]+(?:\s+[a-z][a-z-]{2,})?)\s+(?P<unit>{data_unit})(?![a-z])")
@@ -242,6 +244,7 @@ OBJECTIVES = _spelled("objective")
 MAX_NODES = _spelled("max_nodes")
 UNPLANNED = _spelled("unplanned_method")
 RESIDENCIES = _spelled("residency")
+SELLERS = _spelled("sellers")
 OWN_PLACES = _spelled("own_place")
 TASKS = _spelled("task", inflected=True)
 """Words that hint at a task, the most telling task first."""
@@ -262,8 +265,11 @@ COUNTRY = pattern(COUNTRY_NAMES)
 COUNTRY_ADJECTIVES = tables.senses(WORDS_TABLE, "country_adjective")
 COUNTRY_ADJECTIVE = tables.shape(WORDS_TABLE, r"(?P<adjective>{country_adjective})\s{of_a_country}(?![a-z])")
 COUNTRY_CODES = tables.senses(WORDS_TABLE, "country_code")
-_BEFORE_CODE = "|".join(f"(?<={word})" for word in listed("before_country_code"))
-COUNTRY_CODE = tables.shape(WORDS_TABLE, rf"(?:{_BEFORE_CODE})(?P<code>{{country_code}})(?![A-Za-z])")
+_BEFORE_CODE = "|".join(f"(?<=(?i:{word}))" for word in listed("before_country_code"))
+COUNTRY_CODE = tables.shape(
+    WORDS_TABLE,
+    rf"(?<![A-Za-z-])(?:(?:{_BEFORE_CODE})(?={{country_code}}(?![A-Za-z]))|(?={{country_code}}\s(?i:{{after_country_code}})(?![A-Za-z])))(?P<code>{{country_code}})",
+)
 REGION = tables.shape(WORDS_TABLE, r"(?<![\w-])(?:{region_start}-[a-z]+(?:-?[a-z]+)?-?\d?[a-z]?|{region_start_whole}-[a-z]+\d)(?![\w-])")
 CITY = pattern(listed("city"))
 NO_ADJECTIVES = frozenset(listed("no_adjective", "fillers"))
@@ -299,7 +305,7 @@ DENIED = "\u2421"
 NEGATED = shape(rf"(?<![A-Za-z])(?:{{negation}}|{DENIED}+\s*{{both_denied}})(?:\s*{{negation_glue}})*\s*$")
 NEGATED_AFTER = shape(r"\s*(?:{negated_after}|{negated_at_end}\s*(?=[,;.!?]|$))")
 COMPARED = shape(r"(?<![A-Za-z]){comparing}\s*$")
-COUNT_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<count>{card_count})\s?{times}?\s?{card}?\s?(?:的)?$")
+COUNT_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<count>{card_count})\s?{times}?\s?{card}?\s?(?:的|of\sthe\s|of\s)?$")
 COUNT_AFTER = shape(r"\s?(?:[x×*]\s?(?P<times>\d{1,3})(?![\w.])|(?P<cards>{card_count})\s?{card}(?![a-z]))")
 NODES_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<nodes>{card_count})\s*{node_name}\s*(?:{holds_cards}\s*)?$")
 CARD_RANGE = shape(r"(?<![A-Za-z0-9.])\d+\s*{range_word}\s*\d+\s*{card}(?![a-z])")
@@ -312,9 +318,14 @@ HOST_MEMORY = shape(
     r"(?:\d+(?:\.\d+)?\s?{gigabyte}\s*(?:of\s)?(?:的)?{host_memory}|{memory_head}\s*{at_least}?\s*\d+(?:\.\d+)?\s?{gigabyte})(?![a-z])"
 )
 TOKEN_RATE = shape(r"\d[\d,.]*\s?[kmb]?\s*tokens?\s*{each_second}\s*{token_period}(?![a-z])(?!\s*{each_again}\s*{token_receiver})")
-WORKS_THROUGH = shape(r"(?<![A-Za-z]){works_through}\s+(?:all\s|the\s)?[\d␟]")
+WORKS_THROUGH = shape(
+    r"(?<![A-Za-z]){works_through}\s+(?:all\s|the\s|(?:[a-z-]+\s){1,2}(?:in|on|from|across|over|through)\s(?:all\s|the\s)?)?[\d␟]"
+    r"|(?<![A-Za-z])(?:run|running|apply|use)\s␟+\s(?:over|on|across|through)\s(?:all\s|the\s)?[\d␟]|{works_through_zh}\s*(?:大约|约)?[\d␟]"
+)
 """A verb with the amount behind it: "classify 3 million reviews"."""
-TOPIC = tables.shape(TABLE, r"\s*of\s+(?:{whose}\s+)?(?P<en>[A-Z]?[a-z]+(?:\s[A-Z]?[a-z]+)?)(?![\w-])|(?P<zh>[一-鿿]{1,4})(?![一-鿿])")
+TOPIC = tables.shape(
+    TABLE, r"\s*of\s+(?:{whose}\s+)?(?P<en>[A-Z]?[a-z]+(?:\s(?!{after_topic}\s)[A-Z]?[a-z]+)?)(?![\w-])|(?P<zh>[一-鿿]{1,4})(?![一-鿿])"
+)
 """What data are about, directly behind their amount; `TOPIC_BAR` says that it is more."""
 CAMERAS = shape(
     r"(?P<en>{digits}|single)\s*(?:[a-z][a-z-]*\s){0,2}?{camera}(?![a-z])|(?P<zh>{digits}|{han}|单)\s*(?:[路个台支]\s*(?:的)?[一-鿿]{0,3}?{camera_zh}|路(?=\s*[,，、]?\s*每路))"

@@ -34,7 +34,7 @@ _VAGUE = grammar.shape(
     r"(?<![\w.])(?P<en>{vague_en})(?![a-z])|(?<![\w.])(?P<before>{vague_before_en})(?=\s(?:hundred|thousand|million|billion|days|hours|weeks)(?![a-z]))|(?P<tens>{vague_tens_zh})(?=[万亿]|{vague_counted_zh})|(?P<zh>{vague_zh})(?=[百千万亿])"
 )
 _VAGUE_LISTS = {"en": "vague_en", "before": "vague_before_en", "tens": "vague_tens_zh", "zh": "vague_zh"}
-_RANGE_UNIT = r"(?:{data_unit}|{long_unit}|{money_unit}|{request}|{people}|{rate_unit}|{epoch}|{row}|{request_count_zh}|{people_zh}|[kmgtp]i?b|concurrent|parallel)"
+_RANGE_UNIT = r"(?:{data_unit}|{long_unit}|{money_unit}|{request}|{people}|{rate_unit}|{epoch}|{row}|{request_count_zh}|{people_zh}|[kmgtp]i?b|{at_once_en}|{length_zh}|{word_count}|{pixel_after}|{node_name}|{epoch}|input|output)"
 _RANGE = grammar.shape(
     r"(?<![A-Za-z0-9.,_-])(?:between\s|from\s|介于\s?)?(?P<first>(?P<sign>{money_sign}\s?)?{amount})\s?(?:"
     + _RANGE_UNIT
@@ -43,7 +43,7 @@ _RANGE = grammar.shape(
     + r"(?![a-z])|(?P<end>\s(?!{workdays})[a-z]+s(?![\w-]))|\s(?:[a-z]+\s){1,2}{data_unit}(?![a-z])|(?P<bare>(?![\w.:%]))))"
 )
 _NEIGHBORS = re.compile(
-    r"(?<![一二三四五六七八九十百千万亿])(?P<first>[一两二三四五六七八])(?=(?P<second>[二三四五六七八九][十百千万亿]*)\s?[一-鿿])"
+    r"(?<![一二三四五六七八九十百千万亿])(?P<first>[一两二三四五六七八])(?=(?P<second>[两二三四五六七八九][十百千万亿]*)\s?[一-鿿])"
 )
 _FOLLOWING = {"一": "二两", "两": "三", "二": "三", "三": "四五", "四": "五", "五": "六", "六": "七", "七": "八", "八": "九"}
 

@@ -105,6 +105,8 @@ class Sentence:
         self.kinds: list[str] = []
         self.data_start = self.data_end = -1
         self.data_samples = 0.0
+        self.accumulation: tuple[str, int] | None = None
+        self.steps: tuple[str, float] | None = None
         self.per_time: tuple[str, str, float] | None = None
 
     def take(self, start: int, end: int, option: str, value: str) -> None:

@@ -14,7 +14,8 @@ from rightfit.workload.ask.named import card_count
 from rightfit.workload.ask.sentence import Reading, Sentence
 
 _ACCUMULATION = grammar.shape(
-    r"(?:(?P<before>\d{1,4})[\s-]?(?:steps?\sof\s|x\s?|times\s)?)?(?:grad(?:ient)?s?[\s_-]?)?{accumulation}(?:[\s_-]?steps?)?(?:{is}(?P<after>\d{1,4})(?:\ssteps?|\stimes)?(?![\w%.]))?"
+    r"(?:grad(?:ient)?s?[\s_-]?)?{accumulation}(?:[\s_-]?steps?)?{is}(?P<after>\d{1,4})(?:\ssteps?|\stimes)?(?![\w%.])"
+    r"|(?<![\w.=])(?P<before>\d{1,4})[\s-]?(?:steps?\sof\s|x\s?|times\s)?(?:grad(?:ient)?s?[\s_-]?)?{accumulation}(?:[\s_-]?steps?)?(?!\s*[=:]|\s+\d)"
     r"|{accumulation_zh}(?:步数?|次数)?{is}(?P<zh>\d{1,4}|{han})(?:步|次)?"
 )
 _STEPS = grammar.shape(
@@ -33,16 +34,24 @@ def _say(sentence: Sentence, option: str, value: str, words: str) -> None:
 
 
 def read_accumulation(sentence: Sentence) -> None:
+    """How many passes are before a step; `settle_accumulation` makes a batch of it."""
+    if found := _ACCUMULATION.search(sentence.text):
+        sentence.accumulation = (found[0].strip(" ,，"), card_count(found["before"] or found["after"] or found["zh"]))
+        sentence.blank(*found.span())
+
+
+def settle_accumulation(sentence: Sentence) -> None:
     """The global batch of a batch per GPU, passes before a step and GPUs (one where none are told).
     Without a batch it is asked about."""
-    found = next((one for one in _ACCUMULATION.finditer(sentence.text) if any(one.groups())), None)
     micro, whole = _told(sentence, "micro_batch"), _told(sentence, "global_batch")
-    if found is None or not (micro or whole):
+    if sentence.accumulation is None:
         return
-    times = card_count(found["before"] or found["after"] or found["zh"])
+    words, times = sentence.accumulation
+    if not (micro or whole):
+        sentence.asked.append(words)
+        return
     cards = _told(sentence, "num_gpus")
     gpus = int(parse_count(cards.value)) if cards else 1
-    words = found[0].strip(" ,，")
     if micro is None and whole is not None and not _WHOLE.search(whole.words):
         micro, whole = whole, None
         _say(sentence, "micro_batch", micro.value, micro.words)
@@ -55,30 +64,31 @@ def read_accumulation(sentence: Sentence) -> None:
         size = max(int(parse_count(whole.value)) // (times * gpus), 1)
         _say(sentence, "micro_batch", f"{size}", words)
         sentence.assumed.append(Message("workload.assumed_accumulation", batch=whole.value, micro=size, times=times, gpus=gpus))
-    sentence.blank(*found.span())
 
 
-def read_steps(sentence: Sentence, task: str) -> None:
+def read_steps(sentence: Sentence) -> None:
+    """How many steps are trained for; `settle_steps` makes an amount of them."""
+    if found := _STEPS.search(sentence.text):
+        sentence.steps = (found[0].strip(), parse_count((found["head"] or found["en"] or found["zh"]).replace(" ", "")))
+        sentence.blank(*found.span())
+
+
+def settle_steps(sentence: Sentence, task: str) -> None:
     """The samples that so many steps go through: the amount of data, or the epochs of one that is
     told. Without a batch it is asked about."""
-    found, batch = _STEPS.search(sentence.text), _batch(sentence)
-    if found is None or not batch or task not in ("train", "finetune"):
+    if sentence.steps is None:
         return
-    steps = parse_count((found["head"] or found["en"] or found["zh"]).replace(" ", ""))
-    data = _told(sentence, "data")
+    (words, steps), batch, data = sentence.steps, _batch(sentence), _told(sentence, "data")
     held = _samples(sentence, data) if data else 0.0
-    if (data and not held) or (sentence.has("epochs") and data):
+    if not batch or task not in ("train", "finetune") or (data and (not held or sentence.has("epochs"))):
+        sentence.asked.append(words)
         return
     passed = steps * batch
-    if data:
-        sentence.readings.append(Reading("epochs", f"{max(passed / held, 0.001):.4g}", found[0].strip()))
-    else:
-        sentence.take(*found.span(), "data", f"{passed:.0f} samples")
-        if not sentence.has("epochs"):
-            sentence.readings.append(Reading("epochs", "1", found[0].strip()))
+    if not data:
+        sentence.readings.append(Reading("data", f"{passed:.0f} samples", words))
+    if not sentence.has("epochs"):
+        sentence.readings.append(Reading("epochs", f"{max(passed / held, 0.001):.4g}" if held else "1", words))
     sentence.assumed.append(Message("workload.assumed_steps", steps=f"{steps:,.0f}", batch=f"{batch:g}", samples=f"{passed:,.0f}"))
-    if data:
-        sentence.blank(*found.span())
 
 
 def _batch(sentence: Sentence) -> float:
