@@ -186,7 +186,7 @@ def _read_clips(sentence: Sentence) -> None:
 
 
 def _read_per_class(sentence: Sentence) -> None:
-    """So many images of each of so many classes; without the number of classes it is asked about."""
+    """So many images of each of so many classes; it is asked about where these are not told."""
     found, classes = _PER_CLASS.search(sentence.text), _CLASSES.search(sentence.text)
     if found is None:
         return

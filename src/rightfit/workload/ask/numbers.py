@@ -59,7 +59,7 @@ def with_digits(text: str) -> str:
         text = pattern.sub(lambda found, said=said: said.format(*map(_spelled_digit, found.groups())), text)  # type: ignore[misc]
     text = grammar.COMPOUND_ZH.sub(lambda found: grammar.chinese_number(found[0]), text)
     text = grammar.ABOUT_SO_MANY.sub("", text)
-    text = tables.shape(grammar.TABLE, r"(?<=\d)\s?[wW](?=\s*{counted_after_w})").sub("万", text)
+    text = tables.shape(grammar.TABLE, r"(?<=\d)\s?[wW](?=\s*(?:{counted_after_w}|{thing_zh}))").sub("万", text)
     text = grammar.SPOKEN_ZH.sub(lambda found: grammar.chinese_number(f"{found[1]}{found[2]}{found[3]}{_NEXT_ZH[found[2]]}"), text)
     text = grammar.HYPHENED_NUMBER.sub(lambda found: f"{grammar.ENGLISH_NUMBERS[found[1].casefold()]} {found[2]}", text)
     text = grammar.HALF_SECOND.sub("500 ms", text)
