@@ -1,5 +1,5 @@
-"""Quantities of a sentence, generated: amounts of things that no list knows, sizes, ranges, money in
-every currency and for every time, dates of every day."""
+"""Quantities of a sentence, generated: amounts of things that no list knows, sizes, ranges, money
+in every currency and for every time, dates of every day."""
 
 from __future__ import annotations
 

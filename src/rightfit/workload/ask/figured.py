@@ -36,7 +36,7 @@ _CLIPS = grammar.shape(
     r"|(?P<zh>{number})\s*秒(?:钟)?(?:长)?的?(?:[一-鿿]{0,3}?)(?:短?视频|短片|动画)"
 )
 _PER_CLASS = grammar.shape(
-    r"(?P<en>{amount})\s(?:[a-z]+\s)?(?:{data_unit}|{image})\s(?:per|for each|for every|of each|in each)\s{class_name}(?![a-z])|每(?:个)?(?:类别|种类|类|种)\s*(?:约|大约|有)?\s*(?P<zh>{amount})\s*[张条个份](?:图片|图像|图|样本|数据)?"
+    r"(?P<en>{amount})\s(?:[a-z]+\s){1,3}?(?:per|for each|for every|of each|in each)\s{class_name}(?![a-z])|每(?:个)?(?:类别|种类|类|种)\s*(?:约|大约|有)?\s*(?P<zh>{amount})\s*[张条个份](?:图片|图像|图|样本|数据)?"
 )
 _CLASSES = grammar.shape(r"(?P<en>{digits})\s*(?:[a-z]+\s)?{class_name}(?![a-z])|(?<!每)(?P<zh>{digits}|{han})\s*{class_zh}")
 _RECORDINGS = grammar.shape(
@@ -187,9 +187,11 @@ def _read_clips(sentence: Sentence) -> None:
 
 def _read_per_class(sentence: Sentence) -> None:
     """So many images of each of so many classes; it is asked about where these are not told."""
-    found, classes = _PER_CLASS.search(sentence.text), _CLASSES.search(sentence.text)
+    found = _PER_CLASS.search(sentence.text)
     if found is None:
         return
+    at = found.start()
+    classes = min(_CLASSES.finditer(sentence.text), key=lambda match: abs(match.start() - at), default=None)
     if classes is None:
         sentence.ask(*found.span())
         return

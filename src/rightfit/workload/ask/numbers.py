@@ -34,14 +34,15 @@ _VAGUE = grammar.shape(
     r"(?<![\w.])(?P<en>{vague_en})(?![a-z])|(?<![\w.])(?P<before>{vague_before_en})(?=\s(?:hundred|thousand|million|billion|days|hours|weeks)(?![a-z]))|(?P<tens>{vague_tens_zh})(?=[万亿]|{vague_counted_zh})|(?P<zh>{vague_zh})(?=[百千万亿])"
 )
 _VAGUE_LISTS = {"en": "vague_en", "before": "vague_before_en", "tens": "vague_tens_zh", "zh": "vague_zh"}
-_RANGE_UNIT = r"(?:{data_unit}|{long_unit}|{money_unit}|{request}|{people}|{rate_unit}|{epoch}|{row}|{request_count_zh}|{people_zh}|[kmgtp]i?b|{at_once_en}|{length_zh}|{word_count}|{pixel_after}|{node_name}|{epoch}|input|output)"
 _RANGE = grammar.shape(
-    r"(?<![A-Za-z0-9.,_-])(?:between\s|from\s|介于\s?)?(?P<first>(?P<sign>{money_sign}\s?)?{amount})\s?(?:"
-    + _RANGE_UNIT
-    + r"(?![a-z]))?\s?(?P<join>-|–|~|to|and|or|至|到|或者?)\s?(?=(?P<second>(?:{money_sign}\s?)?{amount})(?:\s?"
-    + _RANGE_UNIT
-    + r"(?![a-z])|(?P<end>\s(?!{workdays})[a-z]+s(?![\w-]))|\s(?:[a-z]+\s){1,2}{data_unit}(?![a-z])|(?P<bare>(?![\w.:%]))))"
+    r"(?<![A-Za-z0-9.,_-])(?:between\s|from\s|介于\s?)?(?P<first>(?P<sign>{money_sign}\s?)?{amount})(?P<unit>\s?(?:[a-z]{1,12}|[一-鿿]{1,3}?))?\s?"
+    r"(?P<join>-|–|~|to|and|or|至|到|或者?)\s?(?=(?P<second>(?:{money_sign}\s?)?{amount}))"
 )
+_COUNTED = grammar.shape(
+    r"\s?(?:{thing_zh}|{request_count_zh}|{row}|{people_zh}|{long_unit}|{money_unit}|{rate_unit}|{epoch}|[kmgtp]i?b|{at_once_en}|{length_zh}|{word_count}"
+    r"|{pixel_after}|{node_name}|input|output)(?![A-Za-z0-9])|\s(?!{workdays})(?:[a-z]+\s){0,2}[a-z]+s(?![\w-])"
+)
+"""What a range may count."""
 _NEIGHBORS = re.compile(
     r"(?<![一二三四五六七八九十百千万亿])(?P<first>[一两二三四五六七八])(?=(?P<second>[两二三四五六七八九][十百千万亿]*)\s?[一-鿿])"
 )
@@ -118,8 +119,11 @@ def _is_range(found: re.Match[str]) -> bool:
     """Whether two numbers are the ends of one range, and not an amount and another one."""
     if found["join"].casefold() in ("and", "or") and not found[0].casefold().startswith(("between", "from")):
         return False
-    if found["bare"] is not None and not found["sign"]:
+    text = found.string
+    if not _COUNTED.match(text, found.end("second")) and not (found["sign"] and not re.match(r"[\w.:%]", text[found.end("second") :])):
         return False  # nothing says what they count
+    if found["unit"] and not _COUNTED.match(text, found.end("first")):
+        return False
     if grammar.CARD_RANGE.match(found.string, found.start("first")):
         return False
     low, high = (re.sub(r"[^\w.,]|us$", "", found[name], flags=re.IGNORECASE) for name in ("first", "second"))
