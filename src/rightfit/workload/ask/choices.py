@@ -117,14 +117,15 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
 
 
 def _count_people(sentence: Sentence) -> None:
-    """People that a training learns from are its data: "3 million customers"."""
-    for reading in [one for one in sentence.readings if one.option == "users"]:
+    """People that a training learns from are its data, "3 million customers", and so is what comes in
+    a day: 每天新增2000万行."""
+    for reading in [one for one in sentence.readings if one.option in ("users", "rate")]:
         sentence.readings.remove(reading)
         at = sentence.whole.find(reading.words)
         if sentence.has("data") or grammar.FOR_WHOM.search(sentence.whole[: max(at, 0)]):
             sentence.asked.append(reading.words)
         else:
-            sentence.readings.append(Reading("data", f"{reading.value} samples", reading.words))
+            sentence.readings.append(Reading("data", f"{reading.value.partition('/')[0]} samples", reading.words))
 
 
 def _ask_of_data(sentence: Sentence) -> None:

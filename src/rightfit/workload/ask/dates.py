@@ -40,9 +40,10 @@ _MOMENT = grammar.shape(
 )
 _WINDOW = re.compile(
     r"(?:from|between)?\s*(?<![\d:])(?P<from>\d{1,2})(?::00)?\s?(?P<half>am|pm)?\s?(?:to|-|–|and|until|till)\s?(?P<to>\d{1,2})(?::00)?\s?(?P<other>am|pm)(?![a-z])"
-    r"|(?:从)?(?P<when>凌晨|夜里|半夜|深夜|晚上?|每晚)?(?:的)?(?P<first>\d{1,2}|[一二两三四五六七八九十]{1,3})点(?:钟)?(?:到|至|-|~)(?:次日|第2天|第二天)?(?P<then>凌晨|早上|清晨|早)?(?P<last>\d{1,2}|[一二两三四五六七八九十]{1,3})点(?:钟)?(?:之?间)?",
+    r"|(?:从)?(?P<when>凌晨|夜里|半夜|深夜|晚上?|每晚)?(?:的)?(?P<first>\d{1,2}|[零一二两三四五六七八九十]{1,3})点(?:钟)?(?:到|至|-|~)(?:次日|第2天|第二天)?(?P<then>凌晨|早上|清晨|早)?(?P<last>\d{1,2}|[零一二两三四五六七八九十]{1,3})点(?:钟)?(?:之?间)?",
     re.IGNORECASE,
 )
+_LEARNS = re.compile("|".join(grammar.STRONG[task].pattern for task in ("train", "finetune")), re.IGNORECASE)
 _NIGHTLY = re.compile(
     r"(?<![a-z])(?:nightly|(?:every|each|per|at) night|daily|every day|each day|overnight)(?![a-z])|每[晚夜天日]|夜里|凌晨|半夜|夜间",
     re.IGNORECASE,
@@ -143,7 +144,8 @@ def read_calendar(sentence: Sentence, today: datetime.date) -> None:
             _note_daily(sentence)
         return
     found = _WINDOW.search(sentence.text)
-    if found and _NIGHTLY.search(sentence.whole) and not any(sentence.has(option) for option in ("rate", "users")):
+    serves = any(sentence.has(option) for option in ("rate", "users")) and not _LEARNS.search(sentence.whole)
+    if found and not serves and _NIGHTLY.search(sentence.whole):
         first = _clock(_first(found, "from", "first"), _first(found, "half", "when") or _first(found, "other"))
         last = _clock(_first(found, "to", "last"), _first(found, "other", "then"))
         sentence.take(*found.span(), "deadline", f"{(last - first) % 24 or 24:g}h")
