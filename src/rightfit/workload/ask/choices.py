@@ -117,8 +117,8 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
 
 
 def _count_people(sentence: Sentence) -> None:
-    """People that a training learns from are its data, "3 million customers", and so is what comes in
-    a day: 每天新增2000万行."""
+    """People that a training learns from are its data, "3 million customers", and so is what comes
+    in a day: 每天新增2000万行."""
     for reading in [one for one in sentence.readings if one.option in ("users", "rate")]:
         sentence.readings.remove(reading)
         at = sentence.whole.find(reading.words)
