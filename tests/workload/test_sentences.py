@@ -28,6 +28,7 @@ LINES, TYPED, *BLIND = (
         "sentences_sixth.txt",
         "sentences_classes.txt",
         "sentences_eighth.txt",
+        "sentences_ninth.txt",
     )
 )
 

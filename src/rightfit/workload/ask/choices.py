@@ -116,10 +116,13 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
     return inferred
 
 
+_IN_A_DAY = grammar.shape("/(?:{day_or_more})")
+
+
 def _count_people(sentence: Sentence) -> None:
     """People that a training learns from are its data, "3 million customers", and so is what comes
     in a day: 每天新增2000万行."""
-    for reading in [one for one in sentence.readings if one.option in ("users", "rate")]:
+    for reading in [one for one in sentence.readings if one.option == "users" or (one.option == "rate" and _IN_A_DAY.search(one.value))]:
         sentence.readings.remove(reading)
         at = sentence.whole.find(reading.words)
         if sentence.has("data") or grammar.FOR_WHOM.search(sentence.whole[: max(at, 0)]):

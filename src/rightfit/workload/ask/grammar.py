@@ -150,7 +150,7 @@ QUANTITIES: tuple[GrammarRule, ...] = tuple(
 )
 
 COUNTED_NOUN = shape(
-    r"(?<![\w.,/$€¥-])(?P<amount>{amount})\s+(?P<thing>(?:(?:\d[a-z]|[a-z])[a-z-]+\s+){0,2}(?:[a-z]{2,}s|{plural_en}))(?![\w-])"
+    r"(?<![\w.,/$€¥-])(?P<amount>{amount})[\s\u241f]+(?P<thing>(?:(?:\d[a-z]|[a-z])[a-z-]+\s+){0,2}(?:[a-z]{2,}s|{plural_en}))(?![\w-])"
 )
 """A number with the noun that it counts, and up to two words before the noun."""
 COUNTED_NOUN_ZH = shape(r"(?P<amount>{amount})\s*{thing_zh}\s*(?P<thing>(?:[A-Za-z]{2,}\s?)?[一-鿿]{0,8})")
