@@ -97,6 +97,7 @@ def _audio(match: re.Match[str]) -> str:
 def _data(match: re.Match[str]) -> str:
     """An amount with a unit that `--data` knows."""
     text = shape(r"\s*{clip_kind}?(?:video )?clips?$").sub("clips", _audio(match))
+    text = re.sub(r"^(\d[\d.,]*\s?[gtm])$", r"\1B", text, flags=re.IGNORECASE)  # "100G数据"
     samples, images = shape(r"\s*{sample}$"), shape(r"\s*{image}$")
     if text.isascii():
         return images.sub(" images", samples.sub(" samples", text))
