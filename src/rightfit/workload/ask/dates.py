@@ -18,8 +18,8 @@ _MONTH = r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|a
 _UNTIL = r"(?<![a-z])(?:no later than|(?:done|finished|ready|due|deadline)(?:\sis)?(?:\s(?:by|before|on))?|by|before|until|till|deadline:)\s(?:the\s)?"
 _BEFORE_ZH = r"\s*(?:(?:之?前|以前)\s*(?:要|必须|得)?(?:完成|交付|跑完|做完|出结果|交)?)"
 _DATE = re.compile(
-    rf"{_UNTIL}(?:(?P<month>{_MONTH})\.?\s(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s(?P<year>20\d\d))?"
-    rf"|(?P<first>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<named>{_MONTH})(?:,?\s(?P<of>20\d\d))?"
+    rf"{_UNTIL}(?:(?P<month>{_MONTH})\.?\s(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s(?P<year>20[2-9]\d))?"
+    rf"|(?P<first>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<named>{_MONTH})(?:,?\s(?P<of>20[2-9]\d))?"
     r"|(?P<iso>20\d\d[-/.]\d{1,2}[-/.]\d{1,2})|(?P<dotted>\d{1,2}\.\d{1,2}\.20\d\d)|(?P<short>\d{1,2}/\d{1,2})(?:/(?P<last>20\d\d))?|(?P<only>\d{1,2})(?:st|nd|rd|th))(?![\w/-])"
     rf"|(?:在|于|到|至)?(?:(?P<year_zh>20\d\d)年)?(?P<month_zh>\d{{1,2}}|[一二三四五六七八九十]{{1,2}})月(?P<day_zh>\d{{1,2}}|[一二三四五六七八九十]{{1,3}})[日号](?!\s*(?:开始|起|启动)){_BEFORE_ZH}?"
     rf"|(?P<only_zh>\d{{1,2}})[号日]{_BEFORE_ZH}",
