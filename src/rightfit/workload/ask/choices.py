@@ -188,14 +188,15 @@ def _task(sentence: Sentence, text: str) -> str:
     serves = any(sentence.has(option) for option in ("rate", "users", "ttft", "tpot", "latency"))
     if serves and not ({"train", "finetune"} & set(first)):
         return "serve"
-    if grammar.WORKS_THROUGH.search(text) and not first:
+    learns = any(sentence.has(option) for option in ("epochs", "global_batch", "optimizer", "sharding"))
+    if grammar.WORKS_THROUGH.search(text) and not first and not learns:
         return "batch"
     if first:
         return min(first, key=lambda task: (_PREFERENCE.index(task) if task == "finetune" else 1, first[task]))
     for task, pattern in grammar.TASKS.items():
         if pattern.search(f"{text} {read}"):
             return task
-    if any(sentence.has(option) for option in ("epochs", "global_batch", "optimizer", "sharding")):
+    if learns:
         return "train"
     if not sentence.has("model") and grammar.OPERATION_VERB.search(text):
         return "prepare"

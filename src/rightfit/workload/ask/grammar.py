@@ -321,7 +321,7 @@ HOST_MEMORY = shape(
 TOKEN_RATE = shape(r"\d[\d,.]*\s?[kmb]?\s*tokens?\s*{each_second}\s*{token_period}(?![a-z])(?!\s*{each_again}\s*{token_receiver})")
 WORKS_THROUGH = shape(
     r"(?<![A-Za-z]){works_through}\s+(?:all\s|the\s|(?:[a-z-]+\s){1,2}(?:in|on|from|across|over|through)\s(?:all\s|the\s)?)?[\d␟]"
-    r"|(?<![A-Za-z])(?:run|running|apply|use)\s␟+\s(?:over|on|across|through)\s(?:all\s|the\s)?[\d␟]|{works_through_zh}\s*(?:大约|约)?[\d␟]"
+    r"|(?<![A-Za-z])(?:run|running|apply|use)\s␟+\s(?:over|on|across|through)\s(?:all\s|the\s)?[\d␟]|(?<![标像本义感常])(?:{works_through_zh})\s*(?:大约|约)?[\d␟]"
 )
 """A verb with the amount behind it: "classify 3 million reviews"."""
 TOPIC = tables.shape(
