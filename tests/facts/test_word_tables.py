@@ -91,7 +91,7 @@ def test_meanings_follow_the_order_of_the_lines() -> None:
     assert tables.meaning("choices", "operation_zh", "去重") == "dedup"
     assert tables.meaning("choices", "operation_zh", "无") == ""
     values = [meaning for _, meaning in tables.meanings("quantities", "deadline")]
-    assert values == ["12h", "48h", "24h", "12h", "7d", "30min", "1h", "30d", "12h"]
+    assert values == ["12h", "48h", "24h", "12h", "7d", "30min", "1h", "30d", "12h", "72h"]
 
 
 READERS = ("workload", "estimate", "proof")

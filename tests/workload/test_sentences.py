@@ -30,6 +30,7 @@ LINES, TYPED, *BLIND = (
         "sentences_eighth.txt",
         "sentences_usual.txt",
         "sentences_blind.txt",
+        "sentences_ninth.txt",
     )
 )
 

@@ -47,7 +47,8 @@ def drawn(number: int) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
     model = chance.choice(TABLE["heads"][head]["models"])
     wish = {**TABLE["heads"][head]["wish"], "model": model}
     for part in parts:
-        wish |= part["wish"]
+        avoided = ",".join(filter(None, (wish.get("avoid", ""), part["wish"].get("avoid", ""))))
+        wish |= {**part["wish"], **({"avoid": avoided} if avoided else {})}
     return head, wish, parts
 
 

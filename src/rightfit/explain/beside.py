@@ -527,7 +527,7 @@ def _led(wishes: Mapping[str, Any], catalog: Catalog, server: str = "") -> Optio
 
 
 #: Options of which a plan compares several by itself.
-_LISTED = frozenset({"gpu", "cloud", "region", "country", "purchase", "model", "data"})
+_LISTED = frozenset({"avoid", "gpu", "cloud", "region", "country", "purchase", "model", "data"})
 
 
 def _times(wish: str) -> list[tuple[str, str]]:

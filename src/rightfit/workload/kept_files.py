@@ -383,7 +383,7 @@ def settled(sheet: Sheet, path: Path) -> Kept:
 
     _say_model(sheet, path, say)
     task = _say_method(sheet, say)
-    if task == "serve":
+    if task in ("serve", "batch"):
         _say_service(sheet, say)
     else:
         _say_run(sheet, say, path)
@@ -422,7 +422,7 @@ def _say_method(sheet: Sheet, say: Say) -> str:
     if stage == "pt":
         task, stage = "train", ""
     say("task", task, "task", "stage")
-    if task == "serve":
+    if task in ("serve", "batch"):
         return task
     method = _meant("method", sheet.value("method") or ("lora" if _yes(sheet.value("uses_lora")) or sheet.value("lora_rank") else ""))
     narrow = _yes(sheet.value("four_bit")) or str(sheet.value("bits") or "") == "4"
@@ -431,7 +431,7 @@ def _say_method(sheet: Sheet, say: Say) -> str:
     if stage and task != "train":
         say("method", stage, "stage")
         say("update", method or "full", "method", "uses_lora", "lora_rank", "stage")
-    elif sheet.value("model") is not None or sheet.value("tokenizer") is not None or method:
+    elif task == "finetune" and (sheet.value("model") is not None or sheet.value("tokenizer") is not None or method):
         say("method", method or "full", "method", "uses_lora", "lora_rank", "model", "tokenizer")
     if method in ("lora", "qlora", "dora"):
         say("lora_rank", _whole(sheet.value("lora_rank")) or None, "lora_rank")
@@ -448,6 +448,9 @@ def _targets(sheet: Sheet) -> str:
     if _yes(sheet.value("all_linear")) or (isinstance(told, str) and told.casefold() in ("all", "all-linear")):
         return "all-linear"
     names = told if isinstance(told, list) else re.split(r"[\s,]+", told.strip("[] ")) if isinstance(told, str) else []
+    if any(str(name).startswith("to_") for name in names):  # of a denoiser, whose adapters are on its attention in any case
+        sheet.leave("target_modules", sheet.where("lora_targets"))
+        return ""
     return ",".join(str(name).strip("'\"").removesuffix("_proj") for name in names if name)
 
 
@@ -474,6 +477,8 @@ def _say_run(sheet: Sheet, say: Say, path: Path) -> None:
     say("tensor_parallel", _whole(sheet.value("tensor_parallel")) or None, "tensor_parallel")
     say("pipeline_parallel", _whole(sheet.value("pipeline_parallel")) or None, "pipeline_parallel")
     say("image_size", str(_whole(sheet.value("image_size")) or ""), "image_size")
+    for option in ("trees", "depth", "completions"):
+        say(option, _whole(sheet.value(option)) or None, option)
 
 
 def _is_number(value: Any) -> bool:
@@ -549,6 +554,7 @@ def _say_service(sheet: Sheet, say: Say) -> None:
     say("quantization", _meant("quantization", sheet.value("quantization") or ""), "quantization")
     say("kv_cache", _meant("kv_cache", sheet.value("kv_cache") or ""), "kv_cache")
     _say_precision(sheet, say)
+    say("output_tokens", _whole(sheet.value("output_tokens")) or None, "output_tokens")
     if context := sheet.value("context"):
         sheet.leave(f"max_model_len={context}", sheet.where("context"))
 

@@ -13,21 +13,20 @@ import datetime
 import re
 
 from rightfit.errors import InputError
-from rightfit.facts import tables
 from rightfit.messages import Message
 from rightfit.units import normalize, parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.choices import infer, read_words
+from rightfit.workload.ask.dates import ask_for_day, read_calendar, read_dates
 from rightfit.workload.ask.figured import (
-    ask_for_day,
     keep_in_flight,
-    read_calendar,
     read_figured,
     read_folds,
     read_later,
     read_nights,
     read_pages,
     read_volumes,
+    settle_per_time,
 )
 from rightfit.workload.ask.leftover import left_over
 from rightfit.workload.ask.named import (
@@ -41,8 +40,9 @@ from rightfit.workload.ask.named import (
     settle_data_set,
 )
 from rightfit.workload.ask.names import is_model
+from rightfit.workload.ask.numbers import read_ranges, spoken
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
-from rightfit.workload.ask.slips import mended
+from rightfit.workload.ask.steps import read_accumulation, read_steps, settle_accumulation, settle_steps
 
 LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
 
@@ -62,12 +62,18 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     if endless := re.search(rf"\d{{{LONGEST_NUMBER + 1}}}", plain):  # every rule for quantities would try each of its digits
         raise InputError(Message("workload.endless_number", count=LONGEST_NUMBER, digits=endless[0][:10]), field="ask")
     _refuse_unplanned(plain)
-    sentence = Sentence(with_digits(normalize(_DASH.sub(";", text.replace("，", ", ")))))
+    today = today or datetime.date.today()
+    said, assumed = spoken(normalize(_DASH.sub(";", text.replace("，", ", "))))
+    sentence = Sentence(said)
+    sentence.assumed += assumed
     read_later(sentence)
+    read_dates(sentence, today)
+    read_ranges(sentence)
     for match in list(grammar.NOTHING_ASKED.finditer(sentence.text)):
         sentence.blank(*match.span())
-    for match in list(grammar.SOLID.finditer(sentence.text)):
-        sentence.note(*match.span())
+    for pattern in (grammar.SOLID, grammar.HYPERPARAMETER):
+        for match in list(pattern.finditer(sentence.text)):
+            sentence.note(*match.span())
     for match in list(grammar.KEPT_HOME.finditer(sentence.text)):
         sentence.take(*match.span(), "residency", "cn-mainland")
     read_data_place(sentence)
@@ -76,6 +82,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     read_cards(sentence)
     for read in (read_figured, read_watched, read_classes, read_lease):
         read(sentence)
+    read_accumulation(sentence)
     for rule in grammar.QUANTITIES:
         _apply(sentence, rule)
     settle_data_set(sentence)
@@ -83,8 +90,10 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     read_folds(sentence)
     read_nights(sentence)
     _read_described(sentence)
+    settle_accumulation(sentence)
+    read_steps(sentence)
     _note_training(sentence)
-    _read_deadline(sentence, today or datetime.date.today())
+    _read_deadline(sentence, today)
     read_words(sentence)
     for match in list(grammar.NO_SERVICE.finditer(sentence.text)):
         sentence.blank(*match.span())
@@ -92,6 +101,8 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     _read_size(sentence)
     inferred = infer(sentence, task_text)
     task = inferred[0].value if inferred else ""
+    settle_steps(sentence, task)
+    settle_per_time(sentence, task)
     if task == "serve" and (pause := keep_in_flight(sentence)):
         inferred.append(pause)
     if task in ("batch", "serve"):
@@ -120,40 +131,6 @@ def _refuse_unplanned(text: str) -> None:
         match = pattern.search(text)
         if match and not grammar.NEGATED.search(text[: match.start()]):
             raise InputError(Message("workload.unplanned_method", word=match[0], method=name), field="ask")
-
-
-def with_digits(text: str) -> str:
-    """English number words as digits, and "2w条" as 2 万, so that one grammar reads all; "w/" as
-    "with"."""
-    text = grammar.CONTRACTED.sub(_drawn_apart, mended(text))
-    text = re.sub(r"(?<![A-Za-z0-9])w/(?=[\sA-Za-z0-9])\s?", "with ", text)
-    text = re.sub(r"(?<![A-Za-z0-9-])re-(?=[a-z])", "", text)
-    text = grammar.COMPOUND_ZH.sub(lambda found: grammar.chinese_number(found[0]), text)
-    text = grammar.ABOUT_SO_MANY.sub("", text)
-    text = tables.shape(grammar.TABLE, r"(?<=\d)\s?[wW](?=\s*{counted_after_w})").sub("万", text)
-    text = grammar.SPOKEN_ZH.sub(lambda found: grammar.chinese_number(f"{found[1]}{found[2]}{found[3]}{_NEXT_ZH[found[2]]}"), text)
-    text = grammar.HYPHENED_NUMBER.sub(lambda found: f"{grammar.ENGLISH_NUMBERS[found[1].casefold()]} {found[2]}", text)
-    text = grammar.HALF_SECOND.sub("500 ms", text)
-    text = grammar.A_SECOND.sub(r"\g<1>1 second", text)
-    text = grammar.KIND_OF_CARDS.sub(r"\g<1> ", text)
-    digits = grammar.NUMBER_WORDS.sub(_digit, text)
-    digits = re.sub(r"(?<![\w.])(\d{1,2}) hundred(?![a-z])", r"\g<1>00", digits, flags=re.IGNORECASE)
-    return re.sub(r"(?<![\w.])(\d{1,3}) thousand(?![a-z])", r"\g<1>000", digits, flags=re.IGNORECASE)
-
-
-def _drawn_apart(found: re.Match[str]) -> str:
-    return f"{tables.meaning(grammar.TABLE, 'contracted', found['verb'], ignore_case=True)} not"
-
-
-_NEXT_ZH = {"万": "千", "千": "百", "百": "十"}
-
-
-def _digit(match: re.Match[str]) -> str:
-    """The digits of an English number word; "one" may stand for a thing, "which one"."""
-    stands = match[0].casefold() == "one" and (
-        grammar.ONE_OF_THEM.search(match.string[: match.start()]) or not re.match(r"[\s-]*\w", match.string[match.end() :])
-    )
-    return match[0] if stands else grammar.ENGLISH_NUMBERS[match[0].casefold()]
 
 
 # ---- Quantities.
@@ -201,15 +178,17 @@ def _note_training(sentence: Sentence) -> None:
 
 def _read_amount(sentence: Sentence, inferred: list[Reading]) -> None:
     """A number with a noun that no rule knows is the amount of data, where data are worked on and
-    none were told: "3 million product titles"."""
+    none were told: "3 million product titles", 300 节课."""
     task = next((reading.value for reading in inferred), "")
-    if task not in ("train", "finetune", "batch") or sentence.has("data"):
+    if task == "serve" or sentence.has("data") or any(sentence.has(option) for option in ("rate", "users")):
         return
-    for match in grammar.COUNTED_NOUN.finditer(sentence.text):
-        words = match["thing"].casefold().split()
-        if not grammar.NO_ADJECTIVES & set(words) and is_taken("data", value := f"{match['amount']} samples"):
-            sentence.take(match.start(), match.end(), "data", value)
-            return
+    for pattern in (grammar.COUNTED_NOUN, grammar.COUNTED_NOUN_ZH):
+        for match in pattern.finditer(sentence.text):
+            words = {*match["thing"].casefold().split()}
+            counts = grammar.NO_THING.search(match["thing"])
+            if not counts and not grammar.NO_ADJECTIVES & words and is_taken("data", value := f"{match['amount']} samples"):
+                sentence.take(match.start(), match.end(), "data", value)
+                return
 
 
 def _topic(sentence: Sentence) -> list[str]:

@@ -16,8 +16,9 @@ from rightfit import reach
 from rightfit.errors import InputError, NetworkError
 from rightfit.messages import Message, cause
 from rightfit.units import normalize, parse_count
-from rightfit.workload.ask import grammar, understand, with_digits
+from rightfit.workload.ask import grammar, understand
 from rightfit.workload.ask.leftover import BLANK, left_over
+from rightfit.workload.ask.numbers import with_digits
 from rightfit.workload.ask.sentence import Reading, Understood, is_taken
 from rightfit.workload.options import OPTIONS
 

@@ -29,6 +29,7 @@ _CHOICES: tuple[tuple[str, Mapping[str, re.Pattern[str]]], ...] = (
     ("objective", grammar.OBJECTIVES),
     ("max_nodes", grammar.MAX_NODES),
     ("residency", grammar.RESIDENCIES),
+    ("sellers", grammar.SELLERS),
 )
 
 
@@ -131,6 +132,8 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
             sentence.note(*counted.span())  # how many things make up the amount that was told
     if task == "serve":
         _ask_of_data(sentence)
+    if task in ("train", "finetune", "prepare"):
+        _count_people(sentence)
     if task in ("serve", "batch"):
         sentence.readings = [_as_prompt(reading) for reading in sentence.readings]
     if task == "finetune" and any(reading.option == "quantization" and reading.value in _FEW_BITS for reading in sentence.readings):
@@ -162,6 +165,21 @@ def _note_target_size(sentence: Sentence) -> None:
         sentence.readings.remove(reading)
         sentence.noted.append(reading.words)
         sentence.assumed.append(Message("workload.assumed_target_size", size=reading.words))
+
+
+_IN_A_DAY = grammar.shape("/(?:{day_or_more})")
+
+
+def _count_people(sentence: Sentence) -> None:
+    """People that a training learns from are its data, "3 million customers", and so is what comes
+    in a day: 每天新增2000万行."""
+    for reading in [one for one in sentence.readings if one.option == "users" or (one.option == "rate" and _IN_A_DAY.search(one.value))]:
+        sentence.readings.remove(reading)
+        at = sentence.whole.find(reading.words)
+        if sentence.has("data") or grammar.FOR_WHOM.search(sentence.whole[: max(at, 0)]):
+            sentence.asked.append(reading.words)
+        else:
+            sentence.readings.append(Reading("data", f"{reading.value.partition('/')[0]} samples", reading.words))
 
 
 def _ask_of_data(sentence: Sentence) -> None:
@@ -221,7 +239,8 @@ def _task(sentence: Sentence, text: str) -> str:
     serves = any(sentence.has(option) for option in ("rate", "users", "ttft", "tpot", "latency"))
     if serves and not ({"train", "finetune"} & set(first)):
         return "serve"
-    if grammar.WORKS_THROUGH.search(text) and not first:
+    learns = any(sentence.has(option) for option in ("epochs", "global_batch", "optimizer", "sharding"))
+    if grammar.WORKS_THROUGH.search(text) and not first and not learns:
         return "batch"
     if first:
         return min(first, key=lambda task: (_PREFERENCE.index(task) if task == "finetune" else 1, first[task]))
@@ -233,7 +252,7 @@ def _task(sentence: Sentence, text: str) -> str:
     is_monthly = any(one.option == "budget" and one.value.endswith("/month") for one in sentence.readings)
     if is_monthly and not sentence.has("data") and grammar.HOSTED_MODEL.search(sentence.whole):
         return "serve"
-    if any(sentence.has(option) for option in ("epochs", "global_batch", "optimizer", "sharding")):
+    if learns:
         return "train"
     if not sentence.has("model") and grammar.OPERATION_VERB.search(text):
         return "prepare"

@@ -1,19 +1,26 @@
 """What people say that is a figure only after some arithmetic: a head count, clips of so many
-seconds, folds, hours of a night, days of a calendar. What it takes on trust is kept in
-`Sentence.assumed`, for the answer to say.
+seconds, folds. What it takes on trust is kept in `Sentence.assumed`, for the answer to say.
 """
 
 from __future__ import annotations
 
-import calendar
-import datetime
 import re
 
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.facts import tables
 from rightfit.messages import Message
-from rightfit.units import format_bytes, format_count, parse_count
+from rightfit.units import (
+    HOURS_PER_MONTH,
+    SECONDS_PER_HOUR,
+    SECONDS_PER_MONTH,
+    format_bytes,
+    format_count,
+    format_money,
+    parse_count,
+    parse_duration,
+    parse_money,
+)
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.named import card_count
 from rightfit.workload.ask.sentence import Reading, Sentence
@@ -38,6 +45,31 @@ _CLIPS = grammar.shape(
     r"|(?P<many>{amount})\s+(?:[a-z]+\s|\d+p\s){0,2}?(?P<things>clips?|videos?|films?|animations?)(?:\s(?:of|at|with|each|lasting))*,?\s(?P<each>{digits})\s?(?:s|secs?|seconds?)(?![a-z])(?:\s(?:each|long|apiece))*"
     r"|(?P<zh>{number})\s*秒(?:钟)?(?:长)?的?(?:[一-鿿]{0,3}?)(?:短?视频|短片|动画)"
 )
+_PER_CLASS = grammar.shape(
+    r"(?P<en>{amount})\s(?:[a-z]+\s){1,3}?(?:per|for each|for every|of each|in each)\s{class_name}(?![a-z])|每(?:个)?(?:类别|种类|类|种)\s*(?:约|大约|有)?\s*(?P<zh>{amount})\s*[张条个份](?:图片|图像|图|样本|数据)?"
+)
+_CLASSES = grammar.shape(r"(?P<en>{digits})\s*(?:[a-z]+\s)?{class_name}(?![a-z])|(?<!每)(?P<zh>{digits}|{han})\s*{class_zh}")
+_RECORDINGS = grammar.shape(
+    r"(?P<count>{amount})\s(?:(?!{long_unit}\s|{at_once_en}\s|{in_flight_no}\s)[a-z-]+\s){0,2}?(?:(?P<thing>{recorded})|(?:audio\s|sound\s|video\s)?(?:recordings?|files?|clips?|videos?))(?![a-z]|\s(?:transcripts?|notes|minutes|logs?|summar)|\s*{each_period}\s*{period}(?![a-z]))"
+    r"(?:(?P<of>\s(?:of|with|at|lasting|averaging))?[\s,]+(?:each\s|about\s|around\s|averaging\s|roughly\s|on average\s|of\s|~\s?)*(?P<each>{long_time}|{sound_time})(?P<apiece>(?:\s?(?:long|each|apiece|on average|per\s[a-z]+))+)?)?"
+    r"|(?P<zh>{amount})\s*(?:(?P<zh_thing>{recorded_zh})|{measure_zh}(?:录音|音频|语音|视频|文件)?)(?:[,，]?\s*(?:平均)?每{measure_zh}(?:[一-鿿]{0,3}?)(?:平均|大约|大概|约)*\s*(?P<zh_each>{long_time}|{sound_time}))?"
+)
+_LONG_SOUND = grammar.shape(
+    r"(?P<time>{amount}\s?(?:years?|months?|weeks?|days?|minutes?|mins?))\sof\s(?:[a-z-]+\s){0,2}?{sound}(?![a-z])|(?P<zh>{amount}\s*(?:年|个月|周|天|分钟))的?[一-鿿]{0,3}?{sound_zh}"
+)
+_PER_TIME = grammar.shape(
+    r"(?:(?:每|一)个?(?P<ahead>{budget_period})(?:的)?|(?P<short>[时日周年])(?=预算))?\s*{budget}?{is}(?P<value>{money_sign}\s?{amount}|{amount}\s?{money_unit}(?![a-z]))\s*"
+    r"(?:(?:/|per\s|an?\s|each\s|every\s|每个?|一个?|of\s)?\s*(?P<cards>(?:gpu|card|卡)[\s/-]?)?(?P<behind>{budget_period})(?![a-z]))?{most}?"
+)
+_SLOW_RATE = grammar.shape(
+    r"(?:(?P<en>{amount})\s|an?\s)(?:[a-z]+\s)?{request}\s(?:(?:once\s)?every|per|each)\s(?P<time>{digits})\s?(?P<period>{period}(?![a-z]))"
+    r"|an?\s{request}\s(?:every|per|each)\s(?P<one>{period}(?![a-z]))"
+    r"|每(?:隔)?\s*(?P<time_zh>{number})\s*(?P<period_zh>{period_zh})(?:来|有|发|处理|收到)?\s*(?P<zh>{number})\s*{request_count_zh}{request_zh}?"
+)
+_PER_PARAMETER = grammar.shape(
+    r"(?P<value>{digits})\s?tokens?\s(?:per|for each|for every|a)\sparam(?:eter)?s?(?![a-z])|每个?参数\s*(?P<zh>{digits})\s*(?:个)?\s*{token_zh}"
+)
+_SERVICE_TERM = re.compile(r"^for\s|月|年|周|months?|years?|weeks?", re.IGNORECASE)
 _VOLUME = re.compile(
     r"(?:(?:roughly|about|each)\s)?(?<![\dx×*.])\d{2,4}\s?[x×*]\s?\d{2,4}\s?[x×*]\s?\d{2,4}(?:\s?(?:voxels?|patch(?:es)?|volumes?|crops?)|的(?:块|体素|图块|patch))?(?:\s(?:each))?"
 )
@@ -54,33 +86,6 @@ _LATER = grammar.shape(
 _SLOW_FRAMES = grammar.shape(
     r"(?:at\s)?(?P<en>{digits})\s(?:frames?|images?|pictures?)\s(?:every|each|per)\s(?P<seconds>{digits})\s?(?:s|secs?|seconds?)(?![a-z])(?:\s(?:from|of|per)\s(?:each)(?:\s(?:camera|stream|feed|channel))?)?"
     r"|(?:{of_each_camera_zh})?\s*每(?:隔)?\s*(?P<per>{number})\s*秒\s*(?:抽|取|截|拍|传|分析)?\s*(?P<zh>{number})\s*(?:帧|张图?)"
-)
-_WINDOW = re.compile(
-    r"(?:from|between)?\s*(?<![\d:])(?P<from>\d{1,2})(?::00)?\s?(?P<half>am|pm)?\s?(?:to|-|–|and|until|till)\s?(?P<to>\d{1,2})(?::00)?\s?(?P<other>am|pm)(?![a-z])"
-    r"|(?:从)?(?P<when>凌晨|夜里|半夜|深夜|晚上?|每晚)?(?:的)?(?P<first>\d{1,2}|[一二两三四五六七八九十]{1,3})点(?:钟)?(?:到|至|-|~)(?:次日|第2天|第二天)?(?P<then>凌晨|早上|清晨|早)?(?P<last>\d{1,2}|[一二两三四五六七八九十]{1,3})点(?:钟)?(?:之?间)?",
-    re.IGNORECASE,
-)
-_NIGHTLY = re.compile(
-    r"(?<![a-z])(?:nightly|(?:every|each|per|at) night|daily|every day|each day|overnight)(?![a-z])|每[晚夜天日]|夜里|凌晨|半夜|夜间",
-    re.IGNORECASE,
-)
-_NEXT_DAY = re.compile(
-    r"(?:(?:ready|done|finished|available|completed|results?)\s)?(?:by|before|until|at)\s(?P<en>\d{1,2})(?::(?P<minutes>\d\d))?\s?(?P<half>am|pm)?\s?(?:o'clock\s)?(?:on\s|of\s)?(?:the\s)?(?:next|following)\s(?:morning|day)"
-    r"|(?:by|before|until)\s(?:the\s)?(?:next|following)\s(?:morning|day)\s(?:at|by)\s(?P<after>\d{1,2})\s?(?P<late>am|pm)?(?![a-z])"
-    r"|(?:到|在)?(?:第2天|第二天|次日|隔天|翌日|转天)(?:的)?(?P<part>早上|上午|凌晨|清晨|早|中午|下午|晚上)?(?P<zh>\d{1,2}|[一二两三四五六七八九十]{1,3})点(?:钟)?(?P<more>半)?(?:之?前|以前)?(?:就)?(?:必须|需要|要|得|能)?(?:出结果|完成|交付|做完|转完|跑完|出|好)?",
-    re.IGNORECASE,
-)
-_CALENDAR = re.compile(
-    r"(?:(?:by|before|until|till)\s)?(?:the\s)?end of (?P<next>next week)|(?:by|before|until|till)?\s?(?:the\s)?end of (?P<month>(?:the|this) month)|(?:by|before|until|till)?\s?(?:the\s)?end of (?P<later>next month)"
-    r"|下(?:个)?(?P<weekend>周末)(?:之?前|完成)?|(?:这个?|本)?(?P<zh>月底)(?:之?前|完成)?|下个?(?P<zh_later>月底)(?:之?前|完成)?",
-    re.IGNORECASE,
-)
-_WEEKDAY = grammar.shape(
-    r"(?:{by_day}|before|by)\s(?:the\s)?(?P<this>this|coming)\s(?P<en>{weekday_en})(?![a-z])|(?P<zh>[这本]个?)(?P<day>{weekday_zh})(?:晚上?|早上?|下午|上午|中午)?{by_day_zh}|(?P<next>下个?)(?P<later>{weekday_zh})(?:晚上?|早上?|下午|上午|中午)?{by_day_zh}"
-)
-_UNREAD_DAY = re.compile(
-    r"(?<![A-Za-z])(?:by|before|until|till|due)\s(?:the\s)?(?P<en>[A-Z][a-z]+(?:\s(?:\d{1,2}|[A-Z][a-z]+))?|deadline|launch|release|holidays?|conference|semester|end of the (?:year|quarter))(?![\w-])"
-    r"|(?P<zh>(?!目前|当前|之前|以前|提前|训练)[一-鿿]{1,4}(?<![之以提目当])前)(?=\s*(?:[,，。;；]|要|完成|交|出|做|跑|$))"
 )
 _NIGHT_OFF = re.compile(
     r"(?:no ?(?:body|one)\s(?:uses?|is using|needs?)\s(?:it\s)?|(?:not|never|hardly|un)\s?used\s|no (?:traffic|users?|load)\s|quiet\s|idle\s)(?:at|during the|by|over) night|(?:夜里|晚上|夜间|半夜|凌晨|下班后|夜晚)(?:基本|几乎|都|就)*(?:没有?人?|无人|不)(?:使?用|访问|流量|请求|在用)",
@@ -99,7 +104,18 @@ def _number(text: str) -> float:
 
 def read_figured(sentence: Sentence) -> None:
     """What must be read before the quantities, which would take its numbers for others."""
-    for read in (_read_tables, _read_staff, _read_slow_frames, _read_clips, _read_own_jobs):
+    for read in (
+        _read_tables,
+        _read_staff,
+        _read_per_class,
+        _read_per_parameter,
+        _read_per_time,
+        _read_slow_frames,
+        _read_slow_rate,
+        _read_recordings,
+        _read_clips,
+        _read_own_jobs,
+    ):
         read(sentence)
 
 
@@ -201,6 +217,22 @@ def _read_clips(sentence: Sentence) -> None:
         sentence.blank(*found.span())
 
 
+def _read_per_class(sentence: Sentence) -> None:
+    """So many images of each of so many classes; it is asked about where these are not told."""
+    found = _PER_CLASS.search(sentence.text)
+    if found is None:
+        return
+    at = found.start()
+    classes = min(_CLASSES.finditer(sentence.text), key=lambda match: abs(match.start() - at), default=None)
+    if classes is None:
+        sentence.ask(*found.span())
+        return
+    many = _number(_first(found, "en", "zh")) * _number(_first(classes, "en", "zh"))
+    sentence.readings.append(Reading("data", f"{many:.0f} images", f"{found[0].strip()}; {classes[0].strip()}"))
+    for one in sorted((found, classes), key=lambda match: -match.start()):
+        sentence.blank(*one.span())
+
+
 def _read_own_jobs(sentence: Sentence) -> None:
     """As many jobs of the same kind: the plan is of one of them."""
     if found := _EACH_ITS_OWN.search(sentence.text):
@@ -211,6 +243,100 @@ def _read_own_jobs(sentence: Sentence) -> None:
         words = sentence.blank(*found.span())
         if "lora" in words.casefold():  # the method stays to be read
             sentence.text = f"{sentence.text[:start]}lora{sentence.text[start + 4 :]}"
+
+
+def _read_recordings(sentence: Sentence) -> None:
+    """Hours of sound: recordings of so long each, or as long as theirs usually are."""
+    if sentence.has("data") or not grammar.TURNS_SOUND.search(sentence.whole):
+        return
+    if found := _LONG_SOUND.search(sentence.text):
+        hours = parse_duration(_first(found, "time", "zh")) / SECONDS_PER_HOUR
+        sentence.take(*found.span(), "data", f"{hours:g} hours")
+        return
+    limits = [limit.span() for limit in grammar.LIMITED.finditer(sentence.text)]
+    for found in _RECORDINGS.finditer(sentence.text):
+        each, thing = _first(found, "each", "zh_each"), _first(found, "thing", "zh_thing")
+        end = found.end()
+        if each and not (found["zh_each"] or found["of"] or found["apiece"]):
+            each, end = "", found.start("each")  # a time of its own: "300 lectures, 2 days"
+        others = [one for one in grammar.HOURS.finditer(sentence.text) if not any(a <= one.start() < b for a, b in limits)]
+        if not each and (not thing or any(not found.start() <= one.start() < end for one in others) or sentence.has("audio_length")):
+            continue
+        count = _number(_first(found, "count", "zh"))
+        if not each:
+            usual = tables.meaning(grammar.TABLE, "recorded" if found["thing"] else "recorded_zh", thing, ignore_case=True)
+            sentence.assumed.append(Message("workload.assumed_recorded", words=thing, minutes=usual))
+            each, end = f"{usual}min", found.end("thing" if found["thing"] else "zh_thing")
+        sentence.take(found.start(), end, "data", f"{count * parse_duration(each) / SECONDS_PER_HOUR:.6g} hours")
+        return
+
+
+def _read_slow_rate(sentence: Sentence) -> None:
+    """A request every so often, as requests a second."""
+    found = _SLOW_RATE.search(sentence.text)
+    if found is None or sentence.has("rate"):
+        return
+    requests, times = _number(_first(found, "en", "zh") or "1"), _number(_first(found, "time", "time_zh") or "1")
+    if requests and times:
+        seconds = times * parse_duration(f"1 {_first(found, 'period', 'one', 'period_zh')}")
+        sentence.take(*found.span(), "rate", f"{requests / seconds:.6g}/s")
+
+
+def _read_per_parameter(sentence: Sentence) -> None:
+    """So many tokens for each parameter of a model whose size is told; else it is asked about."""
+    if found := _PER_PARAMETER.search(sentence.text):
+        size = grammar.BARE_SIZE.search(sentence.text)
+        if size and size["latin"]:
+            sentence.take(*found.span(), "data", f"{_number(_first(found, 'value', 'zh')) * _number(size['latin']):.6g} tokens")
+        else:
+            sentence.ask(*found.span())
+
+
+def _read_per_time(sentence: Sentence) -> None:
+    """Money for each hour, day, week or year, which `settle_per_time` makes a budget of."""
+    for found in _PER_TIME.finditer(sentence.text):
+        period = _first(found, "behind", "ahead", "short").replace("时", "小时") if found["short"] else _first(found, "behind", "ahead")
+        if period:
+            hours = float(tables.meaning(grammar.TABLE, "budget_period", period, ignore_case=True))
+            money = grammar.shape("{dollars_spoken}").sub("usd", found["value"]).strip()
+            sentence.per_time = (found[0].strip(" ,，"), money, 0.0 if found["cards"] else hours)
+            sentence.blank(*found.span())
+            return
+
+
+def settle_per_time(sentence: Sentence, task: str) -> None:
+    """Money for a time as the monthly budget of a service; of a job, whose budget is its total, it
+    is asked about."""
+    term = next((reading for reading in sentence.readings if reading.option == "deadline"), None)
+    if task == "serve" and term and _SERVICE_TERM.search(term.words):
+        sentence.readings.remove(term)
+        sentence.noted.append(term.words)
+        _spread_budget(sentence, term)
+    if sentence.per_time is None:
+        return
+    words, money, hours = sentence.per_time
+    if task != "serve" or not hours or sentence.has("budget"):
+        sentence.asked.append(words)
+        return
+    told = next((reading.value for reading in sentence.readings if reading.option == "office_hours"), "")
+    paid = parse_money(money)
+    month = paid.amount * (float(told) if told and hours == 1 else HOURS_PER_MONTH) / hours
+    sentence.readings.append(Reading("budget", f"{month:.6g}{paid.currency}/month", words))
+    sentence.assumed.append(Message("workload.assumed_per_time", words=words, budget=f"{format_money(month, paid.currency)}"))
+
+
+def _spread_budget(sentence: Sentence, term: Reading) -> None:
+    """A total for the whole time that a service runs, by month."""
+    told = next((reading for reading in sentence.readings if reading.option == "budget"), None)
+    if told is None or told.value.endswith("/month"):
+        return
+    paid, months = parse_money(told.value), parse_duration(term.value) / SECONDS_PER_MONTH
+    month = paid.amount / months
+    sentence.readings.remove(told)
+    sentence.readings.append(Reading("budget", f"{month:.6g}{paid.currency}/month", f"{told.words}; {term.words}"))
+    sentence.assumed.append(
+        Message("workload.assumed_per_time", words=f"{told.words}, {term.words}", budget=format_money(month, paid.currency))
+    )
 
 
 def read_volumes(sentence: Sentence) -> None:
@@ -240,75 +366,6 @@ def read_nights(sentence: Sentence) -> None:
             sentence.take(*found.span(), "profile", "office")
         else:
             sentence.note(*found.span())
-
-
-def read_calendar(sentence: Sentence, today: datetime.date) -> None:
-    """A deadline by the calendar: hours of a night, the next morning, the end of a week or month,
-    a weekday."""
-    if sentence.has("deadline"):
-        return
-    if found := _NEXT_DAY.search(sentence.text):
-        hour = _clock(_first(found, "en", "after", "zh"), _first(found, "half", "late", "part"))
-        minutes = float(found["minutes"] or (30 if found["more"] else 0))
-        if 0 < hour + minutes / 60 <= 24:
-            sentence.take(*found.span(), "deadline", f"{hour + minutes / 60:g}h")
-            sentence.assumed.append(Message("workload.assumed_midnight", hours=f"{hour + minutes / 60:g}"))
-            _note_daily(sentence)
-        return
-    found = _WINDOW.search(sentence.text)
-    if found and _NIGHTLY.search(sentence.whole) and not any(sentence.has(option) for option in ("rate", "users")):
-        first = _clock(_first(found, "from", "first"), _first(found, "half", "when") or _first(found, "other"))
-        last = _clock(_first(found, "to", "last"), _first(found, "other", "then"))
-        sentence.take(*found.span(), "deadline", f"{(last - first) % 24 or 24:g}h")
-        _note_daily(sentence)
-        return
-    if found := _CALENDAR.search(sentence.text):
-        sentence.take(*found.span(), "deadline", f"{_days(found, today) or 0.5:g}d".replace("0.5d", "12h"))
-        return
-    if found := _WEEKDAY.search(sentence.text):
-        day = grammar.WEEKDAYS[_first(found, "en", "day", "later").casefold()]
-        ahead = day - today.weekday() + (7 if found["next"] else 0)
-        if found["this"] and ahead < 0:
-            ahead += 7
-        if ahead < 0:
-            sentence.ask(*found.span())
-        else:
-            sentence.take(*found.span(), "deadline", f"{ahead * 24 or 12}h")
-            if not ahead:
-                sentence.assumed.append(Message("workload.assumed_today", hours=12))
-
-
-def _note_daily(sentence: Sentence) -> None:
-    """A job of each day is done within its hours: how often it comes changes no figure of one."""
-    for found in list(_NIGHTLY.finditer(sentence.text)):
-        sentence.note(*found.span())
-
-
-def ask_for_day(sentence: Sentence) -> None:
-    """A day that nothing reads is asked about: a deadline is never dropped."""
-    if not sentence.has("deadline") and (found := _UNREAD_DAY.search(sentence.text)):
-        sentence.ask(*found.span())
-
-
-def _days(found: re.Match[str], today: datetime.date) -> int:
-    """Days that are left: to the Friday of next week, its Sunday, the last day of this month or
-    of the next."""
-    left = calendar.monthrange(today.year, today.month)[1] - today.day
-    if found["next"]:
-        return 4 - today.weekday() + 7
-    if found["weekend"]:
-        return 6 - today.weekday() + 7
-    if found["later"] or found["zh_later"]:
-        after = today + datetime.timedelta(days=left + 1)
-        return left + calendar.monthrange(after.year, after.month)[1]
-    return left
-
-
-def _clock(hour: str, part: str) -> float:
-    """The hour of the day [h]."""
-    clock = _number(hour)
-    late = part.casefold() == "pm" or part in ("下午", "晚上", "晚") or (part in ("夜里", "深夜", "半夜", "每晚") and clock >= 6)
-    return clock % 12 + 12 if late and clock <= 12 and not (part in ("晚上", "晚", "每晚") and clock < 6) else clock % 24
 
 
 def read_pages(sentence: Sentence) -> list[Reading]:

@@ -82,7 +82,7 @@ def _words_as_tokens(match: re.Match[str]) -> str:
 
 
 def _rate(match: re.Match[str]) -> str:
-    period = re.sub(r"秒钟", "秒", match["period"].casefold())
+    period = match["period"].casefold().replace("秒钟", "秒").removeprefix("个")
     short = {"m": "min"}.get(period, period)
     return f"{match['value'].strip()}/{short.rstrip('s') if short.isascii() and len(short) > 3 else short}"
 
@@ -105,10 +105,12 @@ def _data(match: re.Match[str]) -> str:
     if text.endswith(" interactions"):
         return text
     text = shape(r"\s*{clip_kind}?(?:video )?clips?$").sub("clips", text)
+    text = re.sub(r"^(\d[\d.,]*\s?[gtm])$", r"\1B", text, flags=re.IGNORECASE)  # "100G数据"
     samples, images = shape(r"\s*{sample}$"), shape(r"\s*{image}$")
     if text.isascii():
         return images.sub(" images", samples.sub(" samples", text))
     text = re.sub("[个段条]?[短长]?视频$", "段视频", text)
+    text = re.sub("个?偏好对$", "对", text)
     return shape(r"\s*{document_counted_zh}文档$").sub("篇", images.sub("张", samples.sub("条", text)))
 
 
@@ -162,11 +164,21 @@ QUANTITIES: tuple[GrammarRule, ...] = tuple(
     rule for one in _RULES for rule in _rule(one["option"], *one["shapes"], read=_READERS[one["read"]] if "read" in one else value)
 )
 
-COUNTED_NOUN = shape(r"(?<![\w.,/$€¥-])(?P<amount>{amount})\s+(?P<thing>(?:[a-z][a-z-]{2,}\s+){0,2}[a-z]{2,}s)(?![\w-])")
+COUNTED_NOUN = shape(
+    r"(?<![\w.,/$€¥-])(?P<amount>{amount})[\s\u241f]+(?P<thing>(?:(?:\d[a-z]|[a-z])[a-z-]+\s+){0,2}(?:[a-z]{2,}s|{plural_en}))(?![\w-])"
+)
 """A number with the noun that it counts, and up to two words before the noun."""
+COUNTED_NOUN_ZH = shape(r"(?P<amount>{amount})\s*{thing_zh}\s*(?P<thing>(?:[A-Za-z]{2,}\s?)?[一-鿿]{0,8})")
+FOR_WHOM = shape(r"(?<![A-Za-z])for\s(?:the\s|our\s|my\s|a\s)?$|[给为]\s*$")
+NO_THING = shape(r"(?:^|\s){no_thing}$|^{no_thing}\s|^(?:{no_thing_zh}|$)")
+"""Nouns that are no data, where a number stands before them."""
 DESCRIBED = shape(r"(?<![\w.,-])(?P<amount>{amount})\s+(?P<between>[a-z][a-z-]+(?:\s+[a-z][a-z-]{2,})?)\s+(?P<unit>{data_unit})(?![a-z])")
 """An amount of data with one or two words before its unit."""
 COUNTED_DATA = shape(r"(?<![\w.,-])(?P<amount>{amount})\s*{data_unit}(?![a-z])")
+HYPERPARAMETER = shape(
+    r"(?<![A-Za-z_]){hyperparameter}{is}\d[\d.,]*(?:e[+-]?\d+)?%?(?![\w%])|(?<![\w.])\d[\d.]*(?:e[+-]?\d+)?%?\s(?:of\s)?{hyperparameter}(?![A-Za-z])"
+)
+"""Settings that change no figure."""
 DEADLINE_WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(rf"(?<![A-Za-z])(?:{pattern})(?![A-Za-z])", re.IGNORECASE), value)
     for pattern, value in tables.spelled_meanings(TABLE, "deadline")
@@ -175,17 +187,20 @@ WEEKDAYS = {word.word: int(word.meaning) for days in ("weekday_en", "weekday_zh"
 BY_WEEKDAY = shape(r"{by_day}\s(?:next\s)?(?P<en>{weekday_en})(?![a-z])|(?:下)?(?P<zh>{weekday_zh}){by_day_zh}")
 DEADLINES: tuple[GrammarRule, ...] = tuple(
     _rule(
-        "deadline", r"{deadline_head}?{is}(?<!每[天日周月])(?<!第)(?P<value>{long_time})(?!\s+{no_deadline}\s)\s*{deadline_tail}?{done_zh}?"
+        "deadline",
+        r"{deadline_head}?{is}(?<!每[天日周月])(?<!第)(?P<value>{long_time})(?!-[a-z]|\s+{no_deadline}\s)\s*{deadline_tail}?{done_zh}?",
     ),
 )
 
-DURATION = shape(r"(?<!第)(?<![\w.,-]){long_time}")
+DURATION = shape(r"(?<!第)(?<![\w.,-]){long_time}(?!-[a-z])")
 LIMITED = shape(
     r"(?<![a-z])(?:in\s)?(?:within|in|under|inside|less than|at most|no more than)\s(?P<within>{long_time})(?!\s+{no_deadline}\s)|(?<!第)(?P<value>{long_time})(?:之内|以内|内)"
 )
 """A time with a word that makes it the limit."""
 HOURS = shape(r"{amount}\s*(?:hours?|hrs?|个?小时)")
-TURNS_SOUND = re.compile(r"whisper|paraformer|sensevoice|transcri|speech[- ]to[- ]text|转写|转录|转成?文字|字幕", re.IGNORECASE)
+TURNS_SOUND = re.compile(
+    r"whisper|paraformer|sensevoice|transcri(?!pts?(?![a-z])|ptions?(?![a-z]))|speech[- ]to[- ]text|转写|转录|转成?文字|字幕", re.IGNORECASE
+)
 ENGLISH_NUMBERS = {word.word: word.meaning for word in tables.words(TABLE, "english_number")}
 NUMBER_WORDS = re.compile(rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})(?![\w-])", re.IGNORECASE)
 HYPHENED_NUMBER = re.compile(
@@ -244,6 +259,7 @@ OBJECTIVES = _spelled("objective")
 MAX_NODES = _spelled("max_nodes")
 UNPLANNED = _spelled("unplanned_method")
 RESIDENCIES = _spelled("residency")
+SELLERS = _spelled("sellers")
 OWN_PLACES = _spelled("own_place")
 TASKS = _spelled("task", inflected=True)
 """Words that hint at a task, the most telling task first."""
@@ -264,8 +280,11 @@ COUNTRY = pattern(COUNTRY_NAMES)
 COUNTRY_ADJECTIVES = tables.senses(WORDS_TABLE, "country_adjective")
 COUNTRY_ADJECTIVE = tables.shape(WORDS_TABLE, r"(?P<adjective>{country_adjective})\s{of_a_country}(?![a-z])")
 COUNTRY_CODES = tables.senses(WORDS_TABLE, "country_code")
-_BEFORE_CODE = "|".join(f"(?<={word})" for word in listed("before_country_code"))
-COUNTRY_CODE = tables.shape(WORDS_TABLE, rf"(?:{_BEFORE_CODE})(?P<code>{{country_code}})(?![A-Za-z])")
+_BEFORE_CODE = "|".join(f"(?<=(?i:{word}))" for word in listed("before_country_code"))
+COUNTRY_CODE = tables.shape(
+    WORDS_TABLE,
+    rf"(?<![A-Za-z-])(?:(?:{_BEFORE_CODE})(?={{country_code}}(?![A-Za-z]))|(?={{country_code}}\s(?i:{{after_country_code}})(?![A-Za-z])))(?P<code>{{country_code}})",
+)
 _REGION_NAME = r"(?<![A-Za-z0-9_-])(?:{region_start}-[a-z]+(?:-?[a-z]+)?-?\d?[a-z]?|{region_start_whole}-[a-z]+\d)(?![A-Za-z0-9_-])"
 REGION = tables.shape(WORDS_TABLE, _REGION_NAME)
 CITY = pattern(listed("city"))
@@ -341,11 +360,11 @@ OF_DATA_SET = shape(
 """A part of a named data set: "5k problems from GSM8K"."""
 NAME_DESCRIBES = tables.shape("names", r"[\s-]*{name_describes}", ignore_case=True)
 COMPARED = shape(r"(?<![A-Za-z]){comparing}\s*$")
-COUNT_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<count>{card_count})\s?{times}?\s?{card}?\s?(?:的)?$")
+COUNT_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<count>{card_count})\s?{times}?\s?{card}?\s?(?:的|of\sthe\s|of\s)?$")
 COUNT_AFTER = shape(r"\s?(?:[x×*]\s?(?P<times>\d{1,3})(?![\w.])|(?P<cards>{card_count})\s?{card}(?![a-z]))")
 NODES_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<nodes>{card_count})\s*{node_name}\s*(?:{holds_cards}\s*)?$")
 CARD_RANGE = shape(r"(?<![A-Za-z0-9.])\d+\s*{range_word}\s*\d+\s*{card}(?![a-z])")
-UNNAMED_CARDS = shape(r"(?<![A-Za-z0-9_.-])(?P<count>{card_count})[\s-]?{card_counter}?\s?{card_name}(?![a-z])")
+UNNAMED_CARDS = shape(r"(?<![A-Za-z0-9_.-])(?P<count>{card_count})[\s-]?{card_counter}?\s?{card_name}(?![a-z])(?!\s*的?(?:批|batch))")
 CARD_MEMORY = shape(
     r"(?<![A-Za-z0-9.])(?P<value>\d+(?:\.\d+)?)\s?{gigabyte}(?P<more>\s*{or_more})?\s*(?:of\s|的)?{card_memory_after}(?![a-z])(?:\s*的?{card_name}(?![a-z]))?"
     r"|{card_memory_head}\s*{at_least}?\s*(?P<size>\d+(?:\.\d+)?)\s?{gigabyte}(?P<up>\s*{or_more})?(?![a-z])"
@@ -356,9 +375,14 @@ HOST_MEMORY = shape(
 USER_RATES = tuple(rule for rule in QUANTITIES if rule.option == "tpot")
 """Tokens a second of one user, which a service's own are not."""
 TOKEN_RATE = shape(r"\d[\d,.]*\s?[kmb]?\s*tokens?\s*{each_second}\s*{token_period}(?![a-z])(?!\s*{each_again}\s*{token_receiver})")
-WORKS_THROUGH = shape(r"(?<![A-Za-z]){works_through}\s+(?:all\s|the\s)?[\d␟]")
+WORKS_THROUGH = shape(
+    r"(?<![A-Za-z]){works_through}\s+(?:all\s|the\s|(?:[a-z-]+\s){1,2}(?:in|on|from|across|over|through)\s(?:all\s|the\s)?)?[\d␟]"
+    r"|(?<![A-Za-z])(?:run|running|apply|use)\s␟+\s(?:over|on|across|through)\s(?:all\s|the\s)?[\d␟]|(?<![标像本义感常])(?:{works_through_zh})\s*(?:大约|约)?[\d␟]"
+)
 """A verb with the amount behind it: "classify 3 million reviews"."""
-TOPIC = tables.shape(TABLE, r"\s*of\s+(?:{whose}\s+)?(?P<en>[A-Z]?[a-z]+(?:\s[A-Z]?[a-z]+)?)(?![\w-])|(?P<zh>[一-鿿]{1,4})(?![一-鿿])")
+TOPIC = tables.shape(
+    TABLE, r"\s*of\s+(?:{whose}\s+)?(?P<en>[A-Z]?[a-z]+(?:\s(?!{after_topic}\s)[A-Z]?[a-z]+)?)(?![\w-])|(?P<zh>[一-鿿]{1,4})(?![一-鿿])"
+)
 """What data are about, directly behind their amount; `TOPIC_BAR` says that it is more."""
 CAMERAS = shape(
     r"(?P<en>{digits}|single)\s*(?:[a-z][a-z-]*\s){0,2}?{camera}(?![a-z])|(?P<zh>{digits}|{han}|单)\s*(?:[路个台支]\s*(?:的)?[一-鿿]{0,3}?{camera_zh}|路(?=\s*[,，、]?\s*每路))"

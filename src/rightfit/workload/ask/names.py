@@ -44,7 +44,7 @@ def _candidates(text: str) -> Iterator[Name]:
     for kind, pattern in (("server", _SERVER), ("server", _DISK), ("choice", _CHOICE), ("region", grammar.REGION), ("city", grammar.CITY)):
         yield from (Name(kind, match[0], *match.span()) for match in pattern.finditer(text))
     for kind, pattern, meanings in (("cloud", grammar.CLOUD, grammar.CLOUD_NAMES), ("country", grammar.COUNTRY, grammar.COUNTRY_NAMES)):
-        yield from (Name(kind, meant(match[0], meanings), *match.span()) for match in pattern.finditer(text))
+        yield from (Name(kind, meant(match[0], meanings), *match.span()) for match in pattern.finditer(text) if not _is_money(match))
     yield from _companies(text)
     for match in grammar.COUNTRY_ADJECTIVE.finditer(text):
         yield Name("country", grammar.COUNTRY_ADJECTIVES[match["adjective"]], *match.span())
@@ -54,6 +54,12 @@ def _candidates(text: str) -> Iterator[Name]:
     yield from (Name("work", match[0], *match.span()) for match in grammar.KIND_OF_WORK.finditer(text))
     yield from (Name("word", match[0], *match.span()) for pattern in grammar.named_words() for match in pattern.finditer(text))
     yield from (Name("model", name, start, end) for start, end, name in (*_algorithms(text), *_chinese_models(text), *_models(text)))
+
+
+def _is_money(match: re.Match[str]) -> bool:
+    """Whether what looks like a place begins the name of a currency, 新加坡元."""
+    found = _MONEY.match(match.string, match.start())
+    return found is not None and found.end() > match.end()
 
 
 def _companies(text: str) -> Iterator[Name]:
@@ -89,6 +95,7 @@ _COMMON, _ALONE, _PLAIN_WORDS, _EVERYDAY, _EVERYDAY_DATASETS = (
 )
 _NO_ALGORITHM = _COMMON | _PLAIN_WORDS
 _PHRASES = tuple(grammar.listed("phrase", "names"))
+_MONEY = grammar.shape("{money_unit}")
 _SERVER = tables.shape("names", r"(?<![\w.-])(?:{server}|{server_family})(?![\w.-]*\w)", ignore_case=True)
 _DISK = tables.shape("names", r"(?<![A-Za-z0-9.]){disk}(?![A-Za-z0-9])", ignore_case=True)
 _CHOICE = tables.shape("names", r"(?<![A-Za-z0-9]){cpu_choice}(?![A-Za-z0-9])", ignore_case=True)
@@ -99,7 +106,7 @@ _GPU = tables.shape(
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*(?:\s+[A-Za-z0-9][A-Za-z0-9.+_-]*)*")
 _WORD = re.compile(r"\S+")
 _LONGEST_WINDOW = 6
-_COUNTING = grammar.shape(r"{amount}\s*(?:{data_unit}|{epoch}|{long_unit}|{card})(?![a-z])")
+_COUNTING = grammar.shape(r"{amount}\s*(?:{data_unit}|{epoch}|{long_unit}|{card})(?![a-z]|-[a-z])")
 
 
 def _gpus(text: str) -> Iterator[Name]:

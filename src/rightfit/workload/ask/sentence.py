@@ -107,6 +107,9 @@ class Sentence:
         self.data_samples = 0.0
         self.data_set: tuple[str, str] = ("", "")
         self.denied: dict[int, tuple[int, int]] = {}
+        self.accumulation: tuple[str, int] | None = None
+        self.steps: tuple[str, float] | None = None
+        self.per_time: tuple[str, str, float] | None = None
 
     def take(self, start: int, end: int, option: str, value: str) -> None:
         self.readings.append(Reading(option, value, self.text[start:end].replace(BLANK, "").strip(" ,;.，。；、")))

@@ -1,0 +1,204 @@
+"""The time by which the work must be done, by a calendar: a date, hours of a night, the next
+morning, a weekday, the end of a week or month. What is assumed is kept in `Sentence.assumed`.
+"""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+import re
+
+from rightfit.messages import Message
+from rightfit.units import parse_count
+from rightfit.workload.ask import grammar
+from rightfit.workload.ask.sentence import Sentence
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+_UNTIL = r"(?<![a-z])(?:no later than|(?:done|finished|ready|due|deadline)(?:\sis)?(?:\s(?:by|before|on))?|by|before|until|till|deadline:)\s(?:the\s)?"
+_BEFORE_ZH = r"\s*(?:(?:之?前|以前)\s*(?:要|必须|得)?(?:完成|交付|跑完|做完|出结果|交)?)"
+_DATE = re.compile(
+    rf"{_UNTIL}(?:(?P<month>{_MONTH})\.?\s(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s(?P<year>20[2-9]\d))?"
+    rf"|(?P<first>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<named>{_MONTH})(?:,?\s(?P<of>20[2-9]\d))?"
+    r"|(?P<iso>20\d\d[-/.]\d{1,2}[-/.]\d{1,2})|(?P<dotted>\d{1,2}\.\d{1,2}\.20\d\d)|(?P<short>\d{1,2}/\d{1,2})(?:/(?P<last>20\d\d))?|(?P<only>\d{1,2})(?:st|nd|rd|th))(?![\w/-])"
+    rf"|(?:在|于|到|至)?(?:(?P<year_zh>20\d\d)年)?(?P<month_zh>\d{{1,2}}|[一二三四五六七八九十]{{1,2}})月(?P<day_zh>\d{{1,2}}|[一二三四五六七八九十]{{1,3}})[日号](?!\s*(?:开始|起|启动)){_BEFORE_ZH}?"
+    rf"|(?P<only_zh>\d{{1,2}})[号日]{_BEFORE_ZH}",
+    re.IGNORECASE,
+)
+_HOURS_OF_DAY = {
+    **dict.fromkeys(("morning", "早上", "上午", "早"), 9),
+    **dict.fromkeys(("noon", "lunch", "lunchtime", "中午"), 12),
+    **dict.fromkeys(("afternoon", "下午"), 17),
+    **dict.fromkeys(("eod", "end of day", "close of business", "cob"), 18),
+    **dict.fromkeys(("evening", "晚上", "晚"), 20),
+    **dict.fromkeys(("night", "midnight"), 24),
+}
+_AT = r"(?:(?P<hour{0}>\d{{1,2}})(?::(?P<minute{0}>\d\d))?\s?(?P<half{0}>am|pm)|(?P<part{0}>morning|noon|lunch(?:time)?|afternoon|evening|night|midnight|eod|end of day|cob|close of business))"
+_MOMENT = grammar.shape(
+    rf"{_UNTIL.replace('{', '{{').replace('}', '}}')}(?:(?P<day>tomorrow|{{weekday_en}}),?\s(?:at\s|by\s|around\s)?{_AT.format(1)}|{_AT.format(2)}\s(?:on\s)?(?P<later>tomorrow|{{weekday_en}}))(?![a-z])"
+    rf"|(?:在|到)?(?P<zh>明天|后天)(?P<part3>早上|上午|中午|下午|晚上|早|晚)(?:(?P<hour3>\d{{1,2}}|[一二两三四五六七八九十]{{1,3}})点(?P<minute3>半)?)?{_BEFORE_ZH}"
+)
+_WINDOW = re.compile(
+    r"(?:from|between)?\s*(?<![\d:])(?P<from>\d{1,2})(?::00)?\s?(?P<half>am|pm)?\s?(?:to|-|–|and|until|till)\s?(?P<to>\d{1,2})(?::00)?\s?(?P<other>am|pm)(?![a-z])"
+    r"|(?:从)?(?P<when>凌晨|夜里|半夜|深夜|晚上?|每晚)?(?:的)?(?P<first>\d{1,2}|[零一二两三四五六七八九十]{1,3})点(?:钟)?(?:到|至|-|~)(?:次日|第2天|第二天)?(?P<then>凌晨|早上|清晨|早)?(?P<last>\d{1,2}|[零一二两三四五六七八九十]{1,3})点(?:钟)?(?:之?间)?",
+    re.IGNORECASE,
+)
+_LEARNS = re.compile("|".join(grammar.STRONG[task].pattern for task in ("train", "finetune")), re.IGNORECASE)
+_NIGHTLY = re.compile(
+    r"(?<![a-z])(?:nightly|(?:every|each|per|at) night|daily|every day|each day|overnight)(?![a-z])|每[晚夜天日]|夜里|凌晨|半夜|夜间",
+    re.IGNORECASE,
+)
+_NEXT_DAY = re.compile(
+    r"(?:(?:ready|done|finished|available|completed|results?)\s)?(?:by|before|until|at)\s(?P<en>\d{1,2})(?::(?P<minutes>\d\d))?\s?(?P<half>am|pm)?\s?(?:o'clock\s)?(?:on\s|of\s)?(?:the\s)?(?:next|following)\s(?:morning|day)"
+    r"|(?:by|before|until)\s(?:the\s)?(?:next|following)\s(?:morning|day)\s(?:at|by)\s(?P<after>\d{1,2})\s?(?P<late>am|pm)?(?![a-z])"
+    r"|(?:到|在)?(?:第2天|第二天|次日|隔天|翌日|转天)(?:的)?(?P<part>早上|上午|凌晨|清晨|早|中午|下午|晚上)?(?P<zh>\d{1,2}|[一二两三四五六七八九十]{1,3})点(?:钟)?(?P<more>半)?(?:之?前|以前)?(?:就)?(?:必须|需要|要|得|能)?(?:出结果|完成|交付|做完|转完|跑完|出|好)?",
+    re.IGNORECASE,
+)
+_CALENDAR = re.compile(
+    r"(?:(?:by|before|until|till)\s)?(?:the\s)?end of (?P<next>next week)|(?:by|before|until|till)?\s?(?:the\s)?end of (?P<month>(?:the|this) month)|(?:by|before|until|till)?\s?(?:the\s)?end of (?P<later>next month)"
+    r"|下(?:个)?(?P<weekend>周末)(?:之?前|完成)?|(?:这个?|本)?(?P<zh>月底)(?:之?前|完成)?|下个?(?P<zh_later>月底)(?:之?前|完成)?",
+    re.IGNORECASE,
+)
+_WEEKDAY = grammar.shape(
+    r"(?:{by_day}|before|by)\s(?:the\s)?(?P<this>this|coming)\s(?P<en>{weekday_en})(?![a-z])|(?P<zh>[这本]个?)(?P<day>{weekday_zh})(?:晚上?|早上?|下午|上午|中午)?{by_day_zh}|(?P<next>下个?)(?P<later>{weekday_zh})(?:晚上?|早上?|下午|上午|中午)?{by_day_zh}"
+)
+_UNREAD_DAY = re.compile(
+    r"(?<![A-Za-z])(?:by|before|until|till|due)\s(?:the\s)?(?P<en>[A-Z][a-z]+(?:\s(?:\d{1,2}|[A-Z][a-z]+))?|deadline|launch|release|holidays?|conference|semester|end of the (?:year|quarter))(?![\w-])"
+    r"|(?P<zh>(?!目前|当前|之前|以前|提前|训练)[一-鿿]{1,4}(?<![之以提目当])前)(?=\s*(?:[,，。;；]|要|完成|交|出|做|跑|$))"
+)
+
+
+def read_dates(sentence: Sentence, today: datetime.date) -> None:
+    """A deadline by its date or by the hour of a day to come."""
+    if (found := _MOMENT.search(sentence.text)) and not _is_morning(found):
+        hours = _hours_to(found, today)
+        sentence.take(*found.span(), "deadline", f"{hours:g}h")
+        sentence.assumed.append(Message("workload.assumed_clock", hours=f"{hours:g}"))
+    elif found := _DATE.search(sentence.text):
+        day = _date(found, today)
+        if day is None or day < today:
+            sentence.ask(*found.span())
+            return
+        hours = (day - today).days * 24
+        sentence.take(*found.span(), "deadline", f"{hours or 12}h")
+        sentence.assumed.append(
+            Message("workload.assumed_date", date=day.isoformat(), hours=hours) if hours else Message("workload.assumed_today", hours=12)
+        )
+
+
+def _is_morning(found: re.Match[str]) -> bool:
+    """A morning without its hour, which words for a night read."""
+    return not _first(found, "hour1", "hour2", "hour3") and _HOURS_OF_DAY.get(_first(found, "part1", "part2", "part3").casefold()) == 9
+
+
+def _hours_to(found: re.Match[str], today: datetime.date) -> float:
+    """Hours from the coming midnight to a moment of tomorrow or of a weekday."""
+    named = _first(found, "day", "later", "zh").casefold()
+    ahead = {"tomorrow": 1, "明天": 1, "后天": 2}.get(named) or (grammar.WEEKDAYS[named] - today.weekday()) % 7 or 7
+    part = _first(found, "part1", "part2", "part3").casefold()
+    clock = float(_HOURS_OF_DAY.get(part, 0))
+    if hour := _first(found, "hour1", "hour2", "hour3"):
+        minutes = _first(found, "minute1", "minute2", "minute3")
+        clock = _clock(hour, _first(found, "half1", "half2") or part) + (0.5 if minutes == "半" else float(minutes or 0) / 60)
+    return (ahead - 1) * 24 + clock
+
+
+def _date(found: re.Match[str], today: datetime.date) -> datetime.date | None:
+    """The day that is meant; without its year the next one that comes. None where two days could
+    be meant, or none is."""
+    if name := _first(found, "month", "named"):
+        parts = [_first(found, "year", "of"), _MONTHS.index(name[:3].casefold()) + 1, _first(found, "day", "first")]
+    elif found["iso"]:
+        parts = [*re.split(r"[-/.]", found["iso"])]
+    elif found["dotted"]:
+        parts = [*reversed(found["dotted"].split("."))]
+    elif found["short"]:
+        first, second = (int(part) for part in found["short"].split("/"))
+        if first <= 12 and second <= 12 and first != second:
+            return None  # 5/12: in May or in December
+        parts = [found["last"] or "", min(first, second) if max(first, second) > 12 else first, max(first, second)]
+    elif found["month_zh"]:
+        parts = [found["year_zh"] or "", found["month_zh"], found["day_zh"]]
+    else:
+        day = int(_first(found, "only", "only_zh"))
+        parts = ["", today.month % 12 + 1 if day < today.day else today.month, day]
+    year, month, day = (int(parse_count(str(part))) if part else 0 for part in parts)
+    try:
+        meant = datetime.date(year or today.year, month, day)
+        return meant.replace(year=today.year + 1) if not year and meant < today else meant
+    except ValueError:
+        return None
+
+
+def read_calendar(sentence: Sentence, today: datetime.date) -> None:
+    """A deadline by the calendar: hours of a night, the next morning, the end of a week or month,
+    a weekday."""
+    if sentence.has("deadline"):
+        return
+    if found := _NEXT_DAY.search(sentence.text):
+        hour = _clock(_first(found, "en", "after", "zh"), _first(found, "half", "late", "part"))
+        minutes = float(found["minutes"] or (30 if found["more"] else 0))
+        if 0 < hour + minutes / 60 <= 24:
+            sentence.take(*found.span(), "deadline", f"{hour + minutes / 60:g}h")
+            sentence.assumed.append(Message("workload.assumed_midnight", hours=f"{hour + minutes / 60:g}"))
+            _note_daily(sentence)
+        return
+    found = _WINDOW.search(sentence.text)
+    serves = any(sentence.has(option) for option in ("rate", "users")) and not _LEARNS.search(sentence.whole)
+    if found and not serves and _NIGHTLY.search(sentence.whole):
+        first = _clock(_first(found, "from", "first"), _first(found, "half", "when") or _first(found, "other"))
+        last = _clock(_first(found, "to", "last"), _first(found, "other", "then"))
+        sentence.take(*found.span(), "deadline", f"{(last - first) % 24 or 24:g}h")
+        _note_daily(sentence)
+        return
+    if found := _CALENDAR.search(sentence.text):
+        sentence.take(*found.span(), "deadline", f"{_days(found, today) or 0.5:g}d".replace("0.5d", "12h"))
+        return
+    if found := _WEEKDAY.search(sentence.text):
+        day = grammar.WEEKDAYS[_first(found, "en", "day", "later").casefold()]
+        ahead = day - today.weekday() + (7 if found["next"] else 0)
+        if found["this"] and ahead < 0:
+            ahead += 7
+        if ahead < 0:
+            sentence.ask(*found.span())
+        else:
+            sentence.take(*found.span(), "deadline", f"{ahead * 24 or 12}h")
+            if not ahead:
+                sentence.assumed.append(Message("workload.assumed_today", hours=12))
+
+
+def _note_daily(sentence: Sentence) -> None:
+    """A job of each day is done within its hours: how often it comes changes no figure of one."""
+    for found in list(_NIGHTLY.finditer(sentence.text)):
+        sentence.note(*found.span())
+
+
+def ask_for_day(sentence: Sentence) -> None:
+    """A day that nothing reads is asked about: a deadline is never dropped."""
+    if not sentence.has("deadline") and (found := _UNREAD_DAY.search(sentence.text)):
+        sentence.ask(*found.span())
+
+
+def _days(found: re.Match[str], today: datetime.date) -> int:
+    """Days that are left: to the Friday of next week, its Sunday, the last day of this month or
+    of the next."""
+    left = calendar.monthrange(today.year, today.month)[1] - today.day
+    if found["next"]:
+        return 4 - today.weekday() + 7
+    if found["weekend"]:
+        return 6 - today.weekday() + 7
+    if found["later"] or found["zh_later"]:
+        after = today + datetime.timedelta(days=left + 1)
+        return left + calendar.monthrange(after.year, after.month)[1]
+    return left
+
+
+def _first(match: re.Match[str], *names: str) -> str:
+    return next((found for name in names if (found := match[name])), "")
+
+
+def _clock(hour: str, part: str) -> float:
+    """The hour of the day [h]."""
+    clock = parse_count(hour)
+    late = part.casefold() == "pm" or part in ("下午", "晚上", "晚") or (part in ("夜里", "深夜", "半夜", "每晚") and clock >= 6)
+    return clock % 12 + 12 if late and clock <= 12 and not (part in ("晚上", "晚", "每晚") and clock < 6) else clock % 24

@@ -1,0 +1,227 @@
+"""Quantities of a sentence, generated: amounts of things that no list knows, sizes, ranges, money
+in every currency and for every time, dates of every day."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import rightfit
+from rightfit.units import format_money, parse_bytes, parse_data, parse_money
+from rightfit.workload.ask import understand
+from rightfit.workload.ask.sentence import Understood
+
+FRIDAY = datetime.date(2026, 11, 20)
+UNITS = tomllib.loads((Path(rightfit.__file__).parent / "data" / "units.toml").read_text(encoding="utf-8"))
+
+
+def read(text: str, today: datetime.date = FRIDAY) -> Understood:
+    found = understand(text, today=today)
+    assert not found.weighty, found.weighty
+    return found
+
+
+HEADS = {
+    "fine-tune Qwen2.5-7B with LoRA on {}": "finetune",
+    "train resnet50 on {} for 3 epochs": "train",
+    "train lightgbm on {}": "train",
+    "{} to fine-tune bert-base-uncased": "finetune",
+    "classify {} with resnet50": "batch",
+    "batch inference with Qwen2.5-7B over {}": "batch",
+    "用Qwen2.5-7B微调，{}": "finetune",
+}
+AMOUNTS = {"300": 300, "1,200": 1200, "40k": 40_000, "2.5 million": 2.5e6, "half a million": 5e5, "twelve": 12}
+NOUNS = (
+    "lectures",
+    "CT volumes",
+    "product photos",
+    "satellite tiles",
+    "court rulings",
+    "loan applications",
+    "knitting patterns",
+    "glorps",
+    "mass spectra",
+    "retina slides",
+    "chess games",
+    "wind turbine blades",
+    "ECG traces",
+    "lute tablatures",
+    "patients",
+)
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("noun", NOUNS)
+def test_a_number_of_any_thing_is_so_many_samples(head: str, noun: str) -> None:
+    for amount, count in AMOUNTS.items():
+        found = read(head.format(f"{amount} {noun}")).wishes
+        assert parse_data(str(found["data"])).samples == count
+        assert found["task"] == HEADS[head]
+
+
+CHINESE = ("份判决书", "个菜谱", "首古诗", "张商品图", "例CT", "件文物", "篇病历", "个商品标题", "枚指纹", "条弹幕", "封投诉信")
+
+
+@pytest.mark.parametrize("noun", CHINESE)
+@pytest.mark.parametrize("head", ["微调Qwen2.5-7B，{}", "用resnet50训练，{}", "{}，全量微调bert-base-chinese"])
+def test_a_number_of_any_thing_in_chinese(noun: str, head: str) -> None:
+    for amount, count in {"1200": 1200, "三万": 30_000, "1.5万": 15_000, "两千": 2000, "10w": 100_000}.items():
+        found = read(head.format(amount + noun)).wishes
+        assert parse_data(str(found["data"])).samples == count
+
+
+@pytest.mark.parametrize("thing", ["languages", "regions", "experiments", "GPU years", "layers", "providers", "seeds", "months"])
+def test_what_is_no_data_is_never_counted_as_samples(thing: str) -> None:
+    assert "data" not in understand(f"fine-tune Qwen2.5-7B on 12 {thing}", today=FRIDAY).wishes
+
+
+@pytest.mark.parametrize("size", ["2 TB", "500GB", "1.5 PB", "40 GiB", "700 MB"])
+@pytest.mark.parametrize("topic", ["", " of satellite tiles", " of chat logs", " of parquet", " of glorps"])
+@pytest.mark.parametrize("head", ["train resnet50 on {}", "fine-tune Qwen2.5-7B on {}", "train xgboost on {}"])
+def test_a_size_of_any_thing_is_bytes(size: str, topic: str, head: str) -> None:
+    assert parse_bytes(str(read(head.format(size + topic)).wishes["data"])) == parse_bytes(size)
+
+
+RANGES = (
+    ("data", "fine-tune Qwen2.5-7B on {} samples", "samples"),
+    ("data", "fine-tune Qwen2.5-7B on {} legal contracts", "samples"),
+    ("epochs", "fine-tune Qwen2.5-7B on 10k samples for {} epochs", ""),
+    ("deadline", "fine-tune Qwen2.5-7B on 10k samples in {} days", "days"),
+    ("users", "serve Qwen2.5-7B for {} users", ""),
+    ("rate", "serve Qwen2.5-7B at {} requests per second", "/s"),
+    ("budget", "fine-tune Qwen2.5-7B on 10k samples for {} dollars", "dollars"),
+    ("seq_len", "fine-tune Qwen2.5-7B on 10k samples of {} tokens each", ""),
+)
+
+
+@pytest.mark.parametrize(("option", "sentence", "unit"), RANGES)
+@pytest.mark.parametrize("between", ["{}-{}", "{} to {}", "between {} and {}", "{}~{}", "from {} to {}"])
+def test_of_a_range_the_upper_end_is_used_and_said(option: str, sentence: str, unit: str, between: str) -> None:
+    upper, ranged = read(sentence.format(7)), read(sentence.format(between.format(3, 7)))
+    assert ranged.wishes[option] == upper.wishes[option]
+    assert "workload.assumed_range" in [message.key for message in ranged.assumed]
+    assert unit in str(ranged.wishes[option]) or option == "data"
+
+
+@pytest.mark.parametrize("words", ["on workdays 9 to 18", "with 30 steps and 20 users", "for 20 users and 5 qps", "3 GPUs or 4 nodes"])
+def test_two_numbers_are_not_always_a_range(words: str) -> None:
+    assert "workload.assumed_range" not in [message.key for message in understand(f"serve SDXL {words}", today=FRIDAY).assumed]
+
+
+MONEY = [(code, word) for code, *words in UNITS["currencies"] for word in words if word not in ("try", "won", "块", "块钱")]
+
+
+@pytest.mark.parametrize(("code", "word"), MONEY)
+def test_money_of_every_currency(code: str, word: str) -> None:
+    """As a word behind the amount, as a sign before it."""
+    is_sign = not word.isalpha() and word != "元人民币"
+    for limit in ("under {}", "at most {}", "budget {}"):
+        text = limit.format(f"{word}400" if is_sign else f"400 {word}" if word.isascii() else f"400{word}")
+        paid = parse_money(str(read(f"fine-tune Qwen2.5-7B on 10k samples, {text}").wishes["budget"]))
+        assert (paid.amount, paid.currency) == (400, code)
+
+
+TIMES = {
+    "per hour": 730,
+    "an hour": 730,
+    "/hr": 730,
+    "a day": 730 / 24,
+    "per week": 730 / 168,
+    "a year": 1 / 12,
+    "a month": 1,
+    "monthly": 1,
+}
+
+
+@pytest.mark.parametrize("time", TIMES)
+@pytest.mark.parametrize("money", ["$30", "30 euros", "£30", "¥30"])
+def test_money_for_a_time_is_the_month_of_a_service_and_a_question_of_a_job(time: str, money: str) -> None:
+    found = read(f"serve Qwen2.5-7B at 5 qps, at most {money}{'' if time[0] == '/' else ' '}{time}")
+    paid = parse_money(str(found.wishes["budget"]))
+    assert paid.per_month
+    assert paid.amount == pytest.approx(30 * TIMES[time], rel=1e-4)
+    if TIMES[time] != 1:
+        assert format_money(paid.amount, paid.currency) in " ".join(message.text("en") for message in found.assumed)
+        job = understand(f"fine-tune Qwen2.5-7B on 10k samples, at most {money} {time.removeprefix('/')}", today=FRIDAY)
+        assert "budget" not in job.wishes
+        assert job.weighty
+
+
+FORMATS = (
+    "by {d:%B} {d.day}",
+    "before {d.day} {d:%b}",
+    "by {d:%Y-%m-%d}",
+    "due {d.day}.{d.month}.{d.year}",
+    "no later than {d:%B} {d.day}, {d.year}",
+    "{d.month}月{d.day}日前",
+    "{d.year}年{d.month}月{d.day}号之前完成",
+)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("today", [FRIDAY, datetime.date(2027, 12, 30), datetime.date(2028, 2, 28)])
+def test_every_date_is_its_days(form: str, today: datetime.date) -> None:
+    for ahead in (1, 2, 9, 30, 64, 200, 360):
+        day = today + datetime.timedelta(days=ahead)
+        found = read(f"fine-tune Qwen2.5-7B on 10k samples, {form.format(d=day)}", today)
+        assert found.wishes["deadline"] == f"{ahead * 24}h", (form, day)
+
+
+@pytest.mark.parametrize("words", ["by 5/12", "by 2020-01-01", "by February 30", "2月30日前"])
+def test_a_date_that_is_none_or_two_is_asked_about(words: str) -> None:
+    assert understand(f"fine-tune Qwen2.5-7B on 10k samples, {words}", today=FRIDAY).weighty
+
+
+@pytest.mark.parametrize(("micro", "times", "gpus"), [*itertools.product((1, 2, 8), (4, 16), (1, 2, 8))])
+def test_accumulation_makes_a_global_batch(micro: int, times: int, gpus: int) -> None:
+    cards = f" on {gpus} GPUs" if gpus > 1 else ""
+    for form in (
+        "batch size {micro} with gradient accumulation {times}",
+        "per-device batch size {micro}, {times} gradient accumulation steps",
+        "per_device_train_batch_size={micro} gradient_accumulation_steps={times}",
+        "每卡批大小{micro}，梯度累积{times}步",
+    ):
+        found = read(f"fine-tune Llama-3-8B on 10k samples{cards}, {form.format(micro=micro, times=times)}").wishes
+        assert (found["micro_batch"], found["global_batch"]) == (str(micro), str(micro * times * gpus)), form
+
+
+@pytest.mark.parametrize("steps", [100, 2000, 30_000])
+def test_steps_of_a_batch_are_an_amount(steps: int) -> None:
+    alone = read(f"fine-tune Llama-3-8B for {steps} steps with batch size 16").wishes
+    assert parse_data(alone["data"]).samples == steps * 16
+    assert alone["epochs"] == "1"
+    told = read(f"fine-tune Llama-3-8B on 4000 samples for {steps} steps with batch size 16").wishes
+    assert float(told["epochs"]) == pytest.approx(steps * 16 / 4000, rel=1e-3)
+    assert understand(f"fine-tune Llama-3-8B for {steps} steps", today=FRIDAY).weighty
+
+
+@pytest.mark.parametrize(
+    ("words", "hours"),
+    [
+        ("300 lectures of 90 minutes", 450),
+        ("5,000 calls, 6 minutes each", 500),
+        ("120 podcasts, 45 min per episode", 90),
+        ("20 years of radio", 175_200),
+        ("300节课，每节45分钟", 225),
+        ("3天的录音", 72),
+    ],
+)
+def test_recordings_of_so_long_each_are_hours(words: str, hours: float) -> None:
+    assert parse_data(read(f"transcribe with whisper-large-v3, {words}").wishes["data"]).samples == pytest.approx(hours)
+
+
+def test_the_usual_length_of_a_recording_is_said() -> None:
+    found = read("transcribe 300 lectures with whisper-large-v3")
+    assert found.wishes["data"] == "300 hours"
+    assert "60 minutes each (assumed" in found.assumed[0].text("en")
+
+
+@pytest.mark.parametrize(("words", "many"), [("several hundred", 500), ("a few thousand", 3000), ("tens of thousands of", 30_000)])
+def test_a_vague_amount_is_said(words: str, many: float) -> None:
+    found = read(f"fine-tune Qwen2.5-7B on {words} samples")
+    assert parse_data(found.wishes["data"]).samples == many
+    assert words.split()[0] in found.assumed[0].text("en")
