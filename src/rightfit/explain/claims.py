@@ -529,9 +529,9 @@ def _cheaper(said: str, catalog: Catalog) -> Judged | None:
 
 
 def _faster(said: str, catalog: Catalog) -> Judged | None:
-    zh = re.fullmatch(r"(?P<first>.+?)比(?P<second>.+?)(?P<word>快|慢)(?P<times>[\d.]+\s*倍)?(?:多少|很多|吗|么)?", said)
+    zh = re.fullmatch(r"(?P<first>.+?)\s*(?:要|会|大?约)?\s*比(?P<second>.+?)(?:要|会|更)?(?P<word>快|慢)\s*(?:了|上|大?约)?\s*(?P<times>[\d.]+\s*倍)?(?:多少|很多|以上|左右|多|吗|么)?", said)
     en = re.fullmatch(
-        r"(?:is |how much )?(?P<first>.+?) (?:is )?(?:(?P<times>[\d.]+) ?(?:x|times) )?(?P<word>faster|slower) than (?:an? )?(?P<second>.+)",
+        r"(?:is |how much )?(?:the |an? )?(?P<first>.+?) (?:is )?(?:(?P<times>[\d.]+) ?(?:x|times) )?(?P<word>faster|slower) than (?:an? |the )?(?P<second>.+)",
         said,
         re.IGNORECASE,
     )
