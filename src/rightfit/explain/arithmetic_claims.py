@@ -137,9 +137,16 @@ _SHARES = {"half": 0.5, "quarter": 0.25, "third": 1 / 3, "eighth": 0.125, "twice
 
 def _format_ratio(clause: str, told: Told) -> Sequence[Part]:
     """How many times the memory of one format another takes: "INT8 takes half the memory of FP16"."""
-    named = sorted((found.start(), found[0], size) for words, size in figures()["bytes"].items() for found in re.finditer(words, clause, re.IGNORECASE))
+    named = sorted(
+        (found.start(), found[0], size) for words, size in figures()["bytes"].items() for found in re.finditer(words, clause, re.IGNORECASE)
+    )
     shares = [share for name, share in _SHARES.items() if word(f"share_{name}").search(clause)]
-    if len(named) != 2 or len(shares) != 1 or word("speed").search(clause) or not (word("memory").search(clause) or word("weights").search(clause)):
+    if (
+        len(named) != 2
+        or len(shares) != 1
+        or word("speed").search(clause)
+        or not (word("memory").search(clause) or word("weights").search(clause))
+    ):
         return ()
     (_, first, one), (_, second, two) = named[::-1] if word("from_to").search(clause) else named
     reason = both("ratio_of_formats", first=first, second=second, one=f"{one:g}", two=f"{two:g}", ratio=q.percent_text(one / two))
@@ -368,9 +375,25 @@ def _common(clause: str, told: Told) -> Sequence[Part]:
     """What holds whatever the job (figures.toml, [[common]]): all of its words are said and none
     that it excludes."""
     for entry in figures()["common"]:
-        if all(re.search(words, clause, re.IGNORECASE) for words in entry["says"]) and not re.search(entry.get("unless", r"\d"), clause, re.IGNORECASE):
+        if all(re.search(words, clause, re.IGNORECASE) for words in entry["says"]) and not re.search(
+            entry.get("unless", r"\d"), clause, re.IGNORECASE
+        ):
             return [judged(clause, entry["holds"], {lang: entry[lang] for lang in LANGS})]
     return ()
 
 
-READERS: tuple[Reader, ...] = (_remember, _rule, _format_ratio, _methods, _common, _units, _table, _model_memory, _dataset, _volume, _spot, _zero, _lora)
+READERS: tuple[Reader, ...] = (
+    _remember,
+    _rule,
+    _format_ratio,
+    _methods,
+    _common,
+    _units,
+    _table,
+    _model_memory,
+    _dataset,
+    _volume,
+    _spot,
+    _zero,
+    _lora,
+)

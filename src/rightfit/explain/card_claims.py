@@ -28,7 +28,16 @@ _DIGITS = {"一": 1, "两": 2, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6,
 
 def card_readers(catalog: Catalog) -> tuple[Reader, ...]:
     """The readers of clauses about cards, in order."""
-    return (_name_card, _variants, _figures, _architecture, _newest, functools.partial(_features, catalog), functools.partial(_suited, catalog), _ratio)
+    return (
+        _name_card,
+        _variants,
+        _figures,
+        _architecture,
+        _newest,
+        functools.partial(_features, catalog),
+        functools.partial(_suited, catalog),
+        _ratio,
+    )
 
 
 @functools.cache
@@ -68,7 +77,10 @@ def _figures(clause: str, told: Told) -> Sequence[Part]:
 
 
 #: Sizes of one card in brackets: "V100 (16/32GB)".
-_SIZES = re.compile(rf"(?P<card>{_CARD.pattern})\s*\(\s*(?P<sizes>\d+\s*(?:GB?|GiB)?(?:\s*[/或、]\s*\d+\s*(?:GB?|GiB)?)+)\s*(?:显存|VRAM|memory)?\s*\)", re.IGNORECASE)
+_SIZES = re.compile(
+    rf"(?P<card>{_CARD.pattern})\s*\(\s*(?P<sizes>\d+\s*(?:GB?|GiB)?(?:\s*[/或、]\s*\d+\s*(?:GB?|GiB)?)+)\s*(?:显存|VRAM|memory)?\s*\)",
+    re.IGNORECASE,
+)
 
 
 def _variants(clause: str, told: Told) -> Sequence[Part]:
@@ -91,18 +103,24 @@ def _newest(clause: str, told: Told) -> Sequence[Part]:
     if not told.cards or not word("newest").search(clause):
         return ()
     card = facts.accelerators()[told.cards[-1]]
-    newer = [one for one in facts.accelerators().values() if one.vendor == card.vendor and one.memory_bandwidth > card.memory_bandwidth and one.release_year > card.release_year]
+    newer = [
+        one
+        for one in facts.accelerators().values()
+        if one.vendor == card.vendor and one.memory_bandwidth > card.memory_bandwidth and one.release_year > card.release_year
+    ]
     best = max(newer, key=lambda one: (one.release_year, one.memory_bandwidth), default=card)
-    return [judged(clause, not newer, both("newest", card=card.name, year=card.release_year, newer=best.name, newer_year=best.release_year))]
+    return [
+        judged(clause, not newer, both("newest", card=card.name, year=card.release_year, newer=best.name, newer_year=best.release_year))
+    ]
 
 
 def _bound(clause: str, amount: re.Match[str]) -> str:
     """Whether an amount is the least, the most, or just so ("")."""
     before, after = clause[: amount.start()], clause[amount.end() :]
     for name in ("least", "most"):
-        if re.search(rf"(?:{figures()['words'][f'{name}_before']})\s*(?:有|是|为|要|需|需要|达|of|about|约)?\s*$", before, re.IGNORECASE) or re.match(
-            rf"\s*(?:{figures()['words'][f'{name}_after']})", after, re.IGNORECASE
-        ):
+        if re.search(
+            rf"(?:{figures()['words'][f'{name}_before']})\s*(?:有|是|为|要|需|需要|达|of|about|约)?\s*$", before, re.IGNORECASE
+        ) or re.match(rf"\s*(?:{figures()['words'][f'{name}_after']})", after, re.IGNORECASE):
             return name
     return ""
 
@@ -147,9 +165,17 @@ def _judge(clause: str, column: str, value: float, cards: Sequence[str], bound: 
     near = _ABOUT if word("about").search(clause) else _NEAR
     stated = value * 2 if column == "nvlink_bandwidth" and word("one_way").search(clause) else value
     if bound:
-        beyond = [name for name, rates in known.items() if (max(rates) < stated / (1 + near) if bound == "least" else min(rates) > stated * (1 + near))]
+        beyond = [
+            name
+            for name, rates in known.items()
+            if (max(rates) < stated / (1 + near) if bound == "least" else min(rates) > stated * (1 + near))
+        ]
         card = beyond[0] if beyond else (min if bound == "least" else max)(known, key=lambda name: max(known[name]))
-        return judged(clause, not beyond, both("card", card=card, what=what, had={lang: _shown(column, known[card][0], lang) for lang in ("en", "zh")}))
+        return judged(
+            clause,
+            not beyond,
+            both("card", card=card, what=what, had={lang: _shown(column, known[card][0], lang) for lang in ("en", "zh")}),
+        )
     shown = next((name for name, rates in known.items() if any(_is_near(stated, rate, near) for rate in rates)), "")
     card = shown or next(iter(known))
     had = {lang: _shown(column, known[card][0], lang) for lang in ("en", "zh")}

@@ -466,7 +466,8 @@ _BEFORE_CLAIM = re.compile(
 )
 #: What may be the name of a series ("gn7i", "NDv4", "NDm A100 v4").
 _SERIES = re.compile(
-    r"(?<![\w.+/-])(?:ND\w*[ _]\w+[ _]v\d|N[CDV]\w*_[A-Z]\w*_v\d|[A-Za-z]{1,4}\d[A-Za-z]{0,3}\d?|N[CDV][A-Za-z]*v\d)(?![\w.-])", re.ASCII | re.IGNORECASE
+    r"(?<![\w.+/-])(?:ND\w*[ _]\w+[ _]v\d|N[CDV]\w*_[A-Z]\w*_v\d|[A-Za-z]{1,4}\d[A-Za-z]{0,3}\d?|N[CDV][A-Za-z]*v\d)(?![\w.-])",
+    re.ASCII | re.IGNORECASE,
 )
 #: What may stand beside the cards of a series.
 _OF_SERIES = re.compile(
