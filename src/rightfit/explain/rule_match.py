@@ -32,7 +32,7 @@ _LEAST_SAID = 0.45
 _LEFT_LATIN, _LEFT_CHARACTER = 1.2, 0.5
 _QUANTITY_WEIGHT = 2.5
 #: Rules that say how much is needed.
-_OF_AMOUNTS = frozenset({"need", "enough", "at_most", "gpus"})
+_OF_AMOUNTS = frozenset({"need", "enough", "at_most", "gpus", "network", "host", "saving"})
 
 #: Concepts that name a thing without saying anything of it.
 _THINGS = frozenset({"gpu", "a100", "h100", "t4", "server", "high_end", "every"})
@@ -235,6 +235,8 @@ def _likeness(said: Sense, heard: Sense, rule: RuleOfThumb) -> float:
     if not (said.concepts & heard.concepts) - things and heard.concepts - things:
         return 0.0  # they name the same things and say other things of them
     weigh = _weights()
+    if (told := heard.concepts - things) and max(told, key=lambda one: (weigh[one], one)) not in said.concepts:
+        return 0.0  # what the wording is about is not said
     rare = math.log(1.0 + len(all_rules()))
     shared = sum(weigh[concept] for concept in said.concepts & heard.concepts)
     left = sum(_LEFT_LATIN if word.isascii() else _LEFT_CHARACTER for word in said.leftover - heard.leftover)
