@@ -4,6 +4,7 @@ arithmetic and the tables."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import re
@@ -136,9 +137,9 @@ _SHARES = {"half": 0.5, "quarter": 0.25, "third": 1 / 3, "eighth": 0.125, "twice
 
 
 def _format_ratio(clause: str, told: Told) -> Sequence[Part]:
-    """How many times the memory of one format another takes: "INT8 takes half the memory of FP16"."""
+    """How many times the memory of one format another takes ("INT8 takes half of FP16")."""
     named = sorted(
-        (found.start(), found[0], size) for words, size in figures()["bytes"].items() for found in re.finditer(words, clause, re.IGNORECASE)
+        (found.start(), found[0], size) for words, size in figures()["bytes"].items() for found in re.finditer(words, clause, re.IGNORECASE) if found[0].casefold() != "half"
     )
     shares = [share for name, share in _SHARES.items() if word(f"share_{name}").search(clause)]
     if (
@@ -378,7 +379,8 @@ def _common(clause: str, told: Told) -> Sequence[Part]:
         if all(re.search(words, clause, re.IGNORECASE) for words in entry["says"]) and not re.search(
             entry.get("unless", r"\d"), clause, re.IGNORECASE
         ):
-            return [judged(clause, entry["holds"], {lang: entry[lang] for lang in LANGS})]
+            found = judged(clause, entry["holds"], {lang: entry[lang] for lang in LANGS})
+            return [dataclasses.replace(found, is_common=True)]
     return ()
 
 

@@ -1,6 +1,6 @@
 """Whether a model fits on what a sentence or a row of a table names ("one A100 80GB holds 70B with
-QLoRA", "24 GB is enough for a 7B model", "Llama-3-8B | 1x A100 or 2x RTX 3090 | full / LoRA"): every
-hardware that is named with every method that is named."""
+QLoRA", "24 GB is enough for a 7B model", "Llama-3-8B | 1x A100 or 2x RTX 3090 | full / LoRA"):
+every hardware that is named with every method that is named."""
 
 from __future__ import annotations
 

@@ -14,14 +14,16 @@ from rightfit.explain.claims import no_claim
 from rightfit.explain.glossary import term_lookup
 from rightfit.explain.judged_parts import parts_lookup
 from rightfit.explain.market_questions import market_question
-from rightfit.explain.market_statements import find_statement, judge_statement
+from rightfit.explain.market_statements import COMMITMENTS, find_statement, judge_statement, saving_of
 from rightfit.explain.pasted_tables import cells_of, is_row, row_statement
 from rightfit.explain.rule_match import folded, match_rule, sense
 from rightfit.explain.rule_measures import Measures, measures
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of, rule_line
 from rightfit.explain.sections import heading_of, section_lookup
+from rightfit.explain.statement_parts import clauses
 from rightfit.explain.time_claims import time_lookup
 from rightfit.explain.trials import SetupOutcome, best_of, need_on_one_card, outcome_of, saving_fractions
+from rightfit.explain.yes_or_no import is_question
 from rightfit.messages import Lang
 from rightfit.search.answer import Option, Plan
 
@@ -140,21 +142,32 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
     market = catalog or open_priced()
     if under and (found := section_lookup(query, under, market)) is not None:
         return found
+    rule = repeated_rule(query)
+    parts = None if rule is not None or is_question(query) else parts_lookup(query, market)
+    if parts is not None and _is_told_first(query, parts):
+        return parts
     if (meant := term_lookup(query)) is not None:
         return meant
-    rule = repeated_rule(query)
     if rule is None and (priced := market_question(query, market)) is not None:
         return priced
     if rule is None and (timed := time_lookup(query, market)) is not None:
         return timed
     if rule is None and (claimed := claim_lookup(query, market)) is not None:
         return claimed
-    if rule is None and (parts := parts_lookup(query, market)) is not None:
+    if rule is None and (parts := parts or parts_lookup(query, market)) is not None:
         return parts
     rule = rule or match_rule(query)
     if rule is None:
         return None
-    return statement_answer(query, rule, market) if isinstance(rule, str) else rule_answer(query, rule, market)
+    if isinstance(rule, str) or rule.kind == "term":
+        return statement_answer(query, rule if isinstance(rule, str) else _LONG_USE, market)
+    return saving_answer(query, rule, market) if rule.kind == "saving" else rule_answer(query, rule, market)
+
+
+def _is_told_first(query: str, parts: CheckResult) -> bool:
+    """Whether what the clauses of a statement say comes before what its words mean and cost: of
+    several clauses, or of one that says what holds whatever the job."""
+    return bool(parts.facts.get("is_common")) or (len(clauses(query)) > 1 and parts.claim in ("right", "wrong"))
 
 
 def statements_in(text: str) -> dict[str, str]:
@@ -269,6 +282,56 @@ def is_statement(text: str) -> bool:
     return bool(re.search(r">=|<=|≥|≤|[<>＞＜]|\d\s?%|至少|必须|需要|at least|needs?\b", text)) or len(text.split()) > 5
 
 
+#: What is said of long use holds of the market, not of one short job.
+_LONG_USE = "market_subscription_for_long_use"
+_ALWAYS = re.compile(r"一定|总是|永远|任何(?:时候|情况)|必然|肯定|无论|\balways\b|\bnecessarily\b|in (?:every|any) case", re.IGNORECASE)
+_COMMITTED = re.compile(r"预留|包年|包月|节省计划|承诺|reserv|subscri|commit|savings plan", re.IGNORECASE)
+_SPOT = re.compile(r"竞价|抢占|spot|preemptible", re.IGNORECASE)
+#: So far from a span that is stated, the middle of the market still is in it.
+_BESIDE = 0.05
+
+
+def saving_answer(query: str, rule: RuleOfThumb, catalog: Catalog) -> CheckResult:
+    """What spot servers or commitments are said to save, by the middle of the market and not by
+    one server."""
+    from rightfit.explain.messages import say
+    from rightfit.market.verdicts import CheckResult
+
+    stated = next((one for one in sense(query).quantities if one.dimension == "percent"), None)
+    low, high = (stated.low, stated.high) if stated else (rule.value, rule.high if math.isfinite(rule.high) else 1.0)
+    is_bound = low == high and bool(re.search(r"至少|以上|at least|or more", query, re.IGNORECASE))
+    is_most = low == high and bool(re.search(r"最多|最高|高达|up to|at most", query, re.IGNORECASE))
+    said = f"{query} {rule.statement['zh']}" if query == rule.id or not (_COMMITTED.search(query) or _SPOT.search(query)) else query
+    modes = {"committed": COMMITMENTS} if _COMMITTED.search(said) else {}
+    modes |= {"spot": ("spot",)} if _SPOT.search(said) or not modes else {}
+    found = {name: saving_of(catalog, mode) for name, mode in modes.items()}
+    near = 0.1 if low == high else _BESIDE
+    holds = all((low - near <= mid or is_most) and (mid <= high + near or is_bound) for _, mid, _, _ in found.values())
+    verdict: Verdict = "holds" if holds else "fails"
+    texts: dict[Lang, str] = {}
+    for lang in ("en", "zh"):
+        told = [
+            say(
+                "rule_words.saving",
+                lang,
+                mode=say(f"rule_words.saving_{name}", lang),
+                count=count,
+                **dict(zip(("low", "mid", "high"), map(q.percent_text, (first, mid, third)), strict=True)),
+            )
+            for name, (first, mid, third, count) in found.items()
+        ]
+        texts[lang] = rule_line(
+            query if query != rule.id else rule.statement[lang], -1, verdict, ("；" if lang == "zh" else "; ").join(told), lang
+        )
+    facts: dict[str, Any] = {
+        "id": rule.id,
+        "post": rule.post,
+        "verdict": verdict,
+        "saving": {name: mid for name, (_, mid, _, _) in found.items()},
+    }
+    return CheckResult(query, "rule", True, _CLAIMS[verdict], facts, (), texts["en"], texts["zh"])
+
+
 def statement_answer(query: str, name: str, catalog: Catalog) -> CheckResult:
     from rightfit.market.verdicts import CheckResult
 
@@ -277,7 +340,13 @@ def statement_answer(query: str, name: str, catalog: Catalog) -> CheckResult:
     words: dict[Lang, str] = {
         lang: rule_line(found.entry[lang], found.entry["post"], found.verdict, found.reason(lang), lang) for lang in ("en", "zh")
     }
-    return CheckResult(query, "rule", True, _CLAIMS[found.verdict], facts, () if query == name else (name,), words["en"], words["zh"])
+    claim = _CLAIMS[found.verdict]
+    if claim == "right" and _ALWAYS.search(query):  # what holds of most does not hold of all
+        from rightfit.explain.messages import say
+
+        claim = "wrong"
+        words = {lang: say("rule_words.not_always", lang, told=words[lang]) for lang in ("en", "zh")}
+    return CheckResult(query, "rule", True, claim, facts, () if query == name else (name,), words["en"], words["zh"])
 
 
 #: Rules about a link are tried on a server that has just what they ask for: how many of it.

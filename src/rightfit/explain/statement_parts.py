@@ -28,6 +28,7 @@ class Part:
     said: str
     word: str
     reason: Mapping[Lang, str] = dataclasses.field(default_factory=dict)
+    is_common: bool = False
 
 
 @dataclasses.dataclass(slots=True)
