@@ -139,7 +139,10 @@ _SHARES = {"half": 0.5, "quarter": 0.25, "third": 1 / 3, "eighth": 0.125, "twice
 def _format_ratio(clause: str, told: Told) -> Sequence[Part]:
     """How many times the memory of one format another takes ("INT8 takes half of FP16")."""
     named = sorted(
-        (found.start(), found[0], size) for words, size in figures()["bytes"].items() for found in re.finditer(words, clause, re.IGNORECASE) if found[0].casefold() != "half"
+        (found.start(), found[0], size)
+        for words, size in figures()["bytes"].items()
+        for found in re.finditer(words, clause, re.IGNORECASE)
+        if found[0].casefold() != "half"
     )
     shares = [share for name, share in _SHARES.items() if word(f"share_{name}").search(clause)]
     if (

@@ -56,7 +56,8 @@ def cards_in(clause: str) -> list[tuple[str, ...]]:
 
 
 def _name_card(clause: str, told: Told) -> Sequence[Part]:
-    if named := cards_in(_example().sub(" ", clause)):
+    if named := cards_in(bare := _example().sub(" ", clause)):
+        told.spoken = "/".join(spoken for spoken, _ in claims.cards_of(bare))
         told.cards = told.cards if told.cards and word("times").search(clause) else named[0]
     return ()
 
@@ -229,7 +230,7 @@ def _suited(catalog: Catalog, clause: str, told: Told) -> Sequence[Part]:
     """What the card of the sentence is said to suit, or not to suit."""
     if not told.cards or not re.search("适合|适用|suit", clause, re.IGNORECASE):
         return ()
-    found = claims.suits(clause if cards_in(clause) else f"{told.cards[-1]} {clause}", catalog)
+    found = claims.suits(clause if cards_in(clause) else f"{told.spoken} {clause}", catalog)
     return [judged(clause, found.claim == "right", found.reason)] if found else ()
 
 

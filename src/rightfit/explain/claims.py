@@ -60,7 +60,7 @@ def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
     from rightfit.explain.statement_parts import clauses
 
     is_one = len([one for one in clauses(query) if verb("suits").search(one)]) < 2  # others are judged one by one
-    for reader in (_cuda, _cheaper, _faster, _feature, fits, *([suits] if is_one else [])):
+    for reader in (_cuda, _cheaper, _faster, _feature, fits, *([suits] if is_one or " | " in said else [])):
         if (found := reader(said, catalog)) is not None:
             texts = {lang: _text("line", lang, reason=found.reason[lang]) for lang in LANGS}
             return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])
@@ -282,15 +282,40 @@ def _rate(record: Accelerator, feature: str) -> float:
 
 
 def suits(said: str, catalog: Catalog) -> Judged | None:
-    """Whether a card suits a kind of job: by what the job costs on it."""
+    """Whether a card suits the kinds of job that a sentence or a row names: by what each costs on
+    it."""
     cards = tuple(dict.fromkeys(name for _, names in cards_of(said) for name in names))
-    job = next(((word, job) for job in table()["jobs"] for word in job["words"] if any_of([word]).search(said)), None)
-    said = _RECOMMENDER.sub(" ", said)
-    if not cards or job is None or not verb("suits").search(said) or re.search(r"\d\s*[x块张卡]", said):
+    jobs = _jobs_named(_RECOMMENDER.sub(" ", said))
+    if not cards or not jobs or not (verb("suits").search(_RECOMMENDER.sub(" ", said)) or " | " in said) or _NUMBERED.search(said):
         return None
+    tried = [one for word, workload in jobs if (one := _suited(said, word, workload, cards, catalog)) is not None]
+    if not tried:
+        return None
+    words = {one.claim for one in tried}
+    claim = words.pop() if len(words) == 1 else "wrong"
+    reason: dict[Lang, str] = {lang: ("；" if lang == "zh" else "; ").join(one.reason[lang] for one in tried) for lang in LANGS}
+    return Judged("rule", claim, reason, tried[0].facts)
+
+
+def _jobs_named(said: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """The jobs that a sentence names, each once: of words that overlap the longest."""
+    found: list[tuple[str, Mapping[str, Any]]] = []
+    spans = sorted(
+        ((len(word), job) for job in table()["jobs"] for word in job["words"] if any_of([word]).search(said)),
+        key=lambda one: -one[0],
+    )
+    rest = said
+    for length, job in spans:
+        word = next((word for word in job["words"] if len(word) == length and any_of([word]).search(rest)), None)
+        if word is not None:
+            rest = any_of([word]).sub(" ", rest)
+            found += [] if any(job["workload"] == workload for _, workload in found) else [(word, job["workload"])]
+    return found
+
+
+def _suited(said: str, word: str, workload: Mapping[str, Any], cards: Sequence[str], catalog: Catalog) -> Judged | None:
     from rightfit.workload import Workload
 
-    word, workload = job[0], job[1]["workload"]
     is_denied = bool(_UNSUITED.search(said))
     best = best_of(Workload(**workload, purchase=("on-demand",)), catalog)
     own = best_of(Workload(**workload, gpu=",".join(cards), purchase=("on-demand",)), catalog)
@@ -309,6 +334,8 @@ def suits(said: str, catalog: Catalog) -> Judged | None:
     return Judged("rule", claim, reason, known | {"own_usd": own.cost.total_usd, "ratio": ratio})
 
 
+#: A number of cards is a plan, not a kind of card.
+_NUMBERED = re.compile(r"(?<![A-Za-z])\d\s*[x块张卡]")
 #: "推荐" is also the name of a kind of model.
 _RECOMMENDER = re.compile(r"推荐(?=系统|算法|模型|任务|场景)")
 _UNSUITED = re.compile(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import AmbiguousNameError
 from rightfit.explain import quantities as q
-from rightfit.explain.claims import no_claim
+from rightfit.explain.claims import cards_of, no_claim
 from rightfit.explain.glossary import term_lookup
 from rightfit.explain.judged_parts import parts_lookup
 from rightfit.explain.market_questions import market_question
@@ -140,6 +140,8 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
     from rightfit.search.offers import open_priced
 
     market = catalog or open_priced()
+    if _WEIGHED.match(query):
+        return None
     if under and (found := section_lookup(query, under, market)) is not None:
         return found
     rule = repeated_rule(query)
@@ -170,6 +172,10 @@ def _is_told_first(query: str, parts: CheckResult) -> bool:
     return bool(parts.facts.get("is_common")) or (len(clauses(query)) > 1 and parts.claim in ("right", "wrong"))
 
 
+#: What is to be weighed is no claim.
+_WEIGHED = re.compile(r"\s*(?:是否|whether\b)", re.IGNORECASE)
+
+
 def statements_in(text: str) -> dict[str, str]:
     """What a text states, one each, and under which heading that says what job it is for ("":
     none): a name or a claim as it stands; of a pasted paragraph or table its lines and sentences,
@@ -183,9 +189,11 @@ def statements_in(text: str) -> dict[str, str]:
     for line in _SENTENCE_END.split(text):
         if _RULED.match(line):
             continue
-        if (cells := cells_of(line)) and not is_row(cells):
+        cells = cells_of(line)
+        if cells and not header and not is_row(cells):
             header = cells
             continue
+        header = header if cells else []
         if len(cells) > 2 and len(header) == len(cells) and (row := row_statement(header, cells)):
             stated.setdefault(row, section)
             continue
@@ -206,7 +214,8 @@ def _stated_by(line: str, heading: str) -> tuple[list[str], str]:
         return [f"{row['name']}={', '.join(sizes)}"], heading
     found = [match.group().strip() for match in _SERVER_CLAIM.finditer(bare)]
     found += [match.group() for match in NAMED_SERVER.finditer(_SERVER_CLAIM.sub(" ", bare))]
-    rest = " ".join(cell.strip() for cell in _SERVER_CLAIM.sub(" ", bare).split("|")).strip(" (（")
+    cells = [cell.strip() for cell in _SERVER_CLAIM.sub(" ", bare).split("|")]
+    rest = (" | " if len(cells) > 1 and cards_of(bare) and not found else " ").join(filter(None, cells)).strip(" (（,，、")
     if rest.endswith((":", "：")):
         heading = rest  # what stands above a list belongs to each of its items
     elif sense(rest).concepts and len(rest) > _SHORTEST and not no_claim().match(rest):
@@ -239,7 +248,7 @@ _SIZED_SERVER = re.compile(
 #: A server's or a series' name with a claim about its cards behind it, in brackets or not.
 _SERVER_CLAIM = re.compile(
     r"(?<![\w.])(?:[A-Za-z][\w.\-]*\d[\w.\-]*|[A-Za-z]\w*[.\-_][\w.\-]+)(?:\s*instances?)?"
-    r"(?:\s*[(（](?:\d+\s*x\s*)?[A-Z]\w*\d\w*(?:\s*/\s*[A-Z]\w*\d\w*)*[)）]|\s+\d+\s*x\s*[A-Z]+\d\w*)",
+    r"(?:\s*[(（](?:up to\s*|最多\s*)?(?:\d+\s*x\s*)?[A-Z]\w*\d\w*(?:\s*/\s*[A-Z]\w*\d\w*)*[)）]|\s+\d+\s*x\s*[A-Z]+\d\w*)",
     re.ASCII,
 )
 
@@ -301,7 +310,7 @@ def saving_answer(query: str, rule: RuleOfThumb, catalog: Catalog) -> CheckResul
     low, high = (stated.low, stated.high) if stated else (rule.value, rule.high if math.isfinite(rule.high) else 1.0)
     is_bound = low == high and bool(re.search(r"至少|以上|at least|or more", query, re.IGNORECASE))
     is_most = low == high and bool(re.search(r"最多|最高|高达|up to|at most", query, re.IGNORECASE))
-    said = f"{query} {rule.statement['zh']}" if query == rule.id or not (_COMMITTED.search(query) or _SPOT.search(query)) else query
+    said = rule.statement["zh"] if query == rule.id else query
     modes = {"committed": COMMITMENTS} if _COMMITTED.search(said) else {}
     modes |= {"spot": ("spot",)} if _SPOT.search(said) or not modes else {}
     found = {name: saving_of(catalog, mode) for name, mode in modes.items()}

@@ -36,6 +36,7 @@ class Told:
     """What the sentence has said so far: later clauses are about the same things."""
 
     cards: tuple[str, ...] = ()
+    spoken: str = ""
     column: str = ""
     params: float = 0.0
     training: bool = False

@@ -196,7 +196,11 @@ def missing_server(catalog: Catalog, query: str, name: str, claim_text: str, *, 
     nearest = list(server_names.nearest_servers(catalog, name, parts=parts, claims=claims, count=COUNT_NEAREST + 1))
     if nearest:
         texts.append(say("nearest", names=", ".join(named_shape(catalog, row) for row in nearest[:3])))
-    texts += [say("claim_wrong_missing", claim=claim_text)] if claim_text else []
+    if claim_text:
+        is_card_right = any(claim.accelerators for claim in claims) and all(
+            any(server_names.carries(catalog.servers(), row, claim) for row in server_names.family_rows(catalog, parts)) for claim in claims
+        )
+        texts.append(say("claim_card_right_missing" if is_card_right else "claim_wrong_missing", claim=claim_text))
     known = {"provider": parts.provider, "family": parts.family}
     known["nearest"] = [server_facts(catalog, row) for row in nearest[:3]]  # type: ignore[assignment]
     verdict = "wrong" if claim_text else None

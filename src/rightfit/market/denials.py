@@ -1,5 +1,5 @@
-"""Denials ("is not a T4", "放不下"): a statement with one is judged affirmed, and the verdict is turned
-round, so that a statement and its denial are never both right or both wrong."""
+"""Denials ("is not a T4", "放不下"): a statement with one is judged affirmed, and the verdict is
+turned round, so that a statement and its denial are never both right or both wrong."""
 
 from __future__ import annotations
 
