@@ -35,6 +35,8 @@ _MEMORY = re.compile(
     r"(?<![\w.])(?P<size>\d+(?:\.\d+)?)\s*(?:GB|GiB|G)(?![A-Za-z/])\s*(?:的|of)?\s*(?P<noun>显存|显卡|GPU|VRAM|卡|cards?|(?:gpu|video) memory)?",
     re.IGNORECASE,
 )
+#: Weights in 16 bits are said of a model that is to be loaded.
+_SIXTEEN = re.compile(r"(?<![a-z0-9])(?:fp16|bf16|float16|16[ -]?bits?)(?![a-z0-9])|16\s*位|半精度", re.IGNORECASE)
 #: Sizes of a card in brackets ("A100 (40/80GB)").
 _SIZES = re.compile(r"\s*\(\s*((?:\d+\s*(?:GB?|GiB)?\s*/\s*)*\d+\s*(?:GB?|GiB))\s*\)", re.IGNORECASE)
 _OTHER_JOB = re.compile(r"以上|\bup\b", re.IGNORECASE)
@@ -107,7 +109,7 @@ def _hardware(said: str) -> list[Hardware]:
 
 def _is_need(said: str) -> bool:
     """Whether a sentence says that fewer cards do not do it."""
-    return bool(verb("needs").search(said)) and not verb("enough").search(said)
+    return bool(re.search(r"才(?:能|够|行|可以)", said)) or (bool(verb("needs").search(said)) and not verb("enough").search(said))
 
 
 def _fewer_do(one: Hardware, jobs: Sequence[Mapping[str, Any]], model: str, catalog: Catalog) -> Judged | None:
@@ -156,6 +158,10 @@ def _tried(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -
     is_slow = any(_is_slow(job, outcome, memory) for job, outcome in tried)
     answer = "depends" if is_slow else _answer_of([outcome for _, outcome in tried])
     lines = [both("fit", job=job_text(job), outcome=_outcome(job, outcome, memory)) for job, outcome in tried]
+    if answer == "yes" and len(tried) > 1 and all(job["task"] == "finetune" for job, _ in tried):  # one line: the largest
+        most = max((outcome for _, outcome in tried), key=lambda outcome: outcome.peak_bytes)
+        names: dict[Lang, str] = {lang: ("、" if lang == "zh" else ", ").join(job_text(job)[lang] for job, _ in tried) for lang in LANGS}
+        lines = [both("fit", job=names, outcome={lang: outcome_text(most, lang) for lang in LANGS})]
     return answer, _joined(lines), {"server": server, "count": one.count, "fits": [outcome.fits for _, outcome in tried]}
 
 
@@ -292,6 +298,9 @@ def _jobs(said: str, model: str) -> Iterator[dict[str, Any]]:
         return
     if not methods and way == "train":  # training is never judged by serving
         yield {"model": model, "task": "train"}
+        return
+    if not methods and not way and _SIXTEEN.search(said):
+        yield {"model": model, "task": "serve", "rate": "1/s"}
         return
     if not methods and not way:
         yield {"model": model, "task": "serve", "rate": "1/s"}

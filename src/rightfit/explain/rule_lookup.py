@@ -158,11 +158,11 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
         return claimed
     if rule is None and (parts := parts or parts_lookup(query, market)) is not None:
         return parts
-    rule = rule or match_rule(query)
+    rule = rule or find_rule(query)
     if rule is None:
         return None
     if isinstance(rule, str) or rule.kind == "term":
-        return statement_answer(query, rule if isinstance(rule, str) else _LONG_USE, market)
+        return statement_answer(query, rule, market)
     return saving_answer(query, rule, market) if rule.kind == "saving" else rule_answer(query, rule, market)
 
 
@@ -173,7 +173,7 @@ def _is_told_first(query: str, parts: CheckResult) -> bool:
 
 
 #: What is to be weighed is no claim.
-_WEIGHED = re.compile(r"\s*(?:是否|whether\b)", re.IGNORECASE)
+_WEIGHED = re.compile(r"(?:.{0,20}[:：])?\s*(?:是否|whether\b)", re.IGNORECASE)
 
 
 def statements_in(text: str) -> dict[str, str]:
@@ -208,14 +208,14 @@ def statements_in(text: str) -> dict[str, str]:
 
 def _stated_by(line: str, heading: str) -> tuple[list[str], str]:
     """What a line of a pasted text states, and the heading of the list that it is in or begins."""
-    bare = re.sub(r"^[\W_]*(?:\d{1,2}[.、)）]\s*)?|[\s|]+$", "", line.replace("×", "x"))
+    bare = re.sub(r"^(?:[^\w<>≥≤]|_)*(?:\d{1,2}[.、)）]\s*)?|[\s|]+$", "", line.replace("×", "x"))
     if row := _SIZED_SERVER.search(bare):  # a row of a table: a server, then its sizes
         sizes = [size[0] for size in _SIZE.finditer(row["rest"])]
         return [f"{row['name']}={', '.join(sizes)}"], heading
     found = [match.group().strip() for match in _SERVER_CLAIM.finditer(bare)]
     found += [match.group() for match in NAMED_SERVER.finditer(_SERVER_CLAIM.sub(" ", bare))]
     cells = [cell.strip() for cell in _SERVER_CLAIM.sub(" ", bare).split("|")]
-    rest = (" | " if len(cells) > 1 and cards_of(bare) and not found else " ").join(filter(None, cells)).strip(" (（,，、")
+    rest = (" | " if len(cells) > 1 and cards_of(bare) and not found else " ").join(filter(None, cells)).strip(" (（,，、:：")
     if rest.endswith((":", "：")):
         heading = rest  # what stands above a list belongs to each of its items
     elif sense(rest).concepts and len(rest) > _SHORTEST and not no_claim().match(rest):
@@ -273,7 +273,11 @@ def _rules_of(text: str) -> list[str]:
 def find_rule(text: str) -> RuleOfThumb | str | None:
     """The rule that the text names by its id, repeats, or states in other words, or the id of the
     statement about the market."""
-    return repeated_rule(text) or (match_rule(text) if len(folded(text)) >= _SHORTEST else None)
+    if (known := repeated_rule(text)) is not None or len(folded(text)) < _SHORTEST:
+        return known
+    label, _, rest = re.sub("：", ":", text).partition(":")
+    is_labelled = bool(rest) and not re.search(r"\d", label) and bool(sense(rest).quantities)  # "Long use: spot saves 50-90 %"
+    return match_rule(text) or (match_rule(rest) if is_labelled else None)
 
 
 def repeated_rule(text: str) -> RuleOfThumb | str | None:
@@ -341,13 +345,21 @@ def saving_answer(query: str, rule: RuleOfThumb, catalog: Catalog) -> CheckResul
     return CheckResult(query, "rule", True, _CLAIMS[verdict], facts, (), texts["en"], texts["zh"])
 
 
-def statement_answer(query: str, name: str, catalog: Catalog) -> CheckResult:
+def statement_answer(query: str, stated: RuleOfThumb | str, catalog: Catalog) -> CheckResult:
     from rightfit.market.verdicts import CheckResult
 
+    name = stated if isinstance(stated, str) else _LONG_USE
     found = judge_statement(name, catalog)
     facts = {"id": name, "post": found.entry["post"], "verdict": found.verdict, **found.figures, **found.texts}
     words: dict[Lang, str] = {
-        lang: rule_line(found.entry[lang], found.entry["post"], found.verdict, found.reason(lang), lang) for lang in ("en", "zh")
+        lang: rule_line(
+            found.entry[lang] if isinstance(stated, str) else stated.statement[lang],
+            found.entry["post"],
+            found.verdict,
+            found.reason(lang),
+            lang,
+        )
+        for lang in ("en", "zh")
     }
     claim = _CLAIMS[found.verdict]
     if claim == "right" and _ALWAYS.search(query):  # what holds of most does not hold of all
@@ -421,6 +433,8 @@ def _explanation(rule: RuleOfThumb, found: Sequence[RuleCheck], verdict: Verdict
     line = rule_line(rule.statement[lang], rule.post, verdict, ("；" if lang == "zh" else "; ").join(told), lang)
     if len(found) > 1 or measure is None:
         return say("rule_words.tried_by_methods", lang, told=line, model=example["model"], data=example["data"])
+    if rule.kind == "fixed" and (rule.figure == "weights_bytes" or "{" not in rule.reasons[verdict][lang]):
+        return line  # it holds, or does not, whatever the job
     method = q.method_text("pretrain" if example["task"] == "train" else str(example.get("method", "full")), lang)
     return say("rule_words.tried_on", lang, told=line, model=example["model"], method=method, data=example["data"])
 

@@ -177,7 +177,7 @@ def _fold(text: str) -> str:
     for written, meant in _FOLDED:
         text = text.replace(written, meant)
     return _COUNTED.sub(
-        lambda found: _CHINESE_NUMBERS.get(found[1]) or _ENGLISH_NUMBERS[found[2]],
+        lambda found: " " + (_CHINESE_NUMBERS.get(found[1]) or _ENGLISH_NUMBERS[found[2]]),
         re.sub(r"\s+", " ", text.replace(" or more", "").replace("twice", "2x the").replace("double", "2x the")),
     )
 
@@ -229,8 +229,8 @@ def _weights() -> dict[str, float]:
 
 def _likeness(said: Sense, heard: Sense, rule: RuleOfThumb) -> float:
     """How alike a sentence and one wording are, 0 where they state different rules."""
-    if rule.kind in _OF_AMOUNTS and heard.quantities and not said.quantities:
-        return 0.0  # it states no amount: what it says is something else
+    if rule.kind in _OF_AMOUNTS and heard.quantities and not _states_value(said, heard, rule):
+        return 0.0  # it states no amount of the kind: what it says is something else
     things = _THINGS | set(_NOUNS)
     if not (said.concepts & heard.concepts) - things and heard.concepts - things:
         return 0.0  # they name the same things and say other things of them
@@ -252,6 +252,27 @@ def _likeness(said: Sense, heard: Sense, rule: RuleOfThumb) -> float:
     if precision < _LEAST_SHARED or recall < _LEAST_SAID:
         return 0.0
     return 2.0 * precision * recall / (precision + recall)
+
+
+def _states_value(said: Sense, heard: Sense, rule: RuleOfThumb) -> bool:
+    """Whether a sentence gives an amount of what the wording gives one of."""
+    own = [other for other in heard.quantities if _measures(rule, other) and math.isclose(_claimed(rule, other), other.high, rel_tol=0.08)]
+    named = (heard.concepts & _THINGS) - {"gpu", "server"}
+    if not own and named and not named & said.concepts:
+        return False  # its amount is that of a thing that is not named
+    if not own:
+        said_of = {other.dimension for other in heard.quantities for quantity in said.quantities if quantity.is_like(other)}
+        return bool(said_of) and len(said_of) >= min(2, len({other.dimension for other in heard.quantities}))
+    beside = [other for other in heard.quantities if other not in own]
+    stated = [
+        quantity
+        for quantity in said.quantities
+        if not any(
+            quantity.is_like(other) and quantity.is_most == other.is_most and other.low <= quantity.low <= other.high for other in beside
+        )
+        or any(quantity.agrees(other) for other in own)
+    ]
+    return any(quantity.is_like(other) for quantity in stated for other in own)
 
 
 def _pairs(said: Sense, heard: Sense, rule: RuleOfThumb) -> Iterator[float | None]:

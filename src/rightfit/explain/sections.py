@@ -59,7 +59,7 @@ def section_lookup(query: str, heading: str, catalog: Catalog) -> CheckResult | 
     if not judged:
         return None
     texts = {lang: _told(judged, wishes, lang) for lang in LANGS}
-    claim = "right" if {verdict for *_, verdict in judged} == {"right"} else "wrong"
+    claim = "wrong" if any(verdict == "wrong" for *_, verdict in judged) else "right"  # more than is needed does it too
     facts = {"heading": heading, "workload": dict(wishes), "needs": {kind: need for kind, _, need, _ in judged}}
     return CheckResult(
         f"{heading}：{query}" if re.search(r"[\u4e00-\u9fff]", heading) else f"{heading}: {query}",
