@@ -49,7 +49,9 @@ FORMS = (
 def test_a_statement_and_its_denial_never_get_the_same_verdict() -> None:
     """Forms x servers x cards x sizes x features, drawn once for all."""
     servers, rng, wrong = open_catalog().servers(), random.Random(11), []
-    rows = [row for row in range(len(servers)) if servers.num_accelerators[row] >= 1 and servers.provider[row] in ("aws", "alicloud", "gcp")]
+    rows = [
+        row for row in range(len(servers)) if servers.num_accelerators[row] >= 1 and servers.provider[row] in ("aws", "alicloud", "gcp")
+    ]
     cards = [name for name in facts.accelerators() if facts.match_accelerators(name) == (name,) and name.isascii()]
     for _ in range(12):
         row = rng.choice(rows)

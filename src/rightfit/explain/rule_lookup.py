@@ -186,11 +186,12 @@ def statements_in(text: str) -> dict[str, str]:
     stated: dict[str, str] = {}
     section = above = ""
     header: list[str] = []
-    for line in _SENTENCE_END.split(text):
+    lines = _SENTENCE_END.split(text)
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
         if _RULED.match(line):
             continue
         cells = cells_of(line)
-        if cells and not header and not is_row(cells):
+        if cells and (_RULED.match(after) or (not header and not is_row(cells))):
             header = cells
             continue
         header = header if cells else []
@@ -215,7 +216,7 @@ def _stated_by(line: str, heading: str) -> tuple[list[str], str]:
     found = [match.group().strip() for match in _SERVER_CLAIM.finditer(bare)]
     found += [match.group() for match in NAMED_SERVER.finditer(_SERVER_CLAIM.sub(" ", bare))]
     cells = [cell.strip() for cell in _SERVER_CLAIM.sub(" ", bare).split("|")]
-    rest = (" | " if len(cells) > 1 and cards_of(bare) and not found else " ").join(filter(None, cells)).strip(" (（,，、:：")
+    rest = (" | " if len(cells) > 1 and cards_of(bare) and not found else " ").join(filter(None, cells)).strip(" (（,，、").lstrip(":： ")
     if rest.endswith((":", "：")):
         heading = rest  # what stands above a list belongs to each of its items
     elif sense(rest).concepts and len(rest) > _SHORTEST and not no_claim().match(rest):

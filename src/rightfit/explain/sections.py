@@ -59,7 +59,8 @@ def section_lookup(query: str, heading: str, catalog: Catalog) -> CheckResult | 
     if not judged:
         return None
     texts = {lang: _told(judged, wishes, lang) for lang in LANGS}
-    claim = "wrong" if any(verdict == "wrong" for *_, verdict in judged) else "right"  # more than is needed does it too
+    # more than is needed does it too, but not of what is not needed at all
+    claim = "wrong" if any(verdict == "wrong" or (verdict == "more" and not need) for *_, need, verdict in judged) else "right"
     facts = {"heading": heading, "workload": dict(wishes), "needs": {kind: need for kind, _, need, _ in judged}}
     return CheckResult(
         f"{heading}：{query}" if re.search(r"[\u4e00-\u9fff]", heading) else f"{heading}: {query}",

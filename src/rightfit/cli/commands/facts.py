@@ -315,7 +315,7 @@ _TEXT_FILES = (".txt", ".md", ".markdown", ".csv", ".tsv", ".log", ".text", ".rs
 
 def _text_of(claim: str) -> str:
     """A claim as it stands, the text of a file that it names, or standard input for "-"."""
-    path = Path(claim) if len(claim) < _LONGEST_PATH and "\n" not in claim else None
+    path = Path(claim) if len(claim) < _LONGEST_PATH and not {"\n", "\0"} & set(claim) else None
     is_file = path is not None and (
         (path.suffix.casefold() in _TEXT_FILES and " " not in claim.strip()) or ("/" in claim and path.is_file())
     )
@@ -323,8 +323,10 @@ def _text_of(claim: str) -> str:
         return claim
     try:
         text = sys.stdin.read() if claim == "-" or path is None else path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise InputError(Message("facts.no_such_file", path=claim)) from error
     except OSError as error:
-        raise InputError(Message("cli.check_file_unread", path=claim, error=error.strerror or "?")) from error
+        raise InputError(Message("cli.check_file_unread", path=claim)) from error
     except UnicodeDecodeError as error:
         raise InputError(Message("cli.check_file_no_text", path=claim)) from error
     if not text.strip():
