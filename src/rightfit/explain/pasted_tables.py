@@ -52,8 +52,8 @@ def row_statement(header: Sequence[str], cells: Sequence[str]) -> str:
         return ""
     if named is not None:
         said = [_cell(header[at], cell) for at, cell in enumerate(cells) if at != named[0] and cell and find_provider(cell) is None]
-        told = ", ".join(one for one in said if one)
-        return f"{named[1]}={told}" if re.search(r"\d", told) else named[1]
+        stated = ", ".join(one for one in said if one)
+        return f"{named[1]}={stated}" if re.search(r"\d", stated) else named[1]
     if not facts.match_accelerators(cells[0]):
         return ""
     told = [f"{words} {cell}" for title, cell in zip(header[1:], cells[1:], strict=True) if cell and (words := _card_words(title, cell))]

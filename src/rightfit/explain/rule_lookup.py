@@ -278,7 +278,10 @@ def find_rule(text: str) -> RuleOfThumb | str | None:
         return known
     label, _, rest = re.sub("：", ":", text).partition(":")
     is_labelled = bool(rest) and not re.search(r"\d", label) and bool(sense(rest).quantities)  # "Long use: spot saves 50-90 %"
-    return match_rule(text) or (match_rule(rest) if is_labelled else None)
+    if (found := match_rule(text)) is not None or not is_labelled:
+        return found
+    labelled = match_rule(rest)
+    return labelled if labelled is not None and labelled.kind == "saving" else None  # of other amounts the label says of what
 
 
 def repeated_rule(text: str) -> RuleOfThumb | str | None:
@@ -299,7 +302,7 @@ def is_statement(text: str) -> bool:
 #: What is said of long use holds of the market, not of one short job.
 _LONG_USE = "market_subscription_for_long_use"
 _ALWAYS = re.compile(r"一定|总是|永远|任何(?:时候|情况)|必然|肯定|无论|\balways\b|\bnecessarily\b|in (?:every|any) case", re.IGNORECASE)
-_COMMITTED = re.compile(r"预留|包年|包月|节省计划|承诺|reserv|subscri|commit|savings plan", re.IGNORECASE)
+_COMMITTED = re.compile(r"预留|包年|包月|节省计划|承诺|reserved?|reservation|subscri|commit|savings plan", re.IGNORECASE)
 _SPOT = re.compile(r"竞价|抢占|spot|preemptible", re.IGNORECASE)
 #: So far from a span that is stated, the middle of the market still is in it.
 _BESIDE = 0.05
@@ -316,7 +319,7 @@ def saving_answer(query: str, rule: RuleOfThumb, catalog: Catalog) -> CheckResul
     is_bound = low == high and bool(re.search(r"至少|以上|at least|or more", query, re.IGNORECASE))
     is_most = low == high and bool(re.search(r"最多|最高|高达|up to|at most", query, re.IGNORECASE))
     said = rule.statement["zh"] if query == rule.id else query
-    modes = {"committed": COMMITMENTS} if _COMMITTED.search(said) else {}
+    modes: dict[str, tuple[str, ...]] = {"committed": COMMITMENTS} if _COMMITTED.search(said) else {}
     modes |= {"spot": ("spot",)} if _SPOT.search(said) or not modes else {}
     found = {name: saving_of(catalog, mode) for name, mode in modes.items()}
     near = 0.1 if low == high else _BESIDE

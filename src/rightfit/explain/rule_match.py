@@ -235,7 +235,7 @@ def _likeness(said: Sense, heard: Sense, rule: RuleOfThumb) -> float:
     if not (said.concepts & heard.concepts) - things and heard.concepts - things:
         return 0.0  # they name the same things and say other things of them
     weigh = _weights()
-    if (told := heard.concepts - things) and max(told, key=lambda one: (weigh[one], one)) not in said.concepts:
+    if (subjects := heard.concepts - things) and max(subjects, key=lambda one: (weigh[one], one)) not in said.concepts:
         return 0.0  # what the wording is about is not said
     rare = math.log(1.0 + len(all_rules()))
     shared = sum(weigh[concept] for concept in said.concepts & heard.concepts)
