@@ -164,7 +164,7 @@ def test_check_reads_a_file_and_standard_input(run: Any, monkeypatch: pytest.Mon
     assert queries == ["g5.xlarge (1xT4)", "T4 supports BF16"]
     monkeypatch.setattr("sys.stdin", io.StringIO(post.read_text(encoding="utf-8")))
     assert [answer["query"] for answer in json.loads(run("check", "-", "-f", "json").out)] == queries
-    for content, said in ((b"\xff\xfe\x00bad", "not text in UTF-8"), (b" \n", "holds no text")):
+    for content, said in ((b"\xff\xfe\x00bad", "not text in UTF-8"), (b" \n", "contains no text")):
         post.write_bytes(content)
         result = run("check", str(post))
         assert (result.code, result.out, len(result.err.splitlines())) == (2, "", 1)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rightfit import facts
-from rightfit.explain import claims
+from rightfit.explain import claim_words, claims
 from rightfit.explain.statement_parts import Part, Reader, Told, both, figures, judged, word
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Figures that people round: so far from ours they still state it.
 _NEAR, _ABOUT = 0.08, 0.15
-_CARD = re.compile(rf"(?:{claims.card_pattern().pattern})(?:[ -]?(?:SXM\d?|PCIe|NVL)\b)?", re.IGNORECASE)
+_CARD = re.compile(rf"(?:{claim_words.card_pattern().pattern})(?:[ -]?(?:SXM\d?|PCIe|NVL)\b)?", re.IGNORECASE)
 _AMOUNT = re.compile(
     r"(?P<number>\d[\d,]*(?:\.\d+)?)\s*(?P<unit>GB/s|TB/s|GiB|GB|G(?![A-Za-z])|[TP]FLOPS?|TFLOP/s|TOPS|W(?![A-Za-z])|瓦)", re.IGNORECASE
 )
@@ -57,7 +57,7 @@ def cards_in(clause: str) -> list[tuple[str, ...]]:
 
 def _name_card(clause: str, told: Told) -> Sequence[Part]:
     if named := cards_in(bare := _example().sub(" ", clause)):
-        told.spoken = "/".join(spoken for spoken, _ in claims.cards_of(bare))
+        told.spoken = "/".join(spoken for spoken, _ in claim_words.cards_of(bare))
         told.cards = told.cards if told.cards and word("times").search(clause) else named[0]
     return ()
 
@@ -219,8 +219,8 @@ def _architecture(clause: str, told: Told) -> Sequence[Part]:
 
 def _features(catalog: Catalog, clause: str, told: Told) -> Sequence[Part]:
     """Every feature of a clause that says what the card supports or lacks."""
-    is_lack = bool(claims.verb("lacks").search(clause))
-    if not told.cards or _AMOUNT.search(clause) or not (is_lack or claims.verb("supports").search(clause)):
+    is_lack = bool(claim_words.verb("lacks").search(clause))
+    if not told.cards or _AMOUNT.search(clause) or not (is_lack or claim_words.verb("supports").search(clause)):
         return ()
     told_of = ((claims.feature_of(told.cards[-1], feature, catalog)) for feature in claims.features_in(clause))
     return [judged(clause, found[0] != is_lack, found[2]) for found in told_of if found is not None and found[0] is not None]

@@ -7,32 +7,29 @@ Words are data (data/claims.toml). A sentence that is about none of these gives 
 
 from __future__ import annotations
 
-import functools
 import math
 import re
-import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rightfit import facts
 from rightfit.explain import quantities as q
+from rightfit.explain.claim_words import Judged, any_of, both, cards_of, job_text, named, table, text_of, verb, words_of
+from rightfit.explain.fit_claims import fits
 from rightfit.explain.trials import best_of
 from rightfit.market import server_names
 from rightfit.market.names import find_provider, provider_display
 from rightfit.market.offers import OfferFilter
 from rightfit.market.verdicts import CheckResult
 from rightfit.messages import LANGS, Lang
-from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.facts.records import Accelerator
     from rightfit.market import Catalog
     from rightfit.search.answer import Option
 
-_DATA = Path(__file__).with_name("data")
 
 #: A card suits a job where it costs at most so much more than the cheapest way.
 _NEAR_CHEAPEST = 2.5
@@ -43,26 +40,15 @@ _SWITCHED = ("nvlink", "nvswitch")
 _MOST_PAIRS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A verdict (right, wrong, unknown) with its reason in each language."""
-
-    kind: str
-    claim: str
-    reason: Mapping[Lang, str]
-    facts: Mapping[str, Any]
-
-
 def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
     """The answer of `rightfit check` where `query` says something about a thing that we know."""
     said = _folded(query)
-    from rightfit.explain.fit_claims import fits
     from rightfit.explain.statement_parts import clauses
 
     is_one = len([one for one in clauses(query) if verb("suits").search(one)]) < 2  # others are judged one by one
     for reader in (_cuda, _cheaper, _faster, _feature, fits, *([suits] if is_one or " | " in said else [])):
         if (found := reader(said, catalog)) is not None:
-            texts = {lang: _text("line", lang, reason=found.reason[lang]) for lang in LANGS}
+            texts = {lang: text_of("line", lang, reason=found.reason[lang]) for lang in LANGS}
             return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])
     return None
 
@@ -70,70 +56,10 @@ def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
 # ---- Words.
 
 
-@functools.cache
-def table() -> Mapping[str, Any]:
-    """The words and texts of claims (data/claims.toml)."""
-    return tomllib.loads((_DATA / "claims.toml").read_text(encoding="utf-8"))
-
-
-def _text(key: str, lang: Lang, **fields: str) -> str:
-    text: str = table()["texts"][key][lang]
-    return text.format(**fields)
-
-
-def both(key: str, **fields: Any) -> dict[Lang, str]:
-    """A text in each language; a field may be a text in each language itself."""
-    return {lang: _text(key, lang, **{name: _in(value, lang) for name, value in fields.items()}) for lang in LANGS}
-
-
-def _in(value: Any, lang: Lang) -> str:
-    return str(value[lang]) if isinstance(value, Mapping) else str(value)
-
-
 def _folded(text: str) -> str:
     for written, meant in (("×", "x"), ("（", "("), ("）", ")"), ("，", ","), ("。", ""), ("？", "?")):
         text = text.replace(written, meant)
     return re.sub(r"(?<=\d)\s*x\s*(?=[A-Za-z])", " x ", " ".join(text.split())).strip(" ?!.;")
-
-
-@functools.cache
-def _pattern(group: str) -> re.Pattern[str]:
-    """All words of a group of data/claims.toml as one pattern whose groups are numbered by word."""
-    return any_of(word for words in table()[group].values() for word in words)
-
-
-@functools.cache
-def word_pattern(words: tuple[str, ...]) -> re.Pattern[str]:
-    """Any of these words."""
-    return any_of(words)
-
-
-@functools.cache
-def no_claim() -> re.Pattern[str]:
-    """How a line begins that claims nothing."""
-    return re.compile(rf"(?:{any_of(table()['lines']['no_claims']).pattern})\s*[:：]", re.IGNORECASE)
-
-
-@functools.cache
-def verb(name: str) -> re.Pattern[str]:
-    """The words of a verb of data/claims.toml."""
-    return any_of(table()["verbs"][name])
-
-
-def any_of(words: Iterable[str]) -> re.Pattern[str]:
-    def written(word: str) -> str:
-        return rf"(?<![A-Za-z0-9]){re.escape(word)}(?![A-Za-z0-9])" if word.isascii() else re.escape(word)
-
-    return re.compile("|".join(written(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE)
-
-
-def named(group: str, text: str) -> str:
-    """The entry of a group whose word stands in the text, or ""."""
-    found = _pattern(group).search(text)
-    if found is None:
-        return ""
-    named: str = next(name for name, words in table()[group].items() if found[0].casefold() in map(str.casefold, words))
-    return named
 
 
 # ---- "CUDA 12.4 needs driver 550", "V100 works with CUDA 13".
@@ -192,7 +118,7 @@ def _feature(said: str, catalog: Catalog) -> Judged | None:
             continue
         subject, told = said[: found.start()].strip(" ,:："), said[found.end() :].strip()
         feature = named("features", told)
-        if not feature or _pattern("features").sub("", told).strip(" 吗么的、和/or?"):
+        if not feature or words_of("features").sub("", told).strip(" 吗么的、和/or?"):
             continue
         judged = feature_of(subject, feature, catalog)
         if judged is not None:
@@ -343,15 +269,6 @@ _UNSUITED = re.compile(
 )
 
 
-def job_text(workload: Mapping[str, Any], method: str = "") -> dict[Lang, str]:
-    model = str(workload["model"]).rsplit("/", 1)[-1]
-    if workload["task"] == "serve":
-        told = str(workload.get("quantization") or "")
-        return both("job_serve", model=model, format=both("job_format", format=told.upper()) if told else "")
-    way = {lang: q.method_text(method or str(workload.get("method", "full")), lang) for lang in LANGS}
-    return both("job_train", model=model, way=way)
-
-
 def cost_text(option: Option) -> dict[Lang, str]:
     money = q.money_text(option.cost.total_usd)
     monthly = hasattr(option.cost, "monthly_usd")
@@ -360,22 +277,6 @@ def cost_text(option: Option) -> dict[Lang, str]:
 
 def where_text(option: Option) -> str:
     return f"{option.nodes} x {option.provider}/{option.instance_type}" if option.nodes > 1 else f"{option.provider}/{option.instance_type}"
-
-
-_CARD = re.compile(
-    r"[A-Za-z][A-Za-z0-9-]*\d[A-Za-z0-9-]*(?: ?\d{2,3} ?G(?:i?B)?(?![A-Za-z0-9]))?|(?<![\d.A-Za-z-])[2345]0[5-9]0(?: ?Ti)?(?![\dA-Za-z])",
-    re.IGNORECASE,
-)
-
-
-def card_pattern() -> re.Pattern[str]:
-    """What may be the name of a card."""
-    return _CARD
-
-
-def cards_of(said: str) -> list[tuple[str, tuple[str, ...]]]:
-    """The cards that a sentence names, as they are written."""
-    return [(found[0], names) for found in _CARD.finditer(said) if (names := facts.match_accelerators(found[0]))]
 
 
 # ---- "Lambda is cheaper than AWS".

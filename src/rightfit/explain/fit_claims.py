@@ -14,7 +14,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.claims import Judged, any_of, both, card_pattern, cards_of, job_text, named, table, verb
+from rightfit.explain.claim_words import Judged, any_of, both, card_pattern, cards_of, job_text, named, table, verb
 from rightfit.explain.trials import SetupOutcome, need_on_one_card, outcome_of, outcome_text
 from rightfit.market.offers import OfferFilter
 from rightfit.messages import LANGS, Lang

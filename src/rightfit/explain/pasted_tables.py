@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rightfit import facts
 from rightfit.errors import RightfitError
-from rightfit.explain.claims import cards_of
+from rightfit.explain.claim_words import cards_of
 from rightfit.market.names import find_provider
 
 _SERVER = re.compile(r"(?<![\w./])[A-Za-z][\w]*(?:[.\-_][\w.\-]+)+(?![\w.])", re.ASCII)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import AmbiguousNameError
 from rightfit.explain import quantities as q
-from rightfit.explain.claims import cards_of, no_claim
+from rightfit.explain.claim_words import cards_of, no_claim
 from rightfit.explain.glossary import term_lookup
 from rightfit.explain.judged_parts import parts_lookup
 from rightfit.explain.market_questions import market_question

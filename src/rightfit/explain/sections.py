@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain import quantities as q
-from rightfit.explain.claims import table, word_pattern
+from rightfit.explain.claim_words import table, word_pattern
 from rightfit.explain.rule_match import Quantity, sense
 from rightfit.explain.trials import best_of, need_on_one_card
 from rightfit.messages import LANGS, Lang
