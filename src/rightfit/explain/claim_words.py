@@ -31,7 +31,7 @@ class Judged:
 @functools.cache
 def table() -> Mapping[str, Any]:
     """The words and texts of claims (data/claims.toml)."""
-    return tomllib.loads((_DATA / "claims.toml").readtext_of(encoding="utf-8"))
+    return tomllib.loads((_DATA / "claims.toml").read_text(encoding="utf-8"))
 
 
 def text_of(key: str, lang: Lang, **fields: str) -> str:
