@@ -65,6 +65,7 @@ BAD = [
     (("predict", "/nowhere.csv"), "no such file"),
     (("predict",), "missing argument"),
     (("check",), "missing argument"),
+    (("check", "nowhere.txt"), "no such file"),
     (("prices", "--cloud", "awss"), "did you mean aws"),
     (("prices", "--gpu", "H1000"), "did you mean"),
     (("servers", "--gpu", "qwertz"), "unknown accelerator"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -154,6 +155,20 @@ def test_check_answers_in_the_contract_s_form(run: Any) -> None:
     assert [answer["claim"] for answer in answers[1:]] == ["wrong", "right"]
     assert all({"query", "kind", "exists", "claim", "facts", "nearest", "explanation"} <= set(answer) for answer in answers)
     assert answers[0]["nearest"]
+
+
+def test_check_reads_a_file_and_standard_input(run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    post = tmp_path / "post.md"
+    post.write_text("g5.xlarge (1xT4)\nT4 supports BF16\n", encoding="utf-8")
+    queries = [answer["query"] for answer in json.loads(run("check", str(post), "-f", "json").out)]
+    assert queries == ["g5.xlarge (1xT4)", "T4 supports BF16"]
+    monkeypatch.setattr("sys.stdin", io.StringIO(post.read_text(encoding="utf-8")))
+    assert [answer["query"] for answer in json.loads(run("check", "-", "-f", "json").out)] == queries
+    for content, said in ((b"\xff\xfe\x00bad", "not text in UTF-8"), (b" \n", "contains no text")):
+        post.write_bytes(content)
+        result = run("check", str(post))
+        assert (result.code, result.out, len(result.err.splitlines())) == (2, "", 1)
+        assert said in result.err
 
 
 def test_catalog_status_as_json(run: Any) -> None:

@@ -4,6 +4,7 @@ arithmetic and the tables."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import re
@@ -130,6 +131,30 @@ def _model_memory(clause: str, told: Told) -> Sequence[Part]:
         holds = True if is_weights else holds
     key = "weights" if is_weights else "states"
     return [judged(clause, holds, both(key, params=params, bytes=f"{each:g}", need=q.data_text(need)))]
+
+
+_SHARES = {"half": 0.5, "quarter": 0.25, "third": 1 / 3, "eighth": 0.125, "twice": 2.0, "four": 4.0}
+
+
+def _format_ratio(clause: str, told: Told) -> Sequence[Part]:
+    """How many times the memory of one format another takes ("INT8 takes half of FP16")."""
+    named = sorted(
+        (found.start(), found[0], size)
+        for words, size in figures()["bytes"].items()
+        for found in re.finditer(words, clause, re.IGNORECASE)
+        if found[0].casefold() != "half"
+    )
+    shares = [share for name, share in _SHARES.items() if word(f"share_{name}").search(clause)]
+    if (
+        len(named) != 2
+        or len(shares) != 1
+        or word("speed").search(clause)
+        or not (word("memory").search(clause) or word("weights").search(clause))
+    ):
+        return ()
+    (_, first, one), (_, second, two) = named[::-1] if word("from_to").search(clause) else named
+    reason = both("ratio_of_formats", first=first, second=second, one=f"{one:g}", two=f"{two:g}", ratio=q.percent_text(one / two))
+    return [judged(clause, math.isclose(one / two, shares[0]), reason)]
 
 
 # ---- Networks.
@@ -322,4 +347,58 @@ def _lora(clause: str, told: Told) -> Sequence[Part]:
     return [judged(clause, 0.05 <= float(found[1]) <= 3.0, both("lora"))]
 
 
-READERS: tuple[Reader, ...] = (_remember, _rule, _units, _table, _model_memory, _dataset, _volume, _spot, _zero, _lora)
+# ---- Methods beside each other, and what everybody knows.
+
+_COMPARED = re.compile(
+    r"(?P<first>q?lora|全参数?(?:微调)?|全量(?:微调)?|full(?:[ -]parameter)? fine-?tuning)\s*(?:微调)?\s*(?:比|(?:needs?|takes?|uses?) (?P<en>less|more) (?:gpu )?(?:memory|vram) than)"
+    r"\s*(?P<second>q?lora|全参数?(?:微调)?|全量(?:微调)?|full(?:[ -]parameter)? fine-?tuning)\s*(?:微调)?\s*(?:更|要)?\s*(?P<zh>省|少占|占用?(?:的)?显存(?:更)?少|节省|费|多占|吃)?\s*(?:显存|内存)?",
+    re.IGNORECASE,
+)
+
+
+def _methods(clause: str, told: Told) -> Sequence[Part]:
+    """Which of two ways to fine-tune takes less memory."""
+    from rightfit.explain.trials import need_on_one_card
+    from rightfit.workload import Workload
+
+    found = _COMPARED.search(clause)
+    if found is None or not (found["en"] or found["zh"]) or not word("memory").search(clause):
+        return ()
+    methods = [{"q": "qlora", "l": "lora"}.get(found[name][0].casefold(), "full") for name in ("first", "second")]
+    needs = [need_on_one_card(Workload(model=_EXAMPLE, task="finetune", method=method, data="10Mtok")) for method in methods]
+    is_more = (found["en"] or "").casefold() == "more" or (found["zh"] or "") in ("费", "多占", "吃")
+    names = [{lang: q.method_text(method, lang) for lang in LANGS} for method in methods]
+    reason = both("methods_memory", first=names[0], second=names[1], one=q.memory_text(needs[0]), two=q.memory_text(needs[1]))
+    return [judged(clause, needs[0] > needs[1] if is_more else needs[0] < needs[1], reason)]
+
+
+_EXAMPLE = "meta-llama/Meta-Llama-3-8B"
+
+
+def _common(clause: str, told: Told) -> Sequence[Part]:
+    """What holds whatever the job (figures.toml, [[common]]): all of its words are said and none
+    that it excludes."""
+    for entry in figures()["common"]:
+        if all(re.search(words, clause, re.IGNORECASE) for words in entry["says"]) and not re.search(
+            entry.get("unless", r"\d"), clause, re.IGNORECASE
+        ):
+            found = judged(clause, entry["holds"], {lang: entry[lang] for lang in LANGS})
+            return [dataclasses.replace(found, is_common=True)]
+    return ()
+
+
+READERS: tuple[Reader, ...] = (
+    _remember,
+    _rule,
+    _format_ratio,
+    _methods,
+    _common,
+    _units,
+    _table,
+    _model_memory,
+    _dataset,
+    _volume,
+    _spot,
+    _zero,
+    _lora,
+)

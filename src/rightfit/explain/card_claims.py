@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rightfit import facts
-from rightfit.explain import claims
+from rightfit.explain import claim_words, claims
 from rightfit.explain.statement_parts import Part, Reader, Told, both, figures, judged, word
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Figures that people round: so far from ours they still state it.
 _NEAR, _ABOUT = 0.08, 0.15
-_CARD = re.compile(rf"(?:{claims.card_pattern().pattern})(?:[ -]?(?:SXM\d?|PCIe|NVL)\b)?", re.IGNORECASE)
+_CARD = re.compile(rf"(?:{claim_words.card_pattern().pattern})(?:[ -]?(?:SXM\d?|PCIe|NVL)\b)?", re.IGNORECASE)
 _AMOUNT = re.compile(
     r"(?P<number>\d[\d,]*(?:\.\d+)?)\s*(?P<unit>GB/s|TB/s|GiB|GB|G(?![A-Za-z])|[TP]FLOPS?|TFLOP/s|TOPS|W(?![A-Za-z])|瓦)", re.IGNORECASE
 )
@@ -28,7 +28,22 @@ _DIGITS = {"一": 1, "两": 2, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6,
 
 def card_readers(catalog: Catalog) -> tuple[Reader, ...]:
     """The readers of clauses about cards, in order."""
-    return (_name_card, _figures, _architecture, functools.partial(_features, catalog), functools.partial(_suited, catalog), _ratio)
+    return (
+        _name_card,
+        _variants,
+        _figures,
+        _architecture,
+        _newest,
+        functools.partial(_features, catalog),
+        functools.partial(_suited, catalog),
+        _ratio,
+    )
+
+
+@functools.cache
+def _example() -> re.Pattern[str]:
+    """What is named as an example: "(such as an A6000)"."""
+    return re.compile(figures()["words"]["example"], re.IGNORECASE)
 
 
 def cards_in(clause: str) -> list[tuple[str, ...]]:
@@ -41,21 +56,74 @@ def cards_in(clause: str) -> list[tuple[str, ...]]:
 
 
 def _name_card(clause: str, told: Told) -> Sequence[Part]:
-    if named := cards_in(clause):
+    if named := cards_in(bare := _example().sub(" ", clause)):
+        told.spoken = "/".join(spoken for spoken, _ in claim_words.cards_of(bare))
         told.cards = told.cards if told.cards and word("times").search(clause) else named[0]
     return ()
 
 
 def _figures(clause: str, told: Told) -> Sequence[Part]:
-    named = cards_in(clause)
+    clause = _SIZES.sub(" ", clause)
+    if len(named := cards_in(_example().sub(" ", clause))) > 1:
+        return ()  # of which of them an amount is, nobody says
     cards = named[0] if named else told.cards
     parts = []
     for amount in _AMOUNT.finditer(clause) if cards else ():
         unit = _UNITS.get(amount["unit"].upper(), amount["unit"].upper())
         if (column := _column(clause, unit, amount.start())) is not None:
-            parts.append(_judge(clause, column, float(amount["number"].replace(",", "")) * _size(column, unit), cards))
+            stated = float(amount["number"].replace(",", "")) * _size(column, unit)
+            parts.append(_judge(clause, column, stated, cards, _bound(clause, amount)))
             told.column = column
     return parts
+
+
+#: Sizes of one card in brackets: "V100 (16/32GB)".
+_SIZES = re.compile(
+    rf"(?P<card>{_CARD.pattern})\s*\(\s*(?P<sizes>\d+\s*(?:GB?|GiB)?(?:\s*[/或、]\s*\d+\s*(?:GB?|GiB)?)+)\s*(?:显存|VRAM|memory)?\s*\)",
+    re.IGNORECASE,
+)
+
+
+def _variants(clause: str, told: Told) -> Sequence[Part]:
+    """The sizes that a card is said to come in."""
+    parts = []
+    for found in _SIZES.finditer(clause):
+        names = facts.match_accelerators(found["card"])
+        had = sorted({facts.accelerators()[name].memory_bytes for name in names})
+        stated = [float(one) * 1e9 for one in re.findall(r"\d+", found["sizes"])]
+        if had:
+            holds = all(any(_is_near(one, size, _NEAR) for size in had) for one in stated)
+            shown = " / ".join(f"{size / 2**30:,.4g} GiB" for size in had)
+            what = {lang: figures()["columns"]["memory_bytes"][lang] for lang in ("en", "zh")}
+            parts.append(judged(found[0], holds, both("card", card=found["card"].strip(), what=what, had=shown)))
+    return parts
+
+
+def _newest(clause: str, told: Told) -> Sequence[Part]:
+    """The newest of its maker."""
+    if not told.cards or not word("newest").search(clause):
+        return ()
+    card = facts.accelerators()[told.cards[-1]]
+    newer = [
+        one
+        for one in facts.accelerators().values()
+        if one.vendor == card.vendor and one.memory_bandwidth > card.memory_bandwidth and one.release_year > card.release_year
+    ]
+    best = max(newer, key=lambda one: (one.release_year, one.memory_bandwidth), default=card)
+    return [
+        judged(clause, not newer, both("newest", card=card.name, year=card.release_year, newer=best.name, newer_year=best.release_year))
+    ]
+
+
+def _bound(clause: str, amount: re.Match[str]) -> str:
+    """Whether an amount is the least, the most, or just so ("")."""
+    before, after = clause[: amount.start()], clause[amount.end() :]
+    for name in ("least", "most"):
+        if re.search(
+            rf"(?:{figures()['words'][f'{name}_before']})\s*(?:有|是|为|要|需|需要|达|of|about|约)?\s*$", before, re.IGNORECASE
+        ) or re.match(rf"\s*(?:{figures()['words'][f'{name}_after']})", after, re.IGNORECASE):
+            return name
+    return ""
 
 
 def _column(clause: str, unit: str, at: int) -> str | None:
@@ -79,7 +147,7 @@ def _size(column: str, unit: str) -> float:
     return float(figures()["columns"][column]["units"][unit])
 
 
-def _judge(clause: str, column: str, value: float, cards: Sequence[str]) -> Part:
+def _judge(clause: str, column: str, value: float, cards: Sequence[str], bound: str) -> Part:
     records = [facts.accelerators()[name] for name in cards]
     entry = figures()["columns"][column]
     formats = [name for name, words in figures()["formats"].items() if re.search(words, clause, re.IGNORECASE)]
@@ -97,6 +165,18 @@ def _judge(clause: str, column: str, value: float, cards: Sequence[str]) -> Part
         return judged(clause, False if column == "nvlink_bandwidth" else None, both("card_none", card=cards[0], what=what))
     near = _ABOUT if word("about").search(clause) else _NEAR
     stated = value * 2 if column == "nvlink_bandwidth" and word("one_way").search(clause) else value
+    if bound:
+        beyond = [
+            name
+            for name, rates in known.items()
+            if (max(rates) < stated / (1 + near) if bound == "least" else min(rates) > stated * (1 + near))
+        ]
+        card = beyond[0] if beyond else (min if bound == "least" else max)(known, key=lambda name: max(known[name]))
+        return judged(
+            clause,
+            not beyond,
+            both("card", card=card, what=what, had={lang: _shown(column, known[card][0], lang) for lang in ("en", "zh")}),
+        )
     shown = next((name for name, rates in known.items() if any(_is_near(stated, rate, near) for rate in rates)), "")
     card = shown or next(iter(known))
     had = {lang: _shown(column, known[card][0], lang) for lang in ("en", "zh")}
@@ -139,8 +219,8 @@ def _architecture(clause: str, told: Told) -> Sequence[Part]:
 
 def _features(catalog: Catalog, clause: str, told: Told) -> Sequence[Part]:
     """Every feature of a clause that says what the card supports or lacks."""
-    is_lack = bool(claims.verb("lacks").search(clause))
-    if not told.cards or _AMOUNT.search(clause) or not (is_lack or claims.verb("supports").search(clause)):
+    is_lack = bool(claim_words.verb("lacks").search(clause))
+    if not told.cards or _AMOUNT.search(clause) or not (is_lack or claim_words.verb("supports").search(clause)):
         return ()
     told_of = ((claims.feature_of(told.cards[-1], feature, catalog)) for feature in claims.features_in(clause))
     return [judged(clause, found[0] != is_lack, found[2]) for found in told_of if found is not None and found[0] is not None]
@@ -150,7 +230,7 @@ def _suited(catalog: Catalog, clause: str, told: Told) -> Sequence[Part]:
     """What the card of the sentence is said to suit, or not to suit."""
     if not told.cards or not re.search("适合|适用|suit", clause, re.IGNORECASE):
         return ()
-    found = claims.suits(clause if cards_in(clause) else f"{told.cards[-1]} {clause}", catalog)
+    found = claims.suits(clause if cards_in(clause) else f"{told.spoken} {clause}", catalog)
     return [judged(clause, found.claim == "right", found.reason)] if found else ()
 
 

@@ -7,33 +7,29 @@ Words are data (data/claims.toml). A sentence that is about none of these gives 
 
 from __future__ import annotations
 
-import functools
 import math
 import re
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rightfit import facts
-from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.trials import SetupOutcome, best_of, outcome_of, outcome_text
+from rightfit.explain.claim_words import Judged, any_of, both, cards_of, job_text, named, table, text_of, verb, words_of
+from rightfit.explain.fit_claims import fits
+from rightfit.explain.trials import best_of
 from rightfit.market import server_names
 from rightfit.market.names import find_provider, provider_display
 from rightfit.market.offers import OfferFilter
 from rightfit.market.verdicts import CheckResult
 from rightfit.messages import LANGS, Lang
-from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.facts.records import Accelerator
     from rightfit.market import Catalog
     from rightfit.search.answer import Option
 
-_DATA = Path(__file__).with_name("data")
 
 #: A card suits a job where it costs at most so much more than the cheapest way.
 _NEAR_CHEAPEST = 2.5
@@ -42,18 +38,6 @@ _NEAR_CHEAPEST = 2.5
 _TENSOR_CORE_GAIN = 3.0
 _SWITCHED = ("nvlink", "nvswitch")
 _MOST_PAIRS = 4
-#: Share of the memory that weights may take where the rest is enough for some requests at once.
-_ROOMY = 0.75
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A verdict (right, wrong, unknown) with its reason in each language."""
-
-    kind: str
-    claim: str
-    reason: Mapping[Lang, str]
-    facts: Mapping[str, Any]
 
 
 def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
@@ -62,9 +46,9 @@ def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
     from rightfit.explain.statement_parts import clauses
 
     is_one = len([one for one in clauses(query) if verb("suits").search(one)]) < 2  # others are judged one by one
-    for reader in (_cuda, _cheaper, _faster, _feature, _fits, *([suits] if is_one else [])):
+    for reader in (_cuda, _cheaper, _faster, _feature, fits, *([suits] if is_one or " | " in said else [])):
         if (found := reader(said, catalog)) is not None:
-            texts = {lang: _text("line", lang, reason=found.reason[lang]) for lang in LANGS}
+            texts = {lang: text_of("line", lang, reason=found.reason[lang]) for lang in LANGS}
             return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])
     return None
 
@@ -72,70 +56,10 @@ def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
 # ---- Words.
 
 
-@functools.cache
-def table() -> Mapping[str, Any]:
-    """The words and texts of claims (data/claims.toml)."""
-    return tomllib.loads((_DATA / "claims.toml").read_text(encoding="utf-8"))
-
-
-def _text(key: str, lang: Lang, **fields: str) -> str:
-    text: str = table()["texts"][key][lang]
-    return text.format(**fields)
-
-
-def _both(key: str, **fields: Any) -> dict[Lang, str]:
-    """A text in each language; a field may be a text in each language itself."""
-    return {lang: _text(key, lang, **{name: _in(value, lang) for name, value in fields.items()}) for lang in LANGS}
-
-
-def _in(value: Any, lang: Lang) -> str:
-    return str(value[lang]) if isinstance(value, Mapping) else str(value)
-
-
 def _folded(text: str) -> str:
     for written, meant in (("×", "x"), ("（", "("), ("）", ")"), ("，", ","), ("。", ""), ("？", "?")):
         text = text.replace(written, meant)
     return re.sub(r"(?<=\d)\s*x\s*(?=[A-Za-z])", " x ", " ".join(text.split())).strip(" ?!.;")
-
-
-@functools.cache
-def _pattern(group: str) -> re.Pattern[str]:
-    """All words of a group of data/claims.toml as one pattern whose groups are numbered by word."""
-    return _any(word for words in table()[group].values() for word in words)
-
-
-@functools.cache
-def word_pattern(words: tuple[str, ...]) -> re.Pattern[str]:
-    """Any of these words."""
-    return _any(words)
-
-
-@functools.cache
-def no_claim() -> re.Pattern[str]:
-    """How a line begins that claims nothing."""
-    return re.compile(rf"(?:{_any(table()['lines']['no_claims']).pattern})\s*[:：]", re.IGNORECASE)
-
-
-@functools.cache
-def verb(name: str) -> re.Pattern[str]:
-    """The words of a verb of data/claims.toml."""
-    return _any(table()["verbs"][name])
-
-
-def _any(words: Iterable[str]) -> re.Pattern[str]:
-    def written(word: str) -> str:
-        return rf"(?<![A-Za-z0-9]){re.escape(word)}(?![A-Za-z0-9])" if word.isascii() else re.escape(word)
-
-    return re.compile("|".join(written(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE)
-
-
-def _named(group: str, text: str) -> str:
-    """The entry of a group whose word stands in the text, or ""."""
-    found = _pattern(group).search(text)
-    if found is None:
-        return ""
-    named: str = next(name for name, words in table()[group].items() if found[0].casefold() in map(str.casefold, words))
-    return named
 
 
 # ---- "CUDA 12.4 needs driver 550", "V100 works with CUDA 13".
@@ -148,19 +72,19 @@ def _cuda(said: str, _: Catalog) -> Judged | None:
     found, driver = _CUDA.search(said), _DRIVER.search(said)
     if found is None:
         return None
-    rows, cards = facts.table("cuda_releases"), _cards(_CUDA.sub(" ", said))
+    rows, cards = facts.table("cuda_releases"), cards_of(_CUDA.sub(" ", said))
     if driver is None and not cards:
         return None
     version = found[1] if "." in found[1] else f"{found[1]}.0"
     row = next((row for row in rows if row["cuda"] == version), None)
     known: dict[str, Any] = {"cuda": version}
     if row is None:
-        return Judged("rule", "unknown", _both("cuda_unknown", cuda=version, most=rows[-1]["cuda"]), known)
+        return Judged("rule", "unknown", both("cuda_unknown", cuda=version, most=rows[-1]["cuda"]), known)
     if driver is not None:
         claim = _driver_claim(said, int(driver[1]), row)
         key = "cuda_driver_only" if row["driver"] == row["least_driver"] else "cuda_driver"
         return Judged(
-            "rule", claim, _both(key, cuda=version, driver=row["driver"], least=row["least_driver"]), known | {"driver": row["driver"]}
+            "rule", claim, both(key, cuda=version, driver=row["driver"], least=row["least_driver"]), known | {"driver": row["driver"]}
         )
     card = facts.accelerators()[cards[0][1][-1]]
     if not card.compute_capability:
@@ -169,9 +93,9 @@ def _cuda(said: str, _: Catalog) -> Judged | None:
     is_new = not card.min_cuda or float(version) >= float(card.min_cuda)
     is_lack = bool(verb("lacks").search(said)) and not re.search(r"有没有", said)
     reason = (
-        _both("cuda_card", card=card.name, capability=card.compute_capability, cuda=version, least=row["least_capability"])
+        both("cuda_card", card=card.name, capability=card.compute_capability, cuda=version, least=row["least_capability"])
         if is_new
-        else _both("cuda_card_old", card=card.name, min_cuda=card.min_cuda)
+        else both("cuda_card_old", card=card.name, min_cuda=card.min_cuda)
     )
     return Judged("accelerator", "right" if (runs and is_new) != is_lack else "wrong", reason, known | {"card": card.name})
 
@@ -193,8 +117,8 @@ def _feature(said: str, catalog: Catalog) -> Judged | None:
         if found is None or not said[: found.start()].strip():
             continue
         subject, told = said[: found.start()].strip(" ,:："), said[found.end() :].strip()
-        feature = _named("features", told)
-        if not feature or _pattern("features").sub("", told).strip(" 吗么的、和/or?"):
+        feature = named("features", told)
+        if not feature or words_of("features").sub("", told).strip(" 吗么的、和/or?"):
             continue
         judged = feature_of(subject, feature, catalog)
         if judged is not None:
@@ -206,7 +130,7 @@ def _feature(said: str, catalog: Catalog) -> Judged | None:
 
 def features_in(text: str) -> list[str]:
     """Every feature that a text names."""
-    return [name for name, words in table()["features"].items() if _any(words).search(text)]
+    return [name for name, words in table()["features"].items() if any_of(words).search(text)]
 
 
 _Feature = tuple[bool | None, str, dict[Lang, str]]
@@ -226,7 +150,7 @@ def feature_of(subject: str, feature: str, catalog: Catalog) -> _Feature | None:
     if feature == "rdma":
         links = sorted({servers.rdma[row] for row in rows} - {"none", ""})
         has = bool(links)
-        reason = _both("server_has", name=subject, link=", ".join(links)) if has else _both("server_no_rdma", name=subject, feature=shown)
+        reason = both("server_has", name=subject, link=", ".join(links)) if has else both("server_no_rdma", name=subject, feature=shown)
         return has, "server", reason
     names = sorted({servers.accelerator_name[row] for row in rows if servers.accelerator_name[row]})
     if not names:
@@ -242,11 +166,11 @@ def _linked(subject: str, rows: Sequence[int], records: Sequence[Accelerator], c
     servers = catalog.servers()
     links = {servers.gpu_interconnect[row] for row in rows} - {"", "none"}
     if fast := sorted(links & set(_SWITCHED)):
-        return True, "server", _both("server_has", name=subject, link=", ".join(fast))
+        return True, "server", both("server_has", name=subject, link=", ".join(fast))
     if links or not any(record.nvlink_bandwidth for record in records):
         link = ", ".join(sorted(links)) or "pcie"
-        return False, "server", _both("server_has_not", name=subject, feature="NVLink", link=link)
-    return None, "server", _both("server_unknown", name=subject)
+        return False, "server", both("server_has_not", name=subject, feature="NVLink", link=link)
+    return None, "server", both("server_unknown", name=subject)
 
 
 def _card_has(records: Sequence[Accelerator], feature: str, shown: str) -> _Feature:
@@ -255,16 +179,16 @@ def _card_has(records: Sequence[Accelerator], feature: str, shown: str) -> _Feat
     reasons: list[dict[Lang, str]] = [_has_text(record, rates[record.name], shown) for record in has[:2]]
     lacking = next((record for record in records if not rates[record.name]), None)
     if lacking is not None:
-        reasons.append(_both("has_not", name=lacking.name, architecture=lacking.architecture, year=lacking.release_year, feature=shown))
+        reasons.append(both("has_not", name=lacking.name, architecture=lacking.architecture, year=lacking.release_year, feature=shown))
     reason: dict[Lang, str] = {lang: ("；" if lang == "zh" else "; ").join(one[lang] for one in reasons) for lang in LANGS}
     return bool(has), "accelerator", reason
 
 
 def _has_text(record: Accelerator, rate: float, shown: str) -> dict[Lang, str]:
     if rate <= 1.0:
-        return _both("has_plain", name=record.name, feature=shown)
+        return both("has_plain", name=record.name, feature=shown)
     unit = "GB/s" if shown == "NVLink" else "TFLOPS" if not shown.startswith("INT") else "TOPS"
-    return _both("has", name=record.name, feature=shown, rate=f"{rate / (1e9 if unit == 'GB/s' else 1e12):,.4g} {unit}")
+    return both("has", name=record.name, feature=shown, rate=f"{rate / (1e9 if unit == 'GB/s' else 1e12):,.4g} {unit}")
 
 
 def _rate(record: Accelerator, feature: str) -> float:
@@ -284,47 +208,65 @@ def _rate(record: Accelerator, feature: str) -> float:
 
 
 def suits(said: str, catalog: Catalog) -> Judged | None:
-    """Whether a card suits a kind of job: by what the job costs on it."""
-    cards = tuple(dict.fromkeys(name for _, names in _cards(said) for name in names))
-    job = next(((word, job) for job in table()["jobs"] for word in job["words"] if _any([word]).search(said)), None)
-    said = _RECOMMENDER.sub(" ", said)
-    if not cards or job is None or not verb("suits").search(said) or re.search(r"\d\s*[x块张卡]", said):
+    """Whether a card suits the kinds of job that a sentence or a row names: by what each costs on
+    it."""
+    cards = tuple(dict.fromkeys(name for _, names in cards_of(said) for name in names))
+    jobs = _jobs_named(_RECOMMENDER.sub(" ", said))
+    if not cards or not jobs or not (verb("suits").search(_RECOMMENDER.sub(" ", said)) or " | " in said) or _NUMBERED.search(said):
         return None
+    tried = [one for word, workload in jobs if (one := _suited(said, word, workload, cards, catalog)) is not None]
+    if not tried:
+        return None
+    words = {one.claim for one in tried}
+    claim = words.pop() if len(words) == 1 else "wrong"
+    reason: dict[Lang, str] = {lang: ("；" if lang == "zh" else "; ").join(one.reason[lang] for one in tried) for lang in LANGS}
+    return Judged("rule", claim, reason, tried[0].facts)
+
+
+def _jobs_named(said: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """The jobs that a sentence names, each once: of words that overlap the longest."""
+    found: list[tuple[str, Mapping[str, Any]]] = []
+    spans = sorted(
+        ((len(word), job) for job in table()["jobs"] for word in job["words"] if any_of([word]).search(said)),
+        key=lambda one: -one[0],
+    )
+    rest = said
+    for length, job in spans:
+        word = next((word for word in job["words"] if len(word) == length and any_of([word]).search(rest)), None)
+        if word is not None:
+            rest = any_of([word]).sub(" ", rest)
+            found += [] if any(job["workload"] == workload for _, workload in found) else [(word, job["workload"])]
+    return found
+
+
+def _suited(said: str, word: str, workload: Mapping[str, Any], cards: Sequence[str], catalog: Catalog) -> Judged | None:
     from rightfit.workload import Workload
 
-    word, workload = job[0], job[1]["workload"]
     is_denied = bool(_UNSUITED.search(said))
     best = best_of(Workload(**workload, purchase=("on-demand",)), catalog)
     own = best_of(Workload(**workload, gpu=",".join(cards), purchase=("on-demand",)), catalog)
     if best is None:
         return None
-    task = _job_text(workload)
-    shown = "/".join(dict.fromkeys(spoken for spoken, _ in _cards(said)))
+    task = job_text(workload)
+    shown = "/".join(dict.fromkeys(spoken for spoken, _ in cards_of(said)))
     fields: dict[str, Any] = {"job": task, "cards": shown, "where": where_text(best), "cost": cost_text(best)}
     known: dict[str, Any] = {"job": word, "workload": dict(workload), "cards": list(cards), "cheapest_usd": best.cost.total_usd}
     if own is None:
-        return Judged("rule", "right" if is_denied else "wrong", _both("suits_not", **fields), known)
+        return Judged("rule", "right" if is_denied else "wrong", both("suits_not", **fields), known)
     ratio = own.cost.total_usd / best.cost.total_usd
     key = "suits_best" if ratio <= 1.001 else "suits"
-    reason = _both(key, **fields, own=cost_text(own), own_where=where_text(own), ratio=f"{ratio:.3g}")
+    reason = both(key, **fields, own=cost_text(own), own_where=where_text(own), ratio=f"{ratio:.3g}")
     claim = "right" if (ratio <= _NEAR_CHEAPEST) != is_denied else "wrong"
     return Judged("rule", claim, reason, known | {"own_usd": own.cost.total_usd, "ratio": ratio})
 
 
+#: A number of cards is a plan, not a kind of card.
+_NUMBERED = re.compile(r"(?<![A-Za-z])\d\s*[x块张卡]")
 #: "推荐" is also the name of a kind of model.
 _RECOMMENDER = re.compile(r"推荐(?=系统|算法|模型|任务|场景)")
 _UNSUITED = re.compile(
     r"不(?:太|很|怎么)?(?:适合|适用|推荐|建议)|\b(?:not|n't) (?:suited|suitable|good|right|suit)|unsuitable", re.IGNORECASE
 )
-
-
-def _job_text(workload: Mapping[str, Any], method: str = "") -> dict[Lang, str]:
-    model = str(workload["model"]).rsplit("/", 1)[-1]
-    if workload["task"] == "serve":
-        told = str(workload.get("quantization") or "")
-        return _both("job_serve", model=model, format=_both("job_format", format=told.upper()) if told else "")
-    way = {lang: q.method_text(method or str(workload.get("method", "full")), lang) for lang in LANGS}
-    return _both("job_train", model=model, way=way)
 
 
 def cost_text(option: Option) -> dict[Lang, str]:
@@ -335,166 +277,6 @@ def cost_text(option: Option) -> dict[Lang, str]:
 
 def where_text(option: Option) -> str:
     return f"{option.nodes} x {option.provider}/{option.instance_type}" if option.nodes > 1 else f"{option.provider}/{option.instance_type}"
-
-
-_CARD = re.compile(
-    r"[A-Za-z][A-Za-z0-9-]*\d[A-Za-z0-9-]*(?: ?\d{2,3} ?G(?:i?B)?(?![A-Za-z0-9]))?|(?<![\d.A-Za-z-])[2345]0[5-9]0(?: ?Ti)?(?![\dA-Za-z])",
-    re.IGNORECASE,
-)
-
-
-def card_pattern() -> re.Pattern[str]:
-    """What may be the name of a card."""
-    return _CARD
-
-
-def _cards(said: str) -> list[tuple[str, tuple[str, ...]]]:
-    """The cards that a sentence names, as they are written."""
-    return [(found[0], names) for found in _CARD.finditer(said) if (names := facts.match_accelerators(found[0]))]
-
-
-# ---- "Llama-3-8B needs 8 A100", "can one A100 80G fine-tune 70B with QLoRA".
-
-_AMOUNT = re.compile(r"\d+(?:\.\d+)?[KMGT]i?B?", re.IGNORECASE)
-_COUNT = re.compile(r"(\d+)\s*(?:x|块|张|卡|\*)?\s*$", re.IGNORECASE)
-
-
-def _fits(said: str, catalog: Catalog) -> Judged | None:
-    found = _cards(said)
-    model = _model(_CARD.sub(lambda one: " " if facts.match_accelerators(one[0]) else one[0], said))
-    if not found or not model or not verb("fits").search(said):
-        return None
-    spoken, names = found[0]
-    count = _count(said[: said.index(spoken)])
-    if count is None:
-        return None
-    row = _server_with(catalog, names, count)
-    if row is None:
-        cards = f"{count} x {spoken}"
-        if (own := _fits_own(said, model, names[0], count, cards, catalog)) is not None:
-            return own
-        return Judged("rule", "unknown", _both("fit_no_server", cards=cards), {"model": model, "cards": list(names), "count": count})
-    servers = catalog.servers()
-    server, memory = f"{servers.provider[row]}/{servers.instance_type[row]}", count * float(servers.accelerator_memory_bytes[row])
-    tried = [(job, outcome_of(job, server, catalog=catalog)) for job in _jobs(said, model)]
-    tried = [one for one in tried if one[1].fits is not None] or tried  # a network of images has no LoRA
-    is_slow = any(_is_slow(job, outcome, memory) for job, outcome in tried)
-    answer = "depends" if is_slow else _answer_of([outcome for _, outcome in tried])
-    lines = [_both("fit", job=_job_text(job), outcome=_outcome(job, outcome, memory)) for job, outcome in tried]
-    told: dict[Lang, str] = {lang: ("；" if lang == "zh" else "; ").join(line[lang] for line in lines) for lang in LANGS}
-    known = {"model": model, "server": server, "count": count, "answer": answer, "fits": [outcome.fits for _, outcome in tried]}
-    claim = {"yes": "right", "no": "wrong", "helped": "wrong"}.get(answer, "unknown")
-    return Judged("rule", claim, _both(f"answer_{answer}", told=told), known)
-
-
-def _fits_own(said: str, model: str, card: str, count: int, cards: str, catalog: Catalog) -> Judged | None:
-    """Whether cards that nobody rents do it, as a machine of one's own."""
-    from rightfit.planner.cards import plan_on_own
-    from rightfit.planner.plan import plan
-    from rightfit.workload import Workload
-
-    fits: list[bool] = []
-    told: list[dict[Lang, str]] = []
-    for job in _jobs(said, model):
-        try:
-            found = plan_on_own(Workload(**job), f"{count}x{card}", plan, catalog, top=1)
-        except RightfitError:
-            return None
-        fits.append(found.best is not None and found.best.purchase == "owned")
-        told.append(_both("own_fits" if fits[-1] else "own_fits_not", job=_job_text(job)))
-    answer = "yes" if all(fits) else "no" if not any(fits) else "depends"
-    joined: dict[Lang, str] = {lang: ("；" if lang == "zh" else "; ").join(one[lang] for one in told) for lang in LANGS}
-    claim = {"yes": "right", "no": "wrong"}.get(answer, "unknown")
-    reason = _both(f"answer_{answer}", told=_both("fit_own", cards=cards, told=joined))
-    return Judged("rule", claim, reason, {"model": model, "cards": [card], "count": count, "answer": answer, "fits": fits})
-
-
-def _answer_of(outcomes: Sequence[SetupOutcome]) -> str:
-    """yes, no, helped (only with what the host lends) or depends, over the jobs that are meant."""
-    words = {"no" if not outcome.fits else "helped" if outcome.helps else "yes" for outcome in outcomes if outcome.fits is not None}
-    return words.pop() if len(words) == 1 else "depends"
-
-
-def _outcome(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float) -> dict[Lang, str]:
-    """Whether a job fits. A service fills its cards with cache whatever the model: what tells is
-    the weights."""
-    if job["task"] != "serve" or outcome.fits is None:
-        return {lang: outcome_text(outcome, lang) for lang in LANGS}
-    memory, weights = q.memory_text(memory_bytes), q.memory_text(_weights_bytes(job))
-    key = "fits" if outcome.fits else "slow" if _is_slow(job, outcome, memory_bytes) else "fits_not"
-    shown = _both("format_told", format=str(job["quantization"]).upper()) if job.get("quantization") else _both("format_16")
-    return _both(f"serve_{key}", where=outcome.server, weights=weights, memory=memory, format=shown)
-
-
-def _weights_bytes(job: Mapping[str, Any]) -> float:
-    """Weights of a service in the format that is told, else in 16 bits."""
-    params = float(getattr(facts.model(job["model"]), "params_total", math.nan))
-    rows = (row for row in facts.table("quantizations") if job.get("quantization") and re.search(row["match"], job["quantization"]))
-    return params * float(next(rows, {"linear_bytes": "2"})["linear_bytes"])
-
-
-def _is_slow(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float) -> bool:
-    """A service whose weights leave a quarter of the memory or more for the cache, and that is
-    refused still: it runs, slower than the usual limits."""
-    return job["task"] == "serve" and outcome.fits is False and _weights_bytes(job) <= _ROOMY * memory_bytes
-
-
-def _count(before: str) -> int | None:
-    """How many of the card that follows; None where it is "several"."""
-    if verb("several").search(before[-12:]):
-        return None
-    if found := _COUNT.search(before):
-        return int(found[1])
-    spoken = table()["spoken"]
-    words = re.search(rf"({'|'.join(sorted(spoken, key=len, reverse=True))})\s*(?:块|张|卡|cards?|gpus?)?\s*$", before, re.IGNORECASE)
-    return int(spoken[words[1].casefold()]) if words else 1
-
-
-def _model(said: str) -> str:
-    """The first model that a sentence names, or ""."""
-    for found in re.finditer(r"[A-Za-z0-9][\w./-]*[A-Za-z0-9]", said, re.ASCII):
-        if not re.search(r"[A-Za-z]", found[0]) or not re.search(r"\d", found[0]) or _AMOUNT.fullmatch(found[0]):
-            continue
-        try:
-            facts.model(found[0], network=False)
-        except RightfitError:
-            continue
-        return found[0]
-    return ""
-
-
-def _server_with(catalog: Catalog, names: Sequence[str], count: int) -> int | None:
-    """Row of the cheapest server on demand with so many of these cards."""
-    offers = catalog.offers(OfferFilter(gpus=tuple(names), purchases=("on-demand",)))
-    fitting = np.flatnonzero(offers.servers.num_accelerators[offers.server_index] == count)
-    if not len(fitting):
-        return None
-    # A host with little RAM would be judged instead of the cards.
-    memory = offers.servers.memory_bytes[offers.server_index[fitting]]
-    roomy = fitting[memory >= np.nanmedian(memory)] if np.isfinite(memory).any() else fitting
-    name = offers.servers, int(offers.server_index[int(roomy[np.argmin(offers.price_usd_per_h[roomy])])])
-    return catalog.server_rows[name[0].provider[name[1]], name[0].instance_type[name[1]]]
-
-
-def _jobs(said: str, model: str) -> Iterator[dict[str, Any]]:
-    """The jobs that a sentence may mean: those that it names, else serving and each way to
-    fine-tune."""
-    rest = said
-    methods = [name for name in ("qlora", "lora", "full") if _any(table()["methods"][name]).search(rest)]
-    if "qlora" in methods and "lora" in methods and not re.search(r"(?<!q)lora", rest, re.IGNORECASE):
-        methods.remove("lora")
-    named = _named("methods", said)
-    told = _named("quantizations", said)
-    if not methods and (told or named == "serve"):  # weights in so many bits are served; QLoRA has its own word
-        yield {"model": model, "task": "serve", "rate": "1/s", **({"quantization": told} if told else {})}
-        return
-    if not methods and named == "train":  # training is never judged by serving
-        yield {"model": model, "task": "train"}
-        return
-    if not methods and not named:
-        yield {"model": model, "task": "serve", "rate": "1/s"}
-    for method in methods or ("full", "lora", "qlora"):
-        yield {"model": model, "task": "finetune", "method": method, "data": "10Mtok"}
 
 
 # ---- "Lambda is cheaper than AWS".
@@ -514,13 +296,13 @@ def _cheaper(said: str, catalog: Catalog) -> Judged | None:
     names = {lang: (provider_display(first, lang=lang), provider_display(second, lang=lang)) for lang in LANGS}
     shown = {"first": {lang: names[lang][0] for lang in LANGS}, "second": {lang: names[lang][1] for lang in LANGS}}
     if not common:
-        return Judged("provider", "unknown", _both("cheaper_none", **shown), {"cards": {}})
+        return Judged("provider", "unknown", both("cheaper_none", **shown), {"cards": {}})
     share = float(np.mean([mine[card] < other[card] for card in common]))
-    pairs = [_both("cheaper_pair", card=card, first=f"{mine[card]:.2f}", second=f"{other[card]:.2f}") for card in common[:_MOST_PAIRS]]
+    pairs = [both("cheaper_pair", card=card, first=f"{mine[card]:.2f}", second=f"{other[card]:.2f}") for card in common[:_MOST_PAIRS]]
     joined: dict[Lang, str] = {lang: ("，" if lang == "zh" else ", ").join(pair[lang] for pair in pairs) for lang in LANGS}
     is_dearer = found["word"].casefold() in ("贵", "more expensive", "dearer")
     agrees = (1.0 - share if is_dearer else share) > 0.5
-    reason = _both("cheaper", count=len(common), share=q.percent_text(share), pairs=joined, **shown)
+    reason = both("cheaper", count=len(common), share=q.percent_text(share), pairs=joined, **shown)
     known = {card: [mine[card], other[card]] for card in common}
     return Judged("provider", "right" if agrees else "wrong", reason, {"cards": known, "share": share})
 
@@ -529,9 +311,12 @@ def _cheaper(said: str, catalog: Catalog) -> Judged | None:
 
 
 def _faster(said: str, catalog: Catalog) -> Judged | None:
-    zh = re.fullmatch(r"(?P<first>.+?)比(?P<second>.+?)(?P<word>快|慢)(?P<times>[\d.]+\s*倍)?(?:多少|很多|吗|么)?", said)
+    zh = re.fullmatch(
+        r"(?P<first>.+?)\s*(?:要|会|大?约)?\s*比(?P<second>.+?)(?:要|会|更)?(?P<word>快|慢)\s*(?:了|上|大?约)?\s*(?P<times>[\d.]+\s*倍)?(?:多少|很多|以上|左右|多|吗|么)?",
+        said,
+    )
     en = re.fullmatch(
-        r"(?:is |how much )?(?P<first>.+?) (?:is )?(?:(?P<times>[\d.]+) ?(?:x|times) )?(?P<word>faster|slower) than (?:an? )?(?P<second>.+)",
+        r"(?:is |how much )?(?:the |an? )?(?P<first>.+?) (?:is )?(?:(?P<times>[\d.]+) ?(?:x|times) )?(?P<word>faster|slower) than (?:an? |the )?(?P<second>.+)",
         said,
         re.IGNORECASE,
     )
@@ -554,7 +339,7 @@ def _faster(said: str, catalog: Catalog) -> Judged | None:
 def faster_text(one: Accelerator, other: Accelerator) -> dict[Lang, str]:
     """How many times the arithmetic and the memory bandwidth of another card one has."""
     speed, memory = _best_rate(one) / _best_rate(other), one.memory_bandwidth / other.memory_bandwidth
-    return _both("faster", first=one.name, second=other.name, speed=f"{speed:.2g}", memory=f"{memory:.2g}")
+    return both("faster", first=one.name, second=other.name, speed=f"{speed:.2g}", memory=f"{memory:.2g}")
 
 
 def _best_rate(card: Accelerator) -> float:

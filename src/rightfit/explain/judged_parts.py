@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rightfit.explain.arithmetic_claims import READERS
 from rightfit.explain.card_claims import card_readers
-from rightfit.explain.statement_parts import Part, Told, clauses, figures, overall
+from rightfit.explain.statement_parts import Part, Told, clauses, figures, overall, spaced
 from rightfit.messages import LANGS, Lang
 
 if TYPE_CHECKING:
@@ -20,8 +21,13 @@ def parts_of(text: str, catalog: Catalog) -> list[Part]:
     told, found = Told(), list[Part]()
     for clause in clauses(text):
         read = [part for reader in (*card_readers(catalog), *READERS) for part in reader(clause, told)]
-        found += read or [Part(clause, "open")]
+        found += read or ([] if _is_label(clause, text) else [Part(clause, "open")])
     return found
+
+
+def _is_label(clause: str, text: str) -> bool:
+    """What stands before a colon only says what the rest is about."""
+    return bool(re.search(rf"{re.escape(clause)}\s*[:：]", spaced(text)))
 
 
 def parts_lookup(query: str, catalog: Catalog) -> CheckResult | None:
@@ -34,7 +40,7 @@ def parts_lookup(query: str, catalog: Catalog) -> CheckResult | None:
     if not told:
         return None
     texts = {lang: _text(found, lang) for lang in LANGS}
-    facts = {"parts": [{"text": part.said, "verdict": part.word} for part in found]}
+    facts = {"parts": [{"text": part.said, "verdict": part.word} for part in found], "is_common": len(found) == 1 and found[0].is_common}
     return CheckResult(query, "rule", True, overall(found), facts, (), texts["en"], texts["zh"])
 
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 
 from rightfit import facts
+from rightfit.errors import RightfitError
+from rightfit.explain.claim_words import cards_of
 from rightfit.market.names import find_provider
 
 _SERVER = re.compile(r"(?<![\w./])[A-Za-z][\w]*(?:[.\-_][\w.\-]+)+(?![\w.])", re.ASCII)
@@ -43,16 +45,28 @@ def is_row(cells: Sequence[str]) -> bool:
 def row_statement(header: Sequence[str], cells: Sequence[str]) -> str:
     """What a row states: "g5.xlarge=1xA10G, 显存 24GB", or of a card "A100 显存 80GB"; "" of a row
     about neither, or about several servers."""
+    if row := _model_row(cells):
+        return row
     named = next(((at, found[0]) for at, cell in enumerate(cells) if (found := _SERVER.search(cell))), None)
     if named is not None and _beside(cells[named[0]], named[1]):
         return ""
     if named is not None:
         said = [_cell(header[at], cell) for at, cell in enumerate(cells) if at != named[0] and cell and find_provider(cell) is None]
-        return f"{named[1]}={', '.join(one for one in said if one)}"
+        stated = ", ".join(one for one in said if one)
+        return f"{named[1]}={stated}" if re.search(r"\d", stated) else named[1]
     if not facts.match_accelerators(cells[0]):
         return ""
     told = [f"{words} {cell}" for title, cell in zip(header[1:], cells[1:], strict=True) if cell and (words := _card_words(title, cell))]
     return f"{cells[0]} " + "，".join(told) if told else ""
+
+
+def _model_row(cells: Sequence[str]) -> str:
+    """A row about a model and what it is to run on, as it stands."""
+    try:
+        facts.model(cells[0], network=False)
+    except RightfitError:
+        return ""
+    return " | ".join(cells) if any(cards_of(cell) for cell in cells[1:]) else ""
 
 
 def _beside(cell: str, server: str) -> str:

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import AmbiguousNameError
 from rightfit.explain import quantities as q
-from rightfit.explain.claims import no_claim
+from rightfit.explain.claim_words import cards_of, no_claim
 from rightfit.explain.glossary import term_lookup
 from rightfit.explain.judged_parts import parts_lookup
 from rightfit.explain.market_questions import market_question
-from rightfit.explain.market_statements import find_statement, judge_statement
+from rightfit.explain.market_statements import COMMITMENTS, find_statement, judge_statement, saving_of
 from rightfit.explain.pasted_tables import cells_of, is_row, row_statement
 from rightfit.explain.rule_match import folded, match_rule, sense
 from rightfit.explain.rule_measures import Measures, measures
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of, rule_line
 from rightfit.explain.sections import heading_of, section_lookup
+from rightfit.explain.statement_parts import clauses
 from rightfit.explain.time_claims import time_lookup
 from rightfit.explain.trials import SetupOutcome, best_of, need_on_one_card, outcome_of, saving_fractions
+from rightfit.explain.yes_or_no import is_question
 from rightfit.messages import Lang
 from rightfit.search.answer import Option, Plan
 
@@ -138,23 +140,40 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
     from rightfit.search.offers import open_priced
 
     market = catalog or open_priced()
+    if _WEIGHED.match(query):
+        return None
     if under and (found := section_lookup(query, under, market)) is not None:
         return found
+    rule = repeated_rule(query)
+    parts = None if rule is not None or is_question(query) else parts_lookup(query, market)
+    if parts is not None and _is_told_first(query, parts):
+        return parts
     if (meant := term_lookup(query)) is not None:
         return meant
-    rule = repeated_rule(query)
     if rule is None and (priced := market_question(query, market)) is not None:
         return priced
     if rule is None and (timed := time_lookup(query, market)) is not None:
         return timed
     if rule is None and (claimed := claim_lookup(query, market)) is not None:
         return claimed
-    if rule is None and (parts := parts_lookup(query, market)) is not None:
+    if rule is None and (parts := parts or parts_lookup(query, market)) is not None:
         return parts
-    rule = rule or match_rule(query)
+    rule = rule or find_rule(query)
     if rule is None:
         return None
-    return statement_answer(query, rule, market) if isinstance(rule, str) else rule_answer(query, rule, market)
+    if isinstance(rule, str) or rule.kind == "term":
+        return statement_answer(query, rule, market)
+    return saving_answer(query, rule, market) if rule.kind == "saving" else rule_answer(query, rule, market)
+
+
+def _is_told_first(query: str, parts: CheckResult) -> bool:
+    """Whether what the clauses of a statement say comes before what its words mean and cost: of
+    several clauses, or of one that says what holds whatever the job."""
+    return bool(parts.facts.get("is_common")) or (len(clauses(query)) > 1 and parts.claim in ("right", "wrong"))
+
+
+#: What is to be weighed is no claim.
+_WEIGHED = re.compile(r"(?:.{0,20}[:：])?\s*(?:是否|whether\b)", re.IGNORECASE)
 
 
 def statements_in(text: str) -> dict[str, str]:
@@ -167,12 +186,15 @@ def statements_in(text: str) -> dict[str, str]:
     stated: dict[str, str] = {}
     section = above = ""
     header: list[str] = []
-    for line in _SENTENCE_END.split(text):
+    lines = _SENTENCE_END.split(text)
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
         if _RULED.match(line):
             continue
-        if (cells := cells_of(line)) and not is_row(cells):
+        cells = cells_of(line)
+        if cells and (_RULED.match(after) or (not header and not is_row(cells))):
             header = cells
             continue
+        header = header if cells else []
         if len(cells) > 2 and len(header) == len(cells) and (row := row_statement(header, cells)):
             stated.setdefault(row, section)
             continue
@@ -187,13 +209,14 @@ def statements_in(text: str) -> dict[str, str]:
 
 def _stated_by(line: str, heading: str) -> tuple[list[str], str]:
     """What a line of a pasted text states, and the heading of the list that it is in or begins."""
-    bare = re.sub(r"^[\W_]*(?:\d{1,2}[.、)）]\s*)?|[\s|]+$", "", line.replace("×", "x"))
+    bare = re.sub(r"^(?:[^\w<>≥≤]|_)*(?:\d{1,2}[.、)）]\s*)?|[\s|]+$", "", line.replace("×", "x"))
     if row := _SIZED_SERVER.search(bare):  # a row of a table: a server, then its sizes
         sizes = [size[0] for size in _SIZE.finditer(row["rest"])]
         return [f"{row['name']}={', '.join(sizes)}"], heading
     found = [match.group().strip() for match in _SERVER_CLAIM.finditer(bare)]
     found += [match.group() for match in NAMED_SERVER.finditer(_SERVER_CLAIM.sub(" ", bare))]
-    rest = " ".join(cell.strip() for cell in _SERVER_CLAIM.sub(" ", bare).split("|")).strip(" (（")
+    cells = [cell.strip() for cell in _SERVER_CLAIM.sub(" ", bare).split("|")]
+    rest = (" | " if len(cells) > 1 and cards_of(bare) and not found else " ").join(filter(None, cells)).strip(" (（,，、").lstrip(":： ")
     if rest.endswith((":", "：")):
         heading = rest  # what stands above a list belongs to each of its items
     elif sense(rest).concepts and len(rest) > _SHORTEST and not no_claim().match(rest):
@@ -226,7 +249,7 @@ _SIZED_SERVER = re.compile(
 #: A server's or a series' name with a claim about its cards behind it, in brackets or not.
 _SERVER_CLAIM = re.compile(
     r"(?<![\w.])(?:[A-Za-z][\w.\-]*\d[\w.\-]*|[A-Za-z]\w*[.\-_][\w.\-]+)(?:\s*instances?)?"
-    r"(?:\s*[(（](?:\d+\s*x\s*)?[A-Z]\w*\d\w*(?:\s*/\s*[A-Z]\w*\d\w*)*[)）]|\s+\d+\s*x\s*[A-Z]+\d\w*)",
+    r"(?:\s*[(（](?:up to\s*|最多\s*)?(?:\d+\s*x\s*)?[A-Z]\w*\d\w*(?:\s*/\s*[A-Z]\w*\d\w*)*[)）]|\s+\d+\s*x\s*[A-Z]+\d\w*)",
     re.ASCII,
 )
 
@@ -251,7 +274,14 @@ def _rules_of(text: str) -> list[str]:
 def find_rule(text: str) -> RuleOfThumb | str | None:
     """The rule that the text names by its id, repeats, or states in other words, or the id of the
     statement about the market."""
-    return repeated_rule(text) or (match_rule(text) if len(folded(text)) >= _SHORTEST else None)
+    if (known := repeated_rule(text)) is not None or len(folded(text)) < _SHORTEST:
+        return known
+    label, _, rest = re.sub("：", ":", text).partition(":")
+    is_labelled = bool(rest) and not re.search(r"\d", label) and bool(sense(rest).quantities)  # "Long use: spot saves 50-90 %"
+    if (found := match_rule(text)) is not None or not is_labelled:
+        return found
+    labelled = match_rule(rest)
+    return labelled if labelled is not None and labelled.kind == "saving" else None  # of other amounts the label says of what
 
 
 def repeated_rule(text: str) -> RuleOfThumb | str | None:
@@ -269,15 +299,79 @@ def is_statement(text: str) -> bool:
     return bool(re.search(r">=|<=|≥|≤|[<>＞＜]|\d\s?%|至少|必须|需要|at least|needs?\b", text)) or len(text.split()) > 5
 
 
-def statement_answer(query: str, name: str, catalog: Catalog) -> CheckResult:
+#: What is said of long use holds of the market, not of one short job.
+_LONG_USE = "market_subscription_for_long_use"
+_ALWAYS = re.compile(r"一定|总是|永远|任何(?:时候|情况)|必然|肯定|无论|\balways\b|\bnecessarily\b|in (?:every|any) case", re.IGNORECASE)
+_COMMITTED = re.compile(r"预留|包年|包月|节省计划|承诺|reserved?|reservation|subscri|commit|savings plan", re.IGNORECASE)
+_SPOT = re.compile(r"竞价|抢占|spot|preemptible", re.IGNORECASE)
+#: So far from a span that is stated, the middle of the market still is in it.
+_BESIDE = 0.05
+
+
+def saving_answer(query: str, rule: RuleOfThumb, catalog: Catalog) -> CheckResult:
+    """What spot servers or commitments are said to save, by the middle of the market and not by
+    one server."""
+    from rightfit.explain.messages import say
     from rightfit.market.verdicts import CheckResult
 
+    stated = next((one for one in sense(query).quantities if one.dimension == "percent"), None)
+    low, high = (stated.low, stated.high) if stated else (rule.value, rule.high if math.isfinite(rule.high) else 1.0)
+    is_bound = low == high and bool(re.search(r"至少|以上|at least|or more", query, re.IGNORECASE))
+    is_most = low == high and bool(re.search(r"最多|最高|高达|up to|at most", query, re.IGNORECASE))
+    said = rule.statement["zh"] if query == rule.id else query
+    modes: dict[str, tuple[str, ...]] = {"committed": COMMITMENTS} if _COMMITTED.search(said) else {}
+    modes |= {"spot": ("spot",)} if _SPOT.search(said) or not modes else {}
+    found = {name: saving_of(catalog, mode) for name, mode in modes.items()}
+    near = 0.1 if low == high else _BESIDE
+    holds = all((low - near <= mid or is_most) and (mid <= high + near or is_bound) for _, mid, _, _ in found.values())
+    verdict: Verdict = "holds" if holds else "fails"
+    texts: dict[Lang, str] = {}
+    for lang in ("en", "zh"):
+        told = [
+            say(
+                "rule_words.saving",
+                lang,
+                mode=say(f"rule_words.saving_{name}", lang),
+                count=count,
+                **dict(zip(("low", "mid", "high"), map(q.percent_text, (first, mid, third)), strict=True)),
+            )
+            for name, (first, mid, third, count) in found.items()
+        ]
+        texts[lang] = rule_line(
+            query if query != rule.id else rule.statement[lang], -1, verdict, ("；" if lang == "zh" else "; ").join(told), lang
+        )
+    facts: dict[str, Any] = {
+        "id": rule.id,
+        "post": rule.post,
+        "verdict": verdict,
+        "saving": {name: mid for name, (_, mid, _, _) in found.items()},
+    }
+    return CheckResult(query, "rule", True, _CLAIMS[verdict], facts, (), texts["en"], texts["zh"])
+
+
+def statement_answer(query: str, stated: RuleOfThumb | str, catalog: Catalog) -> CheckResult:
+    from rightfit.market.verdicts import CheckResult
+
+    name = stated if isinstance(stated, str) else _LONG_USE
     found = judge_statement(name, catalog)
     facts = {"id": name, "post": found.entry["post"], "verdict": found.verdict, **found.figures, **found.texts}
     words: dict[Lang, str] = {
-        lang: rule_line(found.entry[lang], found.entry["post"], found.verdict, found.reason(lang), lang) for lang in ("en", "zh")
+        lang: rule_line(
+            found.entry[lang] if isinstance(stated, str) else stated.statement[lang],
+            found.entry["post"],
+            found.verdict,
+            found.reason(lang),
+            lang,
+        )
+        for lang in ("en", "zh")
     }
-    return CheckResult(query, "rule", True, _CLAIMS[found.verdict], facts, () if query == name else (name,), words["en"], words["zh"])
+    claim = _CLAIMS[found.verdict]
+    if claim == "right" and _ALWAYS.search(query):  # what holds of most does not hold of all
+        from rightfit.explain.messages import say
+
+        claim = "wrong"
+        words = {lang: say("rule_words.not_always", lang, told=words[lang]) for lang in ("en", "zh")}
+    return CheckResult(query, "rule", True, claim, facts, () if query == name else (name,), words["en"], words["zh"])
 
 
 #: Rules about a link are tried on a server that has just what they ask for: how many of it.
@@ -343,6 +437,8 @@ def _explanation(rule: RuleOfThumb, found: Sequence[RuleCheck], verdict: Verdict
     line = rule_line(rule.statement[lang], rule.post, verdict, ("；" if lang == "zh" else "; ").join(told), lang)
     if len(found) > 1 or measure is None:
         return say("rule_words.tried_by_methods", lang, told=line, model=example["model"], data=example["data"])
+    if rule.kind == "fixed" and (rule.figure == "weights_bytes" or "{" not in rule.reasons[verdict][lang]):
+        return line  # it holds, or does not, whatever the job
     method = q.method_text("pretrain" if example["task"] == "train" else str(example.get("method", "full")), lang)
     return say("rule_words.tried_on", lang, told=line, model=example["model"], method=method, data=example["data"])
 

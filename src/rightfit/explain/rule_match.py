@@ -32,7 +32,7 @@ _LEAST_SAID = 0.45
 _LEFT_LATIN, _LEFT_CHARACTER = 1.2, 0.5
 _QUANTITY_WEIGHT = 2.5
 #: Rules that say how much is needed.
-_OF_AMOUNTS = frozenset({"need", "enough", "at_most", "gpus"})
+_OF_AMOUNTS = frozenset({"need", "enough", "at_most", "gpus", "network", "host", "saving"})
 
 #: Concepts that name a thing without saying anything of it.
 _THINGS = frozenset({"gpu", "a100", "h100", "t4", "server", "high_end", "every"})
@@ -177,7 +177,7 @@ def _fold(text: str) -> str:
     for written, meant in _FOLDED:
         text = text.replace(written, meant)
     return _COUNTED.sub(
-        lambda found: _CHINESE_NUMBERS.get(found[1]) or _ENGLISH_NUMBERS[found[2]],
+        lambda found: " " + (_CHINESE_NUMBERS.get(found[1]) or _ENGLISH_NUMBERS[found[2]]),
         re.sub(r"\s+", " ", text.replace(" or more", "").replace("twice", "2x the").replace("double", "2x the")),
     )
 
@@ -229,12 +229,14 @@ def _weights() -> dict[str, float]:
 
 def _likeness(said: Sense, heard: Sense, rule: RuleOfThumb) -> float:
     """How alike a sentence and one wording are, 0 where they state different rules."""
-    if rule.kind in _OF_AMOUNTS and heard.quantities and not said.quantities:
-        return 0.0  # it states no amount: what it says is something else
+    if rule.kind in _OF_AMOUNTS and heard.quantities and not _states_value(said, heard, rule):
+        return 0.0  # it states no amount of the kind: what it says is something else
     things = _THINGS | set(_NOUNS)
     if not (said.concepts & heard.concepts) - things and heard.concepts - things:
         return 0.0  # they name the same things and say other things of them
     weigh = _weights()
+    if (subjects := heard.concepts - things) and max(subjects, key=lambda one: (weigh[one], one)) not in said.concepts:
+        return 0.0  # what the wording is about is not said
     rare = math.log(1.0 + len(all_rules()))
     shared = sum(weigh[concept] for concept in said.concepts & heard.concepts)
     left = sum(_LEFT_LATIN if word.isascii() else _LEFT_CHARACTER for word in said.leftover - heard.leftover)
@@ -250,6 +252,27 @@ def _likeness(said: Sense, heard: Sense, rule: RuleOfThumb) -> float:
     if precision < _LEAST_SHARED or recall < _LEAST_SAID:
         return 0.0
     return 2.0 * precision * recall / (precision + recall)
+
+
+def _states_value(said: Sense, heard: Sense, rule: RuleOfThumb) -> bool:
+    """Whether a sentence gives an amount of what the wording gives one of."""
+    own = [other for other in heard.quantities if _measures(rule, other) and math.isclose(_claimed(rule, other), other.high, rel_tol=0.08)]
+    named = (heard.concepts & _THINGS) - {"gpu", "server"}
+    if not own and named and not named & said.concepts:
+        return False  # its amount is that of a thing that is not named
+    if not own:
+        said_of = {other.dimension for other in heard.quantities for quantity in said.quantities if quantity.is_like(other)}
+        return bool(said_of) and len(said_of) >= min(2, len({other.dimension for other in heard.quantities}))
+    beside = [other for other in heard.quantities if other not in own]
+    stated = [
+        quantity
+        for quantity in said.quantities
+        if not any(
+            quantity.is_like(other) and quantity.is_most == other.is_most and other.low <= quantity.low <= other.high for other in beside
+        )
+        or any(quantity.agrees(other) for other in own)
+    ]
+    return any(quantity.is_like(other) for quantity in stated for other in own)
 
 
 def _pairs(said: Sense, heard: Sense, rule: RuleOfThumb) -> Iterator[float | None]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain import quantities as q
-from rightfit.explain.claims import table, word_pattern
+from rightfit.explain.claim_words import table, word_pattern
 from rightfit.explain.rule_match import Quantity, sense
 from rightfit.explain.trials import best_of, need_on_one_card
 from rightfit.messages import LANGS, Lang
@@ -59,7 +59,8 @@ def section_lookup(query: str, heading: str, catalog: Catalog) -> CheckResult | 
     if not judged:
         return None
     texts = {lang: _told(judged, wishes, lang) for lang in LANGS}
-    claim = "right" if {verdict for *_, verdict in judged} == {"right"} else "wrong"
+    # more than is needed does it too, but not of what is not needed at all
+    claim = "wrong" if any(verdict == "wrong" or (verdict == "more" and not need) for *_, need, verdict in judged) else "right"
     facts = {"heading": heading, "workload": dict(wishes), "needs": {kind: need for kind, _, need, _ in judged}}
     return CheckResult(
         f"{heading}：{query}" if re.search(r"[\u4e00-\u9fff]", heading) else f"{heading}: {query}",

@@ -28,6 +28,7 @@ class Part:
     said: str
     word: str
     reason: Mapping[Lang, str] = dataclasses.field(default_factory=dict)
+    is_common: bool = False
 
 
 @dataclasses.dataclass(slots=True)
@@ -35,6 +36,7 @@ class Told:
     """What the sentence has said so far: later clauses are about the same things."""
 
     cards: tuple[str, ...] = ()
+    spoken: str = ""
     column: str = ""
     params: float = 0.0
     training: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rightfit.explain.claims import table
+from rightfit.explain.claim_words import table
 from rightfit.messages import Lang
 
 _QUESTION = re.compile(

@@ -13,6 +13,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.market import offers, server_names
+from rightfit.market.denials import affirmed, turned
 from rightfit.market.market import Catalog, open_catalog
 from rightfit.market.names import find_provider, provider_display
 from rightfit.market.offers import PURCHASE_CODES, SUPERSEDED_BY, Floats
@@ -195,7 +196,11 @@ def missing_server(catalog: Catalog, query: str, name: str, claim_text: str, *, 
     nearest = list(server_names.nearest_servers(catalog, name, parts=parts, claims=claims, count=COUNT_NEAREST + 1))
     if nearest:
         texts.append(say("nearest", names=", ".join(named_shape(catalog, row) for row in nearest[:3])))
-    texts += [say("claim_wrong_missing", claim=claim_text)] if claim_text else []
+    if claim_text:
+        is_card_right = any(claim.accelerators for claim in claims) and all(
+            any(server_names.carries(catalog.servers(), row, claim) for row in server_names.family_rows(catalog, parts)) for claim in claims
+        )
+        texts.append(say("claim_card_right_missing" if is_card_right else "claim_wrong_missing", claim=claim_text))
     known = {"provider": parts.provider, "family": parts.family}
     known["nearest"] = [server_facts(catalog, row) for row in nearest[:3]]  # type: ignore[assignment]
     verdict = "wrong" if claim_text else None
@@ -412,9 +417,28 @@ _LOOKS = (
 
 
 def check_one(query: str, *, catalog: Catalog, rule: RuleLookup | None = None) -> CheckResult:
-    """Find what the name means, then hold the claim against it."""
+    """Find what the name means, then hold the claim against it; a denial as what it denies, turned
+    round."""
+    said = affirmed(query)
+    return _checked(query, catalog, rule) if said is None else _denial(query, said, _checked(said, catalog, rule))
+
+
+def _denial(query: str, said: str, found: CheckResult) -> CheckResult:
+    """The answer to a denial, from that to what it denies. What is said of a thing that does not
+    exist is not right because it is denied."""
+    if found.claim is None:
+        return dataclasses.replace(found, query=query)
+    claim = turned(found.claim) if found.exists else "unknown"
+    texts = say(f"denied_{claim}", said=said)
+    en, zh = f"{texts.en} {found.explanation_en}".strip(), f"{texts.zh}{found.explanation_zh}"
+    return dataclasses.replace(found, query=query, claim=claim, explanation_en=en, explanation_zh=zh)
+
+
+def _checked(query: str, catalog: Catalog, rule: RuleLookup | None) -> CheckResult:
     name, claim_text = _split(query)
-    if not claim_text:
+    if claim_text:
+        name = _without_cloud(catalog, name)
+    else:
         name, claim_text = _claim_about(catalog, name)
     if not claim_text and rule is not None and (answer := rule(query)) is not None:
         return answer
@@ -444,6 +468,17 @@ _BEFORE_CLAIM = re.compile(
     r"^(?P<name>[A-Za-z0-9][\w./+ -]*?)\s*(?:[(（](?P<bracket>[^()（）]+)[)）]|[:：]\s*(?P<colon>.+)|(?P<said>(?:有|带|搭载|拥有|显存(?:高达|为|是)?)\s*\d.*))$",
     re.ASCII,
 )
+#: What may be the name of a series ("gn7i", "NDv4", "NDm A100 v4").
+_SERIES = re.compile(
+    r"(?<![\w.+/-])(?:ND\w*[ _]\w+[ _]v\d|N[CDV]\w*_[A-Z]\w*_v\d|[A-Za-z]{1,4}\d[A-Za-z]{0,3}\d?|N[CDV][A-Za-z]*v\d)(?![\w.-])",
+    re.ASCII | re.IGNORECASE,
+)
+#: What may stand beside the cards of a series.
+_OF_SERIES = re.compile(
+    r"实例|系列|机型|规格|服务器|配备?|搭载|最多|最高|显存|显卡|加速卡|每台|单机|一共|共|版本?|[\d一两二四八]+\s*[张块个卡x×*]|\binstances?\b|\bseries\b|\bup to\b|\bGPUs?\b|\bcards?\b"
+    r"|\bmemory\b|\bfamily\b|\b(?:NVIDIA|Tesla|Ampere|Hopper)\b|[(（].*[)）]|[A-Za-z]+\d[\w-]*|\d+\s*Gi?B?",
+    re.IGNORECASE,
+)
 _VERBS = re.compile(
     r"是|为|满足|符合|达到|配备?|带有?|搭载|拥有|只?有|的|最低要求|\b(?:is|are|has|have|comes? with|with|meets?|an?|the|one|of)\b",
     re.IGNORECASE,
@@ -454,21 +489,41 @@ def _claim_about(catalog: Catalog, text: str) -> tuple[str, str]:
     """ "g5.xlarge (1xT4)", "g5.xlarge: T4", "A2 有 16 x A100" and "r7.8xlarge 32核 256G" carry a
     claim about a server or a card: its name and what is said of it."""
     if found := _BEFORE_CLAIM.match(text):
-        subject, told = found["name"].strip(), (found["bracket"] or found["colon"] or found["said"]).strip()
+        subject, told = _without_cloud(catalog, found["name"].strip()), (found["bracket"] or found["colon"] or found["said"]).strip()
         is_card = bool(facts.match_accelerators(subject))
         is_more = is_card and re.search(r"带宽|nvlink|功耗|算力|flops|tdp|bandwidth|/s", told, re.IGNORECASE)  # for the reader of cards
         if (is_card or _is_server(catalog, subject)) and not is_more and _says(told):
             return subject, told
     for match in _NAME.finditer(text):
-        name = match[0]
-        if not _is_server(catalog, name) or facts.match_accelerators(name):
-            continue
-        rest = f"{text[: match.start()]} {text[match.end() :]}"
-        cloud = next((word for word in re.split(r"[\s,，]+", rest) if word and find_provider(word)), "")
-        told = _VERBS.sub(" ", rest.replace(cloud, " ", 1) if cloud else rest).strip(" ,，。.?？吗()（）:：")
-        if _says(told):
-            return name, told
+        if _is_server(catalog, match[0]) and not facts.match_accelerators(match[0]) and _says(told := _told_of(text, match)):
+            return match[0], told
+    for match in _SERIES.finditer(text):
+        if server_names.series_members(catalog, match[0]) and _carries_cards(match[0], told := _told_of(text, match)):
+            return match[0], told
     return text, ""
+
+
+def _told_of(text: str, name: re.Match[str]) -> str:
+    """What a sentence says of a name in it, without the cloud and the verbs."""
+    rest = f"{text[: name.start()]} {text[name.end() :]}"
+    cloud = next((word for word in re.split(r"[\s,，]+", rest) if word and find_provider(word)), "")
+    return _VERBS.sub(" ", rest.replace(cloud, " ", 1) if cloud else rest).strip(" ,，。.?？吗()（）:：")
+
+
+def _carries_cards(series: str, told: str) -> bool:
+    """Whether what is said of a series is which cards it has, and nothing of a model or a job:
+    "A2" is a card too, unless it is said to be another."""
+    as_card = facts.match_accelerators(series)
+    claims = parse_claims(told, subject=series)
+    named = [claim for claim in claims if claim.accelerators and not set(claim.accelerators) & set(as_card)]
+    rest = _OF_SERIES.sub(" ", told)
+    return bool(named) and not any(claim.parameters for claim in claims) and not re.search(r"[\u4e00-\u9fff]{3}|[A-Za-z]{4}", rest)
+
+
+def _without_cloud(catalog: Catalog, name: str) -> str:
+    """ "Azure NDv4" is NDv4."""
+    cloud, _, rest = name.partition(" ")
+    return rest if rest and find_provider(cloud) and _is_server(catalog, rest) else name
 
 
 def _is_server(catalog: Catalog, name: str) -> bool:

@@ -35,7 +35,10 @@ _STATEMENTS = re.compile(r"\s*(?:[;；、]|,(?!\d{3}\b)|/(?!\s*(?:h|hr|hour|s|�
 _SPOKEN = {"一": "1", "单": "1", "两": "2", "双": "2", "四": "4", "八": "8"}
 _SPOKEN_COUNT = re.compile(r"([一单两双四八])(?=[块张个卡])")
 _LABEL = re.compile(r"^\s*(?:post|text|文)\s*\w{1,3}\s*[:：]\s*|\(\s*(?:post|text)\s*\w{1,3}\s*\)", re.IGNORECASE)
-_TIMES = re.compile(r"(?<![\w.])(\d{1,3})\s*(?:[x×*]\s*|块|张|个|卡)(?=[^\W\d_]|\d{4}\b|\s)|\bx\s*(\d{1,3})\b", re.IGNORECASE)
+_TIMES = re.compile(
+    r"(?<![\w.])(\d{1,3})\s*(?:[x×*]\s*|块|张|个|卡)(?=[^\W\d_]|\d{4}\b|\s)|\bx\s*(\d{1,3})\b|(?<![\w.])(\d{1,3})\s+(?=[A-Z]+\d+\w*\b)",
+    re.IGNORECASE,
+)
 _CORES = re.compile(r"(\d+)\s*(?:-\s*)?(?:个\s*)?(?:v?cpus?\b|cores?\b|核|c(?=\d+\s*g\b))", re.IGNORECASE)
 _MEMORY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(t|g|m)(?:i?b)?(?![A-Za-z0-9/])", re.IGNORECASE)
 _NETWORK = re.compile(r"(\d+(?:\.\d+)?)\s*([gt])(?:bps|bit/?s|b/s)", re.IGNORECASE)
@@ -124,7 +127,7 @@ def parse_claim(text: str) -> Claim:
         fields[key] = float(memory[1]) * _UNIT[memory[2].lower()]
         fields["is_host_memory"] = key == "memory_bytes" and bool(_OF_HOST.search(text))
     if count and names:
-        fields["count"] = int(count[1] or count[2])
+        fields["count"] = int(count[1] or count[2] or count[3])
     elif not names and (alone := _CARDS_ALONE.search(text)):
         fields["count"] = int(alone[1])
     if (size := _BILLION.search(said)) and not names:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rightfit import units
@@ -286,19 +288,53 @@ def prices(
 
 
 def check(
-    claims: Annotated[list[str], argument(help="Names, or NAME=CLAIM.", metavar="NAME[=CLAIM]...", show_default=False)],
+    claims: Annotated[
+        list[str],
+        argument(
+            help="Names, statements, NAME=CLAIM, a text file, or - for standard input.", metavar="NAME[=CLAIM]...", show_default=False
+        ),
+    ],
     *,
     view: View,
 ) -> None:
-    """Check whether a server, accelerator or claim is right, and find the correct name.
+    """Check whether a server, accelerator, claim or text is right, and find the correct name.
 
     Example: rightfit check ecs.gn7i-c2g1.xlarge g5.xlarge=T4
     """
     from rightfit import api
     from rightfit.cli.asking import in_words_of
 
+    claims = [_text_of(claim) for claim in claims]
     view = in_words_of(" ".join(claims), view)
     tell_checked(api.check(claims, catalog=open_market(view)), view)
+
+
+#: What a file of text is called: a claim is never.
+_TEXT_FILES = (".txt", ".md", ".markdown", ".csv", ".tsv", ".log", ".text", ".rst")
+
+
+def _text_of(claim: str) -> str:
+    """A claim as it stands, the text of a file that it names, or standard input for "-"."""
+    path = Path(claim) if len(claim) < _LONGEST_PATH and not {"\n", "\0"} & set(claim) else None
+    is_file = path is not None and (
+        (path.suffix.casefold() in _TEXT_FILES and " " not in claim.strip()) or ("/" in claim and path.is_file())
+    )
+    if claim != "-" and not is_file:
+        return claim
+    try:
+        text = sys.stdin.read() if claim == "-" or path is None else path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise InputError(Message("facts.no_such_file", path=claim)) from error
+    except OSError as error:
+        raise InputError(Message("cli.check_file_unread", path=claim)) from error
+    except UnicodeDecodeError as error:
+        raise InputError(Message("cli.check_file_no_text", path=claim)) from error
+    if not text.strip():
+        raise InputError(Message("cli.check_file_empty", path=claim))
+    return text.strip()
+
+
+_LONGEST_PATH = 260
 
 
 def tell_checked(found: Sequence[CheckResult], view: View) -> None:

@@ -1,0 +1,113 @@
+"""The words of claims (data/claims.toml) and what a claim is told with: shared by all that read
+what people say of cards, servers, clouds and models."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rightfit import facts
+from rightfit.explain import quantities as q
+from rightfit.messages import LANGS, Lang
+from rightfit.records import dataclass
+
+_DATA = Path(__file__).with_name("data")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A verdict (right, wrong, unknown) with its reason in each language."""
+
+    kind: str
+    claim: str
+    reason: Mapping[Lang, str]
+    facts: Mapping[str, Any]
+
+
+@functools.cache
+def table() -> Mapping[str, Any]:
+    """The words and texts of claims (data/claims.toml)."""
+    return tomllib.loads((_DATA / "claims.toml").read_text(encoding="utf-8"))
+
+
+def text_of(key: str, lang: Lang, **fields: str) -> str:
+    text: str = table()["texts"][key][lang]
+    return text.format(**fields)
+
+
+def both(key: str, **fields: Any) -> dict[Lang, str]:
+    """A text in each language; a field may be a text in each language itself."""
+    return {lang: text_of(key, lang, **{name: _in(value, lang) for name, value in fields.items()}) for lang in LANGS}
+
+
+def _in(value: Any, lang: Lang) -> str:
+    return str(value[lang]) if isinstance(value, Mapping) else str(value)
+
+
+@functools.cache
+def words_of(group: str) -> re.Pattern[str]:
+    """All words of a group of data/claims.toml as one pattern whose groups are numbered by word."""
+    return any_of(word for words in table()[group].values() for word in words)
+
+
+@functools.cache
+def word_pattern(words: tuple[str, ...]) -> re.Pattern[str]:
+    """Any of these words."""
+    return any_of(words)
+
+
+@functools.cache
+def no_claim() -> re.Pattern[str]:
+    """How a line begins that claims nothing."""
+    return re.compile(rf"(?:{any_of(table()['lines']['no_claims']).pattern})\s*[:：]", re.IGNORECASE)
+
+
+@functools.cache
+def verb(name: str) -> re.Pattern[str]:
+    """The words of a verb of data/claims.toml."""
+    return any_of(table()["verbs"][name])
+
+
+def any_of(words: Iterable[str]) -> re.Pattern[str]:
+    def written(word: str) -> str:
+        return rf"(?<![A-Za-z0-9]){re.escape(word)}(?![A-Za-z0-9])" if word.isascii() else re.escape(word)
+
+    return re.compile("|".join(written(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE)
+
+
+def named(group: str, text: str) -> str:
+    """The entry of a group whose word stands in the text, or ""."""
+    found = words_of(group).search(text)
+    if found is None:
+        return ""
+    named: str = next(name for name, words in table()[group].items() if found[0].casefold() in map(str.casefold, words))
+    return named
+
+
+def job_text(workload: Mapping[str, Any], method: str = "") -> dict[Lang, str]:
+    model = str(workload["model"]).rsplit("/", 1)[-1]
+    if workload["task"] == "serve":
+        told = str(workload.get("quantization") or "")
+        return both("job_serve", model=model, format=both("job_format", format=told.upper()) if told else "")
+    way = {lang: q.method_text(method or str(workload.get("method", "full")), lang) for lang in LANGS}
+    return both("job_train", model=model, way=way)
+
+
+_CARD = re.compile(
+    r"[A-Za-z][A-Za-z0-9-]*\d[A-Za-z0-9-]*(?: ?\d{2,3} ?G(?:i?B)?(?![A-Za-z0-9]))?|(?<![\d.A-Za-z-])[2345]0[5-9]0(?: ?Ti)?(?![\dA-Za-z])",
+    re.IGNORECASE,
+)
+
+
+def card_pattern() -> re.Pattern[str]:
+    """What may be the name of a card."""
+    return _CARD
+
+
+def cards_of(said: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The cards that a sentence names, as they are written."""
+    return [(found[0], names) for found in _CARD.finditer(said) if (names := facts.match_accelerators(found[0]))]

@@ -1,0 +1,308 @@
+"""Whether a model fits on what a sentence or a row of a table names ("one A100 80GB holds 70B with
+QLoRA", "24 GB is enough for a 7B model", "Llama-3-8B | 1x A100 or 2x RTX 3090 | full / LoRA"):
+every hardware that is named with every method that is named."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rightfit import facts
+from rightfit.errors import RightfitError
+from rightfit.explain import quantities as q
+from rightfit.explain.claim_words import Judged, any_of, both, card_pattern, cards_of, job_text, named, table, verb
+from rightfit.explain.trials import SetupOutcome, need_on_one_card, outcome_of, outcome_text
+from rightfit.market.offers import OfferFilter
+from rightfit.messages import LANGS, Lang
+from rightfit.records import dataclass
+
+if TYPE_CHECKING:
+    from rightfit.market import Catalog
+
+#: Share of the memory that weights may take where the rest is enough for some requests at once.
+_ROOMY = 0.75
+#: Share of a card's memory that a job can take.
+_USABLE = 0.95
+_AMOUNT = re.compile(r"\d+(?:\.\d+)?[KMGT]i?B?", re.IGNORECASE)
+_COUNT = re.compile(r"(\d+)\s*(?:x|块|张|卡|\*)?\s*(?:以上)?\s*(?:的)?\s*$", re.IGNORECASE)
+_BRAND = re.compile(r"(?:NVIDIA|GeForce|RTX|Tesla|Quadro|英伟达|\s)+$", re.IGNORECASE)
+#: Memory with no name of a card: "a 24 GB GPU", "24GB 显存".
+_MEMORY = re.compile(
+    r"(?<![\w.])(?P<size>\d+(?:\.\d+)?)\s*(?:GB|GiB|G)(?![A-Za-z/])\s*(?:的|of)?\s*(?P<noun>显存|显卡|GPU|VRAM|卡|cards?|(?:gpu|video) memory)?",
+    re.IGNORECASE,
+)
+#: Weights in 16 bits are said of a model that is to be loaded.
+_SIXTEEN = re.compile(r"(?<![a-z0-9])(?:fp16|bf16|float16|16[ -]?bits?)(?![a-z0-9])|16\s*位|半精度", re.IGNORECASE)
+#: Sizes of a card in brackets ("A100 (40/80GB)").
+_SIZES = re.compile(r"\s*\(\s*((?:\d+\s*(?:GB?|GiB)?\s*/\s*)*\d+\s*(?:GB?|GiB))\s*\)", re.IGNORECASE)
+_OTHER_JOB = re.compile(r"以上|\bup\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """Cards that a sentence names, or memory alone (`memory_bytes`, no names)."""
+
+    spoken: str
+    names: tuple[str, ...]
+    count: int
+    memory_bytes: float = 0.0
+
+
+def fits(said: str, catalog: Catalog) -> Judged | None:
+    """The verdict on a sentence that names a model and what it is to fit on; None on any other."""
+    said = said.replace("（", "(").replace("）", ")").replace("×", "x")
+    is_row = " | " in said
+    model = _model(card_pattern().sub(lambda one: " " if facts.match_accelerators(one[0]) else one[0], said))
+    if not model or not (is_row or verb("fits").search(said)):
+        return None
+    hardware = _hardware(said)
+    if not hardware:
+        return None
+    jobs = list(_jobs(said.rsplit(" | ", 1)[-1] if is_row else said, model))
+    if not is_row and _is_need(said) and hardware[0].count > 1:
+        return _fewer_do(hardware[0], jobs, model, catalog) if len(hardware) == 1 else None
+    if not hardware[0].names and (len(hardware) > 1 or not verb("enough").search(said)):
+        return None
+    tried = [trial for one in hardware if (trial := _tried(one, jobs, catalog)) is not None]
+    if not tried:
+        spoken = " / ".join(f"{one.count} x {one.spoken}" for one in hardware)
+        return Judged("rule", "unknown", both("fit_no_server", cards=spoken), {"model": model})
+    answers = {answer for answer, _, _ in tried}
+    answer = answers.pop() if len(answers) == 1 else "some" if is_row or len(tried) > 1 else "depends"
+    if answer == "depends" and is_row:
+        answer = "some"
+    told: dict[Lang, str] = {lang: ("；" if lang == "zh" else "; ").join(text[lang] for _, text, _ in tried) for lang in LANGS}
+    known = {"model": model, "answer": "depends" if answer == "some" else answer, **tried[0][2]}
+    claim = {"yes": "right", "no": "wrong", "helped": "wrong", "some": "wrong"}.get(answer, "unknown")
+    return Judged("rule", claim, both(f"answer_{answer}", told=told), known)
+
+
+def _hardware(said: str) -> list[Hardware]:
+    """What a sentence names to run on: its first cards with those that stand beside them as other
+    choices, else memory alone."""
+    found: list[Hardware] = []
+    end = 0
+    for spoken, names in cards_of(said):
+        start = said.index(spoken, end)
+        if found and not re.search(r"或|\bor\b|[/、,，|]\s*(?:RTX\s*|NVIDIA\s*|\d+\s*x\s*)*$|[/、]", said[end:start]):
+            break
+        if (count := _count(said[:start])) is None:
+            return []
+        end = start + len(spoken)
+        sizes = _SIZES.match(said, end)
+        for size in re.findall(r"\d+", sizes[1]) if sizes else ("",):
+            sized = f"{spoken} {size}GB" if size else spoken
+            found.append(Hardware(sized, facts.match_accelerators(sized) or names, count))
+    if found:
+        return found
+    amounts = [one for one in _MEMORY.finditer(said) if one["noun"] or verb("enough").search(said)]
+    memory = re.search(r"内存|\bram\b|数据|data|磁盘|disk|硬盘", said, re.IGNORECASE)
+    if len(amounts) != 1 or (memory and not amounts[0]["noun"]):
+        return []
+    size = float(amounts[0]["size"])
+    return [Hardware(f"{size:g} GB", (), 1, size * 2**30)] if _count(said[: amounts[0].start()]) == 1 else []
+
+
+def _is_need(said: str) -> bool:
+    """Whether a sentence says that fewer cards do not do it."""
+    return bool(re.search(r"才(?:能|够|行|可以)", said)) or (bool(verb("needs").search(said)) and not verb("enough").search(said))
+
+
+def _fewer_do(one: Hardware, jobs: Sequence[Mapping[str, Any]], model: str, catalog: Catalog) -> Judged | None:
+    """A need of several cards is wrong where fewer hold one of the jobs that are meant."""
+    lightest = [job for job in jobs if job["task"] != "serve" or len(jobs) == 1]
+    for count in (1, 2, 4, 8):
+        if count > one.count:
+            break
+        for job in lightest[::-1]:
+            trial = _tried(Hardware(one.spoken, one.names, count), [job], catalog)
+            if trial and trial[0] == "yes":
+                answer, claim = ("yes", "right") if count == one.count else ("fewer", "wrong")
+                return Judged(
+                    "rule",
+                    claim,
+                    both(f"answer_{answer}", told=trial[1]),
+                    {"model": model, "count": count, "answer": "yes" if claim == "right" else "no"},
+                )
+    return _fit_of_all(one, lightest, model, catalog)
+
+
+def _fit_of_all(one: Hardware, jobs: Sequence[Mapping[str, Any]], model: str, catalog: Catalog) -> Judged | None:
+    trial = _tried(one, jobs, catalog)
+    if trial is None:
+        return None
+    answer, told, known = trial
+    claim = {"yes": "right", "no": "wrong", "helped": "wrong"}.get(answer, "unknown")
+    return Judged("rule", claim, both(f"answer_{answer}", told=told), {"model": model, "answer": answer, **known})
+
+
+_Trial = tuple[str, Mapping[Lang, str], dict[str, Any]]
+
+
+def _tried(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -> _Trial | None:
+    """yes, no, helped or depends over the jobs on some hardware, with the reason and figures; None
+    where it cannot be told."""
+    if not one.names:
+        return _in_memory(one, jobs, catalog)
+    row = _server_with(catalog, one.names, one.count)
+    if row is None:
+        return _on_own(one, jobs, catalog)
+    servers = catalog.servers()
+    server, memory = f"{servers.provider[row]}/{servers.instance_type[row]}", one.count * float(servers.accelerator_memory_bytes[row])
+    tried = [(job, outcome_of(job, server, catalog=catalog)) for job in jobs]
+    tried = [each for each in tried if each[1].fits is not None] or tried  # a network of images has no LoRA
+    is_slow = any(_is_slow(job, outcome, memory) for job, outcome in tried)
+    answer = "depends" if is_slow else _answer_of([outcome for _, outcome in tried])
+    lines = [both("fit", job=job_text(job), outcome=_outcome(job, outcome, memory)) for job, outcome in tried]
+    if answer == "yes" and len(tried) > 1 and all(job["task"] == "finetune" for job, _ in tried):  # one line: the largest
+        most = max((outcome for _, outcome in tried), key=lambda outcome: outcome.peak_bytes)
+        names: dict[Lang, str] = {lang: ("、" if lang == "zh" else ", ").join(job_text(job)[lang] for job, _ in tried) for lang in LANGS}
+        lines = [both("fit", job=names, outcome={lang: outcome_text(most, lang) for lang in LANGS})]
+    return answer, _joined(lines), {"server": server, "count": one.count, "fits": [outcome.fits for _, outcome in tried]}
+
+
+def _joined(lines: Sequence[Mapping[Lang, str]]) -> dict[Lang, str]:
+    return {lang: ("；" if lang == "zh" else "; ").join(line[lang] for line in lines) for lang in LANGS}
+
+
+def _in_memory(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -> _Trial | None:
+    """Jobs against the memory of one card, by what they need at least: one sequence at a time,
+    gradient checkpointing, nothing in the host's memory. A service: its weights."""
+    from rightfit.workload import Workload
+
+    done: list[bool] = []
+    lines: list[dict[Lang, str]] = []
+    for job in jobs:
+        try:
+            need = _weights_bytes(job) if job["task"] == "serve" else need_on_one_card(Workload(**job), catalog=catalog)
+        except RightfitError:
+            continue
+        if not math.isfinite(need):
+            continue
+        done.append(need <= _USABLE * one.memory_bytes)
+        key = ("need_weights" if job["task"] == "serve" else "need") + ("_fits" if done[-1] else "_fits_not")
+        lines.append(both(key, job=job_text(job), need=q.memory_text(need), memory=one.spoken))
+    if not done:
+        return None
+    answer = "yes" if all(done) else "no" if not any(done) else "depends"
+    return answer, _joined(lines), {"memory_bytes": one.memory_bytes, "fits": done}
+
+
+def _on_own(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -> _Trial | None:
+    """Cards that nobody rents in this number, as a machine of one's own: one card by its memory."""
+    from rightfit.planner.cards import plan_on_own
+    from rightfit.planner.plan import plan
+    from rightfit.workload import Workload
+
+    cards = f"{one.count} x {one.spoken}"
+    if one.count == 1:
+        card = facts.accelerators()[one.names[0]]
+        found = _in_memory(Hardware(f"{card.name} {q.memory_text(card.memory_bytes)}", (), 1, card.memory_bytes), jobs, catalog)
+        return found and (found[0], both("fit_own", cards=cards, told=found[1]), found[2])
+    done: list[bool] = []
+    told: list[dict[Lang, str]] = []
+    for job in jobs:
+        try:
+            found_plan = plan_on_own(Workload(**job), f"{one.count}x{one.names[0]}", plan, catalog, top=1)
+        except RightfitError:
+            return None
+        done.append(found_plan.best is not None and found_plan.best.purchase == "owned")
+        told.append(both("own_fits" if done[-1] else "own_fits_not", job=job_text(job)))
+    answer = "yes" if all(done) else "no" if not any(done) else "depends"
+    return answer, both("fit_own", cards=cards, told=_joined(told)), {"cards": [one.names[0]], "count": one.count, "fits": done}
+
+
+def _answer_of(outcomes: Sequence[SetupOutcome]) -> str:
+    """yes, no, helped (only with what the host lends) or depends, over the jobs that are meant."""
+    words = {"no" if not outcome.fits else "helped" if outcome.helps else "yes" for outcome in outcomes if outcome.fits is not None}
+    return words.pop() if len(words) == 1 else "depends"
+
+
+def _outcome(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float) -> dict[Lang, str]:
+    """Whether a job fits. A service fills its cards with cache whatever the model: what tells is
+    the weights."""
+    if job["task"] != "serve" or outcome.fits is None:
+        return {lang: outcome_text(outcome, lang) for lang in LANGS}
+    memory, weights = q.memory_text(memory_bytes), q.memory_text(_weights_bytes(job))
+    key = "fits" if outcome.fits else "slow" if _is_slow(job, outcome, memory_bytes) else "fits_not"
+    shown = both("format_told", format=str(job["quantization"]).upper()) if job.get("quantization") else both("format_16")
+    return both(f"serve_{key}", where=outcome.server, weights=weights, memory=memory, format=shown)
+
+
+def _weights_bytes(job: Mapping[str, Any]) -> float:
+    """Weights of a service in the format that is told, else in 16 bits."""
+    params = float(getattr(facts.model(job["model"]), "params_total", math.nan))
+    rows = (row for row in facts.table("quantizations") if job.get("quantization") and re.search(row["match"], job["quantization"]))
+    return params * float(next(rows, {"linear_bytes": "2"})["linear_bytes"])
+
+
+def _is_slow(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float) -> bool:
+    """A service whose weights leave a quarter of the memory or more for the cache, and that is
+    refused still: it runs, slower than the usual limits."""
+    return job["task"] == "serve" and outcome.fits is False and _weights_bytes(job) <= _ROOMY * memory_bytes
+
+
+def _count(before: str) -> int | None:
+    """How many of the card that follows; None where it is "several"."""
+    before = _BRAND.sub("", before)
+    if verb("several").search(before[-12:]):
+        return None
+    if found := _COUNT.search(before):
+        return int(found[1])
+    spoken = table()["spoken"]
+    words = re.search(rf"({'|'.join(sorted(spoken, key=len, reverse=True))})\s*(?:块|张|卡|cards?|gpus?)?\s*$", before, re.IGNORECASE)
+    return int(spoken[words[1].casefold()]) if words else 1
+
+
+def _model(said: str) -> str:
+    """The first model that a sentence names, or ""."""
+    for found in re.finditer(r"[A-Za-z0-9][\w./-]*[A-Za-z0-9]", said, re.ASCII):
+        if not re.search(r"[A-Za-z]", found[0]) or not re.search(r"\d|-", found[0]) or _AMOUNT.fullmatch(found[0]):
+            continue
+        try:
+            facts.model(found[0], network=False)
+        except RightfitError:
+            continue
+        return found[0]
+    return ""
+
+
+def _server_with(catalog: Catalog, names: Sequence[str], count: int) -> int | None:
+    """Row of the cheapest server on demand with so many of these cards."""
+    offers = catalog.offers(OfferFilter(gpus=tuple(names), purchases=("on-demand",)))
+    fitting = np.flatnonzero(offers.servers.num_accelerators[offers.server_index] == count)
+    if not len(fitting):
+        return None
+    # A host with little RAM would be judged instead of the cards.
+    memory = offers.servers.memory_bytes[offers.server_index[fitting]]
+    roomy = fitting[memory >= np.nanmedian(memory)] if np.isfinite(memory).any() else fitting
+    name = offers.servers, int(offers.server_index[int(roomy[np.argmin(offers.price_usd_per_h[roomy])])])
+    return catalog.server_rows[name[0].provider[name[1]], name[0].instance_type[name[1]]]
+
+
+def _jobs(said: str, model: str) -> Iterator[dict[str, Any]]:
+    """The jobs that a sentence may mean: those that it names, else serving and each way to
+    fine-tune."""
+    rest = said
+    methods = [name for name in ("qlora", "lora", "ptuning", "full") if any_of(table()["methods"][name]).search(rest)]
+    if "qlora" in methods and "lora" in methods and not re.search(r"(?<!q)lora", rest, re.IGNORECASE):
+        methods.remove("lora")
+    way = named("methods", said)
+    told = named("quantizations", said)
+    if not methods and (told or way == "serve"):  # weights in so many bits are served; QLoRA has its own word
+        yield {"model": model, "task": "serve", "rate": "1/s", **({"quantization": told} if told else {})}
+        return
+    if not methods and way == "train":  # training is never judged by serving
+        yield {"model": model, "task": "train"}
+        return
+    if not methods and not way and _SIXTEEN.search(said):
+        yield {"model": model, "task": "serve", "rate": "1/s"}
+        return
+    if not methods and not way:
+        yield {"model": model, "task": "serve", "rate": "1/s"}
+    for method in methods or ("full", "lora", "qlora"):
+        yield {"model": model, "task": "finetune", "method": method, "data": "10Mtok"}
