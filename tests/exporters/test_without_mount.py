@@ -16,7 +16,22 @@ from rightfit.exports.stack import stack_of
 
 MOUNTED = re.compile(r"(?<![\w./-])/checkpoints(?![\w.-])")
 WAYS = ("slurm", "checkpoint-sync", "spot-recovery", *(name for name, target in all_targets().items() if target.group == "training"))
-PROGRAMS = ("torchrun", "accelerate", "deepspeed", "axolotl", "llamafactory-cli", "swift", "python", "python3", "env", "wget", "tar", "awk", "rm", "hf")
+PROGRAMS = (
+    "torchrun",
+    "accelerate",
+    "deepspeed",
+    "axolotl",
+    "llamafactory-cli",
+    "swift",
+    "python",
+    "python3",
+    "env",
+    "wget",
+    "tar",
+    "awk",
+    "rm",
+    "hf",
+)
 SHOWN = """#!/bin/sh
 [ "${0##*/}" != rm ] || exit 0
 printf '%s\\n' "$0" "$@" >> "$SEEN"
@@ -34,7 +49,13 @@ def started(folder: Path, script: Path, **environment: str) -> str:
     (tools / "srun").write_text('#!/bin/sh\nshift\nexec "$@"\n')
     for tool in tools.iterdir():
         tool.chmod(0o755)
-    words = {"PATH": f"{tools}:{os.environ['PATH']}", "SEEN": str(seen), "HEAD_ADDRESS": "h", "SLURM_JOB_NODELIST": "n", "SLURM_NODEID": "0"}
+    words = {
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "SEEN": str(seen),
+        "HEAD_ADDRESS": "h",
+        "SLURM_JOB_NODELIST": "n",
+        "SLURM_NODEID": "0",
+    }
     words |= {"SLURM_NNODES": "1", "VIRTUAL_ENV": "/an/environment", "SLURM_SUBMIT_DIR": str(script.parent), **environment}
     done = subprocess.run(["bash", str(script)], capture_output=True, text=True, env=words, check=False, timeout=60)
     assert done.returncode == 0, done.stderr

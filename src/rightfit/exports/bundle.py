@@ -23,7 +23,7 @@ from rightfit.messages import Message
 # ---- check.sh of a bundle: what is missing (program, variable, token, data, bucket, quota, image),
 # said before money is spent; and one step or one request on the spot.
 
-HUB_STACKS = ("vllm", "sglang", "tgi", "tensorrt_llm", "trl", "torchrun", "deepspeed", "diffusers", "megatron")
+HUB_STACKS = ("vllm", "sglang", "tgi", "tensorrt_llm", "trl", "torchrun", "deepspeed", "diffusers", "megatron", "llama_factory")
 """Stacks that fetch the plan's model from the hub under its name."""
 SCRIPT_STACKS = dict.fromkeys(("trl", "torchrun", "speech", "segmentation", "detection", "yolo", "graph", "recommender"), "train.json") | {
     "tabular": "run.json",

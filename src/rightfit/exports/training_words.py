@@ -187,8 +187,8 @@ def sample_problem(job: Job, *, methods: tuple[str, ...]) -> Message | str:
 
 
 def _listed(kinds: tuple[str, ...]) -> Message:
-    first, *others = (Message(f"export.kind_{kind.replace('-', '_')}") for kind in kinds)
-    return Message("export.two_kinds", first=first, other=others[0]) if others else first
+    first = Message(f"export.kind_{kinds[0].replace('-', '_')}")
+    return Message("export.two_kinds", first=first, other=_listed(kinds[1:])) if kinds[1:] else first
 
 
 def _kind(job: Job) -> Message:
@@ -304,7 +304,7 @@ BESIDE = f'{FOLDER}="${{{FOLDER}:-$(cd .. && pwd)}}"\nexport {FOLDER}\n'
 """Shell lines that take the folder above that of the script where none is named."""
 MOVED = (
     'find . -maxdepth 1 -type f \\( -name "*.json" -o -name "*.y*ml" -o -name "*.sh" -o -name "*.toml" \\) '
-    f"-exec sed -i \"s|\\([ \\\"'=:]\\)/checkpoints|\\1${FOLDER}|g\" {{}} +\n"
+    f'-exec sed -i "s|\\([ \\"\'=:]\\)/checkpoints|\\1${FOLDER}|g" {{}} +\n'
 )
 """A shell line that names that folder in the files of the folder in which it runs."""
 

@@ -170,16 +170,21 @@ def prepare(job: Job) -> str:
     Megatron's program reads one file."""
     own = job.settings.data_path == DATA_FOLDER
     prefix = DATA.removesuffix("_text_document")
-    words = ["python", f"Megatron-LM-{MEGATRON_COMMIT}/tools/preprocess_data.py", "--input", f"{prefix}.lines" if own else job.settings.data_path]
+    words = [
+        "python",
+        f"Megatron-LM-{MEGATRON_COMMIT}/tools/preprocess_data.py",
+        "--input",
+        f"{prefix}.lines" if own else job.settings.data_path,
+    ]
     words += ["--output-prefix", prefix, "--json-keys", "text", "--tokenizer-type", "HuggingFaceTokenizer"]
     words += ["--tokenizer-model", hub_id(job), "--workers", str(max(1, int(job.option.vcpus or 8) - 1)), "--append-eod"]
     folder = f'"${FOLDER}/data'
     lines = [
-        f"{HEAD}\n# Tokens of {comment(job.settings.data_path)} (JSON lines with a text) for plan {job.plan_id}. In {IMAGE}, or with PyTorch.",
+        f"{HEAD}\n# Tokens of {'the folder data' if own else comment(job.settings.data_path)} (JSON lines with a text) for plan {job.plan_id}. In {IMAGE}, or with PyTorch.",
         f'set -eu\ncd "$(dirname "$0")"\n{BESIDE}test -d Megatron-LM-{MEGATRON_COMMIT} ||',
         f"  wget -qO- https://github.com/NVIDIA/Megatron-LM/archive/{MEGATRON_COMMIT}.tar.gz | tar xz",
         *([f'awk 1 {folder}"/*.jsonl > {folder}/{TOKENS}.lines"'] if own else [f'mkdir -p {folder}"']),
-        shell_lines(words, WITHOUT_MOUNT),
+        ("" if own else "exec ") + shell_lines(words, WITHOUT_MOUNT),
         *([f'rm {folder}/{TOKENS}.lines"'] if own else []),
     ]
     return "\n".join(lines) + "\n"
@@ -194,7 +199,7 @@ def megatron_write(job: Job) -> Files:
     rest = lines[len(head) :]
     where = [f"# In {IMAGE}, after pip install {comment(' '.join(found.setup[0].split()[2:]))} and prepare.sh."]
     if job.task == "finetune":
-        where.append("# /checkpoints/pretrained: the model's weights in Megatron's own form, made with Megatron Bridge.")
+        where.append(f"# ${FOLDER}/pretrained: the model's weights in Megatron's own form, made with Megatron Bridge.")
     return {"train.sh": "\n".join([*head[:2], *where, *rest]) + "\n", "prepare.sh": prepare(job), **found.files}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from rightfit.exports.buckets import COPIERS, place_of, scheme_of
 from rightfit.exports.job import Job
 from rightfit.exports.quoting import comment, shell, shell_lines, to_json
-from rightfit.exports.registry import Files, Target, folder_of, most_usd, only_runs
+from rightfit.exports.registry import Files, Target, most_usd, only_runs
 from rightfit.exports.training_words import FOLDER
 from rightfit.messages import Message
 from rightfit.records import dataclass
