@@ -177,3 +177,24 @@ def test_what_was_trained_is_served_whole(model: Path, tmp_path: Path) -> None:
     assert answer["tokens"] == 5
     assert answer["text"]
     assert answer["logits"] != pytest.approx(logits_of(model), abs=1e-3)
+
+
+@pytest.mark.parametrize("objective", ["dpo", "kto", "grpo"])
+def test_strings_are_learnt_in_the_template_that_the_model_is_served_with(objective: str, model: Path, tmp_path: Path) -> None:
+    """Where the tokenizer has one of its own, as instruct models do."""
+    put(tmp_path, objective, "lora", model)
+    look = "\n".join(
+        [
+            "import sys",
+            "sys.argv = ['', 'train.json']",
+            "exec(open('train.py').read().partition('saving = SaveInTime')[0])",
+            "tokenizer = load_tokenizer()",
+            "for own in (False, True):",
+            "    tokenizer.has_own_template = own",
+            "    row = load_data(tokenizer)[0]",
+            "    strings = [isinstance(value, str) for name, value in row.items() if name in core.ROLES]",
+            "    assert strings and all(strings) != own and any(strings) != own, (own, row)",
+        ]
+    )
+    (tmp_path / "look.py").write_text(look)
+    run([sys.executable, "look.py"], tmp_path)

@@ -80,8 +80,8 @@ def test_copied_and_sharded_training_are_the_same(from_scratch: bool, llama: Pat
 
 @pytest.mark.parametrize("pooled", [None, "cls_token", "lasttoken"])
 def test_embeddings_learn_pairs_copied_and_sharded(pooled: str | None, tmp_path: Path) -> None:
-    """The vector is made as the model's own files say, which stay beside the weights; an anchor comes
-    nearer to its own text."""
+    """The vector is made as the model's own files say, which stay beside the weights; an anchor
+    comes nearer to its own text."""
     model = make_bert(tmp_path / "bert")
     if pooled:
         (model / "1_Pooling").mkdir()
@@ -121,6 +121,7 @@ os.environ |= {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
 exec(open("train.py").read().rpartition("main()")[0])
 tokenizer = AutoTokenizer.from_pretrained(plan["model"])
 tokenizer.chat_template = core.CHAT
+tokenizer.has_own_template = bool(os.environ.get("OWN"))
 for form in sys.stdin.read().split():
     plan["data"] = form + ".jsonl"
     rows = load_data(tokenizer)

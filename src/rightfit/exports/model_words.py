@@ -37,7 +37,8 @@ def architecture(job: Job) -> TransformerArchitecture | None:
 
 
 def model_kind(job: Job) -> str:
-    """decoder, encoder, encoder-decoder, embedding, reranker, vision-language, vision, diffusion or other."""
+    """decoder, encoder, encoder-decoder, embedding, reranker, vision-language, vision, diffusion or
+    other."""
     found, facts = _record(job.model), job.option.facts
     if isinstance(found, DiffusionModel) or facts.get("modality") == "diffusion":
         return "diffusion"
@@ -51,7 +52,7 @@ def model_kind(job: Job) -> str:
 
 
 RERANKERS = re.compile(r"rerank|cross-encoder/")
-"""Names of models that judge a pair of texts, which the fact base lists among those of embeddings."""
+"""Names of models that judge a pair of texts; the fact base lists them among embeddings."""
 MODEL_FOLDER = "/checkpoints/model/"
 """Where a job finds a model that the user brings: beside its data."""
 A_FOLDER = re.compile(r"[./~]|[A-Za-z]:|.*\\|[^/]*/[^/]*/")

@@ -13,8 +13,8 @@ import yaml
 
 
 def shell(words: Sequence[object], variables: Mapping[str, str] | None = None) -> str:
-    """An argument vector as one line of POSIX shell. `variables`: text -> what the shell puts in its
-    place, however the rest of the word is quoted."""
+    """An argument vector as one line of POSIX shell. `variables`: text -> what the shell
+    puts in its place, however the rest of the word is quoted."""
     return " ".join(_word(str(word), variables or {}) for word in words)
 
 

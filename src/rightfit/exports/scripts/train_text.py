@@ -37,11 +37,12 @@ def pieces(tokenizer, batch):
             ids, asked = [*tokenizer(row[0])["input_ids"], tokenizer.eos_token_id], 0
         elif columns == ["messages"]:
             ids, asked = told(row[0]), 0
-        elif isinstance(row[0], str):
+        elif isinstance(row[0], str) and not getattr(tokenizer, "has_own_template", False):
             prompt = tokenizer(row[0])["input_ids"]
             ids, asked = [*prompt, *words(row[1]), tokenizer.eos_token_id], len(prompt)
         else:
-            ids, asked = told([*row[0], *row[1]]), len(told(row[0], add_generation_prompt=True))
+            asks, answers = core.as_chat(dict(zip(columns, row, strict=True))).values()
+            ids, asked = told([*asks, *answers]), len(told(asks, add_generation_prompt=True))
         yield ids, [-100] * asked + ids[asked:]
 
 
@@ -146,6 +147,7 @@ def main():
     loop.start()
     tokenizer = AutoTokenizer.from_pretrained(plan["model"], revision=plan.get("revision", "main"))
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    tokenizer.has_own_template = bool(tokenizer.chat_template)
     tokenizer.chat_template = tokenizer.chat_template or core.CHAT
     rows = loop.first_alone(lambda: load_data(tokenizer))
     bare, source = load_model(len(set(rows["label"])) if classifies else 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from rightfit.exports.job import SERVING_TASKS, Job
 from rightfit.exports.learning import lora_rank, lora_targets
-from rightfit.exports.model_words import hub_id, model_kind, revision_words
+from rightfit.exports.model_words import architecture, hub_id, model_kind, revision_words
 from rightfit.exports.quoting import given, to_json, to_yaml
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import TRAINED_BY_TRL, ExportStack, torch_problem
@@ -193,8 +193,8 @@ DATA = "plan"
 
 
 def template_of(job: Job) -> Mapping[str, str]:
-    """The program's row of the model (facts/data/chat_templates.csv), whoever publishes it; empty where
-    it has none: it then takes the tokenizer's own template."""
+    """The program's row of the model (facts/data/chat_templates.csv), whoever publishes it; empty
+    where it has none: it then takes the tokenizer's own template."""
     wanted = _bare(hub_id(job))
     return next((row for row in table("chat_templates") if _bare(row["repository"]) == wanted), {})
 

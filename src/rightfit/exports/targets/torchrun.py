@@ -40,7 +40,7 @@ LEAST_PAIRS = 2
 OBJECTIVES = {"encoder": "classification", "embedding": "embedding"}
 """Kind of a model that is no decoder -> what it learns."""
 WITH_DENSE = re.compile(r"-t5-|embeddinggemma")
-"""Names of models of embeddings with a layer behind the pooling, which the script does not train."""
+"""Names of embedding models with a layer behind the pooling, which the script does not train."""
 SHARDED = ("zero-1", "zero-2", "zero-3", "hybrid")
 
 
