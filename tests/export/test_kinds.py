@@ -57,7 +57,9 @@ def test_what_was_trained_is_served_on_the_same_card() -> None:
     """Adapters are put into their base first; what nothing serves is refused in a line."""
     adapted = files_of(job_of(plan_document(plan_values("lora-8b-aws")), settings=ExportSettings(then="serve")), "trl")
     assert {"then-serve/serve.sh", "then-serve/merge.py", "then-serve/run_core.py", "then-serve/merge.json"} <= set(adapted)
-    assert '"$result"/merged --served-model-name rightfit-job' in adapted["then-serve/serve.sh"]
+    assert (
+        f'"$result"/merged --served-model-name {job_of(plan_document(plan_values("lora-8b-aws"))).name}' in adapted["then-serve/serve.sh"]
+    )
     assert "vllm==" in adapted["then-serve/requirements.txt"]
     whole = files_of(job_of(plan_document(plan_values("full-8b-gcp")), settings=ExportSettings(then="serve")), "torchrun")
     assert "then-serve/merge.py" not in whole

@@ -173,7 +173,12 @@ def test_what_was_trained_is_served_whole(model: Path, tmp_path: Path) -> None:
     started = f"PATH={tmp_path}/bin:{Path(sys.executable).parent}:$PATH exec sh serve.sh ../out"
     told = run(["sh", "-c", started], folder, further={"VLLM_API_KEY": "key"})
     answer = json.loads(next(line for line in told.splitlines() if line.startswith('{"words"')))
-    assert answer["words"][:4] == ["serve", f"{tmp_path}/out/merged", "--served-model-name", "rightfit-job"]
+    assert answer["words"][:4] == [
+        "serve",
+        f"{tmp_path}/out/merged",
+        "--served-model-name",
+        job_of(plan_document(plan_values("lora-8b-aws"))).name,
+    ]
     assert answer["tokens"] == 5
     assert answer["text"]
     assert answer["logits"] != pytest.approx(logits_of(model), abs=1e-3)

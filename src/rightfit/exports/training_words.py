@@ -385,10 +385,10 @@ SHA256 = {
 """Of the files at the commits above."""
 
 
-def pinned_file(repository: str, commit: str, path: str, *, resume: tuple[str, str] | None = None) -> Files:
-    """run_pinned.py and what it must know of one script."""
+def pinned_file(repository: str, commit: str, path: str, **further: tuple[str, str]) -> Files:
+    """run_pinned.py and what it must know of one script (`resume`, `count`: see there)."""
     facts: dict[str, object] = {"url": f"{RAW}/{repository}/{commit}/{path}", "sha256": SHA256[path]}
-    return _files({**facts, "resume": list(resume)} if resume else facts)
+    return _files({**facts, **{name: list(pair) for name, pair in further.items()}})
 
 
 def pinned_archive(repository: str, commit: str, script: str) -> Files:

@@ -34,7 +34,7 @@ def export(
     out: Annotated[Path | None, option("--out", "-o", help="Output folder; omit it to print the files.", metavar="DIR")] = None,
     *,
     force: Annotated[bool, option("--force", help="Overwrite files in a folder that is not empty.")] = False,
-    name: Annotated[str, option("--name", help="Name of the job's resources.", metavar="NAME")] = "rightfit-job",
+    name: Annotated[str, option("--name", help="Name of the job's resources; default: model and plan id.", metavar="NAME")] = "",
     ssh_cidr: Annotated[
         str, option("--ssh-cidr", help="CIDR range allowed to reach the servers, e.g. 203.0.113.7/32.", metavar="CIDR")
     ] = "",
@@ -129,7 +129,7 @@ def launch(
     dry_run: Annotated[bool, option("--dry-run", help="Dry run: nothing is rented.")] = False,
     yes: Annotated[bool, option("--yes", "-y", help="Start without asking.")] = False,
     out: Annotated[Path | None, option("--out", "-o", help="Folder for the exported files and launcher state.", metavar="DIR")] = None,
-    name: Annotated[str, option("--name", help="Name of the job's resources.", metavar="NAME")] = "rightfit-job",
+    name: Annotated[str, option("--name", help="Name of the job's resources; default: model and plan id.", metavar="NAME")] = "",
     ssh_cidr: Annotated[
         str, option("--ssh-cidr", help="CIDR range allowed to reach the servers, e.g. 203.0.113.7/32.", metavar="CIDR")
     ] = "",

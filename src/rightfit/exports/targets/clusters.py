@@ -103,7 +103,7 @@ def slurm_environment(job: Job) -> str:
     """Shell lines that make the stack's Python environment once, unless one is active; a module or
     container of the cluster goes before them."""
     lines = [line for line in stack_of(job).setup if line.startswith("pip ")]
-    if job.is_service or not lines:
+    if not lines:
         return ""
     made = " && ".join(["python3 -m venv env", *(f"env/bin/{line}" for line in lines), "touch env/.whole"])
     return f'if [ -z "${{VIRTUAL_ENV:-}}" ]; then\n  [ -e env/.whole ] || {{ {made}; }}\n  . env/bin/activate\nfi\n'

@@ -41,6 +41,7 @@ LEAST_CAPABILITY = 7.5
 ROTARY_BASES = {"llama3": 500_000, "qwen2": 1_000_000, "qwen3": 1_000_000, "mixtral": 1_000_000}
 STRATEGIES = {"zero-2": "optim_grads", "zero-3": "optim_grads_params"}
 TOKENS = "tokens"
+PRETRAINED = "/checkpoints/pretrained"
 DATA = f"/checkpoints/data/{TOKENS}_text_document"
 
 
@@ -146,7 +147,7 @@ def options(job: Job) -> tuple[str, ...]:
         "10",
     ]
     words += ["--save", folder, "--load", folder, "--save-interval", str(save_every_steps(job)), "--exit-signal-handler"]
-    words += ["--pretrained-checkpoint", "/checkpoints/pretrained"] if job.task == "finetune" else []
+    words += ["--pretrained-checkpoint", PRETRAINED] if job.task == "finetune" else []
     return tuple(words)
 
 
