@@ -127,3 +127,13 @@ def test_what_servers_of_the_catalog_hold_is_held_by_ones_own(run: Any) -> None:
 def test_few_cards_have_the_host_of_a_home_or_office(have: str) -> None:
     machine = read_machine(have)
     assert own_host(open_catalog(), machine) == (8 * machine.count, 32e9 * machine.count)
+
+
+def test_a_trial_on_one_s_own_machine_is_no_launch(run: Any) -> None:
+    """`rightfit launch` rents nothing there; the trial is the exported command under probe."""
+    words = ("--method", "qlora", "--data", "20Mtok", "--have", "2xRTX-4090@home")
+    own = run("plan", "Qwen/Qwen2.5-7B", *words, "--staged").out
+    assert "rightfit export plan.json --to all" in own
+    assert "rightfit probe --plan plan.json" in own
+    assert "rightfit launch" not in own
+    assert "rightfit launch" in run("plan", "Qwen/Qwen2.5-7B", *words[:4], "--staged").out

@@ -3,12 +3,15 @@ says what it asks for, of data in the form that its program reads."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from kinds import REFUSED, kind_plan
 from typical_plans import FURTHER, OTHER_KINDS, STARTED, WISHES, plan_values
 
 from rightfit.exports import ExportSettings, Job, all_targets, files_of, job_of, plan_document, write_files
@@ -159,3 +162,14 @@ def test_every_folder_that_starts_a_service_is_in_the_readme(name: str) -> None:
         assert f"`{folder}/`" in files["README.md"] or f"cd {folder}\n" in files["README.md"], folder
     if "slurm/job.sbatch" in files and "pip install" in files["README.md"]:
         assert "venv env" in files["slurm/job.sbatch"] or "exec vllm" not in files["slurm/job.sbatch"]
+
+
+@pytest.mark.parametrize("name", [*REFUSED, "dpo"])
+def test_an_export_of_everything_that_starts_nothing_says_so(name: str, tmp_path: Path) -> None:
+    values = kind_plan(name)
+    (tmp_path / "plan.json").write_text(json.dumps(values))
+    words = [sys.executable, "-m", "rightfit", "export", "plan.json", "--to", "all", "--out", "out"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == (2 if name in REFUSED else 0), done.stderr
+    assert ("nothing here starts this plan" in done.stderr) == (name in REFUSED)
+    assert "Traceback" not in done.stderr

@@ -202,9 +202,9 @@ def data_columns(job: Job) -> str:
     wanted = json.loads(files.get("train.json") or files.get("run.json") or "{}").get("data_columns", [])
     if scored := rewarded(job):
         return f"JSON lines with {' and '.join((*wanted[0], *scored))}; `{here(job)}/reward.py` says what an answer is worth: change it for other columns"
-    files = "".join(name for names in wanted for name in names).count(".npy")
+    arrays = any(".npy" in name for names in wanted for name in names)
     told = ", or ".join(" and ".join(names) for names in wanted)
-    return "" if not wanted else f"the files {told}" if files else f"JSON lines with {told}"
+    return "" if not wanted else f"the files {told}" if arrays else f"JSON lines with {told}"
 
 
 def _bucket(job: Job, recipe: Recipe | None) -> str:

@@ -98,7 +98,7 @@ def recipe_of(job: Job, target: str) -> Recipe:
 def launcher_of(job: Job, written: Iterable[str]) -> str:
     """The launcher that the README goes through; "" where none is written."""
     names = set(written)
-    if is_own(job) and (here(job) or "docker-compose") in names:
+    if job.option.provider == PRIVATE and job.num_nodes == 1 and (here(job) or "docker-compose") in names:
         return here(job) or "docker-compose"
     order = [f"terraform-{job.option.provider}" if name == "terraform" else name for name in LAUNCHERS]
     return next((name for name in order if name in names), "")
@@ -570,11 +570,6 @@ def _compose(job: Job) -> Recipe:
     )
     up, down = ("docker compose up --detach --wait",), ("docker compose down",)
     return Recipe("docker-compose", ("docker", "https://docs.docker.com/engine/install/"), needs, (), up, ("docker compose ps",), down)
-
-
-def is_own(job: Job) -> bool:
-    """Whether the plan is for one machine of the user's own: nothing is rented or given back."""
-    return job.option.provider == PRIVATE and job.num_nodes == 1
 
 
 def here(job: Job) -> str:

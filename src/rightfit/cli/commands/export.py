@@ -69,6 +69,8 @@ def export(
     """
     from rightfit import exports
     from rightfit.exports.fleets import files_of_fleet, read_document
+    from rightfit.exports.registry import ALL
+    from rightfit.exports.stack import stack_problem
 
     if not to:
         rows = [
@@ -98,7 +100,10 @@ def export(
 
         _put(files_of_fleet(with_plans(fleet), to, settings), out, force=force, view=view)
         return
-    _put(exports.files_of(exports.job_of(exports.read_plan(plan), rank=option, settings=settings), to), out, force=force, view=view)
+    job = exports.job_of(exports.read_plan(plan), rank=option, settings=settings)
+    _put(exports.files_of(job, to), out, force=force, view=view)
+    if to.strip().casefold() == ALL and (problem := stack_problem(job)):
+        raise InputError(Message("export.nothing_starts", problem=problem), field="to")
 
 
 def _put(files: Mapping[str, str], out: Path | None, *, force: bool, view: View) -> None:
