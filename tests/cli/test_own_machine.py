@@ -141,3 +141,13 @@ def test_what_a_machine_needs_of_ram_that_nobody_stated_is_said_first(cards: str
     assumed = 32e9 * int(cards[0])
     told = "host RAM, up to" if lang == "en" else "主机内存，最多"
     assert (told in said.replace("\n  ", " ")) == (best["estimate"]["host_memory_bytes"]["high80"] > assumed / 2)
+
+
+def test_a_trial_on_one_s_own_machine_is_no_launch(run: Any) -> None:
+    """`rightfit launch` rents nothing there; the trial is the exported command under probe."""
+    words = ("--method", "qlora", "--data", "20Mtok", "--have", "2xRTX-4090@home")
+    own = run("plan", "Qwen/Qwen2.5-7B", *words, "--staged").out
+    assert "rightfit export plan.json --to all" in own
+    assert "rightfit probe --plan plan.json" in own
+    assert "rightfit launch" not in own
+    assert "rightfit launch" in run("plan", "Qwen/Qwen2.5-7B", *words[:4], "--staged").out

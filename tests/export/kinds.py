@@ -51,6 +51,8 @@ STARTED: dict[str, dict[str, Any]] = {
     "table-service": {"model": "xgboost", "task": "serve", "rate": "1000/s", "columns": 30, "cloud": "aws"},
     "forest-service": {"model": "random-forest", "task": "serve", "rate": "100/s", "columns": 30, "cloud": "aws"},
     "embeddings": {"model": "BAAI/bge-large-en-v1.5", "task": "serve", "rate": "100/s", "latency": "100ms", "cloud": "aws"},
+    "embedding-pairs": {"model": "BAAI/bge-large-en-v1.5", "task": "finetune", "data": "100ksamples", "cloud": "aws"},
+    "vision-language": {"model": "Qwen/Qwen2-VL-7B-Instruct", "task": "finetune", "method": "lora", "data": "20ksamples", "cloud": "aws"},
     "prepare": {"task": "prepare", "operation": "tokenize", "data": "500GB", "cloud": "aws"},
 }
 """Kinds that some export starts."""
@@ -67,6 +69,15 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "video": ({**AFRESH, "model": "slowfast"}, "repository"),
     "gan": ({**AFRESH, "model": "cyclegan"}, "repository"),
     "points": ({**AFRESH, "model": "pointnet"}, "repository"),
+    "reranker": ({"model": "BAAI/bge-reranker-large", "task": "finetune", "data": "100ksamples"}, "CrossEncoder"),
+    "embeddings-with-dense": (
+        {"model": "sentence-transformers/gtr-t5-large", "task": "finetune", "data": "100ksamples"},
+        "sentence-transformers",
+    ),
+    "images-without-template": (
+        {"model": "HuggingFaceTB/SmolVLM2-2.2B-Instruct", "task": "finetune", "method": "lora", "data": "20ksamples"},
+        "no chat template",
+    ),
     "dreambooth": ({"model": "sdxl", "task": "finetune", "method": "dreambooth", "data": "20samples"}, "dreambooth"),
 }
 """Kinds that nothing here starts, and what is said of them."""

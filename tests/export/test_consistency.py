@@ -163,7 +163,7 @@ def test_every_skypilot_task_mounts_its_bucket_as_skypilot_does(name: str) -> No
         assert bool(task.get("file_mounts")) == (not found.is_service and "mount" not in skypilot_words.lacks(found.option.provider))
         if task.get("file_mounts") and bucket:
             [store] = task["file_mounts"].values()
-            assert recipe.kept == f"{bucket}/rightfit-job-{found.plan_id}"
+            assert recipe.kept == f"{bucket}/{found.name}-{found.plan_id}"
             assert recipe.kept.startswith(store["source"] + "/")
             assert f"kept={skypilot_words.MOUNTED}/{recipe.kept.removeprefix(store['source'] + '/')}" in task["setup"].splitlines()
         elif task.get("file_mounts") and skypilot_words.bucket_is_made(

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shlex
 
 import pytest
+import yaml
 from answers import asked, planned, stored, wishes
 from kinds import REFUSED, STARTED, kind_plan
 from typical_plans import plan_values
 
 import rightfit
+from rightfit import facts
 from rightfit.errors import InputError, RightfitError
 from rightfit.explain.messages import say
 from rightfit.exports import ExportSettings, Job, all_targets, files_of, find_target, job_of, plan_document
+from rightfit.exports.model_words import model_kind, size_problem
 from rightfit.exports.stack import stack_name, stack_of, stack_problem
+from rightfit.facts.tables import table
 
 PROGRAMS = ("accelerate", "python", "python3", "sh", "torchrun", "uvicorn", "vllm", "env", "llama-server")
 
@@ -60,7 +65,9 @@ def test_what_was_trained_is_served_on_the_same_card() -> None:
     """Adapters are put into their base first; what nothing serves is refused in a line."""
     adapted = files_of(job_of(plan_document(plan_values("lora-8b-aws")), settings=ExportSettings(then="serve")), "trl")
     assert {"then-serve/serve.sh", "then-serve/merge.py", "then-serve/run_core.py", "then-serve/merge.json"} <= set(adapted)
-    assert '"$result"/merged --served-model-name rightfit-job' in adapted["then-serve/serve.sh"]
+    assert (
+        f'"$result"/merged --served-model-name {job_of(plan_document(plan_values("lora-8b-aws"))).name}' in adapted["then-serve/serve.sh"]
+    )
     assert "vllm==" in adapted["then-serve/requirements.txt"]
     whole = files_of(job_of(plan_document(plan_values("full-8b-gcp")), settings=ExportSettings(then="serve")), "torchrun")
     assert "then-serve/merge.py" not in whole
@@ -118,3 +125,49 @@ def test_every_method_of_every_kind_of_model_is_started_or_said_not_to_be(method
             faults.append(differs(f"{model} {method}", values))
     assert len(faults) >= 2
     assert not [fault for fault in faults if fault]
+
+
+TRAINS = {"encoder": "torchrun", "embedding": "torchrun", "vision-language": "llama-factory", "reranker": "", "encoder-decoder": ""}
+"""Kind of a text model that is no decoder -> the one target that trains it, "" for none."""
+
+
+@pytest.mark.parametrize("kind", TRAINS)
+def test_a_program_trains_the_kinds_that_it_can_load_and_a_refusal_names_the_one_that_does(kind: str) -> None:
+    """Of every text model of the fact base, under the plan of a decoder and of an encoder."""
+    group = [target for target in all_targets().values() if target.group == "training" and target.name not in ("fsdp2", "diffusers")]
+    seen = 0
+    for name in ("lora-8b-aws", "full-8b-gcp", "bert-azure"):
+        found = job(name) if name in STARTED else job_of(plan_document(plan_values(name)))
+        for model in facts.models().values():
+            if not isinstance(model, facts.TransformerArchitecture):
+                continue
+            one = dataclasses.replace(found, model=model.name)
+            if model_kind(one) != kind or size_problem(one):
+                continue
+            taken = {target.name for target in group if not target.problem(one)}
+            assert taken <= {TRAINS[kind]}, f"{model.name}: {taken}"
+            refused = str(all_targets()["trl"].problem(one))
+            seen += bool(taken) or not TRAINS[kind]
+            assert not TRAINS[kind] or kind == "encoder" or TRAINS[kind] in refused, refused
+    assert seen
+
+
+def test_the_chat_template_is_the_program_s_own_for_the_model() -> None:
+    """llama-factory's list of models decides; for a model that it does not list it takes the
+    tokenizer's template."""
+    found = job_of(plan_document(plan_values("lora-8b-aws")))
+    listed = {row["repository"]: row["template"] for row in table("chat_templates")}
+    expected = {
+        "Qwen/Qwen2.5-7B-Instruct": "qwen",
+        "meta-llama/Llama-3.1-8B-Instruct": "llama3",
+        "google/gemma-2-9b-it": "gemma2",
+        "microsoft/phi-4": "phi4",
+        "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B": "deepseekr1",
+        "mistralai/Mistral-7B-Instruct-v0.3": "mistral",
+        "allenai/OLMo-2-1124-7B": None,
+    }
+    for name in {**expected, **{model: None for model in facts.models() if model in listed}}:
+        one = dataclasses.replace(found, model=name)
+        if not all_targets()["llama-factory"].problem(one):
+            template = yaml.safe_load(files_of(one, "llama-factory")["train.yaml"]).get("template")
+            assert template == expected.get(name, listed.get(name)), name

@@ -46,7 +46,7 @@ def saved(name: str, folder: Path) -> str:
 def test_a_trial_runs_under_probe_and_takes_its_server_down(tools: Path) -> None:
     found = launch_of(job("lora-8b-aws", trial=True))
     *_, words = found.commands
-    assert words == ("sky", "launch", "--yes", "--down", "--cluster", "rightfit-job", *words[6:-1], "task.yaml")
+    assert words == ("sky", "launch", "--yes", "--down", "--cluster", job("lora-8b-aws").name, *words[6:-1], "task.yaml")
     by_hand = launch_of(job("qlora-8b", trial=True)).commands[0]
     assert by_hand[:3] == ("sky", "jobs", "launch")  # SkyPilot cannot take servers down there but by its controller
     task, plain = (yaml.safe_load(launch_of(job("lora-8b-aws", trial=trial)).files["task.yaml"]) for trial in (True, False))
@@ -81,12 +81,12 @@ def test_what_no_trial_can_be_made_of_is_said(name: str, tool: str, text: str) -
 @pytest.mark.parametrize(
     ("name", "tool", "dry_run", "begin"),
     [
-        ("qlora-8b", "skypilot", False, ["sky jobs launch --yes --name rightfit-job"]),
-        ("full-8b-gcp", "skypilot", False, ["sky launch --yes --cluster rightfit-job"]),
-        ("lora-8b-aws", "skypilot", False, ["sky jobs launch --yes --name rightfit-job"]),
-        ("lora-8b-aws", "skypilot", True, ["sky launch --dryrun --yes --cluster rightfit-job"]),
-        ("chat-8b-aws", "skypilot", False, ["sky serve up --yes --service-name rightfit-job"]),
-        ("qlora-8b", "skypilot", True, ["sky launch --dryrun --yes --cluster rightfit-job"]),
+        ("qlora-8b", "skypilot", False, ["sky jobs launch --yes --name NAME"]),
+        ("full-8b-gcp", "skypilot", False, ["sky launch --yes --cluster NAME"]),
+        ("lora-8b-aws", "skypilot", False, ["sky jobs launch --yes --name NAME"]),
+        ("lora-8b-aws", "skypilot", True, ["sky launch --dryrun --yes --cluster NAME"]),
+        ("chat-8b-aws", "skypilot", False, ["sky serve up --yes --service-name NAME"]),
+        ("qlora-8b", "skypilot", True, ["sky launch --dryrun --yes --cluster NAME"]),
         (
             "lora-8b-aws",
             "terraform",
@@ -98,6 +98,7 @@ def test_what_no_trial_can_be_made_of_is_said(name: str, tool: str, text: str) -
 )
 def test_the_commands_fit_the_plan(name: str, tool: str, dry_run: bool, begin: list[str], tools: Path) -> None:
     found = launch_of(job(name), tool=tool, dry_run=dry_run)
+    begin = [words.replace("NAME", job(name).name) for words in begin]
     assert [" ".join(command).startswith(words) for command, words in zip(found.commands, begin, strict=True)] == [True] * len(begin)
     assert "apply" not in str(found.commands) or not dry_run
 

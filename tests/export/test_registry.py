@@ -63,9 +63,9 @@ def test_a_bundle_orders_its_targets() -> None:
     assert readme.index("`trl/`") < readme.index("`accelerate/`")  # the one that the launchers start stands first
     assert "- vllm: the plan is to finetune" in readme
     assert "- `HF_TOKEN` in the environment" in readme
-    assert readme.splitlines()[2].startswith(f"What the job makes is kept in `$RIGHTFIT_BUCKET/rightfit-job-{job().plan_id}`")
+    assert readme.splitlines()[2].startswith(f"What the job makes is kept in `$RIGHTFIT_BUCKET/{job().name}-{job().plan_id}`")
     assert f"${job().option.cost.hourly_usd:,.2f} an hour" in readme
-    assert "sky jobs launch --yes --name rightfit-job --secret HF_TOKEN" in readme
+    assert f"sky jobs launch --yes --name {job().name} --secret HF_TOKEN" in readme
     folders = {path.split("/")[0] for path in files if "/" in path}
     said = {
         word.rstrip("/")

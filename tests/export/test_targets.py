@@ -102,7 +102,7 @@ def test_spot_tasks_recover_and_take_only_alternatives_that_run_the_same() -> No
     task = yaml.safe_load(files("skypilot", "lora-8b-aws", bucket="s3://mine/runs")["task.yaml"])
     assert task["resources"]["job_recovery"]["strategy"] == "EAGER_NEXT_REGION"
     assert task["file_mounts"] == {"/bucket": {"source": "s3://mine", "mode": "MOUNT_CACHED"}}
-    assert task["setup"].splitlines()[-2] == f"kept=/bucket/runs/rightfit-job-{task_plan('lora-8b-aws')}"
+    assert task["setup"].splitlines()[-2] == f"kept=/bucket/runs/{job('lora-8b-aws').name}-{task_plan('lora-8b-aws')}"
     assert task["secrets"] == {"HF_TOKEN": None}
     first = plan_values("lora-8b-aws")["options"][0]
     places = task["resources"]["any_of"]
@@ -117,7 +117,7 @@ def test_where_skypilot_mounts_nothing_the_job_copies_its_checkpoints_itself() -
     assert set(task["secrets"]) == {"HF_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
     entered, _, run = task["run"].partition("\n")
     assert entered == '. "$HOME/job-env/bin/activate"'  # a Python that the packages go with
-    assert run.startswith(f"kept=s3://mine/runs/rightfit-job-{task_plan('qlora-8b')}\n")
+    assert run.startswith(f"kept=s3://mine/runs/{job('qlora-8b').name}-{task_plan('qlora-8b')}\n")
     without = yaml.safe_load(files("skypilot", "qlora-8b")["task.yaml"])
     assert without["envs"]["RIGHTFIT_BUCKET"] is None  # SkyPilot starts nothing before it is given
     service = plan_values("chat-8b")

@@ -127,7 +127,7 @@ class Box:
         good, bad = SAYS.get(target, ("Complete SuccessCriteriaMet ", "FailureTarget Failed "))
         (folder / "bin").mkdir(parents=True)
         self.work.mkdir()
-        text = PROGRAM.replace("@ADDRESS@", address).replace("@GOOD@", good).replace("@BAD@", bad)
+        text = PROGRAM.replace("@ADDRESS@", address).replace("@GOOD@", good).replace("@BAD@", bad).replace("rightfit-job", found.name)
         for program in PROGRAMS:
             (folder / "bin" / program).write_text(text)
             (folder / "bin" / program).chmod(0o755)

@@ -14,7 +14,15 @@ from stand_ins import CLOUDS, JOBS, NOTHING, PROGRAMS
 from typical_plans import plan_values
 
 from rightfit.exports import ExportSettings, Job, bare_server, files_of, job_of, plan_document, write_files
+from rightfit.exports.stack import stack_name, stack_problem
 
+FORMS = {
+    "timm": ("train/a/1.png", "validation/a/1.png"),
+    "diffusers": ("metadata.jsonl",),
+    "megatron": ("tokens_text_document.idx",),
+    "llama_factory": ("train.jsonl",),
+}
+"""What else must lie in the folder of the data."""
 STAND_INS = Path(__file__).with_name("stand_ins.py")
 SECRETS = {
     "HF_TOKEN": "hf",
@@ -50,6 +58,10 @@ class Bundle:
         write_files(files_of(self.job, "all"), self.folder)
         (self.folder / "data").mkdir()
         (self.folder / "data" / "rows.jsonl").write_text('{"text": "a b c d e f g h", "label": 1, "audio": "a.wav"}\n' * 64)
+
+        for path in FORMS.get("" if stack_problem(self.job) else stack_name(self.job), ()):
+            (self.folder / "data" / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / "data" / path).write_text("{}\n")
 
     def run(self, lines: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Lines typed one after the other; those that fail are told at the end."""

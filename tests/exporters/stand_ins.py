@@ -324,7 +324,9 @@ def kubectl(words: list[str]) -> int:
         )
     if words[0] == "cp":
         source, to = (word.partition(":")[2].replace("/checkpoints", str(volume)) if ":" in word else word for word in words[1:3])
-        return copy(source, to)
+        # What is sent to a folder that is there comes to lie in it.
+        inside = ":" in words[2] and Path(to).is_dir()
+        return copy(source, f"{to}/{Path(source).name}" if inside else to)
     if words[0] == "annotate":
         (BOX / "run").write_text(words[-1].partition("=")[2])
     if words[0] == "get" and (BOX / "run").exists():

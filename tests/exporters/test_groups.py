@@ -105,7 +105,7 @@ def test_a_queue_holds_what_starts_the_pods(target: str) -> None:
     assert volcano["PodGroup"]["spec"] == {"minMember": job("full-70b").num_nodes, "queue": "team-a"}
     text = files(target, "full-70b", queue="volcano/team-a")[FILES[target]]
     assert "schedulerName: volcano" in text
-    assert "scheduling.k8s.io/group-name: rightfit-job" in text
+    assert f"scheduling.k8s.io/group-name: {job('full-70b').name}" in text
     assert "queue" not in files(target, "full-70b")[FILES[target]].replace("queue_", "")
     with pytest.raises(InputError, match="kueue/NAME or volcano/NAME"):
         ExportSettings(queue="slurm/x")

@@ -99,7 +99,7 @@ def sync(folder: Path, word: str, environment: Mapping[str, str]) -> subprocess.
 @simulated
 def test_checkpoints_go_to_the_bucket_and_come_back(simulated_aws: dict[str, str], tmp_path: Path) -> None:
     put(tmp_path, files("checkpoint-sync", "lora-8b-aws", bucket="s3://kept/runs"))
-    place = f"s3://kept/runs/rightfit-job-{job('lora-8b-aws').plan_id}"
+    place = f"s3://kept/runs/{job('lora-8b-aws').name}-{job('lora-8b-aws').plan_id}"
     here, there = ({**simulated_aws, "CHECKPOINTS": str(tmp_path / name)} for name in ("here", "there"))
     missing = sync(tmp_path, "restore", here)
     assert (missing.returncode, f"cannot write to {place}" in missing.stderr) == (1, True)
@@ -189,7 +189,7 @@ def test_a_checkpoint_that_is_being_written_waits(simulated_aws: dict[str, str],
     assert not (tmp_path / "run/.sent").exists()
     watching.send_signal(signal.SIGTERM)
     assert "kept checkpoint-1 in s3://busy" in watching.communicate(timeout=60)[0]
-    assert f"rightfit-job-{job('lora-8b-aws').plan_id}/latest" in aws(simulated_aws, "s3", "ls", "--recursive", "s3://busy")
+    assert f"{job('lora-8b-aws').name}-{job('lora-8b-aws').plan_id}/latest" in aws(simulated_aws, "s3", "ls", "--recursive", "s3://busy")
 
 
 COPY = """#!/bin/sh
@@ -394,15 +394,15 @@ def test_a_budget_is_made_on_a_simulated_aws(name: str, simulated_aws: dict[str,
     found = subprocess.run(["sh", "budget.sh"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert found.returncode == 0, found.stderr
     account = json.loads(aws(simulated_aws, "sts", "get-caller-identity"))["Account"]
-    budget = json.loads(aws(simulated_aws, "budgets", "describe-budget", "--account-id", account, "--budget-name", "rightfit-job"))[
+    budget = json.loads(aws(simulated_aws, "budgets", "describe-budget", "--account-id", account, "--budget-name", job(name).name))[
         "Budget"
     ]
     assert float(budget["BudgetLimit"]["Amount"]) >= (job(name).option.cost.total_usd or job(name).option.cost.monthly_usd or 0)
     notices = json.loads(
-        aws(simulated_aws, "budgets", "describe-notifications-for-budget", "--account-id", account, "--budget-name", "rightfit-job")
+        aws(simulated_aws, "budgets", "describe-notifications-for-budget", "--account-id", account, "--budget-name", job(name).name)
     )["Notifications"]
     assert sorted(notice["NotificationType"] for notice in notices) == ["ACTUAL", "FORECASTED"]
-    aws(simulated_aws, "budgets", "delete-budget", "--account-id", account, "--budget-name", "rightfit-job")
+    aws(simulated_aws, "budgets", "delete-budget", "--account-id", account, "--budget-name", job(name).name)
 
 
 @pytest.mark.skipif(GCLOUD is None, reason="gcloud is not installed")

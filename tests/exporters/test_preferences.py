@@ -173,7 +173,33 @@ def test_what_was_trained_is_served_whole(model: Path, tmp_path: Path) -> None:
     started = f"PATH={tmp_path}/bin:{Path(sys.executable).parent}:$PATH exec sh serve.sh ../out"
     told = run(["sh", "-c", started], folder, further={"VLLM_API_KEY": "key"})
     answer = json.loads(next(line for line in told.splitlines() if line.startswith('{"words"')))
-    assert answer["words"][:4] == ["serve", f"{tmp_path}/out/merged", "--served-model-name", "rightfit-job"]
+    assert answer["words"][:4] == [
+        "serve",
+        f"{tmp_path}/out/merged",
+        "--served-model-name",
+        job_of(plan_document(plan_values("lora-8b-aws"))).name,
+    ]
     assert answer["tokens"] == 5
     assert answer["text"]
     assert answer["logits"] != pytest.approx(logits_of(model), abs=1e-3)
+
+
+@pytest.mark.parametrize("objective", ["dpo", "kto", "grpo"])
+def test_strings_are_learnt_in_the_template_that_the_model_is_served_with(objective: str, model: Path, tmp_path: Path) -> None:
+    """Where the tokenizer has one of its own, as instruct models do."""
+    put(tmp_path, objective, "lora", model)
+    look = "\n".join(
+        [
+            "import sys",
+            "sys.argv = ['', 'train.json']",
+            "exec(open('train.py').read().partition('saving = SaveInTime')[0])",
+            "tokenizer = load_tokenizer()",
+            "for own in (False, True):",
+            "    tokenizer.has_own_template = own",
+            "    row = load_data(tokenizer)[0]",
+            "    strings = [isinstance(value, str) for name, value in row.items() if name in core.ROLES]",
+            "    assert strings and all(strings) != own and any(strings) != own, (own, row)",
+        ]
+    )
+    (tmp_path / "look.py").write_text(look)
+    run([sys.executable, "look.py"], tmp_path)

@@ -74,8 +74,8 @@ def test_data_and_result_lie_in_the_bucket_s_folder_where_the_job_works(
     assert "FAILED" not in done.stderr, done.stderr[-3000:]
     assert any((bundle.folder / "result").iterdir()), done.stderr[-2000:]
     [kept] = place.iterdir()
-    assert kept.name == f"rightfit-job-{bundle.job.plan_id}"
-    assert {"data", "rightfit-job"} <= {each.name for each in kept.iterdir()}
+    assert kept.name == f"{bundle.job.name}-{bundle.job.plan_id}"
+    assert {"data", bundle.job.name} <= {each.name for each in kept.iterdir()}
 
 
 @pytest.mark.parametrize("name", RUNS)

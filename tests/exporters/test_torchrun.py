@@ -78,6 +78,34 @@ def test_copied_and_sharded_training_are_the_same(from_scratch: bool, llama: Pat
     assert found["fsdp2"] == pytest.approx(found["ddp"], rel=1e-3)
 
 
+@pytest.mark.parametrize("pooled", [None, "cls_token", "lasttoken"])
+def test_embeddings_learn_pairs_copied_and_sharded(pooled: str | None, tmp_path: Path) -> None:
+    """The vector is made as the model's own files say, which stay beside the weights; an anchor
+    comes nearer to its own text."""
+    model = make_bert(tmp_path / "bert")
+    if pooled:
+        (model / "1_Pooling").mkdir()
+        (model / "1_Pooling/config.json").write_text(json.dumps({f"pooling_mode_{pooled}": True}))
+        (model / "modules.json").write_text("[]")
+    pairs = [{"anchor": f"{number} {letter}", "positive": f"{letter} {number}"} for number in range(4) for letter in "abcdefgh"]
+    data = tmp_path / "pairs.jsonl"
+    data.write_text("\n".join(json.dumps(row) for row in pairs))
+    found = {}
+    for name, changed in {
+        "ddp": {"parallel": "ddp"},
+        "fsdp2": {"parallel": "fsdp2", "sharding": "zero-3", "reshard_after_forward": True},
+    }.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        small = {"data": str(data), "micro_batch": 8, "grad_accum": 1, "steps": None, "epochs": 8, "learning_rate": 0.005, "held_out": 0}
+        put(folder, model, target="torchrun", plan="embedding-pairs", **small, **changed)
+        found[name] = losses(run(COMMAND, folder))
+        assert (folder / "out/model/model.safetensors").exists()
+        assert (folder / "out/model/modules.json").exists() == bool(pooled)
+    assert sum(found["ddp"][-4:]) < 0.9 * sum(found["ddp"][:4])
+    assert found["fsdp2"] == pytest.approx(found["ddp"], rel=2e-2)
+
+
 CHATS = [{"role": "user", "content": "What follows 1?"}, {"role": "assistant", "content": "2 follows 1."}]
 FORMS: dict[str, tuple[dict[str, Any], float]] = {
     "text": ({"text": "2 follows 1. " * 4}, 1.0),
@@ -93,6 +121,7 @@ os.environ |= {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
 exec(open("train.py").read().rpartition("main()")[0])
 tokenizer = AutoTokenizer.from_pretrained(plan["model"])
 tokenizer.chat_template = core.CHAT
+tokenizer.has_own_template = bool(os.environ.get("OWN"))
 for form in sys.stdin.read().split():
     plan["data"] = form + ".jsonl"
     rows = load_data(tokenizer)

@@ -88,7 +88,7 @@ def test_aws_answers_of_nothing_and_of_the_end_as_recorded(amazon: dict[str, str
     assert (lost.returncode, "is gone" in lost.stderr) == (3, True), lost.stderr
     run, [place] = (
         (tmp_path / "run.id").read_text().strip(),
-        re.findall(r"^  place=\S*?/(rightfit-job-\w+)$", (tmp_path / "wait.sh").read_text(), re.MULTILINE),
+        re.findall(r"^  place=\S*?/([\w-]+)$", (tmp_path / "wait.sh").read_text(), re.MULTILINE),
     )
     (tmp_path / "end").write_text(f"{run} 0\n")
     assert sh(tmp_path, "-c", f"aws s3 cp end s3://box/{place}/ended", **amazon).returncode == 0
@@ -124,7 +124,7 @@ def test_the_bucket_is_the_account_s_own_or_none(amazon: dict[str, str], tmp_pat
     (tmp_path / "bucket.sh").write_text(bucket_script(job("lora-8b-aws"), "us-east-2"))
     first, again = (sh(tmp_path, "bucket.sh", **amazon) for _ in range(2))
     digits = hashlib.sha256(b"123456789012").hexdigest()[:8]
-    assert re.fullmatch(rf"s3://rightfit-job-\w{{12}}-{digits}\n", first.stdout), first.stderr
+    assert re.fullmatch(rf"s3://[\w-]+-\w{{12}}-{digits}\n", first.stdout), first.stderr
     assert (again.returncode, again.stdout) == (0, first.stdout)
     # The simulation looks at no owner; the program is told whose it must be, and a refusal
     # ends in no address.
@@ -205,7 +205,7 @@ def test_azcopy_answers_of_nothing_and_of_the_end_as_recorded(azure: dict[str, s
     assert sh(tmp_path, "wait.sh", LIMIT_S="1", **azure).returncode == 4  # a list ends with 0 where nothing is
     run, [place] = (
         (tmp_path / "run.id").read_text().strip(),
-        re.findall(r"^  place=\S*?/(rightfit-job-\w+)$", (tmp_path / "wait.sh").read_text(), re.MULTILINE),
+        re.findall(r"^  place=\S*?/([\w-]+)$", (tmp_path / "wait.sh").read_text(), re.MULTILINE),
     )
     request(f"{azure['BASE']}/box/{place}/ended?{azure['SIGNED']}", f"{run} 0\n".encode())
     done = sh(tmp_path, "wait.sh", **azure)

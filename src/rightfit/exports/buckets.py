@@ -60,7 +60,7 @@ CLIENTS = {
     "gs": ("gcloud", "https://cloud.google.com/sdk/docs/install"),
     "oss": ("ossutil", "https://help.aliyun.com/zh/oss/developer-reference/install-ossutil"),
     "cos": ("coscli", "https://cloud.tencent.com/document/product/436/63144"),
-    "https": ("azcopy", "https://learn.microsoft.com/azure/storage/common/storage-use-azcopy-v10"),
+    "https": ("azcopy", "https://learn.microsoft.com/azure/storage/common/storage-use-azcopy-v10, then azcopy login"),
 }
 """Scheme of a bucket -> the program that copies to it, and where it is had."""
 SCHEMES = {"aws": "s3", "gcp": "gs", "alicloud": "oss", "tencent": "cos", "azure": "https"}

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
+from rightfit.exports import skypilot_words
 from rightfit.exports.afterwards import FOLDER as THEN_FOLDER
 from rightfit.exports.afterwards import then_files
 from rightfit.exports.bare_server import OPTIONAL_SECRETS
@@ -15,7 +16,7 @@ from rightfit.exports.finding import found_by
 from rightfit.exports.job import COMMITMENTS, GB, SERVING_TASKS, Job
 from rightfit.exports.model_words import hub_id, own_folder
 from rightfit.exports.quoting import comment, in_quotes, shell
-from rightfit.exports.recipes import Recipe, brings, has_recipe, launcher_of, recipe_of
+from rightfit.exports.recipes import PRIVATE, Recipe, brings, has_recipe, here, launcher_of, recipe_of
 from rightfit.exports.registry import ALL, Files, Target, all_targets, find_target, most_usd
 from rightfit.exports.stack import ExportStack, shards_all, stack_name, stack_of, stack_problem
 from rightfit.messages import Message
@@ -23,7 +24,7 @@ from rightfit.messages import Message
 # ---- check.sh of a bundle: what is missing (program, variable, token, data, bucket, quota, image),
 # said before money is spent; and one step or one request on the spot.
 
-HUB_STACKS = ("vllm", "sglang", "tgi", "tensorrt_llm", "trl", "torchrun", "deepspeed", "diffusers", "megatron")
+HUB_STACKS = ("vllm", "sglang", "tgi", "tensorrt_llm", "trl", "torchrun", "deepspeed", "diffusers", "megatron", "llama_factory")
 """Stacks that fetch the plan's model from the hub under its name."""
 SCRIPT_STACKS = dict.fromkeys(("trl", "torchrun", "speech", "segmentation", "detection", "yolo", "graph", "recommender"), "train.json") | {
     "tabular": "run.json",
@@ -46,18 +47,35 @@ echo "nothing is missing"
 """
 
 
-def check_script(job: Job, recipe: Recipe | None) -> str:
-    """The script, at the top of the bundle."""
+def check_script(job: Job, recipe: Recipe | None, others: Sequence[Recipe] = ()) -> str:
+    """The script, at the top of the bundle. `others`: further ways of starting that it can be asked
+    about by their name."""
     if stack_problem(job):
         return ""
     stack = stack_of(job)
     step, request = step_of(job), request_of(job, stack)
-    usage = " [step]" if step else " [request ADDRESS]" if request else ""
+    usage = f"{' [WAY]' if others else ''}{' | step' if step else ' | request ADDRESS' if request else ''}"
     parts = [HEAD % (job.plan_id, usage), step, request]
-    if recipe is not None:
-        parts += [_program(recipe), *(_variable(job, name, about) for name, about in recipe.needs)]
-    parts += [_token(job), _data(job), _bucket(job, recipe), _region(job), _quota(job), _image(stack), TAIL]
+    ways = {way.target: _way(job, way) for way in (recipe, *others) if way is not None}
+    if others:
+        cases = "".join(f"  {name})\n{lines}  ;;\n" for name, lines in ways.items())
+        known = " | ".join((*ways, *(("step",) if step else ())))
+        parts += [f'case "${{1:-{next(iter(ways))}}}" in\n{cases}  *) echo "usage: sh check.sh [ {known} ]" >&2; exit 2 ;;\nesac\n']
+    else:
+        parts += ways.values()
+    parts += [_token(job), _data(job), *(() if recipe and recipe.target == here(job) else (_image(stack),)), TAIL]
     return "".join(parts)
+
+
+CLUSTERS = ("kubernetes", "jobset", "kubeflow-trainjob", "kserve", "leaderworkerset", "ray", "slurm", "docker-compose")
+"""Ways that rent nothing by themselves."""
+
+
+def _way(job: Job, recipe: Recipe) -> str:
+    """What one way of starting asks for."""
+    lines = [_program(recipe), *(_variable(job, name, about) for name, about in recipe.needs), _bucket(job, recipe)]
+    rents = recipe.target not in (*CLUSTERS, here(job))
+    return "".join([*lines, *((_region(job), _quota(job)) if rents else ())])
 
 
 def _program(recipe: Recipe) -> str:
@@ -132,10 +150,23 @@ EOF
 """
 
 
+def rewarded(job: Job) -> tuple[str, ...]:
+    """Columns that rewards read beside the prompt."""
+    text = "" if json.loads(stack_of(job).files.get("train.json", "{}")).get("reward_model") else stack_of(job).files.get("reward.py", "")
+    return tuple(re.findall(r"(\w+)=None", text))
+
+
 def columns_check(job: Job) -> str:
-    """Shell lines that look at the first row of JSON lines, JSON or CSV; "" for other data."""
-    wanted = json.loads(stack_of(job).files["train.json"])["data_columns"]
-    if any(".npy" in name for names in wanted for name in names):
+    """Shell lines that look at the form of the data: the first row of JSON lines, JSON or CSV, or
+    the files that there must be; "" for other data."""
+    if form := FORMS.get(stack_name(job)):
+        return "" if form[1] == "true" else f"{form[1]} || lacks {shell([f'the form of the data: {form[0]}'])}\n"
+    files = stack_of(job).files
+    wanted = json.loads(files.get("train.json") or files.get("run.json") or "{}").get("data_columns", [])
+    if stack_name(job) == "tabular":
+        wanted = [["label"]] if job.task != "batch" else []
+    wanted = [[*names, *rewarded(job)] for names in wanted]
+    if not wanted or any(".npy" in name for names in wanted for name in names):
         return ""
     named = f"{' or '.join(', '.join(names) for names in wanted)} (other names: rightfit export --data-columns)"
     pairs = job.settings.columns
@@ -143,13 +174,37 @@ def columns_check(job: Job) -> str:
     return COLUMNS_CHECK % {"wanted": shell([json.dumps(wanted)]), "names": shell([json.dumps(told)]), "needed": shell([named])}
 
 
+FORMS = {
+    "timm": ("`train/` and `validation/`, in each a folder of images for every class", "[ -d data/train ] && [ -d data/validation ]"),
+    "diffusers": (
+        'images, and `metadata.jsonl` with a line {"file_name": ..., "text": ...} for each',
+        "[ -n \"$(find data -name 'metadata.*' | head -n 1)\" ]",
+    ),
+    "megatron": (
+        "JSON lines with text, and the tokens that `sh megatron/prepare.sh` makes of them here, once",
+        "[ -f data/tokens_text_document.idx ]",
+    ),
+    "llama_factory": ("`train.jsonl`, its rows messages and the names of their images in this folder", "[ -f data/train.jsonl ]"),
+    "prepare": ("the files to prepare", "true"),
+    "yolo": ("`data.yaml` with the folders that it names, or images with `metadata.jsonl`", "true"),
+}
+"""Stack -> the form of its data, and a test of the shell whether they have it; of others the
+settings say which columns a row has."""
+
+
 def data_columns(job: Job) -> str:
-    """What a row of the data holds, as the stack's own settings say; "" where they do not."""
-    text = stack_of(job).files.get("train.json", "")
-    wanted = json.loads(text).get("data_columns", []) if text else []
-    files = "".join(name for names in wanted for name in names).count(".npy")
+    """What the data hold, as the stack's own settings or its program say; "" where neither does."""
+    if form := FORMS.get(stack_name(job)):
+        return form[0]
+    if stack_name(job) == "tabular":
+        return "CSV or Parquet with " + ("the columns that the model was trained on" if job.task == "batch" else "a column `label`")
+    files = stack_of(job).files
+    wanted = json.loads(files.get("train.json") or files.get("run.json") or "{}").get("data_columns", [])
+    if scored := rewarded(job):
+        return f"JSON lines with {' and '.join((*wanted[0], *scored))}; `{here(job)}/reward.py` says what an answer is worth: change it for other columns"
+    arrays = any(".npy" in name for names in wanted for name in names)
     told = ", or ".join(" and ".join(names) for names in wanted)
-    return "" if not wanted else f"the files {told}" if files else f"JSON lines with {told}"
+    return "" if not wanted else f"the files {told}" if arrays else f"JSON lines with {told}"
 
 
 def _bucket(job: Job, recipe: Recipe | None) -> str:
@@ -163,8 +218,9 @@ def _bucket(job: Job, recipe: Recipe | None) -> str:
     # A folder of it may not be there yet.
     address = shell([whole(bucket_of(job.settings.bucket))]) if job.settings.bucket else whole_words(job)
     program, install = CLIENTS[scheme]
+    named = "" if job.settings.bucket else f'if [ -z "${{{BUCKET}:-}}" ]; then :\nel'  # said already
     return (
-        f"if ! command -v {program} >/dev/null 2>&1; then lacks {shell([f'the program {program}: {install}'])}\n"
+        f"{named}if ! command -v {program} >/dev/null 2>&1; then lacks {shell([f'the program {program}: {install}'])}\n"
         f"elif {LISTS[scheme]} {address} >/dev/null 2>&1; then there bucket\n"
         f"else lacks {shell([f'the bucket {job.settings.bucket or BUCKET}: it is not there, or these keys may not read it'])}; fi\n"
     )
@@ -187,6 +243,8 @@ def _region(job: Job) -> str:
 def _quota(job: Job) -> str:
     """Whether the account may start the servers: asked where the cloud answers by one command."""
     option = job.option
+    if option.provider == PRIVATE:
+        return ""
     if option.provider != "aws" or not job.gpus_per_node or not option.vcpus:
         return f"unknown {shell([f'whether the account on {option.provider} may start {job.num_nodes} x {option.instance_type}: its console says so'])}\n"
     family, kind = option.instance_type[:1].upper(), "Spot" if job.is_spot else "On-Demand"
@@ -317,7 +375,7 @@ def bundle(job: Job) -> Files:
         files.update({f"{name}/{path}": text for path, text in written[name].items()})
     launcher = launcher_of(job, written)
     recipe = recipe_of(job, launcher) if launcher else None
-    check = check_script(job, recipe)
+    check = check_script(job, recipe, [recipe_of(job, name) for name in written if has_recipe(name) and name != launcher])
     return {"README.md": readme(job, written, refused), **({"check.sh": check} if check else {}), **files}
 
 
@@ -360,6 +418,8 @@ def kept_line(job: Job, recipe: Recipe | None) -> str:
             " Everyone can reach its address; who sends the key is answered." if recipe and recipe.target in ("skypilot", "dstack") else ""
         )
         return f"This is a service: it runs, and costs, until you end it.{opened}"
+    if recipe is not None and recipe.target == here(job):
+        return f"What the job makes is kept in `{job.name}/` beside this file, on this machine. Nothing is rented."
     if recipe is None or not recipe.kept:
         return "**Nothing here keeps what the job makes: copy /checkpoints away before the server is given back.**"
     return f"What the job makes is kept in `{_plainly(recipe.kept)}`; the server is given back when the job ends, however it ends."
@@ -421,7 +481,7 @@ def _whole(job: Job, recipe: Recipe) -> list[str]:
     lines += [
         "## 2. Look before money is spent",
         "",
-        f"Tells what is missing: program, variable, token, data, bucket, quota, image.{_step(job)}",
+        f"Tells what is missing: program, variable, token, data, bucket, quota, image. For another way below, give its name: `sh check.sh slurm`.{_step(job)}",
         "",
     ]
     lines += _block(["sh check.sh"])
@@ -429,10 +489,29 @@ def _whole(job: Job, recipe: Recipe) -> list[str]:
     title = "Follow it" if job.is_service else "Wait, and take the result home: it lies in `result/`"
     lines += [f"## 4. {title}", "", *_block([f"cd {recipe.target}", *recipe.result, "cd .."])]
     lines += ["Once it is up, `sh check.sh request http://ADDRESS` sends it one request.", ""] if job.is_service else []
-    stops = f" By itself it ends after {job.stop_after_h:g} h at the latest." if job.stop_after_h else " A service runs until you end it."
+    if not recipe.end:
+        return lines
+    stops = (
+        ends_words(job, recipe.target) or f" By itself it ends after {job.stop_after_h:g} h at the latest."
+        if job.stop_after_h
+        else " A service runs until you end it."
+    )
     lines += ["## 5. End it", "", f"Run this however the job ended; what is gone already is passed over.{stops}", ""]
     lines += _block([f"cd {recipe.target}", *recipe.end, "cd .."])
+    if job.option.provider == PRIVATE:
+        return lines
     return [*lines, f"Then look once more in the console of {job.option.provider}: what is left there is billed.", ""]
+
+
+def ends_words(job: Job, target: str) -> str:
+    """What ends a managed job, whose limit is that of each start; "" for other ways."""
+    if target != "skypilot" or not job.is_spot or not skypilot_words.managed(job) or not job.stop_after_h:
+        return ""
+    most = skypilot_words.MOST_RESTARTS
+    return (
+        f" Each start ends after {job.stop_after_h:g} h at the latest; SkyPilot starts it again when the server is taken away, and {most} times "
+        f"after an error or that limit, so that it may cost up to {most + 1} times as much."
+    )
 
 
 def _step(job: Job) -> str:

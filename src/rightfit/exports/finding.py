@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import json
 
+from rightfit.exports.bare_server import OPTIONAL_SECRETS
 from rightfit.exports.buckets import BUCKET
 from rightfit.exports.job import Job
 from rightfit.exports.quoting import shell
+from rightfit.exports.stack import stack_of
+from rightfit.exports.targets import terraform_azure, terraform_gcp
 from rightfit.exports.targets.terraform_tencent import STORE_ACTIONS
+from rightfit.exports.waiting import TOKEN_FILE
 
 
 def found_by(job: Job, name: str, *, folder: str = "provider-cli/") -> str:
@@ -281,3 +285,66 @@ tccli cam AttachRolePolicy {region} --PolicyName "$name" --AttachRoleName "$name
 
 
 _ROLES = {"aws": _amazon_role, "alicloud": _alibaba_role, "tencent": _tencent_role}
+
+
+# ---- Secrets to the cloud's own store, where the role of a bare server reads them.
+
+
+def store_secret(job: Job, name: str) -> str:
+    """A line that puts a secret of the environment where the server's role may read it. The value
+    comes by the standard input where the program takes it."""
+    provider, region = job.option.provider, shell([job.option.region])
+    value = f'printf %s "${{{name}}}"'
+    if provider == "aws":
+        return f"{value} | aws ssm put-parameter --region {region} --name /rightfit/{name} --type SecureString --overwrite --value file:///dev/stdin"
+    if provider == "gcp":
+        found = terraform_gcp.secret_id(name)
+        return (
+            f"gcloud secrets describe {found} >/dev/null 2>&1 || gcloud secrets create {found} --replication-policy automatic; "
+            f"{value} | gcloud secrets versions add {found} --data-file=-"
+        )
+    if provider == "azure":
+        return f'{value} | az keyvault secret set --vault-name "$RIGHTFIT_VAULT" --name {terraform_azure.vault_name(name)} --file /dev/stdin --output none'
+    if provider == "alicloud":
+        return (
+            f'aliyun kms CreateSecret --RegionId {region} --SecretName rightfit/{name} --VersionId v1 --SecretData "${{{name}}}" || '
+            f'aliyun kms PutSecretValue --RegionId {region} --SecretName rightfit/{name} --VersionId "$(date +%s)" --SecretData "${{{name}}}"'
+        )
+    return (
+        f'tccli ssm CreateSecret --region {region} --SecretName rightfit-{name} --VersionId current --SecretString "${{{name}}}" || '
+        f'tccli ssm UpdateSecret --region {region} --SecretName rightfit-{name} --VersionId current --SecretString "${{{name}}}"'
+    )
+
+
+CLOUD_CLIENTS = {
+    "aws": ("aws", "pip install awscli"),
+    "azure": ("az", "pip install azure-cli"),
+    "gcp": ("gcloud", "https://cloud.google.com/sdk/docs/install"),
+    "alicloud": ("aliyun", "https://github.com/aliyun/aliyun-cli"),
+    "tencent": ("tccli", "pip install tccli"),
+}
+
+
+def stored(job: Job) -> tuple[str, ...]:
+    """Every secret of the stack to its store; the optional ones only where they are set."""
+    found = []
+    if job.option.provider == "azure":
+        found.append(
+            f'az keyvault show --name "$RIGHTFIT_VAULT" --output none 2>/dev/null || az keyvault create --name "$RIGHTFIT_VAULT" '
+            f'--resource-group "$RIGHTFIT_VAULT_GROUP" --location {shell([job.option.region])} --enable-rbac-authorization true --output none'
+        )
+    for name in stack_of(job).secrets:
+        line = store_secret(job, name)
+        optional = f'if [ -n "${{{name}}}" ]; then {line} && touch {TOKEN_FILE}; else rm -f {TOKEN_FILE}; fi'
+        found.append(optional if name in OPTIONAL_SECRETS else line)
+    return tuple(found)
+
+
+def vault_needs(job: Job) -> tuple[tuple[str, str], ...]:
+    """Azure's key vault, which holds the secrets."""
+    if job.option.provider != "azure":
+        return ()
+    return (
+        ("RIGHTFIT_VAULT", "name of a key vault of yours, which is made where there is none"),
+        ("RIGHTFIT_VAULT_GROUP", "the resource group for it"),
+    )

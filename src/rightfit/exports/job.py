@@ -41,7 +41,8 @@ _BUCKET = re.compile(r"(s3|gs|oss|cos|https)://[A-Za-z0-9][A-Za-z0-9.\-_/]{1,200
 
 @dataclass(frozen=True, slots=True)
 class ExportSettings:
-    """`name`: of the job, as cloud resources allow it (lower case, digits, hyphens). `ssh_cidr`:
+    """`name`: of the job, as cloud resources allow it (lower case, digits, hyphens); empty takes
+    the model and the beginning of the plan's id, so that no two plans share a thing. `ssh_cidr`:
     who may reach the servers; empty opens nothing.
     `bucket`: where checkpoints go, empty leaves a reference to the environment variable
     RIGHTFIT_BUCKET. `data_path`: the data set as the job sees it; without one the folder "data" of
@@ -56,7 +57,7 @@ class ExportSettings:
     models, in the place of the plan's ("max-model-len=8192,..." or pairs).
     `given`: variables that a way of starting asks for, with their values; no secrets."""
 
-    name: str = "rightfit-job"
+    name: str = ""
     ssh_cidr: str = ""
     bucket: str = ""
     data_path: str = ""
@@ -72,7 +73,7 @@ class ExportSettings:
     def __post_init__(self) -> None:
         if not self.data_path:
             object.__setattr__(self, "data_path", DATA_FOLDER)
-        if not _NAME.fullmatch(self.name):
+        if self.name and not _NAME.fullmatch(self.name):
             raise InputError(Message("export.name", word=self.name[:60]), field="name")
         if self.ssh_cidr:
             _check_cidr(self.ssh_cidr)
@@ -300,6 +301,8 @@ def plan_document(values: Any, *, name: str = "plan") -> PlanDocument:
 
 
 SPOT = "spot"
+MOST_OF_MODEL = 17
+"""Letters of a model in the name of its job: the shortest names that a cloud takes have 24."""
 COMMITMENTS = ("reserved-1y", "reserved-3y", "savings-plan-1y")
 """A discount that is bought apart, on servers that are started on demand."""
 GIB = 1024**3
@@ -337,7 +340,11 @@ class Job:
     @property
     def name(self) -> str:
         """Name of the job's resources."""
-        return self.settings.name
+        if self.settings.name:
+            return self.settings.name
+        words = re.sub(r"[^a-z0-9]+", "-", re.split(r"[\\/]", self.model.rstrip("\\/"))[-1].casefold()).strip("-")
+        words = words if words[:1].isalpha() and words.isascii() else f"{self.task}-{words}"
+        return f"{words[:MOST_OF_MODEL].strip('-')}-{self.plan_id[:6]}"
 
     @property
     def is_service(self) -> bool:

@@ -37,17 +37,22 @@ def architecture(job: Job) -> TransformerArchitecture | None:
 
 
 def model_kind(job: Job) -> str:
-    """decoder, encoder, encoder-decoder, vision, diffusion or other."""
+    """decoder, encoder, encoder-decoder, embedding, reranker, vision-language, vision, diffusion or
+    other."""
     found, facts = _record(job.model), job.option.facts
     if isinstance(found, DiffusionModel) or facts.get("modality") == "diffusion":
         return "diffusion"
     if isinstance(found, VisionModel) or facts.get("modality") == "classification":
         return "vision"
+    if isinstance(found, TransformerArchitecture) and found.kind == "embedding":
+        return "reranker" if RERANKERS.search(found.name.casefold()) else "embedding"
     if isinstance(found, TransformerArchitecture) and job.seq_len:
-        return "encoder" if found.kind == "encoder" else "encoder-decoder" if found.kind == "encoder-decoder" else "decoder"
+        return {"encoder": "encoder", "encoder-decoder": "encoder-decoder", "vlm": "vision-language"}.get(found.kind, "decoder")
     return "decoder" if job.seq_len else "other"
 
 
+RERANKERS = re.compile(r"rerank|cross-encoder/")
+"""Names of models that judge a pair of texts; the fact base lists them among embeddings."""
 MODEL_FOLDER = "/checkpoints/model/"
 """Where a job finds a model that the user brings: beside its data."""
 A_FOLDER = re.compile(r"[./~]|[A-Za-z]:|.*\\|[^/]*/[^/]*/")

@@ -12,17 +12,25 @@ from typing import Any
 import yaml
 
 
-def shell(words: Sequence[object]) -> str:
-    """An argument vector as one line of POSIX shell."""
-    return " ".join(shlex.quote(str(word)) for word in words)
+def shell(words: Sequence[object], variables: Mapping[str, str] | None = None) -> str:
+    """An argument vector as one line of POSIX shell. `variables`: text -> what the shell
+    puts in its place, however the rest of the word is quoted."""
+    return " ".join(_word(str(word), variables or {}) for word in words)
 
 
-def shell_lines(words: Sequence[object], *, indent: str = "  ") -> str:
+def _word(word: str, variables: Mapping[str, str]) -> str:
+    """A path (a text that begins with "/") is the beginning of one, not a part of a longer one."""
+    marks = "|".join(rf"(?<![\w./-]){re.escape(text)}(?![\w.-])" if text.startswith("/") else re.escape(text) for text in variables)
+    pieces = re.split(f"({marks})", word) if marks else [word]
+    return "".join(f'"{variables[piece]}"' if piece in variables else shlex.quote(piece) for piece in pieces if piece) or "''"
+
+
+def shell_lines(words: Sequence[object], variables: Mapping[str, str] | None = None, *, indent: str = "  ") -> str:
     """The same with an option (and its value) a line, for people to read. A word is taken as an
     option when it begins with "-"."""
     pieces: list[list[str]] = [[]]
     for word in words:
-        text = shlex.quote(str(word))
+        text = _word(str(word), variables or {})
         if str(word).startswith("-") and pieces[-1]:
             pieces.append([])
         pieces[-1].append(text)

@@ -22,25 +22,39 @@ from rightfit.exports.buckets import (
     SCHEMES,
     bucket_file,
     bucket_of,
+    place_of,
     place_words,
     scheme_of,
     whole,
     whole_words,
 )
-from rightfit.exports.finding import found_by
+from rightfit.exports.finding import CLOUD_CLIENTS, found_by, stored, vault_needs
 from rightfit.exports.job import DATA_FOLDER, Job
 from rightfit.exports.model_words import MODEL_FOLDER, hub_id, own_folder
 from rightfit.exports.quoting import comment, shell
 from rightfit.exports.stack import stack_name, stack_of
-from rightfit.exports.targets import cloudformation, dstack, provider_cli, terraform_azure, terraform_gcp
-from rightfit.exports.waiting import RUN, RUN_FILE, RUN_MARK, TOKEN_FILE, terraform_place
+from rightfit.exports.targets import cloudformation, dstack, provider_cli
+from rightfit.exports.waiting import RUN, RUN_FILE, RUN_MARK, terraform_place
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
 WITHOUT_REPLY = "dry-run"
 Command = tuple[str, ...]
 Environment = Mapping[str, str]
-LAUNCHERS = ("skypilot", "terraform", "dstack", "runpod", "cloudformation", "provider-cli", "kubernetes", "slurm", "cloud-init")
+LAUNCHERS = (
+    "skypilot",
+    "terraform",
+    "dstack",
+    "runpod",
+    "cloudformation",
+    "provider-cli",
+    "kubernetes",
+    "slurm",
+    "cloud-init",
+    "docker-compose",
+)
+PRIVATE = "private"
+"""The provider of machines of the user's own."""
 """In the order of preference: the first that can express a plan is the one that its
 README goes through."""
 
@@ -75,6 +89,8 @@ def begins(job: Job, *start: str) -> tuple[str, ...]:
 
 def recipe_of(job: Job, target: str) -> Recipe:
     """The recipe of a launch target that can express the job. KeyError for other targets."""
+    if target == here(job):
+        return _here(job)
     cloud = target.partition("-")[0] if target.startswith("terraform-") else target
     return _RECIPES[cloud](job)
 
@@ -82,6 +98,8 @@ def recipe_of(job: Job, target: str) -> Recipe:
 def launcher_of(job: Job, written: Iterable[str]) -> str:
     """The launcher that the README goes through; "" where none is written."""
     names = set(written)
+    if job.option.provider == PRIVATE and job.num_nodes == 1 and (here(job) or "docker-compose") in names:
+        return here(job) or "docker-compose"
     order = [f"terraform-{job.option.provider}" if name == "terraform" else name for name in LAUNCHERS]
     return next((name for name in order if name in names), "")
 
@@ -143,6 +161,8 @@ def brings(job: Job) -> dict[str, str]:
     found = {"data": "the data set"} if uses_own_data(job) else {}
     if job.is_service:
         return found
+    if "--pretrained-checkpoint" in stack_of(job).command:
+        found["pretrained"] = "the weights in Megatron's own form, made with Megatron Bridge,"
     if name := own_folder(job):
         return {**found, "model": f"the model {comment(job.model)}, as {name},"}
     model = str(json.loads(stack_of(job).files.get("run.json", "{}")).get("model") or "")
@@ -332,67 +352,7 @@ def _runpod(job: Job) -> Recipe:
 
 
 # ------------------------------------------------------------------------------------------------
-# bare servers: secrets to the cloud's own store
-
-
-def store_secret(job: Job, name: str) -> str:
-    """A line that puts a secret of the environment where the server's role may read it. The value
-    comes by the standard input where the program takes it."""
-    provider, region = job.option.provider, shell([job.option.region])
-    value = f'printf %s "${{{name}}}"'
-    if provider == "aws":
-        return f"{value} | aws ssm put-parameter --region {region} --name /rightfit/{name} --type SecureString --overwrite --value file:///dev/stdin"
-    if provider == "gcp":
-        found = terraform_gcp.secret_id(name)
-        return (
-            f"gcloud secrets describe {found} >/dev/null 2>&1 || gcloud secrets create {found} --replication-policy automatic; "
-            f"{value} | gcloud secrets versions add {found} --data-file=-"
-        )
-    if provider == "azure":
-        return f'{value} | az keyvault secret set --vault-name "$RIGHTFIT_VAULT" --name {terraform_azure.vault_name(name)} --file /dev/stdin --output none'
-    if provider == "alicloud":
-        return (
-            f'aliyun kms CreateSecret --RegionId {region} --SecretName rightfit/{name} --VersionId v1 --SecretData "${{{name}}}" || '
-            f'aliyun kms PutSecretValue --RegionId {region} --SecretName rightfit/{name} --VersionId "$(date +%s)" --SecretData "${{{name}}}"'
-        )
-    return (
-        f'tccli ssm CreateSecret --region {region} --SecretName rightfit-{name} --VersionId current --SecretString "${{{name}}}" || '
-        f'tccli ssm UpdateSecret --region {region} --SecretName rightfit-{name} --VersionId current --SecretString "${{{name}}}"'
-    )
-
-
-CLOUD_CLIENTS = {
-    "aws": ("aws", "pip install awscli"),
-    "azure": ("az", "pip install azure-cli"),
-    "gcp": ("gcloud", "https://cloud.google.com/sdk/docs/install"),
-    "alicloud": ("aliyun", "https://github.com/aliyun/aliyun-cli"),
-    "tencent": ("tccli", "pip install tccli"),
-}
-
-
-def stored(job: Job) -> tuple[str, ...]:
-    """Every secret of the stack to its store; the optional ones only where they are set."""
-    found = []
-    if job.option.provider == "azure":
-        found.append(
-            f'az keyvault show --name "$RIGHTFIT_VAULT" --output none 2>/dev/null || az keyvault create --name "$RIGHTFIT_VAULT" '
-            f'--resource-group "$RIGHTFIT_VAULT_GROUP" --location {shell([job.option.region])} --enable-rbac-authorization true --output none'
-        )
-    for name in stack_of(job).secrets:
-        line = store_secret(job, name)
-        optional = f'if [ -n "${{{name}}}" ]; then {line} && touch {TOKEN_FILE}; else rm -f {TOKEN_FILE}; fi'
-        found.append(optional if name in OPTIONAL_SECRETS else line)
-    return tuple(found)
-
-
-def vault_needs(job: Job) -> tuple[tuple[str, str], ...]:
-    """Azure's key vault, which holds the secrets."""
-    if job.option.provider != "azure":
-        return ()
-    return (
-        ("RIGHTFIT_VAULT", "name of a key vault of yours, which is made where there is none"),
-        ("RIGHTFIT_VAULT_GROUP", "the resource group for it"),
-    )
+# bare servers
 
 
 BUCKET_RESOURCES = {
@@ -521,7 +481,11 @@ def _cloud_init(job: Job) -> Recipe:
     result = () if job.is_service else (WAIT, *copies_down(job, where))
     up = () if job.is_service else copies_up(job, where)
     end = (
-        f"# delete the server in the console of {comment(job.option.provider)}, or by its API: a server that is only switched off may go on costing",
+        ()
+        if job.option.provider == PRIVATE
+        else (
+            f"# delete the server in the console of {comment(job.option.provider)}, or by its API: a server that is only switched off may go on costing",
+        )
     )
     return Recipe("cloud-init", ("ssh", "a server with user-data.yaml"), needs, up, put, result, end, kept="" if job.is_service else where)
 
@@ -568,7 +532,7 @@ def _cluster(job: Job, target: str) -> Recipe:
         files = "files.yaml" if target == "kubernetes" else "../kubernetes/files.yaml"
         open_it = (f"kubectl apply -f {files}", f"kubectl wait --for=condition=ready --timeout=10m pod/{pod}")
         close = f"kubectl delete pod {pod} --wait"
-        copies = [f"kubectl cp ../{name} {pod}:/checkpoints/{name}" for name in brings(job)]
+        copies = [f"kubectl cp ../{name} {pod}:/checkpoints" for name in brings(job)]
         up = (*open_it, *copies, close) if copies else ()
         down = (*open_it, f"kubectl cp {pod}:/checkpoints/{job.name} {RESULT}", close)
         end = (*end, f"kubectl delete --ignore-not-found -f {files}   # the volume too: what is on it is gone then")
@@ -588,11 +552,37 @@ def _slurm(job: Job) -> Recipe:
             (f"scancel --name={job.name}",),
         )
     needs = (*needs, ("RIGHTFIT_CHECKPOINTS", "a folder that all nodes see, with room for data and checkpoints"))
-    up = ('mkdir -p "$RIGHTFIT_CHECKPOINTS"', *(f'cp -r ../{name} "$RIGHTFIT_CHECKPOINTS/{name}"' for name in brings(job)))
-    down = (f"mkdir -p {RESULT}", f'cp -r "$RIGHTFIT_CHECKPOINTS/{job.name}/." {RESULT}/')
-    start = ("sbatch --wait job.sbatch",)
+    own = f'"$RIGHTFIT_CHECKPOINTS/{place_of(job)}'
+    up = (f'mkdir -p {own}"', *(f'mkdir -p {own}/{name}" && cp -r ../{name}/. {own}/{name}/"' for name in brings(job)))
+    down = (f"mkdir -p {RESULT}", f'cp -r {own}/{job.name}/." {RESULT}/')
+    start = (f'RIGHTFIT_CHECKPOINTS={own}" sbatch --wait job.sbatch',)
     end = (f"scancel --name={job.name}",)
-    return Recipe("slurm", ("sbatch", "a login node of the cluster"), needs, up, start, down, end, kept='"$RIGHTFIT_CHECKPOINTS"')
+    return Recipe("slurm", ("sbatch", "a login node of the cluster"), needs, up, start, down, end, kept=f'{own}"')
+
+
+def _compose(job: Job) -> Recipe:
+    """On a server that is there: Docker, and for its address a name and ports 80 and 443."""
+    secrets = stack_of(job).secrets
+    needs = (
+        *secret_needs(job, secrets),
+        ("DOMAIN", "the name of the server, to which its certificate is given"),
+        ("GRAFANA_PASSWORD", "a password of your own for the dashboards"),
+    )
+    up, down = ("docker compose up --detach --wait",), ("docker compose down",)
+    return Recipe("docker-compose", ("docker", "https://docs.docker.com/engine/install/"), needs, (), up, ("docker compose ps",), down)
+
+
+def here(job: Job) -> str:
+    """The target whose command runs on the machine that the export lies on; "" for a service."""
+    return "" if job.is_service else stack_name(job).replace("_", "-")
+
+
+def _here(job: Job) -> Recipe:
+    script = "run.sh" if "run.json" in stack_of(job).files else "train.sh"
+    need = secret_needs(job, stack_of(job).secrets)
+    before = ("python3 -m venv ../env", ". ../env/bin/activate", *(line for line in stack_of(job).setup if line.startswith("pip ")))
+    result = (f"mkdir -p {RESULT}", f"cp -r ../{job.name}/. {RESULT}/")
+    return Recipe(here(job), ("python3", "https://www.python.org/downloads/"), need, before, (f"sh {script}",), result, (), kept=job.name)
 
 
 _RECIPES: dict[str, Callable[[Job], Recipe]] = {
@@ -605,4 +595,5 @@ _RECIPES: dict[str, Callable[[Job], Recipe]] = {
     "cloud-init": _cloud_init,
     **{name: functools.partial(_cluster, target=name) for name in {**CLUSTER_FILES, **SERVICE_FILES}},
     "slurm": _slurm,
+    "docker-compose": _compose,
 }

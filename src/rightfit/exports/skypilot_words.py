@@ -129,6 +129,8 @@ checks in our tests."""
 MOUNTED = "/bucket"
 """Where the bucket lies on the server. SkyPilot mounts whole buckets only; /checkpoints leads to
 the plan's own folder in it."""
+MOST_RESTARTS = 3
+"""Of a managed job after errors of its own, SkyPilot's exit of `timeout` among them."""
 ROOT = "RIGHTFIT_BUCKET_ROOT"
 """The variable that holds the bucket of RIGHTFIT_BUCKET without its folder: SkyPilot replaces names
 of variables, and cuts nothing off."""

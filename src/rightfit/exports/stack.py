@@ -181,6 +181,10 @@ def _training_stack(job: Job) -> str:
         return OF_SAMPLES[modality(job)]
     if kind == "diffusion" and _is_adapted(job):
         return "diffusion_lora"
+    if kind in ("embedding", "reranker"):
+        return "torchrun"
+    if kind == "vision-language":
+        return "llama_factory"
     if kind not in ("decoder", "encoder"):
         return {"diffusion": "diffusers", "vision": "timm"}.get(kind, "") if modality(job) in ("", "diffusion", "classification") else ""
     if layout.tensor * layout.pipeline * layout.context * layout.expert > 1:

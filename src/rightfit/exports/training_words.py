@@ -7,6 +7,7 @@ import math
 from importlib import resources
 from typing import Any
 
+from rightfit.exports.buckets import place_of
 from rightfit.exports.job import SERVING_TASKS, Job
 from rightfit.exports.learning import lora_rank, lora_targets, objective, trained
 from rightfit.exports.model_words import architecture, class_names, hub_id, model_kind
@@ -195,8 +196,8 @@ def sample_problem(job: Job, *, methods: tuple[str, ...]) -> Message | str:
 
 
 def _listed(kinds: tuple[str, ...]) -> Message:
-    first, *others = (Message(f"export.kind_{kind.replace('-', '_')}") for kind in kinds)
-    return Message("export.two_kinds", first=first, other=others[0]) if others else first
+    first = Message(f"export.kind_{kinds[0].replace('-', '_')}")
+    return Message("export.two_kinds", first=first, other=_listed(kinds[1:])) if kinds[1:] else first
 
 
 def _kind(job: Job) -> Message:
@@ -304,20 +305,36 @@ def training_stack(
     )
 
 
+FOLDER = "RIGHTFIT_CHECKPOINTS"
+"""The variable that names the folder in which stands what a container finds at /checkpoints, where
+a program runs in none: of a cluster that all nodes see, or of a machine of the user's own."""
+WITHOUT_MOUNT = {"/checkpoints": f"${FOLDER}"}
+BESIDE = f'{FOLDER}="${{{FOLDER}:-$(cd .. && pwd)}}"\nexport {FOLDER}\n'
+"""Shell lines that take the folder above that of the script where none is named."""
+MOVED = (
+    'find . -maxdepth 1 -type f \\( -name "*.json" -o -name "*.y*ml" -o -name "*.sh" -o -name "*.toml" \\) '
+    f'-exec sed -i "s|\\([ \\"\'=:]\\)/checkpoints|\\1${FOLDER}|g" {{}} +\n'
+)
+"""A shell line that names that folder in the files of the folder in which it runs."""
+
+
 def launch_script(job: Job, stack: ExportStack, *, span: Span = RECENT, ground: tuple[str, str] | None = None) -> str:
     """train.sh: the stack's command, with rank and first node from the environment where there are
     several nodes. `ground`: platform and driver of a stack that brings a PyTorch of its own."""
-    words = launched(stack.command, node_rank="@rank@", num_nodes=str(job.num_nodes), head_address="@head@")
-    line = shell_lines(words).replace("@rank@", '"${NODE_RANK:-0}"').replace("@head@", '"${HEAD_ADDRESS:?address of the first node}"')
+    words = launched(stack.command, node_rank="{node_rank}", num_nodes=str(job.num_nodes), head_address="{head_address}")
+    variables = {"{node_rank}": "${NODE_RANK:-0}", "{head_address}": "${HEAD_ADDRESS:?address of the first node}", **WITHOUT_MOUNT}
     many = " Set NODE_RANK (0 on the first) and HEAD_ADDRESS on each node." if job.num_nodes > 1 else ""
     platform, least = ground or ((build := torch_build(job, span=span)).platform, build.driver)
     driver = f" Driver {least} or later." if least else ""
-    settings = "".join(f"export {shell([f'{key}={value}'])}\n" for key, value in stack.environment.items())
+    settings = "".join(f"export {shell([f'{key}={value}'], WITHOUT_MOUNT)}\n" for key, value in stack.environment.items())
     return (
         "#!/bin/sh\n"
         f"# {comment(job.model)}, plan {job.plan_id}.{many}\n{recomputes_more(job, stack.name)}"
         f"# Before: pip install -r requirements.txt ({platform}).{driver}\n"
-        f"set -eu\n{settings}exec {line}\n"
+        f"# Data and results: the folders data and {job.name} of ${FOLDER}, or beside this folder.\n"
+        f'set -eu\ncd "$(dirname "$0")"\n{BESIDE}work="${FOLDER}/{place_of(job)}.job${{NODE_RANK:-}}"\nmkdir -p "$work"\n'
+        f'find . -maxdepth 1 -type f -exec cp {{}} "$work" \\;\ncd "$work"\n{MOVED}'
+        f"{settings}exec {shell_lines(words, variables)}\n"
     )
 
 
@@ -377,10 +394,10 @@ SHA256 = {
 """Of the files at the commits above."""
 
 
-def pinned_file(repository: str, commit: str, path: str, *, resume: tuple[str, str] | None = None) -> Files:
-    """run_pinned.py and what it must know of one script."""
+def pinned_file(repository: str, commit: str, path: str, **further: tuple[str, str]) -> Files:
+    """run_pinned.py and what it must know of one script (`resume`, `count`: see there)."""
     facts: dict[str, object] = {"url": f"{RAW}/{repository}/{commit}/{path}", "sha256": SHA256[path]}
-    return _files({**facts, "resume": list(resume)} if resume else facts)
+    return _files({**facts, **{name: list(pair) for name, pair in further.items()}})
 
 
 def pinned_archive(repository: str, commit: str, script: str) -> Files:

@@ -289,7 +289,10 @@ def all_tools() -> tuple[Tool, ...]:
             Field(description="target: skypilot, terraform-aws, kubernetes-job ...; search_catalog with kind targets lists them"),
         ),
         "option": (int, Field(default=1, ge=1, le=20, description="rank of the option to start")),
-        "name": (Annotated[str, Field(max_length=60)], Field(default="rightfit-job", description="name of the job's resources")),
+        "name": (
+            Annotated[str, Field(max_length=60)],
+            Field(default="", description="name of the job's resources; default: model and plan id"),
+        ),
     }
     sentence = {
         "sentence": (Annotated[str, Field(min_length=1, max_length=2000)], Field(description="a wish in plain words, English or Chinese"))

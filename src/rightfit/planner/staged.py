@@ -181,11 +181,12 @@ def _bill(best: Option) -> dict[str, Any]:
 def commands_of(plan: Plan, trial: Trial) -> tuple[str, ...]:
     """What to type: start the servers from the plan, run the first steps measured, size anew from
     what was measured."""
-    start = "rightfit export plan.json --to skypilot --out trial"
+    own = trial.option.provider == "private"  # a machine of the user's own: nothing is rented there
+    start = f"rightfit export plan.json --to {'all' if own else 'skypilot'} --out trial"
     if plan.workload.task == "serve":
         return start, "rightfit probe --url ADDRESS --plan plan.json --out run.json", "rightfit resize run.json"
     size = f"rightfit resize run.json --data {plan.workload.data}" if plan.workload.data else "rightfit resize run.json"
-    if trial.metric == "step_s" and plan.best is not None and plan.best.nodes == 1:
+    if trial.metric == "step_s" and plan.best is not None and plan.best.nodes == 1 and not own:
         return "rightfit launch plan.json --trial", size
     return start, "rightfit probe --plan plan.json --out run.json -- COMMAND", size
 

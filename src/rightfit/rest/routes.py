@@ -156,7 +156,7 @@ class ExportFields(BaseModel):
     model_config = _STRICT
     to: str = Field(min_length=1, max_length=80, description="target, or all; GET /targets lists them", examples=["skypilot"])
     option: int = Field(default=1, ge=1, le=1000, description="rank of the option to start")
-    name: str = Field(default="rightfit-job", max_length=60, description="name of the job's resources")
+    name: str = Field(default="", max_length=60, description="name of the job's resources; default: model and plan id")
     ssh_cidr: str = Field(default="", max_length=60, description="address range that may reach the servers")
     bucket: str = Field(default="", max_length=300, description="where checkpoints go")
     data_path: str = Field(default="", max_length=300, description="the data set as the job sees it")

@@ -324,7 +324,7 @@ def export_tab(page: PlanHost, plan: Plan, option: Option) -> None:
         choice.style("min-width: min(420px, 100%)")
 
         async def everything() -> None:
-            await _download(page, job, "all", f"{job.settings.name}.zip" if hasattr(job, "settings") else "rightfit.zip")
+            await _download(page, job, "all", f"{job.name}.zip" if hasattr(job, "settings") else "rightfit.zip")
 
         button(word("tab.bundle", lang), everything, "button").mark("export-bundle")
     files = box("div", "files")

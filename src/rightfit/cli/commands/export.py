@@ -34,7 +34,7 @@ def export(
     out: Annotated[Path | None, option("--out", "-o", help="Output folder; omit it to print the files.", metavar="DIR")] = None,
     *,
     force: Annotated[bool, option("--force", help="Overwrite files in a folder that is not empty.")] = False,
-    name: Annotated[str, option("--name", help="Name of the job's resources.", metavar="NAME")] = "rightfit-job",
+    name: Annotated[str, option("--name", help="Name of the job's resources; default: model and plan id.", metavar="NAME")] = "",
     ssh_cidr: Annotated[
         str, option("--ssh-cidr", help="CIDR range allowed to reach the servers, e.g. 203.0.113.7/32.", metavar="CIDR")
     ] = "",
@@ -69,6 +69,8 @@ def export(
     """
     from rightfit import exports
     from rightfit.exports.fleets import files_of_fleet, read_document
+    from rightfit.exports.registry import ALL
+    from rightfit.exports.stack import stack_problem
 
     if not to:
         rows = [
@@ -98,7 +100,10 @@ def export(
 
         _put(files_of_fleet(with_plans(fleet), to, settings), out, force=force, view=view)
         return
-    _put(exports.files_of(exports.job_of(exports.read_plan(plan), rank=option, settings=settings), to), out, force=force, view=view)
+    job = exports.job_of(exports.read_plan(plan), rank=option, settings=settings)
+    _put(exports.files_of(job, to), out, force=force, view=view)
+    if to.strip().casefold() == ALL and (problem := stack_problem(job)):
+        raise InputError(Message("export.nothing_starts", problem=problem), field="to")
 
 
 def _put(files: Mapping[str, str], out: Path | None, *, force: bool, view: View) -> None:
@@ -129,7 +134,7 @@ def launch(
     dry_run: Annotated[bool, option("--dry-run", help="Dry run: nothing is rented.")] = False,
     yes: Annotated[bool, option("--yes", "-y", help="Start without asking.")] = False,
     out: Annotated[Path | None, option("--out", "-o", help="Folder for the exported files and launcher state.", metavar="DIR")] = None,
-    name: Annotated[str, option("--name", help="Name of the job's resources.", metavar="NAME")] = "rightfit-job",
+    name: Annotated[str, option("--name", help="Name of the job's resources; default: model and plan id.", metavar="NAME")] = "",
     ssh_cidr: Annotated[
         str, option("--ssh-cidr", help="CIDR range allowed to reach the servers, e.g. 203.0.113.7/32.", metavar="CIDR")
     ] = "",

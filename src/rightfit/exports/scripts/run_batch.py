@@ -29,6 +29,8 @@ def generator(plan):
     def work(rows):
         if "messages" in rows.column_names:
             found = model.chat(list(rows["messages"]), asked)
+        elif "prompt" in rows.column_names and model.get_tokenizer().chat_template:
+            found = model.chat([core.as_chat({"prompt": prompt})["prompt"] for prompt in rows["prompt"]], asked)
         else:
             found = model.generate(list(rows["prompt" if "prompt" in rows.column_names else "text"]), asked)
         return [{"text": answer.outputs[0].text, "tokens": len(answer.outputs[0].token_ids)} for answer in found]

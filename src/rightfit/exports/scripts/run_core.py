@@ -112,6 +112,17 @@ def joined(found, wanted):
     return found.map(pair, remove_columns=found.column_names)
 
 
+ROLES = {"prompt": "user", "completion": "assistant", "chosen": "assistant", "rejected": "assistant"}
+
+
+def as_chat(row):
+    """The same row as conversations where it has strings: for models with a template of chats, by which they are served as well."""
+    return {
+        name: [{"role": ROLES[name], "content": value}] if name in ROLES and isinstance(value, str) else value
+        for name, value in row.items()
+    }
+
+
 def recompute_parts():
     """Contexts of a layer's checkpoint that keep the outputs of attention and of every second matrix product, and recompute the rest: what a plan
     counts as selective recomputation, and torchtitan's policy."""

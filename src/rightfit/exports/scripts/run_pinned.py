@@ -2,6 +2,7 @@
 ARGUMENTS
 
 pinned.json: url; sha256 of a single file, or (for an archive of one commit, whose address names its content) script, the path inside it;
+count, where given: [option, folder], added with the number of folders in it;
 resume, where given: [option, pattern of checkpoint files], added to the arguments with the newest that there is.
 """
 
@@ -62,9 +63,15 @@ def resumed():
     return [option, str(found[-1])] if found else []
 
 
+def counted():
+    option, folder = plan["count"]
+    found = [path for path in Path(folder).glob("*") if path.is_dir()]
+    return [option, str(len(found))] if found else []
+
+
 HERE.mkdir(exist_ok=True)
 script = single() if "sha256" in plan else archive()
-sys.argv = [str(script), *sys.argv[2:], *(resumed() if "resume" in plan else [])]
+sys.argv = [str(script), *sys.argv[2:], *(counted() if "count" in plan else []), *(resumed() if "resume" in plan else [])]
 sys.path.insert(0, str(script.parent))
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(script.parent), os.environ.get("PYTHONPATH")]))
 runpy.run_path(str(script), run_name="__main__")

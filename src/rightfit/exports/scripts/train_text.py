@@ -1,14 +1,25 @@
 """Train or fine-tune a text model as a rightfit plan says, in plain PyTorch. Usage: torchrun ... train.py train.json"""
 
 import itertools
+import json
+import shutil
+from pathlib import Path
 
 import run_core as core
 import torch
 import train_loop as loop
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
+from transformers.utils import ModelOutput
 
 plan = loop.plan
 classifies = plan["objective"] == "classification"
+embeds = plan["objective"] == "embedding"
+TASKS = {"classification": "SEQ_CLS", "embedding": "FEATURE_EXTRACTION"}
+CLASSES = {"classification": AutoModelForSequenceClassification, "embedding": AutoModel}
+TEMPERATURE = 0.05
+"""What similarities are divided by: sentence-transformers' own, whose scale is 20."""
+POOLING = ("modules.json", "*sentence*.json", "*_Pooling/*", "*_Normalize/*")
+"""Files beside the weights that tell sentence-transformers how vectors are made; without them it takes the mean of all tokens."""
 
 
 def pieces(tokenizer, batch):
@@ -26,11 +37,12 @@ def pieces(tokenizer, batch):
             ids, asked = [*tokenizer(row[0])["input_ids"], tokenizer.eos_token_id], 0
         elif columns == ["messages"]:
             ids, asked = told(row[0]), 0
-        elif isinstance(row[0], str):
+        elif isinstance(row[0], str) and not getattr(tokenizer, "has_own_template", False):
             prompt = tokenizer(row[0])["input_ids"]
             ids, asked = [*prompt, *words(row[1]), tokenizer.eos_token_id], len(prompt)
         else:
-            ids, asked = told([*row[0], *row[1]]), len(told(row[0], add_generation_prompt=True))
+            asks, answers = core.as_chat(dict(zip(columns, row, strict=True))).values()
+            ids, asked = told([*asks, *answers]), len(told(asks, add_generation_prompt=True))
         yield ids, [-100] * asked + ids[asked:]
 
 
@@ -40,6 +52,13 @@ def load_data(tokenizer):
     if classifies:
         kept = [name for name in found.column_names if name != "label"]
         return found.map(lambda row: tokenizer(row["text"], truncation=True, max_length=length), batched=True, remove_columns=kept)
+
+    if embeds:
+
+        def both_texts(batch):
+            return {name: tokenizer(batch[name], truncation=True, max_length=length)["input_ids"] for name in ("anchor", "positive")}
+
+        return found.map(both_texts, batched=True, remove_columns=found.column_names)
 
     def blocks(batch):
         both = [list(itertools.chain.from_iterable(part)) for part in zip(*pieces(tokenizer, batch), strict=True)]
@@ -61,18 +80,59 @@ def collate(tokenizer):
         labels = torch.tensor([row.pop("label") for row in rows])
         return {**tokenizer.pad(rows, return_tensors="pt"), "labels": labels}
 
-    return classes if classifies else causal
+    def pairs(rows):
+        return dict(tokenizer.pad({"input_ids": [row[name] for name in ("anchor", "positive") for row in rows]}, return_tensors="pt"))
+
+    return classes if classifies else pairs if embeds else causal
+
+
+def pooling_files():
+    """The folder with what says how the model makes a vector of a text; one process of a server fetches them."""
+    if Path(plan["model"]).is_dir():
+        return Path(plan["model"])
+    from huggingface_hub import snapshot_download
+
+    return Path(snapshot_download(plan["model"], revision=plan.get("revision", "main"), allow_patterns=list(POOLING)))
+
+
+def with_pairs(model):
+    """The model with a forward pass that gives the loss of a batch of pairs: each anchor is to be nearer to its own text than to the others' texts.
+    What does not make the vectors (the pooler of BERT) is not trained."""
+    files = sorted(pooling_files().glob("*_Pooling/config.json"))
+    told = json.loads(files[0].read_text()) if files else {}
+    first, last = (told.get(f"pooling_mode_{name}", False) for name in ("cls_token", "lasttoken"))
+    inner = model.forward
+    for name, parameter in model.named_parameters():
+        if ".pooler." in f".{name}":
+            parameter.requires_grad_(False)
+
+    def forward(input_ids, attention_mask):
+        states = inner(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state.float()
+        if first or last:
+            places = torch.arange(attention_mask.shape[1], device=attention_mask.device)
+            ranked = attention_mask * (places + 1 if last else len(places) - places)
+            found = states[torch.arange(len(states), device=states.device), ranked.argmax(dim=1)]
+        else:
+            kept = attention_mask.unsqueeze(-1)
+            found = (states * kept).sum(dim=1) / kept.sum(dim=1)
+        anchors, texts = torch.nn.functional.normalize(found, dim=-1).chunk(2)
+        nearness = anchors @ texts.T / TEMPERATURE
+        return ModelOutput(loss=torch.nn.functional.cross_entropy(nearness, torch.arange(len(anchors), device=nearness.device)))
+
+    model.forward = forward
+    return model
 
 
 def load_model(num_labels):
     """(Model, source of its weights), see train_loop.model_of."""
-    kind = AutoModelForSequenceClassification if classifies else AutoModelForCausalLM
+    kind = CLASSES.get(plan["objective"], AutoModelForCausalLM)
     extra = {"num_labels": num_labels} if classifies else {}
     revision, told = plan.get("revision", "main"), {"attn_implementation": plan["attention"], **extra}
 
     def finished(model):
         model.config.use_cache = False
-        return loop.with_adapter(model, "SEQ_CLS" if classifies else "CAUSAL_LM")
+        found = loop.with_adapter(model, TASKS.get(plan["objective"], "CAUSAL_LM"))
+        return with_pairs(found) if embeds else found
 
     def empty():
         return finished(kind.from_config(AutoConfig.from_pretrained(plan["model"], revision=revision, **told), dtype=torch.float32))
@@ -89,6 +149,7 @@ def main():
     loop.start()
     tokenizer = AutoTokenizer.from_pretrained(plan["model"], revision=plan.get("revision", "main"))
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    tokenizer.has_own_template = bool(tokenizer.chat_template)
     tokenizer.chat_template = tokenizer.chat_template or core.CHAT
     rows = loop.first_alone(lambda: load_data(tokenizer))
     bare, source = load_model(len(set(rows["label"])) if classifies else 0)
@@ -98,6 +159,10 @@ def main():
     def keep(folder, weights):
         loop.save_model(bare, folder, weights)
         tokenizer.save_pretrained(folder)
+        for file in [file for pattern in POOLING for file in pooling_files().glob(pattern)] if embeds else []:
+            place = Path(folder) / file.relative_to(pooling_files())
+            place.parent.mkdir(exist_ok=True)
+            shutil.copyfile(file, place)
 
     loop.train(bare, rows, collate(tokenizer), keep, source, held)
 

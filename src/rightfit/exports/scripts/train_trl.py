@@ -125,11 +125,11 @@ def load_data(tokenizer):
     found = core.rows(plan)
     kept = next(columns for columns in plan["data_columns"] if set(columns) <= set(found.column_names))
     if objective == "grpo":
-        chats = tokenizer.has_own_template and isinstance(found[0]["prompt"], str)
-        return found.map(lambda row: {"prompt": [{"role": "user", "content": row["prompt"]}]}) if chats else found
+        return found.map(lambda row: core.as_chat({"prompt": row["prompt"]})) if tokenizer.has_own_template else found
     if "prompt" in kept and "chosen" in kept and isinstance(found[0]["prompt"], str) and not isinstance(found[0]["chosen"], str):
         kept = ["chosen", "rejected"]  # whole conversations, which begin with the prompt
-    return found.select_columns(kept)
+    found = found.select_columns(kept)
+    return found.map(core.as_chat) if tokenizer.has_own_template and "prompt" in kept else found
 
 
 def newest():

@@ -30,6 +30,7 @@ from rightfit.exports.quoting import comment, given, shell, to_json, to_yaml
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import ExportStack, launched, stack_of, stack_problem
 from rightfit.exports.targets import kubernetes_addons, llm_servers
+from rightfit.exports.training_words import FOLDER, MOVED, WITHOUT_MOUNT
 from rightfit.exports.waiting import cluster_way, wait_files
 from rightfit.facts.devices import machine_of
 from rightfit.facts.engine_releases import model_class, numbers
@@ -55,11 +56,7 @@ def directives(job: Job) -> dict[str, str]:
     return found | ({"requeue": "", "open-mode": "append"} if not job.is_service else {})
 
 
-FOLDER = "RIGHTFIT_CHECKPOINTS"
-"""The variable that names a folder which all nodes see: there stands what other launchers
-mount at /checkpoints."""
-
-
+NODE_VARIABLES = {"{node_rank}": "$SLURM_NODEID", "{num_nodes}": "$SLURM_NNODES", "{head_address}": "$head_address"}
 LEAST_PYTHON = (3, 10)
 """What the scripts and their packages run on."""
 
@@ -76,14 +73,13 @@ def python_check(stack: ExportStack) -> str:
 def slurm_write(job: Job) -> Files:
     """The batch script and the stack's files."""
     stack = stack_of(job)
-    words = launched(stack.command, node_rank="@rank@", num_nodes="@nodes@", head_address="@head@")
-    line = shell(words).replace("@rank@", '"$SLURM_NODEID"').replace("@nodes@", '"$SLURM_NNODES"').replace("@head@", '"$head_address"')
+    line = shell(stack.command, {**NODE_VARIABLES, **WITHOUT_MOUNT})
     settings = "\n".join(f"#SBATCH --{name}{'=' + value if value else ''}" for name, value in directives(job).items())
     wanted = "".join(f': "${{{name}:?set {name} before sbatch}}"\n' for name in stack.secrets if name != "HF_TOKEN")
-    exports = "".join(f"export {name}={shell([value])}\n" for name, value in stack.environment.items())
+    exports = "".join(f"export {name}={shell([value], WITHOUT_MOUNT)}\n" for name, value in stack.environment.items())
     text = (
         f"#!/bin/bash\n{settings}\n# {comment(job.model)}, plan {job.plan_id}: {job.num_nodes} x {job.gpus_per_node} {comment(job.accelerator) or 'processors'}.\n"
-        f"set -euo pipefail\n{python_check(stack)}{wanted}{exports}{placed(job)}{slurm_environment(job)}"
+        f"set -euo pipefail\n{python_check(stack)}{wanted}{placed(job)}{exports}{slurm_environment(job)}"
         'head_address=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)\n'
         "export head_address\n"
         f"srun --kill-on-bad-exit=1 bash -c {shell([f'exec {line}'])}\n"
@@ -101,8 +97,7 @@ def placed(job: Job) -> str:
         f'work="${FOLDER}/{place_of(job)}.job"\n'
         'mkdir -p "$work"\n'
         'cp -r "${SLURM_SUBMIT_DIR:-.}/." "$work"\n'
-        'cd "$work"\n'
-        f'find . -maxdepth 1 -type f \\( -name "*.json" -o -name "*.y*ml" -o -name "*.sh" -o -name "*.toml" \\) -exec sed -i "s|/checkpoints/|${FOLDER}/|g" {{}} +\n'
+        f'cd "$work"\n{MOVED}'
     )
 
 
@@ -110,7 +105,7 @@ def slurm_environment(job: Job) -> str:
     """Shell lines that make the stack's Python environment once, unless one is active; a module or
     container of the cluster goes before them."""
     lines = [line for line in stack_of(job).setup if line.startswith("pip ")]
-    if job.is_service or not lines:
+    if not lines:
         return ""
     made = " && ".join(["python3 -m venv env", *(f"env/bin/{line}" for line in lines), "touch env/.whole"])
     return f'if [ -z "${{VIRTUAL_ENV:-}}" ]; then\n  [ -e env/.whole ] || {{ {made}; }}\n  . env/bin/activate\nfi\n'

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from rightfit.exports.job import Job
+from rightfit.exports.job import SERVING_TASKS, Job
 from rightfit.exports.learning import lora_rank, lora_targets
-from rightfit.exports.model_words import architecture, hub_id, revision_words
+from rightfit.exports.model_words import architecture, hub_id, model_kind, revision_words
 from rightfit.exports.quoting import given, to_json, to_yaml
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import TRAINED_BY_TRL, ExportStack, shards_4_bit, torch_problem
@@ -32,6 +33,7 @@ from rightfit.exports.training_words import (
     workers,
 )
 from rightfit.facts.devices import Span
+from rightfit.facts.tables import table
 from rightfit.messages import Message
 
 AXOLOTL_PACKAGES = ("axolotl==0.19.0",)
@@ -255,24 +257,30 @@ AXOLOTL = Target(
 LLAMA_FACTORY_PACKAGES = ("llamafactory==0.9.5",)
 LLAMA_FACTORY_TRANSFORMERS = "5.6.0"
 BITSANDBYTES = "bitsandbytes==0.48.1"
-TEMPLATES = {
-    "llama3": "llama3",
-    "llama2": "llama2",
-    "qwen2": "qwen",
-    "qwen3": "qwen3_nothink",
-    "mistral": "mistral",
-    "mixtral": "mistral",
-    "gemma": "gemma",
-}
-"""Family of the model -> chat template; "default" for others."""
+LLAMA_FACTORY_VERSION = LLAMA_FACTORY_PACKAGES[0].partition("==")[2]
 DATA = "plan"
+
+
+def template_of(job: Job) -> Mapping[str, str]:
+    """The program's row of the model (facts/data/chat_templates.csv), whoever publishes it; empty
+    where it has none: it then takes the tokenizer's own template."""
+    wanted = _bare(hub_id(job))
+    return next((row for row in table("chat_templates") if _bare(row["repository"]) == wanted), {})
+
+
+def _bare(repository: str) -> str:
+    return repository.casefold().rpartition("/")[2].removeprefix("meta-")
+
+
+def shows_images(job: Job) -> bool:
+    """Whether what is learnt from has images."""
+    return model_kind(job) == "vision-language"
 
 
 def llama_factory_settings(job: Job) -> dict[str, Any]:
     """train.yaml."""
     layout, pretrains = job.option.layout, job.task == "train"
     adapter = layout.method != "full"
-    known = architecture(job)
     targets = lora_targets(job)
     return given(
         model_name_or_path=hub_id(job),
@@ -290,9 +298,10 @@ def llama_factory_settings(job: Job) -> dict[str, Any]:
         double_quantization=True if layout.method == "qlora" else None,
         dataset=DATA,
         dataset_dir=".",
-        template=TEMPLATES.get(known.family if known else "", "default"),
+        media_dir=job.settings.data_path if shows_images(job) else None,
+        template=template_of(job).get("template"),
         cutoff_len=job.seq_len or 2048,
-        packing=True,
+        packing=not shows_images(job),
         preprocessing_num_workers=4,
         dataloader_num_workers=workers(job),
         output_dir="/checkpoints/" + job.name,
@@ -323,7 +332,8 @@ def data_description(job: Job) -> dict[str, Any]:
     form = row_form(job)
     if "messages" in form:
         tags = {"role_tag": "role", "content_tag": "content", "user_tag": "user", "assistant_tag": "assistant", "system_tag": "system"}
-        shape = {"formatting": "sharegpt", "columns": {"messages": form["messages"]}, "tags": tags}
+        columns = {"messages": form["messages"], **({"images": "images"} if shows_images(job) else {})}
+        shape = {"formatting": "sharegpt", "columns": columns, "tags": tags}
     else:
         places = {"text": "prompt", "prompt": "prompt", "instruction": "prompt", "input": "query"}
         shape = {"columns": {places.get(name, "response"): theirs for name, theirs in form.items()}}
@@ -366,7 +376,9 @@ def llama_factory_write(job: Job) -> Files:
 
 def refuses_like_deepspeed(job: Job) -> Message | str:
     """What programs that shard by DeepSpeed refuse."""
-    return loads_like(job, "llama-factory", LLAMA_FACTORY_TRANSFORMERS)
+    if shows_images(job) and not template_of(job).get("images") and job.task not in (*SERVING_TASKS, "prepare"):
+        return Message("export.no_chat_of_images", version=LLAMA_FACTORY_VERSION, model=job.model)
+    return loads_like(job, "llama-factory", LLAMA_FACTORY_TRANSFORMERS, kinds=("decoder", "vision-language"))
 
 
 def hub_pin(job: Job, last: str) -> str:
@@ -375,10 +387,11 @@ def hub_pin(job: Job, last: str) -> str:
     return f"transformers=={last}" if later_class(job) else hub_packages(job, "transformers")[0]
 
 
-def loads_like(job: Job, program: str, last: str) -> Message | str:
+def loads_like(job: Job, program: str, last: str, kinds: tuple[str, ...] = ("decoder",)) -> Message | str:
     """What a program that shards by DeepSpeed and takes Transformers up to `last` refuses."""
-    problem = training_problem(job, methods=TRAINED_BY_TRL) or torch_problem(job) or class_problem(job, program, last)
-    return problem or (trl.DEEPSPEED.refuses(job) if trl.stage(job) or job.option.layout.sharding == "hybrid" else "")
+    problem = training_problem(job, methods=TRAINED_BY_TRL, kinds=kinds) or torch_problem(job) or class_problem(job, program, last)
+    sharding_problem = trl.zero_problem if shows_images(job) else trl.DEEPSPEED.refuses
+    return problem or (sharding_problem(job) if trl.stage(job) or job.option.layout.sharding == "hybrid" else "")
 
 
 LLAMA_FACTORY = Target(

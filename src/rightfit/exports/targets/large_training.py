@@ -5,15 +5,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightfit.exports.job import SERVING_TASKS, Job
+from rightfit.exports.job import DATA_FOLDER, SERVING_TASKS, Job
 from rightfit.exports.model_words import architecture, hub_id, model_kind
-from rightfit.exports.quoting import comment, script, to_json
+from rightfit.exports.quoting import HEAD, comment, shell_lines, to_json
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import ExportStack, torch_problem
 from rightfit.exports.training_words import (
     ACTIVATIONS_ELSEWHERE,
+    BESIDE,
+    FOLDER,
     MEGATRON_COMMIT,
     WARMUP_SHARE,
+    WITHOUT_MOUNT,
     common_settings,
     data_problem,
     launch_script,
@@ -37,7 +40,9 @@ and Apex are inside."""
 LEAST_CAPABILITY = 7.5
 ROTARY_BASES = {"llama3": 500_000, "qwen2": 1_000_000, "qwen3": 1_000_000, "mixtral": 1_000_000}
 STRATEGIES = {"zero-2": "optim_grads", "zero-3": "optim_grads_params"}
-DATA = "/checkpoints/data_text_document"
+TOKENS = "tokens"
+PRETRAINED = "/checkpoints/pretrained"
+DATA = f"/checkpoints/data/{TOKENS}_text_document"
 
 
 def shape(model: TransformerArchitecture) -> list[str]:
@@ -142,7 +147,7 @@ def options(job: Job) -> tuple[str, ...]:
         "10",
     ]
     words += ["--save", folder, "--load", folder, "--save-interval", str(save_every_steps(job)), "--exit-signal-handler"]
-    words += ["--pretrained-checkpoint", "/checkpoints/pretrained"] if job.task == "finetune" else []
+    words += ["--pretrained-checkpoint", PRETRAINED] if job.task == "finetune" else []
     return tuple(words)
 
 
@@ -162,13 +167,28 @@ def megatron_stack(job: Job) -> ExportStack:
 
 
 def prepare(job: Job) -> str:
-    """prepare.sh: text lines to the file of tokens that Megatron reads; run once,
-    beside the checkpoints."""
-    words = ["python", f"Megatron-LM-{MEGATRON_COMMIT}/tools/preprocess_data.py", "--input", job.settings.data_path]
-    words += ["--output-prefix", DATA.removesuffix("_text_document"), "--json-keys", "text", "--tokenizer-type", "HuggingFaceTokenizer"]
+    """prepare.sh: text lines to the file of tokens that Megatron reads, beside them; run once.
+    Megatron's program reads one file."""
+    own = job.settings.data_path == DATA_FOLDER
+    prefix = DATA.removesuffix("_text_document")
+    words = [
+        "python",
+        f"Megatron-LM-{MEGATRON_COMMIT}/tools/preprocess_data.py",
+        "--input",
+        f"{prefix}.lines" if own else job.settings.data_path,
+    ]
+    words += ["--output-prefix", prefix, "--json-keys", "text", "--tokenizer-type", "HuggingFaceTokenizer"]
     words += ["--tokenizer-model", hub_id(job), "--workers", str(max(1, int(job.option.vcpus or 8) - 1)), "--append-eod"]
-    fetch = f"wget -qO- https://github.com/NVIDIA/Megatron-LM/archive/{MEGATRON_COMMIT}.tar.gz | tar xz"
-    return script(f"tokens of {job.settings.data_path} (JSON lines with a text) for plan {job.plan_id}", words, before=(fetch,))
+    folder = f'"${FOLDER}/data'
+    lines = [
+        f"{HEAD}\n# Tokens of {'the folder data' if own else comment(job.settings.data_path)} (JSON lines with a text) for plan {job.plan_id}. In {IMAGE}, or with PyTorch.",
+        f'set -eu\ncd "$(dirname "$0")"\n{BESIDE}test -d Megatron-LM-{MEGATRON_COMMIT} ||',
+        f"  wget -qO- https://github.com/NVIDIA/Megatron-LM/archive/{MEGATRON_COMMIT}.tar.gz | tar xz",
+        *([f'awk 1 {folder}"/*.jsonl > {folder}/{TOKENS}.lines"'] if own else [f'mkdir -p {folder}"']),
+        ("" if own else "exec ") + shell_lines(words, WITHOUT_MOUNT),
+        *([f'rm {folder}/{TOKENS}.lines"'] if own else []),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def megatron_write(job: Job) -> Files:
@@ -180,7 +200,7 @@ def megatron_write(job: Job) -> Files:
     rest = lines[len(head) :]
     where = [f"# In {IMAGE}, after pip install {comment(' '.join(found.setup[0].split()[2:]))} and prepare.sh."]
     if job.task == "finetune":
-        where.append("# /checkpoints/pretrained: the model's weights in Megatron's own form, made with Megatron Bridge.")
+        where.append(f"# ${FOLDER}/pretrained: the model's weights in Megatron's own form, made with Megatron Bridge.")
     return {"train.sh": "\n".join([*head[:2], *where, *rest]) + "\n", "prepare.sh": prepare(job), **found.files}
 
 

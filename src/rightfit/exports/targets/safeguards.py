@@ -9,7 +9,8 @@ from typing import Any
 from rightfit.exports.buckets import COPIERS, place_of, scheme_of
 from rightfit.exports.job import Job
 from rightfit.exports.quoting import comment, shell, shell_lines, to_json
-from rightfit.exports.registry import Files, Target, folder_of, most_usd, only_runs
+from rightfit.exports.registry import Files, Target, most_usd, only_runs
+from rightfit.exports.training_words import FOLDER
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
@@ -320,7 +321,7 @@ def sync_script(job: Job) -> str:
         "set -eu",
         where,
         f'remote="${{bucket%/}}/{place_of(job)}{"/node-${NODE_RANK:-0}" if job.num_nodes > 1 else ""}"',
-        f'folder="${{CHECKPOINTS:-{folder_of(job)}}}"',
+        f'folder="${{CHECKPOINTS:-${{{FOLDER}:-$(cd "$(dirname "$0")/.." && pwd)}}/{job.name}}}"',
         f'every_s="${{EVERY_S:-{CHECKPOINT_SYNC_POLL_S}}}" settle_s="${{SETTLE_S:-{SETTLE_S}}}"',
         f"command -v {shell([copier.program])} >/dev/null || {{ echo {shell([copier.program + ' is not installed'])} >&2; exit 3; }}",
     ]

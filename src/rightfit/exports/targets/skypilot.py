@@ -14,6 +14,7 @@ from rightfit.exports.quoting import comment, given, shell, to_yaml
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.skypilot_words import (
     CLOUDS,
+    MOST_RESTARTS,
     MOUNTED,
     STORES,
     address_problem,
@@ -58,7 +59,7 @@ def resources(job: Job) -> dict[str, Any]:
     if any(line.startswith("docker pull") for line in stack.setup):
         common["image_id"] = f"docker:{stack.image}"  # the program is had as an image alone
     if job.is_spot and not job.is_service:
-        common["job_recovery"] = {"strategy": "EAGER_NEXT_REGION", "max_restarts_on_errors": 3}
+        common["job_recovery"] = {"strategy": "EAGER_NEXT_REGION", "max_restarts_on_errors": MOST_RESTARTS}
     if job.stop_after_h and "stop" not in lacks(job.option.provider):
         common["autostop"] = {"idle_minutes": 15, "down": True}
     if are_joined(job) and job.gpus_per_node and job.option.provider in FAST:

@@ -3,10 +3,11 @@ FSDP2), and the command that starts it."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from rightfit.exports.job import Job
-from rightfit.exports.model_words import model_kind
+from rightfit.exports.model_words import lender, model_kind
 from rightfit.exports.quoting import to_json
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import ExportStack, torch_problem
@@ -29,10 +30,17 @@ NUMPY = "numpy==2.2.6"
 METHODS = ("full", "lora", "dora")
 COLUMNS = {
     "classification": (("text", "label"),),
+    "embedding": (("anchor", "positive"),),
     "causal": (("text",),),
     "tuning": (("messages",), ("prompt", "completion"), ("text",)),
 }
 """What a row of the data must hold, by what is learnt."""
+LEAST_PAIRS = 2
+"""In a micro-batch: the other pairs of it are what a pair is told from."""
+OBJECTIVES = {"encoder": "classification", "embedding": "embedding"}
+"""Kind of a model that is no decoder -> what it learns."""
+WITH_DENSE = re.compile(r"-t5-|embeddinggemma")
+"""Names of embedding models with a layer behind the pooling, which the script does not train."""
 SHARDED = ("zero-1", "zero-2", "zero-3", "hybrid")
 
 
@@ -53,7 +61,7 @@ def settings(job: Job, *, fsdp2: bool) -> dict[str, Any]:
     """What train.json holds. ZeRO-1 and ZeRO-2 become FSDP2 that keeps gathered weights
     after the forward pass."""
     layout = job.option.layout
-    objective = "classification" if model_kind(job) == "encoder" else "causal"
+    objective = OBJECTIVES.get(model_kind(job), "causal")
     return {
         **common_settings(job, columns=COLUMNS["tuning" if objective == "causal" and job.task != "train" else objective]),
         "objective": objective,
@@ -92,8 +100,13 @@ def problem(job: Job) -> Message | str:
         return Message("export.quantised_by_trl")
     if model_kind(job) == "encoder" and job.task == "train":
         return Message("export.encoders_as_classifiers")
+    if model_kind(job) == "embedding":
+        if job.task == "train" or WITH_DENSE.search(lender(job).casefold()):
+            return Message("export.embeddings_from_pairs")
+        if job.option.layout.micro_batch < LEAST_PAIRS:
+            return Message("export.embeddings_need_a_batch", count=LEAST_PAIRS)
     return (
-        training_problem(job, methods=METHODS, kinds=("decoder", "encoder"), moves_activations=True)
+        training_problem(job, methods=METHODS, kinds=("decoder", *OBJECTIVES), moves_activations=True)
         or data_problem(job)
         or torch_problem(job)
         or class_problem(job, "torchrun")

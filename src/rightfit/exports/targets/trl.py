@@ -215,9 +215,12 @@ def deepspeed_write(job: Job) -> Files:
 
 
 def _deepspeed_refuses(job: Job) -> Message | str:
+    return usual_problem(job) or zero_problem(job)
+
+
+def zero_problem(job: Job) -> Message | str:
+    """Why its settings cannot shard as the plan does ("" if they can)."""
     layout = job.option.layout
-    if problem := usual_problem(job):
-        return problem
     if layout.sharding == "hybrid":
         return Message("export.hybrid")
     if trained(job) == "qlora" and stage(job) == 3:

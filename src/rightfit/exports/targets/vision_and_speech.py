@@ -80,9 +80,8 @@ def timm_options(job: Job) -> tuple[str, ...]:
 
 def timm_stack(job: Job) -> ExportStack:
     """torchrun on each node; a new start goes on from the last epoch."""
-    files = pinned_file(
-        "huggingface/pytorch-image-models", TIMM_COMMIT, "train.py", resume=("--resume", f"/checkpoints/{job.name}/last.pth.tar")
-    )
+    resume, count = ("--resume", f"/checkpoints/{job.name}/last.pth.tar"), ("--num-classes", f"{job.settings.data_path}/train")
+    files = pinned_file("huggingface/pytorch-image-models", TIMM_COMMIT, "train.py", resume=resume, count=count)
     command = torchrun(job, ("run_pinned.py", "pinned.json", *timm_options(job)))
     return training_stack(job, "timm", packages=TIMM_PACKAGES, command=command, files=files)
 
