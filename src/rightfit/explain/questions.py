@@ -13,7 +13,9 @@ from rightfit.explain.claims import claim_lookup
 from rightfit.explain.decisions import chart_lookup
 from rightfit.explain.glossary import term_lookup
 from rightfit.explain.market_questions import market_question
+from rightfit.explain.fit_questions import feature_question, fit_question
 from rightfit.explain.rule_lookup import NAMED_SERVER, find_rule, rule_answer, statement_answer
+from rightfit.explain.server_questions import server_question
 from rightfit.messages import LANGS
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     server, a cloud or a model; None for any other, wishes above all."""
     if (meant := term_lookup(sentence)) is not None:
         return meant
+    for reader in (server_question, fit_question, feature_question):
+        if (found := reader(sentence, catalog)) is not None:
+            return found
     if (priced := market_question(sentence, catalog) or chart_lookup(sentence, catalog)) is not None:
         return priced
     is_compared = bool(_COMPARED.search(sentence))
