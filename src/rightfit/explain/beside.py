@@ -28,6 +28,7 @@ from rightfit.explain.rule_lookup import measures_of
 from rightfit.explain.rules import all_rules, judge
 from rightfit.explain.trials import best_of, need_on_one_card
 from rightfit.explain.voices import voice_of
+from rightfit.market.sellers import DEFAULT_TIER, tier_of
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
 from rightfit.units import GIB
@@ -256,7 +257,12 @@ def _all_gpus(option: Option) -> float:
 
 
 def _count_text(key: str, option: Option, lang: Lang) -> str:
-    fields = {"count": q.plain(_all_gpus(option)), "card": option.accelerator.name, "where": where_text(option), "cost": _money(option, lang)}
+    fields = {
+        "count": q.plain(_all_gpus(option)),
+        "card": option.accelerator.name,
+        "where": where_text(option),
+        "cost": _money(option, lang),
+    }
     return _text(key, lang, **fields) + _offload_text(option, lang)
 
 
@@ -280,9 +286,10 @@ def _fewest(plan: Plan, catalog: Catalog) -> Option | None:
 
 
 def _vram(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
-    """GPU memory that one copy of the job needs; of fine-tuning whose method is not told, by method."""
+    """GPU memory that one copy of the job needs; of fine-tuning without a method, by method."""
     workload = plan.workload
-    methods = [workload.method] if workload.task != "finetune" or "method" not in workload.assumed else ["full", "lora", "qlora"]
+    is_open = workload.task == "finetune" and "method" in workload.assumed
+    methods = ["full", "lora", "qlora"] if is_open else [str(workload.method)]
     told = []
     for method in methods:
         try:
@@ -290,11 +297,17 @@ def _vram(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
         except RightfitError:
             continue
         if math.isfinite(need := need_on_one_card(job, catalog=catalog)):
-            told.append(_text("vram", lang, way=q.method_text(method, lang) if workload.task == "finetune" else "", need=q.memory_text(need)).strip())
+            told.append(
+                _text(
+                    "vram", lang, way=q.method_text(method, lang) if workload.task == "finetune" else "", need=q.memory_text(need)
+                ).strip()
+            )
     best = _best(plan)
     if "peak_memory_bytes" in best.estimate and best.num_accelerators:
         peak = q.memory_text(best.estimate["peak_memory_bytes"].mid)
-        told.append(_text("vram_planned", lang, count=q.plain(_all_gpus(best)), card=best.accelerator.name, peak=peak) + _offload_text(best, lang))
+        told.append(
+            _text("vram_planned", lang, count=q.plain(_all_gpus(best)), card=best.accelerator.name, peak=peak) + _offload_text(best, lang)
+        )
     return ("；" if lang == "zh" else "; ").join(told) or _text("unknown", lang)
 
 
@@ -684,12 +697,12 @@ def other_card_lines(plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
     for name in spoken:
         if shown & set(facts.match_accelerators(name)):
             continue
-        own = _other(plan, catalog, gpu=name)
-        option = own or (None if wish.sellers else _other(plan, catalog, gpu=name, sellers="all"))
+        option = _other(plan, catalog, gpu=name) or (None if wish.sellers else _other(plan, catalog, gpu=name, sellers="all"))
         if option is None:
             lines.append(_text("card_none", lang, card=name))
-        else:
-            lines.append(_text("card_row" if own else "card_row_sellers", lang, card=name, way=_way_text(option, lang)))
+            continue
+        is_usual = bool(wish.sellers) or tier_of(option.provider, option.purchase) <= DEFAULT_TIER
+        lines.append(_text("card_row" if is_usual else "card_row_sellers", lang, card=name, way=_way_text(option, lang)))
     return lines
 
 

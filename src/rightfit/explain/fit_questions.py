@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
     from rightfit.market.verdicts import CheckResult
 
 _DATA = Path(__file__).with_name("data")
-_MEMORY = re.compile(r"(?P<amount>\d+(?:\.\d+)?)\s*G(?:i?B)?(?![A-Za-z0-9])(?:\s*(?:的)?(?:显存|显卡|卡|of (?:gpu )?memory|of vram|vram|gpu|card))?", re.IGNORECASE)
+#: Share of the memory that weights may take where the rest is enough for the cache.
+_ROOMY = 0.75
+_MEMORY = re.compile(
+    r"(?P<amount>\d+(?:\.\d+)?)\s*G(?:i?B)?(?![A-Za-z0-9])(?:\s*(?:的)?(?:显存|显卡|卡|of (?:gpu )?memory|of vram|vram|gpu|card))?",
+    re.IGNORECASE,
+)
 _FITS = re.compile(r"\bfits?\b|\benough\b|够|放得下|装得下|放不下|放得进|塞得下|跑得动", re.IGNORECASE)
 _ENOUGH = re.compile(r"(?:is|are|would|will) (?P<what>.+?) (?:be )?(?:enough|sufficient) (?P<job>(?:to|for) .+?)\s*\??", re.IGNORECASE)
 _HOST = re.compile(r"(?<!显)内存|\bram\b|host memory|硬盘|磁盘|\bdisk\b|\bssd\b", re.IGNORECASE)
@@ -45,7 +51,6 @@ def _text(key: str, lang: Lang, **fields: Any) -> str:
 def fit_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     """Whether a model fits in so many GB of GPU memory that a question names without a card: each
     way to fine-tune that is meant, or its weights and cache as a service."""
-    from rightfit.market.verdicts import CheckResult
     from rightfit.workload.ask import understand
     from rightfit.workload.model import Workload
 
@@ -66,6 +71,8 @@ def fit_question(sentence: str, catalog: Catalog) -> CheckResult | None:
         return None
     job = {name: value for name, value in wishes.items() if name in ("model", "task", "method", "quantization", "seq_len", "num_gpus")}
     had = float(found["amount"]) * GIB
+    if job.get("task") == "serve":
+        return _served(sentence, job, had)
     told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
     fits: list[bool] = []
     for one in _jobs(job):
@@ -73,16 +80,47 @@ def fit_question(sentence: str, catalog: Catalog) -> CheckResult | None:
             need = need_on_one_card(Workload(**one), catalog=catalog)
         except RightfitError:
             return None
-        if need != need:
+        if math.isnan(need):
             return None
         fits.append(need <= had)
         for lang in LANGS:
-            way = q.method_text(str(one["method"]), lang) if "method" in one else _text("serve", lang)
+            way = q.method_text(str(one["method"]), lang) if "method" in one else _text("train", lang)
             key = "fits" if fits[-1] else "fits_not"
             told[lang].append(_text(key, lang, way=way, need=q.memory_text(need), had=q.memory_text(had), model=one["model"]))
-    if not fits:
+    return _result(sentence, job, told, "yes" if all(fits) else "no" if not any(fits) else "depends")
+
+
+def _served(sentence: str, job: dict[str, Any], had: float) -> CheckResult | None:
+    """A service, by its weights, which leave a quarter of the memory to the cache where it fits."""
+    try:
+        params = float(getattr(facts.model(job["model"], network=False), "params_total", math.nan))
+    except RightfitError:
         return None
-    answer = "yes" if all(fits) else "no" if not any(fits) else "depends"
+    if math.isnan(params):
+        return None
+    told_as = str(job.get("quantization") or "")
+    each = next((float(row["linear_bytes"]) for row in facts.table("quantizations") if told_as and re.search(row["match"], told_as)), 2.0)
+    weights = params * each
+    answer = "yes" if weights <= _ROOMY * had else "depends" if weights <= had else "no"
+    told = {
+        lang: [
+            _text(
+                f"serve_{answer}",
+                lang,
+                model=job["model"],
+                format=told_as.upper() or _text("bits", lang),
+                weights=q.memory_text(weights),
+                had=q.memory_text(had),
+            )
+        ]
+        for lang in LANGS
+    }
+    return _result(sentence, job, told, answer)
+
+
+def _result(sentence: str, job: dict[str, Any], told: Mapping[Lang, Sequence[str]], answer: str) -> CheckResult:
+    from rightfit.market.verdicts import CheckResult
+
     claim = {"yes": "right", "no": "wrong"}.get(answer, "unknown")
     return CheckResult(sentence, "market", True, claim, {"answer": answer, "job": job}, (), "\n".join(told["en"]), "\n".join(told["zh"]))
 
@@ -90,8 +128,6 @@ def fit_question(sentence: str, catalog: Catalog) -> CheckResult | None:
 def _jobs(job: dict[str, Any]) -> list[dict[str, Any]]:
     """The job that is meant; of fine-tuning without a method each of the three."""
     bare = {name: value for name, value in job.items() if name != "num_gpus"}
-    if bare.get("task") == "serve":
-        return [{"rate": "1/s", **bare}]
     if "method" in bare or bare.get("task") == "train":
         return [bare]
     return [{"task": "finetune", **bare, "method": method} for method in ("full", "lora", "qlora")]
@@ -102,7 +138,7 @@ def feature_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     from rightfit.market.verdicts import CheckResult
 
     features = features_in(sentence)
-    bare = re.sub(r"(?<=\d)s\b", "", sentence)
+    bare = re.sub(r"(?<=[\dS])s\b", "", sentence)
     cards = [found[0] for found in card_pattern().finditer(bare) if facts.match_accelerators(found[0])]
     if len(features) != 1 or len(cards) != 1 or not _HAS.fullmatch(_OWN.sub("", bare.replace(cards[0], "§"))):
         return None

@@ -57,7 +57,7 @@ def _text(key: str, lang: Lang, **fields: Any) -> str:
 def market_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a question about the market; None for any other sentence."""
     asked = {name for name in ("price", "list", "who", "has", "compare") if _pattern(name).search(sentence)}
-    for reader in (_own_or_rent, _way_to_pay, _why_not, _spot_saving, _measured):
+    for reader in (_own_or_rent, way_to_pay, _why_not, _spot_saving, _measured):
         if (found := reader(sentence, catalog)) is not None:
             return found
     if "price" in asked and (priced := _server_prices(sentence, catalog)) is not None:
@@ -75,12 +75,14 @@ def market_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     period = "month" if _pattern("month").search(sentence) else "hour"
     told = {lang: _told(named, cards, asked, period, catalog, lang) for lang in LANGS}
     if outside:
-        told = {lang: [_text("not_a_cloud", lang, cloud=outside['cloud']), *told[lang]] for lang in LANGS}
+        told = {lang: [_text("not_a_cloud", lang, cloud=outside["cloud"]), *told[lang]] for lang in LANGS}
     return _result(sentence, " ".join(spoken) or named["cloud"], told, {"named": named})
 
 
 #: Sellers that people ask for and whose prices no source of ours has.
-_OUTSIDE = re.compile(r"(?<![A-Za-z])(?P<cloud>AutoDL|Featurize|恒源云|矩池云|极链云|揽睿星舟|智星云)(?:\s*上的?|\s*的)?(?![A-Za-z])", re.IGNORECASE)
+_OUTSIDE = re.compile(
+    r"(?<![A-Za-z])(?P<cloud>AutoDL|Featurize|恒源云|矩池云|极链云|揽睿星舟|智星云)(?:\s*上的?|\s*的)?(?![A-Za-z])", re.IGNORECASE
+)
 
 
 def _job_free(sentence: str) -> dict[str, Any] | None:
@@ -119,7 +121,8 @@ def _own_or_rent(sentence: str, catalog: Catalog) -> CheckResult | None:
 def _own_lines(content: Mapping[str, Any], rents: Sequence[Mapping[str, Any]], gpu: str, count: int, lang: Lang) -> list[str]:
     from rightfit.search.ownership import NEVER
 
-    least = min(rents, key=lambda rent: float(rent["usd_per_h"]))
+    steady = [rent for rent in rents if rent["purchase"] == "on-demand"] or rents  # spot is not there at all hours
+    least = min(steady, key=lambda rent: float(rent["usd_per_h"]))
     even = float(least["break_even"])
     fields = {
         "count": count,
@@ -132,7 +135,7 @@ def _own_lines(content: Mapping[str, Any], rents: Sequence[Mapping[str, Any]], g
     return [_text("own_pays" if even < min(NEVER, 1.0) else "own_never", lang, **fields), f"`rightfit own {count}x{gpu}`"]
 
 
-def _way_to_pay(sentence: str, catalog: Catalog) -> CheckResult | None:
+def way_to_pay(sentence: str, catalog: Catalog) -> CheckResult | None:
     """Between two ways to pay: when which; with a time told, against the hours from which a
     commitment pays off. None where a job is told."""
     from rightfit.explain.market_statements import judge_statement

@@ -56,7 +56,7 @@ def server_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     rest = functools.reduce(lambda text, name: text.replace(name, " "), named, sentence)
     if _says("able", sentence):
         return _able(sentence, rest, named, catalog) if len(named) == 1 else None
-    if not _says("what", rest) or _wishes(rest).get("model"):
+    if not _says("what", rest) or _wishes(rest).get("model") or (len(named) == 1 and _is_exact(next(iter(named)), catalog)):
         return None
     told = {lang: [line for name, rows in named.items() for line in _series_lines(name, rows, catalog, lang)] for lang in LANGS}
     return _result(sentence, " ".join(named), told)
@@ -72,6 +72,13 @@ def _named(sentence: str, catalog: Catalog) -> dict[str, Sequence[int]]:
         if not facts.match_accelerators(word) and (rows := exact_servers(catalog, word) or series_members(catalog, word)):
             found.setdefault(word, _usual(rows, catalog))
     return found
+
+
+def _is_exact(name: str, catalog: Catalog) -> bool:
+    """Whether one server is called so, of which `check` tells more than of a series."""
+    from rightfit.market.server_names import exact_servers
+
+    return bool(exact_servers(catalog, name))
 
 
 def _usual(rows: Sequence[int], catalog: Catalog) -> Sequence[int]:
@@ -121,13 +128,17 @@ def _series_text(name: str, rows: Sequence[int], catalog: Catalog, lang: Lang) -
     counts = sorted({float(servers.num_accelerators[row]) for row in rows if servers.num_accelerators[row] > 0})
     memory = [q.memory_text(float(servers.accelerator_memory_bytes[row])) for row in ordered if servers.num_accelerators[row] > 0]
     hardware = (
-        _text("gpus", lang, cards=", ".join(cards), memory="/".join(dict.fromkeys(memory)), counts="/".join(f"{count:g}" for count in counts))
+        _text(
+            "gpus", lang, cards=", ".join(cards), memory="/".join(dict.fromkeys(memory)), counts="/".join(f"{count:g}" for count in counts)
+        )
         if cards
         else _text("no_gpu", lang)
     )
     sizes = " … ".join(dict.fromkeys((named_shape(catalog, ordered[0]), named_shape(catalog, ordered[-1]))))
     price = _text("from", lang, price=q.money_text(min(priced)[0])) if priced else ""
-    return _text("series", lang, name=name, cloud=q.provider_text(servers.provider[rows[0]], lang), hardware=hardware, sizes=sizes, price=price)
+    return _text(
+        "series", lang, name=name, cloud=q.provider_text(servers.provider[rows[0]], lang), hardware=hardware, sizes=sizes, price=price
+    )
 
 
 # ---- Whether a server or a series does a job.
@@ -139,6 +150,8 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
     ((name, rows),) = named.items()
     servers, wishes = catalog.servers(), _wishes(rest)
     if "model" not in wishes:
+        if not _says("job", rest):
+            return None
         return _able_at_all(sentence, name, rows, catalog)
     told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
     kinds = [f"{servers.provider[row]}/{servers.instance_type[row]}" for row in by_size(catalog, rows)]
@@ -190,7 +203,8 @@ def _able_at_all(sentence: str, name: str, rows: Sequence[int], catalog: Catalog
     servers = catalog.servers()
     has_gpu = any(servers.num_accelerators[row] > 0 for row in rows)
     told = {
-        lang: [*_series_lines(name, rows, catalog, lang), _text("with_gpu" if has_gpu else "without_gpu", lang, name=name)] for lang in LANGS
+        lang: [*_series_lines(name, rows, catalog, lang), _text("with_gpu" if has_gpu else "without_gpu", lang, name=name)]
+        for lang in LANGS
     }
     return _result(sentence, name, told, "right" if has_gpu else "wrong", "yes" if has_gpu else "no")
 
