@@ -22,7 +22,11 @@ from rightfit.workload import Workload
 from rightfit.workload.ask import understand
 
 DATA = Path(__file__).parent.parent / "data"
-QUESTIONS = [row for name in ("asked_before", "asked_after") for row in csv.DictReader((DATA / f"{name}.csv").open(encoding="utf-8"))]
+QUESTIONS = [
+    row
+    for name in ("asked_before", "asked_after")
+    for row in csv.DictReader((DATA / f"{name}.csv").read_text(encoding="utf-8").splitlines())
+]
 CARDS = ("T4", "A10", "L4", "V100", "A100", "H100", "RTX 4090", "L40S")
 #: Whose they are and the GPU that their servers have ("": none).
 SERIES = MappingProxyType(

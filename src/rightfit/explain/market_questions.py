@@ -470,7 +470,7 @@ def _compared(spoken: Sequence[str], sentence: str, catalog: Catalog, lang: Lang
     slow, *_, fast = sorted(cards, key=lambda card: (card.memory_bandwidth, card.bf16_flops))
     ratio = faster_text(fast, slow)[lang] + ("。" if lang == "zh" else ".")
     lines = [_card_line(card, catalog, lang) for card in cards]
-    prices = sorted((price[0], card.name) for card in cards if (price := _least(card.name, catalog)) is not None)
+    prices = sorted((least[0], card.name) for card in cards if (least := _least(card.name, catalog)) is not None)
     is_price, is_speed = (bool(_pattern(name).search(sentence)) for name in ("cheaper", "faster"))
     head = [ratio] if is_speed else []
     if is_price and not is_speed and len(prices) > 1:

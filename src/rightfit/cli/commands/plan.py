@@ -203,8 +203,8 @@ def plan(
     answer = plan_answer(found, view, catalog=catalog)
     from rightfit.explain.beside import other_card_lines
 
-    told = asked_for.lines(found, catalog, view.lang) if ask else []
-    answer = with_answers(answer, [*told, *other_card_lines(found, catalog, view.lang)])
+    lines = asked_for.lines(found, catalog, view.lang) if ask else []
+    answer = with_answers(answer, [*lines, *other_card_lines(found, catalog, view.lang)])
     if own_:
         from rightfit.cli.commands.own import with_own_parts
 
