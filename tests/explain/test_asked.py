@@ -11,11 +11,13 @@ from types import MappingProxyType
 
 import pytest
 
-from rightfit import facts
+from rightfit import api, facts
 from rightfit.cli.run import run
 from rightfit.errors import RightfitError
+from rightfit.explain.beside import other_card_lines, settle
 from rightfit.explain.questions import question_lookup
 from rightfit.explain.trials import need_on_one_card
+from rightfit.messages import LANGS
 from rightfit.planner.plan import default_catalog
 from rightfit.units import GIB
 from rightfit.workload import Workload
@@ -173,3 +175,39 @@ def test_daily_users_are_not_all_there_at_once(form: str, people: int) -> None:
     assert not found.weighty
     assert 0 < int(found.wishes["users"]) < people
     assert found.assumed
+
+
+@pytest.mark.parametrize(("model", "gpus"), [("Llama-3-70B", "A100 80G"), ("Qwen2.5-32B", "A100 80G"), ("7B", "A10")])
+@pytest.mark.parametrize("method", ["lora", "qlora"])
+@pytest.mark.parametrize("form", ["{method} 微调 {model} 需要几张 {gpu}", "how many {gpu} do I need for {method} of {model}?"])
+def test_how_many_is_answered_with_the_fewest(model: str, gpus: str, method: str, form: str) -> None:
+    catalog = default_catalog()
+    asked = settle(form.format(model=model, gpu=gpus, method=method), catalog)
+    assert [question.key for question in asked.questions][:1] == ["count"]
+    planned = api.plan(**understand(asked.wish).settled())
+    told = asked.lines(planned, catalog, "en")[0]
+    assert planned.best is not None
+    named = [int(count) for count in re.findall(r"(\d+) x [A-Z]", told)]
+    assert named[0] <= planned.best.num_accelerators * planned.best.nodes == named[-1]
+    for count in (1, 2, 4):
+        if count < named[0]:
+            assert api.plan(planned.workload.with_changes(num_gpus=count, offload="none")).best is None
+
+
+def test_what_runs_only_with_offload_or_slower_than_an_assumed_limit_says_so() -> None:
+    catalog = default_catalog()
+    for sentence, words in (("一张 24G 显卡能全参微调 7B 吗？", "卸载"), ("Stable Diffusion 在 T4 上能跑吗", "能跑，但慢于")):
+        asked = settle(sentence, catalog)
+        told = asked.lines(api.plan(**understand(asked.wish).settled()), catalog, "zh")
+        assert words in told[0]
+
+
+@pytest.mark.parametrize(("gpus", "missing"), [("L40S,4090", "4090"), ("H100,3090", "3090"), ("A10,Gaudi3", "Gaudi3")])
+def test_each_gpu_that_is_asked_for_has_a_row_or_a_line(gpus: str, missing: str) -> None:
+    planned = api.plan(model="Qwen/Qwen2.5-7B", method="qlora", data="20Mtok", gpu=gpus)
+    shown = {option.accelerator.name for option in planned.options[:3]}
+    for lang in LANGS:
+        lines = other_card_lines(planned, default_catalog(), lang)
+        named = {name for name in gpus.split(",") if shown & set(facts.match_accelerators(name))}
+        assert {line.split(":")[0].split("：")[0] for line in lines} == set(gpus.split(",")) - named
+    assert missing not in named

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.claims import cost_text, where_text
+from rightfit.explain.claims import card_pattern, cost_text, where_text
 from rightfit.explain.decisions import chart_words, decision_lines
 from rightfit.explain.glossary import term_text
 from rightfit.explain.plan_words import data_path_lines
@@ -158,10 +158,14 @@ def _other(plan: Plan, catalog: Catalog, **changes: Any) -> Option | None:
         return None
 
 
-def _gpu(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+def _gpu(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     """With a GPU or without one, each at its best: the one that wins, with both costs."""
     best = _best(plan)
-    other = _other(plan, catalog, gpu="none" if best.num_accelerators else tuple(facts.accelerators()))
+    named = [found[0] for found in card_pattern().finditer(question.words) if facts.match_accelerators(found[0])]
+    gpus: Any = ",".join(named) if named else tuple(facts.accelerators())
+    if named:
+        best = _other(plan, catalog, gpu=gpus) or best
+    other = _other(plan, catalog, gpu="none" if best.num_accelerators else gpus)
     if other is not None and _total(other) < _total(best):
         best, other = other, best
     if other is None:
@@ -297,11 +301,8 @@ def _vram(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
         except RightfitError:
             continue
         if math.isfinite(need := need_on_one_card(job, catalog=catalog)):
-            told.append(
-                _text(
-                    "vram", lang, way=q.method_text(method, lang) if workload.task == "finetune" else "", need=q.memory_text(need)
-                ).strip()
-            )
+            way = q.method_text(method, lang) if workload.task == "finetune" else ""
+            told.append(_text("vram_of" if way else "vram", lang, way=way, need=q.memory_text(need)))
     best = _best(plan)
     if "peak_memory_bytes" in best.estimate and best.num_accelerators:
         peak = q.memory_text(best.estimate["peak_memory_bytes"].mid)
@@ -453,7 +454,11 @@ def able_lines(plan: Plan, lang: Lang) -> list[str]:
 
     wish, best = plan.workload, plan.best
     if best is None:
-        return [_text("able_no", lang)]
+        assumed = next((reason.params for reason in plan.advice if reason.key == "serve_change_assumed"), None)
+        if assumed is None:
+            return [_text("able_no", lang)]
+        limit = q.duration_text(float(assumed["limit_s"]), lang)  # it runs, slower than a limit that nobody asked for
+        return [_text("able_slow", lang, limit=limit, option=assumed["option"])]
     if any(reason.key in OWN_REFUSED for reason in plan.advice):
         return [_text("able_rented", lang, way=_way_text(best, lang))]
     chances = [chance for name in ("deadline", "budget") if (chance := best.probability.get(name)) is not None]

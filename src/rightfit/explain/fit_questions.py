@@ -59,8 +59,7 @@ def fit_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     if (enough := _ENOUGH.fullmatch(sentence.strip())) is not None:  # said as a statement, which cards and jobs are judged by
         judged = claim_lookup(f"{enough['what']} is enough {enough['job']}?", catalog)
         return None if judged is None else dataclasses.replace(judged, query=sentence)
-    found = _MEMORY.search(sentence)
-    if found is None:
+    if (found := _MEMORY.search(sentence)) is None:
         return None
     rest = f"{sentence[: found.start()]} {sentence[found.end() :]}"
     try:
@@ -71,7 +70,7 @@ def fit_question(sentence: str, catalog: Catalog) -> CheckResult | None:
         return None
     job = {name: value for name, value in wishes.items() if name in ("model", "task", "method", "quantization", "seq_len", "num_gpus")}
     had = float(found["amount"]) * GIB
-    if job.get("task") == "serve":
+    if job.get("task") == "serve" or (not {"task", "method"} & set(wishes)):
         return _served(sentence, job, had)
     told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
     fits: list[bool] = []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.claims import cost_text
+from rightfit.explain.claims import card_pattern, cost_text
 from rightfit.explain.reasons import offload_text
 from rightfit.explain.trials import outcome_of, outcome_text
 from rightfit.explain.yes_or_no import is_question
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _DATA = Path(__file__).with_name("data")
 _NAME = re.compile(r"[A-Za-z][\w.-]*\d[\w.-]*", re.ASCII)
 _LETTER = re.compile(r"(?<![A-Za-z0-9])(?P<letter>[a-z])\d?(?:\s*系列|\s*系(?!统)|[ -](?:series|family)\b|\s*族)", re.IGNORECASE)
+_CARDS = card_pattern()
 _MOST_SIZES = 8
 
 
@@ -56,7 +57,10 @@ def server_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     rest = functools.reduce(lambda text, name: text.replace(name, " "), named, sentence)
     if _says("able", sentence):
         return _able(sentence, rest, named, catalog) if len(named) == 1 else None
-    if not _says("what", rest) or _wishes(rest).get("model") or (len(named) == 1 and _is_exact(next(iter(named)), catalog)):
+    is_card = _says("choose", rest) and bool(_CARDS.sub("", rest) != rest)
+    if _wishes(rest).get("model") or not (is_card or _says("what", rest)):
+        return None
+    if len(named) == 1 and not is_card and _is_exact(next(iter(named)), catalog):
         return None
     told = {lang: [line for name, rows in named.items() for line in _series_lines(name, rows, catalog, lang)] for lang in LANGS}
     return _result(sentence, " ".join(named), told)
