@@ -40,14 +40,16 @@ ASKED = [
     ("用Optimum加速BERT推理,每秒500次", ["optimum"]),
     ("checkpoint多大,Llama-3-8B全参数微调", ["checkpoint"]),
     ("train resnet50 on imagenet on spot, how often should I save checkpoints", ["checkpoint"]),
+    ("7B模型微调要多少显存", ["vram"]),
+    ("预训练70B模型 1万亿token H100 多节点 要多少钱多久", ["cost", "time"]),
+    ("微调 Llama-3-70B QLoRA 需要几张 A100 80G", ["count"]),
+    ("how long does ResNet-50 on ImageNet take on one V100?", ["time"]),
 ]
 WISHES = [
     "微调ChatGLM-6B,3万条对话,预算300元",
     "4块A100全参数微调LLaMA-7B",
     "用自己的2张3090微调Llama-3-8B",
-    "7B模型微调要多少显存",
     "fine-tune Llama-3-8B with LoRA on 50k samples within 2 days, under $200",
-    "预训练70B模型 1万亿token H100 多节点 要多少钱多久",
     "serve Qwen2.5-7B for 200 users on one A10",
 ]
 
@@ -55,7 +57,7 @@ WISHES = [
 @pytest.mark.parametrize(("sentence", "keys"), ASKED)
 def test_questions_are_taken_out_and_the_rest_is_a_whole_wish(sentence: str, keys: list[str]) -> None:
     found = without_questions(sentence)
-    assert [question.key for question in found.questions] == keys
+    assert list(dict.fromkeys(question.key for question in found.questions)) == list(dict.fromkeys(keys))
     assert "model" in understand(found.wish).wishes
     assert not understand(found.wish).weighty
 

@@ -19,14 +19,16 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.claims import cost_text, where_text
+from rightfit.explain.claims import card_pattern, cost_text, where_text
 from rightfit.explain.decisions import chart_words, decision_lines
 from rightfit.explain.glossary import term_text
 from rightfit.explain.plan_words import data_path_lines
+from rightfit.explain.reasons import offload_text
 from rightfit.explain.rule_lookup import measures_of
 from rightfit.explain.rules import all_rules, judge
-from rightfit.explain.trials import best_of
+from rightfit.explain.trials import best_of, need_on_one_card
 from rightfit.explain.voices import voice_of
+from rightfit.market.sellers import DEFAULT_TIER, tier_of
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
 from rightfit.units import GIB
@@ -40,6 +42,10 @@ _DATA = Path(__file__).with_name("data")
 #: step is worth a faster network.
 _NEAR, _SLOW = 1.25, 0.2
 _MANY = 300
+#: Named GPUs of which each gets a line, and rows of a plan that are shown.
+_MOST_CARDS, _SHOWN = 6, 3
+#: Counts of GPUs that are tried for the fewest.
+_COUNTS = (1, 2, 3, 4, 6, 8, 16)
 #: A limit that holds with at least this probability is kept.
 _SURE = 0.9
 _OPEN_END = " ,，;；。?？、"
@@ -152,10 +158,14 @@ def _other(plan: Plan, catalog: Catalog, **changes: Any) -> Option | None:
         return None
 
 
-def _gpu(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+def _gpu(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     """With a GPU or without one, each at its best: the one that wins, with both costs."""
     best = _best(plan)
-    other = _other(plan, catalog, gpu="none" if best.num_accelerators else tuple(facts.accelerators()))
+    named = [found[0] for found in card_pattern().finditer(question.words) if facts.match_accelerators(found[0])]
+    gpus: Any = ",".join(named) if named else tuple(facts.accelerators())
+    if named:
+        best = _other(plan, catalog, gpu=gpus) or best
+    other = _other(plan, catalog, gpu="none" if best.num_accelerators else gpus)
     if other is not None and _total(other) < _total(best):
         best, other = other, best
     if other is None:
@@ -236,11 +246,93 @@ def _disk(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
 
 
 def _count(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """The fewest GPUs that do it, and what leads where that takes others."""
     best = _best(plan)
-    fields = {"where": where_text(best), "cost": _money(best, lang)}
     if not best.num_accelerators:
-        return _text("count_none", lang, **fields)
-    return _text("count", lang, count=q.plain(best.num_accelerators), card=best.accelerator.name, **fields)
+        return _text("count_none", lang, where=where_text(best), cost=_money(best, lang))
+    told = [_count_text("count", best, lang)]
+    if (few := _fewest(plan, catalog)) is not None and _all_gpus(few) < _all_gpus(best):
+        told = [_count_text("count_least", few, lang), _count_text("count_chosen", best, lang)]
+    return ("；" if lang == "zh" else "; ").join(told)
+
+
+def _all_gpus(option: Option) -> float:
+    return float(option.num_accelerators * option.nodes)
+
+
+def _count_text(key: str, option: Option, lang: Lang) -> str:
+    fields = {
+        "count": q.plain(_all_gpus(option)),
+        "card": option.accelerator.name,
+        "where": where_text(option),
+        "cost": _money(option, lang),
+    }
+    return _text(key, lang, **fields) + _offload_text(option, lang)
+
+
+def _offload_text(option: Option, lang: Lang) -> str:
+    """That a job fits only with what the host lends, "" where it fits by the GPUs alone."""
+    offload = str(getattr(option.layout, "offload", "none") or "none")
+    return "" if offload == "none" else _text("offloaded", lang, what=offload_text(offload, lang))
+
+
+def _fewest(plan: Plan, catalog: Catalog) -> Option | None:
+    """What does it on the fewest GPUs, without help of the host where that is possible."""
+    best = _best(plan)
+    if plan.workload.num_gpus is not None or best.purchase == "owned":
+        return None
+    counts = [count for count in _COUNTS if count < _all_gpus(best)]
+    for help_ in ({"offload": "none"}, {}):
+        found = (_other(plan, catalog, num_gpus=count, **help_) for count in counts)
+        if (few := next((one for one in found if one is not None), None)) is not None:
+            return few
+    return None
+
+
+def _vram(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """GPU memory that one copy of the job needs; of fine-tuning without a method, by method."""
+    workload = plan.workload
+    is_open = workload.task == "finetune" and "method" in workload.assumed
+    methods = ["full", "lora", "qlora"] if is_open else [str(workload.method)]
+    told = []
+    for method in methods:
+        try:
+            job = workload if method == workload.method else workload.with_changes(method=method, optimizer=None)
+        except RightfitError:
+            continue
+        if math.isfinite(need := need_on_one_card(job, catalog=catalog)):
+            way = q.method_text(method, lang) if workload.task == "finetune" else ""
+            told.append(_text("vram_of" if way else "vram", lang, way=way, need=q.memory_text(need)))
+    best = _best(plan)
+    if "peak_memory_bytes" in best.estimate and best.num_accelerators:
+        peak = q.memory_text(best.estimate["peak_memory_bytes"].mid)
+        told.append(
+            _text("vram_planned", lang, count=q.plain(_all_gpus(best)), card=best.accelerator.name, peak=peak) + _offload_text(best, lang)
+        )
+    return ("；" if lang == "zh" else "; ").join(told) or _text("unknown", lang)
+
+
+def _time(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """How long it takes on what leads, and on one GPU where that takes several."""
+    best = _best(plan)
+    told = [_time_text(best, lang)]
+    if plan.workload.gpu and _all_gpus(best) > 1 and plan.workload.num_gpus is None:
+        one = _other(plan, catalog, num_gpus=1)
+        told = [*([_time_text(one, lang)] if one is not None else []), *told]
+    told = [one for one in told if one]
+    return ("；" if lang == "zh" else "; ").join(told) or _text("unknown", lang)
+
+
+def _time_text(option: Option, lang: Lang) -> str:
+    time = option.estimate.get("total_time_s")
+    if not time:
+        return ""
+    cards = _text("time_cards", lang, count=q.plain(_all_gpus(option)), card=option.accelerator.name) if option.num_accelerators else "CPU "
+    return _text("time", lang, time=q.duration_text(time.mid, lang), cards=cards, where=where_text(option), cost=_money(option, lang))
+
+
+def _cost(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    return _way_text(_best(plan), lang) + _offload_text(_best(plan), lang)
 
 
 def _which(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
@@ -362,14 +454,19 @@ def able_lines(plan: Plan, lang: Lang) -> list[str]:
 
     wish, best = plan.workload, plan.best
     if best is None:
-        return [_text("able_no", lang)]
+        assumed = next((reason.params for reason in plan.advice if reason.key == "serve_change_assumed"), None)
+        if assumed is None:
+            return [_text("able_no", lang)]
+        limit = q.duration_text(float(assumed["limit_s"]), lang)  # it runs, slower than a limit that nobody asked for
+        return [_text("able_slow", lang, limit=limit, option=assumed["option"])]
     if any(reason.key in OWN_REFUSED for reason in plan.advice):
         return [_text("able_rented", lang, way=_way_text(best, lang))]
     chances = [chance for name in ("deadline", "budget") if (chance := best.probability.get(name)) is not None]
     if best.purchase != "owned" and not chances and not wish.gpu and wish.num_gpus is None:
         return []
     chance = min(chances, default=1.0)
-    return [_text("able_likely" if chance < _SURE else "able_yes", lang, way=_way_text(best, lang), chance=q.percent_text(chance))]
+    way = _way_text(best, lang) + _offload_text(best, lang)
+    return [_text("able_likely" if chance < _SURE else "able_yes", lang, way=way, chance=q.percent_text(chance))]
 
 
 def _way_text(option: Option, lang: Lang) -> str:
@@ -593,6 +690,27 @@ def _way_row(way: _Way, catalog: Catalog, lang: Lang) -> str:
     return _text("compared_row", lang, name=way.name, where=where_text(option), cost=_money(option, lang), command=command, **fields)
 
 
+def other_card_lines(plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
+    """A line for each GPU that was asked for by name and leads no row that is shown: its best way,
+    by other sellers where the usual ones have none, or that there is none."""
+    wish = plan.workload
+    spoken = [name for name in wish.gpu if facts.match_accelerators(name)]
+    if len(spoken) < 2 or plan.best is None or plan.best.purchase == "owned" or len(spoken) > _MOST_CARDS:
+        return []
+    shown = {option.accelerator.name for option in plan.options[:_SHOWN]}
+    lines = []
+    for name in spoken:
+        if shown & set(facts.match_accelerators(name)):
+            continue
+        option = _other(plan, catalog, gpu=name) or (None if wish.sellers else _other(plan, catalog, gpu=name, sellers="all"))
+        if option is None:
+            lines.append(_text("card_none", lang, card=name))
+            continue
+        is_usual = bool(wish.sellers) or tier_of(option.provider, option.purchase) <= DEFAULT_TIER
+        lines.append(_text("card_row" if is_usual else "card_row_sellers", lang, card=name, way=_way_text(option, lang)))
+    return lines
+
+
 _Answer = Callable[[Question, "Plan", "Catalog", Lang], str]
 _ANSWERS: Mapping[str, _Answer] = {
     "gpu": _gpu,
@@ -612,4 +730,7 @@ _ANSWERS: Mapping[str, _Answer] = {
     "which": _which,
     "count": _count,
     "then": _then,
+    "vram": _vram,
+    "time": _time,
+    "cost": _cost,
 }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _DATA = Path(__file__).with_name("data")
 _ASKED = re.compile(
-    r"^(?:what(?:'s| is| are| does)|什么是|啥是|解释一下|explain|define)\s*(?:an?\s+|the\s+)?|\s*(?:是什么(?:意思)?|是啥|什么意思|的含义|mean)?\s*[?？]?$",
+    r"^(?:what(?:'s| is| are| does)|什么是|啥是|解释一下|为(?:什么|何)要?(?:选择?|用|推荐)|why (?:use|choose)|explain|define)\s*(?:an?\s+|the\s+)?|\s*(?:是什么(?:意思)?|是啥|什么意思|的含义|mean)?\s*[?？]?$",
     re.IGNORECASE,
 )
 _CARD_FIGURES: Mapping[str, tuple[str, float, str]] = {
@@ -104,6 +104,6 @@ _FILLER = re.compile(
     re.IGNORECASE,
 )
 _TROUBLE = re.compile(
-    r"怎么办|怎么回事|怎么解决|为什么|报错|是不是|原因|如何解决|卡在|why|\bhow (?:do|can|to)|what (?:do|can|should) i|fix|error|help",
+    r"怎么|怎么样|如何|会.*[吗么]|为什么|报错|是不是|原因|卡在|why|what happens|what if|\bhow (?:do|can|to)|what (?:do|can|should) i|fix|error|help",
     re.IGNORECASE,
 )

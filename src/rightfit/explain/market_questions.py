@@ -26,6 +26,7 @@ from rightfit.messages import LANGS, Lang
 from rightfit.units import GIB, HOURS_PER_MONTH
 
 if TYPE_CHECKING:
+    from rightfit.facts.records import Accelerator
     from rightfit.market import Catalog
     from rightfit.market.offers import OfferTable
     from rightfit.market.verdicts import CheckResult
@@ -56,54 +57,167 @@ def _text(key: str, lang: Lang, **fields: Any) -> str:
 def market_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a question about the market; None for any other sentence."""
     asked = {name for name in ("price", "list", "who", "has", "compare") if _pattern(name).search(sentence)}
-    if _pattern("own").search(sentence):
-        return _own_or_rent(sentence, catalog)
-    if _pattern("pay").search(sentence):
-        return _by_month_or_hour(sentence, catalog)
+    for reader in (_own_or_rent, way_to_pay, _why_not, _spot_saving, _measured):
+        if (found := reader(sentence, catalog)) is not None:
+            return found
     if "price" in asked and (priced := _server_prices(sentence, catalog)) is not None:
         return priced
-    if not asked or not (named := _named(sentence)):
+    outside = _OUTSIDE.search(sentence)
+    if not asked or not (named := _named(_OUTSIDE.sub(" ", sentence))):
         return None
-    cards = tuple(dict.fromkeys(card for name in named.get("gpu", "").split(",") if name for card in facts.match_accelerators(name)))
+    spoken = _cards_compared(sentence) if "compare" in asked else []
+    if len(spoken) > 1 and set(named) <= {"gpu", "objective"}:
+        return _result(sentence, spoken[0], {lang: _compared(spoken, sentence, catalog, lang) for lang in LANGS}, {"cards": spoken})
     spoken = [name for name in named.get("gpu", "").split(",") if name]
-    if len(spoken) > 1 and "compare" in asked:
-        return _result(sentence, spoken[0], {lang: _compared(spoken, catalog, lang) for lang in LANGS}, {"cards": spoken})
+    cards = tuple(dict.fromkeys(card for name in spoken for card in facts.match_accelerators(name)))
     if not cards and not ("cloud" in named and asked & {"list", "has", "who"}):
         return None
     period = "month" if _pattern("month").search(sentence) else "hour"
     told = {lang: _told(named, cards, asked, period, catalog, lang) for lang in LANGS}
+    if outside:
+        told = {lang: [_text("not_a_cloud", lang, cloud=outside["cloud"]), *told[lang]] for lang in LANGS}
     return _result(sentence, " ".join(spoken) or named["cloud"], told, {"named": named})
 
 
-def _own_or_rent(sentence: str, catalog: Catalog) -> CheckResult | None:
-    """Whether to buy servers, by the price of one against the market; None where a job is told."""
-    from rightfit.explain.market_statements import judge_statement
+#: Sellers that people ask for and whose prices no source of ours has.
+_OUTSIDE = re.compile(
+    r"(?<![A-Za-z])(?P<cloud>AutoDL|Featurize|恒源云|矩池云|极链云|揽睿星舟|智星云)(?:\s*上的?|\s*的)?(?![A-Za-z])", re.IGNORECASE
+)
+
+
+def _job_free(sentence: str) -> dict[str, Any] | None:
+    """What a sentence without a model names; None where it names one or cannot be read."""
     from rightfit.workload.ask import understand
 
     try:
         wishes = understand(sentence).wishes
     except RightfitError:
         return None
-    if "model" in wishes:
+    return None if "model" in wishes else wishes
+
+
+def _own_or_rent(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """Whether to buy servers, by the price of one against the market: of the card that is named,
+    else of one that is typical; None where a job is told."""
+    from rightfit.explain.market_statements import judge_statement
+    from rightfit.search.ownership import own_of
+
+    if not _pattern("own").search(sentence) or (wishes := _job_free(sentence)) is None:
         return None
+    gpu = str(wishes.get("gpu") or "").split(",")[0]
+    if gpu:
+        count = int(wishes.get("num_gpus") or 1)
+        try:
+            content = own_of(gpu, catalog=catalog, count=count).content
+        except RightfitError:
+            content = {}
+        if hourly := [rent for rent in content.get("rents", ()) if not rent["is_committed"]]:
+            return _result(sentence, "own", {lang: _own_lines(content, hourly, gpu, count, lang) for lang in LANGS}, {"gpu": gpu})
     found = judge_statement("market_own_for_steady_training", catalog)
-    told = {lang: [found.reason(lang), f"`rightfit own {wishes.get('gpu') or 'A100'}`"] for lang in LANGS}
+    told = {lang: [found.reason(lang), f"`rightfit own {gpu or 'A100'}`"] for lang in LANGS}
     return _result(sentence, "own", told, dict(found.figures))
 
 
-def _by_month_or_hour(sentence: str, catalog: Catalog) -> CheckResult | None:
-    """From how many hours a month on a commitment costs less; None where a job is told."""
-    from rightfit.explain.market_statements import judge_statement
-    from rightfit.workload.ask import understand
+def _own_lines(content: Mapping[str, Any], rents: Sequence[Mapping[str, Any]], gpu: str, count: int, lang: Lang) -> list[str]:
+    from rightfit.search.ownership import NEVER
 
-    try:
-        if "model" in understand(sentence).wishes:
-            return None
-    except RightfitError:
+    steady = [rent for rent in rents if rent["purchase"] == "on-demand"] or rents  # spot is not there at all hours
+    least = min(steady, key=lambda rent: float(rent["usd_per_h"]))
+    even = float(least["break_even"])
+    fields = {
+        "count": count,
+        "card": facts.accelerator(gpu, typical=True).name,
+        "own": q.money_text(float(content["usd_per_busy_h"])),
+        "rent": q.money_text(float(least["usd_per_h"])),
+        "share": q.percent_text(float(content["assumptions"]["utilisation"])),
+        "even": q.percent_text(min(even, 1.0)),
+    }
+    return [_text("own_pays" if even < min(NEVER, 1.0) else "own_never", lang, **fields), f"`rightfit own {count}x{gpu}`"]
+
+
+def way_to_pay(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """Between two ways to pay: when which; with a time told, against the hours from which a
+    commitment pays off. None where a job is told."""
+    from rightfit.explain.market_statements import judge_statement
+    from rightfit.units import parse_duration
+
+    ways = [name for name, words in _table()["ways"].items() if re.search(words, sentence, re.IGNORECASE)]
+    if len(ways) < 2 or not _pattern("choose").search(sentence) or (wishes := _job_free(sentence)) is None:
         return None
-    found = judge_statement("market_subscription_for_long_use", catalog)
-    told = {lang: [_text("pay", lang, hours=f"{found.figures['hours']:.0f}"), found.reason(lang)] for lang in LANGS}
-    return _result(sentence, "pay", told, dict(found.figures))
+    spot, committed = (judge_statement(f"market_{name}", catalog) for name in ("spot_saves_50_to_90", "subscription_for_long_use"))
+    hours = committed.figures["hours"]
+    told: dict[Lang, list[str]] = {}
+    for lang in LANGS:
+        told[lang] = [_text(f"choice_{ways[0]}_{ways[1]}", lang, hours=f"{hours:.0f}")]
+        if time := wishes.get("deadline"):
+            seconds = parse_duration(str(time))
+            key = "choice_time" if seconds < hours * 3600 else "choice_time_long"
+            told[lang].append(_text(key, lang, time=q.duration_text(seconds, lang), hours=f"{hours:.0f}"))
+        told[lang] += [one.reason(lang) for one, name in ((spot, "spot"), (committed, "reserved")) if name in ways]
+    return _result(sentence, "pay", told, {"ways": ways, **committed.figures})
+
+
+def _spot_saving(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """How much cheaper spot is, of the clouds and cards that are named."""
+    from rightfit.explain.market_statements import price_ratios
+    from rightfit.market.offers import OfferFilter
+
+    if not _pattern("saving").search(sentence) or not re.search(_table()["ways"]["spot"], sentence, re.IGNORECASE):
+        return None
+    if (wishes := _job_free(sentence)) is None:
+        return None
+    clouds = tuple(lookup.read_names("cloud", wishes["cloud"])) if "cloud" in wishes else ()
+    spoken = [name for name in str(wishes.get("gpu") or "").split(",") if name]
+    cards = tuple(card for name in spoken for card in facts.match_accelerators(name))
+    saved = 1.0 - price_ratios(catalog.offers(OfferFilter(providers=clouds, gpus=cards, has_accelerator=True)), ("spot",))
+    told: dict[Lang, list[str]] = {}
+    for lang in LANGS:
+        place = q.provider_text(", ".join(clouds), lang) if clouds else _text("all_clouds", lang)
+        what = " ".join([place, *spoken])
+        if not len(saved):
+            told[lang] = [_text("spot_saving_none", lang, what=what)]
+            continue
+        low, mid, high = (q.percent_text(float(one)) for one in np.percentile(saved, (25, 50, 75)))
+        told[lang] = [_text("spot_saving", lang, what=what, count=len(saved), low=low, mid=mid, high=high)]
+    return _result(sentence, "spot", told, {"clouds": list(clouds), "cards": list(cards), "count": len(saved)})
+
+
+def _measured(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """How much faster or which cheaper of two cards, however the sentence joins them."""
+    if not any(_pattern(name).search(sentence) for name in ("faster", "which_cheaper")):
+        return None
+    spoken, wishes = _cards_compared(sentence), _job_free(sentence)
+    if len(spoken) < 2 or wishes is None or not set(wishes) <= {"gpu", "objective", "method"}:
+        return None
+    return _result(sentence, spoken[0], {lang: _compared(spoken, sentence, catalog, lang) for lang in LANGS}, {"cards": spoken})
+
+
+def _why_not(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """Why a card is not in a plan: what it is, who rents it, and how to ask for it."""
+    from rightfit.market.sellers import DEFAULT_TIER, tier_of
+
+    if not _pattern("why_not").search(sentence) or _job_free(sentence) is None or not (spoken := _cards_compared(sentence)):
+        return None
+    card = facts.accelerator(spoken[0], typical=True)
+    clouds = list(_by_cloud(_offers({}, (card.name,), catalog)))
+    told: dict[Lang, list[str]] = {}
+    for lang in LANGS:
+        lines = [_text("why_not", lang, card=spoken[0], name=shlex.quote(spoken[0])), _card_line(card, catalog, lang)]
+        if clouds:
+            lines.append(_text("why_sellers", lang, clouds=q.provider_text(", ".join(clouds[:_MOST_ROWS]), lang)))
+        if small := [cloud for cloud in clouds if tier_of(cloud) > DEFAULT_TIER]:
+            lines.append(_text("why_small", lang, clouds=q.provider_text(", ".join(small[:_MOST_ROWS]), lang)))
+        if re.match(r"RTX-[2345]0\d0|GTX", card.name):
+            lines.append(_text("why_geforce", lang))
+        told[lang] = lines
+    return _result(sentence, spoken[0], told, {"card": card.name, "clouds": clouds})
+
+
+def _cards_compared(sentence: str) -> list[str]:
+    """The cards that a sentence names, as they are written."""
+    from rightfit.explain.claims import card_pattern
+
+    return list(dict.fromkeys(found[0] for found in card_pattern().finditer(sentence) if facts.match_accelerators(found[0])))
 
 
 def _server_prices(sentence: str, catalog: Catalog) -> CheckResult | None:
@@ -167,6 +281,7 @@ def _named(sentence: str) -> dict[str, str]:
 def _told(named: Mapping[str, str], cards: Sequence[str], asked: set[str], period: str, catalog: Catalog, lang: Lang) -> list[str]:
     places = {name: named[name] for name in ("cloud", "region", "country") if name in named}
     offers, count = _offers(places, cards, catalog), int(named.get("num_gpus", 1))
+    monthly = _monthly(places, cards, catalog, lang) if period == "month" and count == 1 and cards else []
     if not cards:
         return _families(offers, named["cloud"], lang)
     cloud = q.provider_text(", ".join(lookup.read_names("cloud", named["cloud"])), lang) if "cloud" in named else ""
@@ -193,7 +308,31 @@ def _told(named: Mapping[str, str], cards: Sequence[str], asked: set[str], perio
     what = _text("of_cloud", lang, cloud=cloud) if cloud else ""
     head = [_text("no_spot", lang)] if is_spot and way != "spot" else []
     head += [] if is_types else [_text("month" if period == "month" else "price", lang, card=shown, what=what, unit=unit, way=way_text)]
+    if monthly:
+        head = [_text("month_head", lang, card=shown, what=what), *monthly, *head]
     return [*head, *lines, *([_text("stock", lang)] if asked & {"has", "who"} else [])]
+
+
+def _monthly(places: Mapping[str, str], cards: Sequence[str], catalog: Catalog, lang: Lang) -> list[str]:
+    """The least price of a month's subscription of one card at each cloud that sells it so."""
+    found = lookup.prices("", gpu=",".join(cards), purchase="subscription-1m", catalog=catalog, **dict[str, Any](places)).offers
+    count = found.servers.num_accelerators[found.server_index]
+    found = found.take(np.flatnonzero((count >= 1) & np.isfinite(found.price_usd_per_h)))
+    each = _each(found)
+    least: dict[str, int] = {}
+    for at in np.argsort(each, kind="stable").tolist():
+        least.setdefault(found.servers.provider[int(found.server_index[at])], at)
+    lines = []
+    for at in list(least.values())[:_MOST_ROWS]:
+        row = found.row(at)
+        shown = {
+            "where": q.provider_text(row["provider"], lang),
+            "price": q.money_text(float(each[at]) * HOURS_PER_MONTH),
+            "server": f"{row['instance_type']}, {_cards_of(found, at)}",
+            "region": q.region_text(row["region"], lang),
+        }
+        lines.append(_text("month_price", lang, as_of=row["as_of"], **shown))
+    return lines
 
 
 def _elsewhere(shown: str, place: str, cards: Sequence[str], catalog: Catalog, lang: Lang) -> str:
@@ -324,41 +463,49 @@ def _families(offers: OfferTable, cloud: str, lang: Lang) -> list[str]:
 # ---- "T4 or A10", "V100和A100区别".
 
 
-def _compared(spoken: Sequence[str], catalog: Catalog, lang: Lang) -> list[str]:
-    """Each card with what decides between them, how much faster one is, and what fits."""
+def _compared(spoken: Sequence[str], sentence: str, catalog: Catalog, lang: Lang) -> list[str]:
+    """What was asked of two cards first (which is cheaper, how much faster one is), then each with
+    what decides between them, and what fits."""
     cards = [facts.accelerator(name, typical=True) for name in spoken]
-    lines = []
-    for card in cards:
-        offers = _offers({}, (card.name,), catalog)
-        clouds = {cloud: rows["on-demand"] for cloud, rows in _by_cloud(offers).items() if "on-demand" in rows}
-        cloud = next(iter(clouds), "")
-        price = (
-            _text("card_price", lang, price=q.money_text(float(_each(offers)[clouds[cloud]])), cloud=q.provider_text(cloud, lang))
-            if cloud
-            else _text("nowhere", lang, card=card.name)
-        )
-        rate = max(card.bf16_flops, card.fp16_flops)
-        link = _text("nvlink", lang, rate=f"{card.nvlink_bandwidth / 1e9:.4g}") if card.nvlink_bandwidth else _text("pcie", lang)
-        lines.append(
-            _text(
-                "card",
-                lang,
-                name=card.name,
-                memory=q.memory_text(card.memory_bytes),
-                bandwidth=f"{card.memory_bandwidth / 1e9:,.4g}",
-                rate=f"{rate / 1e12:,.4g}",
-                bf16="" if card.supports_bf16 else _text("no_bf16", lang),
-                fp8=_text("fp8", lang) if card.fp8_flops else "",
-                link=link,
-                year=card.release_year,
-                price=price,
-            )
-        )
     slow, *_, fast = sorted(cards, key=lambda card: (card.memory_bandwidth, card.bf16_flops))
+    ratio = faster_text(fast, slow)[lang] + ("。" if lang == "zh" else ".")
+    lines = [_card_line(card, catalog, lang) for card in cards]
+    prices = sorted((least[0], card.name) for card in cards if (least := _least(card.name, catalog)) is not None)
+    is_price, is_speed = (bool(_pattern(name).search(sentence)) for name in ("cheaper", "faster"))
+    head = [ratio] if is_speed else []
+    if is_price and not is_speed and len(prices) > 1:
+        (price, better), (dearer, other) = prices[0], prices[1]
+        head.append(_text("cheaper", lang, better=better, price=q.money_text(price), other=other, dearer=q.money_text(dearer)))
     rooms = [_text("room_of", lang, name=card.name, size=f"{math.floor(card.memory_bytes / GIB / 2)}") for card in cards]
-    told = [
-        *lines,
-        faster_text(fast, slow)[lang] + ("。" if lang == "zh" else "."),
-        _text("room", lang, rooms=("、" if lang == "zh" else ", ").join(rooms)),
-    ]
-    return [*told, f"`rightfit plan MODEL --gpu {','.join(spoken)}`"]
+    room = _text("room", lang, rooms=("、" if lang == "zh" else ", ").join(rooms))
+    return [*head, *lines, *([] if is_speed else [ratio]), room, f"`rightfit plan MODEL --gpu {','.join(spoken)}`"]
+
+
+def _least(card: str, catalog: Catalog) -> tuple[float, str] | None:
+    """The least price on demand of a card for an hour, and at which cloud."""
+    offers = _offers({}, (card,), catalog)
+    clouds = {cloud: rows["on-demand"] for cloud, rows in _by_cloud(offers).items() if "on-demand" in rows}
+    return min(((float(_each(offers)[at]), cloud) for cloud, at in clouds.items()), default=None)
+
+
+def _card_line(card: Accelerator, catalog: Catalog, lang: Lang) -> str:
+    least = _least(card.name, catalog)
+    price = (
+        _text("card_price", lang, price=q.money_text(least[0]), cloud=q.provider_text(least[1], lang))
+        if least
+        else _text("nowhere", lang, card=card.name)
+    )
+    link = _text("nvlink", lang, rate=f"{card.nvlink_bandwidth / 1e9:.4g}") if card.nvlink_bandwidth else _text("pcie", lang)
+    return _text(
+        "card",
+        lang,
+        name=card.name,
+        memory=q.memory_text(card.memory_bytes),
+        bandwidth=f"{card.memory_bandwidth / 1e9:,.4g}",
+        rate=f"{max(card.bf16_flops, card.fp16_flops) / 1e12:,.4g}",
+        bf16="" if card.supports_bf16 else _text("no_bf16", lang),
+        fp8=_text("fp8", lang) if card.fp8_flops else "",
+        link=link,
+        year=card.release_year,
+        price=price,
+    )

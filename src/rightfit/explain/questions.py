@@ -11,9 +11,11 @@ from rightfit.errors import RightfitError
 from rightfit.explain.beside import terms_told, without_questions
 from rightfit.explain.claims import claim_lookup
 from rightfit.explain.decisions import chart_lookup
+from rightfit.explain.fit_questions import feature_question, fit_question
 from rightfit.explain.glossary import term_lookup
-from rightfit.explain.market_questions import market_question
+from rightfit.explain.market_questions import market_question, way_to_pay
 from rightfit.explain.rule_lookup import NAMED_SERVER, find_rule, rule_answer, statement_answer
+from rightfit.explain.server_questions import server_question
 from rightfit.messages import LANGS
 
 if TYPE_CHECKING:
@@ -34,8 +36,13 @@ _AMOUNT_ASKED = re.compile(
 def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a sentence that asks what a word means, or whether something holds of a card, a
     server, a cloud or a model; None for any other, wishes above all."""
+    if (found := way_to_pay(sentence, catalog)) is not None:  # before the terms that it names
+        return found
     if (meant := term_lookup(sentence)) is not None:
         return meant
+    for reader in (server_question, fit_question, feature_question):
+        if (found := reader(sentence, catalog)) is not None:
+            return found
     if (priced := market_question(sentence, catalog) or chart_lookup(sentence, catalog)) is not None:
         return priced
     is_compared = bool(_COMPARED.search(sentence))

@@ -200,8 +200,10 @@ def plan(
 
         found = with_own(found, catalog)
     answer = plan_answer(found, view, catalog=catalog)
-    if ask:
-        answer = with_answers(answer, asked_for.lines(found, catalog, view.lang))
+    from rightfit.explain.beside import other_card_lines
+
+    lines = asked_for.lines(found, catalog, view.lang) if ask else []
+    answer = with_answers(answer, [*lines, *other_card_lines(found, catalog, view.lang)])
     if own_:
         from rightfit.cli.commands.own import with_own_parts
 

@@ -1,0 +1,242 @@
+"""Questions about a server or a series by its name ("gn6v 是什么", "gn7i or gn6i", "can r-series
+instances train", "can g4dn.xlarge fine-tune BERT"), answered from the catalog and by an estimate.
+
+Words and texts are data (data/server_questions.toml).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rightfit import facts
+from rightfit.errors import RightfitError
+from rightfit.explain import quantities as q
+from rightfit.explain.claims import card_pattern, cost_text
+from rightfit.explain.reasons import offload_text
+from rightfit.explain.trials import outcome_of, outcome_text
+from rightfit.explain.yes_or_no import is_question
+from rightfit.messages import LANGS, Lang
+
+if TYPE_CHECKING:
+    from rightfit.market import Catalog
+    from rightfit.market.verdicts import CheckResult
+
+_DATA = Path(__file__).with_name("data")
+_NAME = re.compile(r"[A-Za-z][\w.-]*\d[\w.-]*", re.ASCII)
+_LETTER = re.compile(r"(?<![A-Za-z0-9])(?P<letter>[a-z])\d?(?:\s*系列|\s*系(?!统)|[ -](?:series|family)\b|\s*族)", re.IGNORECASE)
+_CARDS = card_pattern()
+_MOST_SIZES = 8
+
+
+@functools.cache
+def _table() -> Mapping[str, Any]:
+    return tomllib.loads((_DATA / "server_questions.toml").read_text(encoding="utf-8"))
+
+
+def _text(key: str, lang: Lang, **fields: Any) -> str:
+    text: str = _table()["texts"][key][lang]
+    return text.format(**fields)
+
+
+def _says(name: str, sentence: str) -> bool:
+    return bool(re.search(_table()["words"][name], sentence, re.IGNORECASE))
+
+
+def server_question(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """The answer to a question about named servers or series; None for any other sentence."""
+    if not (is_question(sentence) or _says("what", sentence)):
+        return None
+    named = _named(sentence, catalog)
+    if not named:
+        return _letter(sentence, catalog) if _says("able", sentence) else None
+    rest = functools.reduce(lambda text, name: text.replace(name, " "), named, sentence)
+    if _says("able", sentence):
+        return _able(sentence, rest, named, catalog) if len(named) == 1 else None
+    is_card = _says("choose", rest) and bool(_CARDS.sub("", rest) != rest)
+    if _wishes(rest).get("model") or not (is_card or _says("what", rest)):
+        return None
+    if len(named) == 1 and not is_card and _is_exact(next(iter(named)), catalog):
+        return None
+    told = {lang: [line for name, rows in named.items() for line in _series_lines(name, rows, catalog, lang)] for lang in LANGS}
+    return _result(sentence, " ".join(named), told)
+
+
+def _named(sentence: str, catalog: Catalog) -> dict[str, Sequence[int]]:
+    """The servers and series that a sentence names, each with its rows of the catalog."""
+    from rightfit.market.server_names import exact_servers, series_members
+
+    found: dict[str, Sequence[int]] = {}
+    for match in _NAME.finditer(sentence):
+        word = match[0].rstrip(".")
+        if not facts.match_accelerators(word) and (rows := exact_servers(catalog, word) or series_members(catalog, word)):
+            found.setdefault(word, _usual(rows, catalog))
+    return found
+
+
+def _is_exact(name: str, catalog: Catalog) -> bool:
+    """Whether one server is called so, of which `check` tells more than of a series."""
+    from rightfit.market.server_names import exact_servers
+
+    return bool(exact_servers(catalog, name))
+
+
+def _usual(rows: Sequence[int], catalog: Catalog) -> Sequence[int]:
+    """The rows of clouds that most companies have a contract with, where there are any."""
+    from rightfit.market.sellers import is_major
+
+    providers = catalog.servers().provider
+    return [row for row in rows if is_major(providers[row])] or rows
+
+
+def _wishes(rest: str) -> dict[str, Any]:
+    from rightfit.workload.ask import understand
+
+    try:
+        found = understand(rest)
+    except RightfitError:
+        return {}
+    return {} if found.weighty or found.own_machine else dict(found.settled())
+
+
+def _result(query: str, name: str, told: Mapping[Lang, Sequence[str]], claim: str | None = None, answer: str = "") -> CheckResult:
+    from rightfit.market.verdicts import CheckResult
+
+    known = {"name": name, **({"answer": answer} if answer else {})}
+    return CheckResult(query, "market", True, claim, known, (), "\n".join(told["en"]), "\n".join(told["zh"]))
+
+
+# ---- What a series is.
+
+
+def _series_lines(name: str, rows: Sequence[int], catalog: Catalog, lang: Lang) -> list[str]:
+    """A line for each cloud that has servers of this name."""
+    clouds: dict[str, list[int]] = {}
+    for row in rows:
+        clouds.setdefault(catalog.servers().provider[row], []).append(row)
+    return [_series_text(name, group, catalog, lang) for group in clouds.values()]
+
+
+def _series_text(name: str, rows: Sequence[int], catalog: Catalog, lang: Lang) -> str:
+    """Whose it is, its GPUs, its sizes, its least price."""
+    from rightfit.market.verdicts import by_size, named_shape, server_facts
+
+    servers = catalog.servers()
+    ordered = by_size(catalog, rows)
+    cards = sorted({servers.accelerator_name[row] for row in rows if servers.num_accelerators[row] > 0})
+    priced = [(price["price_usd_per_h"], row) for row in ordered if (price := server_facts(catalog, row)["price"]) is not None]
+    counts = sorted({float(servers.num_accelerators[row]) for row in rows if servers.num_accelerators[row] > 0})
+    memory = [q.memory_text(float(servers.accelerator_memory_bytes[row])) for row in ordered if servers.num_accelerators[row] > 0]
+    hardware = (
+        _text(
+            "gpus", lang, cards=", ".join(cards), memory="/".join(dict.fromkeys(memory)), counts="/".join(f"{count:g}" for count in counts)
+        )
+        if cards
+        else _text("no_gpu", lang)
+    )
+    sizes = " … ".join(dict.fromkeys((named_shape(catalog, ordered[0]), named_shape(catalog, ordered[-1]))))
+    price = _text("from", lang, price=q.money_text(min(priced)[0])) if priced else ""
+    return _text(
+        "series", lang, name=name, cloud=q.provider_text(servers.provider[rows[0]], lang), hardware=hardware, sizes=sizes, price=price
+    )
+
+
+# ---- Whether a server or a series does a job.
+
+
+def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog: Catalog) -> CheckResult | None:
+    from rightfit.market.verdicts import by_size
+
+    ((name, rows),) = named.items()
+    servers, wishes = catalog.servers(), _wishes(rest)
+    if "model" not in wishes:
+        if not _says("job", rest):
+            return None
+        return _able_at_all(sentence, name, rows, catalog)
+    told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
+    kinds = [f"{servers.provider[row]}/{servers.instance_type[row]}" for row in by_size(catalog, rows)]
+    for kind in kinds[:_MOST_SIZES]:
+        if (found := _estimate(wishes, kind, catalog)) is not None and found.best is not None:
+            answer = "helped" if getattr(found.best.layout, "offload", "none") not in ("", "none") else "yes"
+            for lang in LANGS:
+                told[lang].append(_done_text(kind, found, answer, lang))
+            break
+    else:
+        answer = "no"
+        outcome = outcome_of(wishes, kinds[-1], catalog=catalog)
+        for lang in LANGS:
+            told[lang].append(outcome_text(outcome, lang))
+    if len(kinds) == 1:
+        command = _command(wishes, kinds[0])
+        for lang in LANGS:
+            told[lang].append(command)
+    return _result(sentence, name, told, "wrong" if answer == "no" else "right", answer)
+
+
+def _command(wishes: Mapping[str, Any], server: str) -> str:
+    from rightfit.explain.beside import command_line
+
+    return f"`{command_line(wishes, server=server)}`"
+
+
+def _estimate(wishes: Mapping[str, Any], server: str, catalog: Catalog) -> Any:
+    from rightfit.planner.given import estimate_one
+    from rightfit.workload.model import Workload
+
+    try:
+        return estimate_one(Workload(**wishes), on=server, catalog=catalog)
+    except RightfitError:
+        return None
+
+
+def _done_text(kind: str, found: Any, answer: str, lang: Lang) -> str:
+    option = found.best
+    time = option.estimate.get("total_time_s")
+    told = _text("time", lang, time=q.duration_text(time.mid, lang)) if time else ""
+    offload = _text("offload", lang, what=offload_text(option.layout.offload, lang)) if answer == "helped" else ""
+    hardware = "" if option.num_accelerators else _text("on_cpu", lang)
+    return _text("done", lang, server=kind, time=told, cost=cost_text(option)[lang], offload=offload, hardware=hardware)
+
+
+def _able_at_all(sentence: str, name: str, rows: Sequence[int], catalog: Catalog) -> CheckResult:
+    """Of no model in particular: with a GPU yes, as far as its memory goes; without one no."""
+    servers = catalog.servers()
+    has_gpu = any(servers.num_accelerators[row] > 0 for row in rows)
+    told = {
+        lang: [*_series_lines(name, rows, catalog, lang), _text("with_gpu" if has_gpu else "without_gpu", lang, name=name)]
+        for lang in LANGS
+    }
+    return _result(sentence, name, told, "right" if has_gpu else "wrong", "yes" if has_gpu else "no")
+
+
+def _letter(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """A series by its letter alone: which clouds' series of it have GPUs, which have none."""
+    found = _LETTER.search(sentence)
+    if found is None:
+        return None
+    letter = found["letter"].casefold()
+    servers = catalog.servers()
+    members: dict[str, list[int]] = {}
+    for row, (provider, family) in enumerate(zip(servers.provider, servers.family, strict=True)):
+        if re.match(rf"(?:ecs\.)?{letter}\d", family.casefold()):
+            members.setdefault(provider, []).append(row)
+    if not members:
+        return None
+    cards = {
+        provider: sorted({servers.accelerator_name[row] for row in rows if servers.num_accelerators[row] > 0})
+        for provider, rows in members.items()
+    }
+    answer = "no" if not any(cards.values()) else "yes" if all(cards.values()) else "depends"
+    told: dict[Lang, list[str]] = {}
+    for lang in LANGS:
+        bare = q.provider_text(", ".join(provider for provider, names in cards.items() if not names), lang)
+        told[lang] = [_text("letter_none", lang, letter=letter, clouds=bare)] if bare else []
+        for provider, names in cards.items():
+            if names:
+                told[lang].append(_text("letter_gpu", lang, letter=letter, cloud=q.provider_text(provider, lang), cards=", ".join(names)))
+        told[lang].append(_text("without_gpu", lang, name=letter) if answer == "no" else _text("with_gpu", lang, name=letter))
+    return _result(sentence, letter, told, {"yes": "right", "no": "wrong"}.get(answer, "unknown"), answer)
