@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.claims import card_pattern, cost_text, where_text
+from rightfit.explain.claim_words import card_pattern
+from rightfit.explain.claims import cost_text, where_text
 from rightfit.explain.decisions import chart_words, decision_lines
 from rightfit.explain.glossary import term_text
 from rightfit.explain.plan_words import data_path_lines

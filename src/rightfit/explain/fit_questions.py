@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.claims import card_pattern, claim_lookup, feature_of, features_in
+from rightfit.explain.claim_words import card_pattern
+from rightfit.explain.claims import claim_lookup, feature_of, features_in
 from rightfit.explain.trials import need_on_one_card
 from rightfit.explain.yes_or_no import is_question
 from rightfit.messages import LANGS, Lang

@@ -215,7 +215,7 @@ def _why_not(sentence: str, catalog: Catalog) -> CheckResult | None:
 
 def _cards_compared(sentence: str) -> list[str]:
     """The cards that a sentence names, as they are written."""
-    from rightfit.explain.claims import card_pattern
+    from rightfit.explain.claim_words import card_pattern
 
     return list(dict.fromkeys(found[0] for found in card_pattern().finditer(sentence) if facts.match_accelerators(found[0])))
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.claims import card_pattern, cost_text
+from rightfit.explain.claim_words import card_pattern
+from rightfit.explain.claims import cost_text
 from rightfit.explain.reasons import offload_text
 from rightfit.explain.trials import outcome_of, outcome_text
 from rightfit.explain.yes_or_no import is_question
