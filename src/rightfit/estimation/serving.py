@@ -44,7 +44,7 @@ LINKS = ("none", "pcie", "nvlink", "switch")
 #: stands in for a missing one.
 BY_FAMILY = (
     "stream_fraction",
-    "stream_ramp_bytes",
+    "stream_ramp_s",
     "attention_stream",
     "gemm_fraction",
     "flash_fraction",

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.estimation.convert import default_links, device_columns, linked_devices, model_columns
+from rightfit.estimation.training import memory_columns
 from rightfit.estimation.training_setup import COUNTERS, RECOMPUTES, TrainingCase, setup_fields
 from rightfit.facts import trainers
 from rightfit.facts.engine_releases import model_class, numbers
@@ -87,7 +88,24 @@ class _Case:
 
 def training_cases(rows: Sequence[Mapping[str, str]]) -> TrainingCases:
     """Parse rows of the measured training tables (memory or throughput)."""
-    return _to_columns(*read_rows(rows, _read_row), rows)
+    return _held(_to_columns(*read_rows(rows, _read_row), rows), rows)
+
+
+def _held(cases: TrainingCases, rows: Sequence[Mapping[str, str]]) -> TrainingCases:
+    """The cases with full recomputation where it is not stated and the job would not fit the GPU
+    that is named without: whoever runs it, runs it so."""
+    silent = np.array([word(rows[int(i)], "recompute").lower() in ("", "unknown") for i in cases.index], dtype=np.bool_)
+    named = np.array([bool(name) for name in cases.gpu_names], dtype=np.bool_)
+    asked = np.flatnonzero(silent & named & (cases.setup.recompute == Recompute.NONE))
+    if not asked.size:
+        return cases
+    model, setup, device = cases.model.take(asked), cases.setup.take(asked), cases.device.take(asked)
+    short = asked[~memory_columns(model, setup, device).fits]
+    recompute = np.broadcast_to(cases.setup.recompute, cases.index.shape).copy()
+    recompute[short] = float(Recompute.FULL)
+    told = set(short.tolist())
+    habits = tuple(text.replace("recompute=none", "recompute=full") if i in told else text for i, text in enumerate(cases.habits))
+    return dataclasses.replace(cases, setup=cases.setup.replace(recompute=recompute), habits=habits)
 
 
 def _to_columns(cases: list[_Case], index: list[int], refused: dict[int, str], rows: Sequence[Mapping[str, str]]) -> TrainingCases:
