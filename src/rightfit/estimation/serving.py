@@ -460,10 +460,11 @@ def bounds_of_the_device(model: ModelColumns, serve: ServeColumns, device: Devic
 def metric_bounds(model: ModelColumns, serve: ServeColumns, device: DeviceColumns) -> tuple[dict[str, Array], dict[str, Array]]:
     """By metric and in its unit, the least that a time and the most that a rate can be."""
     step, token = bounds_of_the_device(model, serve, device)
-    most = 1.0 / np.maximum(token, 1e-30)
+    with np.errstate(divide="ignore"):
+        rate, most = 1.0 / step, 1.0 / token
     least = {"tpot_ms": step * 1e3, "ttft_ms": serve.input_tokens * token * 1e3}
-    rates = {"decode_tok_per_s_single": 1.0 / np.maximum(step, 1e-30)}
-    return least, rates | dict.fromkeys(("prefill_tok_per_s", "output_tok_per_s_total", "total_tok_per_s"), most)
+    flows = dict.fromkeys(("prefill_tok_per_s", "output_tok_per_s_total", "total_tok_per_s"), most)
+    return least, {"decode_tok_per_s_single": rate, **flows}
 
 
 def metric_values(serve: ServeColumns, times: ServingTimes) -> dict[str, Array]:

@@ -91,16 +91,21 @@ def training_cases(rows: Sequence[Mapping[str, str]]) -> TrainingCases:
     return _held(_to_columns(*read_rows(rows, _read_row), rows), rows)
 
 
+#: Metrics of a job that runs.
+_TIMED = ("tokens_per_s_per_gpu", "samples_per_s", "step_time_s", "tflops_per_gpu", "mfu", "time_to_train_h")
+
+
 def _held(cases: TrainingCases, rows: Sequence[Mapping[str, str]]) -> TrainingCases:
     """The cases with full recomputation where it is not stated and the job would not fit the GPU
-    that is named without: whoever runs it, runs it so."""
-    silent = np.array([word(rows[int(i)], "recompute").lower() in ("", "unknown") for i in cases.index], dtype=np.bool_)
+    that is named without: a job whose time is asked for runs. Whether it fits is asked of it as it
+    is."""
+    asked_of = [rows[int(i)] for i in cases.index]
+    silent = [word(row, "recompute").lower() in ("", "unknown") and word(row, "metric") in _TIMED for row in asked_of]
     named = np.array([bool(name) for name in cases.gpu_names], dtype=np.bool_)
-    asked = np.flatnonzero(silent & named & (cases.setup.recompute == Recompute.NONE))
+    asked = np.flatnonzero(np.array(silent, dtype=np.bool_) & named & (cases.setup.recompute == Recompute.NONE))
     if not asked.size:
         return cases
-    model, setup, device = cases.model.take(asked), cases.setup.take(asked), cases.device.take(asked)
-    short = asked[~memory_columns(model, setup, device).fits]
+    short = asked[~memory_columns(cases.model.take(asked), cases.setup.take(asked), cases.device.take(asked)).fits]
     recompute = np.broadcast_to(cases.setup.recompute, cases.index.shape).copy()
     recompute[short] = float(Recompute.FULL)
     told = set(short.tolist())
