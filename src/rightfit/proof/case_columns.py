@@ -184,7 +184,7 @@ _SOFTWARE = {
 #: and an empty cell count alike.
 SOFTWARE_SAID = ("engine not stated", "framework ", "engine ", "library ")
 FIGURES = ("predicted", "low80", "high80", "low95", "high95")
-CONDITIONS = ("no_software", "unknowns", "new_device", "eager_stack", "fully_sharded", "moe", "counter")
+CONDITIONS = ("no_software", "unknowns", "new_device", "eager_stack", "fully_sharded", "moe", "counter", "beside")
 #: Above the upper end of a 95 % interval.
 _TAIL = 0.025
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.errors import RightfitError
+from rightfit.facts.tables import constants
 from rightfit.measure.evidence import Evidence, case_of, corrections, evidence_of, moved
 from rightfit.measure.record import metrics
 from rightfit.physics.columns import Array, DeviceColumns, SetupColumns
@@ -304,18 +305,22 @@ def _note_floors(
     weights: Array,
     regime: RegimeColumns,
 ) -> None:
-    """Note the bytes of weights that certainly lie on a GPU, where model and method are told."""
+    """Note the bytes of weights that certainly lie on a GPU, where model and method are told, and
+    what is beside the weights: it is all that is in doubt."""
     from rightfit.proof.case_columns import certain_weights
 
     frozen = np.maximum(regime.adapter, np.maximum(regime.quantized, regime.rare_method)) > 0
     narrowest = np.where(frozen, _PACKED, FP32_BYTES / 2.0) / np.maximum(cases.setup.take(index).linear_weight_bytes, _PACKED)
     known = (regime.shape_typical == 0) & (regime.method_unknown == 0)
     columns = np.broadcast_arrays(weights, narrowest, cases.setup.take(index).num_gpus, known, np.zeros(index.shape))
-    for i, held, share, devices, sure in zip(index, *columns[:4], strict=True):
+    for i, held, narrow, devices, sure in zip(index, *columns[:4], strict=True):
         answer = answers[int(cases.index[i])]
+        if not answer["error"]:
+            share = constants("training_words")["certain_weights"] * answer["terms"]["weights"]
+            answer["regime"]["beside"] = float(np.log(1.0 - share))
         if sure and not answer["error"]:
             answer["regime"]["floor"] = certain_weights(
-                rows[int(cases.index[i])], float(held), narrowest=float(share), devices=float(devices)
+                rows[int(cases.index[i])], float(held), narrowest=float(narrow), devices=float(devices)
             )
 
 
