@@ -72,7 +72,7 @@ USED = {
 WIDEST = 1.5
 RIDGE = 1.0
 #: Most of the runs that ran that a verdict may refuse.
-FALSE_REFUSALS = 0.12
+FALSE_REFUSALS = 0.08
 #: Families of figures with runs out of memory, each with a threshold of its own.
 VERDICTS = ("memory", "samples-memory")
 

@@ -99,3 +99,18 @@ def test_no_token_is_faster_than_the_weights_are_read(device: str) -> None:
         assert first["low95"] >= 2.0 * body * 512 / fastest * 1e3 * 0.98
         (drafted,) = predict([{**case, "metric": "tpot_ms", "draft": "eagle"}])
         assert drafted["error"] or drafted["low95"] <= step["low95"]
+
+
+def test_the_doubt_is_of_what_lies_beside_the_weights() -> None:
+    """The more of a job's memory are its weights, the surer the sum, whatever else is told."""
+    cases = [
+        _trained(model=MODELS[2], method="lora", weights_dtype="bf16", framework="trl", optimizer="adamw", seq_len=length)
+        for length in ("256", "2048", "16384")
+    ]
+    answers = predict(cases)
+    shares = [answer["terms"]["weights"] for answer in answers]
+    widths = [answer["high80"] / answer["predicted"] for answer in answers]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > 2.0 * shares[-1]
+    assert widths == sorted(widths)
+    assert widths[-1] > 1.2 * widths[0]
