@@ -50,7 +50,7 @@ SIGMAS = {
     "interference": 0.15,
     "format_stream": 0.25,
     "format_gemm": 0.3,
-    "stream_ramp_bytes": 0.5,
+    "stream_ramp_s": 0.5,
     "launch_s": 0.5,
     "context_bytes": 0.4,
     "cache_growth": 0.1,
