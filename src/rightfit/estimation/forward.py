@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.estimation.forward_models import KINDS
-from rightfit.estimation.pass_records import GENERATION, SILICON, ForwardDevice, ForwardWork
+from rightfit.estimation.pass_records import GENERATION, SILICON, STARTS, ForwardDevice, ForwardWork
 from rightfit.facts.tables import constants
 from rightfit.physics.columns import Array
 from rightfit.physics.passes import ForwardColumns, ForwardRates, forward_s, sustained_flops
@@ -364,7 +364,7 @@ def stage_rates(cases: CaseColumns, values: Coefficients) -> ForwardRates:
         passes=passes * np.where(cpu, values["passes_cpu"], 1.0),
         cache_bytes=case["l2_bytes"] * values["cache_fraction"],
         fill_elements=values["fill_time"] * peak * lookup(values, "fraction_silicon", SILICON, case["silicon"]),
-        layer_s=scale * lookup(values, "layer_s", ENGINES, case["engine"]) * lookup(values, "layer_silicon", GENERATION, case["silicon"]),
+        layer_s=scale * lookup(values, "layer_s", ENGINES, case["engine"]) * lookup(values, "layer_silicon", STARTS, case["silicon"]),
         launch_s=scale * host * autocast,
         call_s=lookup(values, "call_s", ENGINES, case["engine"]) * np.where(cases.stage["repeats"] > 1.0, 0.0, 1.0),
         mixing=values["mixing"],
