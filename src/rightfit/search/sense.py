@@ -109,7 +109,7 @@ def marks_of(search_result: SearchResult, offer: Index, node: Index, usd: Array)
     cards = facts.accelerators()
     measured = {name: not name or cards[name].vendor in CALIBRATED for name in set(offers.servers.accelerator_name)}
     unmeasured = np.array([not measured[name] for name in offers.servers.accelerator_name], dtype=np.float64)
-    # One limit for all that are compared: on either side of it the dearer of two on spot would lead.
+    # One limit for all that are compared: else the dearer of two on spot would lead.
     is_small = float(usd.min(initial=np.inf)) < facts.coefficients("planning")["held_under_usd"]
     return {
         "plain": search_result.last_resort(offer, node).astype(np.float64),
