@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from rightfit import facts
 from rightfit.physics.columns import Array
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
@@ -55,12 +56,14 @@ def write_folds(path: Path, family: str, folds: Mapping[str, Mapping[str, float]
 
 
 def left_out_residuals(table: Rows, folds: Path, family: str) -> Array:
-    """log(measured / predicted) of every row, under coefficients fitted without its source."""
+    """log(measured / predicted) of every row, under coefficients fitted without its source; one
+    that its fold does not hold is that of all sources, as in `rightfit.proof.left_out`."""
     values = json.loads(folds.read_text(encoding="utf-8"))
+    bundled = facts.coefficients(family)
     out = np.zeros(len(table.measured))
     for source in sorted(set(table.source)):
         here = table.source == source
-        out[here] = np.log(table.measured / table.predict(values[source][family]))[here]
+        out[here] = np.log(table.measured / table.predict({**bundled, **values[source][family]}))[here]
     return out
 
 

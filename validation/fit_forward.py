@@ -55,7 +55,6 @@ POOLS = {
     "layer_s": 0.5,
     "launch_s": 0.4,
     "call_s": 0.4,
-    "fill_elements": 0.6,
     "fraction_engine": 0.3,
     "fraction_silicon": 0.3,
     "unfused_engine": 0.3,

@@ -50,7 +50,7 @@ SIGMAS = {
     "interference": 0.15,
     "format_stream": 0.25,
     "format_gemm": 0.3,
-    "stream_ramp_bytes": 0.5,
+    "stream_ramp_s": 0.5,
     "launch_s": 0.5,
     "context_bytes": 0.4,
     "cache_growth": 0.1,
@@ -144,6 +144,11 @@ def entries() -> dict[str, dict[str, object]]:
     return {key: dict(entry) for key, entry in facts.coefficient_entries("serving").items()}
 
 
+def moved_keys(known: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """Coefficients that a fit moves: by factors, so that what is nothing stays nothing."""
+    return [key for key, entry in known.items() if float(str(entry["prior"])) > 0]
+
+
 def sigma(key: str) -> float:
     """Prior standard deviation of a coefficient's logarithm."""
     return SIGMAS.get(key, SIGMAS.get(key.split(".")[0], DEFAULT_SIGMA))
@@ -207,7 +212,7 @@ def fit(data: Data, *, iterations: int = 8) -> tuple[dict[str, float], Array, li
     priors = {key: float(str(entry["prior"])) for key, entry in known.items()}
     values = {key: float(str(entry["value"])) for key, entry in known.items()}
     rows_of = {key: touched(data, key) for key in known}
-    keys = list(known)
+    keys = moved_keys(known)
     weight = data.weights()
     penalty = np.array([1.0 / sigma(key) ** 2 for key in keys])
     matrix = np.zeros((len(data.rows), len(keys)))

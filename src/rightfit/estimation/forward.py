@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.estimation.forward_models import KINDS
-from rightfit.estimation.pass_records import SILICON, ForwardDevice, ForwardWork
+from rightfit.estimation.pass_records import GENERATION, SILICON, STARTS, ForwardDevice, ForwardWork
 from rightfit.facts.tables import constants
 from rightfit.physics.columns import Array
 from rightfit.physics.passes import ForwardColumns, ForwardRates, forward_s, sustained_flops
@@ -353,7 +353,7 @@ def stage_rates(cases: CaseColumns, values: Coefficients) -> ForwardRates:
         case["dtype"] == DTYPES.index("amp"), values["amp_traffic"], 1.0
     )
     scale = lookup(values, "layers_kind", STAGE_KINDS, kind) * (1.0 + np.minimum(unfused, 1.0) * (cases.stage["loose"] - 1.0))
-    host = lookup(values, "launch_s", ENGINES, case["engine"]) * lookup(values, "launch_silicon", SILICON, case["silicon"])
+    host = lookup(values, "launch_s", ENGINES, case["engine"]) * lookup(values, "launch_silicon", GENERATION, case["silicon"])
     autocast = np.where(case["dtype"] == DTYPES.index("amp"), values["amp_launch"], 1.0)
     return ForwardRates.of(
         flops=flops,
@@ -363,11 +363,8 @@ def stage_rates(cases: CaseColumns, values: Coefficients) -> ForwardRates:
         weight_bytes=_by_dtype(_WEIGHT_BYTES, case["dtype"]),
         passes=passes * np.where(cpu, values["passes_cpu"], 1.0),
         cache_bytes=case["l2_bytes"] * values["cache_fraction"],
-        fill_elements=lookup(values, "fill_elements", SILICON, case["silicon"])
-        * lookup(values, "fill_dtype", DTYPES, case["dtype"])
-        * case["units"]
-        / np.maximum(case["cores"], 1.0),
-        layer_s=scale * lookup(values, "layer_s", ENGINES, case["engine"]) * lookup(values, "layer_silicon", SILICON, case["silicon"]),
+        fill_elements=values["fill_time"] * peak * lookup(values, "fraction_silicon", SILICON, case["silicon"]),
+        layer_s=scale * lookup(values, "layer_s", ENGINES, case["engine"]) * lookup(values, "layer_silicon", STARTS, case["silicon"]),
         launch_s=scale * host * autocast,
         call_s=lookup(values, "call_s", ENGINES, case["engine"]) * np.where(cases.stage["repeats"] > 1.0, 0.0, 1.0),
         mixing=values["mixing"],

@@ -90,6 +90,12 @@ class PassInput:
 # from a small table.
 
 SILICON = ("volta", "turing", "ampere", "ampere_small", "ada", "hopper", "blackwell", "blackwell_small", "cpu", "neuron", "old", "other")
+#: The generation of each: how long a kernel takes to be launched and to start is of hosts, drivers
+#: and clocks of its years, not of the size of the chip.
+GENERATION = tuple({"ampere_small": "ampere", "hopper": "ada", "blackwell_small": "blackwell"}.get(name, name) for name in SILICON)
+#: Of which each takes how long a layer takes at least: Blackwell was measured on one card by one
+#: source, and a younger generation is not slower than the one before.
+STARTS = tuple({"blackwell": "ada"}.get(name, name) for name in GENERATION)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.estimation.forward_models import KINDS as FORWARD_KINDS
-from rightfit.estimation.pass_records import SILICON, ForwardDevice, ModelWork, card_device
+from rightfit.estimation.pass_records import GENERATION, SILICON, ForwardDevice, ModelWork, card_device
 from rightfit.facts.tables import constant_group
 from rightfit.physics import collectives
 from rightfit.physics.columns import Array, Columns, LinkColumns, MemoryCounter, column
@@ -268,7 +268,7 @@ def pass_rates(work: WorkColumns, setup: TrainSetup, device: TrainDevices, value
         activation_bytes=moved,
         weight_bytes=_pick(_MOVED_BYTES, setup.precision),
         passes=passes,
-        fill_elements=_look(values, "fill_elements", SILICON, silicon) * device.units,
+        fill_elements=values["fill_time"] * peak * _look(values, "fraction_silicon", SILICON, silicon),
         cache_bytes=device.l2_bytes * values["cache_fraction"],
         layer_s=scale * _look(values, "layer_s", STACKS, setup.software),
         launch_s=scale
@@ -276,7 +276,7 @@ def pass_rates(work: WorkColumns, setup: TrainSetup, device: TrainDevices, value
         * _look(values, "launch_stored", STORED, setup.stored)
         * autocast
         * _look(values, "launch_s", STACKS, setup.software)
-        * _look(values, "launch_silicon", SILICON, silicon),
+        * _look(values, "launch_silicon", GENERATION, silicon),
         call_s=np.zeros(1),
         mixing=np.array([values["mixing"]]),
         host_sharpness=np.array([facts.coefficients("operators")["host_sharpness"]]),

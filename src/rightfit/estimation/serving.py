@@ -14,7 +14,7 @@ from rightfit import facts
 from rightfit.estimation.serving_steps import ServingPhysics, token_s, waiting_s
 from rightfit.facts.engines import engine_classes, engine_parents, family_names, format_names
 from rightfit.facts.tables import constants
-from rightfit.physics import decode, waiting
+from rightfit.physics import decode, serving_columns, transformer, waiting
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import (
     Load,
@@ -44,7 +44,7 @@ LINKS = ("none", "pcie", "nvlink", "switch")
 #: stands in for a missing one.
 BY_FAMILY = (
     "stream_fraction",
-    "stream_ramp_bytes",
+    "stream_ramp_s",
     "attention_stream",
     "gemm_fraction",
     "flash_fraction",
@@ -431,6 +431,40 @@ def fit_room(model: ModelColumns, serve: ServeColumns, device: DeviceColumns) ->
     least = share_of_weights * weights
     rest = np.maximum(needed - weights, least) / np.maximum(capacity - weights, least * share_of_weights)
     return np.where(device.memory_bytes > 0, -np.log(rest), np.nan)
+
+
+def bounds_of_the_device(model: ModelColumns, serve: ServeColumns, device: DeviceColumns) -> tuple[Array, Array]:
+    """Seconds that all devices together take at least for a step, at the data sheet's bandwidth,
+    and for a token of a prompt, at its fastest arithmetic
+    [s], [s]: each reads the weights that one token uses, or multiplies them."""
+    experts = transformer.routed_expert_parameters(model) * np.where(
+        model.num_experts > 0, model.experts_per_token / np.maximum(model.num_experts, 1.0), 0.0
+    )
+    attention, dense = serving_columns.attention_layer_parameters(model), serving_columns.dense_layer_parameters(model)
+    read = attention * serve.attention_bytes + dense * serve.linear_bytes + experts * serve.expert_bytes
+    rates = (
+        device.fp32_flops,
+        device.tf32_flops,
+        device.fp16_flops,
+        device.bf16_flops,
+        device.fp8_flops,
+        device.int8_ops,
+        device.fp4_flops,
+    )
+    fastest = functools.reduce(np.maximum, rates)
+    step = read / np.maximum(device.memory_bandwidth * serve.num_devices, 1.0)
+    token = 2.0 * (attention + dense + experts) / np.maximum(fastest * serve.num_devices, 1.0)
+    return np.where(serve.offload_bandwidth > 0, 0.0, step), token
+
+
+def metric_bounds(model: ModelColumns, serve: ServeColumns, device: DeviceColumns) -> tuple[dict[str, Array], dict[str, Array]]:
+    """By metric and in its unit, the least that a time and the most that a rate can be."""
+    step, token = bounds_of_the_device(model, serve, device)
+    with np.errstate(divide="ignore"):
+        rate, most = 1.0 / step, 1.0 / token
+    least = {"tpot_ms": step * 1e3, "ttft_ms": serve.input_tokens * token * 1e3}
+    flows = dict.fromkeys(("prefill_tok_per_s", "output_tok_per_s_total", "total_tok_per_s"), most)
+    return least, {"decode_tok_per_s_single": rate, **flows}
 
 
 def metric_values(serve: ServeColumns, times: ServingTimes) -> dict[str, Array]:

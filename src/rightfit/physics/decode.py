@@ -137,13 +137,14 @@ def product_s(
 
     `parameters_read` [parameters] are fetched, `parameters_used` [parameters] each of `rows`
     [tokens] multiplies, `weight_bytes` [bytes/parameter], `num_products` [1] in the chain (each
-    pays a ramp of `stream_ramp_bytes`), `groups` [1] products of as many experts, over which the
+    waits `stream_ramp_s` before it streams), `groups` [1] products of as many experts, over which
+    the
     rows are spread, each waste part of their last tile, at `grouped` [1] of the rate -> [s]. Soft
     maximum of traffic, arithmetic and expanding.
     """
     bandwidth = np.where(serve.offload_bandwidth > 0, serve.offload_bandwidth, device.memory_bandwidth * rates.stream_fraction)
     bandwidth = bandwidth * np.where(serve.offload_bandwidth > 0, 1.0, rates.kernel_quality * rates.format_stream)
-    traffic = (parameters_read * weight_bytes + num_products * rates.stream_ramp_bytes) / bandwidth
+    traffic = parameters_read * weight_bytes / bandwidth + num_products * rates.stream_ramp_s
     peak = within_power(product_peak(device, serve.math, rates) * rates.gemm_fraction, serve, device, rates)
     peak = peak * rates.gemm_quality * rates.format_gemm
     # Few rows waste as much again of their tile, many the tile's own height.

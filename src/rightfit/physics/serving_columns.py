@@ -160,7 +160,7 @@ class ServeRates(Columns):
     of the data sheet.
 
     `stream_fraction` of memory bandwidth that reading weights reaches in one large product;
-    `stream_ramp_bytes` read in one product at which half of that is lost; `attention_stream` the
+    `stream_ramp_s` before a product streams at it; `attention_stream` the
     same fraction for the cache; `gemm_fraction` of peak for long products, `gemm_ramp` tokens at
     which half of it is lost; `flash_fraction` of peak in fused attention; `kernel_quality`
     multiplies bandwidth of the engine's decode kernels, `gemm_quality` the rate of its products;
@@ -191,7 +191,7 @@ class ServeRates(Columns):
     """
 
     stream_fraction: Array = column(1, "1")
-    stream_ramp_bytes: Array = column(0, "bytes")
+    stream_ramp_s: Array = column(0, "s")
     attention_stream: Array = column(1, "1")
     gemm_fraction: Array = column(1, "1")
     gemm_ramp: Array = column(0, "tokens")

@@ -19,7 +19,7 @@ from rightfit.errors import UnknownNameError
 from rightfit.estimation.intervals import IntervalLaw, family_of, interval_law
 from rightfit.facts.classical import library_of
 from rightfit.facts.engines import engine_class
-from rightfit.facts.tables import first_match, says, shape
+from rightfit.facts.tables import constants, first_match, says, shape
 from rightfit.facts.trainers import sample_stack, software_class, software_names
 from rightfit.physics.columns import Array, AttentionKernel, Dtype, MemoryCounter, Method, Recompute
 from rightfit.proof.cases.training import TrainingCases
@@ -184,7 +184,7 @@ _SOFTWARE = {
 #: and an empty cell count alike.
 SOFTWARE_SAID = ("engine not stated", "framework ", "engine ", "library ")
 FIGURES = ("predicted", "low80", "high80", "low95", "high95")
-CONDITIONS = ("no_software", "unknowns", "new_device", "eager_stack", "fully_sharded", "moe", "counter")
+CONDITIONS = ("no_software", "unknowns", "new_device", "eager_stack", "fully_sharded", "moe", "counter", "beside")
 #: Above the upper end of a 95 % interval.
 _TAIL = 0.025
 
@@ -246,6 +246,10 @@ def widen(cells: Sequence[Mapping[str, str]], answers: Sequence[dict[str, Any]],
     bounds = np.stack([found.mid, found.low80, found.high80, found.low95, found.high95], axis=1)
     rooms = np.array([answer["regime"].get("room", np.nan) for answer in told], dtype=np.float64)
     over = law.probability_over(groups, scale, np.where(np.isfinite(rooms), rooms, 0.0))
+    floors = np.array([answer["regime"].get("floor", 0.0) for answer in told], dtype=np.float64)
+    bounds = np.maximum(bounds, np.minimum(floors, mid)[:, None])
+    ceilings = np.array([answer["regime"].get("ceiling", np.inf) for answer in told], dtype=np.float64)
+    bounds = np.minimum(bounds, np.maximum(ceilings, mid)[:, None])
     for row, answer, values, room, probability in zip(rows, told, bounds, rooms, over, strict=True):
         answer.update(zip(FIGURES, (float(f"{value:.6g}") for value in values), strict=True))
         if np.isfinite(room):
@@ -255,6 +259,19 @@ def widen(cells: Sequence[Mapping[str, str]], answers: Sequence[dict[str, Any]],
             answer["assumptions"] = [*answer["assumptions"], f"fits: the risk of running out of memory is below {most:.0%}"]
         if remark := software_remark(software_kind(answer["regime"]["group"]), row):
             answer["assumptions"] = [*answer["assumptions"], remark]
+
+
+# ---- Bytes that certainly lie on one device: no interval of memory goes below them.
+
+
+def certain_weights(row: Mapping[str, str], weights: float, *, narrowest: float, devices: float) -> float:
+    """What of the weights that are predicted for a device lies there whatever the case does not
+    tell. `narrowest`: what their narrowest format takes of the
+    one that is predicted, where the row states none; `devices` share them, where it does not say
+    how."""
+    share = 1.0 if row.get("weights_dtype") or row.get("precision", "") in ("fp32", "tf32") else min(narrowest, 1.0)
+    spread = 1.0 if any(row.get(column) for column in ("tp", "zero", "strategy", "sharding", "parallel")) else max(devices, 1.0)
+    return weights * share / spread * constants("training_words")["certain_weights"]
 
 
 # ---- What was taken for the columns that a case of language-model training leaves empty, and the

@@ -27,6 +27,7 @@ from rightfit.estimation.sample_figures import (
 from rightfit.estimation.sample_training import PRECISIONS, STACKS, TrainingColumns
 from rightfit.facts.tables import shape
 from rightfit.physics.columns import Array
+from rightfit.proof.case_columns import certain_weights
 from rightfit.proof.cases.forward import LoadingRow, emulated, forward_rows, read_loading_case
 from rightfit.proof.cases.reader import Row
 from rightfit.proof.cases.samples import SamplesRows, samples_cases
@@ -350,7 +351,7 @@ def predict_vision(rows: Sequence[Mapping[str, str]], answers: list[dict[str, An
         figures, found = sample_metric_values(read.cases)
     metrics = np.array([rows[int(i)]["metric"] for i in read.index])
     for metric in np.unique(metrics):
-        _samples_fill(answers, read, found, np.flatnonzero(metrics == metric), str(metric), figures[str(metric)])
+        _samples_fill(answers, rows, read, found, np.flatnonzero(metrics == metric), str(metric), figures[str(metric)])
 
 
 def _samples_taken(cases: SamplesCases, at: int, metric: str) -> dict[str, str]:
@@ -376,7 +377,7 @@ _TAKEN = ("software", "precision", "batch", "num_gpus", "optimizer_bytes", "reco
 
 
 def _samples_fill(
-    answers: list[dict[str, Any]], read: SamplesRows, columns: TrainingColumns, here: Any, metric: str, values: Array
+    answers: list[dict[str, Any]], rows: Sequence[Row], read: SamplesRows, columns: TrainingColumns, here: Any, metric: str, values: Array
 ) -> None:
     """Figures of one metric."""
     cases = read.cases
@@ -399,5 +400,10 @@ def _samples_fill(
         answer["terms"] = {name: float((np.broadcast_to(term, len(cases)) / whole)[i]) for name, term in terms.items()}
         answer["regime"] = {"group": f"samples-{sample_interval_group(metric, modality[at])}", "counter": float(unsure[i])}
         answer["taken"] = _samples_taken(cases, int(i), metric)
+        if memory and not cases.works[i].assumptions:
+            held = answer["terms"]["weights"] * answer["predicted"]
+            answer["regime"]["floor"] = certain_weights(
+                rows[int(read.index[i])], held, narrowest=0.5, devices=float(np.broadcast_to(cases.setup.num_gpus, len(cases))[i])
+            )
         if memory and (cases.has_device[i] or cases.stated_bytes[i] > 0):
             answer["regime"]["room"] = float(np.log(capacity[i] / np.broadcast_to(columns.required_bytes, capacity.shape)[i]))

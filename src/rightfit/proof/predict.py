@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.errors import RightfitError
+from rightfit.facts.tables import constants
 from rightfit.measure.evidence import Evidence, case_of, corrections, evidence_of, moved
 from rightfit.measure.record import metrics
 from rightfit.physics.columns import Array, DeviceColumns, SetupColumns
@@ -21,7 +22,7 @@ from rightfit.proof.case_columns import visible, widen, without_comparisons
 from rightfit.proof.cases.reader import number, word
 from rightfit.proof.remarks import MOST_ROWS, idle_text, name_idle, remarks_of, with_values
 from rightfit.proof.tables import PREDICTION_COLUMNS, cell_text, clean_row
-from rightfit.units import GIB
+from rightfit.units import FP32_BYTES, GIB
 
 if TYPE_CHECKING:
     from rightfit.estimation.figures import FigureColumns
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 MEMORY_METRIC = "peak_mem_gib_per_gpu"
 RATE_METRICS = ("tokens_per_s_per_gpu", "samples_per_s", "step_time_s", "tflops_per_gpu", "mfu")
 DURATION_METRIC = "time_to_train_h"
+#: Metrics that grow as a step takes longer.
+_TIMES = {"step_time_s": 1.0, DURATION_METRIC: 1.0}
 TRAINING_METRICS = (MEMORY_METRIC, *RATE_METRICS, DURATION_METRIC)
 
 #: Columns that only the other tables have, and what to say about them.
@@ -45,6 +48,8 @@ OTHER_TABLES = {
 #: Rows worked out together: what they hold on the way is six times what is left of them.
 ROWS_AT_ONCE = 2000
 _FIGURES = ("predicted", "low80", "high80", "low95", "high95")
+#: Bytes of a parameter of 4 bits.
+_PACKED = 0.5
 
 
 def predict(rows: Sequence[Mapping[str, Any]], *, is_piece: bool = False) -> list[dict[str, Any]]:
@@ -282,12 +287,40 @@ def _answer_memory(cases: TrainingCases, rows: list[dict[str, str]], answers: li
     _fill(answers, cases, index, figures, shares)
     room = np.broadcast_to(np.log(memory.capacity_bytes / memory.required_bytes), index.shape)
     _describe(answers, cases, index, MEMORY_METRIC, regime)
+    _note_floors(answers, cases, rows, index, memory.terms["weights"] / GIB, regime)
     note_taken(answers, cases, index)
     note_conventions(answers, cases, index)
     for position, i in enumerate(index):
         answer = answers[int(cases.index[i])]
         if cases.gpu_names[int(i)] and not answer["error"]:
             answer["regime"]["room"] = float(room[position])
+
+
+def _note_floors(
+    answers: list[dict[str, Any]],
+    cases: TrainingCases,
+    rows: Sequence[Mapping[str, str]],
+    index: NDArray[np.intp],
+    weights: Array,
+    regime: RegimeColumns,
+) -> None:
+    """Note the bytes of weights that certainly lie on a GPU, where model and method are told, and
+    what is beside the weights: it is all that is in doubt."""
+    from rightfit.proof.case_columns import certain_weights
+
+    frozen = np.maximum(regime.adapter, np.maximum(regime.quantized, regime.rare_method)) > 0
+    narrowest = np.where(frozen, _PACKED, FP32_BYTES / 2.0) / np.maximum(cases.setup.take(index).linear_weight_bytes, _PACKED)
+    known = (regime.shape_typical == 0) & (regime.method_unknown == 0)
+    columns = np.broadcast_arrays(weights, narrowest, cases.setup.take(index).num_gpus, known, np.zeros(index.shape))
+    for i, held, narrow, devices, sure in zip(index, *columns[:4], strict=True):
+        answer = answers[int(cases.index[i])]
+        if not answer["error"]:
+            share = constants("training_words")["certain_weights"] * answer["terms"]["weights"]
+            answer["regime"]["beside"] = float(np.log(1.0 - share))
+        if sure and not answer["error"]:
+            answer["regime"]["floor"] = certain_weights(
+                rows[int(cases.index[i])], float(held), narrowest=float(narrow), devices=float(devices)
+            )
 
 
 def _answer_time(cases: TrainingCases, rows: list[dict[str, str]], answers: list[dict[str, Any]], index: NDArray[np.intp]) -> None:
@@ -311,7 +344,31 @@ def _answer_time(cases: TrainingCases, rows: list[dict[str, str]], answers: list
             _explain_duration(answers, cases, rows, index[here], mid)
         _fill(answers, cases, index[here], figures, {name: np.broadcast_to(value, index.shape)[here] for name, value in shares.items()})
         _describe(answers, cases, index[here], str(metric), regime.take(here))
+        _note_peak(
+            answers,
+            cases,
+            rows,
+            index[here],
+            str(metric),
+            mid * np.broadcast_to(values["mfu"], index.shape)[here] ** _TIMES.get(str(metric), -1.0),
+        )
     note_taken(answers, cases, index)
+
+
+def _note_peak(
+    answers: list[dict[str, Any]],
+    cases: TrainingCases,
+    rows: Sequence[Mapping[str, str]],
+    index: NDArray[np.intp],
+    metric: str,
+    bounds: Array,
+) -> None:
+    """Note what the GPUs could do at the peak of the arithmetic that is told: no step is faster."""
+    name = "floor" if metric in _TIMES else "ceiling"
+    for i, bound in zip(index, bounds, strict=True):
+        row, answer = rows[int(cases.index[i])], answers[int(cases.index[i])]
+        if not answer["error"] and cases.gpu_names[int(i)] and (row.get("precision") or row.get("compute_dtype")):
+            answer["regime"][name] = float(bound)
 
 
 def _samples_needed(cases: TrainingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp]) -> Array:

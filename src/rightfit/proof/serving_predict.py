@@ -37,6 +37,8 @@ INFERENCE_METRICS = (*TOKEN_METRICS, *SHARED_METRICS, *FORWARD_METRICS)
 
 _GENERATING = ("decoder", "moe-decoder", "vlm")
 _FIGURES = ("predicted", "low80", "high80", "low95", "high95")
+#: Bytes of a parameter of 4 bits.
+_PACKED = 0.5
 
 
 def is_generation(row: Mapping[str, str]) -> bool:
@@ -135,6 +137,9 @@ def _predict_generation(rows: list[dict[str, str]], answers: list[dict[str, Any]
         _answer(answers, cases, here, str(metric), values[str(metric)][here], {name: share[here] for name, share in shares.items()})
         if metric == MEMORY_METRIC:
             _judge(answers, cases, here)
+            _note_floors(answers, cases, rows, here)
+        else:
+            _note_bounds(answers, cases, rows, here, str(metric))
 
 
 def _judge(answers: list[dict[str, Any]], cases: ServingCases, index: NDArray[np.intp]) -> None:
@@ -151,6 +156,42 @@ def _judge(answers: list[dict[str, Any]], cases: ServingCases, index: NDArray[np
             answer["regime"]["room"] = float(room[i])
         else:
             answer["assumptions"].append(_NO_MEMORY)
+
+
+def _note_floors(answers: list[dict[str, Any]], cases: ServingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp]) -> None:
+    """Note the bytes of weights that certainly lie on the devices that are counted."""
+    from rightfit.proof.case_columns import certain_weights
+
+    formats = np.broadcast_to(cases.serve.linear_bytes, cases.index.shape)
+    spread = np.broadcast_to(cases.serve.num_devices, cases.index.shape)
+    for i in index:
+        answer, row = answers[int(cases.index[i])], rows[int(cases.index[i])]
+        if not answer["error"] and not any("usual shape" in text for text in cases.assumptions[int(i)]):
+            held = answer["terms"]["weights"] * answer["predicted"]
+            answer["regime"]["floor"] = certain_weights(row, held, narrowest=_PACKED / float(formats[i]), devices=float(spread[i]))
+
+
+def _note_bounds(
+    answers: list[dict[str, Any]], cases: ServingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp], metric: str
+) -> None:
+    """Note what the device's data sheet allows, where device and weights are told, no draft
+    proposes tokens and no prompt is known before."""
+    from rightfit.estimation.serving import metric_bounds
+
+    least, most = (
+        {name: np.broadcast_to(values, cases.index.shape) for name, values in one.items()}
+        for one in metric_bounds(cases.model, cases.serve, cases.device)
+    )
+    for i in index:
+        answer, row = answers[int(cases.index[i])], rows[int(cases.index[i])]
+        told = cases.device_names[int(i)] and row.get("weights_dtype") and not row.get("draft") and not row.get("prefix_share")
+        if (
+            answer["error"]
+            or not told
+            or any(text.startswith("device not stated") or "usual shape" in text for text in cases.assumptions[int(i)])
+        ):
+            continue
+        answer["regime"] |= {name: float(one[metric][i]) for name, one in (("floor", least), ("ceiling", most)) if metric in one}
 
 
 _NO_MEMORY = "memory of the device not stated: whether it fits is not told"

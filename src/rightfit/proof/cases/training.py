@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.estimation.convert import default_links, device_columns, linked_devices, model_columns
+from rightfit.estimation.training import memory_columns
 from rightfit.estimation.training_setup import COUNTERS, RECOMPUTES, TrainingCase, setup_fields
 from rightfit.facts import trainers
 from rightfit.facts.engine_releases import model_class, numbers
@@ -87,7 +88,29 @@ class _Case:
 
 def training_cases(rows: Sequence[Mapping[str, str]]) -> TrainingCases:
     """Parse rows of the measured training tables (memory or throughput)."""
-    return _to_columns(*read_rows(rows, _read_row), rows)
+    return _held(_to_columns(*read_rows(rows, _read_row), rows), rows)
+
+
+#: Metrics of a job that runs.
+_TIMED = ("tokens_per_s_per_gpu", "samples_per_s", "step_time_s", "tflops_per_gpu", "mfu", "time_to_train_h")
+
+
+def _held(cases: TrainingCases, rows: Sequence[Mapping[str, str]]) -> TrainingCases:
+    """The cases with full recomputation where it is not stated and the job would not fit the GPU
+    that is named without: a job whose time is asked for runs. Whether it fits is asked of it as it
+    is."""
+    asked_of = [rows[int(i)] for i in cases.index]
+    silent = [word(row, "recompute").lower() in ("", "unknown") and word(row, "metric") in _TIMED for row in asked_of]
+    named = np.array([bool(name) for name in cases.gpu_names], dtype=np.bool_)
+    asked = np.flatnonzero(np.array(silent, dtype=np.bool_) & named & (cases.setup.recompute == Recompute.NONE))
+    if not asked.size:
+        return cases
+    short = asked[~memory_columns(cases.model.take(asked), cases.setup.take(asked), cases.device.take(asked)).fits]
+    recompute = np.broadcast_to(cases.setup.recompute, cases.index.shape).copy()
+    recompute[short] = float(Recompute.FULL)
+    told = set(short.tolist())
+    habits = tuple(text.replace("recompute=none", "recompute=full") if i in told else text for i, text in enumerate(cases.habits))
+    return dataclasses.replace(cases, setup=cases.setup.replace(recompute=recompute), habits=habits)
 
 
 def _to_columns(cases: list[_Case], index: list[int], refused: dict[int, str], rows: Sequence[Mapping[str, str]]) -> TrainingCases:
