@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import csv
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,16 +55,31 @@ def test_no_list_has_a_word_twice(name: str) -> None:
         assert len(set(written)) == len(written), chosen
 
 
+_ASKS = re.compile(r"\b(?:tables\.\w+|shape|says|senses|words|listed|meanings?|number_in|_?spelled\w*)\(")
+
+
+@functools.cache
+def askers() -> tuple[str, frozenset[str]]:
+    """The texts that may ask for a list, as `{list}` or in quotes, and the names that remarks.toml
+    has. A module that asks for no words has other things between braces and quotes."""
+    root = Path(tables.__file__).parents[1]
+    rooms = (root, Path(__file__).parents[2] / "validation")
+    modules = (path.read_text(encoding="utf-8") for room in rooms for path in sorted(room.rglob("*.py")))
+    rules = (path.read_text(encoding="utf-8") for path in sorted((root / "workload" / "data").glob("*.toml")))
+    remarks = re.findall(r"\w+", (root / "proof" / "data" / "remarks.toml").read_text(encoding="utf-8"))
+    return "\n".join((*filter(_ASKS.search, modules), *rules)), frozenset(remarks)
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_every_list_is_used(name: str) -> None:
-    rooms = (Path(tables.__file__).parents[1], Path(__file__).parents[2] / "validation")
-    sources, data = (
-        "\n".join(path.read_text(encoding="utf-8") for room in rooms for path in sorted(room.rglob(kind))) for kind in ("*.py", "*.toml")
-    )
-    text, named = sources + "\n".join(row["word"] for row in lines(name)), set(re.findall(r"\w+", data))
-    for chosen in tables.lists(name):
-        is_named = bool(named & {chosen, chosen.removesuffix("_remarks")})  # proof/data/remarks.toml names tables of remarks so
-        assert is_named or f"{{{chosen}}}" in text or f'"{chosen}"' in text, f"nobody asks for {name}/{chosen}"
+    asking, remarks = askers()
+    text = "\n".join((asking, *(row["word"] for row in lines(name))))
+    unused = [
+        chosen
+        for chosen in tables.lists(name)
+        if not (remarks & {chosen, chosen.removesuffix("_remarks")} or f"{{{chosen}}}" in text or f'"{chosen}"' in text)
+    ]
+    assert not unused, f"nobody asks for these lists of {name}"
 
 
 def test_edges_say_where_a_word_stands() -> None:

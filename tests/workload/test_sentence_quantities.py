@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import rightfit
+from rightfit.facts import tables
 from rightfit.units import format_money, parse_bytes, parse_data, parse_money
 from rightfit.workload.ask import understand
 from rightfit.workload.ask.sentence import Understood
@@ -169,6 +170,42 @@ def test_every_date_is_its_days(form: str, today: datetime.date) -> None:
         day = today + datetime.timedelta(days=ahead)
         found = read(f"fine-tune Qwen2.5-7B on 10k samples, {form.format(d=day)}", today)
         assert found.wishes["deadline"] == f"{ahead * 24}h", (form, day)
+
+
+def words_of(chosen: str) -> list[str]:
+    """The words of a list as they are written."""
+    return [word.word.replace(r"\s", " ").replace("?", "") for word in tables.words("quantities", chosen)]
+
+
+def test_every_word_of_a_deadline_is_read() -> None:
+    """Words before the day after, its names, and Chinese verbs behind an hour or a date."""
+    nights = [f"{until} 7 am the {day}" for until, day in itertools.product(words_of("until"), words_of("next_day_en"))]
+    nights += [
+        f"{day}7点{before}{must}" for day in words_of("next_day_zh") for before in words_of("before_zh") for must in words_of("must_zh")
+    ]
+    dates = [f"12月1日{before}{must}完成" for before in words_of("before_zh") for must in words_of("must_zh")]
+    wrong = {}
+    for hours, forms in (("7h", nights), ("264h", dates)):
+        for form in forms:
+            found = understand(f"用 Qwen2.5-7B 微调 1万条数据，{form}", today=FRIDAY)
+            if found.wishes.get("deadline") != hours or found.unused:
+                wrong[form] = (found.wishes.get("deadline"), found.unused)
+    assert not wrong
+
+
+def test_every_small_number_is_read_before_a_half_and_used_cards() -> None:
+    wrong = {}
+    for word in tables.words("quantities", "english_number"):
+        if " " in word.word:
+            continue
+        for form, option, meant in (
+            ("in {} and a half hours", "deadline", f"{word.meaning}.5 hours"),
+            ("on {} used RTX 3090s", "num_gpus", word.meaning),
+        ):
+            found = understand(f"fine-tune Qwen2.5-7B on 10k samples {form.format(word.word)}", today=FRIDAY)
+            if found.wishes.get(option) != meant or found.unused:
+                wrong[form.format(word.word)] = (found.wishes.get(option), found.unused)
+    assert not wrong
 
 
 @pytest.mark.parametrize("words", ["by 5/12", "by 2020-01-01", "by February 30", "2月30日前"])

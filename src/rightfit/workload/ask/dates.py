@@ -8,63 +8,49 @@ import calendar
 import datetime
 import re
 
+from rightfit.facts import tables
 from rightfit.messages import Message
 from rightfit.units import parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.sentence import Sentence
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
-_UNTIL = r"(?<![a-z])(?:no later than|(?:done|finished|ready|due|deadline)(?:\sis)?(?:\s(?:by|before|on))?|by|before|until|till|deadline:)\s(?:the\s)?"
-_BEFORE_ZH = r"\s*(?:(?:之?前|以前)\s*(?:要|必须|得)?(?:完成|交付|跑完|做完|出结果|交)?)"
-_DATE = re.compile(
-    rf"{_UNTIL}(?:(?P<month>{_MONTH})\.?\s(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s(?P<year>20[2-9]\d))?"
-    rf"|(?P<first>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<named>{_MONTH})(?:,?\s(?P<of>20[2-9]\d))?"
-    r"|(?P<iso>20\d\d[-/.]\d{1,2}[-/.]\d{1,2})|(?P<dotted>\d{1,2}\.\d{1,2}\.20\d\d)|(?P<short>\d{1,2}/\d{1,2})(?:/(?P<last>20\d\d))?|(?P<only>\d{1,2})(?:st|nd|rd|th))(?![\w/-])"
-    rf"|(?:在|于|到|至)?(?:(?P<year_zh>20\d\d)年)?(?P<month_zh>\d{{1,2}}|[一二三四五六七八九十]{{1,2}})月(?P<day_zh>\d{{1,2}}|[一二三四五六七八九十]{{1,3}})[日号](?!\s*(?:开始|起|启动)){_BEFORE_ZH}?"
-    rf"|(?P<only_zh>\d{{1,2}})[号日]{_BEFORE_ZH}",
-    re.IGNORECASE,
+_UNTIL = r"(?<![a-z]){until_day}\s(?:the\s)?"
+_DATE = grammar.shape(
+    _UNTIL + r"(?:(?P<month>{month_name})\.?\s(?P<day>\d{1,2}){ordinal}?(?:,?\s(?P<year>20[2-9]\d))?"
+    r"|(?P<first>\d{1,2}){ordinal}?\s(?:of\s)?(?P<named>{month_name})(?:,?\s(?P<of>20[2-9]\d))?"
+    r"|(?P<iso>20\d\d[-/.]\d{1,2}[-/.]\d{1,2})|(?P<dotted>\d{1,2}\.\d{1,2}\.20\d\d)|(?P<short>\d{1,2}/\d{1,2})(?:/(?P<last>20\d\d))?|(?P<only>\d{1,2}){ordinal})(?![\w/-])"
+    r"|(?:在|于|到|至)?(?:(?P<year_zh>20\d\d)年)?(?P<month_zh>\d{1,2}|[一二三四五六七八九十]{1,2})月(?P<day_zh>\d{1,2}|[一二三四五六七八九十]{1,3})[日号](?!\s*{begins_zh}){before_done_zh}?"
+    r"|(?P<only_zh>\d{1,2})[号日]{before_done_zh}"
 )
-_HOURS_OF_DAY = {
-    **dict.fromkeys(("morning", "早上", "上午", "早"), 9),
-    **dict.fromkeys(("noon", "lunch", "lunchtime", "中午"), 12),
-    **dict.fromkeys(("afternoon", "下午"), 17),
-    **dict.fromkeys(("eod", "end of day", "close of business", "cob"), 18),
-    **dict.fromkeys(("evening", "晚上", "晚"), 20),
-    **dict.fromkeys(("night", "midnight"), 24),
-}
-_AT = r"(?:(?P<hour{0}>\d{{1,2}})(?::(?P<minute{0}>\d\d))?\s?(?P<half{0}>am|pm)|(?P<part{0}>morning|noon|lunch(?:time)?|afternoon|evening|night|midnight|eod|end of day|cob|close of business))"
+_HOURS_OF_DAY = {word.word: int(word.meaning) for part in ("part_of_day", "part_of_day_zh") for word in tables.words(grammar.TABLE, part)}
+_AT = r"(?:(?P<hour#>\d{1,2})(?::(?P<minute#>\d\d))?\s?(?P<half#>{half_of_day})|(?P<part#>{part_of_day}))"
 _MOMENT = grammar.shape(
-    rf"{_UNTIL.replace('{', '{{').replace('}', '}}')}(?:(?P<day>tomorrow|{{weekday_en}}),?\s(?:at\s|by\s|around\s)?{_AT.format(1)}|{_AT.format(2)}\s(?:on\s)?(?P<later>tomorrow|{{weekday_en}}))(?![a-z])"
-    rf"|(?:在|到)?(?P<zh>明天|后天)(?P<part3>早上|上午|中午|下午|晚上|早|晚)(?:(?P<hour3>\d{{1,2}}|[一二两三四五六七八九十]{{1,3}})点(?P<minute3>半)?)?{_BEFORE_ZH}"
+    rf"{_UNTIL}(?:(?P<day>tomorrow|{{weekday_en}}),?\s(?:at\s|by\s|around\s)?{_AT.replace('#', '1')}|{_AT.replace('#', '2')}\s(?:on\s)?(?P<later>tomorrow|{{weekday_en}}))(?![a-z])"
+    r"|(?:在|到)?(?P<zh>明天|后天)(?P<part3>{part_of_day_zh})(?:(?P<hour3>\d{1,2}|[一二两三四五六七八九十]{1,3})点(?P<minute3>半)?)?{before_done_zh}"
 )
-_WINDOW = re.compile(
-    r"(?:from|between)?\s*(?<![\d:])(?P<from>\d{1,2})(?::00)?\s?(?P<half>am|pm)?\s?(?:to|-|–|and|until|till)\s?(?P<to>\d{1,2})(?::00)?\s?(?P<other>am|pm)(?![a-z])"
-    r"|(?:从)?(?P<when>凌晨|夜里|半夜|深夜|晚上?|每晚)?(?:的)?(?P<first>\d{1,2}|[零一二两三四五六七八九十]{1,3})点(?:钟)?(?:到|至|-|~)(?:次日|第2天|第二天)?(?P<then>凌晨|早上|清晨|早)?(?P<last>\d{1,2}|[零一二两三四五六七八九十]{1,3})点(?:钟)?(?:之?间)?",
-    re.IGNORECASE,
+_WINDOW = grammar.shape(
+    r"{window_start}?\s*(?<![\d:])(?P<from>\d{1,2})(?::00)?\s?(?P<half>{half_of_day})?\s?{window_joint}\s?(?P<to>\d{1,2})(?::00)?\s?(?P<other>{half_of_day})(?![a-z])"
+    r"|(?:从)?(?P<when>{night_zh})?(?:的)?(?P<first>\d{1,2}|[零一二两三四五六七八九十]{1,3})点(?:钟)?(?:到|至|-|~){next_day_zh}?(?P<then>{dawn_zh})?(?P<last>\d{1,2}|[零一二两三四五六七八九十]{1,3})点(?:钟)?(?:之?间)?"
 )
 _LEARNS = re.compile("|".join(grammar.STRONG[task].pattern for task in ("train", "finetune")), re.IGNORECASE)
-_NIGHTLY = re.compile(
-    r"(?<![a-z])(?:nightly|(?:every|each|per|at) night|daily|every day|each day|overnight)(?![a-z])|每[晚夜天日]|夜里|凌晨|半夜|夜间",
-    re.IGNORECASE,
+_NIGHTLY = grammar.shape("(?<![a-z]){each_night}(?![a-z])|{each_night_zh}")
+_NEXT_DAY = grammar.shape(
+    r"(?:{result_ready}\s)?(?:{until}|at)\s(?P<en>\d{1,2})(?::(?P<minutes>\d\d))?\s?(?P<half>{half_of_day})?\s?(?:o'clock\s)?(?:on\s|of\s)?(?:the\s)?{next_day_en}"
+    r"|{until}\s(?:the\s)?{next_day_en}\s(?:{until}|at)\s(?P<after>\d{1,2})\s?(?P<late>{half_of_day})?(?![a-z])"
+    r"|(?:到|在)?{next_day_zh}(?:的)?(?P<part>{clock_part_zh})?(?P<zh>\d{1,2}|[一二两三四五六七八九十]{1,3})点(?:钟)?(?P<more>半)?{before_zh}?(?:就)?{must_zh}?{finished_at_zh}?"
 )
-_NEXT_DAY = re.compile(
-    r"(?:(?:ready|done|finished|available|completed|results?)\s)?(?:by|before|until|at)\s(?P<en>\d{1,2})(?::(?P<minutes>\d\d))?\s?(?P<half>am|pm)?\s?(?:o'clock\s)?(?:on\s|of\s)?(?:the\s)?(?:next|following)\s(?:morning|day)"
-    r"|(?:by|before|until)\s(?:the\s)?(?:next|following)\s(?:morning|day)\s(?:at|by)\s(?P<after>\d{1,2})\s?(?P<late>am|pm)?(?![a-z])"
-    r"|(?:到|在)?(?:第2天|第二天|次日|隔天|翌日|转天)(?:的)?(?P<part>早上|上午|凌晨|清晨|早|中午|下午|晚上)?(?P<zh>\d{1,2}|[一二两三四五六七八九十]{1,3})点(?:钟)?(?P<more>半)?(?:之?前|以前)?(?:就)?(?:必须|需要|要|得|能)?(?:出结果|完成|交付|做完|转完|跑完|出|好)?",
-    re.IGNORECASE,
-)
-_CALENDAR = re.compile(
-    r"(?:(?:by|before|until|till)\s)?(?:the\s)?end of (?P<next>next week)|(?:by|before|until|till)?\s?(?:the\s)?end of (?P<month>(?:the|this) month)|(?:by|before|until|till)?\s?(?:the\s)?end of (?P<later>next month)"
-    r"|下(?:个)?(?P<weekend>周末)(?:之?前|完成)?|(?:这个?|本)?(?P<zh>月底)(?:之?前|完成)?|下个?(?P<zh_later>月底)(?:之?前|完成)?",
-    re.IGNORECASE,
+_CALENDAR = grammar.shape(
+    r"(?:{until}\s)?(?:the\s)?end of (?P<next>next week)|{until}?\s?(?:the\s)?end of (?P<month>{this_month})|{until}?\s?(?:the\s)?end of (?P<later>next month)"
+    r"|下(?:个)?(?P<weekend>周末){by_end_zh}?|(?:这个?|本)?(?P<zh>月底){by_end_zh}?|下个?(?P<zh_later>月底){by_end_zh}?"
 )
 _WEEKDAY = grammar.shape(
-    r"(?:{by_day}|before|by)\s(?:the\s)?(?P<this>this|coming)\s(?P<en>{weekday_en})(?![a-z])|(?P<zh>[这本]个?)(?P<day>{weekday_zh})(?:晚上?|早上?|下午|上午|中午)?{by_day_zh}|(?P<next>下个?)(?P<later>{weekday_zh})(?:晚上?|早上?|下午|上午|中午)?{by_day_zh}"
+    r"{by_day}\s(?:the\s)?(?P<this>this|coming)\s(?P<en>{weekday_en})(?![a-z])"
+    r"|(?P<zh>[这本]个?)(?P<day>{weekday_zh}){part_of_day_zh}?{by_day_zh}|(?P<next>下个?)(?P<later>{weekday_zh}){part_of_day_zh}?{by_day_zh}"
 )
-_UNREAD_DAY = re.compile(
-    r"(?<![A-Za-z])(?:by|before|until|till|due)\s(?:the\s)?(?P<en>[A-Z][a-z]+(?:\s(?:\d{1,2}|[A-Z][a-z]+))?|deadline|launch|release|holidays?|conference|semester|end of the (?:year|quarter))(?![\w-])"
-    r"|(?P<zh>(?!目前|当前|之前|以前|提前|训练)[一-鿿]{1,4}(?<![之以提目当])前)(?=\s*(?:[,，。;；]|要|完成|交|出|做|跑|$))"
+_UNREAD_DAY = tables.shape(
+    grammar.TABLE,
+    r"(?<![A-Za-z])(?:{until}|due)\s(?:the\s)?(?P<en>[A-Z][a-z]+(?:\s(?:\d{1,2}|[A-Z][a-z]+))?|{unread_day})(?![\w-])"
+    r"|(?P<zh>(?!{no_unread_day_zh})[一-鿿]{1,4}(?<![之以提目当])前)(?=\s*(?:[,，。;；]|要|完成|交|出|做|跑|$))",
 )
 
 
@@ -107,7 +93,11 @@ def _date(found: re.Match[str], today: datetime.date) -> datetime.date | None:
     """The day that is meant; without its year the next one that comes. None where two days could
     be meant, or none is."""
     if name := _first(found, "month", "named"):
-        parts = [_first(found, "year", "of"), _MONTHS.index(name[:3].casefold()) + 1, _first(found, "day", "first")]
+        parts = [
+            _first(found, "year", "of"),
+            int(tables.meaning(grammar.TABLE, "month_name", name, ignore_case=True)),
+            _first(found, "day", "first"),
+        ]
     elif found["iso"]:
         parts = [*re.split(r"[-/.]", found["iso"])]
     elif found["dotted"]:

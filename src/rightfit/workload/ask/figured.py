@@ -26,71 +26,69 @@ from rightfit.workload.ask.named import card_count
 from rightfit.workload.ask.sentence import Reading, Sentence
 
 _SHARE = grammar.shape(
-    r"(?:(?:about|around|maybe|roughly)\s)?(?P<en>\d+(?:\.\d+)?)\s?%\s*(?:of\s(?:them|these|those|the\s\w+|{people}))?\s*(?:(?:will|would|may|might|can|are|is|be|being)\s)*{together}(?![a-z])"
-    r"|(?:其中)?(?P<zh>\d+(?:\.\d+)?)\s?%\s*(?:的)?(?:人|员工|用户)?(?:会)?{together_zh_share}|{together_zh_share}(?:的|率|比例)*(?:人)?(?:约|大概|有|为|是|占)*\s*(?P<tail>\d+(?:\.\d+)?)\s?%"
+    r"(?:{about_en}\s)?(?P<en>\d+(?:\.\d+)?)\s?%\s*(?:of\s{of_them})?\s*(?:{share_verb}\s)*{together}(?![a-z])"
+    r"|(?:其中)?(?P<zh>\d+(?:\.\d+)?)\s?%\s*(?:的)?{share_people_zh}?(?:会)?{together_zh_share}|{together_zh_share}(?:的|率|比例)*(?:人)?{share_is_zh}*\s*(?P<tail>\d+(?:\.\d+)?)\s?%"
 )
 _STAFF = grammar.shape(
-    r"(?P<en>{amount})\s*(?:[a-z-]+\s)?{staff}(?![a-z])|{staff_head}\s(?:about\s|around\s|some\s)?(?P<head>{amount})(?:\s(?:people|users|persons?|employees|staff))?(?![\w%])"
+    r"(?P<en>{amount})\s*(?:[a-z-]+\s)?{staff}(?![a-z])|{staff_head}\s(?:about\s|around\s|some\s)?(?P<head>{amount})(?:\s{head_name})?(?![\w%])"
     r"|{staff_head_zh}(?P<zh>{amount})\s*(?:多)?(?:个|名|位)?\s*(?:人|{staff_zh})(?:使用|用)?|(?P<counted>{amount})\s*(?:多)?(?:个|名|位)?\s*{staff_zh}(?:使用|用)?"
     r"|(?P<tail>{amount})\s*(?:多)?(?:个|名|位)?\s*人{staff_tail_zh}"
 )
 _COMPANY = grammar.shape("{company_zh}")
 _OF_COMPANY = grammar.shape(r"(?P<used>{amount})\s*(?:多)?(?:个|名|位)?\s*人(?:要|会|在)?(?:使用|用)")
 _HEADS = grammar.shape(r"(?P<en>{amount})\s*(?:[a-z-]+\s)?{people}(?![a-z])|(?P<zh>{amount})\s*(?:个|名|位)?\s*{people_zh}(?:使用|用)?")
-_TOGETHER = grammar.shape(r"[\s,]*(?:(?:are|being|who are)\s)?{together}(?![a-z])|[\s，,]*{together_zh_share}")
+_TOGETHER = grammar.shape(r"[\s,]*(?:{who_are}\s)?{together}(?![a-z])|[\s，,]*{together_zh_share}")
 _IN_FLIGHT, _NO_FLIGHT = grammar.shape("{in_flight}"), grammar.shape("{in_flight_no}")
 _REQUESTS = re.compile(r"(?<![a-z])requests?(?![a-z])|请求", re.IGNORECASE)
 _CLIPS = grammar.shape(
-    r"(?:(?P<count>{amount})\s+)?(?P<seconds>{digits})[\s-]?(?:s|secs?|seconds?)(?:[\s-]long)?\s+(?:[a-z]+\s|\d+p\s){0,2}?(?P<unit>clips?|videos?|films?|animations?|shots?)(?![a-z])"
-    r"|(?P<many>{amount})\s+(?:[a-z]+\s|\d+p\s){0,2}?(?P<things>clips?|videos?|films?|animations?)(?:\s(?:of|at|with|each|lasting))*,?\s(?P<each>{digits})\s?(?:s|secs?|seconds?)(?![a-z])(?:\s(?:each|long|apiece))*"
-    r"|(?P<zh>{number})\s*秒(?:钟)?(?:长)?的?(?:[一-鿿]{0,3}?)(?:短?视频|短片|动画)"
+    r"(?:(?P<count>{amount})\s+)?(?P<seconds>{digits})[\s-]?{second_en}(?:[\s-]long)?\s+(?:[a-z]+\s|\d+p\s){0,2}?{clip_name}(?![a-z])"
+    r"|(?P<many>{amount})\s+(?:[a-z]+\s|\d+p\s){0,2}?{clip_name}(?:\s(?:{lasting}|each))*,?\s(?P<each>{digits})\s?{second_en}(?![a-z])(?:\s{apiece})*"
+    r"|(?P<zh>{number})\s*秒(?:钟)?(?:长)?的?(?:[一-鿿]{0,3}?){clip_name_zh}"
 )
 _PER_CLASS = grammar.shape(
-    r"(?P<en>{amount})\s(?:[a-z]+\s){1,3}?(?:per|for each|for every|of each|in each)\s{class_name}(?![a-z])|每(?:个)?(?:类别|种类|类|种)\s*(?:约|大约|有)?\s*(?P<zh>{amount})\s*[张条个份](?:图片|图像|图|样本|数据)?"
+    r"(?P<en>{amount})\s(?:[a-z]+\s){1,3}?{of_each}\s{class_name}(?![a-z])|每(?:个)?{each_class_zh}\s*(?:约|大约|有)?\s*(?P<zh>{amount})\s*[张条个份]{class_sample_zh}?"
 )
 _CLASSES = grammar.shape(r"(?P<en>{digits})\s*(?:[a-z]+\s)?{class_name}(?![a-z])|(?<!每)(?P<zh>{digits}|{han})\s*{class_zh}")
 _RECORDINGS = grammar.shape(
-    r"(?P<count>{amount})\s(?:(?!{long_unit}\s|{at_once_en}\s|{in_flight_no}\s)[a-z-]+\s){0,2}?(?:(?P<thing>{recorded})|(?:audio\s|sound\s|video\s)?(?:recordings?|files?|clips?|videos?))(?![a-z]|\s(?:transcripts?|notes|minutes|logs?|summar)|\s*{each_period}\s*{period}(?![a-z]))"
-    r"(?:(?P<of>\s(?:of|with|at|lasting|averaging))?[\s,]+(?:each\s|about\s|around\s|averaging\s|roughly\s|on average\s|of\s|~\s?)*(?P<each>{long_time}|{sound_time})(?P<apiece>(?:\s?(?:long|each|apiece|on average|per\s[a-z]+))+)?)?"
-    r"|(?P<zh>{amount})\s*(?:(?P<zh_thing>{recorded_zh})|{measure_zh}(?:录音|音频|语音|视频|文件)?)(?:[,，]?\s*(?:平均)?每{measure_zh}(?:[一-鿿]{0,3}?)(?:平均|大约|大概|约)*\s*(?P<zh_each>{long_time}|{sound_time}))?"
+    r"(?P<count>{amount})\s(?:(?!{long_unit}\s|{at_once_en}\s|{in_flight_no}\s)[a-z-]+\s){0,2}?(?:(?P<thing>{recorded})|(?:audio\s|sound\s|video\s)?{recording})(?![a-z]|\s{written_of}|\s*{each_period}\s*{period}(?![a-z]))"
+    r"(?:(?P<of>\s{lasting})?[\s,]+(?:each\s|about\s|around\s|averaging\s|roughly\s|on average\s|of\s|~\s?)*(?P<each>{long_time}|{sound_time})(?P<apiece>(?:\s?{apiece_average})+)?)?"
+    r"|(?P<zh>{amount})\s*(?:(?P<zh_thing>{recorded_zh})|{measure_zh}{recording_zh}?)(?:[,，]?\s*(?:平均)?每{measure_zh}(?:[一-鿿]{0,3}?){average_zh}*\s*(?P<zh_each>{long_time}|{sound_time}))?"
 )
 _LONG_SOUND = grammar.shape(
-    r"(?P<time>{amount}\s?(?:years?|months?|weeks?|days?|minutes?|mins?))\sof\s(?:[a-z-]+\s){0,2}?{sound}(?![a-z])|(?P<zh>{amount}\s*(?:年|个月|周|天|分钟))的?[一-鿿]{0,3}?{sound_zh}"
+    r"(?P<time>{amount}\s?{sound_long})\sof\s(?:[a-z-]+\s){0,2}?{sound}(?![a-z])|(?P<zh>{amount}\s*{sound_long_zh})的?[一-鿿]{0,3}?{sound_zh}"
 )
 _PER_TIME = grammar.shape(
     r"(?:(?:每|一)个?(?P<ahead>{budget_period})(?:的)?|(?P<short>[时日周年])(?=预算))?\s*{budget}?{is}(?P<value>{money_sign}\s?{amount}|{amount}\s?{money_unit}(?![a-z]))\s*"
-    r"(?:(?:/|per\s|an?\s|each\s|every\s|每个?|一个?|of\s)?\s*(?P<cards>(?:gpu|card|卡)[\s/-]?)?(?P<behind>{budget_period})(?![a-z]))?{most}?"
+    r"(?:{per_period}?\s*(?P<cards>{per_card}[\s/-]?)?(?P<behind>{budget_period})(?![a-z]))?{most}?"
 )
 _SLOW_RATE = grammar.shape(
-    r"(?:(?P<en>{amount})\s|an?\s)(?:[a-z]+\s)?{request}\s(?:(?:once\s)?every|per|each)\s(?P<time>{digits})\s?(?P<period>{period}(?![a-z]))"
-    r"|an?\s{request}\s(?:every|per|each)\s(?P<one>{period}(?![a-z]))"
-    r"|每(?:隔)?\s*(?P<time_zh>{number})\s*(?P<period_zh>{period_zh})(?:来|有|发|处理|收到)?\s*(?P<zh>{number})\s*{request_count_zh}{request_zh}?"
+    r"(?:(?P<en>{amount})\s|an?\s)(?:[a-z]+\s)?{request}\s(?:once\s)?{every_en}\s(?P<time>{digits})\s?(?P<period>{period}(?![a-z]))"
+    r"|an?\s{request}\s{every_en}\s(?P<one>{period}(?![a-z]))"
+    r"|每(?:隔)?\s*(?P<time_zh>{number})\s*(?P<period_zh>{period_zh}){comes_zh}?\s*(?P<zh>{number})\s*{request_count_zh}{request_zh}?"
 )
 _PER_PARAMETER = grammar.shape(
-    r"(?P<value>{digits})\s?tokens?\s(?:per|for each|for every|a)\sparam(?:eter)?s?(?![a-z])|每个?参数\s*(?P<zh>{digits})\s*(?:个)?\s*{token_zh}"
+    r"(?P<value>{digits})\s?tokens?\s(?:{for_each}|a)\sparam(?:eter)?s?(?![a-z])|每个?参数\s*(?P<zh>{digits})\s*(?:个)?\s*{token_zh}"
 )
-_SERVICE_TERM = re.compile(r"^for\s|月|年|周|months?|years?|weeks?", re.IGNORECASE)
-_VOLUME = re.compile(
-    r"(?:(?:roughly|about|each)\s)?(?<![\dx×*.])\d{2,4}\s?[x×*]\s?\d{2,4}\s?[x×*]\s?\d{2,4}(?:\s?(?:voxels?|patch(?:es)?|volumes?|crops?)|的(?:块|体素|图块|patch))?(?:\s(?:each))?"
+_SERVICE_TERM = grammar.shape(r"^for\s|{service_term}")
+_VOLUME = tables.shape(
+    grammar.TABLE,
+    r"(?:(?:{about_en}|each)\s)?(?<![\dx×*.])\d{2,4}\s?[x×*]\s?\d{2,4}\s?[x×*]\s?\d{2,4}(?:\s?{volume_name}|的{volume_name_zh})?(?:\s(?:each))?",
 )
 _FOLDS = grammar.shape(r"(?P<en>\d+)[\s-]?folds?(?:\s(?:cross[\s-]?validation|cv))?(?![a-z])|(?P<zh>{number})\s*折(?:交叉验证)?")
 _EACH_ITS_OWN = grammar.shape(
-    r"(?P<zh>{amount})\s*[个位名款种套](?P<thing>[一-鿿]{0,6}?)(?:各自?|每个|分别)(?:要|来)?(?:训练?|做|练|炼|微调)?(?:出)?(?:1|一)?[个套]?"
-    r"|(?:a|1|one)\s(?:separate\s|own\s|different\s)?(?P<what>lora|model|adapter|fine-?tune)s?\s(?:for\s(?:each)\sof|per|for\severy\s1\sof|for\s(?:each)\sof)\s(?:our\s|the\s|my\s)?(?P<en>{amount})\s[a-z]+(?:\s[a-z]+)?"
-    r"|(?P<many>{amount})\s(?:separate|different|individual|distinct)\s(?:loras?|models|adapters|fine-?tunes)(?:,?\s(?:1|one)\s(?:per|for each)\s[a-z]+)?"
+    r"(?P<zh>{amount})\s*[个位名款种套](?P<thing>[一-鿿]{0,6}?){own_each_zh}(?:要|来)?{own_trained_zh}?(?:出)?(?:1|一)?[个套]?"
+    r"|(?:a|1|one)\s(?:separate\s|own\s|different\s)?{own_model}s?\s(?:for\s(?:each)\sof|for\severy\s1\sof|per)\s(?:our\s|the\s|my\s)?(?P<en>{amount})\s[a-z]+(?:\s[a-z]+)?"
+    r"|(?P<many>{amount})\s{own_kind}\s{own_models}(?:,?\s(?:1|one)\s{for_each}\s[a-z]+)?"
 )
 _LATER = grammar.shape(
-    r"[;,]?\s*(?:(?:and|plus)\s)?(?:then|after that|afterwards?|later)\s(?:about\s|another\s)?{amount}\s(?:new\s|more\s|additional\s)?(?:[a-z]+\s){0,2}?(?:(?:every|each|per|a)\s(?:night|day|week|month|hour)|nightly|daily|weekly|monthly)(?![a-z])"
-    r"|[,，;；]?\s*(?:之后|以后|然后|后续|后面|往后)\s*每(?:天|晚|日|周|月)(?:再|会|大约|大概|约)*(?:新增|增加|增量|加|有|来)?\s*{amount}\s*[条篇个份张封]?(?:新的?)?[一-鿿]{0,2}(?=[\s,，。;；]|$)"
+    r"[;,]?\s*(?:{and_then}\s)?{later_en}\s(?:about\s|another\s)?{amount}\s(?:new\s|more\s|additional\s)?(?:[a-z]+\s){0,2}?{later_each}(?![a-z])"
+    r"|[,，;；]?\s*{later_zh}\s*每(?:天|晚|日|周|月){later_about_zh}*{later_added_zh}?\s*{amount}\s*[条篇个份张封]?(?:新的?)?[一-鿿]{0,2}(?=[\s,，。;；]|$)"
 )
 _SLOW_FRAMES = grammar.shape(
-    r"(?:at\s)?(?P<en>{digits})\s(?:frames?|images?|pictures?)\s(?:every|each|per)\s(?P<seconds>{digits})\s?(?:s|secs?|seconds?)(?![a-z])(?:\s(?:from|of|per)\s(?:each)(?:\s(?:camera|stream|feed|channel))?)?"
+    r"(?:at\s)?(?P<en>{digits})\s{frame_name}\s{every_en}\s(?P<seconds>{digits})\s?{second_en}(?![a-z])(?:\s{frames_of}\s(?:each)(?:\s{camera_line})?)?"
     r"|(?:{of_each_camera_zh})?\s*每(?:隔)?\s*(?P<per>{number})\s*秒\s*(?:抽|取|截|拍|传|分析)?\s*(?P<zh>{number})\s*(?:帧|张图?)"
 )
-_NIGHT_OFF = re.compile(
-    r"(?:no ?(?:body|one)\s(?:uses?|is using|needs?)\s(?:it\s)?|(?:not|never|hardly|un)\s?used\s|no (?:traffic|users?|load)\s|quiet\s|idle\s)(?:at|during the|by|over) night|(?:夜里|晚上|夜间|半夜|凌晨|下班后|夜晚)(?:基本|几乎|都|就)*(?:没有?人?|无人|不)(?:使?用|访问|流量|请求|在用)",
-    re.IGNORECASE,
-)
+_NIGHT_OFF = grammar.shape("{not_used}{at_night}|{at_night_zh}{nearly_zh}*{nobody_zh}{in_use_zh}")
 _PAGES = tables.shape(grammar.TABLE, r"(?<![A-Za-z]){page_word}(?![A-Za-z])|{page_word_zh}", ignore_case=True)
 
 

@@ -194,26 +194,18 @@ DEADLINES: tuple[GrammarRule, ...] = tuple(
 
 DURATION = shape(r"(?<!第)(?<![\w.,-]){long_time}(?!-[a-z])")
 LIMITED = shape(
-    r"(?<![a-z])(?:in\s)?(?:within|in|under|inside|less than|at most|no more than)\s(?P<within>{long_time})(?!\s+{no_deadline}\s)|(?<!第)(?P<value>{long_time})(?:之内|以内|内)"
+    r"(?<![a-z])(?:in\s)?{limit_head}\s(?P<within>{long_time})(?!\s+{no_deadline}\s)|(?<!第)(?P<value>{long_time}){limit_tail_zh}"
 )
 """A time with a word that makes it the limit."""
-HOURS = shape(r"{amount}\s*(?:hours?|hrs?|个?小时)")
-TURNS_SOUND = re.compile(
-    r"whisper|paraformer|sensevoice|transcri(?!pts?(?![a-z])|ptions?(?![a-z]))|speech[- ]to[- ]text|转写|转录|转成?文字|字幕", re.IGNORECASE
-)
+HOURS = shape(r"{amount}\s*(?:{hour_en}|个?小时)")
+TURNS_SOUND = shape("{turns_sound}")
 ENGLISH_NUMBERS = {word.word: word.meaning for word in tables.words(TABLE, "english_number")}
 NUMBER_WORDS = re.compile(rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})(?![\w-])", re.IGNORECASE)
-HYPHENED_NUMBER = re.compile(
-    rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})-(seconds?|minutes?|hours?|days?|folds?)(?![\w])",
-    re.IGNORECASE,
-)
+HYPHENED_NUMBER = shape(rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})-({{hyphened_unit}})(?![\w])")
 HALF_SECOND = re.compile(r"(?<![A-Za-z])half a second(?![a-z])|半秒钟?", re.IGNORECASE)
-A_SECOND = re.compile(r"(?<![A-Za-z])((?:in|within|under|below|than|inside)\s)an?\s(?=second(?![a-z]))second", re.IGNORECASE)
+A_SECOND = shape(r"(?<![A-Za-z])({second_limit}\s)an?\s(?=second(?![a-z]))second")
 """A second as a limit: "under a second"."""
-KIND_OF_CARDS = re.compile(
-    r"(?<![\w.,])(\d{1,3}|one|two|three|four|six|eight|ten)\s(?:(?:used|second-hand|old|spare|new|refurbished)\s)+(?=(?:nvidia |geforce |rtx ?)?[A-Za-z]?\d{2,4})",
-    re.IGNORECASE,
-)
+KIND_OF_CARDS = shape(r"(?<![\w.,])(\d{1,3}|{english_number})\s(?:{card_condition}\s)+(?={card_maker}?[A-Za-z]?\d{2,4})")
 """Cards are the same, bought new or used."""
 
 
@@ -376,8 +368,8 @@ USER_RATES = tuple(rule for rule in QUANTITIES if rule.option == "tpot")
 """Tokens a second of one user, which a service's own are not."""
 TOKEN_RATE = shape(r"\d[\d,.]*\s?[kmb]?\s*tokens?\s*{each_second}\s*{token_period}(?![a-z])(?!\s*{each_again}\s*{token_receiver})")
 WORKS_THROUGH = shape(
-    r"(?<![A-Za-z]){works_through}\s+(?:all\s|the\s|(?:[a-z-]+\s){1,2}(?:in|on|from|across|over|through)\s(?:all\s|the\s)?)?[\d␟]"
-    r"|(?<![A-Za-z])(?:run|running|apply|use)\s␟+\s(?:over|on|across|through)\s(?:all\s|the\s)?[\d␟]|(?<![标像本义感常])(?:{works_through_zh})\s*(?:大约|约)?[\d␟]"
+    r"(?<![A-Za-z]){works_through}\s+(?:all\s|the\s|(?:[a-z-]+\s){1,2}{among_en}\s(?:all\s|the\s)?)?[\d␟]"
+    r"|(?<![A-Za-z]){run_verb}\s␟+\s{through_en}\s(?:all\s|the\s)?[\d␟]|(?<![标像本义感常])(?:{works_through_zh})\s*(?:大约|约)?[\d␟]"
 )
 """A verb with the amount behind it: "classify 3 million reviews"."""
 TOPIC = tables.shape(
@@ -415,17 +407,18 @@ RUNNING = shape("{running}")
 GLUE_PHRASE = shape(r"(?<![A-Za-z]){glue_phrase}")
 QUANTIZED = shape(r"(?<![A-Za-z]){quantized}(?![a-z])")
 OWNED = tables.shape(WORDS_TABLE, r"(?:{owning})\s*(?:{own_between}\s*)*$", ignore_case=True)
-OWNED_AFTER = shape(r"\s*(?:的)?(?:服务器|机器|工作站|显卡|卡)?\s*[,，]?\s*(?:是)?(?:我们?)?{owned_after}")
-ALTERNATIVE = re.compile(r"\s*[,，]?\s*(?:or|或者?|或是|/)\s*(?:with\s|the\s|用)?", re.IGNORECASE)
+OWNED_AFTER = shape(r"\s*(?:的)?{owned_thing_zh}?\s*[,，]?\s*(?:是)?(?:我们?)?{owned_after}")
+ALTERNATIVE = shape(r"\s*[,，]?\s*(?:or|{or_zh}|/)\s*(?:with\s|the\s|用)?")
 """Between two names that stand for one another."""
-UNKNOWN_BEFORE = re.compile(
-    r"(?P<name>(?<![A-Za-z0-9_.-])(?:[A-Z][A-Za-z0-9_.+-]+|[A-Za-z][A-Za-z_.+-]*\d[A-Za-z0-9_.+-]*))\s*(?:或者?|或是|\bor)\s*$"
+UNKNOWN_BEFORE = tables.shape(
+    TABLE, r"(?P<name>(?<![A-Za-z0-9_.-])(?:[A-Z][A-Za-z0-9_.+-]+|[A-Za-z][A-Za-z_.+-]*\d[A-Za-z0-9_.+-]*))\s*(?:{or_zh}|\bor)\s*$"
 )
-UNKNOWN_AFTER = re.compile(
-    r"\s*(?:或者?|或是)\s*(?:用)?(?P<name>[A-Za-z][A-Za-z0-9_.+-]{2,})|\s+or\s(?P<en>[A-Z][A-Za-z0-9_.+-]+|[a-z][a-z_.+-]*\d[A-Za-z0-9_.+-]*)(?![A-Za-z])"
+UNKNOWN_AFTER = tables.shape(
+    TABLE,
+    r"\s*{or_zh}\s*(?:用)?(?P<name>[A-Za-z][A-Za-z0-9_.+-]{2,})|\s+or\s(?P<en>[A-Z][A-Za-z0-9_.+-]+|[a-z][a-z_.+-]*\d[A-Za-z0-9_.+-]*)(?![A-Za-z])",
 )
-MEMORY_BEHIND = re.compile(r"\s*\(?\d{1,3}\s?GB?(?:\s?(?:vram|memory|显存))?\)?(?![A-Za-z0-9])", re.IGNORECASE)
-HARD_DENIAL = re.compile(r"(?<![A-Za-z])(?:not|no|non|never|without|except|excluding)(?![A-Za-z])|不|没|无|非|除", re.IGNORECASE)
+MEMORY_BEHIND = shape(r"\s*\(?\d{1,3}\s?GB?(?:\s?{memory_of_card})?\)?(?![A-Za-z0-9])")
+HARD_DENIAL = shape(r"(?<![A-Za-z]){hard_denial}(?![A-Za-z])|{hard_denial_zh}")
 CONTRACTED = shape(r"(?<![A-Za-z])(?P<verb>{contracted})n['’]?t(?![A-Za-z])")
 """A denial that is drawn together, "don't"; the words of lists have it in two."""
 MINUS = re.compile(r"(?:^|[^\w.,])-$")

@@ -17,30 +17,30 @@ from rightfit.workload.ask.slips import mended
 
 _NEXT_ZH = {"万": "千", "千": "百", "百": "十"}
 _HALVES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), said)
+    (grammar.shape(pattern), said)
     for pattern, said in (
-        (r"(?<![\w.])(\d{1,2}|one|two|three|four|five|six) and a half (?=[a-z])", "{}.5 "),
-        (r"(?<![\w.])(an?|\d{1,2}|one|two|three|four|five|six) (day|week|hour|month|year)s? and a half(?![a-z])", "{}.5 {}s"),
-        (r"(?<![\w.])an? (day|week|hour|month) or (?:two|so)(?![a-z])", "1 to 2 {}s"),
-        (r"(?<![\w.])half an? (million|billion|trillion|thousand)(?![a-z])", "0.5 {}"),
-        (r"(?<![\w.])(?:a )?quarter (?:of )?(?:an? )?(million|billion|trillion)(?![a-z])", "0.25 {}"),
-        (r"(?<![\w.])three quarters of an? (million|billion|trillion)(?![a-z])", "0.75 {}"),
+        (r"(?<![\w.])(\d{1,2}|{english_number}) and a half (?=[a-z])", "{}.5 "),
+        (r"(?<![\w.])(an?|\d{1,2}|{english_number}) ({calendar_unit})s? and a half(?![a-z])", "{}.5 {}s"),
+        (r"(?<![\w.])an? ({calendar_unit}) or {or_so}(?![a-z])", "1 to 2 {}s"),
+        (r"(?<![\w.])half an? ({multiplier_en})(?![a-z])", "0.5 {}"),
+        (r"(?<![\w.])(?:a )?quarter (?:of )?(?:an? )?({multiplier_en})(?![a-z])", "0.25 {}"),
+        (r"(?<![\w.])three quarters of an? ({multiplier_en})(?![a-z])", "0.75 {}"),
         (r"(\d{1,2}|[一二两三四五六七八九])个?([天周年])半(?![年月天小个])", "{}.5{}"),
-        (r"(\d{1,2}|[一二两三四五六七八九])个半(小时|钟头|月|星期)", "{}.5个{}"),
-        (r"(\d{1,2}|[一二两三四五六七八九])(小时|分钟|个月)半", "{}.5{}"),
+        (r"(\d{1,2}|[一二两三四五六七八九])个半({half_before_zh})", "{}.5个{}"),
+        (r"(\d{1,2}|[一二两三四五六七八九])({half_after_zh})半", "{}.5{}"),
     )
 )
 _VAGUE = grammar.shape(
-    r"(?<![\w.])(?P<en>{vague_en})(?![a-z])|(?<![\w.])(?P<before>{vague_before_en})(?=\s(?:hundred|thousand|million|billion|days|hours|weeks)(?![a-z]))|(?P<tens>{vague_tens_zh})(?=[万亿]|{vague_counted_zh})|(?P<zh>{vague_zh})(?=[百千万亿])"
+    r"(?<![\w.])(?P<en>{vague_en})(?![a-z])|(?<![\w.])(?P<before>{vague_before_en})(?=\s{vague_counted}(?![a-z]))|(?P<tens>{vague_tens_zh})(?=[万亿]|{vague_counted_zh})|(?P<zh>{vague_zh})(?=[百千万亿])"
 )
 _VAGUE_LISTS = {"en": "vague_en", "before": "vague_before_en", "tens": "vague_tens_zh", "zh": "vague_zh"}
 _RANGE = grammar.shape(
     r"(?<![A-Za-z0-9.,_-])(?:between\s|from\s|介于\s?)?(?P<first>(?P<sign>{money_sign}\s?)?{amount})(?P<unit>\s?(?:[a-z]{1,12}|[一-鿿]{1,3}?))?\s?"
-    r"(?P<join>-|–|~|to|and|or|至|到|或者?)\s?(?=(?P<second>(?:{money_sign}\s?)?{amount}))"
+    r"(?P<join>{range_joint})\s?(?=(?P<second>(?:{money_sign}\s?)?{amount}))"
 )
 _COUNTED = grammar.shape(
     r"\s?(?:{thing_zh}|{request_count_zh}|{row}|{people_zh}|{long_unit}|{money_unit}|{rate_unit}|{epoch}|[kmgtp]i?b|{at_once_en}|{length_zh}|{word_count}"
-    r"|{pixel_after}|{node_name}|input|output)(?![A-Za-z0-9])|\s(?!{workdays})(?:[a-z]+\s){0,2}[a-z]+s(?![\w-])"
+    r"|{pixel_after}|{node_name}|{range_side})(?![A-Za-z0-9])|\s(?!{workdays})(?:[a-z]+\s){0,2}[a-z]+s(?![\w-])"
 )
 """What a range may count."""
 _NEIGHBORS = re.compile(

@@ -16,10 +16,10 @@ from rightfit.workload.ask.sentence import Reading, Sentence
 _ACCUMULATION = grammar.shape(
     r"(?:grad(?:ient)?s?[\s_-]?)?{accumulation}(?:[\s_-]?steps?)?{is}(?P<after>\d{1,4})(?:\ssteps?|\stimes)?(?![\w%.])"
     r"|(?<![\w.=])(?P<before>\d{1,4})[\s-]?(?:steps?\sof\s|x\s?|times\s)?(?:grad(?:ient)?s?[\s_-]?)?{accumulation}(?:[\s_-]?steps?)?(?!\s*[=:]|\s+\d)"
-    r"|{accumulation_zh}(?:步数?|次数)?{is}(?P<zh>\d{1,4}|{han})(?:步|次)?"
+    r"|{accumulation_zh}{step_count_zh}?{is}(?P<zh>\d{1,4}|{han})(?:步|次)?"
 )
 _STEPS = grammar.shape(
-    r"(?:max[\s_-]?steps{is}(?P<head>{amount})|(?P<en>{amount})\s?(?:(?:training|optimizer|optimization|gradient|update|global)\s)?(?:steps?|iterations|iters|updates)|(?P<zh>{amount})\s*步)(?![a-z])"
+    r"(?:max[\s_-]?steps{is}(?P<head>{amount})|(?P<en>{amount})\s?(?:{step_kind}\s)?{step_name}|(?P<zh>{amount})\s*步)(?![a-z])"
 )
 _WHOLE = grammar.shape("{whole_batch}")
 
