@@ -42,6 +42,7 @@ TRAINED = ("lora-8b-aws", "full-8b-gcp", "pretrain-8b-megatron", "pretrain-1b-al
 ENGINES = ("sglang", "tensorrt-llm", "tgi", "llama.cpp", "two servers")
 PLANS: dict[str, tuple[str, ...]] = {
     "decoder": (*TRAINED, "batch-8b-tencent", "chat-8b-aws", *(f"chat-8b-aws:{name}" for name in ENGINES)),
+    "vlm": ("lora-8b-aws", "chat-8b-aws", *(f"chat-8b-aws:{name}" for name in ENGINES)),
     "encoder": ("bert-azure", "bge-batch", "bert-service-azure"),
     "whisper": ("whisper-train-aws", "whisper-batch-aws"),
     "speech": ("wav2vec-train", "segformer-train"),
@@ -52,6 +53,7 @@ PLANS: dict[str, tuple[str, ...]] = {
 #: programs have under short names.
 OWN = {
     "decoder": "meta-llama/Meta-Llama-3-8B",
+    "vlm": "Qwen/Qwen2.5-VL-7B-Instruct",
     "encoder": "google-bert/bert-base-uncased",
     "speech": "facebook/wav2vec2-base",
     "diffusion": "stabilityai/stable-diffusion-xl-base-1.0",
@@ -63,6 +65,7 @@ CONFIG |= {"num_attention_heads": 28, "num_key_value_heads": 4, "intermediate_si
 #: What is planned for each, in the slow walk.
 SLOW_WISHES: dict[str, dict[str, Any]] = {
     "decoder": {"task": "finetune", "method": "lora", "data": "10Mtok", "max_nodes": 4},
+    "vlm": {"task": "finetune", "method": "lora", "data": "10Mtok", "max_nodes": 4},
     "encoder": {"task": "finetune", "data": "10ksamples"},
     "whisper": {"task": "batch", "data": "100hours"},
     "speech": {"task": "finetune", "data": "100hours"},
@@ -78,7 +81,8 @@ WITH_README = ("chat-8b-aws", "bert-azure", "sdxl-aws", "whisper-train-aws", "wa
 def kind_of(record: str) -> str:
     found = facts.models()[record]
     if isinstance(found, facts.TransformerArchitecture):
-        return "whisper" if "whisper" in record else "encoder" if found.kind in ("encoder", "embedding") else "decoder"
+        kind = {"encoder": "encoder", "embedding": "encoder", "vlm": "vlm"}.get(found.kind, "decoder")
+        return "whisper" if "whisper" in record else kind
     return {facts.VisionModel: "vision", facts.DiffusionModel: "diffusion"}.get(type(found), "speech")
 
 
@@ -186,7 +190,7 @@ def test_every_target_fetches_the_repository_that_was_asked_for(kind: str, part:
             looked_at |= texts.keys()
     assert not faults, f"{len(faults)} faults, such as " + "; ".join(faults[:5])
     possible = {target for _, targets in homes(kind) for target in targets}
-    assert looked_at >= possible - {"timm"} or kind in ("vision", "diffusion") or not lent
+    assert looked_at >= possible - {"timm"} or kind in ("vision", "diffusion", "vlm") or not lent
 
 
 def test_the_walk_looks_at_every_target_that_names_a_model() -> None:

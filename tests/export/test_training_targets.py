@@ -513,7 +513,7 @@ def test_a_4_bit_base_in_shards_is_started_by_fsdp() -> None:
     halved = dataclasses.replace(moved, option=moved.option.model_copy(update={"layout": layout}))
     for found, said in ((eight_bit, "only AdamW runs"), (halved, "--offload params")):
         assert {name for name in LANGUAGE if said in str(find_target(name).problem(found))} >= SHARDERS
-    later = dataclasses.replace(sharded_job(), model="Qwen/Qwen3.5-27B")
+    later = dataclasses.replace(sharded_job(), model="openbmb/MiniCPM3-4B")
     assert "whole 4-bit base on every GPU" in str(find_target("trl").problem(later))
     assert not find_target("axolotl").problem(later)
     assert find_target("axolotl").problem(dataclasses.replace(later, settings=ExportSettings(revision="main")))

@@ -25,6 +25,7 @@ from rightfit.facts.records import (
 )
 from rightfit.facts.resolve import (
     Resolution,
+    chat_template,
     hub_repository,
     model,
     own_reference,
@@ -47,6 +48,7 @@ __all__ = [
     "accelerator",
     "accelerators",
     "accelerators_of_memory",
+    "chat_template",
     "coefficient_entries",
     "coefficients",
     "dataset",

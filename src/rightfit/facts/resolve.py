@@ -171,6 +171,16 @@ def resolve_offline(text: str) -> Resolution | None:
         return None
 
 
+def chat_template(repository: str) -> Mapping[str, str]:
+    """LLaMA-Factory's row of a model (facts/data/chat_templates.csv), whoever publishes it: the
+    name of its chat template, and whether that has images; empty where it has none."""
+    return next((row for row in tables.table("chat_templates") if _bare(row["repository"]) == _bare(repository)), {})
+
+
+def _bare(repository: str) -> str:
+    return repository.casefold().rpartition("/")[2].removeprefix("meta-")
+
+
 def hub_repository(text: str, found: Resolution | None) -> str:
     """The repository on the hub whose weights a name means, found as `found` (None: by no means
     offline); "" where that has none.

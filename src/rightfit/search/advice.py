@@ -396,7 +396,10 @@ def program_warnings(workload: Workload, option: Option) -> list[Reason]:
         work, what = engine.casefold(), f"{workload.model}, {engine}"
     elif told.get("modality") or told.get("seq_len"):
         kind = str(getattr(found, "kind", ""))
-        work = str(told.get("modality") or (kind if kind in ("encoder", "encoder-decoder") else "decoder"))
+        work = str(told.get("modality") or (kind if kind in ("encoder", "encoder-decoder", "embedding", "vlm") else "decoder"))
+        repository = facts.hub_repository(workload.model, known) or workload.model
+        if kind == "vlm" and not told.get("modality") and not facts.chat_template(repository).get("images"):
+            work = ""
         what = f"{workload.model}, {layout.method}" + (f", {told.get('vendor')}" if layout.method == "grpo" else "")
     else:
         return []

@@ -33,7 +33,7 @@ from rightfit.exports.training_words import (
     workers,
 )
 from rightfit.facts.devices import Span
-from rightfit.facts.tables import table
+from rightfit.facts.resolve import chat_template
 from rightfit.messages import Message
 
 AXOLOTL_PACKAGES = ("axolotl==0.19.0",)
@@ -262,14 +262,9 @@ DATA = "plan"
 
 
 def template_of(job: Job) -> Mapping[str, str]:
-    """The program's row of the model (facts/data/chat_templates.csv), whoever publishes it; empty
-    where it has none: it then takes the tokenizer's own template."""
-    wanted = _bare(hub_id(job))
-    return next((row for row in table("chat_templates") if _bare(row["repository"]) == wanted), {})
-
-
-def _bare(repository: str) -> str:
-    return repository.casefold().rpartition("/")[2].removeprefix("meta-")
+    """The program's row of the model; empty where it has none: it then takes the tokenizer's own
+    template."""
+    return chat_template(hub_id(job))
 
 
 def shows_images(job: Job) -> bool:
