@@ -14,9 +14,9 @@ from rightfit import facts
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.facts.devices import is_unreleased
 from rightfit.facts.engine_releases import is_served
-from rightfit.messages import Message
 from rightfit.market.offers import gone, today
 from rightfit.market.sellers import Sellers, any_place, read_sellers, untrusted
+from rightfit.messages import Message
 from rightfit.physics import money
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
@@ -148,7 +148,9 @@ def _avoided_place(name: str, catalog: Catalog, names: Any) -> tuple[str, tuple[
             return "country", names.resolve_countries(COUNTRIES.get(fold(name), name), catalog.regions())
         except UnknownNameError:
             if (meant := PURCHASES.aliases.get(fold(name), fold(name))) in PURCHASES.words:
-                raise InputError(Message("search.avoided_purchase", name=name, other="spot" if meant == "on-demand" else "on-demand"), field="avoid") from None
+                raise InputError(
+                    Message("search.avoided_purchase", name=name, other="spot" if meant == "on-demand" else "on-demand"), field="avoid"
+                ) from None
             raise UnknownNameError("cloud", name, nearest=error.nearest, field="avoid") from None
 
 

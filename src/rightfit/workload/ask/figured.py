@@ -157,7 +157,7 @@ def _read_daily_people(sentence: Sentence) -> None:
 
 
 def read_repeats(sentence: Sentence) -> None:
-    """The same training again, with other settings or on another fold: the plan is of one of them."""
+    """The same training with other settings or on another fold: the plan is of one of them."""
     told = list(_REPEATED.finditer(sentence.text))
     folds = None if sentence.has("epochs") else _FOLDS.search(sentence.text)
     counts = [_number(_first(one, "en", "zh")) for one in (*told[:1], *filter(None, (folds,)))]

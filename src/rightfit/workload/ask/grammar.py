@@ -287,9 +287,7 @@ COUNTRY_CODE = tables.shape(
 )
 _REGION_NAME = r"(?<![A-Za-z0-9_-])(?:{region_start}-[a-z]+(?:-?[a-z]+)?-?\d?[a-z]?|{region_start_whole}-[a-z]+\d)(?![A-Za-z0-9_-])"
 REGION = tables.shape(WORDS_TABLE, _REGION_NAME)
-CITY = tables.shape(
-    WORDS_TABLE, rf"(?i:(?<!of )(?<!on )(?<!AMD )(?<!EPYC )(?:{pattern(listed('city')).pattern}))(?!{{city_no_place}})"
-)
+CITY = tables.shape(WORDS_TABLE, rf"(?i:(?<!of )(?<!on )(?<!AMD )(?<!EPYC )(?:{pattern(listed('city')).pattern}))(?!{{city_no_place}})")
 CLOUD_ALONE = tables.senses(WORDS_TABLE, "company")
 COMPANY = pattern(CLOUD_ALONE)
 """Companies that sell a cloud among other things."""

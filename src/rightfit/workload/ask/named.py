@@ -49,7 +49,12 @@ def read_names(sentence: Sentence) -> None:
             sentence.blank(name.start, name.end)
         elif name in chain[1:]:
             _note_alternative(sentence, chain[0].value, name.start, name.end)
-        elif name is model and not sentence.has("model") and (sized := grammar.SIZED_FAMILY.fullmatch(name.value)) and not _is_one(name.value):
+        elif (
+            name is model
+            and not sentence.has("model")
+            and (sized := grammar.SIZED_FAMILY.fullmatch(name.value))
+            and not _is_one(name.value)
+        ):
             sentence.take(name.start, name.end, "model", sized["size"].replace(" ", "").upper())
         elif name is model and not sentence.has("model"):
             sentence.take(name.start, name.end, "model", name.value)
