@@ -339,7 +339,7 @@ NEGATED_AFTER = shape(r"\s*(?:{negated_after}|{negated_at_end}\s*(?=[,;.!?]|$))"
 KEPT_IN = shape(r"(?:(?<![A-Za-z]){kept_in}|{kept_in_zh}\s*)$")
 """That data stay in the place that follows."""
 SOFT_BEFORE = shape(r"(?:(?<![A-Za-z]){if_possible}\s+(?:{stands_in}\s+)?(?:an?\s+|the\s+)?|{if_possible_zh}{stands_in_zh}?\s*)$")
-SOFT_AFTER = shape(r"(?P<others>(?:\s*{or_also}\s*[A-Z][\w.-]+){0,3})\s*\(?{if_possible}\)?(?![A-Za-z])")
+SOFT_AFTER = shape(r"(?P<others>(?:\s*{or_also}\s*(?-i:[A-Z])[\w.-]+){0,3})\s*\(?{if_possible}\)?(?![A-Za-z])")
 SOFT_HEAD = shape(r"(?<![A-Za-z]){stands_in}\s+(?:the\s+)?$")
 """What somebody would like and need not have."""
 KEPT_HOME = shape(r"(?:{kept_in_zh}\s*{home_zh}|{not_abroad_zh})")
