@@ -11,7 +11,7 @@ import pytest
 
 from rightfit import facts
 from rightfit.cli import main
-from rightfit.planner.typical import asked_rows, typical_rows
+from rightfit.planner.typical import asked_rows, typical_rows, typical_wishes
 from rightfit.workload.ask import understand
 
 
@@ -117,3 +117,24 @@ def test_data_alone_show_where_so_many_lie(run: Any) -> None:
     assert "--kind" in done.out
     assert json.loads(run("plan", "--data", "50GB", "--format", "json").out)["tier"] == "medium"
     assert run("plan", "--data", "50Mtok").code == 2
+
+
+def test_no_model_that_is_served_is_set_up_as_one_that_is_trained() -> None:
+    for row in facts.table("typical_models"):
+        for task in ("serve", "batch"):
+            for one, wish in typical_wishes(typical_rows("", row["kind"], task), {"task": task}):
+                assert one["task"] in ("", "serve", "batch"), one
+                assert "method" not in wish, one
+
+
+@pytest.mark.parametrize("words", ["object detection on 10k images", "a detector of 10k photos", "检测1万张图片"])
+def test_what_detects_comes_before_what_classifies(words: str) -> None:
+    assert typical_rows(words, "images", "train")[0]["model"] == "yolov8m"
+
+
+def test_a_library_that_is_its_own_algorithm_is_the_model(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["plan", "--kind", "table", "--data", "1Mrows", "--columns", "30", "--library", "lightgbm", "--have", "1xRTX-3090@home"]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert "lightgbm" in told
+    assert "home" in told

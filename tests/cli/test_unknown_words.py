@@ -29,6 +29,8 @@ UNKNOWN = {
     "machine of no card": ((*TRAIN, "--have", "0xRTX-4090"), "0xRTX-4090"),
     "machine of a million": ((*TRAIN, "--have", "1000000xRTX-4090"), "2xRTX-3090@home"),
     "kind": (("plan", "--kind", "imges"), "images"),
+    "have beside a kind": (("plan", "--kind", "images", "--have", "1xRTX-3090@home"), "rightfit plan xgboost"),
+    "a way to pay that is avoided": ((*TRAIN, "--avoid", "spot"), "--purchase"),
     "kind beside a model": ((*TRAIN, "--kind", "images"), "kind"),
     "goal beside a model": ((*TRAIN, "--goal", "classify"), "goal"),
     "data of a kind": (("plan", "--kind", "images", "--data", "200GX"), "200GX"),

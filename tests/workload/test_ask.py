@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies
 
 from rightfit.errors import InputError
+from rightfit.market import open_catalog
 from rightfit.workload.ask import understand
 from rightfit.workload.options import read_wish
 
@@ -168,3 +169,35 @@ def test_what_is_below_nothing_is_not_read_without_its_sign(said: str) -> None:
 def test_a_dash_before_a_line_of_a_list_is_no_sign() -> None:
     found = understand("qlora 7B\n- 5Mtok\n- 3 epochs\n- budget 50 usd")
     assert {name: found.wishes[name] for name in ("data", "epochs", "budget")} == {"data": "5Mtok", "epochs": "3", "budget": "50 usd"}
+
+
+def test_a_region_is_read_by_each_city_that_the_catalog_names() -> None:
+    """Each city of `rightfit regions` is a region, or a country by the same name."""
+    cities = {region.city for region in open_catalog().regions() if region.city and not region.is_pseudo}
+    missed = [city for city in sorted(cities) if "," not in city and not {"region", "country"} & set(_said_of(city))]
+    assert len(cities) > 80
+    assert not missed
+
+
+def _said_of(city: str) -> dict[str, object]:
+    return understand(f"LoRA of Qwen2.5-7B on 20k samples in {city}", today=FRIDAY).wishes
+
+
+@pytest.mark.parametrize("words", ["New York Times articles", "AMD Milan servers", "reviews of Phoenix", "AMD Turin CPUs"])
+def test_what_only_begins_like_a_city_is_no_region(words: str) -> None:
+    assert "region" not in understand(f"LoRA of Qwen2.5-7B on 20k samples, {words}", today=FRIDAY).wishes
+
+
+@pytest.mark.parametrize("size", ["7B", "300M", "14 billion parameters", "13B parameters"])
+def test_a_size_that_is_not_the_models_is_asked_about(size: str) -> None:
+    assert understand(f"LoRA of Qwen2.5-72B {size} on 20k samples", today=FRIDAY).weighty
+
+
+@pytest.mark.parametrize("words", ["in Frankfurt", "on AWS", "in the EU", "in Germany"])
+def test_what_must_be_stays_hard_beside_a_wish_that_is_not(words: str) -> None:
+    text = "LoRA of Qwen2.5-7B on 20k samples"
+    hard, soft = (understand(f"{text} {one}", today=FRIDAY) for one in (words, f"{words} if possible"))
+    places = {"region", "cloud", "residency", "country"}
+    assert places & set(hard.wishes)
+    assert not places & set(soft.wishes)
+    assert f"{words} if possible" in soft.unused

@@ -31,6 +31,8 @@ LINES, TYPED, *BLIND = (
         "sentences_usual.txt",
         "sentences_blind.txt",
         "sentences_ninth.txt",
+        "sentences_tenth.txt",
+        "sentences_tenth_fresh.txt",
     )
 )
 

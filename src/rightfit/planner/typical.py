@@ -45,6 +45,7 @@ def _usual_for(task: str, rows: list[dict[str, str]]) -> list[dict[str, str]]:
     """The rows for what is done, or all where there is none for it."""
     if task in _RUNS:
         own = [row for row in rows if row["task"] in ("", task)] or [row for row in rows if row["task"] in _RUNS]
+        own = own or [{**row, "options": "", "task": task} for row in rows]  # how one is trained says nothing of how it runs
     else:
         own = [row for row in rows if row["task"] != "serve" and not (task and row["task"] == "batch")]
     return own or rows

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.errors import UnknownNameError
+from rightfit.errors import InputError, UnknownNameError
 from rightfit.facts.devices import is_unreleased
 from rightfit.facts.engine_releases import is_served
 from rightfit.market.offers import gone, today
 from rightfit.market.sellers import Sellers, any_place, read_sellers, untrusted
+from rightfit.messages import Message
 from rightfit.physics import money
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
@@ -35,7 +36,7 @@ from rightfit.search.market import Bill, BillColumns
 from rightfit.search.offers import Market
 from rightfit.search.risk import Surety
 from rightfit.search.sources import DataSource, read_source
-from rightfit.workload.vocabulary import CLOUDS, COUNTRIES, fold
+from rightfit.workload.vocabulary import CLOUDS, COUNTRIES, PURCHASES, fold
 
 if TYPE_CHECKING:
     from rightfit.market import Catalog, OfferTable
@@ -146,6 +147,10 @@ def _avoided_place(name: str, catalog: Catalog, names: Any) -> tuple[str, tuple[
         try:
             return "country", names.resolve_countries(COUNTRIES.get(fold(name), name), catalog.regions())
         except UnknownNameError:
+            if (meant := PURCHASES.aliases.get(fold(name), fold(name))) in PURCHASES.words:
+                raise InputError(
+                    Message("search.avoided_purchase", name=name, other="spot" if meant == "on-demand" else "on-demand"), field="avoid"
+                ) from None
             raise UnknownNameError("cloud", name, nearest=error.nearest, field="avoid") from None
 
 

@@ -167,10 +167,17 @@ def plan(
         raise InputError(Message("cli.have_what"), field="have")
     model, file, wishes = read_others(model, file, code, wishes, view)
     wishes = count_data(model, wishes, view)
+    from rightfit.search.classical_wish import OWN_ALGORITHM
+
     told = next((name for name, text in (("kind", data_kind), ("goal", goal)) if text), "")
     if told and (model is not None or file is not None or ask is not None):
         named = f"model {model}" if model is not None else "file" if file is not None else "ask"
         raise ContradictionError(Message("cli.wish_has_model", option=told, other=named), field=told)
+    if told and wishes.get("library") in OWN_ALGORITHM:  # a library that is its own algorithm names the model
+        model, told, wishes = wishes["library"], "", {**wishes, "library": None}
+    of_a_model = {"have": have, "save": save, "runs": runs, "staged": staged, "alternatives": alternatives}
+    if told and (wrong := next((name for name, value in of_a_model.items() if value), "")):
+        raise ContradictionError(Message("cli.needs_a_model", option=wrong, other=told), field=wrong)
     if told:
         return _of_kind(data_kind or "", goal or "", {name: value for name, value in wishes.items() if value is not None}, view)
     given = {name: value for name, value in wishes.items() if value is not None}

@@ -12,7 +12,8 @@ from __future__ import annotations
 import datetime
 import re
 
-from rightfit.errors import InputError
+from rightfit import facts
+from rightfit.errors import InputError, RightfitError
 from rightfit.messages import Message
 from rightfit.units import normalize, parse_count
 from rightfit.workload.ask import grammar
@@ -25,6 +26,7 @@ from rightfit.workload.ask.figured import (
     read_later,
     read_nights,
     read_pages,
+    read_repeats,
     read_volumes,
     settle_per_time,
 )
@@ -88,6 +90,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     settle_data_set(sentence)
     read_volumes(sentence)
     read_folds(sentence)
+    read_repeats(sentence)
     read_nights(sentence)
     _read_described(sentence)
     settle_accumulation(sentence)
@@ -231,10 +234,34 @@ def _read_deadline(sentence: Sentence, today: datetime.date) -> None:
             return
 
 
+def _note_size(sentence: Sentence) -> None:
+    """The size beside the name of a model says what the name says, "DeepSeek-R1 671B"; that of a
+    family without one, "a 1.3B parameter GPT", is the model."""
+    told = next((reading for reading in sentence.readings if reading.option == "model"), None)
+    for match in list(grammar.RESTATED_SIZE.finditer(sentence.text)) if told else ():
+        params = parse_count(match["size"] + grammar.SIZE_UNITS.get(match["unit"].casefold(), match["unit"]))
+        said = f"{params / 1e9:g}B" if params >= 1e9 else f"{params / 1e6:g}M"
+        if told and grammar.GENERIC_FAMILY.fullmatch(told.value):
+            sentence.readings[sentence.readings.index(told)] = Reading("model", said, f"{match[0].strip()} {told.words}")
+            sentence.blank(*match.span())
+            return
+        if told and _has_size(told.value, params):
+            sentence.note(*match.span())
+
+
+def _has_size(model: str, params: float) -> bool:
+    """Whether a model has about so many parameters."""
+    try:
+        return 0.85 <= params / float(getattr(facts.model(model, network=False), "params_total", 0) or 1) <= 1.15
+    except RightfitError:
+        return False
+
+
 def _read_size(sentence: Sentence) -> None:
     """The model by a bare size: "7B", "70亿参数"."""
     if "recommendation" in sentence.kinds:  # its numbers count users and things
         return
+    _note_size(sentence)
     if not sentence.has("model") and (match := grammar.BARE_SIZE.search(sentence.text)):
         size = (
             match["latin"].replace(" ", "").upper() if match["latin"] else f"{parse_count((match['han'] or '1') + match['unit']) / 1e9:g}B"

@@ -78,7 +78,7 @@ def _read_choice(sentence: Sentence, option: str, choices: Mapping[str, re.Patte
                     sentence.blank(*span)
         elif compared:
             sentence.ask(compared.start(), match.end())
-        else:
+        elif option not in ("purchase", "residency", "sellers") or not sentence.wished_softly(*match.span()):
             sentence.take(match.start(), match.end(), option, value)
             for again in list(pattern.finditer(sentence.text)):  # said twice, meant once
                 sentence.blank(*again.span())

@@ -4,6 +4,7 @@ seconds, folds. What it takes on trust is kept in `Sentence.assumed`, for the an
 
 from __future__ import annotations
 
+import math
 import re
 
 from rightfit import facts
@@ -25,6 +26,11 @@ from rightfit.workload.ask import grammar
 from rightfit.workload.ask.named import card_count
 from rightfit.workload.ask.sentence import Reading, Sentence
 
+_DAILY_PEOPLE = grammar.shape(
+    r"(?P<en>{amount})\s*(?:[a-z]+\s)?{people}\s*{each_period}\s*(?P<period>{day_or_more})(?![a-z])|每[天日]{about_zh}?\s*(?P<zh>{amount})\s*(?:个|名|位)?\s*{people_zh}(?:次)?{doing_zh}?"
+)
+_REPEATED = grammar.shape(r"(?P<en>{amount})\s(?:[a-z]+\s)?{repeated}(?![a-z])|(?P<zh>{amount})\s*{repeated_zh}")
+_SEARCHED = grammar.shape(r"(?<![A-Za-z]){search_name}(?![a-z])|{search_name}")
 _SHARE = grammar.shape(
     r"(?:{about_en}\s)?(?P<en>\d+(?:\.\d+)?)\s?%\s*(?:of\s{of_them})?\s*(?:{share_verb}\s)*{together}(?![a-z])"
     r"|(?:其中)?(?P<zh>\d+(?:\.\d+)?)\s?%\s*(?:的)?{share_people_zh}?(?:会)?{together_zh_share}|{together_zh_share}(?:的|率|比例)*(?:人)?{share_is_zh}*\s*(?P<tail>\d+(?:\.\d+)?)\s?%"
@@ -104,6 +110,7 @@ def read_figured(sentence: Sentence) -> None:
     """What must be read before the quantities, which would take its numbers for others."""
     for read in (
         _read_tables,
+        _read_daily_people,
         _read_staff,
         _read_per_class,
         _read_per_parameter,
@@ -136,6 +143,29 @@ def _read_tables(sentence: Sentence) -> None:
                 "workload.assumed_tables", rows=format_count(rows), width=numbers, size=format_bytes(size), trained=format_bytes(3 * size)
             )
         )
+
+
+def _read_daily_people(sentence: Sentence) -> None:
+    """People who come in a day are no people at once: a request of each, as the answer says."""
+    found = _DAILY_PEOPLE.search(sentence.text)
+    if found is None or sentence.has("rate"):
+        return
+    sentence.assumed.append(Message("workload.assumed_daily_people", words=found[0].strip(" ,，")))
+    sentence.take(*found.span(), "rate", f"{_first(found, 'en', 'zh')}/{_first(found, 'period') or '天'}")
+
+
+def read_repeats(sentence: Sentence) -> None:
+    """The same training with other settings or on another fold: the plan is of one of them."""
+    told = list(_REPEATED.finditer(sentence.text))
+    folds = None if sentence.has("epochs") else _FOLDS.search(sentence.text)
+    counts = [_number(_first(one, "en", "zh")) for one in (*told[:1], *filter(None, (folds,)))]
+    if not counts or not (told or sentence.has("model")):
+        return
+    for one in sorted((*told[:1], *filter(None, (folds,))), key=lambda match: -match.start()):
+        sentence.note(*one.span())
+    for one in list(_SEARCHED.finditer(sentence.text)):
+        sentence.note(*one.span())
+    sentence.assumed.append(Message("workload.assumed_jobs", jobs=f"{math.prod(counts):,.0f}"))
 
 
 def read_later(sentence: Sentence) -> None:

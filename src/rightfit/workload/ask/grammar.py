@@ -279,7 +279,7 @@ COUNTRY_CODE = tables.shape(
 )
 _REGION_NAME = r"(?<![A-Za-z0-9_-])(?:{region_start}-[a-z]+(?:-?[a-z]+)?-?\d?[a-z]?|{region_start_whole}-[a-z]+\d)(?![A-Za-z0-9_-])"
 REGION = tables.shape(WORDS_TABLE, _REGION_NAME)
-CITY = pattern(listed("city"))
+CITY = tables.shape(WORDS_TABLE, rf"(?i:(?<!of )(?<!on )(?<!AMD )(?<!EPYC )(?:{pattern(listed('city')).pattern}))(?!{{city_no_place}})")
 CLOUD_ALONE = tables.senses(WORDS_TABLE, "company")
 COMPANY = pattern(CLOUD_ALONE)
 """Companies that sell a cloud among other things."""
@@ -310,6 +310,16 @@ BARE_SIZE = tables.shape(
 )
 
 
+GENERIC_FAMILY = pattern(listed("generic_family", "names"))
+SIZE_UNITS = {"billion": "B", "million": "M", "trillion": "T"}
+SIZED_FAMILY = re.compile(rf"(?P<size>\d+(?:\.\d+)?\s?[BM])[\s-]?(?:param(?:eter)?s?[\s-])?(?:{GENERIC_FAMILY.pattern})", re.IGNORECASE)
+RESTATED_SIZE = tables.shape(
+    "names",
+    r"(?<![A-Za-z0-9.,])(?P<size>\d+(?:\.\d+)?)\s?(?P<unit>{size_unit_en}|{size_unit_zh})(?:[\s-]?(?P<said>{size_after}))?(?![A-Za-z0-9]|\s?{not_a_size})",
+    ignore_case=True,
+)
+
+
 # ---- How far a word reaches that denies, compares, counts or owns what stands behind it.
 
 DENIED = "\u2421"
@@ -320,10 +330,14 @@ DENIES_ALL = shape(r"(?<![A-Za-z]){denies_all}")
 NEGATED_AFTER = shape(r"\s*(?:{negated_after}|{negated_at_end}\s*(?=[,;.!?]|$))")
 KEPT_IN = shape(r"(?:(?<![A-Za-z]){kept_in}|{kept_in_zh}\s*)$")
 """That data stay in the place that follows."""
+SOFT_BEFORE = shape(r"(?:(?<![A-Za-z]){if_possible}\s+(?:{stands_in}\s+)?(?:an?\s+|the\s+)?|{if_possible_zh}{stands_in_zh}?\s*)$")
+SOFT_AFTER = shape(r"(?P<others>(?:\s*{or_also}\s*(?-i:[A-Z])[\w.-]+){0,3})\s*\(?{if_possible}\)?(?![A-Za-z])")
+SOFT_HEAD = shape(r"(?<![A-Za-z]){stands_in}\s+(?:the\s+)?$")
+"""What somebody would like and need not have."""
 KEPT_HOME = shape(r"(?:{kept_in_zh}\s*{home_zh}|{not_abroad_zh})")
 _STORE = rf"(?P<store>{'|'.join(map(tables.name_pattern, sorted(OBJECT_STORES, key=len, reverse=True)))})"
 _PLACE = rf"(?P<place>{tables.spelled(WORDS_TABLE, _REGION_NAME + '|(?<![A-Za-z0-9_-]){azure_region}(?![A-Za-z0-9_-])')}|{CITY.pattern})"
-_UNCOUNTED = r"(?<![A-Za-z])(?<!\d )(?<!\d[kKmMbB] )(?<!million )(?<!thousand )(?<!billion )"
+_UNCOUNTED = r"(?<![A-Za-z])(?<!\d )(?<!hours of )(?<!\d[kKmMbB] )(?<!million )(?<!thousand )(?<!billion )"
 _SELLER = rf"(?P<cloud>{CLOUD.pattern})"
 DATA_AT = tuple(
     shape(text)

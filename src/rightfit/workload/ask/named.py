@@ -7,6 +7,7 @@ import itertools
 import re
 
 from rightfit import facts
+from rightfit.errors import RightfitError
 from rightfit.messages import Message
 from rightfit.units import parse_count, parse_data
 from rightfit.workload.ask import grammar
@@ -48,12 +49,27 @@ def read_names(sentence: Sentence) -> None:
             sentence.blank(name.start, name.end)
         elif name in chain[1:]:
             _note_alternative(sentence, chain[0].value, name.start, name.end)
+        elif (
+            name is model
+            and not sentence.has("model")
+            and (sized := grammar.SIZED_FAMILY.fullmatch(name.value))
+            and not _is_one(name.value)
+        ):
+            sentence.take(name.start, name.end, "model", sized["size"].replace(" ", "").upper())
         elif name is model and not sentence.has("model"):
             sentence.take(name.start, name.end, "model", name.value)
         elif name.kind == "work":
             _read_kind(sentence, name, is_named=model is not None or sentence.has("model"))
     if chain:
         _read_unknown_alternative(sentence, chain, names)
+
+
+def _is_one(name: str) -> bool:
+    """Whether just one model is meant by a name."""
+    try:
+        return bool(facts.model(name, network=False))
+    except RightfitError:
+        return False
 
 
 _PLACES = ("country", "region", "city")
@@ -196,7 +212,7 @@ def _read_place(sentence: Sentence, name: Name) -> None:
             sentence.take(kept.start(), name.end, option, value)
     elif denied := sentence.denied_from(name.start, name.end):
         sentence.deny(denied, option, value)
-    else:
+    elif not sentence.wished_softly(name.start, name.end):
         sentence.take(name.start, name.end, option, value)
 
 
@@ -230,6 +246,8 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
         return
     if compared := grammar.COMPARED.search(sentence.text[:first]):
         sentence.ask(compared.start(), last)
+        return
+    if sentence.wished_softly(first, last):
         return
     sentence.take(start, end, "gpu", name.value)
     if after:

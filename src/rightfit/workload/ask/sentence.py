@@ -142,6 +142,18 @@ class Sentence:
         after = grammar.NEGATED_AFTER.match(self.text, end)
         return (start, after.end()) if after else None
 
+    def wished_softly(self, start: int, end: int) -> bool:
+        """Whether what stands there is only liked, "in Zurich if possible": it is noted then."""
+        if before := grammar.SOFT_BEFORE.search(self.text[:start]):
+            self.note(before.start(), end)
+            return True
+        after = grammar.SOFT_AFTER.match(self.text, end)
+        if after is None:
+            return False
+        head = grammar.SOFT_HEAD.search(self.text[:start])
+        self.note(head.start() if head else start, end if after["others"] else after.end())
+        return True
+
     def deny(self, span: tuple[int, int], option: str, value: str) -> None:
         """What is not wanted, where the option can say so; else it is asked about."""
         opposite = grammar.OPPOSITES.get((option, value), "")
