@@ -367,6 +367,7 @@ OF_DATA_SET = shape(
 NAME_DESCRIBES = tables.shape("names", r"[\s-]*{name_describes}", ignore_case=True)
 COMPARED = shape(r"(?<![A-Za-z]){comparing}\s*$")
 COUNT_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<count>{card_count})\s?{times}?\s?{card}?\s?(?:的|of\sthe\s|of\s)?$")
+RUNS_ON_ZH = shape(r"\s?{runs_on_zh}(?![一-鿿])")
 COUNT_AFTER = shape(r"\s?(?:[x×*]\s?(?P<times>\d{1,3})(?![\w.])|(?P<cards>{card_count})\s?{card}(?![a-z]))")
 NODES_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<nodes>{card_count})\s*{node_name}\s*(?:{holds_cards}\s*)?$")
 CARD_RANGE = shape(r"(?<![A-Za-z0-9.])\d+\s*{range_word}\s*\d+\s*{card}(?![a-z])")

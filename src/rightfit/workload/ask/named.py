@@ -91,6 +91,10 @@ def _deny_lists(sentence: Sentence, names: list[Name]) -> None:
 
 
 def _deny_list(sentence: Sentence, names: list[Name]) -> None:
+    wanted = next((at for at, name in enumerate(names) if at and _is_wanted(sentence.text, name)), len(names))
+    if wanted == 1:
+        return
+    names = names[:wanted]
     before = grammar.NEGATED.search(sentence.text[: names[0].start])
     after = grammar.NEGATED_AFTER.match(sentence.text, names[-1].end)
     joints = [sentence.text[one.end : other.start] for one, other in itertools.pairwise(names)]
@@ -104,6 +108,13 @@ def _deny_list(sentence: Sentence, names: list[Name]) -> None:
     for at, name in enumerate(names[first:], first):
         start = names[at - 1].end if at > first else before.start() if before and not first else name.start
         sentence.denied[name.start] = (start, after.end() if after and name is names[-1] else name.end)
+
+
+def _is_wanted(text: str, name: Name) -> bool:
+    """A card of which a number is named, or on which something runs, ends a list of denied ones:
+    "no V100, and 2 A100"."""
+    is_counted = grammar.COUNT_AFTER.match(text, name.end) or grammar.COUNT_BEFORE.search(text[: name.start])
+    return name.kind == "gpu" and bool(is_counted or grammar.RUNS_ON_ZH.match(text, name.end))
 
 
 def settle_data_set(sentence: Sentence) -> None:
