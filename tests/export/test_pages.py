@@ -45,7 +45,7 @@ def test_the_table_says_what_checks_it(name: str) -> None:
 
 def test_a_page_that_is_behind_is_found() -> None:
     target = all_targets()["skypilot"]
-    text = '<!-- example: qlora-8b task.yaml "name: rightfit-job" 1 -->\nold\n<!-- end -->\n'
-    assert pages.refreshed(text, target).splitlines()[1:3] == ["```yaml", "name: rightfit-job"]
+    text = '<!-- example: qlora-8b task.yaml "managed-by: rightfit" 1 -->\nold\n<!-- end -->\n'
+    assert pages.refreshed(text, target).splitlines()[1:3] == ["```yaml", "    managed-by: rightfit"]
     with pytest.raises(SystemExit, match=r"writes no x\.yaml"):
         pages.refreshed(text.replace("task.yaml", "x.yaml"), target)

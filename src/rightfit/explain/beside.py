@@ -252,18 +252,14 @@ def _count(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     if not best.num_accelerators:
         return _text("count_none", lang, where=where_text(best), cost=_money(best, lang))
     told = [_count_text("count", best, lang)]
-    if (few := _fewest(plan, catalog)) is not None and _all_gpus(few) < _all_gpus(best):
+    if (few := _fewest(plan, catalog)) is not None and few.num_accelerators < best.num_accelerators:
         told = [_count_text("count_least", few, lang), _count_text("count_chosen", best, lang)]
     return ("；" if lang == "zh" else "; ").join(told)
 
 
-def _all_gpus(option: Option) -> float:
-    return float(option.num_accelerators * option.nodes)
-
-
 def _count_text(key: str, option: Option, lang: Lang) -> str:
     fields = {
-        "count": q.plain(_all_gpus(option)),
+        "count": q.plain(option.num_accelerators),
         "card": option.accelerator.name,
         "where": where_text(option),
         "cost": _money(option, lang),
@@ -282,7 +278,7 @@ def _fewest(plan: Plan, catalog: Catalog) -> Option | None:
     best = _best(plan)
     if plan.workload.num_gpus is not None or best.purchase == "owned":
         return None
-    counts = [count for count in _COUNTS if count < _all_gpus(best)]
+    counts = [count for count in _COUNTS if count < best.num_accelerators]
     for help_ in ({"offload": "none"}, {}):
         found = (_other(plan, catalog, num_gpus=count, **help_) for count in counts)
         if (few := next((one for one in found if one is not None), None)) is not None:
@@ -308,7 +304,8 @@ def _vram(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     if "peak_memory_bytes" in best.estimate and best.num_accelerators:
         peak = q.memory_text(best.estimate["peak_memory_bytes"].mid)
         told.append(
-            _text("vram_planned", lang, count=q.plain(_all_gpus(best)), card=best.accelerator.name, peak=peak) + _offload_text(best, lang)
+            _text("vram_planned", lang, count=q.plain(best.num_accelerators), card=best.accelerator.name, peak=peak)
+            + _offload_text(best, lang)
         )
     return ("；" if lang == "zh" else "; ").join(told) or _text("unknown", lang)
 
@@ -317,7 +314,7 @@ def _time(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     """How long it takes on what leads, and on one GPU where that takes several."""
     best = _best(plan)
     told = [_time_text(best, lang)]
-    if plan.workload.gpu and _all_gpus(best) > 1 and plan.workload.num_gpus is None:
+    if plan.workload.gpu and best.num_accelerators > 1 and plan.workload.num_gpus is None:
         one = _other(plan, catalog, num_gpus=1)
         told = [*([_time_text(one, lang)] if one is not None else []), *told]
     told = [one for one in told if one]
@@ -328,7 +325,11 @@ def _time_text(option: Option, lang: Lang) -> str:
     time = option.estimate.get("total_time_s")
     if not time:
         return ""
-    cards = _text("time_cards", lang, count=q.plain(_all_gpus(option)), card=option.accelerator.name) if option.num_accelerators else "CPU "
+    cards = (
+        _text("time_cards", lang, count=q.plain(option.num_accelerators), card=option.accelerator.name)
+        if option.num_accelerators
+        else "CPU "
+    )
     return _text("time", lang, time=q.duration_text(time.mid, lang), cards=cards, where=where_text(option), cost=_money(option, lang))
 
 

@@ -26,6 +26,7 @@ from rightfit.facts.records import (
 from rightfit.facts.resolve import (
     Resolution,
     chat_template,
+    has_program,
     hub_repository,
     model,
     own_reference,
@@ -53,6 +54,7 @@ __all__ = [
     "coefficients",
     "dataset",
     "datasets",
+    "has_program",
     "hub_repository",
     "match_accelerators",
     "model",

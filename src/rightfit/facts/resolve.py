@@ -181,6 +181,19 @@ def _bare(repository: str) -> str:
     return repository.casefold().rpartition("/")[2].removeprefix("meta-")
 
 
+def has_program(task: str, model: str, work: str, method: str, *, vendor: str) -> bool:
+    """Whether a target of `rightfit export` runs such work (facts/data/programs.csv): its task, the
+    model's name, the kind of work or the engine, the method, and the vendor of the GPUs."""
+    return any(
+        task in row["tasks"].split("|")
+        and work in row["work"].split("|")
+        and method in row["methods"].split("|")
+        and re.match(row["models"], model.casefold())
+        and row["vendor"] in ("", vendor)
+        for row in tables.table("programs")
+    )
+
+
 def hub_repository(text: str, found: Resolution | None) -> str:
     """The repository on the hub whose weights a name means, found as `found` (None: by no means
     offline); "" where that has none.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -406,19 +405,8 @@ def program_warnings(workload: Workload, option: Option) -> list[Reason]:
     apart = getattr(layout, "rollout", "") not in ("", "colocated")
     return (
         []
-        if not apart and _has_program(workload, work, layout.method, str(told.get("vendor") or ""))
+        if not apart and facts.has_program(workload.task, workload.model, work, layout.method, vendor=str(told.get("vendor") or ""))
         else [Reason("no_program", {"what": what})]
-    )
-
-
-def _has_program(workload: Workload, work: str, method: str, vendor: str) -> bool:
-    return any(
-        workload.task in row["tasks"].split("|")
-        and work in row["work"].split("|")
-        and method in row["methods"].split("|")
-        and re.match(row["models"], workload.model.casefold())
-        and row["vendor"] in ("", vendor)
-        for row in facts.tables.table("programs")
     )
 
 

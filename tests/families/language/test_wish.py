@@ -32,7 +32,9 @@ def test_given_values_are_not_assumed() -> None:
 def test_defaults_are_recorded_with_a_reason() -> None:
     wish = _wish(method="lora", data="50Mtok")
     assert (wish.seq_len, wish.global_batch) == (2048, 128)
-    assert _assumed(wish) == {"objective": "cost", "seq_len": 2048, "epochs": 1.0, "global_batch": 128, "framework": "transformers"}
+    adapters = {"lora_rank": 8, "lora_targets": "q,v"}
+    said = {"objective": "cost", "seq_len": 2048, "epochs": 1.0, "global_batch": 128, "framework": "transformers"}
+    assert _assumed(wish) == {**said, **adapters}
     assert all(assumption.why.key.startswith("assumed_") for assumption in wish.assumptions)
 
 
