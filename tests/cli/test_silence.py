@@ -135,7 +135,7 @@ def test_what_a_sentence_is_for_chooses_the_typical_model(capsys: pytest.Capture
     for sentence, model, task in (
         ("convert 1 million documents to embeddings under $10", "bge-m3", "batch"),
         ("OCR 2 million scanned pages within 3 days", "Qwen2.5-VL-7B", "batch"),
-        ("speech recognition of 50 live phone calls", "whisper-small", "serve"),
+        ("speech recognition of 50 live phone calls", "whisper-large-v3-turbo", "serve"),
     ):
         assert main(["plan", "--ask", sentence]) == 0
         printed = capsys.readouterr().out

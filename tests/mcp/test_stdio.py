@@ -33,7 +33,7 @@ def talk(work: Callable[[Any], Awaitable[Any]], *arguments: str) -> Any:
             await client.initialize()
             return await work(client)
 
-    return asyncio.run(asyncio.wait_for(session(), 60))
+    return asyncio.run(asyncio.wait_for(session(), 150))
 
 
 def test_a_whole_conversation() -> None:
