@@ -394,15 +394,12 @@ def test_a_budget_is_made_on_a_simulated_aws(name: str, simulated_aws: dict[str,
     found = subprocess.run(["sh", "budget.sh"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert found.returncode == 0, found.stderr
     account = json.loads(aws(simulated_aws, "sts", "get-caller-identity"))["Account"]
-    budget = json.loads(aws(simulated_aws, "budgets", "describe-budget", "--account-id", account, "--budget-name", job(name).name))[
-        "Budget"
-    ]
+    (budget,) = json.loads(aws(simulated_aws, "budgets", "describe-budgets", "--account-id", account))["Budgets"]
+    of_budget = ("--account-id", account, "--budget-name", budget["BudgetName"])
     assert float(budget["BudgetLimit"]["Amount"]) >= (job(name).option.cost.total_usd or job(name).option.cost.monthly_usd or 0)
-    notices = json.loads(
-        aws(simulated_aws, "budgets", "describe-notifications-for-budget", "--account-id", account, "--budget-name", job(name).name)
-    )["Notifications"]
+    notices = json.loads(aws(simulated_aws, "budgets", "describe-notifications-for-budget", *of_budget))["Notifications"]
     assert sorted(notice["NotificationType"] for notice in notices) == ["ACTUAL", "FORECASTED"]
-    aws(simulated_aws, "budgets", "delete-budget", "--account-id", account, "--budget-name", job(name).name)
+    aws(simulated_aws, "budgets", "delete-budget", *of_budget)
 
 
 @pytest.mark.skipif(GCLOUD is None, reason="gcloud is not installed")
