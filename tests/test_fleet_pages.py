@@ -35,9 +35,4 @@ def test_the_calendar_has_a_bar_for_each_job(lang: str) -> None:
     chart = (ROOT / f"docs/examples/fleet.{lang}.svg").read_text("utf-8")
     told = set(re.findall(r"<title>([\w-]+):", chart))
     found = read_fleet(ROOT / "docs/examples/fleet.yaml")
-    page = (ROOT / ("docs/fleet.md" if lang == "en" else "docs/fleet.zh.md")).read_text("utf-8")
-    unplaced = set(re.findall(r"^ *\d+ x ([\w-]+)[:：]", page, re.MULTILINE)) | set(
-        re.findall(r"^ *\d+ 个 ?([\w-]+)[:：]", page, re.MULTILINE)
-    )
-    assert told == {job.name for job in (*found.jobs, *found.services)} - unplaced
-    assert len(unplaced) <= 1
+    assert told == {job.name for job in (*found.jobs, *found.services)}
