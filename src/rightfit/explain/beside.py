@@ -11,9 +11,7 @@ import functools
 import math
 import re
 import shlex
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
@@ -23,6 +21,7 @@ from rightfit.explain.claim_words import card_pattern
 from rightfit.explain.claims import cost_text, where_text
 from rightfit.explain.decisions import chart_words, decision_lines
 from rightfit.explain.glossary import term_text
+from rightfit.explain.messages import topic
 from rightfit.explain.plan_words import data_path_lines
 from rightfit.explain.reasons import offload_text
 from rightfit.explain.rule_lookup import measures_of
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from rightfit.market import Catalog
     from rightfit.search.answer import Option, Plan
 
-_DATA = Path(__file__).with_name("data")
 #: A card that costs so many times the cheapest way is near it; exchange that takes so much of a
 #: step is worth a faster network.
 _NEAR, _SLOW = 1.25, 0.2
@@ -70,9 +68,8 @@ class Beside:
     questions: tuple[Question, ...]
 
 
-@functools.cache
 def _table() -> Mapping[str, Any]:
-    return tomllib.loads((_DATA / "beside.toml").read_text(encoding="utf-8"))
+    return topic("beside")
 
 
 @functools.cache
@@ -494,7 +491,8 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
         return Asked(beside.wish, beside.questions, is_able=is_able)
     measure = _peak if re.search(_table()["ways"]["memory"], sentence, re.IGNORECASE) else _total
     done.sort(key=lambda way: math.inf if way.option is None else measure(way.option))
-    return Asked(done[0].wish, beside.questions, {lang: tuple(_compared(done, measure, catalog, lang)) for lang in LANGS}, is_able)
+    why = [way.excluded(catalog) for way in done]
+    return Asked(done[0].wish, beside.questions, {lang: tuple(_compared(done, measure, why, lang)) for lang in LANGS}, is_able)
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,16 +510,18 @@ class _Way:
     def command(self) -> str:
         return command_line(self.wishes, server=self.server)
 
-    def excluded(self, catalog: Catalog, lang: Lang) -> str:
+    def excluded(self, catalog: Catalog) -> Mapping[Lang, str]:
         """What excludes a way that cannot be done, but for the card or cloud that it is about."""
         from rightfit.explain.plan_words import either_text, smallest_sets
 
+        if self.option is not None:
+            return {}
         try:
             blame = _plan_of(self.wishes, self.server, catalog).blame
         except RightfitError as error:
-            return error.text(lang)
-        told = [tuple(name for name in group if name not in _LISTED) or group for group in blame]
-        return either_text(smallest_sets(told), lang)
+            return {lang: error.text(lang) for lang in LANGS}
+        told = smallest_sets([tuple(name for name in group if name not in _LISTED) or group for group in blame])
+        return {lang: either_text(told, lang) for lang in LANGS}
 
 
 def _plan_of(wishes: Mapping[str, Any], server: str, catalog: Catalog) -> Plan:
@@ -661,9 +661,9 @@ def command_line(wishes: Mapping[str, Any], *, server: str = "") -> str:
     return shlex.join(words)
 
 
-def _compared(ways: Sequence[_Way], measure: Callable[[Option], float], catalog: Catalog, lang: Lang) -> list[str]:
-    """The choice, then a row for each way, the one with least cost or memory first; beside a way
-    that cannot be done, what excludes it."""
+def _compared(ways: Sequence[_Way], measure: Callable[[Option], float], why: Sequence[Mapping[Lang, str]], lang: Lang) -> list[str]:
+    """The choice, then a row for each way, the one with least cost or memory first; `why`: what
+    excludes each that cannot be done."""
     names = (" 还是 " if lang == "zh" else " or ").join(way.name for way in ways)
     costs = [measure(way.option) for way in ways if way.option is not None]
     key = "compared_memory_choice" if measure is _peak else "compared_choice"
@@ -675,13 +675,16 @@ def _compared(ways: Sequence[_Way], measure: Callable[[Option], float], catalog:
     else:
         saved = q.money_text(costs[1] - costs[0]) if measure is _total else ""
         choice = _text(key, lang, better=better, ratio=q.percent_text(costs[0] / costs[1]), saved=saved)
-    return [_text("compared_head", lang, names=names, choice=choice), *(_way_row(way, catalog, lang) for way in ways)]
+    return [
+        _text("compared_head", lang, names=names, choice=choice),
+        *(_way_row(way, lang, why=told.get(lang, "")) for way, told in zip(ways, why, strict=True)),
+    ]
 
 
-def _way_row(way: _Way, catalog: Catalog, lang: Lang) -> str:
+def _way_row(way: _Way, lang: Lang, *, why: str) -> str:
     option, command = way.option, f"`{way.command}`"
     if option is None:
-        return _text("compared_row_none", lang, name=way.name, why=way.excluded(catalog, lang), command=command)
+        return _text("compared_row_none", lang, name=way.name, why=why, command=command)
     time, peak = (option.estimate.get(key) for key in ("total_time_s", "peak_memory_bytes"))
     count = option.num_accelerators
     fields = {

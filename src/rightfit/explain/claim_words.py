@@ -5,17 +5,14 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from rightfit import facts
 from rightfit.explain import quantities as q
+from rightfit.explain.messages import topic
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
-
-_DATA = Path(__file__).with_name("data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +25,9 @@ class Judged:
     facts: Mapping[str, Any]
 
 
-@functools.cache
 def table() -> Mapping[str, Any]:
     """The words and texts of claims (data/claims.toml)."""
-    return tomllib.loads((_DATA / "claims.toml").read_text(encoding="utf-8"))
+    return topic("claims")
 
 
 def text_of(key: str, lang: Lang, **fields: str) -> str:

@@ -6,14 +6,13 @@ from __future__ import annotations
 import functools
 import math
 import re
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain import quantities as q
 from rightfit.explain.listings import volume_text
 from rightfit.explain.market_statements import judge_statement
+from rightfit.explain.messages import topic
 from rightfit.explain.trials import need_on_one_card
 from rightfit.messages import LANGS, Lang
 from rightfit.planner.typical import decide
@@ -23,13 +22,11 @@ if TYPE_CHECKING:
     from rightfit.market.verdicts import CheckResult
     from rightfit.search.answer import Option, Plan
 
-_DATA = Path(__file__).with_name("data")
 _METHODS = ("full", "lora", "qlora")
 
 
-@functools.cache
 def _table() -> Mapping[str, Any]:
-    return tomllib.loads((_DATA / "decisions.toml").read_text(encoding="utf-8"))
+    return topic("decisions")
 
 
 @functools.cache

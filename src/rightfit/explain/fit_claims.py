@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rightfit.market import Catalog
 
 #: Share of the memory that weights may take where the rest is enough for some requests at once.
-_ROOMY = 0.75
+ROOMY = 0.75
 #: Share of a card's memory that a job can take.
 _USABLE = 0.95
 _AMOUNT = re.compile(r"\d+(?:\.\d+)?[KMGT]i?B?", re.IGNORECASE)
@@ -178,7 +178,7 @@ def _in_memory(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalo
     lines: list[dict[Lang, str]] = []
     for job in jobs:
         try:
-            need = _weights_bytes(job) if job["task"] == "serve" else need_on_one_card(Workload(**job), catalog=catalog)
+            need = weights_bytes(job) if job["task"] == "serve" else need_on_one_card(Workload(**job), catalog=catalog)
         except RightfitError:
             continue
         if not math.isfinite(need):
@@ -227,15 +227,16 @@ def _outcome(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float)
     the weights."""
     if job["task"] != "serve" or outcome.fits is None:
         return {lang: outcome_text(outcome, lang) for lang in LANGS}
-    memory, weights = q.memory_text(memory_bytes), q.memory_text(_weights_bytes(job))
+    memory, weights = q.memory_text(memory_bytes), q.memory_text(weights_bytes(job))
     key = "fits" if outcome.fits else "slow" if _is_slow(job, outcome, memory_bytes) else "fits_not"
     shown = both("format_told", format=str(job["quantization"]).upper()) if job.get("quantization") else both("format_16")
     return both(f"serve_{key}", where=outcome.server, weights=weights, memory=memory, format=shown)
 
 
-def _weights_bytes(job: Mapping[str, Any]) -> float:
-    """Weights of a service in the format that is told, else in 16 bits."""
-    params = float(getattr(facts.model(job["model"]), "params_total", math.nan))
+def weights_bytes(job: Mapping[str, Any], *, network: bool = True) -> float:
+    """Weights of a service in the format that is told, else in 16 bits; NaN of a model that nobody
+    has counted."""
+    params = float(getattr(facts.model(job["model"], network=network), "params_total", math.nan))
     rows = (row for row in facts.table("quantizations") if job.get("quantization") and re.search(row["match"], job["quantization"]))
     return params * float(next(rows, {"linear_bytes": "2"})["linear_bytes"])
 
@@ -243,7 +244,7 @@ def _weights_bytes(job: Mapping[str, Any]) -> float:
 def _is_slow(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float) -> bool:
     """A service whose weights leave a quarter of the memory or more for the cache, and that is
     refused still: it runs, slower than the usual limits."""
-    return job["task"] == "serve" and outcome.fits is False and _weights_bytes(job) <= _ROOMY * memory_bytes
+    return job["task"] == "serve" and outcome.fits is False and weights_bytes(job) <= ROOMY * memory_bytes
 
 
 def _count(before: str) -> int | None:

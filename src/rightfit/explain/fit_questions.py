@@ -4,12 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
@@ -17,6 +14,8 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import card_pattern
 from rightfit.explain.claims import claim_lookup, feature_of, features_in
+from rightfit.explain.fit_claims import ROOMY, weights_bytes
+from rightfit.explain.messages import topic
 from rightfit.explain.trials import need_on_one_card
 from rightfit.explain.yes_or_no import is_question
 from rightfit.messages import LANGS, Lang
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from rightfit.market import Catalog
     from rightfit.market.verdicts import CheckResult
 
-_DATA = Path(__file__).with_name("data")
-#: Share of the memory that weights may take where the rest is enough for the cache.
-_ROOMY = 0.75
 _MEMORY = re.compile(
     r"(?P<amount>\d+(?:\.\d+)?)\s*G(?:i?B)?(?![A-Za-z0-9])(?:\s*(?:的)?(?:显存|显卡|卡|of (?:gpu )?memory|of vram|vram|gpu|card))?",
     re.IGNORECASE,
@@ -38,10 +34,8 @@ _ENOUGH = re.compile(r"(?:is|are|would|will) (?P<what>.+?) (?:be )?(?:enough|suf
 _HOST = re.compile(r"(?<!显)内存|\bram\b|host memory|硬盘|磁盘|\bdisk\b|\bssd\b", re.IGNORECASE)
 
 
-@functools.cache
 def _texts() -> Mapping[str, Any]:
-    table: Mapping[str, Any] = tomllib.loads((_DATA / "fit_questions.toml").read_text(encoding="utf-8"))
-    return table
+    return topic("fit_questions")
 
 
 def _text(key: str, lang: Lang, **fields: Any) -> str:
@@ -92,16 +86,14 @@ def fit_question(sentence: str, catalog: Catalog) -> CheckResult | None:
 
 def _served(sentence: str, job: dict[str, Any], had: float) -> CheckResult | None:
     """A service, by its weights, which leave a quarter of the memory to the cache where it fits."""
+    told_as = str(job.get("quantization") or "")
     try:
-        params = float(getattr(facts.model(job["model"], network=False), "params_total", math.nan))
+        weights = weights_bytes(job, network=False)
     except RightfitError:
         return None
-    if math.isnan(params):
+    if math.isnan(weights):
         return None
-    told_as = str(job.get("quantization") or "")
-    each = next((float(row["linear_bytes"]) for row in facts.table("quantizations") if told_as and re.search(row["match"], told_as)), 2.0)
-    weights = params * each
-    answer = "yes" if weights <= _ROOMY * had else "depends" if weights <= had else "no"
+    answer = "yes" if weights <= ROOMY * had else "depends" if weights <= had else "no"
     told = {
         lang: [
             _text(

@@ -4,19 +4,16 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rightfit.explain.messages import topic
 from rightfit.explain.rule_match import folded
 from rightfit.messages import LANGS, Lang
 
 if TYPE_CHECKING:
     from rightfit.market.verdicts import CheckResult
 
-_DATA = Path(__file__).with_name("data")
 _ASKED = re.compile(
     r"^(?:what(?:'s| is| are| does)|什么是|啥是|解释一下|为(?:什么|何)要?(?:选择?|用|推荐)|why (?:use|choose)|explain|define)\s*(?:an?\s+|the\s+)?|\s*(?:是什么(?:意思)?|是啥|什么意思|的含义|mean)?\s*[?？]?$",
     re.IGNORECASE,
@@ -30,10 +27,9 @@ _CARD_FIGURES: Mapping[str, tuple[str, float, str]] = {
 }
 
 
-@cache
 def glossary() -> Mapping[str, Any]:
     """Every term by id: its words, what it means in each language, and a command to ask."""
-    return tomllib.loads((_DATA / "glossary.toml").read_text(encoding="utf-8"))
+    return topic("glossary")
 
 
 def term_text(name: str, lang: Lang) -> str:

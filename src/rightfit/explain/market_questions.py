@@ -11,9 +11,7 @@ import functools
 import math
 import re
 import shlex
-import tomllib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from rightfit import facts, lookup
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claims import faster_text
+from rightfit.explain.messages import topic
 from rightfit.messages import LANGS, Lang
 from rightfit.units import GIB, HOURS_PER_MONTH
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from rightfit.market.offers import OfferTable
     from rightfit.market.verdicts import CheckResult
 
-_DATA = Path(__file__).with_name("data")
 #: What a question about the market may name. A time ("一小时", "today") is its period.
 _NAMED = frozenset({"gpu", "cloud", "region", "country", "purchase", "objective", "num_gpus", "deadline", "currency", "max_nodes"})
 _MOST_ROWS = 8
@@ -39,9 +37,8 @@ _MOST_ROWS = 8
 _WAYS = ("on-demand", "spot")
 
 
-@functools.cache
 def _table() -> Mapping[str, Any]:
-    return tomllib.loads((_DATA / "market_questions.toml").read_text(encoding="utf-8"))
+    return topic("market_questions")
 
 
 @functools.cache

@@ -3,15 +3,13 @@ workload, as data/rules.toml is)."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rightfit.explain import quantities as q
+from rightfit.explain.messages import topic
 from rightfit.explain.rule_match import folded
 from rightfit.explain.rules import Verdict
 from rightfit.market.offers import PURCHASE_CODES, OfferFilter, OfferTable
@@ -22,7 +20,6 @@ from rightfit.units import HOURS_PER_MONTH
 if TYPE_CHECKING:
     from rightfit.market import Catalog
 
-_DATA = Path(__file__).with_name("data")
 
 _MOST = 0.5  # a statement about the market holds where it holds for at least half of it
 _WORTH_SAYING = 0.1  # a choice that costs a tenth more than the least is a bad one
@@ -61,10 +58,9 @@ def _shown(name: str, value: float, lang: Lang) -> str:
     return q.percent_text(value)
 
 
-@cache
 def statements() -> Mapping[str, Any]:
     """Every statement by id."""
-    return tomllib.loads((_DATA / "statements.toml").read_text(encoding="utf-8"))
+    return topic("statements")
 
 
 def judge_statement(name: str, catalog: Catalog) -> Statement:

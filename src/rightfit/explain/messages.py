@@ -70,8 +70,8 @@ def default_lang(environment: Mapping[str, str] = os.environ) -> Lang:
 
 
 @cache
-def topic(name: str) -> Mapping[str, Mapping[str, str]]:
-    """All messages of one topic: {key: {"en": text, "zh": text}}."""
+def topic(name: str) -> Mapping[str, Any]:
+    """A table of words (data/NAME.toml); of a topic of messages {key: {"en": text, "zh": text}}."""
     return tomllib.loads((_DATA / f"{name}.toml").read_text(encoding="utf-8"))
 
 
@@ -97,7 +97,7 @@ def has(key: str) -> bool:
 def say(key: str, lang: Lang, **fields: object) -> str:
     """The message `key` ("topic.name") in `lang`, its fields filled in."""
     name, _, rest = key.partition(".")
-    text = topic(name)[rest][lang].format(**fields)
+    text: str = topic(name)[rest][lang].format(**fields)
     return spaced(text) if lang == "zh" else text
 
 

@@ -10,20 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 from rightfit.errors import InputError, UnknownNameError
-from rightfit.explain.messages import say
+from rightfit.explain.messages import say, topic
 from rightfit.explain.rule_measures import REASONS, Measures, entry_problems, leanest_text, rule_fields
 from rightfit.explain.trials import SetupOutcome, outcomes_text
 from rightfit.messages import Lang
 from rightfit.records import dataclass
-
-_DATA = Path(__file__).with_name("data")
 
 Verdict = Literal["holds", "fails", "misleading", "unknown"]
 
@@ -113,9 +109,8 @@ def rule_line(statement: str, post: int, verdict: Verdict, reason: str, lang: La
     return say("rule_words.line", lang, statement=statement, post=post + 1, verdict=told, reason=reason)
 
 
-@cache
-def _table() -> dict[str, Any]:
-    return tomllib.loads((_DATA / "rules.toml").read_text(encoding="utf-8"))
+def _table() -> Mapping[str, Any]:
+    return topic("rules")
 
 
 def rule_names() -> tuple[str, ...]:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
@@ -18,6 +16,7 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import card_pattern
 from rightfit.explain.claims import cost_text
+from rightfit.explain.messages import topic
 from rightfit.explain.reasons import offload_text
 from rightfit.explain.trials import outcome_of, outcome_text
 from rightfit.explain.yes_or_no import is_question
@@ -27,16 +26,14 @@ if TYPE_CHECKING:
     from rightfit.market import Catalog
     from rightfit.market.verdicts import CheckResult
 
-_DATA = Path(__file__).with_name("data")
 _NAME = re.compile(r"[A-Za-z][\w.-]*\d[\w.-]*", re.ASCII)
 _LETTER = re.compile(r"(?<![A-Za-z0-9])(?P<letter>[a-z])\d?(?:\s*系列|\s*系(?!统)|[ -](?:series|family)\b|\s*族)", re.IGNORECASE)
 _CARDS = card_pattern()
 _MOST_SIZES = 8
 
 
-@functools.cache
 def _table() -> Mapping[str, Any]:
-    return tomllib.loads((_DATA / "server_questions.toml").read_text(encoding="utf-8"))
+    return topic("server_questions")
 
 
 def _text(key: str, lang: Lang, **fields: Any) -> str:

@@ -8,15 +8,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
+from rightfit.explain.messages import topic
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
 
-_DATA = Path(__file__).with_name("data")
 _OPEN_END = " ,，;；。.、!！?？"
 
 
@@ -55,10 +53,9 @@ class Told:
 Reader = Callable[[str, Told], Sequence[Part]]
 
 
-@functools.cache
 def figures() -> Mapping[str, Any]:
     """Words and answers (data/figures.toml)."""
-    return tomllib.loads((_DATA / "figures.toml").read_text(encoding="utf-8"))
+    return topic("figures")
 
 
 @functools.cache
