@@ -164,7 +164,8 @@ def test_short_answers_behind_long_prompts() -> None:
     found = waiting.latency(replicas, load_columns(rate, inputs=inputs, outputs=outputs))
     seen = simulate(replicas, draw_requests(20_000, rate_per_s=rate, inputs=inputs, outputs=outputs, seed=3))
     assert found.tpot_s[0, 1] == pytest.approx(seen.tpot.p95, rel=0.1)
-    assert found.latency_s[0] == pytest.approx([seen.latency.p50, seen.latency.p95, seen.latency.p99], rel=0.12)
+    assert found.latency_s[0, :2] == pytest.approx([seen.latency.p50, seen.latency.p95], rel=0.1)
+    assert found.latency_s[0, 2] == pytest.approx(seen.latency.p99, rel=0.12)
     assert seen.tpot.p95 > 2.0 * found.steady.tpot_s[0]
 
 

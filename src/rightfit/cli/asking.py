@@ -15,8 +15,7 @@ from rightfit.explain.messages import label
 from rightfit.explain.sheets import choice_sheet
 from rightfit.explain.voices import plan_document
 from rightfit.messages import Lang, Message
-from rightfit.planner.typical import MOST_MODELS, typical_wishes
-from rightfit.search.answer import Option
+from rightfit.planner.typical import MOST_MODELS, VolumeDecision, decide, typical_wishes
 from rightfit.workload.model import Workload
 from rightfit.workload.options import read_wish
 
@@ -190,19 +189,19 @@ def typical_answer(
         return dataclasses.replace(lacking, parts=[missed[1], *lacking.parts])
     if not parts:
         return None
-    volume = volume_lines(size, options, catalog, view.lang) if size and any(option.data_path for option in options) else []
+    is_read = bool(size) and any(option.data_path for option in options)
+    volume = volume_lines(decide(size, options, catalog), view.lang, is_billed=True) if is_read else []
     return Answer(plans, [], [*parts, *volume, label("typical", "question", view.lang, command=_named(wishes))])
 
 
-def volume_lines(size: float, options: Sequence[Option], catalog: Any, lang: Lang) -> list[str]:
-    """The decision by the volume of the data, drawn: every tier, the one that holds, the rate, and
-    what a month of it costs."""
+def volume_lines(made: VolumeDecision, lang: Lang, *, is_billed: bool) -> list[str]:
+    """The decision by the volume of the data, drawn: every tier, the one that holds, and where a
+    plan reads them the rate and what a month of it costs."""
     from rightfit.explain.listings import volume_text
-    from rightfit.planner.typical import decide
 
-    said = volume_text(decide(size, options, catalog), lang)
+    said = volume_text(made, lang)
     steps = [f"{'->' if step.holds else '  '} {step.span_text}" for step in said.steps]
-    return ["\n".join([said.head, *steps, *([said.bill] if options else [])])]
+    return ["\n".join([said.head, *steps, *([said.bill] if is_billed else [])])]
 
 
 def _named(wishes: Mapping[str, Any]) -> str:

@@ -342,8 +342,11 @@ def _of_data(size: float, view: View) -> int:
     from rightfit.cli.asking import volume_lines
     from rightfit.planner.typical import decide
 
-    decided = dataclasses.asdict(decide(size, (), open_market(view)))
-    emit(Answer(decided, [], [*volume_lines(size, (), open_market(view), view.lang), label("typical", "which_kind", view.lang)]), view)
+    made = decide(size, (), open_market(view))
+    emit(
+        Answer(dataclasses.asdict(made), [], [*volume_lines(made, view.lang, is_billed=False), label("typical", "which_kind", view.lang)]),
+        view,
+    )
     return 0
 
 
