@@ -48,6 +48,8 @@ _COUNTS = (1, 2, 3, 4, 6, 8, 16)
 #: A limit that holds with at least this probability is kept.
 _SURE = 0.9
 _OPEN_END = " ,，;；。?？、"
+#: Commas between parts of a sentence, not those that mark the thousands of a number.
+_COMMAS = re.compile(r"\s*(?:[，、]|,(?!(?<=\d,)\d{3}(?!\d)))(?:\s*[,，、])*\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def without_questions(sentence: str) -> Beside:
                 amount = next((float(value) for value in match.groupdict().values() if value), math.nan)
                 found.append(Question(key, match[0].strip(_OPEN_END), amount))
                 rest = f"{rest[: match.start()]}, {rest[match.end() :]}"
-    rest = re.sub(r"\s*[,，、](?:\s*[,，、])*\s*", ", ", rest).strip(_OPEN_END)
+    rest = _COMMAS.sub(", ", rest).strip(_OPEN_END)
     order = {question: sentence.find(question.words) for question in found}
     return Beside(rest, tuple(sorted(found, key=lambda one: order[one]))) if found and len(rest) > 2 else Beside(sentence, ())
 

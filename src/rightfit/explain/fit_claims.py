@@ -154,7 +154,9 @@ def _tried(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -
     servers = catalog.servers()
     server, memory = f"{servers.provider[row]}/{servers.instance_type[row]}", one.count * float(servers.accelerator_memory_bytes[row])
     tried = [(job, outcome_of(job, server, catalog=catalog)) for job in jobs]
-    tried = [each for each in tried if each[1].fits is not None] or tried  # a network of images has no LoRA
+    tried = [each for each in tried if each[1].fits is not None]  # a network of images has no LoRA
+    if not tried:
+        return None
     is_slow = any(_is_slow(job, outcome, memory) for job, outcome in tried)
     answer = "depends" if is_slow else _answer_of([outcome for _, outcome in tried])
     lines = [both("fit", job=job_text(job), outcome=_outcome(job, outcome, memory)) for job, outcome in tried]

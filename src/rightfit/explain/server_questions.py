@@ -67,9 +67,10 @@ def server_question(sentence: str, catalog: Catalog) -> CheckResult | None:
 def _named(sentence: str, catalog: Catalog) -> dict[str, Sequence[int]]:
     """The servers and series that a sentence names, each with its rows of the catalog."""
     from rightfit.market.server_names import exact_servers, series_members
+    from rightfit.workload.ask import grammar
 
     found: dict[str, Sequence[int]] = {}
-    for match in _NAME.finditer(sentence):
+    for match in _NAME.finditer(grammar.PROCESSOR.sub(" ", sentence)):
         word = match[0].rstrip(".")
         if not facts.match_accelerators(word) and (rows := exact_servers(catalog, word) or series_members(catalog, word)):
             found.setdefault(word, _usual(rows, catalog))

@@ -44,7 +44,8 @@ from rightfit.workload.ask.named import (
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
-from rightfit.workload.ask.steps import read_accumulation, read_steps, settle_accumulation, settle_steps
+from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
+from rightfit.workload.ask.told import read_host, read_run
 
 LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
 
@@ -69,10 +70,13 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     sentence = Sentence(said)
     sentence.assumed += assumed
     read_later(sentence)
+    read_run(sentence)
     read_dates(sentence, today)
     read_ranges(sentence)
     for match in list(grammar.NOTHING_ASKED.finditer(sentence.text)):
         sentence.blank(*match.span())
+    for match in list(grammar.VECTORS.finditer(sentence.text)):
+        sentence.ask(*match.span())
     for pattern in (grammar.SOLID, grammar.HYPERPARAMETER):
         for match in list(pattern.finditer(sentence.text)):
             sentence.note(*match.span())
@@ -80,6 +84,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         sentence.take(*match.span(), "residency", "cn-mainland")
     read_data_place(sentence)
     read_hub_id(sentence)
+    read_host(sentence)
     read_names(sentence)
     read_cards(sentence)
     for read in (read_figured, read_watched, read_classes, read_lease):
@@ -95,6 +100,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     _read_described(sentence)
     settle_accumulation(sentence)
     read_steps(sentence)
+    read_image_repeats(sentence)
     _note_training(sentence)
     _read_deadline(sentence, today)
     read_words(sentence)

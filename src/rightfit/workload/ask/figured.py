@@ -4,6 +4,7 @@ seconds, folds. What it takes on trust is kept in `Sentence.assumed`, for the an
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 
@@ -19,6 +20,7 @@ from rightfit.units import (
     format_count,
     format_money,
     parse_count,
+    parse_data,
     parse_duration,
     parse_money,
 )
@@ -62,10 +64,17 @@ _RECORDINGS = grammar.shape(
 )
 _LONG_SOUND = grammar.shape(
     r"(?P<time>{amount}\s?{sound_long})\sof\s(?:[a-z-]+\s){0,2}?{sound}(?![a-z])|(?P<zh>{amount}\s*{sound_long_zh})的?[一-鿿]{0,3}?{sound_zh}"
+    r"|(?<![A-Za-z])(?:an?|1|1\s?x|this|the|my|our)\s(?P<ahead>{amount}[\s-]?{long_unit})[\s-](?:long\s)?(?:[a-z]+\s)?(?:{sound}|{sound_file})(?:\s(?:{sound_file}|file|recording))?(?![A-Za-z0-9])"
+    r"|(?:{sound}|{sound_file})(?:\s(?:file|recording))?\s?(?:\(\s?|{lasting}\s|of\s|with\sa\s(?:length|duration)\sof\s|that\sis\s|which\sis\s|,\s)(?P<behind>{long_time})(?:\slong)?\)?(?:,?\s(?:\(\s?)?{size}\)?)?(?![A-Za-z0-9])"
+    r"|(?<!每)(?<!每[段条个份通])(?:{sound_zh}|{sound_file})(?:文件)?\s*[,，]?\s*(?:时?长|共|有|是|约|大概)*\s*(?P<behind_zh>{amount}\s*(?:分钟|个?小时)(?:\s*{amount}\s*分钟?)?)(?:[,，]\s*{size})?"
 )
 _PER_TIME = grammar.shape(
     r"(?:(?:每|一)个?(?P<ahead>{budget_period})(?:的)?|(?P<short>[时日周年])(?=预算))?\s*{budget}?{is}(?P<value>{money_sign}\s?{amount}|{amount}\s?{money_unit}(?![a-z]))\s*"
     r"(?:{per_period}?\s*(?P<cards>{per_card}[\s/-]?)?(?P<behind>{budget_period})(?![a-z]))?{most}?"
+)
+_FILES = grammar.shape(
+    r"(?<![\w.,-])(?P<count>{amount})\s(?:[a-z]+\s){0,2}?{file_name}(?:\sof|,?\s(?:{is_word}\s|each\s|about\s|around\s)*|\s?\()\s?(?:about\s|around\s|~\s?|roughly\s)?(?P<each>{size})\s?(?:{apiece_average}|each|apiece|in size)(?![a-z])\)?"
+    r"|(?P<zh>{amount})\s*个\s*(?:[a-z]+\s?)?{file_name_zh}[,，]?\s*(?:每个|各|单个)(?:[一-鿿]{0,3}?)(?:约|大约|大概)?\s*(?P<each_zh>{size})"
 )
 _SLOW_RATE = grammar.shape(
     r"(?:(?P<en>{amount})\s|an?\s)(?:[a-z]+\s)?{request}\s(?:once\s)?{every_en}\s(?P<time>{digits})\s?(?P<period>{period}(?![a-z]))"
@@ -109,6 +118,7 @@ def _number(text: str) -> float:
 def read_figured(sentence: Sentence) -> None:
     """What must be read before the quantities, which would take its numbers for others."""
     for read in (
+        _read_files,
         _read_tables,
         _read_daily_people,
         _read_staff,
@@ -143,6 +153,15 @@ def _read_tables(sentence: Sentence) -> None:
                 "workload.assumed_tables", rows=format_count(rows), width=numbers, size=format_bytes(size), trained=format_bytes(3 * size)
             )
         )
+
+
+def _read_files(sentence: Sentence) -> None:
+    """Files of so much each, as the amount of them all: "100 parquet files of 500 MB each"."""
+    for found in () if sentence.has("data") else _FILES.finditer(sentence.text):
+        with contextlib.suppress(RightfitError):
+            size = parse_data(_first(found, "each", "each_zh")).bytes or 0.0
+            sentence.take(*found.span(), "data", f"{_number(_first(found, 'count', 'zh')) * size / 1e9:.6g}GB")
+            return
 
 
 def _read_daily_people(sentence: Sentence) -> None:
@@ -278,7 +297,7 @@ def _read_recordings(sentence: Sentence) -> None:
     if sentence.has("data") or not grammar.TURNS_SOUND.search(sentence.whole):
         return
     if found := _LONG_SOUND.search(sentence.text):
-        hours = parse_duration(_first(found, "time", "zh")) / SECONDS_PER_HOUR
+        hours = parse_duration(_first(found, "time", "zh", "ahead", "behind", "behind_zh").replace("-", " ")) / SECONDS_PER_HOUR
         sentence.take(*found.span(), "data", f"{hours:g} hours")
         return
     limits = [limit.span() for limit in grammar.LIMITED.finditer(sentence.text)]

@@ -188,11 +188,11 @@ BY_WEEKDAY = shape(r"{by_day}\s(?:next\s)?(?P<en>{weekday_en})(?![a-z])|(?:下)?
 DEADLINES: tuple[GrammarRule, ...] = tuple(
     _rule(
         "deadline",
-        r"{deadline_head}?{is}(?<!每[天日周月])(?<!第)(?P<value>{long_time})(?!-[a-z]|\s+{no_deadline}\s)\s*{deadline_tail}?{done_zh}?",
+        r"{deadline_head}?{is}(?<!每[天日周月])(?<!第)(?P<value>{long_time})(?!-[a-z]|\s+{no_deadline}\s|\s?(?:[a-z]+\s)?{vector_name})\s*{deadline_tail}?{done_zh}?",
     ),
 )
 
-DURATION = shape(r"(?<!第)(?<![\w.,-]){long_time}(?!-[a-z])")
+DURATION = shape(r"(?<!第)(?<![\w.,-]){long_time}(?!-[a-z]|\s?(?:[a-z]+\s)?{vector_name})")
 LIMITED = shape(
     r"(?<![a-z])(?:in\s)?{limit_head}\s(?P<within>{long_time})(?!\s+{no_deadline}\s)|(?<!第)(?P<value>{long_time}){limit_tail_zh}"
 )
@@ -376,6 +376,8 @@ CARD_MEMORY = shape(
     r"(?<![A-Za-z0-9.])(?P<value>\d+(?:\.\d+)?)\s?{gigabyte}(?P<more>\s*{or_more})?\s*(?:of\s|的)?{card_memory_after}(?![a-z])(?:\s*的?{card_name}(?![a-z]))?"
     r"|{card_memory_head}\s*{at_least}?\s*(?P<size>\d+(?:\.\d+)?)\s?{gigabyte}(?P<up>\s*{or_more})?(?![a-z])"
 )
+PROCESSOR = shape(r"(?<![A-Za-z0-9])(?:{processor})(?![A-Za-z0-9])(?:\s(?:cpus?|processors?|处理器))?")
+"""A processor of a computer at home, by its name."""
 HOST_MEMORY = shape(
     r"(?:\d+(?:\.\d+)?\s?{gigabyte}\s*(?:of\s)?(?:的)?{host_memory}|{memory_head}\s*{at_least}?\s*\d+(?:\.\d+)?\s?{gigabyte})(?![a-z])"
 )
@@ -413,6 +415,12 @@ OPERATION_MEANS = tables.shape(WORDS_TABLE, "{operation_means}", ignore_case=Tru
 """How data are made free of what is there twice."""
 PREPARING = tables.shape(WORDS_TABLE, "{operation_verb}|{operation_means}", ignore_case=True)
 BEFORE_TRAINING = shape(r"(?<![A-Za-z]){before_training}")
+VECTORS = shape(
+    r"(?<![\w.,-]){amount}\s(?:[a-z]+\s)?\d{2,5}[\s-]?(?:d|dim(?:ension(?:al|s)?)?)\s?(?:[a-z]+\s)?{vector_name}(?![a-z])|{amount}\s*[个条]?\s*\d{2,5}\s*维(?:的)?{vector_name}"
+)
+"""Vectors to be searched, of so many numbers each: no plan holds their index."""
+COUNTED_STEPS = shape(r"(?:max[\s_-]?steps.*|{amount}\s?(?:{step_kind}\s)?{step_name}|{amount}\s*步)")
+"""So many steps, without a batch that says how much each takes."""
 CLUSTERING = shape("{clustering}")
 RENTING = shape(r"(?<![A-Za-z])(?:{renting_for}\s*{long_time}(?:的)?|{leased})")
 PLACE_OF = shape(r"(?:{place_of_somebody}|\s?{place_of_somebody_en}(?![a-z]))")
@@ -421,7 +429,7 @@ TOPIC_BAR = shape("{topic_bar}")
 RUNNING = shape("{running}")
 GLUE_PHRASE = shape(r"(?<![A-Za-z]){glue_phrase}")
 QUANTIZED = shape(r"(?<![A-Za-z]){quantized}(?![a-z])")
-OWNED = tables.shape(WORDS_TABLE, r"(?:{owning})\s*(?:{own_between}\s*)*$", ignore_case=True)
+OWNED = tables.shape(WORDS_TABLE, rf"(?:{{owning}})\s*(?:{{own_between}}\s*|{BLANK}+\s*(?:[,，、+/]\s*)?(?:{{own_beside}}\s*)*)*$", ignore_case=True)
 OWNED_AFTER = shape(r"\s*(?:的)?{owned_thing_zh}?\s*[,，]?\s*(?:是)?(?:我们?)?{owned_after}")
 ALTERNATIVE = shape(r"\s*[,，]?\s*(?:or|{or_zh}|/)\s*(?:with\s|the\s|用)?")
 """Between two names that stand for one another."""
@@ -432,13 +440,17 @@ UNKNOWN_AFTER = tables.shape(
     TABLE,
     r"\s*{or_zh}\s*(?:用)?(?P<name>[A-Za-z][A-Za-z0-9_.+-]{2,})|\s+or\s(?P<en>[A-Z][A-Za-z0-9_.+-]+|[a-z][a-z_.+-]*\d[A-Za-z0-9_.+-]*)(?![A-Za-z])",
 )
-MEMORY_BEHIND = shape(r"\s*\(?\d{1,3}\s?GB?(?:\s?{memory_of_card})?\)?(?![A-Za-z0-9])")
+MEMORY_BEHIND = shape(
+    r"\s*[,，(（/-]?\s*(?:{memory_of_card}\s*(?:{is_word}\s*)*)?(?:each\s|各\s*)?(?P<size>\d{1,3})\s?G(?:i?B)?(?:\s?(?:的)?{memory_of_card}|{memory_each})?\s*[)）]?(?![A-Za-z0-9])(?!\s*(?:of\s|的)?(?:{host_memory}|{data_named}))"
+)
+MEMORY_AHEAD = shape(r"(?<![A-Za-z0-9.])(?P<size>\d{1,3})\s?G(?:i?B)?\s?(?:{memory_of_card})?\s?(?:的)?\s*(?:nvidia\s|geforce\s|英伟达\s?)?$")
+"""The memory of a card beside its name: "24G 3090", "V100 (16G)"."""
 HARD_DENIAL = shape(r"(?<![A-Za-z]){hard_denial}(?![A-Za-z])|{hard_denial_zh}")
 CONTRACTED = shape(r"(?<![A-Za-z])(?P<verb>{contracted})n['’]?t(?![A-Za-z])")
 """A denial that is drawn together, "don't"; the words of lists have it in two."""
 MINUS = re.compile(r"(?:^|[^\w.,])-$")
 """A dash with a blank behind it begins a line of a list."""
-OPPOSITES = {("purchase", "spot"): "on-demand"}
+OPPOSITES = {("purchase", "spot"): "on-demand", ("method", "lora"): "full", ("method", "full"): "lora"}
 """What is meant where a word of a choice is denied."""
 CARD_COUNTS = {"单": 1, "双": 2, "single": 1, "dual": 2}
 COMPOUND_ZH = re.compile(

@@ -236,6 +236,7 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     if name.value == "none":
         sentence.take(start, end, "gpu", name.value)
         return
+    name, start, end = _with_memory(sentence, name)
     before = sentence.text[:start]
     counted = grammar.COUNT_BEFORE.search(before)
     after = None if counted else grammar.COUNT_AFTER.match(sentence.text, end)
@@ -264,6 +265,24 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     if after:
         sentence.take(end, last, "num_gpus", str(count))
     _count(sentence, counted, nodes, count)
+
+
+def _with_memory(sentence: Sentence, name: Name) -> tuple[Name, int, int]:
+    """A card with the memory that is told before or behind its name, where one of the name has so
+    much; where it stands then."""
+    ahead = grammar.MEMORY_AHEAD.search(sentence.text[: name.start])
+    behind = grammar.MEMORY_BEHIND.match(sentence.text, name.end)
+    for found in filter(None, (behind, ahead)):
+        if facts.match_accelerators(sized := f"{name.value} {found['size']}GB"):
+            start = ahead.start() if found is ahead else name.start
+            end = behind.end() if behind and found is behind else name.end
+            return Name(name.kind, sized, start, end), start, end
+        if facts.match_accelerators(name.value) and set(facts.match_accelerators(name.value)) <= set(
+            facts.accelerators_of_memory(f"{found['size']}GB")
+        ):  # its only size
+            start = ahead.start() if found is ahead else name.start
+            return name, start, behind.end() if behind and found is behind else name.end
+    return name, name.start, name.end
 
 
 def _count(sentence: Sentence, counted: re.Match[str] | None, nodes: re.Match[str] | None, count: int) -> None:

@@ -49,10 +49,22 @@ _NEIGHBORS = re.compile(
 _FOLLOWING = {"一": "二两", "两": "三", "二": "三", "三": "四五", "四": "五", "五": "六", "六": "七", "七": "八", "八": "九"}
 
 
+_POWER = re.compile(r"(?<![\w.^])(?:(\d{1,3}(?:\.\d{1,3})?)\s?[x×*]\s?)?10\s?(?:\^|\*\*)\s?(\d{1,2})(?![\w.])")
+"""A power of ten, "2 x 10^8"."""
+_WHOLE_SERVERS = tables.shape(grammar.TABLE, r"(?<![\w.])(\d{1,4})\s?(?:[x×*]\s?)?(?:nvidia\s)?{whole_server}[\s-](?=[abh]\d{2,3})([abh]\d{2,3})s?(?!\w)(?:\s?(?:nodes?|servers?|systems?))?(?:\s?\(\s?8\s?[x×*]\s?(?=\d+\s?g))?", ignore_case=True)
+"""Whole servers of a maker by their name: each has eight cards."""
+
+
+def _power(found: re.Match[str]) -> str:
+    return f"{float(found[1] or 1) * 10 ** int(found[2]):.0f}"
+
+
 def with_digits(text: str) -> str:
     """English number words as digits, and "2w条" as 2 万, so that one grammar reads all; "w/" as
     "with"."""
     text = grammar.CONTRACTED.sub(_drawn_apart, mended(text))
+    text = _POWER.sub(_power, text)
+    text = _WHOLE_SERVERS.sub(lambda found: f"{found[1]} servers of 8 {found[2]}{' (' * found[0].endswith(('x', '×', '*'))}", text)
     text = re.sub(r"(?<![A-Za-z0-9])w/(?=[\sA-Za-z0-9])\s?", "with ", text)
     text = re.sub(r"(?<![A-Za-z0-9-])re-(?=[a-z])", "", text)
     text = re.sub(r"(?<=\d)\+(?=\s?[a-z一-鿿])|(?<=\d[kmbKMB])\+(?=\s)", "", text)

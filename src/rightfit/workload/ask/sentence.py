@@ -72,7 +72,7 @@ class Understood:
 
     def question(self) -> Message:
         """What is asked about the words that no option holds."""
-        words = ", ".join((*self.weighty, *filter(None, (self.own_machine,))))
+        words = ", ".join(self.weighty or filter(None, (self.own_machine,)))
         if unknown := self.unknown_model():
             return unknown
         near = [near for word in self.weighty if len(word) > 4 for near in nearest_words(word.casefold(), known_words(), count=1)]
@@ -88,7 +88,7 @@ class Understood:
         if grammar.HARD_DENIAL.search(words):
             return "denial"
         if any(char.isdigit() for char in words):
-            return "number"
+            return "steps" if grammar.COUNTED_STEPS.fullmatch(words) else "number"
         return "name" if words[:1].isupper() or re.fullmatch(r"[A-Za-z][\w.+-]*[A-Z\d][\w.+-]*", words) else "word"
 
 

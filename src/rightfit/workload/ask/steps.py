@@ -73,6 +73,27 @@ def read_steps(sentence: Sentence) -> None:
         sentence.blank(*found.span())
 
 
+_EACH_REPEATED = grammar.shape(
+    r"(?<![\w.])(?P<en>\d{1,3})\s(?:image\s)?{image_repeat}(?:\s(?:each|(?:per|for each|of each|of every)\s{image}))?(?![a-z])|(?<![A-Za-z]){image_repeat}{is}(?P<head>\d{1,3})(?![\w.%])|(?:每张图?(?:片)?)?重复\s*(?P<zh>\d{1,3})\s*(?:次|遍)"
+)
+
+
+def read_image_repeats(sentence: Sentence) -> None:
+    """Trainers of pictures show each picture so many times in an epoch: the epochs are as many
+    times more."""
+    found, data = _EACH_REPEATED.search(sentence.text), _told(sentence, "data")
+    if found is None or data is None or not _IMAGES.search(data.value):
+        return
+    times, epochs = float(found["en"] or found["head"] or found["zh"]), _told(sentence, "epochs")
+    many = times * (parse_count(epochs.value.split()[0]) if epochs else 1.0)
+    words = found[0].strip(" ,，")
+    _say(sentence, "epochs", f"{many:g}", "; ".join((*((epochs.words,) if epochs else ()), words)))
+    sentence.blank(*found.span())
+
+
+_IMAGES = grammar.shape("images?|{image}|[张幅]")
+
+
 def settle_steps(sentence: Sentence, task: str) -> None:
     """The samples that so many steps go through: the amount of data, or the epochs of one that is
     told. Without a batch it is asked about."""
@@ -80,6 +101,10 @@ def settle_steps(sentence: Sentence, task: str) -> None:
         return
     (words, steps), batch, data = sentence.steps, _batch(sentence), _told(sentence, "data")
     held = _samples(sentence, data) if data else 0.0
+    epochs = _told(sentence, "epochs")
+    if held and epochs and not batch and _is_whole_batch(held * parse_count(epochs.value.split()[0]) / steps):
+        sentence.noted.append(words)  # the same, said again
+        return
     if not batch or task not in ("train", "finetune") or (data and (not held or sentence.has("epochs"))):
         sentence.asked.append(words)
         return
@@ -89,6 +114,11 @@ def settle_steps(sentence: Sentence, task: str) -> None:
     if not sentence.has("epochs"):
         sentence.readings.append(Reading("epochs", f"{max(passed / held, 0.001):.4g}" if held else "1", words))
     sentence.assumed.append(Message("workload.assumed_steps", steps=f"{steps:,.0f}", batch=f"{batch:g}", samples=f"{passed:,.0f}"))
+
+
+def _is_whole_batch(samples: float) -> bool:
+    """Whether a step may hold so many samples: the steps follow from data and epochs then."""
+    return samples >= 0.95 and abs(samples - round(samples)) <= 0.05 * samples
 
 
 def _batch(sentence: Sentence) -> float:

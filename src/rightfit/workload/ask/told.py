@@ -1,0 +1,66 @@
+"""What a sentence tells of a run or a machine that is there already: how long the run took, what is
+in the machine beside its cards. None of it is a limit or an amount of the wish, so it is noted, and
+the answer says so.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rightfit.facts import tables
+from rightfit.messages import Message
+from rightfit.workload.ask import grammar
+from rightfit.workload.ask.sentence import Sentence
+
+_SPAN = r"(?:{took_near_en}\s?)*(?:{amount}\s?(?:-|–|~|to|到|至)\s?)?(?:{long_time}|{amount}\s?(?:{second_en}|s|秒钟?))(?![A-Za-z0-9]|-[a-z])"
+_EACH_OF = r"(?:\sto\s[a-z]+(?:\s(?!{of_one}\s)[a-z]+)?)?(?:\s{of_one}\s(?:\d+-[a-z]+\s)?[a-z]+(?![a-z0-9]))?"
+_TOOK = grammar.shape(
+    r"(?<![A-Za-z]){took}\s(?:{took_whom}\s)?" + _SPAN + _EACH_OF + r"(?:\s{so_far}(?![a-z]))?"
+    r"|{took_zh}\s*{took_near_zh}*\s*(?:{long_time}|{amount}\s*(?:秒钟?|s))(?!{most}|以内|之内|内)"
+)
+_PACE = grammar.shape(
+    r"(?<![\w.]){amount}\s?(?:s|sec|{second_en}|秒)\s?(?:/|per\s|an?\s|每)\s?{step_once}(?![a-z])|(?<![\w.]){amount}\s?{step_once}\s?(?:/|per\s|an?\s|每)\s?(?:s|sec|{second_en}|秒)(?![a-z])"
+)
+_CORES = grammar.shape(r"(?<![\w.])(?:intel\s|amd\s)?{digits}[\s-]?(?:cpu\s)?{core_name}(?![a-z])")
+_OWN = tables.shape("choices", r"(?<![A-Za-z])(?:{owning})(?![A-Za-z])", ignore_case=True)
+_MACHINE = grammar.shape(r"(?<![A-Za-z]){machine_word}(?![A-Za-z])")
+_DEMANDED = grammar.shape("{demanded}")
+
+
+def read_run(sentence: Sentence) -> None:
+    """How long a run took, or takes now, and its pace: no time in which the work must end."""
+    told = []
+    for pattern in (_TOOK, _PACE):
+        while found := pattern.search(sentence.text):
+            told.append(found[0].strip(" ,，"))
+            sentence.note(*found.span())
+    if told:
+        sentence.assumed.append(Message("workload.assumed_run", words="; ".join(told)))
+
+
+def read_host(sentence: Sentence) -> None:
+    """Processor and memory of a machine that somebody has. What a server must have stays to be
+    asked about."""
+    told = list(grammar.PROCESSOR.finditer(sentence.text))
+    if _OWN.search(sentence.whole):
+        for pattern in (grammar.HOST_MEMORY, _CORES):
+            told += [
+                found
+                for found in pattern.finditer(sentence.text)
+                if not (_is_demanded(sentence.text, found) or grammar.CARD_MEMORY.search(found[0]))
+            ]
+    words = []
+    for found in sorted(told, key=lambda match: match.start()):
+        if grammar.BLANK not in sentence.text[slice(*found.span())]:
+            words.append(found[0].strip(" ,，"))
+            sentence.note(*found.span())
+    if words:
+        for found in list(_MACHINE.finditer(sentence.text)):
+            sentence.note(*found.span())
+        sentence.assumed.append(Message("workload.assumed_host", words="; ".join(words)))
+
+
+def _is_demanded(text: str, found: re.Match[str]) -> bool:
+    """Whether so much is what a server must have: "at least 64 GB of RAM"."""
+    clause = re.split(r"[,，.。;；?？!！]", text[: found.start()])[-1]
+    return bool(_DEMANDED.search(clause) or _DEMANDED.search(found[0]))

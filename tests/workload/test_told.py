@@ -1,0 +1,153 @@
+"""What a sentence tells of a run or a machine that is there is no limit and no amount of the wish,
+whatever figures stand in it; and figures keep the noun that they stand beside."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from rightfit import facts
+from rightfit.explain.beside import without_questions
+from rightfit.explain.questions import question_lookup
+from rightfit.planner.plan import default_catalog
+from rightfit.units import parse_data
+from rightfit.workload.ask import Understood, understand
+
+TIMES = ("15 hours", "3 days", "40 minutes", "20-30 minutes", "2.5 hours")
+TIMES_ZH = ("15 小时", "3天", "40分钟")
+
+
+def keys(found: Understood) -> set[str]:
+    return {message.key for message in found.assumed}
+
+
+@pytest.mark.parametrize("time", TIMES)
+@pytest.mark.parametrize("told", ["It took {}.", "It takes about {} now.", "It has been running for {}.", "Training took us {} per epoch."])
+@pytest.mark.parametrize("limit", ["", " I need it within 8 hours."])
+def test_the_time_of_a_run_is_no_limit(time: str, told: str, limit: str) -> None:
+    found = understand(f"Fine-tune Llama-3-8B with LoRA on 10k samples. {told.format(time)}{limit}")
+    assert found.wishes.get("deadline") == ("8 hours" if limit else None)
+    assert found.wishes["data"] == "10k samples"
+    assert not found.weighty
+    assert "workload.assumed_run" in keys(found)
+    assert any(time in words for words in found.unused)
+
+
+@pytest.mark.parametrize("time", TIMES_ZH)
+@pytest.mark.parametrize("told", ["跑了 {}", "一共花了{}", "耗时接近{}", "目前需要{}"])
+def test_the_time_of_a_run_is_no_limit_in_chinese(time: str, told: str) -> None:
+    found = understand(f"用 LoRA 微调 Llama-3-8B，1万条数据，{told.format(time)}，怎么加快")
+    assert "deadline" not in found.wishes
+    assert found.wishes["data"] == "1万条"
+    assert "workload.assumed_run" in keys(found)
+
+
+@pytest.mark.parametrize("said", ["within 8 hours", "it must take at most 8 hours", "in under 8 hours", "deadline 8 hours"])
+def test_a_limit_stays_one(said: str) -> None:
+    assert understand(f"Fine-tune Llama-3-8B on 10k samples, {said}").wishes["deadline"] == "8 hours"
+
+
+PROCESSORS = ("i3 5005U CPU", "Intel Core i5-7400", "i7-9700K", "Core i9-13900K", "Ryzen 9 7950X", "AMD Ryzen 5 5600X")
+MEMORIES = ("8GB RAM", "32 GB of RAM", "64GB memory")
+
+
+@pytest.mark.parametrize(("processor", "memory"), list(itertools.product(PROCESSORS, MEMORIES)))
+def test_the_host_of_an_own_machine_is_told_of(processor: str, memory: str) -> None:
+    """The processor is no series of servers, its memory no data; the card is one's own."""
+    said = f"I have an {processor} with {memory} and an RTX 2080 Ti, can I fine-tune a 7B with QLoRA on 5k samples?"
+    found = understand(said)
+    assert found.own_machine == "1xRTX 2080 Ti"
+    assert found.wishes["data"] == "5k samples"
+    assert not found.weighty
+    assert "workload.assumed_host" in keys(found)
+    named = question_lookup(f"I have an {processor}, {memory}. How long will it take to train YOLO with 10,000 images?", default_catalog())
+    assert named is None or "ecs." not in named.explanation_en
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("demand", ["a server with at least", "I need a machine with", "the server must have"])
+def test_memory_that_a_server_must_have_is_asked_about(memory: str, demand: str) -> None:
+    assert understand(f"Fine-tune 7B on my 5k samples, {demand} {memory}").weighty
+
+
+CARDS = [("V100", "16"), ("V100", "32"), ("A100", "40"), ("A100", "80"), ("RTX 3090", "24"), ("A800", "80"), ("L40", "48")]
+BESIDE = ["{count} x {card} ({size}G)", "{count} x {card} {size}GB", "{count} x {size}G {card}", "{count} {card} ({size} GB each)"]
+
+
+@pytest.mark.parametrize(("card", "size"), CARDS)
+@pytest.mark.parametrize("shape", BESIDE)
+def test_the_memory_beside_a_card_is_the_cards(card: str, size: str, shape: str) -> None:
+    found = understand(f"train bert-base-uncased with 100k samples on {shape.format(count=4, card=card, size=size)}")
+    assert not found.weighty
+    assert found.wishes["data"] == "100k samples"
+    assert found.wishes["num_gpus"] == "4"
+    assert set(facts.match_accelerators(found.wishes["gpu"])) <= set(facts.accelerators_of_memory(f"{size}GB"))
+
+
+@pytest.mark.parametrize("server", ["DGX-A100", "NVIDIA DGX A100", "HGX A100", "DGX H100"])
+@pytest.mark.parametrize("count", [2, 96])
+def test_a_whole_server_has_eight_cards(server: str, count: int) -> None:
+    found = understand(f"Train a 70B on 400B tokens on {count} x {server}")
+    assert (found.wishes["num_gpus"], found.wishes["max_nodes"]) == (str(8 * count), str(count))
+    assert not found.weighty
+
+
+@pytest.mark.parametrize(("count", "kind", "size", "total"), [(100, "parquet files", "500MB", 50e9), (20, "shards", "1.5 GB", 30e9)])
+@pytest.mark.parametrize("shape", ["{count} {kind} of {size} each", "{count} {kind}, each about {size} in size"])
+def test_files_of_so_much_each_are_so_much_together(count: int, kind: str, size: str, total: float, shape: str) -> None:
+    found = understand(f"Deduplicate {shape.format(count=count, kind=kind, size=size)}")
+    assert parse_data(found.wishes["data"]).bytes == pytest.approx(total)
+    assert not found.weighty
+
+
+@pytest.mark.parametrize("number", ["10,000", "2,250,000", "1,281,167"])
+@pytest.mark.parametrize("question", ["How much VRAM do I need to fine-tune 7B on {} samples?", "Fine-tune 7B on {} samples, how long will it take?"])
+def test_a_question_beside_a_wish_leaves_its_numbers_whole(number: str, question: str) -> None:
+    beside = without_questions(question.format(number))
+    assert beside.questions
+    assert understand(beside.wish).wishes["data"] == f"{number} samples"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "fine-tune 7B without LoRA on 10k samples",
+        "在非lora的情况下微调 7B，1万条数据",
+        "不用 LoRA 微调 7B，1万条数据",
+    ],
+)
+def test_training_without_adapters_is_of_all_weights(said: str) -> None:
+    found = understand(said)
+    assert found.wishes["method"] == "full"
+    assert not found.weighty
+
+
+@pytest.mark.parametrize(("images", "repeats", "epochs"), [(63, 8, 8), (20, 10, 10), (39, 20, 4)])
+def test_pictures_shown_again_make_more_epochs(images: int, repeats: int, epochs: int) -> None:
+    for steps in ("", f", {images * repeats * epochs} steps in total"):
+        found = understand(f"SDXL LoRA with {images} images, {repeats} repeats each and {epochs} epochs{steps}")
+        assert found.wishes["epochs"] == f"{repeats * epochs}"
+        assert found.wishes["data"] == f"{images} images"
+        assert not found.weighty
+
+
+@pytest.mark.parametrize("length", [("3 hour", 3.0), ("90-minute", 1.5)])
+@pytest.mark.parametrize("thing", ["podcast", "lecture", "meeting recording"])
+def test_one_recording_is_as_long_as_is_said(length: tuple[str, float], thing: str) -> None:
+    said, hours = length
+    found = understand(f"Transcribe a {said} {thing} with whisper large-v3")
+    assert "deadline" not in found.wishes
+    assert found.wishes["data"] == f"{hours:g} hours"
+
+
+@pytest.mark.parametrize(("power", "amount"), [("10^6", 1e6), ("2 x 10^5", 2e5), ("5×10**4", 5e4)])
+def test_a_power_of_ten_is_a_number(power: str, amount: float) -> None:
+    assert parse_data(understand(f"embed {power} documents with bge-m3").wishes["data"]).samples == pytest.approx(amount)
+
+
+@pytest.mark.parametrize("said", ["20M 1024d vectors", "5 million 768-dim embeddings", "2000万个768维向量"])
+def test_vectors_to_search_are_asked_about(said: str) -> None:
+    found = understand(f"search {said}")
+    assert found.weighty
+    assert not {"deadline", "model", "data"} & set(found.wishes)
