@@ -102,7 +102,9 @@ def test_files_of_so_much_each_are_so_much_together(count: int, kind: str, size:
 
 
 @pytest.mark.parametrize("number", ["10,000", "2,250,000", "1,281,167"])
-@pytest.mark.parametrize("question", ["How much VRAM do I need to fine-tune 7B on {} samples?", "Fine-tune 7B on {} samples, how long will it take?"])
+@pytest.mark.parametrize(
+    "question", ["How much VRAM do I need to fine-tune 7B on {} samples?", "Fine-tune 7B on {} samples, how long will it take?"]
+)
 def test_a_question_beside_a_wish_leaves_its_numbers_whole(number: str, question: str) -> None:
     beside = without_questions(question.format(number))
     assert beside.questions

@@ -429,7 +429,9 @@ TOPIC_BAR = shape("{topic_bar}")
 RUNNING = shape("{running}")
 GLUE_PHRASE = shape(r"(?<![A-Za-z]){glue_phrase}")
 QUANTIZED = shape(r"(?<![A-Za-z]){quantized}(?![a-z])")
-OWNED = tables.shape(WORDS_TABLE, rf"(?:{{owning}})\s*(?:{{own_between}}\s*|{BLANK}+\s*(?:[,，、+/]\s*)?(?:{{own_beside}}\s*)*)*$", ignore_case=True)
+OWNED = tables.shape(
+    WORDS_TABLE, rf"(?:{{owning}})\s*(?:{{own_between}}\s*|{BLANK}+\s*(?:[,，、+/]\s*)?(?:{{own_beside}}\s*)*)*$", ignore_case=True
+)
 OWNED_AFTER = shape(r"\s*(?:的)?{owned_thing_zh}?\s*[,，]?\s*(?:是)?(?:我们?)?{owned_after}")
 ALTERNATIVE = shape(r"\s*[,，]?\s*(?:or|{or_zh}|/)\s*(?:with\s|the\s|用)?")
 """Between two names that stand for one another."""
@@ -443,7 +445,9 @@ UNKNOWN_AFTER = tables.shape(
 MEMORY_BEHIND = shape(
     r"\s*[,，(（/-]?\s*(?:{memory_of_card}\s*(?:{is_word}\s*)*)?(?:each\s|各\s*)?(?P<size>\d{1,3})\s?G(?:i?B)?(?:\s?(?:的)?{memory_of_card}|{memory_each})?\s*[)）]?(?![A-Za-z0-9])(?!\s*(?:of\s|的)?(?:{host_memory}|{data_named}))"
 )
-MEMORY_AHEAD = shape(r"(?<![A-Za-z0-9.])(?P<size>\d{1,3})\s?G(?:i?B)?\s?(?:{memory_of_card})?\s?(?:的)?\s*(?:nvidia\s|geforce\s|英伟达\s?)?$")
+MEMORY_AHEAD = shape(
+    r"(?<![A-Za-z0-9.])(?P<size>\d{1,3})\s?G(?:i?B)?\s?(?:{memory_of_card})?\s?(?:的)?\s*(?:nvidia\s|geforce\s|英伟达\s?)?$"
+)
 """The memory of a card beside its name: "24G 3090", "V100 (16G)"."""
 HARD_DENIAL = shape(r"(?<![A-Za-z]){hard_denial}(?![A-Za-z])|{hard_denial_zh}")
 CONTRACTED = shape(r"(?<![A-Za-z])(?P<verb>{contracted})n['’]?t(?![A-Za-z])")

@@ -51,7 +51,11 @@ _FOLLOWING = {"一": "二两", "两": "三", "二": "三", "三": "四五", "四
 
 _POWER = re.compile(r"(?<![\w.^])(?:(\d{1,3}(?:\.\d{1,3})?)\s?[x×*]\s?)?10\s?(?:\^|\*\*)\s?(\d{1,2})(?![\w.])")
 """A power of ten, "2 x 10^8"."""
-_WHOLE_SERVERS = tables.shape(grammar.TABLE, r"(?<![\w.])(\d{1,4})\s?(?:[x×*]\s?)?(?:nvidia\s)?{whole_server}[\s-](?=[abh]\d{2,3})([abh]\d{2,3})s?(?!\w)(?:\s?(?:nodes?|servers?|systems?))?(?:\s?\(\s?8\s?[x×*]\s?(?=\d+\s?g))?", ignore_case=True)
+_WHOLE_SERVERS = tables.shape(
+    grammar.TABLE,
+    r"(?<![\w.])(\d{1,4})\s?(?:[x×*]\s?)?(?:nvidia\s)?{whole_server}[\s-](?=[abh]\d{2,3})([abh]\d{2,3})s?(?!\w)(?:\s?(?:nodes?|servers?|systems?))?(?:\s?\(\s?8\s?[x×*]\s?(?=\d+\s?g))?",
+    ignore_case=True,
+)
 """Whole servers of a maker by their name: each has eight cards."""
 
 

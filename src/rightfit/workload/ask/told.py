@@ -12,7 +12,9 @@ from rightfit.messages import Message
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.sentence import Sentence
 
-_SPAN = r"(?:{took_near_en}\s?)*(?:{amount}\s?(?:-|–|~|to|到|至)\s?)?(?:{long_time}|{amount}\s?(?:{second_en}|s|秒钟?))(?![A-Za-z0-9]|-[a-z])"
+_SPAN = (
+    r"(?:{took_near_en}\s?)*(?:{amount}\s?(?:-|–|~|to|到|至)\s?)?(?:{long_time}|{amount}\s?(?:{second_en}|s|秒钟?))(?![A-Za-z0-9]|-[a-z])"
+)
 _EACH_OF = r"(?:\sto\s[a-z]+(?:\s(?!{of_one}\s)[a-z]+)?)?(?:\s{of_one}\s(?:\d+-[a-z]+\s)?[a-z]+(?![a-z0-9]))?"
 _TOOK = grammar.shape(
     r"(?<![A-Za-z]){took}\s(?:{took_whom}\s)?" + _SPAN + _EACH_OF + r"(?:\s{so_far}(?![a-z]))?"
