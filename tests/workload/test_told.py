@@ -14,7 +14,7 @@ from rightfit.planner.plan import default_catalog
 from rightfit.units import parse_data
 from rightfit.workload.ask import Understood, understand
 
-TIMES = ("15 hours", "3 days", "40 minutes", "20-30 minutes", "2.5 hours")
+TIMES = ("15 hours", "3.5 - 4 hours", "3 days", "40 minutes", "20-30 minutes", "2.5 hours")
 TIMES_ZH = ("15 小时", "3天", "40分钟")
 
 
@@ -23,7 +23,10 @@ def keys(found: Understood) -> set[str]:
 
 
 @pytest.mark.parametrize("time", TIMES)
-@pytest.mark.parametrize("told", ["It took {}.", "It takes about {} now.", "It has been running for {}.", "Training took us {} per epoch."])
+@pytest.mark.parametrize(
+    "told",
+    ["It took {}.", "One epoch takes {}.", "It takes about {} now.", "It has been running for {}.", "Training took us {} per epoch."],
+)
 @pytest.mark.parametrize("limit", ["", " I need it within 8 hours."])
 def test_the_time_of_a_run_is_no_limit(time: str, told: str, limit: str) -> None:
     found = understand(f"Fine-tune Llama-3-8B with LoRA on 10k samples. {told.format(time)}{limit}")
@@ -153,3 +156,30 @@ def test_vectors_to_search_are_asked_about(said: str) -> None:
     found = understand(f"search {said}")
     assert found.weighty
     assert not {"deadline", "model", "data"} & set(found.wishes)
+
+
+@pytest.mark.parametrize("brand", ["GTX", "RTX", "Titan", "Quadro"])
+@pytest.mark.parametrize("number", ["480", "1080", "9999"])
+def test_the_number_of_a_card_is_no_count(brand: str, number: str) -> None:
+    assert understand(f"train resnet50 on 50k images with one {brand} {number} GPU").wishes.get("num_gpus") != number
+
+
+@pytest.mark.parametrize(("first", "second"), [("一张24G的A10", "四张16G的V100"), ("2 x A100", "8 x V100")])
+def test_another_count_of_other_cards_is_asked_about(first: str, second: str) -> None:
+    joint = "或" if "张" in first else " or "
+    found = understand(f"fine-tune 7B with LoRA on {first}{joint}{second}")
+    assert found.weighty
+    assert "data" not in found.wishes
+
+
+@pytest.mark.parametrize("cores", ["64-core CPU", "8 cores", "16-core AMD EPYC"])
+def test_cores_beside_a_job_are_no_wish_for_a_processor(cores: str) -> None:
+    found = understand(f"I have a {cores} and 128GB memory, fine-tune 7B with LoRA on 10k samples")
+    assert "gpu" not in found.wishes
+    assert not found.weighty
+
+
+def test_hours_before_a_data_set_are_its_size() -> None:
+    found = understand("train a conformer on the 960 hours librispeech")
+    assert found.wishes["data"] == "960 hours"
+    assert "deadline" not in found.wishes

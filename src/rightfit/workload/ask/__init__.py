@@ -50,7 +50,7 @@ from rightfit.workload.ask.told import read_host, read_run
 LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
 
 
-_DASH = re.compile(r"(?<=\s)[-–—](?=\s)")
+_DASH = re.compile(r"(?<=\s)(?<!\d\s)[-–—](?=\s)|(?<=\d\s)[-–—](?=\s(?!\d))")
 """Between the parts of a sentence: it stands between no two numbers."""
 
 

@@ -72,8 +72,10 @@ _PER_TIME = grammar.shape(
     r"(?:(?:每|一)个?(?P<ahead>{budget_period})(?:的)?|(?P<short>[时日周年])(?=预算))?\s*{budget}?{is}(?P<value>{money_sign}\s?{amount}|{amount}\s?{money_unit}(?![a-z]))\s*"
     r"(?:{per_period}?\s*(?P<cards>{per_card}[\s/-]?)?(?P<behind>{budget_period})(?![a-z]))?{most}?"
 )
+_SIZE = grammar.shape(r"(?P<value>{size})(?:\s(?:of\s)?{data_named})?(?![A-Za-z0-9])")
 _FILES = grammar.shape(
     r"(?<![\w.,-])(?P<count>{amount})\s(?:[a-z]+\s){0,2}?{file_name}(?:\sof|,?\s(?:{is_word}\s|each\s|about\s|around\s)*|\s?\()\s?(?:about\s|around\s|~\s?|roughly\s)?(?P<each>{size})\s?(?:{apiece_average}|each|apiece|in size)(?![a-z])\)?"
+    r"|(?<![\w.,-])(?P<many>{amount})\s(?:[a-z]+\s){0,2}?{file_name},?\s(?:and\s)?each\s(?:{is_word}\s|about\s|around\s|has\s|roughly\s)*(?P<of>{size})(?![A-Za-z0-9])"
     r"|(?P<zh>{amount})\s*个\s*(?:[a-z]+\s?)?{file_name_zh}[,，]?\s*(?:每个|各|单个)(?:[一-鿿]{0,3}?)(?:约|大约|大概)?\s*(?P<each_zh>{size})"
 )
 _SLOW_RATE = grammar.shape(
@@ -159,8 +161,13 @@ def _read_files(sentence: Sentence) -> None:
     """Files of so much each, as the amount of them all: "100 parquet files of 500 MB each"."""
     for found in () if sentence.has("data") else _FILES.finditer(sentence.text):
         with contextlib.suppress(RightfitError):
-            size = parse_data(_first(found, "each", "each_zh")).bytes or 0.0
-            sentence.take(*found.span(), "data", f"{_number(_first(found, 'count', 'zh')) * size / 1e9:.6g}GB")
+            size = parse_data(_first(found, "each", "of", "each_zh")).bytes or 0.0
+            total = _number(_first(found, "count", "many", "zh")) * size
+            sentence.take(*found.span(), "data", f"{total / 1e9:.6g}GB")
+            for again in list(_SIZE.finditer(sentence.text)):  # the same, said twice
+                with contextlib.suppress(RightfitError):
+                    if 0.95 <= (parse_data(again["value"]).bytes or 0.0) / total <= 1.05:
+                        sentence.note(*again.span())
             return
 
 

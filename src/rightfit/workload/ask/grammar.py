@@ -371,7 +371,9 @@ RUNS_ON_ZH = shape(r"\s?{runs_on_zh}(?![一-鿿])")
 COUNT_AFTER = shape(r"\s?(?:[x×*]\s?(?P<times>\d{1,3})(?![\w.])|(?P<cards>{card_count})\s?{card}(?![a-z]))")
 NODES_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<nodes>{card_count})\s*{node_name}\s*(?:{holds_cards}\s*)?$")
 CARD_RANGE = shape(r"(?<![A-Za-z0-9.])\d+\s*{range_word}\s*\d+\s*{card}(?![a-z])")
-UNNAMED_CARDS = shape(r"(?<![A-Za-z0-9_.-])(?P<count>{card_count})[\s-]?{card_counter}?\s?{card_name}(?![a-z])(?!\s*的?(?:批|batch))")
+UNNAMED_CARDS = shape(
+    r"(?<![A-Za-z0-9_.-])(?<!gtx )(?<!rtx )(?<! gt )(?<!mx )(?<! rx )(?<!titan )(?<!quadro )(?<!geforce )(?<!radeon )(?<!tesla )(?<!arc )(?P<count>{card_count})[\s-]?{card_counter}?\s?{card_name}(?![a-z])(?!\s*的?(?:批|batch))"
+)
 CARD_MEMORY = shape(
     r"(?<![A-Za-z0-9.])(?P<value>\d+(?:\.\d+)?)\s?{gigabyte}(?P<more>\s*{or_more})?\s*(?:of\s|的)?{card_memory_after}(?![a-z])(?:\s*的?{card_name}(?![a-z]))?"
     r"|{card_memory_head}\s*{at_least}?\s*(?P<size>\d+(?:\.\d+)?)\s?{gigabyte}(?P<up>\s*{or_more})?(?![a-z])"
@@ -379,7 +381,7 @@ CARD_MEMORY = shape(
 PROCESSOR = shape(r"(?<![A-Za-z0-9])(?:{processor})(?![A-Za-z0-9])(?:\s(?:cpus?|processors?|处理器))?")
 """A processor of a computer at home, by its name."""
 HOST_MEMORY = shape(
-    r"(?:\d+(?:\.\d+)?\s?{gigabyte}\s*(?:of\s)?(?:的)?{host_memory}|{memory_head}\s*{at_least}?\s*\d+(?:\.\d+)?\s?{gigabyte})(?![a-z])"
+    r"(?:\d+(?:\.\d+)?\s?(?:{gigabyte}|ti?b)\s*(?:of\s)?(?:的)?{host_memory}|{memory_head}\s*(?:{is_word}\s)?{at_least}?\s*(?:only\s)?\d+(?:\.\d+)?\s?(?:{gigabyte}|ti?b))(?![a-z])"
 )
 USER_RATES = tuple(rule for rule in QUANTITIES if rule.option == "tpot")
 """Tokens a second of one user, which a service's own are not."""

@@ -117,6 +117,10 @@ def _is_wanted(text: str, name: Name) -> bool:
     return name.kind == "gpu" and bool(is_counted or grammar.RUNS_ON_ZH.match(text, name.end))
 
 
+_HOURS_OF = grammar.shape(rf"(?<![\w.,-])(?P<amount>(?P<value>{{amount}})\s?(?:{{hour_en}}|个?小时))\s(?:of\s)?{grammar.BLANK}")
+"""Hours of sound of a data set by its name: "the 1000hr librispeech"."""
+
+
 def settle_data_set(sentence: Sentence) -> None:
     """How much of a named data set is worked on: what is told of it, "10B tokens of FineWeb", else
     the whole; an amount near the whole, or in bytes, says nothing more."""
@@ -124,6 +128,8 @@ def settle_data_set(sentence: Sentence) -> None:
     if not name:
         return
     part = None if sentence.has("data") else grammar.OF_DATA_SET.search(sentence.text)
+    if part is None and not sentence.has("data") and (hours := _HOURS_OF.search(sentence.text)):
+        sentence.take(*hours.span("amount"), "data", f"{hours['value']} hours")
     if part:
         is_sound = part["zh"] or grammar.HOURS.fullmatch(f"{part['amount']} {part['unit']}")
         sentence.take(part.start(), part.end() - 1, "data", f"{part['amount']} {'hours' if is_sound else 'samples'}")
@@ -287,7 +293,11 @@ def _with_memory(sentence: Sentence, name: Name) -> tuple[Name, int, int]:
 
 def _count(sentence: Sentence, counted: re.Match[str] | None, nodes: re.Match[str] | None, count: int) -> None:
     """So many cards, each of so many servers having them where that is said."""
-    if counted is None or sentence.has("num_gpus"):
+    if counted is None:
+        return
+    if sentence.has("num_gpus"):  # another number, of other cards, is a plan of its own
+        told = next(reading.value for reading in sentence.readings if reading.option == "num_gpus")
+        (sentence.note if told == str(count) else sentence.ask)(*counted.span())
         return
     if grammar.HOW_MANY.search(sentence.text[: counted.start()]):  # cards of one server, of which the number is asked
         sentence.note(*counted.span())

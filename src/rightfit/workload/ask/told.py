@@ -15,15 +15,20 @@ from rightfit.workload.ask.sentence import Sentence
 _SPAN = (
     r"(?:{took_near_en}\s?)*(?:{amount}\s?(?:-|–|~|to|到|至)\s?)?(?:{long_time}|{amount}\s?(?:{second_en}|s|秒钟?))(?![A-Za-z0-9]|-[a-z])"
 )
-_EACH_OF = r"(?:\sto\s[a-z]+(?:\s(?!{of_one}\s)[a-z]+)?)?(?:\s{of_one}\s(?:\d+-[a-z]+\s)?[a-z]+(?![a-z0-9]))?"
+_EACH_OF = r"(?:\sto\s[a-z]+(?:\s(?!{of_one}\s)[a-z]+)?)?(?:\s{of_one}\s(?:\d+-[a-z]+\s)?[a-z]+(?![a-z0-9]))?(?:\s{ran_on}(?![a-z]))?"
 _TOOK = grammar.shape(
-    r"(?<![A-Za-z]){took}\s(?:{took_whom}\s)?" + _SPAN + _EACH_OF + r"(?:\s{so_far}(?![a-z]))?"
+    r"(?:(?<![A-Za-z0-9])(?:an?|1|each|every|per)\s(?:epoch|step|iteration|run)\s)?(?<![A-Za-z]){took}\s(?:{took_whom}\s)?"
+    + _SPAN
+    + _EACH_OF
+    + r"(?:\s{so_far}(?![a-z]))?"
     r"|{took_zh}\s*{took_near_zh}*\s*(?:{long_time}|{amount}\s*(?:秒钟?|s))(?!{most}|以内|之内|内)"
 )
 _PACE = grammar.shape(
     r"(?<![\w.]){amount}\s?(?:s|sec|{second_en}|秒)\s?(?:/|per\s|an?\s|每)\s?{step_once}(?![a-z])|(?<![\w.]){amount}\s?{step_once}\s?(?:/|per\s|an?\s|每)\s?(?:s|sec|{second_en}|秒)(?![a-z])"
 )
-_CORES = grammar.shape(r"(?<![\w.])(?:intel\s|amd\s)?{digits}[\s-]?(?:cpu\s)?{core_name}(?![a-z])")
+_CORES = grammar.shape(
+    r"(?<![\w.])(?:intel\s|amd\s)?{digits}[\s-]?(?:cpu\s)?{core_name}(?![a-z])(?:\s(?:intel\s|amd\s)?(?:cpus?|processors?|xeon|epyc)(?![a-z]))?"
+)
 _OWN = tables.shape("choices", r"(?<![A-Za-z])(?:{owning})(?![A-Za-z])", ignore_case=True)
 _MACHINE = grammar.shape(r"(?<![A-Za-z]){machine_word}(?![A-Za-z])")
 _DEMANDED = grammar.shape("{demanded}")
@@ -44,7 +49,7 @@ def read_host(sentence: Sentence) -> None:
     """Processor and memory of a machine that somebody has. What a server must have stays to be
     asked about."""
     told = list(grammar.PROCESSOR.finditer(sentence.text))
-    if _OWN.search(sentence.whole):
+    if _OWN.search(sentence.whole) or any(one.key == "workload.assumed_run" for one in sentence.assumed):
         for pattern in (grammar.HOST_MEMORY, _CORES):
             told += [
                 found
