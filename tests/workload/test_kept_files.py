@@ -88,7 +88,10 @@ COMMANDS = {
     "torchrun": ("torchrun train.py --model_name_or_path {m} --num_train_epochs {n}", "epochs"),
     "python": ("python train.py --model_name_or_path {m} --num_train_epochs {n}", "epochs"),
     "kept in a variable": ('CMD="torchrun train.py --model_name_or_path {m}"\nCMD="$CMD --num_train_epochs {n}"\n$CMD', "epochs"),
-    "behind a comment that seems continued": ("# A=1 \\\ntorchrun train.py \\\n  --model_name_or_path {m} --num_train_epochs {n} \\", "epochs"),
+    "behind a comment that seems continued": (
+        "# A=1 \\\ntorchrun train.py \\\n  --model_name_or_path {m} --num_train_epochs {n} \\",
+        "epochs",
+    ),
 }
 
 
