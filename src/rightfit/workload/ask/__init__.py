@@ -18,7 +18,7 @@ from rightfit.messages import Message
 from rightfit.units import normalize, parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.choices import infer, read_words
-from rightfit.workload.ask.dates import ask_for_day, read_calendar, read_dates
+from rightfit.workload.ask.dates import ask_for_day, assume_each_day, read_calendar, read_daily, read_dates
 from rightfit.workload.ask.figured import (
     keep_in_flight,
     read_figured,
@@ -69,6 +69,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     sentence = Sentence(said)
     sentence.assumed += assumed
     read_later(sentence)
+    read_daily(sentence)
     read_dates(sentence, today)
     read_ranges(sentence)
     for match in list(grammar.NOTHING_ASKED.finditer(sentence.text)):
@@ -112,6 +113,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         inferred += read_pages(sentence)
     _read_amount(sentence, inferred)
     _note_known_amount(sentence)
+    assume_each_day(sentence, task)
     ask_for_day(sentence)
     for again in (grammar.GLUE_PHRASE, *((grammar.QUANTIZED,) if sentence.has("quantization") else ())):
         for match in list(again.finditer(sentence.text)):

@@ -207,7 +207,9 @@ def _heaviest(sentence: Sentence, text: str) -> str:
     rates = facts.table("preparation_rates")
     speed = {name: max((float(row["mb_per_core_s"]) for row in rates if row["operation"] == name), default=0.0) for name in found}
     slowest = min(found, key=lambda name: speed[name])
-    sentence.noted += [verb for name, verb in found.items() if name != slowest]
+    others = [verb for name, verb in found.items() if name != slowest]
+    sentence.noted += others
+    sentence.assumed.append(Message("workload.assumed_heaviest", verb=found[slowest], others=", ".join(others)))
     return slowest
 
 

@@ -56,9 +56,9 @@ _PER_CLASS = grammar.shape(
 )
 _CLASSES = grammar.shape(r"(?P<en>{digits})\s*(?:[a-z]+\s)?{class_name}(?![a-z])|(?<!每)(?P<zh>{digits}|{han})\s*{class_zh}")
 _RECORDINGS = grammar.shape(
-    r"(?P<count>{amount})\s(?:(?!{long_unit}\s|{at_once_en}\s|{in_flight_no}\s)[a-z-]+\s){0,2}?(?:(?P<thing>{recorded})|(?:audio\s|sound\s|video\s)?{recording})(?![a-z]|\s{written_of}|\s*{each_period}\s*{period}(?![a-z]))"
+    r"(?P<count>{amount})\s(?:(?!{long_unit}\s|{at_once_en}\s|{in_flight_no}\s)[a-z-]+\s){0,2}?(?:(?P<thing>{recorded})|(?:audio\s|sound\s|video\s)?{recording})(?![a-z]|\s{written_of}|\s*{at_once_after}|\s*{each_period}\s*{period}(?![a-z]))"
     r"(?:(?P<of>\s{lasting})?[\s,]+(?:each\s|about\s|around\s|averaging\s|roughly\s|on average\s|of\s|~\s?)*(?P<each>{long_time}|{sound_time})(?P<apiece>(?:\s?{apiece_average})+)?)?"
-    r"|(?P<zh>{amount})\s*(?:(?P<zh_thing>{recorded_zh})|{measure_zh}{recording_zh}?)(?:[,，]?\s*(?:平均)?每{measure_zh}(?:[一-鿿]{0,3}?){average_zh}*\s*(?P<zh_each>{long_time}|{sound_time}))?"
+    r"|(?<!同时)(?<!\d)(?P<zh>{amount})\s*(?:(?P<zh_thing>{recorded_zh})|{measure_zh}{recording_zh}?)(?!\s*{at_once_zh})(?:[,，]?\s*(?:平均)?每{measure_zh}(?:[一-鿿]{0,3}?){average_zh}*\s*(?P<zh_each>{long_time}|{sound_time}))?"
 )
 _LONG_SOUND = grammar.shape(
     r"(?P<time>{amount}\s?{sound_long})\sof\s(?:[a-z-]+\s){0,2}?{sound}(?![a-z])|(?P<zh>{amount}\s*{sound_long_zh})的?[一-鿿]{0,3}?{sound_zh}"
