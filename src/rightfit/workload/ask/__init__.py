@@ -28,9 +28,11 @@ from rightfit.workload.ask.figured import (
     read_pages,
     read_repeats,
     read_volumes,
+    score_pairs,
     settle_per_time,
+    work_off_daily,
 )
-from rightfit.workload.ask.leftover import left_over
+from rightfit.workload.ask.leftover import BLANK, left_over
 from rightfit.workload.ask.named import (
     read_cards,
     read_classes,
@@ -88,6 +90,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     read_accumulation(sentence)
     for rule in grammar.QUANTITIES:
         _apply(sentence, rule)
+    _read_length(sentence)
     settle_data_set(sentence)
     read_volumes(sentence)
     read_folds(sentence)
@@ -99,6 +102,8 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     _note_training(sentence)
     _read_deadline(sentence, today)
     read_words(sentence)
+    score_pairs(sentence)
+    work_off_daily(sentence)
     for match in list(grammar.NO_SERVICE.finditer(sentence.text)):
         sentence.blank(*match.span())
     task_text = "; ".join((*(reading.words for reading in sentence.readings if reading.option == "data"), sentence.text))
@@ -149,8 +154,41 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
         value = rule.read(match)
         is_negative = "value" in match.re.groupindex and grammar.MINUS.search(sentence.text[: match.start("value")])
         if match.end() > match.start() and not is_negative and is_taken(rule.option, value):
+            if rule.option == "data" and _is_length(sentence, match.start(), match.end(), value):
+                if not sentence.has("seq_len") and not sentence.has("input_tokens"):
+                    sentence.take(match.start(), match.end(), "seq_len", value.split()[0])
+                continue
             sentence.take(match.start(), match.end(), rule.option, value)
             return
+
+
+_TOKENS_ALONE = re.compile(r"(?<=[,;(])\s*(?P<number>\d{1,5})\s?tokens?(?=\s*(?:[,;.)]|$))")
+_FEW_TOKENS = re.compile(r"(?P<number>\d{1,5}) tokens?")
+
+
+def _is_length(sentence: Sentence, start: int, end: int, value: str) -> bool:
+    """Whether a few tokens are the length of what many of are told beside them: "10 million
+    reviews, 128 tokens"."""
+    few = _FEW_TOKENS.fullmatch(value)
+    if few is None:
+        return False
+    others = sentence.text[:start] + BLANK * (end - start) + sentence.text[end:]
+    return any(
+        parse_count(one["amount"].replace(" ", "")) > float(few["number"])
+        for pattern in (grammar.DESCRIBED, grammar.COUNTED_NOUN, grammar.COUNTED_DATA)
+        for one in pattern.finditer(others)
+        if "token" not in one[0]
+    )
+
+
+def _read_length(sentence: Sentence) -> None:
+    """A few tokens left over beside an amount are the length of each: "10 million titles, 128
+    tokens"."""
+    counted = any(reading.option == "data" and "token" not in reading.value for reading in sentence.readings)
+    if not counted or any(sentence.has(option) for option in ("seq_len", "input_tokens", "output_tokens")):
+        return
+    if found := _TOKENS_ALONE.search(sentence.text):
+        sentence.take(*found.span(), "seq_len", found["number"])
 
 
 def _read_described(sentence: Sentence) -> None:

@@ -33,6 +33,11 @@ _CHOICES: tuple[tuple[str, Mapping[str, re.Pattern[str]]], ...] = (
 )
 
 
+#: Ways to pay that bind for longer than a job runs.
+_COMMITTED = ("reserved", "reserved-1y", "reserved-3y", "subscription", "capacity-block")
+_PERMITTED = grammar.shape("{permitted}")
+
+
 def read_words(sentence: Sentence) -> None:
     """Words for a choice. Purchase modes may be several; of the others the first that fits is
     taken, the most particular being listed first."""
@@ -78,6 +83,8 @@ def _read_choice(sentence: Sentence, option: str, choices: Mapping[str, re.Patte
                     sentence.blank(*span)
         elif compared:
             sentence.ask(compared.start(), match.end())
+        elif value in _COMMITTED and (after := _PERMITTED.match(sentence.text, match.end())):
+            sentence.note(match.start(), after.end())  # what may be had is not what must be
         elif option not in ("purchase", "residency", "sellers") or not sentence.wished_softly(*match.span()):
             sentence.take(match.start(), match.end(), option, value)
             for again in list(pattern.finditer(sentence.text)):  # said twice, meant once

@@ -300,6 +300,8 @@ def named_words() -> tuple[re.Pattern[str], ...]:
     return tuple(pattern for one in spelled for pattern in one.values())
 
 
+WORK_WORDS = frozenset(word.casefold() for name in ("task", "strong", "method", "tuning_method") for word in listed(name))
+"""What is done with a model: none of them names one."""
 HUB_ID = re.compile(r"(?<![A-Za-z0-9_./-])[A-Za-z0-9][\w.-]{1,60}/[A-Za-z0-9][\w.-]{1,90}(?<![.,])", re.ASCII)
 PATH = re.compile(r"(?<![\w])(?:\.{0,2}/|~/)[\w./-]+")
 BARE_SIZE = tables.shape(

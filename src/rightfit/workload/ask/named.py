@@ -14,10 +14,15 @@ from rightfit.workload.ask import grammar
 from rightfit.workload.ask.names import Name, meant, names_in
 from rightfit.workload.ask.sentence import Reading, Sentence, is_taken
 
+_TWO_NUMBERS = re.compile(r"[\d.]+[kKmM]?/[\d.]+[kKmM]?")
+"""Tokens in and out, "1k/300": no repository."""
+
 
 def read_hub_id(sentence: Sentence) -> None:
     for found in (*grammar.HUB_ID.finditer(sentence.text), *grammar.PATH.finditer(sentence.text)):
-        is_unit = grammar.shape("(?:{rate_not_id}|{money_unit}|{amount})/(?:{rate_period}s?|{budget_period}|{month})").fullmatch(found[0])
+        is_unit = grammar.shape("(?:{rate_not_id}|{money_unit}|{amount})/(?:{rate_period}s?|{budget_period}|{month})").fullmatch(
+            found[0]
+        ) or _TWO_NUMBERS.fullmatch(found[0])
         if is_unit or sentence.has("model") or is_taken("data", found[0]):
             continue
         sentence.take(found.start(), found.end(), "model", found[0])

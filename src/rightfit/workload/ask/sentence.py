@@ -112,6 +112,7 @@ class Sentence:
         self.denied: dict[int, tuple[int, int]] = {}
         self.accumulation: tuple[str, int] | None = None
         self.steps: tuple[str, float] | None = None
+        self.pairs: tuple[float, str] | None = None
         self.per_time: tuple[str, str, float] | None = None
 
     def take(self, start: int, end: int, option: str, value: str) -> None:
