@@ -220,3 +220,51 @@ def test_every_recorded_class_gives_a_record_or_one_line(model_type: str) -> Non
     else:
         problem = ""
     assert "\n" not in problem
+
+
+def inside(model_type: str) -> list[str]:
+    """The nested configurations of a class that it counts by classes of their own."""
+    known = config_class(model_type)
+    assert known is not None
+    return [part for part, usual in known.subtypes.items() if "." not in part and config_class(usual) and usual != model_type]
+
+
+@pytest.mark.parametrize("model_type", [kind for kind in known_types() if inside(kind)])
+def test_a_part_that_is_called_as_the_whole_is_the_usual_part(model_type: str) -> None:
+    """Files of the first releases of a class give the tower the name of the whole model."""
+    config = written(model_type)
+    usual = count(config, model_type)
+    for part in inside(model_type):
+        if isinstance(config.get(part), dict):
+            older = {**config, part: {**config[part], "model_type": model_type}}
+            assert count(older, model_type) == usual, part
+
+
+#: A letter of the pattern, and the kind of layer that it stands for.
+LETTERS = {"M": "linear_attention", "*": "full_attention", "-": "mlp", "E": "moe"}
+
+
+@pytest.mark.parametrize("pattern", ["M*-E", "MEMEM*EMEM*E", "M-M-M*-M-", "*-*-", "MM**"])
+def test_layers_that_are_spelled_are_layers_that_are_listed(pattern: str) -> None:
+    config = {key: value for key, value in written("nemotron_h").items() if key != "layers_block_type"}
+    spelled = read({**config, "hybrid_override_pattern": pattern, "num_hidden_layers": len(pattern)})
+    listed = read({**config, "layers_block_type": [LETTERS[one] for one in pattern], "num_hidden_layers": len(pattern)})
+    assert dataclasses.replace(spelled, notes="") == dataclasses.replace(listed, notes="")
+    assert spelled.num_full_attention_layers == pattern.count("*")
+    assert spelled.num_layers == len(pattern)
+
+
+@pytest.mark.parametrize("attending", [0, 1, 3, 6])
+@pytest.mark.parametrize("inner_type", ["lfm2", "lfm2_vl"])
+def test_layers_of_short_convolutions_have_their_own_matrices(inner_type: str, attending: int) -> None:
+    """A convolution's layer: three products in, one out and three taps a channel; in the place of
+    an attention of 32 heads, 8 of them with keys."""
+    text = {"model_type": "lfm2", "hidden_size": 2048, "num_hidden_layers": 6, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 8192, "vocab_size": 65536, "block_auto_adjust_ff_dim": False}  # fmt: skip
+    text["layer_types"] = ["full_attention"] * attending + ["conv"] * (6 - attending)
+    config = text if inner_type == "lfm2" else {**written("lfm2_vl"), "text_config": text}
+    found, all_full = count(config, inner_type), count({**config, **({"text_config": {**text, "layer_types": ["full_attention"] * 6}} if inner_type == "lfm2_vl" else {"layer_types": ["full_attention"] * 6})}, inner_type)  # fmt: skip
+    assert found
+    assert all_full
+    h = 2048
+    attention, convolution = 2 * h * h + 2 * h * 512 + 2 * 64, 4 * h * h + 3 * h
+    assert found.total - all_full.total == (6 - attending) * (convolution - attention)
