@@ -35,11 +35,13 @@ from rightfit.workload.ask.named import (
     read_cards,
     read_classes,
     read_data_place,
+    read_data_store,
     read_hub_id,
     read_lease,
     read_names,
     read_watched,
     settle_data_set,
+    settle_data_store,
 )
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
@@ -80,7 +82,10 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         sentence.take(*match.span(), "residency", "cn-mainland")
     read_data_place(sentence)
     read_hub_id(sentence)
+    store, owner = read_data_store(sentence)
     read_names(sentence)
+    if store:
+        settle_data_store(sentence, store, owner)
     read_cards(sentence)
     for read in (read_figured, read_watched, read_classes, read_lease):
         read(sentence)

@@ -349,6 +349,8 @@ DATA_AT = tuple(
 )
 """Data that sit in a region."""
 DATA_ON = shape(rf"\s*{{stands_on}}\s*{_SELLER}\)?")
+DATA_IN_STORE = shape(rf"(?:{_UNCOUNTED}{{data_thing}}(?:\s{{data_stands}})+\s|{{data_in_zh}}\s*){_STORE}(?![A-Za-z0-9])\s*{{within_zh}}?")
+"""Data in the object store of a cloud, wherever it is."""
 DATA_AT_HOME = shape(rf"(?:{_UNCOUNTED}{{data_thing}}(?:\s{{data_stands}})+\s|{{data_in_zh}}\s*){{data_home}}")
 ONE_PERSON = shape(r"(?<![A-Za-z0-9])(?:{one_person})")
 RATED = shape(
