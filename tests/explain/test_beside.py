@@ -45,6 +45,7 @@ ASKED = [
     ("微调 Llama-3-70B QLoRA 需要几张 A100 80G", ["count"]),
     ("how long does ResNet-50 on ImageNet take on one V100?", ["time"]),
     ("RTX4090训练ViT-B,50万张图,云上哪家有", ["sellers"]),
+    ("ResNet50训练ImageNet,要用r系列吗", ["series"]),
     ("train resnet50 on one L4, which clouds have it?", ["sellers"]),
 ]
 WISHES = [
@@ -250,6 +251,23 @@ def test_training_and_serving_are_one_request_with_one_total() -> None:
     served = api.plan(model="Qwen2.5-7B", task="serve", rate="1/s")
     total = plan.best.cost.total_usd + served.best.cost.total_usd
     assert money_text(total) in line
+
+
+@pytest.mark.parametrize(("letter", "cloud", "starts"), [("r", "", "不用：r 系列没有 GPU"), ("g", "alicloud", "不用：g 系列没有 GPU")])
+def test_a_series_is_right_where_the_plan_takes_one_of_it(letter: str, cloud: str, starts: str) -> None:
+    asked = without_questions(f"ResNet50训练ImageNet,要用{letter}系列吗")
+    plan = api.plan(**understand(asked.wish).settled(), **({"cloud": cloud} if cloud else {}))
+    (line,) = answers(asked.questions, plan, plan_catalog(), "zh")
+    assert line.partition("：")[2].startswith(starts)
+    assert plan.best.instance_type in line
+
+
+def test_reads_of_a_disk_are_counted() -> None:
+    asked = without_questions("ResNet50训练ImageNet,磁盘需要多少IOPS")
+    plan = api.plan(**understand(asked.wish).settled())
+    (line,) = answers(asked.questions, plan, plan_catalog(), "en")
+    count = float(re.search(r"about ([\d,]+) IOPS", line)[1].replace(",", ""))
+    assert count == pytest.approx(plan.best.data_path["needed_bytes_per_s"] / 16384, rel=0.01)
 
 
 CARDS = ("T4", "A10", "L4", "A40")

@@ -248,6 +248,17 @@ def test_a_store_beside_the_name_of_another_cloud_is_asked_about(store: str, reg
     assert found.weighty
 
 
+@pytest.mark.parametrize("model", ["Qwen2.5-7B", "Llama-3-8B", "Mistral-7B"])
+def test_training_of_a_large_model_says_that_it_is_planned_from_scratch(model: str) -> None:
+    def says(sentence: str) -> bool:
+        return any("from scratch" in one.text("en") for one in understand(sentence, today=FRIDAY).assumed)
+
+    assert says(f"训练{model}")
+    assert says(f"train {model} in two days")
+    for sentence in (f"从头训练{model}", f"pretrain {model}", f"微调{model}", f"训练{model},100亿token", "训练resnet50"):
+        assert not says(sentence), sentence
+
+
 KINDS = (("text", "文本", "tokenize"), ("images", "图片", "resize-images"), ("tables", "表格", "features"))
 
 

@@ -352,6 +352,28 @@ def _which(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     return _text("which", lang, where=where_text(_best(plan)), cost=_money(_best(plan), lang))
 
 
+def _series(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """Whether the server of the plan is of the series of Alibaba Cloud that is asked about."""
+    best = _best(plan)
+    letter = re.sub(r"[^crgmu]", "", question.words.casefold())[:1]
+    is_one = best.provider == "alicloud" and re.match(rf"ecs\.{letter}\d", best.instance_type) is not None
+    key = "series" if is_one else "series_gpu" if best.num_accelerators else "series_not"
+    return _text(key, lang, series=letter, where=where_text(best), cost=_money(best, lang))
+
+
+#: One read of a disk, by which IOPS are counted [bytes].
+_READ_BYTES = 16 * 1024
+
+
+def _iops(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """Reads a second that the job needs, then where its data lie."""
+    needed = float(_best(plan).data_path.get("needed_bytes_per_s", math.nan))
+    if not math.isfinite(needed):
+        return _text("unknown", lang)
+    head = _text("iops", lang, count=q.plain(max(1, math.ceil(needed / _READ_BYTES))), rate=f"{q.data_text(needed)}/s")
+    return head + _data(question, plan, catalog, lang)
+
+
 def _interrupted(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     best = _best(plan)
     risk = best.facts.get("risk")
@@ -816,6 +838,8 @@ _ANSWERS: Mapping[str, _Answer] = {
     "scaling": _scaling,
     "chart": _chart,
     "which": _which,
+    "series": _series,
+    "iops": _iops,
     "count": _count,
     "then": _then,
     "vram": _vram,
