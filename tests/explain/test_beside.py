@@ -3,6 +3,7 @@ every face."""
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 
@@ -275,7 +276,7 @@ CARDS = ("T4", "A10", "L4", "A40")
 
 @pytest.mark.parametrize("objective", ["", "最快", "性价比最高"])
 def test_the_plan_below_two_ways_is_that_of_the_way_that_is_chosen(objective: str) -> None:
-    for first, second in zip(CARDS, CARDS[1:], strict=False):
+    for first, second in itertools.pairwise(CARDS):
         asked = settle(f"训练ResNet18 10万张,选{first}还是{second},{objective}".rstrip(","), plan_catalog())
         assert asked.told["zh"][0].count(asked.chosen["gpu"]) >= 2
         best = api.plan(**{**understand(asked.wish).settled(), **asked.chosen}).best

@@ -27,7 +27,6 @@ from rightfit.explain.reasons import offload_text
 from rightfit.explain.rule_lookup import measures_of
 from rightfit.explain.rules import all_rules, judge
 from rightfit.explain.trials import best_of, need_on_one_card
-from rightfit.explain.voices import voice_of
 from rightfit.market.sellers import DEFAULT_TIER, tier_of
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
@@ -182,7 +181,9 @@ def _cards_beside(named: Sequence[str], best: Option, plan: Plan, catalog: Catal
     told = []
     for name in others:
         option = _other(plan, catalog, gpu=name)
-        told.append(_text("card_none", lang, card=name) if option is None else _text("card_row", lang, card=name, way=_way_text(option, lang)))
+        told.append(
+            _text("card_none", lang, card=name) if option is None else _text("card_row", lang, card=name, way=_way_text(option, lang))
+        )
     sep, end = ("；", "。") if lang == "zh" else ("; ", ".")
     return "".join(sep + one.removesuffix(end) for one in told)
 
@@ -442,7 +443,9 @@ def _serverless(question: Question, plan: Plan, catalog: Catalog, lang: Lang) ->
     if section is None:
         return _text("serverless_none", lang, cost=_money(_best(plan), lang))
     offers = section.content["offers"]
-    named = [one for one in offers if re.search(rf"(?<![a-z]){re.escape(one['product'].split()[0])}(?![a-z])", question.words, re.IGNORECASE)]
+    named = [
+        one for one in offers if re.search(rf"(?<![a-z]){re.escape(one['product'].split()[0])}(?![a-z])", question.words, re.IGNORECASE)
+    ]
     priced = [one for one in named or offers if one["monthly_usd"] is not None]
     unpriced = _text("serverless_unpriced", lang, product=named[0]["product"]) if named and not priced else ""
     best = min(priced or [one for one in offers if one["monthly_usd"] is not None], key=lambda one: float(one["monthly_usd"]))
@@ -570,7 +573,11 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
     done = [way for way in ways if way is not None]
     if len(ways) < 2 or len(done) < len(ways):
         return Asked(beside.wish, beside.questions, is_able=is_able)
-    measure = _peak if re.search(_table()["ways"]["memory"], sentence, re.IGNORECASE) else _OBJECTIVES[str(done[0].wishes.get("objective", "cost"))]
+    measure = (
+        _peak
+        if re.search(_table()["ways"]["memory"], sentence, re.IGNORECASE)
+        else _OBJECTIVES[str(done[0].wishes.get("objective", "cost"))]
+    )
     done.sort(key=lambda way: math.inf if way.option is None else measure(way.option))
     why = [way.excluded(catalog) for way in done]
     told = {lang: tuple(_compared(done, measure, why, lang)) for lang in LANGS}
