@@ -454,7 +454,7 @@ def read_others(
     """Model, workload file and wishes with what a script or a file of another form says; options
     given beside it win."""
     from rightfit.workload.code_files import is_code, read_code
-    from rightfit.workload.kept_files import read_kept
+    from rightfit.workload.kept_files import read_adapter, read_kept
 
     if code is not None and (file is not None or (model is not None and is_code(model))):
         raise ContradictionError(Message("cli.code_or_file"), field="code")
@@ -464,6 +464,8 @@ def read_others(
         kept: Kept | None = read_code(code)
     else:
         kept = read_kept(file) if file is not None and str(file) != "-" else None
+    if kept is None and model is not None and wishes.get("task") not in ("serve", "batch") and not wishes.get("method"):
+        kept, code = read_adapter(model), Path(model)
     if kept is None:
         return model, file, wishes
     given = {name: value for name, value in wishes.items() if value not in (None, ()) and name != "model"}
@@ -471,7 +473,7 @@ def read_others(
     if code is None:
         return model, file, wishes
     found = {**kept.wishes, **given}
-    return model or found.pop("model", None), None, {name: value for name, value in found.items() if name != "model"}
+    return model or found.pop("model", None), file, {name: value for name, value in found.items() if name != "model"}
 
 
 def _tell(kept: Kept, view: View, given: dict[str, Any]) -> None:
