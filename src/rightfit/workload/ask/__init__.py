@@ -37,11 +37,13 @@ from rightfit.workload.ask.named import (
     read_cards,
     read_classes,
     read_data_place,
+    read_data_store,
     read_hub_id,
     read_lease,
     read_names,
     read_watched,
     settle_data_set,
+    settle_data_store,
 )
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
@@ -83,7 +85,10 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         sentence.take(*match.span(), "residency", "cn-mainland")
     read_data_place(sentence)
     read_hub_id(sentence)
+    store, owner = read_data_store(sentence)
     read_names(sentence)
+    if store:
+        settle_data_store(sentence, store, owner)
     read_cards(sentence)
     for read in (read_figured, read_watched, read_classes, read_lease):
         read(sentence)
@@ -110,6 +115,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     _read_size(sentence)
     inferred = infer(sentence, task_text)
     task = inferred[0].value if inferred else ""
+    _note_from_scratch(sentence, task)
     settle_steps(sentence, task)
     settle_per_time(sentence, task)
     if task == "serve" and (pause := keep_in_flight(sentence)):
@@ -217,6 +223,24 @@ def _note_training(sentence: Sentence) -> None:
     if not sentence.has("model") and grammar.PREPARING.search(sentence.text):
         for match in list(grammar.BEFORE_TRAINING.finditer(sentence.text)):
             sentence.note(*match.span())
+
+
+#: A model of so many parameters is seldom trained from scratch.
+_SELDOM_PARAMS = 1e9
+
+
+def _note_from_scratch(sentence: Sentence, task: str) -> None:
+    """Training of a large model, no amount of data told, is planned from scratch, which may not be
+    what is meant: 训练Qwen2.5-7B."""
+    told = next((reading for reading in sentence.readings if reading.option == "model"), None)
+    if task != "train" or told is None or sentence.has("data") or grammar.FROM_SCRATCH.search(sentence.whole):
+        return
+    try:
+        params = float(getattr(facts.model(told.value, network=False), "params_total", 0) or 0)
+    except RightfitError:
+        return
+    if params >= _SELDOM_PARAMS:
+        sentence.assumed.append(Message("workload.assumed_from_scratch", model=told.value))
 
 
 def _read_amount(sentence: Sentence, inferred: list[Reading]) -> None:

@@ -351,7 +351,10 @@ DATA_AT = tuple(
 )
 """Data that sit in a region."""
 DATA_ON = shape(rf"\s*{{stands_on}}\s*{_SELLER}\)?")
+DATA_IN_STORE = shape(rf"(?:{_UNCOUNTED}{{data_thing}}(?:\s{{data_stands}})+\s|{{data_in_zh}}\s*){_STORE}(?![A-Za-z0-9])\s*{{within_zh}}?")
+"""Data in the object store of a cloud, wherever it is."""
 DATA_AT_HOME = shape(rf"(?:{_UNCOUNTED}{{data_thing}}(?:\s{{data_stands}})+\s|{{data_in_zh}}\s*){{data_home}}")
+FROM_SCRATCH = shape(r"{from_scratch}")
 ONE_PERSON = shape(r"(?<![A-Za-z0-9])(?:{one_person})")
 RATED = shape(
     r"(?P<users>(?<![A-Za-z0-9.]){amount}\s*(?:[a-z]+\s)?{raters}(?![a-z-]))|(?P<things>(?<![A-Za-z0-9.]){amount}\s*(?:[a-z]+\s)?{rated_counter}?{things_rated}(?![a-z-]))"

@@ -159,6 +159,27 @@ def read_data_place(sentence: Sentence) -> None:
         sentence.take(*found.span(), "data_location", "home")
 
 
+def read_data_store(sentence: Sentence) -> tuple[str, str]:
+    """The object store that the data lie in, nobody says in which region, and whose it is."""
+    found = None if sentence.has("data_location") else grammar.DATA_IN_STORE.search(sentence.text)
+    if found is None:
+        return "", ""
+    store = found["store"]
+    sentence.blank(found.start("store"), found.end())
+    return store, grammar.OBJECT_STORES[" ".join(store.casefold().split())]
+
+
+def settle_data_store(sentence: Sentence, store: str, cloud: str) -> None:
+    """The cloud of the store: its own servers read the data free of charge. Where another cloud is
+    named it is asked about."""
+    named = [meant(reading.value, grammar.CLOUD_NAMES) for reading in sentence.readings if reading.option == "cloud"]
+    if named:
+        (sentence.noted if cloud in named else sentence.asked).append(store)
+    elif store:
+        sentence.readings.append(Reading("cloud", cloud, store))
+        sentence.assumed.append(Message("workload.assumed_store_cloud", store=store, cloud=cloud))
+
+
 def _alternatives(sentence: Sentence, models: list[Name], model: Name | None) -> list[Name]:
     """The models that stand beside `model` with "or" between them, and it: the first is planned."""
     chain = [model] if model else []
