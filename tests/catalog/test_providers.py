@@ -46,6 +46,8 @@ def _own_world(monkeypatch: pytest.MonkeyPatch, fake: Fake, tmp_path: Path) -> N
         "crusoe",
         "aws_advisor",
         "aws_spot",
+        "aws_page",
+        "gcp_list",
         "tencent_list",
         "alicloud_list",
     ):
@@ -238,6 +240,56 @@ def test_the_spot_feed_of_aws_needs_no_account(fake: Fake, monkeypatch: pytest.M
     fake.answers["aws_spot"] = lambda request: clouds.Reply({"regions": []})
     with pytest.raises(NetworkError, match="format changed"):
         ask("aws-spot", "prices")
+
+
+def test_the_price_page_of_aws_is_read_by_region_with_its_own_date(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    listed = {
+        ("US East (N. Virginia)", "g5.xlarge"): "1.0060000000",
+        ("US East (N. Virginia)", "p5.48xlarge"): "55.0400000000",
+        ("EU (Stockholm)", "g5.xlarge"): "1.0670000000",
+        ("AWS GovCloud (US-East)", "g5.xlarge"): "1.2670000000",
+    }
+    fake.answers["aws_page"] = clouds.aws_page(listed, published="2026-11-20T21:50:09Z")
+    world = Known({"aws": ("us-east-1", "eu-north-1", "cn-north-1", "xx-nowhere-9"), "aws-gov": ("us-gov-east-1",)}, {"aws": {}})
+    asked = providers.provider("aws-list").parts(world)
+    assert set(asked) == {"aws:us-east-1", "aws:eu-north-1", "aws:xx-nowhere-9", "aws-gov:us-gov-east-1"}
+    rows = [row for part in asked for row in ask("aws-list", part, world=world)]
+    assert {row.as_of for row in rows if isinstance(row, PriceRow)} == {"2026-11-20"}
+    assert prices(rows) == {
+        ("g5.xlarge", "us-east-1", "on-demand"): (1.006, "USD"),
+        ("p5.48xlarge", "us-east-1", "on-demand"): (55.04, "USD"),
+        ("g5.xlarge", "eu-north-1", "on-demand"): (1.067, "USD"),
+        ("g5.xlarge", "us-gov-east-1", "on-demand"): (1.267, "USD"),
+    }
+    assert {row.provider for row in rows if isinstance(row, PriceRow) and row.region.startswith("us-gov")} == {"aws-gov"}
+    for wrong in ({"places": []}, {"EU (Stockholm)": "eu-north-1"}, []):
+        fake.answers["aws_page"] = lambda request, wrong=wrong: clouds.Reply(wrong)
+        with pytest.raises(NetworkError, match="aws-list: the feed format changed"):
+            ask("aws-list", "aws:eu-north-1")
+
+
+def test_the_list_of_google_prices_needs_no_account(fake: Fake) -> None:
+    fake.answers["gcp_list"] = clouds.gcp_list(
+        {
+            ("a2-highgpu-1g", "us-central1"): {"hour": 3.673385, "hour_spot": 2.2, "month": 2681.6, "month_1y": 1689.4, "month_3y": 938.6},
+            ("g2-standard-4", "europe-west4"): {"hour": 0.78, "month": 569.4},
+        },
+        made=1_795_000_000,
+    )
+    rows = ask("gcp-list")
+    assert {row.as_of for row in rows if isinstance(row, PriceRow)} == {"2026-11-18"}
+    assert prices(rows) == {
+        ("a2-highgpu-1g", "us-central1", "on-demand"): (3.673385, "USD"),
+        ("a2-highgpu-1g", "us-central1", "spot"): (2.2, "USD"),
+        ("a2-highgpu-1g", "us-central1", "reserved-1y"): (round(1689.4 / 730, 9), "USD"),
+        ("a2-highgpu-1g", "us-central1", "reserved-3y"): (round(938.6 / 730, 9), "USD"),
+        ("g2-standard-4", "europe-west4", "on-demand"): (0.78, "USD"),
+    }
+    for wrong in (b"a: [", b"[]", b"about: {timestamp: soon}", b"about: {timestamp: 1}\ncompute: {instance: {x: {cost: {y: 3}}}}"):
+        fake.answers["gcp_list"] = lambda request, wrong=wrong: clouds.Reply(wrong)
+        with pytest.raises(NetworkError, match="gcp-list: the feed format changed"):
+            ask("gcp-list")
 
 
 def test_vast_offers_become_prices_per_accelerator(fake: Fake) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import urllib.parse
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import yaml
 
 from fakes.server import Answer, Reply, Request
 
@@ -119,6 +122,55 @@ def lambda_cloud(prices: Mapping[str, float], *, key: str = "right") -> Answer:
 def runpod(gpus: Sequence[Mapping[str, Any]]) -> Answer:
     """POST /graphql, query gpuTypes."""
     return lambda request: Reply({"data": {"gpuTypes": list(gpus)}})
+
+
+def aws_page(prices: Mapping[tuple[str, str], str], *, published: str = "2026-11-20T21:50:09Z") -> Answer:
+    """GET locations.json, which names places by the name that stands in the address of a list, and
+    the list of one place: prices by (place name, type), as text."""
+    codes = {"US East (N. Virginia)": "us-east-1", "EU (Stockholm)": "eu-north-1", "AWS GovCloud (US-East)": "us-gov-east-1"}
+    places = {
+        name: {"name": name, "code": code, "type": "AWS Region", "label": name.replace("EU (", "Europe ("), "continent": "?"}
+        for name, code in codes.items()
+    }
+    zone = {"name": "US East (Miami)", "code": "us-east-1-mia-1", "type": "AWS Local Zone", "label": "US East (Miami)", "continent": "?"}
+
+    def answer(request: Request) -> Reply:
+        if request.path.endswith("/locations.json"):
+            return Reply({**places, zone["name"]: zone})
+        place = urllib.parse.unquote(request.path.split("/")[-3])
+        rows = {
+            f"{name} {place} Linux": {
+                "rateCode": "6C86BEPQVG73ZGGR.JRTCKXETXF.6YS6EN2CT7",
+                "price": text,
+                "Location": place,
+                "Instance Family": "GPU instance",
+                "vCPU": "4",
+                "Instance Type": name,
+                "Memory": "16 GiB",
+                "Storage": "1 x 250 GB NVMe SSD",
+                "Network Performance": "Up to 10 Gigabit",
+                "plc:OperatingSystem": "Linux",
+                "plc:InstanceFamily": "Accelerated Computing",
+                "Operating System": "Linux",
+                "Pre Installed S/W": "NA",
+                "License Model": "No License required",
+            }
+            for (where, name), text in prices.items()
+            if where == place
+        }
+        manifest = {"serviceId": "ec2", "accessType": "publish", "hawkFilePublicationDate": published, "currencyCode": "USD"}
+        return Reply({"manifest": manifest, "sets": {}, "regions": {place: rows}})
+
+    return answer
+
+
+def gcp_list(prices: Mapping[tuple[str, str], Mapping[str, float]], *, made: int = 1_795_000_000) -> Answer:
+    """GET pricing.yml: USD by (type, region) and column (`hour`, `hour_spot`, `month_1y` ...)."""
+    instances: dict[str, Any] = {}
+    for (name, region), costs in prices.items():
+        instances.setdefault(name, {"cpu": 12, "ram": 85, "cost": {}})["cost"][region] = dict(costs)
+    page = yaml.safe_dump({"about": {"generated": "?", "timestamp": made}, "compute": {"instance": instances}})
+    return lambda request: Reply(page.encode(), headers={"Content-Type": "text/plain"})
 
 
 def aws_spot(prices: Mapping[tuple[str, str], str]) -> tuple[Answer, Answer]:
@@ -429,9 +481,11 @@ def tencent_list(items: Sequence[Mapping[str, Any]], *, error: str = "") -> Answ
 # What plays each source of prices; a source without one cannot be tested.
 FAKES: Mapping[str, tuple[Callable[..., Answer], ...]] = {
     "skypilot": (skypilot,),
+    "aws-list": (aws_page,),
     "aws-spot": (aws_spot,),
     "aws": (aws_pricing, aws_ec2),
     "azure": (azure,),
+    "gcp-list": (gcp_list,),
     "gcp": (gcp,),
     "alicloud": (alicloud,),
     "tencent": (tencent,),

@@ -12,14 +12,15 @@ from rightfit.messages import Message
 # In the order in which they are asked: a provider's own interface comes after collections of
 # others, so that its word is the last.
 NAMES: tuple[str, ...] = (
-    *("skypilot", "aws-spot", "aws", "azure", "gcp", "alicloud-list", "alicloud", "tencent-list", "tencent"),
+    *("skypilot", "aws-list", "aws-spot", "aws", "azure", "gcp-list", "gcp"),
+    *("alicloud-list", "alicloud", "tencent-list", "tencent"),
     *("lambda", "runpod", "vast", "nebius", "oci", "verda", "crusoe"),
 )
 
 
 def provider(name: str) -> Provider:
     """A source of prices, by its name or another name of that cloud: the PROVIDER of the module of
-    that cloud, or its PUBLIC list, which needs no account (`aws-spot`, `alicloud-list`)."""
+    that cloud, or one of its PUBLIC lists, which need no account (`aws-spot`, `alicloud-list`)."""
     from rightfit.facts import tables
     from rightfit.market.names import find_provider
 
@@ -30,6 +31,7 @@ def provider(name: str) -> Provider:
         raise UnknownNameError(
             "source of prices", name, nearest=near, allowed=Message("names.known_words", names=", ".join(NAMES)), field="provider"
         )
-    cloud, _, public = found.partition("-")
+    cloud = found.partition("-")[0]
     module = importlib.import_module(f"rightfit.market.providers.{'lambda_cloud' if cloud == 'lambda' else cloud}")
-    return cast("Provider", module.PUBLIC if public else module.PROVIDER)
+    sources = cast("tuple[Provider, ...]", (module.PROVIDER, *getattr(module, "PUBLIC", ())))
+    return next(source for source in sources if source.name == found)

@@ -282,4 +282,4 @@ def _listed_rows(region: str, instance_type: str, terms: Mapping[str, Any], *, c
                 yield PriceRow("alicloud", instance_type, region, term[0], float(entry["price"]), currency, term[1], as_of=as_of)
 
 
-PUBLIC = _AlicloudList()
+PUBLIC = (_AlicloudList(),)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -209,8 +210,38 @@ def advisor_rows(client: Client) -> Iterator[Row]:
 PROVIDER = _Aws()
 
 
-# ---- The feeds behind AWS's public pages on spot: prices and interruption bands of every region,
-# without an account. https://aws.amazon.com/ec2/spot/pricing/ reads
+# ---- What AWS's public pages read, without an account. The page of on-demand prices reads one
+# file a region, under the name that the region has in the file of LOCATIONS.
+
+PRICES = "pricing/2.0/meteredUnitMaps/ec2/USD/current/ec2-ondemand-without-sec-sel"
+LOCATIONS = "locations/1.0/aws/current/locations.json"
+
+
+class _AwsList:
+    name = "aws-list"
+    covers = ("aws", "aws-gov")
+    source = "AWS price page"
+    needs = Need()
+
+    def parts(self, inventory: Known) -> Sequence[str]:
+        return [f"{cloud}:{region}" for cloud in self.covers for region in inventory.regions.get(cloud, ()) if not region.startswith("cn-")]
+
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
+        cloud, _, region = part.partition(":")
+        base = endpoint("aws_page", "https://b0.p.awsstatic.com")
+        try:
+            places = client.json(f"{base}/{LOCATIONS}").values()
+            names = [place["name"] for place in places if place["code"] == region and place["type"].startswith("AWS Region")]
+            for name in names:
+                listed = client.json(f"{base}/{PRICES}/{urllib.parse.quote(name)}/Linux/index.json")
+                published = listed["manifest"].get("hawkFilePublicationDate", "")[:10]
+                for entry in (row for rows in listed["regions"].values() for row in rows.values()):
+                    yield PriceRow(cloud, entry["Instance Type"], region, "on-demand", float(entry["price"]), as_of=published)
+        except (KeyError, TypeError, AttributeError, ValueError):
+            raise NetworkError(at_place(self.name, Message("catalog.feed_form"))) from None
+
+
+# The feeds behind the pages on spot: https://aws.amazon.com/ec2/spot/pricing/ reads
 # website.spot.ec2.aws.a2z.com/spot.json (one price a region and type), the Spot Advisor its own
 # file.
 
@@ -248,4 +279,4 @@ def _feed_rows(region: Mapping[str, Any]) -> Iterator[Row]:
                 yield PriceRow("aws", size["size"], region["region"], "spot", float(texts[0]), CURRENCY, note="AWS spot feed")
 
 
-PUBLIC = _AwsSpot()
+PUBLIC = (_AwsList(), _AwsSpot())

@@ -7,13 +7,16 @@ shapes are the catalog's own.
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import yaml
+
 from rightfit.errors import NetworkError
 from rightfit.market.providers.base import Client, Known, KnownServer, Need, PriceRow, Row, endpoint, refused
-from rightfit.messages import Message
+from rightfit.messages import Message, at_place
 from rightfit.units import HOURS_PER_MONTH
 
 _COMPUTE_ENGINE = "services/6F81-5844-456A"
@@ -155,3 +158,37 @@ def _sum(server: KnownServer, parts: Parts, *, family: str, region: str, purchas
 
 
 PROVIDER = _Gcp()
+
+
+# ---- The list that Cyclenerd/google-cloud-pricing-cost-calculator (Apache-2.0) makes from the same
+# catalog with an account of its own, so that nobody else needs one. It says when it was made.
+
+_HOURS_OF = {"on-demand": ("hour", 1.0), "spot": ("hour_spot", 1.0)} | {
+    f"reserved-{years}y": (f"month_{years}y", HOURS_PER_MONTH) for years in (1, 3)
+}
+
+
+class _GcpList:
+    name = "gcp-list"
+    covers = ("gcp",)
+    source = "Cyclenerd/google-cloud-pricing-cost-calculator"
+    needs = Need()
+
+    def parts(self, inventory: Known) -> Sequence[str]:
+        return ["list"]
+
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
+        base = endpoint("gcp_list", "https://raw.githubusercontent.com/Cyclenerd/google-cloud-pricing-cost-calculator/master")
+        try:
+            listed = yaml.load(client.text(f"{base}/pricing.yml"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+            made = datetime.datetime.fromtimestamp(listed["about"]["timestamp"], tz=datetime.UTC).date().isoformat()
+            for name, entry in listed["compute"]["instance"].items():
+                for region, costs in entry.get("cost", {}).items():
+                    for purchase, (column, hours) in _HOURS_OF.items():
+                        if price := costs.get(column):
+                            yield PriceRow("gcp", name, region, purchase, float(price), hours=hours, as_of=made)
+        except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError):
+            raise NetworkError(at_place(self.name, Message("catalog.feed_form"))) from None
+
+
+PUBLIC = (_GcpList(),)

@@ -189,4 +189,4 @@ def _item(entry: Any) -> Any:
     return item
 
 
-PUBLIC = _TencentList()
+PUBLIC = (_TencentList(),)
