@@ -15,10 +15,16 @@ from rightfit import facts
 from rightfit.errors import FileInputError
 from rightfit.estimation.forward_models import forward_work
 from rightfit.estimation.pass_records import PassInput
+from rightfit.facts import bundled
 from rightfit.facts.config_classes import config_class, count, known_types
 from rightfit.facts.config_models import model_from_config
 from rightfit.facts.records import DiffusionModel, TracedModel, TransformerArchitecture
 
+DENOISED = [
+    one
+    for entry in bundled.index()
+    if entry.family == "diffusion" and isinstance(one := bundled.load(entry), DiffusionModel) and one.denoiser_class
+]
 #: Names that mean another model, another kind of model, and nothing.
 FOLDERS = ("whisper-large-v3", "resnet50", "llama-3-70b", "deberta-v3", "my-model")
 KINDS = (
@@ -268,3 +274,34 @@ def test_layers_of_short_convolutions_have_their_own_matrices(inner_type: str, a
     h = 2048
     attention, convolution = 2 * h * h + 2 * h * 512 + 2 * 64, 4 * h * h + 3 * h
     assert found.total - all_full.total == (6 - attending) * (convolution - attention)
+
+
+@pytest.mark.parametrize("config", [{}, {"Unet": [64, 128]}, {"model": "glow_tts", "epochs": 100, "audio": {"num_mels": 80}}, {"lr": 0.1}])
+def test_a_file_that_describes_no_model_says_so(config: dict[str, Any]) -> None:
+    with pytest.raises(FileInputError, match="no configuration of a model"):
+        read(config)
+
+
+@pytest.mark.parametrize("layers", [2, 12])
+def test_a_bert_of_gated_layers_is_no_plain_bert(layers: int) -> None:
+    """MosaicBERT is called bert: its first product makes two widths, and no position is learned."""
+    plain = {**written("bert"), "num_hidden_layers": layers}
+    record, usual = read({**plain, "alibi_starting_size": 512}), read(plain)
+    width, inner = usual.hidden_size, usual.intermediate_size
+    assert record.kind == "encoder"
+    difference = record.params_total - usual.params_total
+    assert difference == pytest.approx(layers * width * inner - usual.max_position * width, rel=0.02)
+
+
+@pytest.mark.parametrize("kind", sorted({one.denoiser_class for one in DENOISED}))
+def test_a_class_of_several_sizes_is_not_taken_for_one(kind: str, tmp_path: Path) -> None:
+    """A pipeline whose parts are not there names a class alone: of one size it is that model, of
+    several it is asked which."""
+    part = "unet" if "UNet" in kind else "transformer"
+    (tmp_path / "model_index.json").write_text(json.dumps({"_class_name": "AnyPipeline", part: ["diffusers", kind]}))
+    sizes = [one.denoiser_params for one in DENOISED if one.denoiser_class == kind]
+    if max(sizes) > 1.05 * min(sizes):
+        with pytest.raises(FileInputError, match=f"configuration of {kind} is missing"):
+            facts.model(str(tmp_path), network=False)
+    else:
+        assert isinstance(facts.model(str(tmp_path), network=False), DiffusionModel)

@@ -3,6 +3,7 @@ a page."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from rightfit.errors import FileInputError
 from rightfit.workload import Workload
-from rightfit.workload.kept_files import read_kept
+from rightfit.workload.kept_files import read_adapter, read_kept
 
 FILES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "axolotl": ("a.yml", "base_model: NousResearch/Llama-2-7b-hf\nload_in_4bit: true\nadapter: qlora\nlora_r: 32\nsequence_len: 4096\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\nnum_epochs: 4\noptimizer: paged_adamw_32bit\nbf16: auto\ndatasets:\n  - path: mhenrichsen/alpaca_2k_test\n    type: alpaca\nflash_attention: true\ndeepspeed: deepspeed_configs/zero2.json\n", {"model": "NousResearch/Llama-2-7b-hf", "method": "qlora", "lora_rank": 32, "seq_len": 4096, "micro_batch": 2, "global_batch": 8, "epochs": 4.0, "optimizer": "paged-adamw", "attention": "flash", "sharding": "zero2"}),
@@ -170,3 +171,50 @@ def test_cards_of_which_any_would_do_are_all_taken(written: str, tmp_path: Path)
     found = read_kept(file)
     assert found is not None
     assert found.wishes["gpu"] == "L40S,A10G,T4"
+
+
+@pytest.mark.parametrize("rank", [4, 64])
+@pytest.mark.parametrize("targets", [["q_proj", "v_proj"], "all-linear"])
+@pytest.mark.parametrize("dora", [False, True])
+@pytest.mark.parametrize("as_folder", [False, True])
+def test_an_adapter_says_how_it_was_trained(rank: int, targets: Any, dora: bool, as_folder: bool, tmp_path: Path) -> None:
+    file = tmp_path / "adapter_config.json"
+    file.write_text(
+        json.dumps(
+            {"base_model_name_or_path": "Qwen/Qwen2.5-7B", "peft_type": "LORA", "r": rank, "target_modules": targets, "use_dora": dora}
+        )
+    )
+    found = read_adapter(str(tmp_path if as_folder else file))
+    assert found is not None
+    assert found.wishes["lora_rank"] == rank
+    assert found.wishes["method"] == ("dora" if dora else "lora")
+    assert found.wishes["lora_targets"] == ("q,v" if isinstance(targets, list) else "all-linear")
+
+
+@pytest.mark.parametrize("text", ["7B", "no/such", ""])
+def test_what_is_no_adapter_is_none(text: str, tmp_path: Path) -> None:
+    assert read_adapter(text) is None
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"peft_type": "PREFIX_TUNING"}))
+    assert read_adapter(str(tmp_path)) is None
+
+
+#: Ways to say how much a script goes through, and the passes over the 52,002 rows of alpaca.
+@pytest.mark.parametrize("steps", [100, 6500, 65000])
+@pytest.mark.parametrize("epochs", ["", "num_train_epochs: 3\n"])
+def test_steps_decide_how_often_a_known_data_set_is_passed(steps: int, epochs: str, tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text(
+        f"model_name_or_path: Qwen/Qwen2.5-0.5B\nper_device_train_batch_size: 8\ndataset_name: tatsu-lab/alpaca\nmax_steps: {steps}\n{epochs}"
+    )
+    found = read_kept(file)
+    assert found is not None
+    workload = Workload.from_file(file)
+    assert found.wishes["epochs"] == pytest.approx(steps * 8 / workload.data_samples, rel=0.01)
+
+
+def test_steps_without_a_length_are_so_many_samples(tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text("model_name_or_path: Qwen/Qwen2.5-0.5B\nper_device_train_batch_size: 8\nmax_steps: 100\n")
+    found = read_kept(file)
+    assert found is not None
+    assert found.wishes["data"] == "800samples"

@@ -29,6 +29,8 @@ ROOMY = 0.75
 _USABLE = 0.95
 _AMOUNT = re.compile(r"\d+(?:\.\d+)?[KMGT]i?B?", re.IGNORECASE)
 _COUNT = re.compile(r"(\d+)\s*(?:x|块|张|卡|\*)?\s*(?:以上)?\s*(?:的)?\s*$", re.IGNORECASE)
+_OWN_MEMORY = re.compile(r"(?<![\w.])\d{1,3}\s*G(?:i?B)?\s*(?:显存|vram)?\s*(?:的)?\s*$", re.IGNORECASE)
+_NO_ADAPTERS = re.compile(r"(?:非|不用|不使用|不做|不是|without|non-?|not)\s*q?-?lora", re.IGNORECASE)
 _BRAND = re.compile(r"(?:NVIDIA|GeForce|RTX|Tesla|Quadro|英伟达|\s)+$", re.IGNORECASE)
 #: Memory with no name of a card: "a 24 GB GPU", "24GB 显存".
 _MEMORY = re.compile(
@@ -251,7 +253,7 @@ def _is_slow(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float)
 
 def _count(before: str) -> int | None:
     """How many of the card that follows; None where it is "several"."""
-    before = _BRAND.sub("", before)
+    before = _BRAND.sub("", _OWN_MEMORY.sub("", _BRAND.sub("", before)))
     if verb("several").search(before[-12:]):
         return None
     if found := _COUNT.search(before):
@@ -292,6 +294,8 @@ def _jobs(said: str, model: str) -> Iterator[dict[str, Any]]:
     fine-tune."""
     rest = said
     methods = [name for name in ("qlora", "lora", "ptuning", "full") if any_of(table()["methods"][name]).search(rest)]
+    if _NO_ADAPTERS.search(rest):
+        methods = ["full"]
     if "qlora" in methods and "lora" in methods and not re.search(r"(?<!q)lora", rest, re.IGNORECASE):
         methods.remove("lora")
     way = named("methods", said)

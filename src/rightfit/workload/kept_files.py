@@ -40,6 +40,7 @@ _ASSIGNED = re.compile(r"^\s*(?:(?:export|local|readonly|declare)\s+)?(?P<name>[
 _REFERRING = ("deepspeed", "settings")
 #: Fields whose option needs no value.
 _YES_OR_NO = ("is_bf16", "is_fp16", "recomputes", "keeps", "flash", "uses_lora", "four_bit", "eight_bit")
+_ADAPTER = "adapter_config.json"
 _WORDS_OF_YES = ("true", "yes", "1", "on")
 
 
@@ -129,6 +130,29 @@ def _read_referred(sheet: Sheet, path: Path) -> None:
             read_settings(sheet, values, found.name)
         if len(sheet.forms) == known:
             sheet.leave(f"{where.rpartition(': ')[2]}={named}"[:80], where)
+
+
+def read_adapter(text: str) -> Kept | None:
+    """How an adapter that is named as the model was trained; None for any other model."""
+    path = Path(text)
+    file = path / _ADAPTER if path.is_dir() and not (path / "config.json").exists() else path
+    if file.name != _ADAPTER or not file.is_file():
+        return None
+    sheet = Sheet()
+    for values in _documents(file, _text(file)):
+        keys = {"r": "lora_rank", "target_modules": "lora_targets"}
+        for key, field in keys.items():
+            sheet.put(field, values.get(key), f"{file.name}: {key}")
+        sheet.put("method", "dora" if values.get("use_dora") else "lora", f"{file.name}: peft_type")
+        if values.get("peft_type") != "LORA" or not _whole(values.get("r")):
+            return None
+        for key in ("rank_pattern", "modules_to_save", "layers_to_transform"):
+            if values.get(key):
+                sheet.leave(key, f"{file.name}: {key}")
+    sheet.forms.append("PEFT")
+    kept = settled(sheet, path)
+    wishes = {name: value for name, value in kept.wishes.items() if name != "task"}
+    return Kept(kept.forms, wishes, tuple(one for one in kept.told if one[0] != "task"), kept.unused)
 
 
 def _files(path: Path) -> list[Path]:
@@ -586,8 +610,8 @@ def _say_method(sheet: Sheet, say: Say) -> str:
     if stage and task != "train":
         say("method", stage, "stage")
         say("update", method or "full", "method", "uses_lora", "lora_rank", "stage")
-    elif task == "finetune" and (sheet.value("model") is not None or sheet.value("tokenizer") is not None or method):
-        say("method", method or "full", "method", "uses_lora", "lora_rank", "model", "tokenizer")
+    elif task == "finetune" and (method or any(sheet.value(one) is not None for one in ("model", "model_name", "tokenizer", "loads"))):
+        say("method", method or "full", "method", "uses_lora", "lora_rank", "model", "model_name", "tokenizer", "loads")
     if method in ("lora", "qlora", "dora"):
         say("lora_rank", _whole(sheet.value("lora_rank")) or None, "lora_rank")
         say("lora_targets", _targets(sheet), "lora_targets", "all_linear")
@@ -694,11 +718,26 @@ def _say_data(sheet: Sheet, say: Say, path: Path, *, steps: int, batch: int, epo
     if isinstance(name, str) and name:
         say("data", name, "dataset")
         if not any(one.startswith("dataset=") for one in sheet.unused):
+            _say_share(sheet, say, name, steps=steps, batch=batch)
             return
     length = _whole(sheet.value("seq_len"))
     if steps > 0 and batch and length:
         say("data", f"{steps * batch * length / (epochs or 1.0):.0f}tok", "steps")
+    elif steps > 0 and batch and sheet.value("micro_batch"):
+        say("data", f"{steps * batch / (epochs or 1.0):.0f}samples", "steps")
     elif steps > 0:
+        sheet.leave(f"steps={steps}", sheet.where("steps"))
+
+
+def _say_share(sheet: Sheet, say: Say, name: str, *, steps: int, batch: int) -> None:
+    """How often steps go through a data set whose rows are known: they decide, whatever the
+    epochs."""
+    if steps <= 0:
+        return
+    rows = read_wish("data", name).get("data_samples")
+    if batch and isinstance(rows, int | float) and rows > 0:
+        say("epochs", float(f"{steps * batch / rows:.3g}"), "steps")
+    else:
         sheet.leave(f"steps={steps}", sheet.where("steps"))
 
 
