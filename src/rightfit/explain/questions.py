@@ -12,10 +12,11 @@ from rightfit.explain.beside import terms_told, without_questions
 from rightfit.explain.claims import claim_lookup
 from rightfit.explain.decisions import chart_lookup
 from rightfit.explain.fit_questions import feature_question, fit_question
-from rightfit.explain.glossary import term_lookup
+from rightfit.explain.glossary import defined_terms, glossary, term_lookup, terms_in, told_terms
 from rightfit.explain.market_questions import market_question, way_to_pay
 from rightfit.explain.rule_lookup import NAMED_SERVER, find_rule, rule_answer, statement_answer
 from rightfit.explain.server_questions import server_question
+from rightfit.explain.yes_or_no import is_question
 from rightfit.messages import LANGS
 
 if TYPE_CHECKING:
@@ -36,10 +37,16 @@ _AMOUNT_ASKED = re.compile(
 def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a sentence that asks what a word means, or whether something holds of a card, a
     server, a cloud or a model; None for any other, wishes above all."""
+    return _looked_up(sentence, catalog) or _terms_of_question(sentence)
+
+
+def _looked_up(sentence: str, catalog: Catalog) -> CheckResult | None:
     if (found := way_to_pay(sentence, catalog)) is not None:  # before the terms that it names
         return found
     if (meant := term_lookup(sentence)) is not None:
         return meant
+    if defined := defined_terms(sentence):
+        return told_terms(defined, sentence)
     for reader in (server_question, fit_question, feature_question):
         if (found := reader(sentence, catalog)) is not None:
             return found
@@ -50,10 +57,10 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
         return None
     if _AMOUNT_ASKED.search(sentence) and not is_compared:  # how long, how much, how many: a plan says it
         return _without_model(sentence, catalog, is_question=False)
-    is_question = is_compared or bool(_QUESTION.search(sentence.strip()))
-    if is_question and (claimed := claim_lookup(sentence, catalog)) is not None:
+    asks = is_compared or bool(_QUESTION.search(sentence.strip()))
+    if asks and (claimed := claim_lookup(sentence, catalog)) is not None:
         return claimed
-    return _without_model(sentence, catalog, is_question=is_question)
+    return _without_model(sentence, catalog, is_question=asks)
 
 
 #: Options that are amounts of the work, or limits of it: a model with one of them is a whole wish.
@@ -112,5 +119,28 @@ def _terms_beside(sentence: str) -> CheckResult | None:
     )
 
 
+def _terms_of_question(sentence: str) -> CheckResult | None:
+    """What the words of the field in a question mean, or what its symptom comes from, where it
+    would be refused: it names no model, and no usual models are planned for it."""
+    from rightfit.planner.typical import typical_rows
+    from rightfit.workload.ask import understand
+
+    if not (_ASKS.search(sentence) or is_question(sentence)) or not (names := terms_in(sentence)):
+        return None
+    is_symptom = bool(glossary()[names[0]].get("is_symptom"))
+    try:
+        found = understand(without_questions(sentence).wish)
+    except RightfitError:
+        return told_terms(names, sentence) if is_symptom else None
+    if "model" in found.wishes and not (is_symptom and found.weighty):
+        return None
+    if "model" not in found.wishes and (found.unknown_model() or _AMOUNTS & set(found.wishes) and not is_symptom):
+        return None
+    is_planned = not found.weighty and typical_rows(sentence, found.kind, str(found.wishes.get("task", "")))
+    return None if is_planned else told_terms(names[:_MOST_TERMS], sentence)
+
+
+_MOST_TERMS = 3
+_ASKS = re.compile(r"怎么|如何|什么|哪|为何|报错|原因|最后|一直|总是|越来越|\bhow\b|\bwhy\b|\bwhat\b|\bwhich\b|\bshould\b", re.IGNORECASE)
 _WHAT = re.compile(r"是什么|什么卡|什么配置|多少钱|几张卡|what is|specs?|how much", re.IGNORECASE)
 _COMPARED = re.compile(r"比.+(?:快|慢|便宜|贵)|(?:faster|slower|cheaper|more expensive|dearer) than", re.IGNORECASE)
