@@ -39,6 +39,8 @@ _MEMORY = re.compile(
 _SIXTEEN = re.compile(r"(?<![a-z0-9])(?:fp16|bf16|float16|16[ -]?bits?)(?![a-z0-9])|16\s*位|半精度", re.IGNORECASE)
 #: Sizes of a card in brackets ("A100 (40/80GB)").
 _SIZES = re.compile(r"\s*\(\s*((?:\d+\s*(?:GB?|GiB)?\s*/\s*)*\d+\s*(?:GB?|GiB))\s*\)", re.IGNORECASE)
+#: Letters of a model's name that is written in capitals alone (SDXL, BERT).
+_SHORTEST_NAME = 4
 _OTHER_JOB = re.compile(r"以上|\bup\b", re.IGNORECASE)
 
 
@@ -262,7 +264,8 @@ def _count(before: str) -> int | None:
 def _model(said: str) -> str:
     """The first model that a sentence names, or ""."""
     for found in re.finditer(r"[A-Za-z0-9][\w./-]*[A-Za-z0-9]", said, re.ASCII):
-        if not re.search(r"[A-Za-z]", found[0]) or not re.search(r"\d|-", found[0]) or _AMOUNT.fullmatch(found[0]):
+        is_name = re.search(r"\d|-", found[0]) or (found[0].isupper() and len(found[0]) >= _SHORTEST_NAME)
+        if not re.search(r"[A-Za-z]", found[0]) or not is_name or _AMOUNT.fullmatch(found[0]):
             continue
         try:
             facts.model(found[0], network=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rightfit.errors import RightfitError
 from rightfit.explain.beside import terms_told, without_questions
+from rightfit.explain.claim_words import cards_of
 from rightfit.explain.claims import claim_lookup
 from rightfit.explain.decisions import chart_lookup
 from rightfit.explain.fit_questions import feature_question, fit_question
@@ -58,7 +59,7 @@ def _looked_up(sentence: str, catalog: Catalog) -> CheckResult | None:
     if _AMOUNT_ASKED.search(sentence) and not is_compared:  # how long, how much, how many: a plan says it
         return _without_model(sentence, catalog, is_question=False)
     asks = is_compared or bool(_QUESTION.search(sentence.strip()))
-    if asks and (claimed := claim_lookup(sentence, catalog)) is not None:
+    if asks and not _is_planned(sentence) and (claimed := claim_lookup(sentence, catalog)) is not None:
         return claimed
     return _without_model(sentence, catalog, is_question=asks)
 
@@ -80,6 +81,21 @@ def is_whole_wish(sentence: str) -> bool:
     return "model" in wishes and bool(_AMOUNTS & set(wishes))
 
 
+def _is_planned(sentence: str) -> bool:
+    """Whether a plan answers what is asked: between cards, or of a network or link beside a model."""
+    from rightfit.workload.ask import understand
+
+    beside = without_questions(sentence)
+    is_choice = _EITHER.search(sentence) is not None and len({names for _, names in cards_of(sentence)}) > 1
+    if not is_choice and not {"network", "link"} & {one.key for one in beside.questions}:
+        return False
+    try:
+        found = understand(beside.wish)
+    except RightfitError:
+        return False
+    return "model" in found.wishes and not found.weighty and (not is_choice or "gpu" in found.wishes)
+
+
 def _without_model(sentence: str, catalog: Catalog, *, is_question: bool) -> CheckResult | None:
     """The answer to a question that is about no model: what a server is, whether a rule holds."""
     from rightfit.market.check import check_one
@@ -92,6 +108,9 @@ def _without_model(sentence: str, catalog: Catalog, *, is_question: bool) -> Che
         return None
     named = NAMED_SERVER.findall(sentence)
     if len(named) == 1 and (is_question or _WHAT.search(sentence)):
+        cards = cards_of(sentence.replace(named[0], " "))
+        if len(cards) == 1 and _IS.search(sentence):  # "g5.xlarge 是 T4 吗"
+            return dataclasses.replace(check_one(f"{named[0]} ({cards[0][0]})", catalog=catalog), query=sentence)
         return dataclasses.replace(check_one(named[0], catalog=catalog), query=sentence)
     is_choice = "还是" in sentence or re.search(r"\bor\b", sentence) is not None
     rule = find_rule(_QUESTION.sub("", sentence)) if is_question or is_choice else None
@@ -142,5 +161,7 @@ def _terms_of_question(sentence: str) -> CheckResult | None:
 
 _MOST_TERMS = 3
 _ASKS = re.compile(r"怎么|如何|什么|哪|为何|报错|原因|最后|一直|总是|越来越|\bhow\b|\bwhy\b|\bwhat\b|\bwhich\b|\bshould\b", re.IGNORECASE)
-_WHAT = re.compile(r"是什么|什么卡|什么配置|多少钱|几张卡|what is|specs?|how much", re.IGNORECASE)
+_EITHER = re.compile(r"还是|或者?|\bor\b|\bvs\b", re.IGNORECASE)
+_IS = re.compile(r"是|用的|配的|\b(?:is|are|has|have|use[sd]?|come)\b", re.IGNORECASE)
+_WHAT = re.compile(r"是什么|什么卡|什么配置|多少钱|几张卡|哪种卡|哪款卡|what (?:is|gpu|card)|which (?:gpu|card)|specs?|how much", re.IGNORECASE)
 _COMPARED = re.compile(r"比.+(?:快|慢|便宜|贵)|(?:faster|slower|cheaper|more expensive|dearer) than", re.IGNORECASE)

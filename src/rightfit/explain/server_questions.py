@@ -53,6 +53,8 @@ def server_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     if not named:
         return _letter(sentence, catalog) if _says("able", sentence) else None
     rest = functools.reduce(lambda text, name: text.replace(name, " "), named, sentence)
+    if len(named) > 1 and (_says("choose", rest) or _says("which", rest)) and not all(_is_exact(name, catalog) for name in named):
+        return _chosen(sentence, rest, named, catalog)
     if _says("able", sentence):
         return _able(sentence, rest, named, catalog) if len(named) == 1 else None
     is_card = _says("choose", rest) and bool(_CARDS.sub("", rest) != rest)
@@ -155,11 +157,12 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
         if not _says("job", rest):
             return None
         return _able_at_all(sentence, name, rows, catalog)
-    told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
+    is_what = _says("what", rest)
+    told: dict[Lang, list[str]] = {lang: _series_lines(name, rows, catalog, lang) if is_what else [] for lang in LANGS}
     kinds = [f"{servers.provider[row]}/{servers.instance_type[row]}" for row in by_size(catalog, rows)]
     for kind in kinds[:_MOST_SIZES]:
         if (found := _estimate(wishes, kind, catalog)) is not None and found.best is not None:
-            answer = "helped" if getattr(found.best.layout, "offload", "none") not in ("", "none") else "yes"
+            answer = _way(found)
             for lang in LANGS:
                 told[lang].append(_done_text(kind, found, answer, lang))
             break
@@ -173,6 +176,40 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
         for lang in LANGS:
             told[lang].append(command)
     return _result(sentence, name, told, "wrong" if answer == "no" else "right", answer)
+
+
+def _chosen(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog: Catalog) -> CheckResult | None:
+    """Between series: what each is, and for a model the size of each that does the job for least
+    money, the cheapest series first."""
+    wishes = _wishes(rest)
+    told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
+    if "model" not in wishes:
+        for lang in LANGS:
+            told[lang] += [line for name, rows in named.items() for line in _series_lines(name, rows, catalog, lang)]
+        return _result(sentence, " ".join(named), told)
+    done = [(name, *_cheapest(wishes, rows, catalog)) for name, rows in named.items()]
+    able = sorted((one for one in done if one[2] is not None), key=lambda one: float(one[2].best.cost.total_usd))
+    if not able:
+        return None
+    for lang in LANGS:
+        told[lang].append(_text("chosen", lang, name=able[0][0]))
+        told[lang] += [f"{name}: {_done_text(kind, found, _way(found), lang)}" for name, kind, found in able]
+        told[lang] += [_text("unable", lang, name=name) for name, _, found in done if found is None]
+    return _result(sentence, able[0][0], told)
+
+
+def _cheapest(wishes: Mapping[str, Any], rows: Sequence[int], catalog: Catalog) -> tuple[str, Any]:
+    """The size of a series that does the job for least money, with its estimate."""
+    from rightfit.market.verdicts import by_size
+
+    servers = catalog.servers()
+    kinds = [f"{servers.provider[row]}/{servers.instance_type[row]}" for row in by_size(catalog, rows)][:_MOST_SIZES]
+    tried = [(kind, found) for kind in kinds if (found := _estimate(wishes, kind, catalog)) is not None and found.best is not None]
+    return min(tried, key=lambda one: float(one[1].best.cost.total_usd), default=("", None))
+
+
+def _way(found: Any) -> str:
+    return "helped" if getattr(found.best.layout, "offload", "none") not in ("", "none") else "yes"
 
 
 def _command(wishes: Mapping[str, Any], server: str) -> str:
