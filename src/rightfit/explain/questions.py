@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from rightfit.market.verdicts import CheckResult
 
 _QUESTION = re.compile(
-    r"[?？吗么呢]\s*$|^(?:(?:why|does|do|is|are|can|has|will|should)\b|为什么|为何)|是不是|能不能|有没有|够不够", re.IGNORECASE
+    r"[?？吗么呢]\s*$|^(?:(?:why|does|do|is|are|can|has|will|should)\b|为什么|为何)|是不是|能不能|有没有|够不够|要不要|需不需要|会不会",
+    re.IGNORECASE
 )
 
 

@@ -6,6 +6,7 @@ Words and texts are data (data/server_questions.toml).
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.claim_words import card_pattern
+from rightfit.explain.claim_words import card_pattern, cards_of
 from rightfit.explain.claims import cost_text
 from rightfit.explain.messages import topic
 from rightfit.explain.reasons import offload_text
@@ -55,6 +56,9 @@ def server_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     rest = functools.reduce(lambda text, name: text.replace(name, " "), named, sentence)
     if len(named) > 1 and (_says("choose", rest) or _says("which", rest)) and not all(_is_exact(name, catalog) for name in named):
         return _chosen(sentence, rest, named, catalog)
+    if len(named) == 1 and _says("is", rest) and len(cards := cards_of(rest)) == 1:
+        (name,) = named
+        return None if _is_exact(name, catalog) else _is_of(sentence, name, cards[0][0], catalog)
     if _says("able", sentence):
         return _able(sentence, rest, named, catalog) if len(named) == 1 else None
     is_card = _says("choose", rest) and bool(_CARDS.sub("", rest) != rest)
@@ -176,6 +180,13 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
         for lang in LANGS:
             told[lang].append(command)
     return _result(sentence, name, told, "wrong" if answer == "no" else "right", answer)
+
+
+def _is_of(sentence: str, name: str, card: str, catalog: Catalog) -> CheckResult:
+    """Whether a series is of a card, as the claim is checked."""
+    from rightfit.market.check import check_one
+
+    return dataclasses.replace(check_one(f"{name} ({card})", catalog=catalog), query=sentence)
 
 
 def _chosen(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog: Catalog) -> CheckResult | None:
