@@ -247,7 +247,9 @@ def test_of_two_series_the_one_that_costs_less_is_told_first(form: str) -> None:
     assert costs == sorted(costs)
 
 
-@pytest.mark.parametrize("sentence", ["do I need InfiniBand for 2 nodes of 8xA100 training a 13B model", "V100 32GB or A10 for a 7B model?"])
+@pytest.mark.parametrize(
+    "sentence", ["do I need InfiniBand for 2 nodes of 8xA100 training a 13B model", "V100 32GB or A10 for a 7B model?"]
+)
 def test_what_a_plan_answers_is_not_judged_as_a_claim(sentence: str) -> None:
     assert question_lookup(sentence, default_catalog()) is None
 

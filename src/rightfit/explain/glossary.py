@@ -150,6 +150,6 @@ _FILLER = re.compile(
     re.IGNORECASE,
 )
 _TROUBLE = re.compile(
-    r"怎么|怎么样|如何|会.*[吗么]|为什么|报错|是不是|原因|卡在|why|what happens|what if|\bhow (?:do|can|to)|what (?:do|can|should) i|fix|error|help",
+    r"怎么|怎么样|如何|会.*[吗么]|正常|为什么|报错|是不是|原因|卡在|why|what happens|what if|\bhow (?:do|can|to)|what (?:do|can|should) i|fix|error|help",
     re.IGNORECASE,
 )

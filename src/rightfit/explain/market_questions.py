@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rightfit.market.offers import OfferTable
     from rightfit.market.verdicts import CheckResult
 
-#: What a question about the market may name. A time ("一小时", "3 天") is its period; what the cards
-#: are for ("for inference") chooses none of them without a model.
+#: What a question about the market may name. A time ("一小时", "3 天") is its period; what cards are
+#: for ("for inference") chooses none of them without a model.
 _NAMED = frozenset(
     {"gpu", "cloud", "region", "country", "purchase", "objective", "num_gpus", "deadline", "currency", "max_nodes", "task", "method"}
 )
@@ -269,7 +269,12 @@ def _server_prices(sentence: str, catalog: Catalog) -> CheckResult | None:
         amount = price["price_usd_per_h"] * hours
         for lang in LANGS:
             key = _period("server", hours)
-            shown = {"hours": f"{hours:g}", "server": named_shape(catalog, row), "price": q.money_text(amount), "region": q.region_text(price["region"], lang)}
+            shown = {
+                "hours": f"{hours:g}",
+                "server": named_shape(catalog, row),
+                "price": q.money_text(amount),
+                "region": q.region_text(price["region"], lang),
+            }
             lines[lang].append(_text(key, lang, as_of=price["as_of"], **shown))
     return _result(sentence, name, lines, {"server": name}) if lines["en"] else None
 
@@ -324,11 +329,7 @@ def _told(named: Mapping[str, str], cards: Sequence[str], asked: set[str], hours
     command += [word for name, value in places.items() for word in (f"--{name}", value)]
     is_spot = named.get("purchase") == "spot"
     way = "spot" if is_spot and "spot" in _ways(offers) else "on-demand"
-    rows = (
-        _type_rows(offers, lang)
-        if is_types
-        else _price_rows(offers, way, hours * count, lang, is_one=bool(cloud))
-    )
+    rows = _type_rows(offers, lang) if is_types else _price_rows(offers, way, hours * count, lang, is_one=bool(cloud))
     lines = rows[:_MOST_ROWS] + (
         [_text("more", lang, count=len(rows) - _MOST_ROWS, command=shlex.join(command))] if len(rows) > _MOST_ROWS else []
     )

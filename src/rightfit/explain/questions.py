@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _QUESTION = re.compile(
     r"[?？吗么呢]\s*$|^(?:(?:why|does|do|is|are|can|has|will|should)\b|为什么|为何)|是不是|能不能|有没有|够不够|要不要|需不需要|会不会",
-    re.IGNORECASE
+    re.IGNORECASE,
 )
 
 
@@ -164,5 +164,7 @@ _MOST_TERMS = 3
 _ASKS = re.compile(r"怎么|如何|什么|哪|为何|报错|原因|最后|一直|总是|越来越|\bhow\b|\bwhy\b|\bwhat\b|\bwhich\b|\bshould\b", re.IGNORECASE)
 _EITHER = re.compile(r"还是|或者?|\bor\b|\bvs\b", re.IGNORECASE)
 _IS = re.compile(r"是|用的|配的|\b(?:is|are|has|have|use[sd]?|come)\b", re.IGNORECASE)
-_WHAT = re.compile(r"是什么|什么卡|什么配置|多少钱|几张卡|哪种卡|哪款卡|what (?:is|gpu|card)|which (?:gpu|card)|specs?|how much", re.IGNORECASE)
+_WHAT = re.compile(
+    r"是什么|什么卡|什么配置|多少钱|几张卡|哪种卡|哪款卡|what (?:is|gpu|card)|which (?:gpu|card)|specs?|how much", re.IGNORECASE
+)
 _COMPARED = re.compile(r"比.+(?:快|慢|便宜|贵)|(?:faster|slower|cheaper|more expensive|dearer) than", re.IGNORECASE)

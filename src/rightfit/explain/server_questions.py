@@ -54,6 +54,8 @@ def server_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     if not named:
         return _letter(sentence, catalog) if _says("able", sentence) else None
     rest = functools.reduce(lambda text, name: text.replace(name, " "), named, sentence)
+    if cloud := _wishes(rest).get("cloud"):
+        named = _of_cloud(named, str(cloud), catalog)
     if len(named) > 1 and (_says("choose", rest) or _says("which", rest)) and not all(_is_exact(name, catalog) for name in named):
         return _chosen(sentence, rest, named, catalog)
     if len(named) == 1 and _says("is", rest) and len(cards := cards_of(rest)) == 1:
@@ -80,6 +82,14 @@ def _named(sentence: str, catalog: Catalog) -> dict[str, Sequence[int]]:
         if not facts.match_accelerators(word) and (rows := exact_servers(catalog, word) or series_members(catalog, word)):
             found.setdefault(word, _usual(rows, catalog))
     return found
+
+
+def _of_cloud(named: Mapping[str, Sequence[int]], cloud: str, catalog: Catalog) -> dict[str, Sequence[int]]:
+    """The rows of the cloud that is named, where it has servers of the name."""
+    from rightfit.lookup import read_names
+
+    clouds, providers = set(read_names("cloud", cloud)), catalog.servers().provider
+    return {name: [row for row in rows if providers[row] in clouds] or rows for name, rows in named.items()}
 
 
 def _is_exact(name: str, catalog: Catalog) -> bool:
