@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rightfit.market.offers import OfferTable
     from rightfit.market.verdicts import CheckResult
 
-#: What a question about the market may name. A time ("一小时", "3 天") is its period; what cards are
-#: for ("for inference") chooses none of them without a model.
+#: What a question about the market may name. A time ("一小时", "3 天") is its period; what cards
+#: are for ("for inference") chooses none of them without a model.
 _NAMED = frozenset(
     {"gpu", "cloud", "region", "country", "purchase", "objective", "num_gpus", "deadline", "currency", "max_nodes", "task", "method"}
 )
