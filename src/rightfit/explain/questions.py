@@ -83,7 +83,7 @@ def is_whole_wish(sentence: str) -> bool:
 
 
 def _is_planned(sentence: str) -> bool:
-    """Whether a plan answers what is asked: between cards, or of a network or link beside a model."""
+    """Whether a plan answers what is asked: between cards, or of a network or link for a model."""
     from rightfit.workload.ask import understand
 
     beside = without_questions(sentence)
@@ -154,7 +154,7 @@ def _terms_of_question(sentence: str) -> CheckResult | None:
         return told_terms(names, sentence) if is_symptom else None
     if "model" in found.wishes and not (is_symptom and found.weighty):
         return None
-    if "model" not in found.wishes and (found.unknown_model() or _AMOUNTS & set(found.wishes) and not is_symptom):
+    if "model" not in found.wishes and (found.unknown_model() or (_AMOUNTS & set(found.wishes) and not is_symptom)):
         return None
     is_planned = not found.weighty and typical_rows(sentence, found.kind, str(found.wishes.get("task", "")))
     return None if is_planned else told_terms(names[:_MOST_TERMS], sentence)
