@@ -160,7 +160,7 @@ def plan(
         from rightfit.explain.beside import settle
 
         asked_for = settle(ask, open_market(view), {"model": model, **wishes})
-        ask = asked_for.wish
+        ask, wishes = asked_for.wish, {**wishes, **asked_for.chosen}
     from rightfit.cli.asking import NoModelError
 
     if have is not None and not have.strip():
@@ -210,7 +210,8 @@ def plan(
     from rightfit.explain.beside import other_card_lines
 
     lines = asked_for.lines(found, catalog, view.lang) if ask else []
-    answer = with_answers(answer, [*lines, *other_card_lines(found, catalog, view.lang)])
+    others = [] if ask and asked_for.told else other_card_lines(found, catalog, view.lang)
+    answer = with_answers(answer, [*lines, *others])
     if own_:
         from rightfit.cli.commands.own import with_own_parts
 
