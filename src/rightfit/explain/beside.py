@@ -775,9 +775,12 @@ def _compared(ways: Sequence[_Way], measure: Callable[[Option], float], why: Seq
     excludes each that cannot be done."""
     names = (" 还是 " if lang == "zh" else " or ").join(way.name for way in ways)
     costs = [measure(way.option) for way in ways if way.option is not None]
-    key = {_peak: "compared_memory_choice", _duration: "compared_time_choice", _both: "compared_both_choice"}.get(
-        measure, "compared_choice" if len(costs) == 2 else "compared_first_choice"
-    )
+    by_measure: Mapping[Callable[[Option], float], str] = {
+        _peak: "compared_memory_choice",
+        _duration: "compared_time_choice",
+        _both: "compared_both_choice",
+    }
+    key = by_measure.get(measure, "compared_choice" if len(costs) == 2 else "compared_first_choice")
     better = ways[0].name
     if len(costs) < 2:
         choice = _text("compared_only" if costs else "compared_none", lang, better=better)
