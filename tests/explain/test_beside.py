@@ -3,13 +3,14 @@ every face."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 
 import pytest
 
 from rightfit import api
-from rightfit.explain.beside import Asked, answers, settle, terms_told, without_questions
+from rightfit.explain.beside import Asked, Question, _table, answers, settle, terms_told, without_questions
 from rightfit.explain.quantities import money_text
 from rightfit.explain.questions import question_lookup
 from rightfit.messages import LANGS
@@ -178,7 +179,18 @@ def test_cards_and_clouds_to_choose_between_are_planned_each_with_what_was_said(
         for row in rows:
             words = shlex.split(row.split("`")[1])
             assert words[2] == wishes["model"]
+            assert "$" not in row or re.search(r"[(（](on demand|spot|按量付费|竞价实例)[)）]", row)
             assert ("no server" not in row and "没有可行" not in row) or re.search(r"[(（].+[)）]", row)
+
+
+@pytest.mark.parametrize("key", [key for key, entry in _table()["questions"].items() if entry.get("answer") == "cost"])
+def test_what_rows_of_ways_give_is_not_answered_again(key: str) -> None:
+    """A question about cost beside two ways: each row has its cost, and the first is the choice."""
+    best = api.plan(model="bert-large-uncased", task="train", data="1GB", top=1)
+    asked = Asked("", (Question(key, "what does"),), dict.fromkeys(LANGS, ("a or b: a.",)))
+    for lang in LANGS:
+        assert asked.lines(best, plan_catalog(), lang) == ["a or b: a."]
+        assert len(dataclasses.replace(asked, told={}).lines(best, plan_catalog(), lang)) == 1
 
 
 WHOLE = [

@@ -443,7 +443,9 @@ class Asked:
     def lines(self, plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
         """What is said before the plan of the wish."""
         able = able_lines(plan, lang) if self.is_able and not self.told else []
-        return [*able, *self.told.get(lang, ()), *answers(self.questions, plan, catalog, lang)]
+        told = self.told.get(lang, ())
+        left = [one for one in self.questions if not told or _table()["questions"][one.key].get("answer") != "cost"]  # rows of ways have it
+        return [*able, *told, *answers(left, plan, catalog, lang)]
 
 
 def able_lines(plan: Plan, lang: Lang) -> list[str]:
@@ -692,7 +694,8 @@ def _way_row(way: _Way, lang: Lang, *, why: str) -> str:
         "time": _text("compared_time", lang, time=q.duration_text(time.mid, lang)) if time else "",
         "memory": _text("compared_memory", lang, memory=q.memory_text(peak.mid)) if peak and option.num_accelerators else "",
     }
-    return _text("compared_row", lang, name=way.name, where=where_text(option), cost=_money(option, lang), command=command, **fields)
+    where = _text("compared_where", lang, where=where_text(option), purchase=q.purchase_text(option.purchase, lang))
+    return _text("compared_row", lang, name=way.name, where=where, cost=_money(option, lang), command=command, **fields)
 
 
 def other_card_lines(plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
