@@ -98,7 +98,7 @@ def assumed_text(field: str, value: str, why: str, lang: Lang) -> str:
     """One default that was taken, and why; of a choice among the options, which is no field, the
     reason alone."""
     if field == "choice":
-        return why[:1].upper() + why[1:]
+        return why if "/" in why.partition(" ")[0] else why[:1].upper() + why[1:]  # a server is called as its cloud writes it
     return say("choice.assumed", lang, field=field, value=value, why=why)
 
 
