@@ -11,6 +11,7 @@ import pytest
 
 from rightfit import api
 from rightfit.explain.beside import Asked, Question, _table, answers, settle, terms_told, without_questions
+from rightfit.explain.claims import cost_text
 from rightfit.explain.quantities import money_text
 from rightfit.explain.questions import question_lookup
 from rightfit.messages import LANGS
@@ -191,6 +192,22 @@ def test_what_rows_of_ways_give_is_not_answered_again(key: str) -> None:
     for lang in LANGS:
         assert asked.lines(best, plan_catalog(), lang) == ["a or b: a."]
         assert len(dataclasses.replace(asked, told={}).lines(best, plan_catalog(), lang)) == 1
+
+
+def test_names_of_one_way_are_no_choice() -> None:
+    """Words that change nothing in the request are not compared with themselves."""
+    assert not settle("summarize 1M documents with Llama-3.1-8B by tomorrow, API or own server?", plan_catalog()).told
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [{"task": "serve", "rate": "5/s"}, {"task": "batch", "data": "10Mtok", "deadline": "24h"}, {"task": "finetune", "data": "10Mtok"}],
+)
+def test_only_a_service_costs_by_the_month(wishes: dict[str, str]) -> None:
+    best = api.plan("meta-llama/Llama-3.1-8B", top=1, **wishes).best
+    assert best is not None
+    told = cost_text(best)
+    assert ("month" in told["en"], "每月" in told["zh"]) == ((wishes["task"] == "serve",) * 2)
 
 
 WHOLE = [

@@ -19,6 +19,8 @@ from rightfit.cli import main
 from rightfit.cli.app import build
 from rightfit.cli.commands.export import start_of
 from rightfit.errors import FileInputError, InputError
+from rightfit.explain.messages import label
+from rightfit.explain.quantities import counted
 from rightfit.exports import all_targets, files_of, job, job_of, plan_document
 from rightfit.exports.bundle import has_recipe
 from rightfit.workload.options import OPTIONS
@@ -76,6 +78,14 @@ def test_what_was_written_says_how_it_starts(name: str) -> None:
     assert all(told[target] and "\n" not in told[target] for target in launchers)
     assert all(told[target].startswith("rightfit launch plan.json") for target in ("skypilot",) if target in told)
     assert start_of(planned, "all", {}, Path("plan.json")) == ""
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_files_are_counted_as_one_writes_them(lang: Any) -> None:
+    told = [label("status", "exported", lang, files=counted("file", number, lang), path="job") for number in (1, 2)]
+    assert told == (
+        ["1 file written to job", "2 files written to job"] if lang == "en" else ["已写入 1 个文件到 job", "已写入 2 个文件到 job"]
+    )
 
 
 def named(name: str, text: str) -> Any:

@@ -561,6 +561,8 @@ def _ways(wish: str) -> list[tuple[str, str]]:
         except RightfitError:
             continue
         wishes = [one.wishes for one in read]
+        if any(one in wishes[:at] for at, one in enumerate(wishes)):  # two names of one way are no choice
+            continue
         changed = {key for one in wishes for key in one if any(other.get(key) != one[key] for other in wishes)}
         if len(ways) > 1 and len(changed - {"objective"}) == 1 and not changed & _LISTED and not any(one.weighty for one in read):
             return ways

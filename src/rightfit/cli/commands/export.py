@@ -13,7 +13,7 @@ from rightfit.cli.declared import argument, option
 from rightfit.cli.output import Answer, View, emit, note
 from rightfit.errors import InputError
 from rightfit.explain.messages import label
-from rightfit.explain.quantities import Column, Table
+from rightfit.explain.quantities import Column, Table, counted
 from rightfit.messages import Message
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _put(files: Mapping[str, str], out: Path | None, *, force: bool, view: View)
         return
     written = exports.write_files(files, out, force=force)
     listed = [{"path": str(path), "bytes": path.stat().st_size} for path in written]
-    note(label("status", "exported", view.lang, files=len(listed), path=out), view)
+    note(label("status", "exported", view.lang, files=counted("file", len(listed), view.lang), path=out), view)
     emit(Answer(listed, listed, [Table(_FILES, listed)]), view)
 
 
