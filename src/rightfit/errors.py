@@ -73,6 +73,10 @@ class InputError(RightfitError):
         self.field, self.allowed, self.nearest, self.problems = field, allowed, tuple(nearest), tuple(problems)
 
 
+#: Software may well exist of which nothing is known here.
+_UNKNOWN = {"serving engine": "problems.unknown_engine"}
+
+
 class UnknownNameError(InputError):
     """A name that is not in the knowledge base; `nearest` holds the closest names that are,
     `allowed` what there is."""
@@ -81,7 +85,7 @@ class UnknownNameError(InputError):
         shown = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
         told = {"allowed": allowed} if allowed else {}
         near = {"nearest": tuple(nearest[:_MOST_NEAREST])} if nearest else {}
-        key = "problems.unknown_name" + ("_allowed" if told else "") + ("_near" if near else "")
+        key = _UNKNOWN.get(kind, "problems.unknown_name") + ("_allowed" if told else "") + ("_near" if near else "")
         super().__init__(Message(key, kind=_kind(kind), name=shown, **told, **near), field=field, allowed=allowed, nearest=nearest)
         self.kind, self.name = kind, name
 

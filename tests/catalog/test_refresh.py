@@ -371,10 +371,10 @@ def test_old_generations_and_their_stores_are_removed(fake: Fake, tmp_path: Path
 KILLS = """
 import json, os, random, signal, sys, time
 from pathlib import Path
-from rightfit.market import open_catalog, package_data, pointer, refresh
+from rightfit.market import open_catalog, packed_tables, refresh
 from rightfit.market.providers.base import Pace, PriceRow
 import httpx, tenacity
-package_data._FOLDER = Path(sys.argv[1])
+packed_tables._FOLDER = Path(sys.argv[1])
 def go():
     refresh.refresh(["verda"], pace=Pace(between_s=0.0))
 def child(work):
@@ -405,11 +405,11 @@ for _ in range(100):
     catalog = open_catalog()
     bad = [finding.check for finding in catalog.verify() if finding.severity == "error"]
     table = catalog.all_offers()
-    seen.add((pointer.current() != "", len(table), len(bad)))
+    seen.add((packed_tables.current() != "", len(table), len(bad)))
     catalog.close()
 os.waitpid(child(go), 0)
-left = [path.name for path in pointer.folder().iterdir()]
-print(json.dumps({"killed": alive, "seen": sorted(seen), "current": pointer.current(), "work": left}))
+left = [path.name for path in packed_tables.folder().iterdir()]
+print(json.dumps({"killed": alive, "seen": sorted(seen), "current": packed_tables.current(), "work": left}))
 """
 
 

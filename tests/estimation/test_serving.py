@@ -24,6 +24,10 @@ ROW = {
 }
 
 
+#: Dense 16-bit operations a second of data sheets.
+_PEAK = {"A100-SXM-80GB": 312e12, "H100-SXM-80GB": 989e12, "L4": 121e12}
+
+
 def run(*rows: dict[str, str]) -> tuple[ServingCases, ServingTimes]:
     cases = serving_cases([ROW | row for row in rows])
     assert not cases.refused
@@ -48,6 +52,17 @@ def test_littles_law_holds_in_an_open_load() -> None:
     in_flight = times.requests_per_s[0] * (times.latency_s[0])
     assert times.requests_per_s[0] == pytest.approx(2)
     assert in_flight == pytest.approx(times.batch[0], rel=0.1)
+
+
+@pytest.mark.parametrize("device", ["A100-SXM-80GB", "H100-SXM-80GB", "L4"])
+@pytest.mark.parametrize("output", ["1", "2", "4", "16", "64"])
+def test_prompts_take_their_turn_however_short_the_answers(device: str, output: str) -> None:
+    """No card works through more prompt tokens than its dense rate has operations for."""
+    shape = {"output_tokens": output, "device": device, "input_tokens": "60"}
+    _, times = run(*(shape | {"batch_or_concurrency": users} for users in ("1", "64", "1024")))
+    rate = np.max(times.requests_per_s)
+    needed = 2.0 * 7.5e9 * (60.0 + float(output)) * rate
+    assert needed < _PEAK[device], f"{rate:.0f} requests a second"
 
 
 def test_beyond_saturation_throughput_stays() -> None:

@@ -68,6 +68,24 @@ def test_classes_of_a_data_set_enlarge_a_segmenter() -> None:
     assert ade.kept - city.kept == pytest.approx(2 * 2 * (150 - 19) * 512**2)
 
 
+#: Peak memory of one image of 1024 x 1024 in fp32 on a card [GiB]: configs/segformer/README.md of
+#: open-mmlab/mmsegmentation@02e04cc2.
+_MEASURED_GIB = {0: 3.64, 1: 4.49, 2: 7.42, 3: 10.86, 4: 15.07, 5: 18.0}
+
+
+@pytest.mark.parametrize("size", _MEASURED_GIB)
+@pytest.mark.parametrize("spelled", ["SegFormer-B{}", "segformer_b{}", "nvidia/segformer-b{}-finetuned-ade-512-512"])
+def test_a_segmenter_of_one_backbone_is_put_together_however_it_is_spelled(size: int, spelled: str) -> None:
+    alone, parts = (
+        train_work(NetworkInput(name, task=task, height=1024, width=1024))
+        for name, task in ((spelled.format(size), ""), (f"segformer_mit-b{size}", "segmentation"))
+    )
+    assert (alone.kind, alone.modality) == ("window", "segmentation")
+    assert parts.kept <= alone.kept <= 1.8 * parts.kept  # the authors' head is three times as wide from B2 up
+    states = 16.0 * alone.params
+    assert (4.0 * alone.kept + states) / 2.0**30 == pytest.approx(_MEASURED_GIB[size], rel=0.5)
+
+
 def test_a_diffusion_transformer() -> None:
     work = train_work(NetworkInput("flux.1-dev", task="diffusion_finetune", height=1024, width=1024))
     tokens = 64 * 64 + 512

@@ -4,6 +4,7 @@ every face."""
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 import shlex
 
@@ -46,6 +47,9 @@ ASKED = [
     ("预训练70B模型 1万亿token H100 多节点 要多少钱多久", ["cost", "time"]),
     ("微调 Llama-3-70B QLoRA 需要几张 A100 80G", ["count"]),
     ("how long does ResNet-50 on ImageNet take on one V100?", ["time"]),
+    ("RTX4090训练ViT-B,50万张图,云上哪家有", ["sellers"]),
+    ("ResNet50训练ImageNet,要用r系列吗", ["series"]),
+    ("train resnet50 on one L4, which clouds have it?", ["sellers"]),
 ]
 WISHES = [
     "微调ChatGLM-6B,3万条对话,预算300元",
@@ -277,6 +281,59 @@ def test_training_and_serving_are_one_request_with_one_total() -> None:
     served = api.plan(model="Qwen2.5-7B", task="serve", rate="1/s")
     total = plan.best.cost.total_usd + served.best.cost.total_usd
     assert money_text(total) in line
+
+
+@pytest.mark.parametrize(("letter", "cloud", "starts"), [("r", "", "不用：r 系列没有 GPU"), ("g", "alicloud", "不用：g 系列没有 GPU")])
+def test_a_series_is_right_where_the_plan_takes_one_of_it(letter: str, cloud: str, starts: str) -> None:
+    asked = without_questions(f"ResNet50训练ImageNet,要用{letter}系列吗")
+    plan = api.plan(**understand(asked.wish).settled(), **({"cloud": cloud} if cloud else {}))
+    (line,) = answers(asked.questions, plan, plan_catalog(), "zh")
+    assert line.partition("：")[2].startswith(starts)
+    assert plan.best.instance_type in line
+
+
+def test_reads_of_a_disk_are_counted() -> None:
+    asked = without_questions("ResNet50训练ImageNet,磁盘需要多少IOPS")
+    plan = api.plan(**understand(asked.wish).settled())
+    (line,) = answers(asked.questions, plan, plan_catalog(), "en")
+    count = float(re.search(r"about ([\d,]+) IOPS", line)[1].replace(",", ""))
+    assert count == pytest.approx(plan.best.data_path["needed_bytes_per_s"] / 16384, rel=0.01)
+
+
+CARDS = ("T4", "A10", "L4", "A40")
+
+
+@pytest.mark.parametrize("objective", ["", "最快", "性价比最高"])
+def test_the_plan_below_two_ways_is_that_of_the_way_that_is_chosen(objective: str) -> None:
+    for first, second in itertools.pairwise(CARDS):
+        asked = settle(f"训练ResNet18 10万张,选{first}还是{second},{objective}".rstrip(","), plan_catalog())
+        assert asked.told["zh"][0].count(asked.chosen["gpu"]) >= 2
+        best = api.plan(**{**understand(asked.wish).settled(), **asked.chosen}).best
+        assert best is not None
+        assert asked.chosen["gpu"] in asked.told["zh"][1].partition("：")[0]
+        assert money_text(best.cost.total_usd) in asked.told["zh"][1]
+
+
+@pytest.mark.parametrize("words", ["用函数计算还是租服务器", "SageMaker Serverless合适吗"])
+def test_serverless_is_weighed_by_the_product_that_is_named(words: str) -> None:
+    asked = settle(f"部署BERT 每小时50次,{words}", plan_catalog())
+    plan = api.plan(**understand(asked.wish).settled())
+    (line,) = asked.lines(plan, plan_catalog(), "zh")
+    assert ("SageMaker Serverless Inference 运行此任务的价格" in line) == ("SageMaker" in words)
+    assert money_text(plan.best.cost.total_usd) in line
+
+
+def test_a_card_that_nobody_rents_is_no_card_that_is_too_small() -> None:
+    from rightfit.market.offers import OfferFilter
+
+    catalog = plan_catalog()
+    for card, able in (("RTX-3060", True), ("GTX-1080-Ti", True)):
+        assert not len(catalog.offers(OfferFilter(gpus=(card,))))
+        plan = api.plan(model="resnet50", task="serve", rate="1/s", gpu=card)
+        for lang, told in (("en", "No cloud of the catalog rents"), ("zh", "没有云出租")):
+            (line,) = Asked("", is_able=True).lines(plan, catalog, lang)
+            assert told in line
+            assert ("--have" in line) == able
 
 
 def test_a_word_of_the_field_needs_no_plan() -> None:

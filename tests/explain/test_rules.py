@@ -121,7 +121,8 @@ def test_a_rule_near_our_figure_holds(measure: Measures) -> None:
     ("name", "changes", "verdict"),
     [
         ("host_8_cores_64gb_per_gpu", {}, "misleading"),
-        ("host_8_cores_64gb_per_gpu", {"vcpus_per_gpu": 12.0}, "holds"),
+        ("host_8_cores_64gb_per_gpu", {"vcpus_per_gpu": 12.0}, "misleading"),  # the server has them, the job needs none
+        ("host_8_cores_64gb_per_gpu", {"vcpus_per_gpu": 12.0, "num_gpus": 8.0, "loader_cores": 50.0}, "holds"),
         ("host_8_cores_64gb_per_gpu", {"vcpus_per_gpu": 12.0, "loading_share": 1.67, "stall_share": 0.4}, "fails"),
         ("loading_below_20_percent", {}, "holds"),
         ("loading_below_20_percent", {"loading_share": 2.0, "stall_share": 0.5}, "fails"),

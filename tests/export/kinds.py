@@ -52,6 +52,9 @@ STARTED: dict[str, dict[str, Any]] = {
     "forest-service": {"model": "random-forest", "task": "serve", "rate": "100/s", "columns": 30, "cloud": "aws"},
     "embeddings": {"model": "BAAI/bge-large-en-v1.5", "task": "serve", "rate": "100/s", "latency": "100ms", "cloud": "aws"},
     "embedding-pairs": {"model": "BAAI/bge-large-en-v1.5", "task": "finetune", "data": "100ksamples", "cloud": "aws"},
+    "reranker": {"model": "BAAI/bge-reranker-base", "task": "finetune", "data": "100ksamples", "cloud": "aws"},
+    "text-to-text": {"model": "google/flan-t5-base", "task": "finetune", "data": "100ksamples", "cloud": "aws"},
+    "text-to-text-lora": {"model": "facebook/bart-large", "task": "finetune", "method": "lora", "data": "100ksamples", "cloud": "aws"},
     "vision-language": {"model": "Qwen/Qwen2-VL-7B-Instruct", "task": "finetune", "method": "lora", "data": "20ksamples", "cloud": "aws"},
     "prepare": {"task": "prepare", "operation": "tokenize", "data": "500GB", "cloud": "aws"},
 }
@@ -69,7 +72,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "video": ({**AFRESH, "model": "slowfast"}, "repository"),
     "gan": ({**AFRESH, "model": "cyclegan"}, "repository"),
     "points": ({**AFRESH, "model": "pointnet"}, "repository"),
-    "reranker": ({"model": "BAAI/bge-reranker-large", "task": "finetune", "data": "100ksamples"}, "CrossEncoder"),
+    "answering-reranker": ({"model": "Qwen/Qwen3-Reranker-0.6B", "task": "finetune", "data": "100ksamples"}, "a score"),
+    "translation": ({"model": "facebook/nllb-200-distilled-600M", "task": "finetune", "data": "100ksamples"}, "languages of each row"),
     "embeddings-with-dense": (
         {"model": "sentence-transformers/gtr-t5-large", "task": "finetune", "data": "100ksamples"},
         "sentence-transformers",

@@ -177,7 +177,7 @@ def test_what_is_found_is_found_by_a_program(target: str, cloud: str, tmp_path: 
             (folder / "provider-cli" / path).write_text(text)
         for name, _ in recipe.needs:
             line = set_line(job(cloud), name)
-            if "$(" not in line or "printf" in line or (not knows and "sha256sum" in line):
+            if "$(" not in line or "$(printf" in line:  # a word that is the same for everybody
                 continue
             environment = {"PATH": f"{folder}:/usr/bin:/bin", "HOME": str(folder), "VSWITCH_ID": "s", "VPC_ID": "v", "ZONE": "z"}
             environment.pop(name, None)

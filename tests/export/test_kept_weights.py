@@ -45,7 +45,7 @@ def test_every_pod_that_fetches_weights_keeps_them(name: str) -> None:
         if target.group != "kubernetes" or target.problem(given) or target.name in ("karpenter", "keda"):
             continue
         found = objects(target.name, given)
-        claims = {one["metadata"]["name"] for one in found if one["kind"] == "PersistentVolumeClaim"}
+        claims = {one["metadata"]["name"] for one in found if one.get("kind") == "PersistentVolumeClaim"}
         fetching = 0
         for pod in pods(found):
             volumes = {volume["name"]: volume for volume in pod["volumes"]}

@@ -15,11 +15,15 @@ from typical_plans import plan_values
 import rightfit
 from rightfit import facts
 from rightfit.errors import InputError, RightfitError
-from rightfit.explain.messages import say
+from rightfit.explain.messages import Lang, say
+from rightfit.explain.sheets import short_sheet
 from rightfit.exports import ExportSettings, Job, all_targets, files_of, find_target, job_of, plan_document
-from rightfit.exports.model_words import model_kind, size_problem
+from rightfit.exports.model_words import class_names, model_kind, size_problem
 from rightfit.exports.stack import stack_name, stack_of, stack_problem
+from rightfit.exports.training_words import class_problem
+from rightfit.facts.engine_releases import model_class
 from rightfit.facts.tables import table
+from rightfit.search.answer import Reason
 
 PROGRAMS = ("accelerate", "python", "python3", "sh", "torchrun", "uvicorn", "vllm", "env", "llama-server")
 
@@ -113,6 +117,19 @@ def test_a_plan_says_what_no_export_runs() -> None:
         assert len({str(say(f"reasons.{key}", lang, what="x", model="7B")) for lang in ("en", "zh")}) == 2
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_next_step_is_an_export_only_where_one_starts_the_plan(lang: Lang) -> None:
+    """The same plan with each warning that nothing starts it, and without any."""
+    found = planned(next(name for name in wishes() if planned(name).options))
+    first = found.options[0]
+    others = tuple(one for one in first.warnings if one.key not in SAYS)
+    for warnings in (others, *((*others, Reason(key, {"what": "x", "model": "7B"})) for key in SAYS)):
+        one = dataclasses.replace(found, options=(dataclasses.replace(first, warnings=warnings), *found.options[1:]))
+        last = [part for part in short_sheet(one, lang) if isinstance(part, str)][-1]
+        assert ("rightfit export" in last) == (warnings == others), warnings
+        assert "rightfit why" in last
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_of_every_kind_of_model_is_started_or_said_not_to_be(method: str) -> None:
@@ -127,7 +144,13 @@ def test_every_method_of_every_kind_of_model_is_started_or_said_not_to_be(method
     assert not [fault for fault in faults if fault]
 
 
-TRAINS = {"encoder": "torchrun", "embedding": "torchrun", "vision-language": "llama-factory", "reranker": "", "encoder-decoder": ""}
+TRAINS = {
+    "encoder": "torchrun",
+    "embedding": "torchrun",
+    "vision-language": "llama-factory",
+    "reranker": "torchrun",
+    "encoder-decoder": "torchrun",
+}
 """Kind of a text model that is no decoder -> the one target that trains it, "" for none."""
 
 
@@ -135,7 +158,7 @@ TRAINS = {"encoder": "torchrun", "embedding": "torchrun", "vision-language": "ll
 def test_a_program_trains_the_kinds_that_it_can_load_and_a_refusal_names_the_one_that_does(kind: str) -> None:
     """Of every text model of the fact base, under the plan of a decoder and of an encoder."""
     group = [target for target in all_targets().values() if target.group == "training" and target.name not in ("fsdp2", "diffusers")]
-    seen = 0
+    seen, started = 0, dict[str, bool]()
     for name in ("lora-8b-aws", "full-8b-gcp", "bert-azure"):
         found = job(name) if name in STARTED else job_of(plan_document(plan_values(name)))
         for model in facts.models().values():
@@ -148,7 +171,28 @@ def test_a_program_trains_the_kinds_that_it_can_load_and_a_refusal_names_the_one
             assert taken <= {TRAINS[kind]}, f"{model.name}: {taken}"
             refused = str(all_targets()["trl"].problem(one))
             seen += bool(taken) or not TRAINS[kind]
+            started[model.name] = started.get(model.name, False) or bool(taken)
             assert not TRAINS[kind] or kind == "encoder" or TRAINS[kind] in refused, refused
+    assert seen
+    if kind in ("embedding", "reranker", "encoder-decoder"):  # the words by which plans and exports know them are the same
+        work = "embedding" if kind == "reranker" else kind
+        told = {name: facts.has_program("finetune", name, work, "lora", vendor="NVIDIA") for name in started}
+        assert told == started
+
+
+def test_a_class_whose_code_lies_beside_the_weights_is_trained_by_nothing_and_no_plan_says_it_is() -> None:
+    """Of every text model of the fact base: the plan's warning and the refusal of the export are of
+    the same models."""
+    found, seen = job_of(plan_document(plan_values("lora-8b-aws"))), 0
+    for model in facts.models().values():
+        if not isinstance(model, facts.TransformerArchitecture):
+            continue
+        known = model_class(*class_names(dataclasses.replace(found, model=model.name)))
+        beside = known is not None and bool(known.architecture) and not known.transformers
+        kind = model.kind if model.kind in ("encoder", "embedding", "vlm") else "decoder"
+        seen += beside
+        assert not beside or not facts.has_program("finetune", model.name, kind, "lora", vendor="NVIDIA"), model.name
+        assert beside == bool(class_problem(dataclasses.replace(found, model=model.name), "trl", "999")), model.name
     assert seen
 
 

@@ -21,6 +21,8 @@ scheduling.volcano.sh_podgroups.yaml                    volcano-sh/volcano@ed72c
 kueue.x-k8s.io_{resourceflavors,clusterqueues,localqueues,cohorts}.yaml
         kubernetes-sigs/kueue@ff69552e7, config/components/crd/bases
 keda.sh_scaledobjects.yaml                              kedacore/keda@8b4f083ca, config/crd/bases
+llm-d-modelservice.values.schema.json
+        llm-d-incubation/llm-d-modelservice@3051935e, charts/llm-d-modelservice/values.schema.json
 """
 
 from __future__ import annotations

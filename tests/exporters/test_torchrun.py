@@ -17,7 +17,7 @@ from jobs import files, taken
 from killed import COMMAND as ALONE
 from killed import alone, half_copy, kill_at, undisturbed
 from killed import losses as killed_losses
-from tiny import SMALL, environment, make_bert, make_data, make_llama, make_tokenizer, run, torchrun
+from tiny import SMALL, environment, make_bert, make_data, make_llama, make_t5, make_tokenizer, run, torchrun
 
 for needed in ("torch", "transformers", "datasets", "peft"):
     pytest.importorskip(needed, reason=f"{needed} is not installed; see requirements.txt of the target torchrun")
@@ -300,6 +300,39 @@ def test_an_encoder_learns_classes(tmp_path_factory: pytest.TempPathFactory, tmp
     assert len(found) == 3
     assert found[0] == pytest.approx(1.0986, abs=0.3)  # ln 3: three classes that it has not seen
     assert (tmp_path / "out/model/model.safetensors").exists()
+
+
+ROWS: dict[str, tuple[Callable[[Path], Path], list[dict[str, Any]]]] = {
+    "reranker": (
+        make_bert,
+        [{"query": f"{number}", "text": f"{number + wrong} it is", "label": 1 - wrong} for number in range(10) for wrong in (0, 1)],
+    ),
+    "text-to-text": (make_t5, [{"prompt": f"after {number % 4}", "completion": "abcd"[number % 4]} for number in range(20)]),
+}
+"""Kind -> a tiny model of it, and rows that it can learn."""
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_texts_are_judged_and_answered(kind: str, tmp_path: Path) -> None:
+    """Two processes, copied and sharded, have the same losses, which fall; rows that were held out
+    are judged."""
+    make, rows = ROWS[kind]
+    model = make(tmp_path / "model")
+    data = tmp_path / "rows.jsonl"
+    data.write_text("\n".join(json.dumps(row) for row in rows * 4))
+    found, small = {}, {"data": str(data), "micro_batch": 4, "grad_accum": 1, "steps": 24, "learning_rate": 0.01}
+    for name, changed in {
+        "ddp": {"parallel": "ddp"},
+        "fsdp2": {"parallel": "fsdp2", "sharding": "zero-3", "reshard_after_forward": True},
+    }.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        own = json.loads(files("torchrun", kind)["train.json"])["attention"]
+        put(folder, model, target="torchrun", plan=kind, **{**small, **changed, "attention": own})
+        found[name] = losses(run(COMMAND, folder))
+        assert (folder / "out/model/model.safetensors").exists()
+    assert sum(found["ddp"][-4:]) < 0.9 * sum(found["ddp"][:4])
+    assert found["fsdp2"] == pytest.approx(found["ddp"], rel=2e-2)
 
 
 def test_weights_may_stay_on_the_host(llama: Path, tmp_path: Path) -> None:

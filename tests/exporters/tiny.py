@@ -55,6 +55,17 @@ def make_bert(folder: Path) -> Path:
     return folder
 
 
+def make_t5(folder: Path) -> Path:
+    """A T5 of as many."""
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    vocabulary = make_tokenizer(folder)
+    sizes = {"d_model": 32, "d_ff": 64, "d_kv": 8, "num_layers": 2, "num_heads": 4}
+    told = {"decoder_start_token_id": vocabulary - 1, "pad_token_id": vocabulary - 1, "eos_token_id": vocabulary - 1}
+    T5ForConditionalGeneration(T5Config(vocab_size=vocabulary, **sizes, **told)).save_pretrained(folder)
+    return folder
+
+
 def make_data(path: Path, *, samples: int = 64) -> Path:
     """JSON lines with a text, its class, and the same as a conversation."""
 

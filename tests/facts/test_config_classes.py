@@ -15,10 +15,16 @@ from rightfit import facts
 from rightfit.errors import FileInputError
 from rightfit.estimation.forward_models import forward_work
 from rightfit.estimation.pass_records import PassInput
+from rightfit.facts import bundled
 from rightfit.facts.config_classes import config_class, count, known_types
 from rightfit.facts.config_models import model_from_config
 from rightfit.facts.records import DiffusionModel, TracedModel, TransformerArchitecture
 
+DENOISED = [
+    one
+    for entry in bundled.index()
+    if entry.family == "diffusion" and isinstance(one := bundled.load(entry), DiffusionModel) and one.denoiser_class
+]
 #: Names that mean another model, another kind of model, and nothing.
 FOLDERS = ("whisper-large-v3", "resnet50", "llama-3-70b", "deberta-v3", "my-model")
 KINDS = (
@@ -220,3 +226,82 @@ def test_every_recorded_class_gives_a_record_or_one_line(model_type: str) -> Non
     else:
         problem = ""
     assert "\n" not in problem
+
+
+def inside(model_type: str) -> list[str]:
+    """The nested configurations of a class that it counts by classes of their own."""
+    known = config_class(model_type)
+    assert known is not None
+    return [part for part, usual in known.subtypes.items() if "." not in part and config_class(usual) and usual != model_type]
+
+
+@pytest.mark.parametrize("model_type", [kind for kind in known_types() if inside(kind)])
+def test_a_part_that_is_called_as_the_whole_is_the_usual_part(model_type: str) -> None:
+    """Files of the first releases of a class give the tower the name of the whole model."""
+    config = written(model_type)
+    usual = count(config, model_type)
+    for part in inside(model_type):
+        if isinstance(config.get(part), dict):
+            older = {**config, part: {**config[part], "model_type": model_type}}
+            assert count(older, model_type) == usual, part
+
+
+#: A letter of the pattern, and the kind of layer that it stands for.
+LETTERS = {"M": "linear_attention", "*": "full_attention", "-": "mlp", "E": "moe"}
+
+
+@pytest.mark.parametrize("pattern", ["M*-E", "MEMEM*EMEM*E", "M-M-M*-M-", "*-*-", "MM**"])
+def test_layers_that_are_spelled_are_layers_that_are_listed(pattern: str) -> None:
+    config = {key: value for key, value in written("nemotron_h").items() if key != "layers_block_type"}
+    spelled = read({**config, "hybrid_override_pattern": pattern, "num_hidden_layers": len(pattern)})
+    listed = read({**config, "layers_block_type": [LETTERS[one] for one in pattern], "num_hidden_layers": len(pattern)})
+    assert dataclasses.replace(spelled, notes="") == dataclasses.replace(listed, notes="")
+    assert spelled.num_full_attention_layers == pattern.count("*")
+    assert spelled.num_layers == len(pattern)
+
+
+@pytest.mark.parametrize("attending", [0, 1, 3, 6])
+@pytest.mark.parametrize("inner_type", ["lfm2", "lfm2_vl"])
+def test_layers_of_short_convolutions_have_their_own_matrices(inner_type: str, attending: int) -> None:
+    """A convolution's layer: three products in, one out and three taps a channel; in the place of
+    an attention of 32 heads, 8 of them with keys."""
+    text = {"model_type": "lfm2", "hidden_size": 2048, "num_hidden_layers": 6, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 8192, "vocab_size": 65536, "block_auto_adjust_ff_dim": False}  # fmt: skip
+    text["layer_types"] = ["full_attention"] * attending + ["conv"] * (6 - attending)
+    config = text if inner_type == "lfm2" else {**written("lfm2_vl"), "text_config": text}
+    found, all_full = count(config, inner_type), count({**config, **({"text_config": {**text, "layer_types": ["full_attention"] * 6}} if inner_type == "lfm2_vl" else {"layer_types": ["full_attention"] * 6})}, inner_type)  # fmt: skip
+    assert found
+    assert all_full
+    h = 2048
+    attention, convolution = 2 * h * h + 2 * h * 512 + 2 * 64, 4 * h * h + 3 * h
+    assert found.total - all_full.total == (6 - attending) * (convolution - attention)
+
+
+@pytest.mark.parametrize("config", [{}, {"Unet": [64, 128]}, {"model": "glow_tts", "epochs": 100, "audio": {"num_mels": 80}}, {"lr": 0.1}])
+def test_a_file_that_describes_no_model_says_so(config: dict[str, Any]) -> None:
+    with pytest.raises(FileInputError, match="no configuration of a model"):
+        read(config)
+
+
+@pytest.mark.parametrize("layers", [2, 12])
+def test_a_bert_of_gated_layers_is_no_plain_bert(layers: int) -> None:
+    """MosaicBERT is called bert: its first product makes two widths, and no position is learned."""
+    plain = {**written("bert"), "num_hidden_layers": layers}
+    record, usual = read({**plain, "alibi_starting_size": 512}), read(plain)
+    width, inner = usual.hidden_size, usual.intermediate_size
+    assert record.kind == "encoder"
+    difference = record.params_total - usual.params_total
+    assert difference == pytest.approx(layers * width * inner - usual.max_position * width, rel=0.02)
+
+
+@pytest.mark.parametrize("kind", sorted({one.denoiser_class for one in DENOISED}))
+def test_a_class_of_several_sizes_is_not_taken_for_one(kind: str, tmp_path: Path) -> None:
+    """A pipeline whose parts are not there names a class alone: of one size it is that model, of
+    several it is asked which."""
+    part = "unet" if "UNet" in kind else "transformer"
+    (tmp_path / "model_index.json").write_text(json.dumps({"_class_name": "AnyPipeline", part: ["diffusers", kind]}))
+    sizes = [one.denoiser_params for one in DENOISED if one.denoiser_class == kind]
+    if max(sizes) > 1.05 * min(sizes):
+        with pytest.raises(FileInputError, match=f"configuration of {kind} is missing"):
+            facts.model(str(tmp_path), network=False)
+    else:
+        assert isinstance(facts.model(str(tmp_path), network=False), DiffusionModel)

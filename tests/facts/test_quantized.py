@@ -66,3 +66,9 @@ def test_names_have_no_configuration(text: str) -> None:
 def test_broken_files_tell_nothing(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("not json")
     assert stated_quantization(str(tmp_path)) == ""
+
+
+@pytest.mark.parametrize(("bits", "expected"), [(4, "int4-gptq"), (8, "int8"), (0, ""), (None, ""), ("x", "")])
+def test_a_width_that_stands_alone_tells_the_format(bits: Any, expected: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "chatglm", "quantization_bit": bits}))
+    assert published_format(f"x {stated_quantization(str(tmp_path))} y") == expected

@@ -10,12 +10,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rightfit.errors import InputError
-from rightfit.measure.probing import cards, counters
+from rightfit.measure.probing import cards, counters, wrapped
 from rightfit.measure.probing.counters import Machine, oom_kills
 from rightfit.measure.probing.wrapped import exit_code, probe
 from rightfit.measure.record import Run, read_runs
@@ -334,3 +335,15 @@ def test_the_group_of_processes_tells_its_peak(
     assert machine.group_peak == pytest.approx(peak * GIB)
     (tmp_path / "memory.peak").unlink()
     assert machine.group_peak == 0.0
+
+
+@pytest.mark.parametrize("largest", ["samples", "ru_maxrss", "control group"])
+def test_the_peak_of_the_host_is_the_largest_that_was_seen(largest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = {name: (3.0 if name == largest else 1.0) * GIB for name in ("samples", "ru_maxrss", "control group")}
+    monkeypatch.setattr(counters.Machine, "group_peak", seen["control group"])
+    usage = SimpleNamespace(ru_maxrss=seen["ru_maxrss"] / 1024, ru_utime=1.0, ru_stime=0.0)
+    monkeypatch.setattr(wrapped.resource, "getrusage", lambda _: usage)
+    machine = counters.Machine(os.getpid())
+    machine.host_peak = seen["samples"]
+    found = {item.metric: item.value for item in wrapped._machine_figures(machine, 10.0)}
+    assert found["host_memory_peak_bytes"] == 3.0 * GIB

@@ -54,3 +54,19 @@ def test_dora_takes_norms_of_whole_matrices(flags: str) -> None:
     assert dora["predicted"] > 1.6 * lora["predicted"]
     small, large = predict([row | {"metric": "peak_mem_gib_per_gpu"} for row in rows])
     assert large["predicted"] > small["predicted"]
+
+
+@pytest.mark.parametrize("framework", ["peft", "LLaMA-Factory", "axolotl", ""])
+@pytest.mark.parametrize("weights", ["int8", "int8-bnb", "8bit", "gptq-int8"])
+@pytest.mark.parametrize("metric", ["step_time_s", "tokens_per_s_per_gpu", "mfu"])
+def test_a_step_that_was_never_measured_is_doubted(framework: str, weights: str, metric: str) -> None:
+    """Bases of 8 bits: no table has a step, and what users report is up to seven times as long."""
+    rows = [
+        DENSE | {"framework": framework, "method": "lora", "metric": metric, "weights_dtype": name} for name in (weights, "nf4", "bf16")
+    ]
+    eight, four, sixteen = predict(rows)
+    width = [answer["high95"] / answer["low95"] for answer in (eight, four, sixteen)]
+    assert width[0] > width[1] ** 1.4
+    assert ["8-bit base" in answer["assumptions"] for answer in (eight, four, sixteen)] == [True, False, False]
+    (memory,) = predict([rows[0] | {"metric": "peak_mem_gib_per_gpu"}])
+    assert "8-bit base" not in memory["assumptions"]

@@ -48,3 +48,32 @@ def test_a_script_that_says_nothing_is_one_line(text: str, tmp_path: Path) -> No
     file.write_text(text)
     with pytest.raises(FileInputError, match="names no model, trainer or data set"):
         read_code(file)
+
+
+@pytest.mark.parametrize("setting", ["True", "False", "args.on"])
+def test_what_is_done_where_a_setting_says_so_is_not_taken_for_done(setting: str, tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(
+        f"model = AutoModelForCausalLM.from_pretrained('gpt2')\nrecompute = {setting}\nif recompute:\n    model.gradient_checkpointing_enable()\n"
+    )
+    found = read_code(file)
+    assert found.wishes.get("recompute") == ("full" if setting == "True" else None)
+    assert any("gradient_checkpointing_enable" in key for key, _ in found.unused) is (setting == "args.on")
+
+
+@pytest.mark.parametrize("inner", ["hidden_dim", "d_ff", "dim_feedforward", "intermediate_size"])
+@pytest.mark.parametrize("width", ["emb_dim", "d_model", "n_embd"])
+def test_a_decoder_of_ones_own_has_its_inner_width_and_is_trained(inner: str, width: str, tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(
+        f"config = {{'vocab_size': 50257, '{width}': 512, 'n_heads': 8, 'n_layers': 8, '{inner}': 1024, 'context_length': 256}}\ntrainer = pl.Trainer(max_epochs=3)\n"
+    )
+    found = read_code(file)
+    assert (found.wishes["task"], found.wishes["seq_len"], found.wishes["epochs"]) == ("train", 256, 3.0)
+    assert "ffn=1024" in found.wishes["model"]
+
+
+def test_an_inner_width_alone_is_no_decoder(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("hidden_dim = 128\nbatch_size = 32\n")
+    assert "model" not in read_code(file).wishes

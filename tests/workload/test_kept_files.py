@@ -3,6 +3,7 @@ a page."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from rightfit.errors import FileInputError
 from rightfit.workload import Workload
-from rightfit.workload.kept_files import read_kept
+from rightfit.workload.kept_files import read_adapter, read_kept
 
 FILES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "axolotl": ("a.yml", "base_model: NousResearch/Llama-2-7b-hf\nload_in_4bit: true\nadapter: qlora\nlora_r: 32\nsequence_len: 4096\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\nnum_epochs: 4\noptimizer: paged_adamw_32bit\nbf16: auto\ndatasets:\n  - path: mhenrichsen/alpaca_2k_test\n    type: alpaca\nflash_attention: true\ndeepspeed: deepspeed_configs/zero2.json\n", {"model": "NousResearch/Llama-2-7b-hf", "method": "qlora", "lora_rank": 32, "seq_len": 4096, "micro_batch": 2, "global_batch": 8, "epochs": 4.0, "optimizer": "paged-adamw", "attention": "flash", "sharding": "zero2"}),
@@ -66,3 +67,154 @@ def test_a_workload_file_is_none_of_these(text: str, tmp_path: Path) -> None:
     file = tmp_path / "w.yaml"
     file.write_text(text)
     assert read_kept(file) is None
+
+
+#: What a script or launcher may write for a value, and what that is worth: with the lines that come
+#: before. None: nobody here knows it, so it is said and not taken.
+WAYS_OF_SAYING = {
+    "plain": ("", "{v}", True),
+    "variable": ("X={v}\n", "$X", True),
+    "exported": ("export X={v}\n", "${{X}}", True),
+    "quoted, with a comment": ('X="{v}"  # as it was\n', '"${{X}}"', True),
+    "default": ("", "${{X:-{v}}}", True),
+    "default, set": ("X={v}\n", "${{X:-other}}", True),
+    "of a variable": ("Y={v}\nX=$Y\n", "$X", True),
+    "unset": ("", "$X", False),
+    "argument": ("", "$1", False),
+    "set twice": ("X={v}\nif true; then\n  X=other\nfi\n", "$X", False),
+}
+#: A command, the option that names its model, a number of it, and where the number goes.
+COMMANDS = {
+    "vllm": ("vllm serve --model {m} --tensor-parallel-size {n}", "tensor_parallel"),
+    "torchrun": ("torchrun train.py --model_name_or_path {m} --num_train_epochs {n}", "epochs"),
+    "python": ("python train.py --model_name_or_path {m} --num_train_epochs {n}", "epochs"),
+    "kept in a variable": ('CMD="torchrun train.py --model_name_or_path {m}"\nCMD="$CMD --num_train_epochs {n}"\n$CMD', "epochs"),
+    "behind a comment that seems continued": (
+        "# A=1 \\\ntorchrun train.py \\\n  --model_name_or_path {m} --num_train_epochs {n} \\",
+        "epochs",
+    ),
+}
+
+
+@pytest.mark.parametrize("ending", [".sh", ".slurm", ".sbatch"])
+@pytest.mark.parametrize("way", WAYS_OF_SAYING)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_value_is_what_the_script_sets_or_is_said_to_be_open(command: str, way: str, ending: str, tmp_path: Path) -> None:
+    text, option = COMMANDS[command]
+    before, written, known = WAYS_OF_SAYING[way]
+    file = tmp_path / f"run{ending}"
+    file.write_text("#!/bin/bash\n" + before.format(v="4") + text.format(m="Qwen/Qwen2.5-7B", n=written.format(v="4")))
+    found = read_kept(file)
+    assert found is not None
+    assert found.wishes.get("model") == "Qwen/Qwen2.5-7B"
+    assert (found.wishes.get(option) == 4) is known
+    assert any("$" in key for key, _ in found.unused) is not known
+
+
+@pytest.mark.parametrize("ending", [".sh", ".slurm", ".sbatch", ".job"])
+@pytest.mark.parametrize("text", ["make all\n", "#SBATCH --gres=gpu:4\nsrun ./simulate --steps 10\n", "python eval.py --model x\n"])
+def test_a_script_without_a_known_command_is_not_called_yaml(text: str, ending: str, tmp_path: Path) -> None:
+    file = tmp_path / f"run{ending}"
+    file.write_text(text)
+    with pytest.raises(FileInputError, match="starts no command that is known"):
+        Workload.from_file(file)
+
+
+@pytest.mark.parametrize("place", ["beside", "above", "nowhere"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.yaml", "model_name_or_path: Qwen/Qwen2.5-7B\nfinetuning_type: full\nstage: sft\ndeepspeed: conf/ds.json\n"),
+        ("a.yml", "base_model: Qwen/Qwen2.5-7B\ndeepspeed: conf/ds.json\n"),
+        ("run.sh", "deepspeed train.py --model_name_or_path Qwen/Qwen2.5-7B --deepspeed conf/ds.json\n"),
+        ("run.sh", "accelerate launch --config_file conf/acc.yaml train.py --model_name_or_path Qwen/Qwen2.5-7B\n"),
+        ("sky.yaml", "resources:\n  accelerators: H100:8\nenvs:\n  C: conf/acc.yaml\nrun: |\n  accelerate launch --config_file $C train.py --model_name_or_path Qwen/Qwen2.5-7B\n"),
+    ],
+)  # fmt: skip
+def test_settings_that_a_file_names_are_read_where_they_lie(name: str, text: str, place: str, tmp_path: Path) -> None:
+    folder = tmp_path / "scripts"
+    (folder / "conf").mkdir(parents=True)
+    (tmp_path / "conf").mkdir()
+    home = {"beside": folder, "above": tmp_path, "nowhere": tmp_path / "other"}[place] / "conf"
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "ds.json").write_text('{"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}}')
+    (home / "acc.yaml").write_text(
+        "distributed_type: DEEPSPEED\nnum_processes: 2\ndeepspeed_config:\n  zero_stage: 3\n  zero_optimization:\n    offload_optimizer:\n      device: cpu\n"
+    )
+    file = folder / name
+    file.write_text(text)
+    found = read_kept(file)
+    assert found is not None
+    if place == "nowhere":
+        assert any("conf/" in key for key, _ in found.unused)
+        assert "sharding" not in found.wishes
+    else:
+        assert (found.wishes["sharding"], found.wishes["offload"]) == ("zero3", "optimizer")
+
+
+@pytest.mark.parametrize("key", ["google.com/tpu", "habana.ai/gaudi", "aws.amazon.com/neuron"])
+def test_cards_that_no_plan_takes_are_said(key: str, tmp_path: Path) -> None:
+    file = tmp_path / "k.yaml"
+    file.write_text(FILES["Kubernetes"][1].replace("nvidia.com/gpu", key))
+    found = read_kept(file)
+    assert found is not None
+    assert any(word.endswith("=2") for word, _ in found.unused)
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["{L40S:1, A10G:1, T4:1}", "[L40S:1, A10G:1, T4:1]", "\n    L40S: 1\n    A10G: 1\n    T4: 1"],
+)
+def test_cards_of_which_any_would_do_are_all_taken(written: str, tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(f"resources:\n  accelerators: {written}\nrun: vllm serve Qwen/Qwen2.5-7B\n")
+    found = read_kept(file)
+    assert found is not None
+    assert found.wishes["gpu"] == "L40S,A10G,T4"
+
+
+@pytest.mark.parametrize("rank", [4, 64])
+@pytest.mark.parametrize("targets", [["q_proj", "v_proj"], "all-linear"])
+@pytest.mark.parametrize("dora", [False, True])
+@pytest.mark.parametrize("as_folder", [False, True])
+def test_an_adapter_says_how_it_was_trained(rank: int, targets: Any, dora: bool, as_folder: bool, tmp_path: Path) -> None:
+    file = tmp_path / "adapter_config.json"
+    file.write_text(
+        json.dumps(
+            {"base_model_name_or_path": "Qwen/Qwen2.5-7B", "peft_type": "LORA", "r": rank, "target_modules": targets, "use_dora": dora}
+        )
+    )
+    found = read_adapter(str(tmp_path if as_folder else file))
+    assert found is not None
+    assert found.wishes["lora_rank"] == rank
+    assert found.wishes["method"] == ("dora" if dora else "lora")
+    assert found.wishes["lora_targets"] == ("q,v" if isinstance(targets, list) else "all-linear")
+
+
+@pytest.mark.parametrize("text", ["7B", "no/such", ""])
+def test_what_is_no_adapter_is_none(text: str, tmp_path: Path) -> None:
+    assert read_adapter(text) is None
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"peft_type": "PREFIX_TUNING"}))
+    assert read_adapter(str(tmp_path)) is None
+
+
+#: Ways to say how much a script goes through, and the passes over the 52,002 rows of alpaca.
+@pytest.mark.parametrize("steps", [100, 6500, 65000])
+@pytest.mark.parametrize("epochs", ["", "num_train_epochs: 3\n"])
+def test_steps_decide_how_often_a_known_data_set_is_passed(steps: int, epochs: str, tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text(
+        f"model_name_or_path: Qwen/Qwen2.5-0.5B\nper_device_train_batch_size: 8\ndataset_name: tatsu-lab/alpaca\nmax_steps: {steps}\n{epochs}"
+    )
+    found = read_kept(file)
+    assert found is not None
+    workload = Workload.from_file(file)
+    assert found.wishes["epochs"] == pytest.approx(steps * 8 / workload.data_samples, rel=0.01)
+
+
+def test_steps_without_a_length_are_so_many_samples(tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text("model_name_or_path: Qwen/Qwen2.5-0.5B\nper_device_train_batch_size: 8\nmax_steps: 100\n")
+    found = read_kept(file)
+    assert found is not None
+    assert found.wishes["data"] == "800samples"

@@ -231,8 +231,50 @@ def test_data_sit_in_a_region_and_the_server_is_free(turn: str, store: str, regi
     assert not {"region", "cloud"} & set(found.wishes)
 
 
-def test_a_store_without_its_region_is_asked_about() -> None:
-    assert understand("train resnet50 on 2 million images that sit in S3", today=FRIDAY).weighty
+@pytest.mark.parametrize(("store", "region", "cloud"), STORES)
+@pytest.mark.parametrize("turn", ["images that sit in {0}", "images, the data is in {0}", "images. 数据放在{0}上", "images. 图片都存在{0}"])
+def test_a_store_without_its_region_chooses_its_cloud_and_says_so(turn: str, store: str, region: str, cloud: str) -> None:
+    found = understand(f"train resnet50 on 2 million {turn.format(store)}", today=FRIDAY)
+    assert found.wishes["cloud"] == cloud
+    assert not found.weighty
+    assert any(store in one.text("en") for one in found.assumed)
+
+
+@pytest.mark.parametrize(("store", "region", "cloud"), STORES)
+def test_a_store_beside_the_name_of_another_cloud_is_asked_about(store: str, region: str, cloud: str) -> None:
+    other = "Lambda"
+    found = understand(f"train resnet50 on 2 million images on {other}, the data is in {store}", today=FRIDAY)
+    assert found.wishes["cloud"].casefold() == "lambda"
+    assert found.weighty
+
+
+@pytest.mark.parametrize("model", ["Qwen2.5-7B", "Llama-3-8B", "Mistral-7B"])
+def test_training_of_a_large_model_says_that_it_is_planned_from_scratch(model: str) -> None:
+    def says(sentence: str) -> bool:
+        return any("from scratch" in one.text("en") for one in understand(sentence, today=FRIDAY).assumed)
+
+    assert says(f"训练{model}")
+    assert says(f"train {model} in two days")
+    for sentence in (f"从头训练{model}", f"pretrain {model}", f"微调{model}", f"训练{model},100亿token", "训练resnet50"):
+        assert not says(sentence), sentence
+
+
+KINDS = (("text", "文本", "tokenize"), ("images", "图片", "resize-images"), ("tables", "表格", "features"))
+
+
+@pytest.mark.parametrize(("english", "chinese", "operation"), KINDS)
+def test_preparation_without_a_verb_is_the_usual_one_of_its_data(english: str, chinese: str, operation: str) -> None:
+    for sentence in (f"preprocess 200 GB of {english}", f"数据预处理 50GB {chinese}", f"50GB的{chinese}要预处理"):
+        found = understand(sentence, today=FRIDAY)
+        assert (found.wishes["task"], found.wishes["operation"]) == ("prepare", operation), sentence
+        assert any(operation in one.text("en") for one in found.assumed)
+
+
+@pytest.mark.parametrize("library", ["scikit-learn", "Scikit-Learn"])
+def test_a_library_that_prepares_nothing_trains_or_is_noted(library: str) -> None:
+    assert understand(f"{library} 特征工程和训练,2GB CSV", today=FRIDAY).wishes["task"] == "train"
+    for name in ("polars", "duckdb"):
+        assert understand(f"用{name}做特征工程,2GB CSV", today=FRIDAY).wishes["task"] == "prepare"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from rightfit.estimation.vision_backbones import VisionPart, backbone
 from rightfit.facts.networks import family_of, own_record, record_of, size_told
 from rightfit.facts.records import DiffusionModel, OtherModel, TracedModel, TransformerArchitecture, VisionModel
 from rightfit.facts.resolve import read_record
-from rightfit.facts.tables import constant_group, constants
+from rightfit.facts.tables import constant_group, constants, meaning
 from rightfit.facts.trained_networks import (
     TrainedDenoiser,
     VisionHead,
@@ -172,6 +172,8 @@ def _classes(wish: NetworkInput, words: str) -> float:
 
 def composed_work(wish: NetworkInput) -> ModelWork | None:
     words = wish.model.lower()
+    if wish.task in ("", "segmentation", "semantic_segmentation") and (implied := meaning("training", "implied_backbone", words)):
+        wish, words = dataclasses.replace(wish, task="segmentation"), f"{words} {implied}"
     head = vision_head(words)
     segmenter = wish.task in ("segmentation", "semantic_segmentation")
     if head is None or not (segmenter or wish.task in _DETECTION_TASKS or wish.task == ""):

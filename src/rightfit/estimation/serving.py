@@ -275,6 +275,8 @@ def _requests_per_s(physics: ServingPhysics, batch: Array, saturated: NDArray[np
     serve, rates = physics.serve, physics.rates
     steady = batch / (rates.request_s + physics.shared_prompt_s(batch) + decoding)
     steady = np.minimum(steady, _first_token_rate(physics, batch))
+    # Short answers leave no steps to hold the prompts of the others, which take their turn anyway.
+    steady = np.minimum(steady, 1.0 / np.maximum(rates.interference * physics.shared_prompt_s(batch), 1e-12))
     requests = np.where(serve.requests > 0, serve.requests / serve.data, np.inf)
     arrivals = np.where(serve.rate > 0, requests * serve.data / np.maximum(serve.rate, 1e-9), 0.0)
     with np.errstate(invalid="ignore"):

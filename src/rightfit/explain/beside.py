@@ -27,7 +27,6 @@ from rightfit.explain.reasons import offload_text
 from rightfit.explain.rule_lookup import measures_of
 from rightfit.explain.rules import all_rules, judge
 from rightfit.explain.trials import best_of, need_on_one_card
-from rightfit.explain.voices import voice_of
 from rightfit.market.sellers import DEFAULT_TIER, tier_of
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
 #: step is worth a faster network.
 _NEAR, _SLOW = 1.25, 0.2
 _MANY = 300
-#: Named GPUs of which each gets a line, and rows of a plan that are shown.
-_MOST_CARDS, _SHOWN = 6, 3
+#: Named GPUs of which each gets a line, rows of a plan that are shown, and sellers of a GPU.
+_MOST_CARDS, _SHOWN, _MANY_SELLERS = 6, 3, 8
 #: Counts of GPUs that are tried for the fewest.
 _COUNTS = (1, 2, 3, 4, 6, 8, 16)
 #: A limit that holds with at least this probability is kept.
@@ -163,6 +162,7 @@ def _gpu(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     gpus: Any = ",".join(named) if named else tuple(facts.accelerators())
     if named:
         best = _other(plan, catalog, gpu=gpus) or best
+    rows = _cards_beside(named, best, plan, catalog, lang)
     other = _other(plan, catalog, gpu="none" if best.num_accelerators else gpus)
     if other is not None and _total(other) < _total(best):
         best, other = other, best
@@ -170,7 +170,22 @@ def _gpu(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
         return _text("gpu_only" if best.num_accelerators else "gpu_none", lang, way=_way_text(best, lang))
     ratio = f"{_total(other) / _total(best):.2g}"
     key = "gpu_cheaper" if best.num_accelerators else "gpu_dearer"
-    return _text(key, lang, ratio=ratio, way=_way_text(best, lang), other=_way_text(other, lang))
+    return _text(key, lang, ratio=ratio, way=_way_text(best, lang), other=_way_text(other, lang)) + rows
+
+
+def _cards_beside(named: Sequence[str], best: Option, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """What each other named GPU takes, beside the one that leads."""
+    others = [name for name in named if best.accelerator.name not in facts.match_accelerators(name)]
+    if len(others) == len(named):
+        return ""
+    told = []
+    for name in others:
+        option = _other(plan, catalog, gpu=name)
+        told.append(
+            _text("card_none", lang, card=name) if option is None else _text("card_row", lang, card=name, way=_way_text(option, lang))
+        )
+    sep, end = ("；", "。") if lang == "zh" else ("; ", ".")
+    return "".join(sep + one.removesuffix(end) for one in told)
 
 
 def _link(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
@@ -338,6 +353,28 @@ def _which(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     return _text("which", lang, where=where_text(_best(plan)), cost=_money(_best(plan), lang))
 
 
+def _series(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """Whether the server of the plan is of the series of Alibaba Cloud that is asked about."""
+    best = _best(plan)
+    letter = re.sub(r"[^crgmu]", "", question.words.casefold())[:1]
+    is_one = best.provider == "alicloud" and re.match(rf"ecs\.{letter}\d", best.instance_type) is not None
+    key = "series" if is_one else "series_gpu" if best.num_accelerators else "series_not"
+    return _text(key, lang, series=letter, where=where_text(best), cost=_money(best, lang))
+
+
+#: One read of a disk, by which IOPS are counted [bytes].
+_READ_BYTES = 16 * 1024
+
+
+def _iops(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """Reads a second that the job needs, then where its data lie."""
+    needed = float(_best(plan).data_path.get("needed_bytes_per_s", math.nan))
+    if not math.isfinite(needed):
+        return _text("unknown", lang)
+    head = _text("iops", lang, count=q.plain(max(1, math.ceil(needed / _READ_BYTES))), rate=f"{q.data_text(needed)}/s")
+    return head + _data(question, plan, catalog, lang)
+
+
 def _interrupted(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     best = _best(plan)
     risk = best.facts.get("risk")
@@ -400,10 +437,35 @@ def _data(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     return ("" if lang == "zh" else " ").join(data_path_lines(best.data_path, lang)[:3])
 
 
-def _serverless(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
-    render = voice_of(plan).renderer(lang, currency=plan.workload.currency)
-    reasons = [reason for section in plan.sections if section.name == "serverless" for reason in section.reasons]
-    return render(reasons[0]) if reasons else _text("serverless_none", lang, cost=_money(_best(plan), lang))
+def _serverless(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """Which is cheaper, the product that is named (else the cheapest) or the server."""
+    section = next((section for section in plan.sections if section.name == "serverless"), None)
+    if section is None:
+        return _text("serverless_none", lang, cost=_money(_best(plan), lang))
+    offers = section.content["offers"]
+    named = [
+        one for one in offers if re.search(rf"(?<![a-z]){re.escape(one['product'].split()[0])}(?![a-z])", question.words, re.IGNORECASE)
+    ]
+    priced = [one for one in named or offers if one["monthly_usd"] is not None]
+    unpriced = _text("serverless_unpriced", lang, product=named[0]["product"]) if named and not priced else ""
+    best = min(priced or [one for one in offers if one["monthly_usd"] is not None], key=lambda one: float(one["monthly_usd"]))
+    key = "serverless_cheaper" if best["monthly_usd"] < _total(_best(plan)) else "serverless_dearer"
+    fields = {"product": f"{q.provider_text(best['provider'], lang)} {best['product']}", "monthly": q.money_text(best["monthly_usd"])}
+    return unpriced + _text(key, lang, cost=_money(_best(plan), lang), accelerator=best["accelerator"], **fields)
+
+
+def _sellers(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """Which clouds rent the GPU of the plan, the least price on demand of each."""
+    from rightfit.explain.market_questions import clouds_of
+
+    best = _best(plan)
+    cards = tuple(dict.fromkeys(card for name in plan.workload.gpu for card in facts.match_accelerators(name))) or (best.accelerator.name,)
+    if not best.num_accelerators:
+        return _text("unknown", lang)
+    found = [
+        _text("seller", lang, cloud=q.provider_text(cloud, lang), price=q.money_text(price)) for cloud, price in clouds_of(cards, catalog)
+    ]
+    return ("、" if lang == "zh" else ", ").join(found[:_MANY_SELLERS]) or _text("unknown", lang)
 
 
 def _then(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
@@ -439,16 +501,18 @@ class Asked:
     questions: tuple[Question, ...] = ()
     told: Mapping[Lang, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     is_able: bool = False
+    #: Options that take the way that is told to be better, where its sentence names all of them.
+    chosen: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def lines(self, plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
         """What is said before the plan of the wish."""
-        able = able_lines(plan, lang) if self.is_able and not self.told else []
+        able = able_lines(plan, lang, catalog) if self.is_able and not self.told else []
         told = self.told.get(lang, ())
         left = [one for one in self.questions if not told or _table()["questions"][one.key].get("answer") != "cost"]  # rows of ways have it
         return [*able, *told, *answers(left, plan, catalog, lang)]
 
 
-def able_lines(plan: Plan, lang: Lang) -> list[str]:
+def able_lines(plan: Plan, lang: Lang, catalog: Catalog) -> list[str]:
     """Yes or no to "can it be done", with the time; where hardware, a deadline or a budget was
     named, without which anything can be done."""
     from rightfit.explain.sheets import OWN_REFUSED
@@ -457,7 +521,7 @@ def able_lines(plan: Plan, lang: Lang) -> list[str]:
     if best is None:
         assumed = next((reason.params for reason in plan.advice if reason.key == "serve_change_assumed"), None)
         if assumed is None:
-            return [_text("able_no", lang)]
+            return [_unrented(plan, catalog, lang) or _text("able_no", lang)]
         limit = q.duration_text(float(assumed["limit_s"]), lang)  # it runs, slower than a limit that nobody asked for
         return [_text("able_slow", lang, limit=limit, option=assumed["option"])]
     if any(reason.key in OWN_REFUSED for reason in plan.advice):
@@ -468,6 +532,26 @@ def able_lines(plan: Plan, lang: Lang) -> list[str]:
     chance = min(chances, default=1.0)
     way = _way_text(best, lang) + _offload_text(best, lang)
     return [_text("able_likely" if chance < _SURE else "able_yes", lang, way=way, chance=q.percent_text(chance))]
+
+
+def _unrented(plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """Of cards that nobody rents: whether one's own do it; "" of any other."""
+    from rightfit.market.offers import OfferFilter
+    from rightfit.planner.cards import plan_on_own
+    from rightfit.planner.plan import plan as plan_again
+
+    wish = plan.workload
+    cards = tuple(card for name in wish.gpu for card in facts.match_accelerators(name))
+    if not cards or len(catalog.offers(OfferFilter(gpus=cards))):
+        return ""
+    machine = f"{wish.num_gpus or 1}x{cards[-1]}"
+    fields = {"card": "/".join(wish.gpu), "machine": machine}
+    try:
+        own = plan_on_own(wish.with_changes(gpu=None, num_gpus=None), machine, plan_again, catalog, top=1).best
+    except RightfitError:
+        own = None
+    key = "able_unrented_own" if own is not None and own.purchase == "owned" else "able_unrented"
+    return _text(key, lang, **fields)
 
 
 def _way_text(option: Option, lang: Lang) -> str:
@@ -491,22 +575,29 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
     done = [way for way in ways if way is not None]
     if len(ways) < 2 or len(done) < len(ways):
         return Asked(beside.wish, beside.questions, is_able=is_able)
-    measure = _peak if re.search(_table()["ways"]["memory"], sentence, re.IGNORECASE) else _total
+    measure = (
+        _peak
+        if re.search(_table()["ways"]["memory"], sentence, re.IGNORECASE)
+        else _OBJECTIVES[str(done[0].wishes.get("objective", "cost"))]
+    )
     done.sort(key=lambda way: math.inf if way.option is None else measure(way.option))
     why = [way.excluded(catalog) for way in done]
-    return Asked(done[0].wish, beside.questions, {lang: tuple(_compared(done, measure, why, lang)) for lang in LANGS}, is_able)
+    told = {lang: tuple(_compared(done, measure, why, lang)) for lang in LANGS}
+    return Asked(done[0].wish, beside.questions, told, is_able, done[0].alone)
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
     """One of the ways between which a sentence asks: its name there, the sentence and the options
-    that take it, on which server (empty: any), and what leads its plan (None: nothing)."""
+    that take it, on which server (empty: any), what leads its plan (None: nothing), and what
+    options take it beside a sentence that names the other ways too."""
 
     name: str
     wish: str
     wishes: Mapping[str, Any]
     option: Option | None
     server: str = ""
+    alone: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def command(self) -> str:
@@ -539,6 +630,24 @@ def _plan_of(wishes: Mapping[str, Any], server: str, catalog: Catalog) -> Plan:
 def _peak(option: Option) -> float:
     """Memory that it takes of each card [bytes]."""
     return float(option.estimate["peak_memory_bytes"].mid) if "peak_memory_bytes" in option.estimate else math.inf
+
+
+def _duration(option: Option) -> float:
+    """How long it takes [s]; what a service costs, which ends at no time."""
+    time = option.estimate.get("total_time_s")
+    return float(time.mid) if time else _total(option)
+
+
+def _both(option: Option) -> float:
+    """Cost and time in one, as plans with this objective are ranked."""
+    import numpy as np
+
+    from rightfit.search.rank import scores
+
+    return float(scores("balanced", total_usd=np.array([_total(option)]), total_s=np.array([_duration(option)]))[0])
+
+
+_OBJECTIVES: Mapping[str, Callable[[Any], float]] = {"cost": _total, "time": _duration, "balanced": _both}
 
 
 def _ways(wish: str) -> list[tuple[str, str]]:
@@ -614,7 +723,7 @@ def _listed(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[_Way]
         spoken: Lang = "zh" if re.search(r"[\u4e00-\u9fff]", wish) else "en"
         for name in names:
             shown = name if option == "gpu" else q.provider_text(name, spoken)
-            found.append(_Way(shown, wish, alone := {**wishes, option: name}, _led(alone, catalog)))
+            found.append(_Way(shown, wish, alone := {**wishes, option: name}, _led(alone, catalog), alone={option: name}))
         break
     return found if any(way.option is not None for way in found) else []
 
@@ -670,7 +779,9 @@ def _compared(ways: Sequence[_Way], measure: Callable[[Option], float], why: Seq
     excludes each that cannot be done."""
     names = (" 还是 " if lang == "zh" else " or ").join(way.name for way in ways)
     costs = [measure(way.option) for way in ways if way.option is not None]
-    key = "compared_memory_choice" if measure is _peak else "compared_choice"
+    key = {_peak: "compared_memory_choice", _duration: "compared_time_choice", _both: "compared_both_choice"}.get(
+        measure, "compared_choice" if len(costs) == 2 else "compared_first_choice"
+    )
     better = ways[0].name
     if len(costs) < 2:
         choice = _text("compared_only" if costs else "compared_none", lang, better=better)
@@ -735,9 +846,12 @@ _ANSWERS: Mapping[str, _Answer] = {
     "worth": _worth,
     "data": _data,
     "serverless": _serverless,
+    "sellers": _sellers,
     "scaling": _scaling,
     "chart": _chart,
     "which": _which,
+    "series": _series,
+    "iops": _iops,
     "count": _count,
     "then": _then,
     "vram": _vram,

@@ -354,6 +354,14 @@ def _each(offers: OfferTable) -> Any:
     return offers.price_usd_per_h / offers.servers.num_accelerators[offers.server_index]
 
 
+def clouds_of(cards: Sequence[str], catalog: Catalog) -> list[tuple[str, float]]:
+    """The clouds that rent cards on demand, each with its least price for one [USD/h], the cheapest
+    first."""
+    offers = _offers({}, cards, catalog)
+    each = _each(offers)
+    return [(cloud, float(each[rows["on-demand"]])) for cloud, rows in _by_cloud(offers).items() if "on-demand" in rows]
+
+
 def _by_cloud(offers: OfferTable) -> dict[str, dict[str, int]]:
     """The cheapest row of each cloud by the way to pay, clouds with the cheapest first."""
     found: dict[str, dict[str, int]] = {}

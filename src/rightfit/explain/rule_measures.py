@@ -17,6 +17,8 @@ from rightfit.records import dataclass
 from rightfit.search.answer import Option
 
 _BYTES_PER_16_BIT_WEIGHT = 2
+#: Less of a core than this is told as such.
+_NEXT_TO_NONE = 0.1
 _COMMUNICATION = frozenset({"tensor", "expert", "context", "shard", "data", "offload", "communication"})
 
 
@@ -223,6 +225,8 @@ def figure_text(value: float, unit: str, lang: Lang, *, currency: str = "usd") -
         return say("rule_words.unknown_figure", lang)
     if unit == "duration":
         return q.duration_text(value, lang)
+    if unit == "count" and 0.0 < value < _NEXT_TO_NONE:
+        return f"< {_NEXT_TO_NONE:g}"
     if unit == "usd":
         return q.money_text(value, currency)
     if unit == "rate":
@@ -262,6 +266,7 @@ def _measure_fields(measure: Measures, lang: Lang, currency: str) -> dict[str, s
         "loading": text(measure.loading_share, "percent"),
         "communication": text(measure.communication_share, "percent"),
         "mfu": text(measure.mfu, "percent"),
+        "cores_needed": text(measure.loader_cores, "count"),
         "host_memory": text(measure.host_memory_bytes, "memory"),
         "host_needed": text(measure.host_memory_needed_bytes, "memory"),
         "host_per_gpu": text(measure.host_memory_bytes / measure.num_gpus, "memory"),

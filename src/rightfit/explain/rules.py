@@ -218,7 +218,9 @@ def _host(rule: RuleOfThumb, claim: float, figure: float, measure: Measures) -> 
         return "unknown"
     if measure.stall_share > _STALL_SHARE:
         return "fails" if figure >= claim else "holds"
-    return "misleading" if figure < claim else "holds"
+    needed = measure.loader_cores / (measure.num_gpus if rule.figure == "vcpus_per_gpu" else 1.0)
+    has_less = figure < claim or needed < _MUCH_LESS * claim  # that a server has the cores is no need of them
+    return "misleading" if has_less else "holds"
 
 
 def _utilisation(rule: RuleOfThumb, claim: float, figure: float, measure: Measures) -> Verdict:

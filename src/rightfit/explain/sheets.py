@@ -395,6 +395,9 @@ def _nothing(plan: Plan, text: PlanText, lang: Lang, extent: Extent) -> Iterable
     yield label("short", "nothing", lang)
 
 
+#: Warnings that no export starts the plan as it stands.
+UNSTARTED = frozenset({"no_program", "no_program_size", "serve_not_stored"})
+
 #: A format of weights saves enough to be told of at this share of the month's cost.
 PACKED_SHARE = 0.9
 #: Losses of quality of the formats that are told of, the least first.
@@ -475,14 +478,16 @@ def _is_remote(reason: Reason) -> bool:
 
 
 def _next(key: str, plan: Plan, shown: Sequence[Option], lang: Lang) -> str:
-    """The next commands; how to see the first option of another kind where all that are shown
-    are of one."""
+    """The next commands, export among them where it starts the plan; how to see the first option
+    of another kind where all that are shown are of one."""
+    starts = UNSTARTED.isdisjoint(one.key for one in plan.options[0].warnings)
+    export = label("short", "next_export", lang) if starts else ""
     other = other_kind(plan, shown)
     if other is None:
-        return label("short", key, lang)
+        return label("short", key, lang, export=export)
     server = f"{'' if other.nodes == 1 else f'{other.nodes} x '}{other.provider}/{other.instance_type}"
     cost = q.money_text(other.cost.total_usd, plan.workload.currency)
-    return label("short", f"{key}_others", lang, most=other.rank, server=server, cost=cost)
+    return label("short", f"{key}_others", lang, most=other.rank, server=server, cost=cost, export=export)
 
 
 def _cheaper_below(plan: Plan, shown: Sequence[Option], voice: Voice, lang: Lang) -> Iterable[str]:

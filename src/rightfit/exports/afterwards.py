@@ -7,7 +7,7 @@ import math
 from rightfit.errors import InputError
 from rightfit.exports.job import SERVING_TASKS, Job
 from rightfit.exports.learning import objective, trained
-from rightfit.exports.model_words import PORT, architecture, engine_release, hub_id, limited, release_problem
+from rightfit.exports.model_words import PORT, architecture, engine_release, hub_id, limited, model_kind, release_problem
 from rightfit.exports.quoting import comment, shell, shell_lines, to_json
 from rightfit.exports.registry import Files
 from rightfit.exports.stack import ADAPTERS, stack_name, stack_problem
@@ -32,7 +32,7 @@ def then_problem(job: Job) -> Message | str:
     name = stack_name(job)
     if name == "tabular":
         return ""
-    if name not in OF_TEXT or not job.seq_len:
+    if name not in OF_TEXT or not job.seq_len or model_kind(job) in ("encoder-decoder", "reranker"):
         return Message("export.no_then_vision", target=name.replace("_", "-"))
     if objective(job) == "reward":
         return Message("export.then_reward")

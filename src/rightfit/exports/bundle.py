@@ -67,7 +67,7 @@ def check_script(job: Job, recipe: Recipe | None, others: Sequence[Recipe] = ())
     return "".join(parts)
 
 
-CLUSTERS = ("kubernetes", "jobset", "kubeflow-trainjob", "kserve", "leaderworkerset", "ray", "slurm", "docker-compose")
+CLUSTERS = ("kubernetes", "jobset", "kubeflow-trainjob", "kserve", "leaderworkerset", "llm-d", "dynamo", "ray", "slurm", "docker-compose")
 """Ways that rent nothing by themselves."""
 
 

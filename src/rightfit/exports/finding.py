@@ -54,7 +54,11 @@ def _azure(job: Job) -> dict[str, str]:
     made = f'az network {{}} create --resource-group "$RESOURCE_GROUP" --name {name} --location {region}'
     ranges = "--address-prefixes 10.60.0.0/16 --subnet-name part --subnet-prefixes 10.60.0.0/24"
     return {
-        "RIGHTFIT_VAULT": "az account show --query id --output tsv | sha256sum | sed 's/^/rightfit-/' | cut -c 1-21",
+        # a pipe would hide that nobody is logged in, and name everybody's vault alike
+        "RIGHTFIT_VAULT": (
+            'account="$(az account show --query id --output tsv)" && [ "$account" ] && '
+            "printf '%s\\n' \"$account\" | sha256sum | sed 's/^/rightfit-/' | cut -c 1-21"
+        ),
         "RIGHTFIT_VAULT_GROUP": group,
         "RESOURCE_GROUP": group,
         "SUBNET_ID": f"{made.format('vnet')} {ranges} --query 'newVNet.subnets[0].id' --output tsv",

@@ -16,6 +16,7 @@ from rightfit.facts.devices import accelerators, machine_of, stands_for
 from rightfit.facts.engine_releases import READ, EngineRelease, is_of_its_time, model_class, newest_release, release_for, starts_on
 from rightfit.facts.engines import published_format
 from rightfit.facts.records import Accelerator
+from rightfit.facts.tables import says
 from rightfit.messages import Message
 
 
@@ -45,14 +46,12 @@ def model_kind(job: Job) -> str:
     if isinstance(found, VisionModel) or facts.get("modality") == "classification":
         return "vision"
     if isinstance(found, TransformerArchitecture) and found.kind == "embedding":
-        return "reranker" if RERANKERS.search(found.name.casefold()) else "embedding"
+        return "reranker" if says("setup", "reranker", found.name.casefold()) else "embedding"
     if isinstance(found, TransformerArchitecture) and job.seq_len:
         return {"encoder": "encoder", "encoder-decoder": "encoder-decoder", "vlm": "vision-language"}.get(found.kind, "decoder")
     return "decoder" if job.seq_len else "other"
 
 
-RERANKERS = re.compile(r"rerank|cross-encoder/")
-"""Names of models that judge a pair of texts; the fact base lists them among embeddings."""
 MODEL_FOLDER = "/checkpoints/model/"
 """Where a job finds a model that the user brings: beside its data."""
 A_FOLDER = re.compile(r"[./~]|[A-Za-z]:|.*\\|[^/]*/[^/]*/")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rightfit.errors import InputError
 from rightfit.exports import skypilot_words
@@ -33,7 +33,7 @@ from rightfit.exports.job import DATA_FOLDER, Job
 from rightfit.exports.model_words import MODEL_FOLDER, hub_id, own_folder
 from rightfit.exports.quoting import comment, shell
 from rightfit.exports.stack import stack_name, stack_of
-from rightfit.exports.targets import cloudformation, dstack, provider_cli
+from rightfit.exports.targets import cloudformation, dstack, inference_gateways, provider_cli
 from rightfit.exports.waiting import RUN, RUN_FILE, RUN_MARK, terraform_place
 from rightfit.messages import Message
 from rightfit.records import dataclass
@@ -506,17 +506,32 @@ SERVICE_FILES = {
     "kserve": ("inference-service.yaml", "condition=Ready", "inferenceservice"),
     "leaderworkerset": ("group.yaml", "condition=Available", "leaderworkerset"),
     "ray": ("ray.yaml", "condition=Ready", "rayservice"),
+    "dynamo": ("dynamo.yaml", "condition=Ready", "dynamographdeployment"),
 }
 """Target on a cluster -> its file, and what of it becomes true when a service is ready."""
 KUBECTL = ("kubectl", "https://kubernetes.io/docs/tasks/tools/")
 
 
+def _kept_secrets(job: Job, secrets: Sequence[str]) -> tuple[str, ...]:
+    """A line that makes the job's Secret in the cluster."""
+    literals = " ".join(f'--from-literal={name}="${{{name}}}"' for name in secrets)
+    return (f"kubectl create secret generic {job.name} {literals} --dry-run=client -o yaml | kubectl apply -f -",) if secrets else ()
+
+
+def _llm_d(job: Job) -> Recipe:
+    secrets = stack_of(job).secrets
+    follow = (f"kubectl wait --for=condition=Available --timeout=30m deployment/{job.name}-decode",)
+    end = (f"helm uninstall --ignore-not-found {job.name} {job.name}-pool",)
+    program = ("helm", "https://helm.sh/docs/intro/install, and kubectl")
+    return Recipe(
+        "llm-d", program, secret_needs(job, secrets), _kept_secrets(job, secrets), inference_gateways.llm_d_commands(job), follow, end
+    )
+
+
 def _cluster(job: Job, target: str) -> Recipe:
     path, ready, kind = SERVICE_FILES[target] if job.is_service else (*CLUSTER_FILES[target][:1], "", CLUSTER_FILES[target][1])
-    secrets = stack_of(job).secrets
-    literals = " ".join(f'--from-literal={name}="${{{name}}}"' for name in secrets)
-    made = (f"kubectl create secret generic {job.name} {literals} --dry-run=client -o yaml | kubectl apply -f -",) if secrets else ()
-    needs = secret_needs(job, secrets)
+    secrets = stack_of(job).secrets if target != "dynamo" else ("HF_TOKEN",)  # its front has no key
+    made, needs = _kept_secrets(job, secrets), secret_needs(job, secrets)
     start: tuple[str, ...] = (f"kubectl apply -f {path}",)
     end: tuple[str, ...] = (f"kubectl delete --ignore-not-found -f {path}",)
     if job.is_service:
@@ -594,6 +609,7 @@ _RECIPES: dict[str, Callable[[Job], Recipe]] = {
     "provider-cli": _provider_cli,
     "cloud-init": _cloud_init,
     **{name: functools.partial(_cluster, target=name) for name in {**CLUSTER_FILES, **SERVICE_FILES}},
+    "llm-d": _llm_d,
     "slurm": _slurm,
     "docker-compose": _compose,
 }

@@ -181,7 +181,7 @@ def _training_stack(job: Job) -> str:
         return OF_SAMPLES[modality(job)]
     if kind == "diffusion" and _is_adapted(job):
         return "diffusion_lora"
-    if kind in ("embedding", "reranker"):
+    if kind in ("embedding", "reranker") or (kind == "encoder-decoder" and not modality(job)):
         return "torchrun"
     if kind == "vision-language":
         return "llama_factory"

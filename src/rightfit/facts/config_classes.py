@@ -25,6 +25,10 @@ _ADDING = ("bias", "tie", "norm", "pool", "head")
 #: Words that decide how many matrices a block has; only their default was recorded.
 _SHAPING = ("feed_forward_proj",)
 _MOST_ELEMENTS = 100_000
+#: Keys of lists with the kind of each layer, and the letters that stand for kinds where a file
+#: spells such a list as one word.
+_LISTS_OF_KINDS = ("layers_block_type", "layer_types")
+_LETTERS = {"M": "linear_attention", "*": "full_attention", "-": "mlp", "E": "moe"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,15 @@ def known_types() -> tuple[str, ...]:
     return tuple(_lines())
 
 
+def spelled_layers(config: Any) -> list[str] | None:
+    """The kinds of layers that a file spells with a letter each ("M-M*-"); None where it spells
+    none, or with letters of others."""
+    spelled = config.get("hybrid_override_pattern") if isinstance(config, Mapping) else None
+    if not isinstance(spelled, str) or not spelled or any(letter not in _LETTERS for letter in spelled):
+        return None
+    return [_LETTERS[letter] for letter in spelled[:_MOST_ELEMENTS]]
+
+
 def find(config: Mapping[str, Any], key: str) -> Any:
     """The value at a dotted key of a configuration; None where there is none."""
     found: Any = config
@@ -115,6 +128,8 @@ class Values:
         if found is None and key in self._names:
             found = find(self.config, self._names[key])
         outer, _, inner = key.rpartition(".")
+        if found is None and inner in _LISTS_OF_KINDS:
+            found = spelled_layers(find(self.config, outer) if outer else self.config)
         if found is None and outer and find(self.config, outer) is None:
             found = find(self.config, inner)
         if found is None and key == "num_labels" and isinstance(labels := self.config.get("id2label"), Mapping):
@@ -242,7 +257,7 @@ def count(config: Mapping[str, Any], model_type: str) -> ClassCount | None:
             if all(values.flag(key) == wanted for key, wanted in flags):
                 parts[part] += coefficient * math.prod(values.number(key) ** power for key, power in powers)
         for key, usual in known.subtypes.items():
-            parts = _swapped(parts, config.get(key), usual)
+            parts = _swapped(parts, config.get(key), usual, model_type)
     except (ZeroDivisionError, OverflowError):
         return None
     if not math.isfinite(sum(parts.values())) or sum(parts.values()) <= 0:
@@ -277,11 +292,11 @@ def _turned(values: Values, known: ConfigClass) -> set[str]:
     return turned | words
 
 
-def _swapped(parts: dict[str, float], nested: Any, usual: str) -> dict[str, float]:
-    """The parts with a nested configuration counted by its own class in place of the usual
-    one's."""
+def _swapped(parts: dict[str, float], nested: Any, usual: str, outer: str) -> dict[str, float]:
+    """The parts with a nested configuration counted by its own class in place of the usual one's.
+    One that is called as the whole (older files) is the usual one: no model is a part of itself."""
     kind = nested.get("model_type") if isinstance(nested, Mapping) else None
-    if not isinstance(kind, str) or kind == usual:
+    if not isinstance(kind, str) or kind in (usual, outer):
         return parts
     before, after = count(nested, usual), count(nested, kind)
     if before is None or after is None:

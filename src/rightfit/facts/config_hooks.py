@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from rightfit.facts.config_classes import ClassCount, Values, config_class
+from rightfit.facts.config_classes import ClassCount, Values, config_class, spelled_layers
 from rightfit.facts.config_reader import ConfigReader, families
 from rightfit.facts.parameter_count import mamba_parameters, norm_parameters_of
 from rightfit.facts.records import TransformerArchitecture
@@ -391,7 +391,8 @@ def smoothed(text: ConfigReader, counted: ClassCount, *, is_listed: bool) -> Con
         listed = next((found for key in families()["layer_lists"]["keys"] if isinstance(found := text.value(key), list | str)), "")
         if listed:
             changed["num_hidden_layers"] = len(listed)
-    if text.value("layer_types") is None and isinstance(blocks := text.value("layers_block_type"), list):
+    blocks = text.value("layers_block_type") or spelled_layers(text.config)
+    if text.value("layer_types") is None and isinstance(blocks, list):
         layers = changed.get("num_hidden_layers") or text.first(keys["num_layers"])[1]
         if blocks and isinstance(layers, int) and 0 < layers <= 10_000:
             changed["layer_types"] = [blocks[at * len(blocks) // layers] for at in range(layers)]

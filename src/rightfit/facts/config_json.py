@@ -31,12 +31,15 @@ def architecture_from_config(config: Mapping[str, Any], *, name: str, label: str
     in our table is read as its nearest relative, and `notes` says so; `fields_without_source` lists
     keys that the class fills in."""
     top = ConfigReader(config, label)
+    if not any(key in config for key in ("model_type", "architectures", *_TEXT_KEYS, *_dimension_keys())):
+        top.fail(Message("facts.config_of_nothing", names="model_type, architectures, num_hidden_layers, hidden_size"))
     outer = top.text("model_type")
-    counted = count(config, outer)
+    lookalike = next((row for row in families()["lookalikes"] if row["type"] == outer and top.value(row["key"]) is not None), None)
+    counted = count(config, outer) if lookalike is None else None
     text = _text_part(top)
     model_type = text.text("model_type") or outer
     _refuse_unreadable(top, text, model_type, is_counted=counted is not None)
-    family = family_name(model_type)
+    family = family_name(lookalike["family"] if lookalike else model_type)
     traits = family_traits(family)
     text, taken = filled_from_class(text, outer, config, is_listed=traits is not None)
     used = traits if traits is not None else _relative(text, counted)
@@ -53,6 +56,12 @@ def architecture_from_config(config: Mapping[str, Any], *, name: str, label: str
     # A family of the table knows what its flags do together; the class was recorded with each
     # turned alone.
     return record if counted is None or (traits is not None and counted.is_turned) else with_counts(record, counted)
+
+
+def _dimension_keys() -> list[str]:
+    """The keys that say how deep and how wide a model is."""
+    keys = families()["keys"]
+    return [key for field in ("num_layers", "hidden_size", "num_heads", "vocab_size") for key in keys[field]]
 
 
 def _seen(vision: ConfigReader, top: ConfigReader, draft: Draft, counted: ClassCount | None) -> dict[str, Any]:
@@ -374,6 +383,7 @@ def _json_type(value: object) -> Message:
 
 #: Keys under which publishers describe how weights are stored.
 KEYS = ("quantization_config", "compression_config")
+_WIDTHS = {"4": "w4a16", "8": "int8"}
 
 
 def stated_quantization(model: str) -> str:
@@ -387,8 +397,11 @@ def stated_quantization(model: str) -> str:
         found = json.loads(text)
     except (OSError, ValueError):
         return ""
-    stated = next((found[key] for key in KEYS if isinstance(found, dict) and isinstance(found.get(key), dict)), None)
-    return quantization_words(stated) if stated else ""
+    if not isinstance(found, dict):
+        return ""
+    stated = next((found[key] for key in KEYS if isinstance(found.get(key), dict)), None)
+    # ChatGLM and its kind say the width alone, beside the dimensions.
+    return quantization_words(stated) if stated else _WIDTHS.get(str(found.get("quantization_bit")), "")
 
 
 def quantization_words(stated: Mapping[str, Any]) -> str:

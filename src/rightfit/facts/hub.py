@@ -235,6 +235,12 @@ def _denoiser(values: Mapping[str, Any], file: Path) -> DiffusionModel:
     if not alike:
         raise FileInputError(at_place(str(file), Message("facts.config_denoiser", word=kind[:60])))
     size = _size(values)
+    sizes = [one.denoiser_params for one in alike]
+    if len(values) == 1 and max(sizes) > 1.05 * min(sizes):  # the class alone, of a pipeline without its parts
+        names, part = ", ".join(sorted(one.name for one in alike)), "unet" if "UNet" in kind else "transformer"
+        raise FileInputError(
+            at_place(str(file), Message("facts.pipeline_of_several", word=kind[:60], file=f"{part}/{FILE_NAME}", names=names[:300]))
+        )
     # Within a twentieth they are one size, and the first of them, the plain one, is meant.
     found = min(alike, key=lambda one: round(abs(math.log(one.denoiser_params / size)) / 0.05)) if size else alike[0]
     return dataclasses.replace(found, source=f"configuration of {file.parent.name or file.name}: {kind}, read as {found.name}")

@@ -15,6 +15,7 @@ from rightfit import reach, units
 from rightfit.errors import AmbiguousNameError, InputError, RightfitError, UnknownNameError
 from rightfit.facts import bundled, tables
 from rightfit.facts.bundled import IndexEntry
+from rightfit.facts.engine_releases import model_class
 from rightfit.facts.records import Model, OtherModel, TransformerArchitecture
 from rightfit.messages import Message
 
@@ -181,14 +182,30 @@ def _bare(repository: str) -> str:
     return repository.casefold().rpartition("/")[2].removeprefix("meta-")
 
 
+_TEXT_WORKS = ("decoder", "encoder", "embedding", "vlm")
+
+
+@functools.lru_cache(maxsize=1024)
+def is_beside_weights(model: str) -> bool:
+    """Whether no release of Transformers has the class of a model, whose own code would have to
+    run."""
+    found = resolve_offline(model)
+    known = model_class(*(name for name in (hub_repository(model, found), str(found.record.name) if found else "") if "/" in name))
+    return known is not None and bool(known.architecture) and not known.transformers
+
+
 def has_program(task: str, model: str, work: str, method: str, *, vendor: str) -> bool:
     """Whether a target of `rightfit export` runs such work (facts/data/programs.csv): its task, the
-    model's name, the kind of work or the engine, the method, and the vendor of the GPUs."""
+    model's name (with lists of facts/data/words/setup.csv), the kind of work or the engine, the
+    method, and the vendor of the GPUs. Nothing of ours trains a class whose code lies beside the
+    weights."""
+    if task in ("train", "finetune") and work in _TEXT_WORKS and is_beside_weights(model):
+        return False
     return any(
         task in row["tasks"].split("|")
         and work in row["work"].split("|")
         and method in row["methods"].split("|")
-        and re.match(row["models"], model.casefold())
+        and tables.shape("setup", row["models"]).match(model.casefold())
         and row["vendor"] in ("", vendor)
         for row in tables.table("programs")
     )

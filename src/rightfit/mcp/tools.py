@@ -108,7 +108,7 @@ def plan(values: Mapping[str, Any]) -> ToolAnswer:
         record = known.to_dict(lang=lang)
         return ToolAnswer(record["explanation"], {"answer": "", "parts": [], "workload": {}, "options": [], "items": [record]})
     asked = settle(values["ask"], catalog, {name: values[name] for name in workload_fields()}) if values.get("ask") else Asked("")
-    found = api.plan(**_wishes({**values, "ask": asked.wish}), catalog=catalog, top=values["top"])
+    found = api.plan(**{**_wishes({**values, "ask": asked.wish}), **asked.chosen}, catalog=catalog, top=values["top"])
     document = plain(plan_document(found, lang, catalog=catalog))
     told = asked.lines(found, catalog, lang)
     text = "\n".join([*told, sheet_text(short_sheet(found, lang, extent=_EXTENT), lang)])

@@ -112,9 +112,9 @@ class LoadedReplica:
     piece: float
     lengths: Array
 
-    def step(self, sequences: NDArray[Any], prompt_tokens: NDArray[Any]) -> Array:
-        """Step time for `sequences` [sequences] and `prompt_tokens` [tokens] of the
-        same shape -> [s].
+    def step(self, sequences: NDArray[Any], prompt_tokens: NDArray[Any], *, past: NDArray[Any] | float = 1.0) -> Array:
+        """Step time for `sequences` [sequences] and `prompt_tokens` [tokens] of the same shape ->
+        [s]. `past` [1] of the mean that a prompt token attends to: less at the head of a prompt.
 
         Source: Kelly 1979, Kingman 1961, Lee and Longton 1959; docs/decisions/serving-load.md.
         """
@@ -125,7 +125,7 @@ class LoadedReplica:
             sequences=sequences[None],
             cached=sequences[None] * self.context,
             prompt_tokens=prompt_tokens[None],
-            prompt_pairs=prompt_tokens[None] * self.pairs_per_token,
+            prompt_pairs=(prompt_tokens * past)[None] * self.pairs_per_token,
         )[0]
         return time
 

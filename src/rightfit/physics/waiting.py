@@ -6,12 +6,13 @@ token, the time per token and the whole request.
 
 Known error against the simulation (benchmarks/bench_queueing.py, 200 random loads of 5 to 90 %,
 mean of two runs of 40,000 requests): TTFT within 10 % in 97.5, 95.0, 86.5 % of the loads at p50,
-p95, p99 and all three in 84.0 % (one run of the other: 99.0, 93.5, 88.5, all three 86.5 %); TPOT in
-94, 94, 87 %, the whole request in 97, 99, 93 %. Where over 1 % wait for a slot, TTFT at p95 and p99
-is mostly 10 to 60 % off (so is one run of the other); with fewer than ten slots the wait comes out
-up to twice too long. Prompts of 8,000 to 128,000 tokens (20 loads of 4,000 requests): median error
-of TTFT 7, 14, 12 %, of the whole request 7, 6, 10 %, of TPOT 14, 5, 19 %, where one run is within
-10 % of the other in a third of the loads.
+p95, p99 and all three in 84.0 % (one run of the other: 99.0, 93.5, 88.5, all three 86.5 %). Of 40
+loads of 8,000 requests TPOT is within 10 % in 95, 95, 92.5 %, the whole request in 92.5, 92.5,
+97.5 %. Where over 1 % wait for a slot, TTFT at p95 and p99 is mostly 10 to 60 % off (so is one run
+of the other); with fewer than ten slots the wait comes out up to twice too long. Prompts of 8,000
+to 128,000 tokens (20 loads of 4,000 requests): median error of TTFT 7, 14, 12 %, of the whole
+request 4, 6, 8 %, of TPOT 7, 5, 11 %, where one run is within 10 % of the other in a third of the
+loads at p99.
 
 Source: Kelly 1979, Kingman 1961, Lee and Longton 1959; docs/decisions/serving-load.md.
 
@@ -241,8 +242,10 @@ def finite_run(
 
 SHARES = np.array([0.50, 0.95, 0.99])
 SMALLEST_SHAPE = 0.15
-#: Normal scores of 13 equal slices.
-SCORES = np.array([-1.7688, -1.1984, -0.8694, -0.6151, -0.3957, -0.1940, 0.0, 0.1940, 0.3957, 0.6151, 0.8694, 1.1984, 1.7688])
+#: Slices of a normal law, narrow where the percentiles of the tail lie, and the mean of each.
+SCORE_EDGES = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.94, 0.97, 0.985, 0.995, 1.0])
+SCORES = np.array([-1.755, -1.0446, -0.6773, -0.3865, -0.126, 0.126, 0.3865, 0.6773, 0.999, 1.3486, 1.7027, 2.0114, 2.3411, 2.8919])
+SCORE_MASSES = np.diff(SCORE_EDGES)
 WAIT_QUANTILES = -np.log1p(-(np.arange(40) + 0.5) / 40.0)
 
 
@@ -348,9 +351,9 @@ def _decode_law(row: LoadedReplica, batches: Array, held: Array) -> tuple[Array,
     that time, and of those that came while its own prompt held up the replica and now are behind
     it. With g the step without them and rho their share, a life of m tokens after a first token in
     `held` h is a delay cycle: mean m g + rho (m g + h) / (1 - rho), variance rate E[w^2] (m g +
-    h) / (1 - rho)^3 (Takacs); the part of the prompts is taken as gamma by Wilson and Hilferty,
-    and no step is longer than a full one. Of h the rest of the step that the request came in is
-    not counted.
+    h) / (1 - rho)^3 (Takacs). A share exp(-rate (m g + h)) of the answers meets no prompt; the part
+    of the prompts of the others is taken as gamma by Wilson and Hilferty, and no step is longer
+    than a full one. Of h the rest of the step that the request came in is not counted.
     """
     nodes, weights = batch_nodes(batches)
     if nodes.size == 0:
@@ -362,21 +365,33 @@ def _decode_law(row: LoadedReplica, batches: Array, held: Array) -> tuple[Array,
     decoded = np.maximum(row.load.output_tokens[0] - 1.0, 0.0)[:, None, None]
     exposed = decoded * plain[:, None] + np.maximum(held[None, :] - 0.5 * shared[:, None], 0.0)
     scv = float(row.lengths**2 @ ATOM_WEIGHTS / (row.lengths @ ATOM_WEIGHTS) ** 2)
-    mean = rho / (1.0 - rho) * exposed
-    variance = rho**2 * scv / row.rate * exposed / (1.0 - rho) ** 3  # rho^2 scv / rate = rate E[w^2]
-    shape = np.maximum(mean**2 / np.maximum(variance, 1e-30), SMALLEST_SHAPE)[..., None]
+    met = np.maximum(-np.expm1(-row.rate * exposed), 1e-12)  # share of answers that meet any prompt
+    mean = rho / (1.0 - rho) * exposed / met
+    second = rho**2 * scv / row.rate * exposed / (1.0 - rho) ** 3 / met + mean**2 * met  # rho^2 scv / rate = rate E[w^2]
+    shape = np.maximum(mean**2 / np.maximum(second - mean**2, 1e-30), SMALLEST_SHAPE)[..., None]
     factor = np.maximum(1.0 - 1.0 / (9.0 * shape) + SCORES / (3.0 * np.sqrt(shape)), 0.0) ** 3
-    factor = factor / factor.mean(axis=-1, keepdims=True)
-    times = decoded[..., None] * plain[:, None, None] + mean[..., None] * factor
+    factor = factor / (factor @ SCORE_MASSES)[..., None]
+    alone = np.broadcast_to(decoded[..., None] * plain[:, None, None], (*met.shape, 1))
+    times = np.concatenate([alone, alone + mean[..., None] * factor], axis=-1)
     if math.isfinite(row.budget):
-        full = row.step(nodes, np.maximum(row.budget - nodes, 1.0))
-        times = np.minimum(times, decoded[..., None] * np.maximum(full, shared)[:, None, None])
+        times = np.minimum(times, decoded[..., None] * np.maximum(_full_step_s(row, nodes, decoded[:, 0, 0]), shared)[..., None, None])
     times = np.minimum(times, decoded[..., None] * np.maximum(_crowded_step_s(row, nodes), shared)[:, None, None])
     masses = ATOM_WEIGHTS[:, None, None] * (seen / seen.sum())[:, None] * np.diff(GROUP_EDGES)
-    shape_all = times.shape
-    tokens = np.broadcast_to(decoded[..., None], shape_all).reshape(-1, held.size, SCORES.size)
-    spread = np.broadcast_to(masses[..., None] / SCORES.size, shape_all).reshape(tokens.shape)
-    return tokens, times.reshape(tokens.shape), spread
+    parts = np.concatenate([1.0 - met[..., None], met[..., None] * SCORE_MASSES], axis=-1)
+    spread = (masses[..., None] * parts).reshape(-1, held.size, SCORES.size + 1)
+    tokens = np.broadcast_to(decoded[..., None], times.shape).reshape(spread.shape)
+    return tokens, times.reshape(spread.shape), spread
+
+
+def _full_step_s(row: LoadedReplica, nodes: Array, decoded: Array) -> Array:
+    """Mean full step (A, B) of answers of `decoded` (A,) beside `nodes` (B,) sequences.
+
+    The prompt behind an answer's own begins with the answer, and each of its tokens attends to what
+    was before it alone: its first pieces take less than its mean, which short answers do not reach.
+    """
+    room = np.broadcast_to(np.maximum(row.budget - nodes, 1.0), (decoded.size, nodes.size))
+    past = np.minimum(decoded[:, None] * room / float(row.load.mean_input[0]), 1.0)
+    return row.step(np.broadcast_to(nodes, room.shape).ravel(), room.ravel(), past=past.ravel()).reshape(room.shape)
 
 
 def _crowded_step_s(row: LoadedReplica, nodes: Array) -> Array:

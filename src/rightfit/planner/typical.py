@@ -35,6 +35,8 @@ def typical_rows(sentence: str, kind: str = "", task: str = "") -> list[Mapping[
     of_kind = [row for row in rows if row["kind"] == kind]
     if any(row["kind"] == kind for row in told):
         told = [row for row in told if row["kind"] == kind]
+    elif sentence:  # nothing says what is done with the data: the models that are usual for all of the kind
+        of_kind = [row for row in of_kind if re.search(row["pattern"], kind, re.IGNORECASE)] or of_kind
     found: dict[str, Mapping[str, str]] = {}
     for row in _usual_for(task, [*told, *of_kind]):
         found.setdefault(row["model"], row)

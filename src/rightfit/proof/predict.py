@@ -353,6 +353,20 @@ def _answer_time(cases: TrainingCases, rows: list[dict[str, str]], answers: list
             mid * np.broadcast_to(values["mfu"], index.shape)[here] ** _TIMES.get(str(metric), -1.0),
         )
     note_taken(answers, cases, index)
+    _note_unmeasured(answers, cases, index, regime)
+
+
+def _note_unmeasured(answers: list[dict[str, Any]], cases: TrainingCases, index: NDArray[np.intp], regime: RegimeColumns) -> None:
+    """Say, and doubt, that no measured step had a packed base of 8 bits."""
+    given = constants("training_words")
+    wide = (regime.quantized > 0) & (cases.setup.take(index).linear_weight_bytes > given["eight_bits"])
+    for i, is_unmeasured in zip(index, np.broadcast_to(wide, index.shape), strict=True):
+        answer = answers[int(cases.index[i])]
+        if is_unmeasured and not answer["error"]:
+            answer["regime"]["knowledge"] *= given["unmeasured_doubt"]
+            answer["assumptions"].append(
+                "no measured step has an 8-bit base: reports say 2 to 3 times the step of 16 bits, more with few tokens"
+            )
 
 
 def _note_peak(

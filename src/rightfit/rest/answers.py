@@ -39,7 +39,7 @@ def _read(values: Mapping[str, Any], taken_apart: Callable[[str, Mapping[str, An
     sentence = wishes.pop("ask", None)
     asked = taken_apart(sentence, wishes) if sentence else Asked("")
     said = api.understand(asked.wish).settled() if sentence else {}
-    return api.read_workload(None, {**said, **wishes}), asked
+    return api.read_workload(None, {**said, **asked.chosen, **wishes}), asked
 
 
 def plan(

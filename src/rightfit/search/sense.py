@@ -35,7 +35,7 @@ Index = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
 #: What decides among equals, the weightiest first.
-RULES = ("plain", "room", "measured", "arch", "held", "servers", "seller", "place")
+RULES = ("plain", "room", "measured", "arch", "held", "servers", "cards", "seller", "place")
 #: Those that count as money too (advice.counted_usd), so that more than a tenth may lie between.
 WEIGHED = ("plain", "arch", "servers")
 #: What stands behind whatever can be had, however little it costs.
@@ -118,6 +118,7 @@ def marks_of(search_result: SearchResult, offer: Index, node: Index, usd: Array)
         "arch": is_arm(offers)[offer].astype(np.float64),
         "held": (offers.purchase_index[offer] == SPOT) * float(is_small and search_result.workload.task != "serve"),
         "servers": (_servers(search_result, offer, node) > 1).astype(np.float64),
+        "cards": _cards(search_result, offer, node),
         "seller": (offer_tiers(offers)[offer] > ESTABLISHED).astype(np.float64),
         "place": _unusual(search_result)[offer],
     }
@@ -180,6 +181,15 @@ def _servers(search_result: SearchResult, offer: Index, node: Index) -> Array:
     """Servers of rows; 0 where nothing runs."""
     number = search_result.num_servers(offer, node)
     return np.where(np.isfinite(number), number, 0.0)
+
+
+def _cards(search_result: SearchResult, offer: Index, node: Index) -> Array:
+    """Cards (O,) of the servers of a service: each answer of many small ones waits for all of them
+    and for the links between them. A job is done sooner by many."""
+    if search_result.workload.task != "serve":
+        return np.zeros(offer.shape)
+    offers = search_result.market.offers
+    return np.asarray(np.ceil(offers.servers.num_accelerators[offers.server_index[offer]]) * _servers(search_result, offer, node))
 
 
 def decided(search_result: SearchResult, offer: int, node: int) -> dict[str, Any] | None:

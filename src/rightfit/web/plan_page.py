@@ -116,7 +116,7 @@ class PlanPage:
             self._problem(problem)
             return
         assert self.panel.understood is not None
-        self.state = self.state.with_wishes({**self.panel.understood.wishes, **self.panel.edited}, ask=sentence)
+        self.state = self.state.with_wishes({**self.panel.understood.wishes, **self.asked.chosen, **self.panel.edited}, ask=sentence)
         self.panel.redraw_fields()
         if self.panel.understood.weighty:
             self._problem(InputError(self.panel.understood.question(), field="ask"))

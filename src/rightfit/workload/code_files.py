@@ -49,8 +49,10 @@ def read_code(path: Path) -> Kept:
         sheet.fields.setdefault("task", ("train", sheet.where("timm")))
     if "task" not in sheet.fields and sheet.fields.keys() & {"serves", "generates"} and not sheet.fields.keys() & {"optimizer", "epochs"}:
         sheet.put("task", "serve" if "serves" in sheet.fields else "batch", sheet.where("serves", "generates"))
-    if "task" not in sheet.fields and "loads" not in sheet.fields and sheet.value("model") == sheet.value("dimensions"):
-        sheet.put("task", "train", "")  # no weights are loaded
+    if "loads" not in sheet.fields and "dimensions" in sheet.fields and sheet.value("model") == sheet.value("dimensions"):
+        sheet.fields["task"] = ("train", sheet.where("dimensions"))  # no weights are loaded, whatever trains
+    if "task" not in sheet.fields and "loads" not in sheet.fields and sheet.value("model") is None:
+        sheet.put("task", "train", "")
     if not sheet.fields.keys() - {"task", "loads"}:
         raise FileInputError(Message("workload.code_nothing", name=path))
     sheet.forms.append("code")
@@ -101,12 +103,16 @@ class _Reader:
         self.lines: dict[str, int] = {}
         self.imports: dict[str, str] = {}
         self.classes: set[str] = set()
+        self.guards: dict[int, ast.expr] = {}
 
     def read(self, tree: ast.Module) -> None:
         """Names first, so that a call may stand before what its arguments mean."""
         nodes = list(ast.walk(tree))
         for node in nodes:
             self._learn(node)
+        for node in nodes:
+            if isinstance(node, ast.If):
+                self.guards.update({id(call): node.test for part in node.body for call in ast.walk(part) if isinstance(call, ast.Call)})
         for node in nodes:
             if isinstance(node, ast.Call):
                 self._call(node)
@@ -124,7 +130,11 @@ class _Reader:
         for name, value in self.known.items():
             if (meant := kept_words()["dimensions"].get(name.casefold())) and type(value) is int and value > 0:
                 found.setdefault(meant, value)
+        words = kept_words()["inner_dimensions"]
         if found.keys() >= {"layers", "hidden", "heads"}:
+            for name, value in self.known.items():
+                if (meant := words.get(name.casefold())) and type(value) is int and value > 0:
+                    found.setdefault(meant, value)
             line = next(self.lines[name] for name in self.known if kept_words()["dimensions"].get(name.casefold()) == "layers")
             self.sheet.put("dimensions", ",".join(f"{name}={value}" for name, value in found.items()), f"{self.name}:{line}")
 
@@ -317,7 +327,12 @@ class _Reader:
                 self.sheet.put(first, told.id, where)
             else:
                 self.sheet.leave(f"{ast.unparse(told)[:40]} ({first})", where)
+        test = self.guards.get(id(node))
         for field, value in row.get("sets", {}).items():
+            if field == "recomputes" and test is not None and not self.constant(test):  # done where a setting says so
+                if self.constant(test) is None:
+                    self.sheet.leave(f"{_last(node.func)} (if {ast.unparse(test)[:40]})", where)
+                continue
             self.sheet.put(field, value, where)
         for one in node.keywords:
             if one.arg is None or row.get("first") == "ignored":

@@ -23,10 +23,24 @@ from rightfit.workload.folders import few_below
 from rightfit.workload.options import OPTIONS, read_wish
 
 _MAX_BYTES, _MOST_FILES, _MOST_DEPTH = 1_000_000, 200, 12
+#: The longest line that continued lines and variables may make, in characters.
+_MOST_JOINED = 20_000
+#: Keys of launchers whose text is a script, in which variables are set.
+_OF_SHELL = ("run", "setup", "commands")
 _SETTINGS = (".yaml", ".yml", ".json", ".toml")
-_TEXTS = (".sh", ".sbatch", ".md", ".txt", ".bash", ".service", "")
+_SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm", ".job", ".pbs", ".lsf", ".service")
+_TEXTS = (*_SCRIPTS, ".md", ".txt", "")
 _SECRETS = ("key", "token", "secret", "password")
 _CONTINUED = re.compile(r"\\\s*\n")
+#: A shell variable or the answer of a command, standing where a value is wanted.
+_OPEN = re.compile(r"\$[({A-Za-z_@*0-9]")
+_VARIABLE = re.compile(r"\$(?:(?P<plain>[A-Za-z_]\w*)|\{(?P<name>[A-Za-z_]\w*)(?P<mark>:?[-=])?(?P<usual>[^{}]*)\})")
+_ASSIGNED = re.compile(r"^\s*(?:(?:export|local|readonly|declare)\s+)?(?P<name>[A-Za-z_]\w*)=(?P<value>.*)$", re.DOTALL)
+#: Fields whose value may be another file of settings.
+_REFERRING = ("deepspeed", "settings")
+#: Fields whose option needs no value.
+_YES_OR_NO = ("is_bf16", "is_fp16", "recomputes", "keeps", "flash", "uses_lora", "four_bit", "eight_bit")
+_ADAPTER = "adapter_config.json"
 _WORDS_OF_YES = ("true", "yes", "1", "on")
 
 
@@ -54,11 +68,17 @@ class Sheet:
         self.forms: list[str] = []
         self.fields: dict[str, tuple[Any, str]] = {}
         self.unused: dict[str, str] = {}
+        self.referred: list[tuple[str, str]] = []
 
     def put(self, field: str, value: Any, where: str) -> None:
         """A field, unless an earlier file said it."""
         if field == "ignored" or value is None or value == "":
             return
+        if isinstance(value, str) and _OPEN.search(value):  # a variable that nothing here sets
+            self.leave(f"{where.rpartition(': ')[2]}={value}"[:80], where)
+            return
+        if field in _REFERRING and isinstance(value, str) and value.endswith(_SETTINGS):
+            self.referred.append((value, where))
         self.fields.setdefault(field, (value, where))
 
     def leave(self, key: str, where: str) -> None:
@@ -86,7 +106,53 @@ def read_kept(path: Path) -> Kept | None:
                 read_settings(sheet, values, file.name)
         else:
             read_commands(sheet, text, file.name)
+    _read_referred(sheet, path)
+    if not sheet.forms and path.is_file() and (path.suffix.casefold() in _SCRIPTS or _text(path).startswith("#!")):
+        known = ", ".join(dict.fromkeys(" ".join(row["words"]) for row in kept_words()["commands"]))
+        raise FileInputError(Message("workload.no_known_command", name=path, names=known))
     return settled(sheet, path) if sheet.forms else None
+
+
+def _read_referred(sheet: Sheet, path: Path) -> None:
+    """The files of settings that a file names, where they lie beside it or in a folder above (a
+    script is started from there)."""
+    folder = path if path.is_dir() else path.parent
+    for named, where in sheet.referred:
+        if Path(named).is_absolute() or ".." in Path(named).parts or path.is_dir():
+            continue
+        places = [above / named for above in (folder, *list(folder.resolve().parents)[:2])]
+        found = next((place for place in places if place.is_file()), None)
+        if found is None:
+            sheet.leave(f"{where.rpartition(': ')[2]}={named}"[:80], where)
+            continue
+        known = len(sheet.forms)
+        for values in _documents(found, _text(found)):
+            read_settings(sheet, values, found.name)
+        if len(sheet.forms) == known:
+            sheet.leave(f"{where.rpartition(': ')[2]}={named}"[:80], where)
+
+
+def read_adapter(text: str) -> Kept | None:
+    """How an adapter that is named as the model was trained; None for any other model."""
+    path = Path(text)
+    file = path / _ADAPTER if path.is_dir() and not (path / "config.json").exists() else path
+    if file.name != _ADAPTER or not file.is_file():
+        return None
+    sheet = Sheet()
+    for values in _documents(file, _text(file)):
+        keys = {"r": "lora_rank", "target_modules": "lora_targets"}
+        for key, field in keys.items():
+            sheet.put(field, values.get(key), f"{file.name}: {key}")
+        sheet.put("method", "dora" if values.get("use_dora") else "lora", f"{file.name}: peft_type")
+        if values.get("peft_type") != "LORA" or not _whole(values.get("r")):
+            return None
+        for key in ("rank_pattern", "modules_to_save", "layers_to_transform"):
+            if values.get(key):
+                sheet.leave(key, f"{file.name}: {key}")
+    sheet.forms.append("PEFT")
+    kept = settled(sheet, path)
+    wishes = {name: value for name, value in kept.wishes.items() if name != "task"}
+    return Kept(kept.forms, wishes, tuple(one for one in kept.told if one[0] != "task"), kept.unused)
 
 
 def _files(path: Path) -> list[Path]:
@@ -148,9 +214,10 @@ def read_settings(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
     keys = kept_words()["keys"]
     for key, value in _flat(values):
         name = key.replace("-", "_")
+        name = name.removeprefix("deepspeed_config.") if name not in keys else name
         field = keys.get(name) or keys.get(re.sub(r"\.\d+", "", name)) or kept_words()["leaves"].get(name.rpartition(".")[2])
         if field:
-            sheet.put(field, value, f"{where}: {key}")
+            sheet.put("cards" if field == "slurm_cards" else field, value, f"{where}: {key}")
         elif "." not in key:
             sheet.leave(key, where)
 
@@ -174,6 +241,14 @@ _CARDS = re.compile(r"^(?P<name>[A-Za-z][\w. -]*?)(?::(?P<count>\d+))?$")
 
 def _read_launcher(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
     words: dict[str, list[Any]] = {}
+    values = _with_usual(values)
+    told = {
+        str(name): str(value)
+        for key in ("envs", "env")
+        if isinstance(values.get(key), Mapping)
+        for name, value in values[key].items()
+        if value not in (None, "")
+    }
     images = _images(values)
     for key, value in _flat(values):
         leaf = re.sub(r"\.\d+", "", key)
@@ -182,7 +257,7 @@ def _read_launcher(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
             words.setdefault(place, []).extend(value if isinstance(value, list) else _words(str(value)))
         elif leaf.rpartition(".")[2] in ("run", "command", "args", "commands", "entrypoint"):
             for text in value if isinstance(value, list) else [value]:
-                read_commands(sheet, str(text), f"{where}: {leaf}")
+                read_commands(sheet, str(text), f"{where}: {leaf}", told)
         elif isinstance(value, str) and value.lstrip().startswith("{") and leaf.endswith(".json"):
             for inner in _documents(Path(leaf), value):  # a file inside a ConfigMap
                 read_settings(sheet, inner, f"{where}: {leaf}")
@@ -190,9 +265,11 @@ def _read_launcher(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
             for inner in _documents(Path("serve.yaml"), value):
                 read_settings(sheet, inner, f"{where}: {leaf}")
         elif leaf.endswith("accelerators"):
-            _put_cards(sheet, str(value), f"{where}: {leaf}")
+            for one in value if isinstance(value, list) else [value]:
+                _put_cards(sheet, str(one), f"{where}: {leaf}", also=isinstance(value, list))
         elif leaf.startswith("resources.accelerators."):
-            _put_cards(sheet, f"{leaf.rpartition('.')[2]}:{value}", f"{where}: {leaf}")
+            named = leaf.removeprefix("resources.accelerators.")
+            _put_cards(sheet, named if value is None else f"{named}:{value}", f"{where}: resources.accelerators", also=True)
         elif leaf.endswith(("nvidia.com/gpu", "amd.com/gpu", "reservations.devices.count")) and str(value).isdigit():
             sheet.put("cards", int(value), f"{where}: {leaf}")
         elif leaf in ("num_nodes", "nodes") or leaf.endswith(("spec.numNodes", "spec.parallelism")):
@@ -207,6 +284,10 @@ def _read_launcher(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
             sheet.put(leaf.rpartition(".")[2], str(value), f"{where}: {leaf}")
         elif leaf.endswith("gpu.name"):
             sheet.put("gpu", value, f"{where}: {leaf}")
+        elif leaf.endswith("gke-accelerator"):
+            sheet.put("gpu", str(value).removeprefix("nvidia-"), f"{where}: {leaf}")
+        elif leaf.endswith(tuple(kept_words()["containers"]["other_cards"])):
+            sheet.leave(f"{leaf.rpartition('.')[2].rpartition('/')[2]}={value}"[:60], f"{where}: {leaf}")
     for place in images.keys() - words.keys():
         words[place] = []
     for place, command in words.items():
@@ -214,6 +295,9 @@ def _read_launcher(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
         if place in images and not any(_starts(text, row["words"]) for row in kept_words()["commands"]):
             _read_image(sheet, *images[place], text, f"{where}: {place}")
             continue
+        at = next((at for at, word in enumerate(text) if kept_words()["keys"].get(word.lstrip("-").partition("=")[0]) == "model"), -1)
+        if at >= 0 and (_OPEN.search(text[at]) or any(_OPEN.search(word) for word in text[at + 1 : at + 2])):
+            sheet.leave("=".join(text[at : at + 1 if "=" in text[at] else at + 2])[:80], f"{where}: {place}")
         shell = (
             text[2]
             if text[:1] and text[0].rpartition("/")[2] in ("sh", "bash") and text[1:2] == ["-c"] and len(text) > 2
@@ -260,18 +344,24 @@ def _read_image(sheet: Sheet, row: Mapping[str, Any], told: Mapping[str, Any], w
             sheet.put(keys[name.casefold()], value, f"{where}: {name}")
 
 
-def _words(text: str) -> list[str]:
+def _words(text: str, *, comments: bool = False) -> list[str]:
     """The words of a command; none of one that no shell would take."""
     with contextlib.suppress(ValueError):
-        return shlex.split(text)
+        return shlex.split(text, comments=comments)
     return []
 
 
-def _put_cards(sheet: Sheet, text: str, where: str) -> None:
+def _put_cards(sheet: Sheet, text: str, where: str, *, also: bool = False) -> None:
+    """A card and how many; of several that would do (`also`) all names."""
     found = _CARDS.match(text.strip())
     if found:
+        known = sheet.value("gpu") if also and sheet.where("gpu") == where else None
+        if known and found["name"] not in str(known).split(","):
+            sheet.fields["gpu"] = (f"{known},{found['name']}", where)
         sheet.put("gpu", found["name"], where)
         sheet.put("cards", int(found["count"] or 1), where)
+        if found["name"] == "gpu":  # a scheduler's word for any card
+            del sheet.fields["gpu"]
 
 
 def _put_places(sheet: Sheet, text: str, where: str) -> None:
@@ -285,20 +375,88 @@ def _put_places(sheet: Sheet, text: str, where: str) -> None:
 # ---- Commands, of a script or copied from a page.
 
 
-def read_commands(sheet: Sheet, text: str, where: str) -> None:
-    """Every command of a text that trains or serves."""
-    for line in _CONTINUED.sub(" ", text).splitlines():
-        plain = line.strip().lstrip("$>").strip().strip("`")
-        if plain.startswith("#SBATCH"):
-            _read_options(sheet, plain.split()[1:], where, takes_first=False)
-        if not plain or plain.startswith("#"):
+def read_commands(sheet: Sheet, text: str, where: str, told: Mapping[str, str] | None = None) -> None:
+    """Every command of a text that trains or serves, with the variables that it sets itself and
+    those that are told."""
+    for line in text.splitlines():
+        if line.lstrip().startswith("#SBATCH"):
+            _read_options(sheet, line.split()[1:], where, takes_first=False)
+    lines = _lines(text)
+    variables = {**(told or {}), **_variables(lines, told or {})}
+    for line in lines:
+        if not (set_ := _ASSIGNED.match(line)) or set_["name"] not in variables:
+            _read_line(sheet, _expanded(line, variables), where)
+    for value in variables.values():
+        if " " in value:  # a command that is put together and started later
+            _read_line(sheet, value, where)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a script without comments, with what is continued on the next line or by an
+    open quotation."""
+    plain = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
+    found: list[str] = []
+    for line in _CONTINUED.sub(" ", f"{plain}\n").splitlines():
+        is_open = found and _ASSIGNED.match(found[-1]) and found[-1].count('"') % 2 and len(found[-1]) < _MOST_JOINED
+        if is_open:
+            found[-1] = f"{found[-1]} {line}"
+        else:
+            found.append(line)
+    return found
+
+
+def _read_line(sheet: Sheet, line: str, where: str) -> None:
+    plain = line.strip().lstrip("$>").strip().strip("`").rstrip("\\").strip()
+    if not plain or plain.startswith("#"):
+        return
+    words = _words(plain, comments=True) or plain.replace('"', " ").replace("'", " ").split()
+    _read_command(sheet, words, where)
+    for word in words:
+        if " " in word and word != plain:  # a command for another shell: srun bash -c '...'
+            for inner in _lines(word):
+                _read_line(sheet, inner, where)
+
+
+def _variables(lines: Sequence[str], told: Mapping[str, str]) -> dict[str, str]:
+    """What a script sets its variables to: each value that is the only one, or that others are
+    hung on to (CMD="$CMD --bf16"). One that is set otherwise in two places has no value here."""
+    set_: list[tuple[str, str, bool]] = []
+    for line in lines:
+        if (one := _ASSIGNED.match(line)) is None or one["name"] in told:  # who starts it decides
             continue
-        with contextlib.suppress(ValueError):
-            words = shlex.split(plain, comments=True)
-            _read_command(sheet, words, where)
-            for word in words:
-                if " " in word and word != plain:  # a command for another shell: srun bash -c '...'
-                    read_commands(sheet, word, where)
+        name, words = one["name"], _words(one["value"].strip(), comments=True)
+        if len(words) < 2:  # else it is set for the command behind it alone
+            hung = re.match(rf"\$\{{?{name}\b\}}?", words[0]) if words else None
+            set_.append((name, words[0][hung.end() :] if hung else "".join(words), hung is not None))
+    plain = [name for name, _, is_hung in set_ if not is_hung]
+    found: dict[str, str] = {}
+    for name, value, is_hung in set_:
+        if plain.count(name) == 1:
+            before = found.get(name, "") if is_hung else ""
+            found[name] = (before + _expanded(value, {**found, **told}))[:_MOST_JOINED]
+    return found
+
+
+def _expanded(text: str, variables: Mapping[str, str]) -> str:
+    """A text with its variables; of one that is not set its default (${NAME:-default}), and as it
+    stands where it has none."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found["plain"] or found["name"]
+        if name in variables:
+            return variables[name]
+        return found["usual"] if found["mark"] else found[0]
+
+    return _VARIABLE.sub(value, text)[:_MOST_JOINED]
+
+
+def _with_usual(values: Any, depth: int = 0) -> Any:
+    """Settings with the defaults of variables that stand in them (${NAME:-default})."""
+    if isinstance(values, Mapping) and depth < _MOST_DEPTH:
+        return {key: value if key in _OF_SHELL else _with_usual(value, depth + 1) for key, value in values.items()}
+    if isinstance(values, list) and depth < _MOST_DEPTH:
+        return [_with_usual(value, depth + 1) for value in values]
+    return _expanded(values, {}) if isinstance(values, str) and "${" in values else values
 
 
 def _read_command(sheet: Sheet, words: Sequence[str], where: str) -> None:
@@ -310,9 +468,24 @@ def _read_command(sheet: Sheet, words: Sequence[str], where: str) -> None:
         for field in ("task", "framework", "stage"):
             sheet.put(field, row.get(field), where)
         _read_options(sheet, words[start:], where, takes_first=row.get("model") == "first")
+        if row.get("settings") == "first" and len(words) > start:
+            sheet.put("settings", words[start], f"{where}: {' '.join(row['words'])}")
+        return
+    if _trains(words):
+        sheet.forms.append("python")
+        sheet.put("task", "finetune", where)
+        _read_options(sheet, words, where, takes_first=False)
         return
     if any(word.rpartition("/")[2] in kept_words()["containers"]["commands"] for word in words[:3]):
         _read_container(sheet, words, where)
+
+
+def _trains(words: Sequence[str]) -> bool:
+    """Whether words start a script of Python with a model and settings of a training."""
+    started = any(re.fullmatch(r"(?:.*/)?python[\d.]*", word) for word in words[:6])
+    options = [word.lstrip("-").partition("=")[0].replace("-", "_") for word in words if word.startswith("--")]
+    fields = {kept_words()["keys"].get(option, "") for option in options}
+    return started and "model" in fields and bool(fields & {"micro_batch", "accumulation", "epochs", "steps", "lora_rank"})
 
 
 def _read_container(sheet: Sheet, words: Sequence[str], where: str) -> None:
@@ -356,7 +529,13 @@ def _read_options(sheet: Sheet, words: Sequence[str], where: str, *, takes_first
             has_value = at < len(words) and not re.match(r"--?[A-Za-z]", words[at]) and words[at] not in ("&&", ";", "|")
             value, at = (words[at], at + 1) if has_value else ("true", at)
         field = keys.get(name.replace("-", "_"))
-        if field:
+        if field in _YES_OR_NO and _VARIABLE.fullmatch(value):  # another option that may follow
+            value = "true"
+        if field == "slurm_cards":
+            kind = re.fullmatch(r"(?:gpu:)?(?:(?P<name>[A-Za-z][\w-]*):)?(?P<count>\d+)", value)
+            if kind:
+                _put_cards(sheet, f"{kind['name'] or 'gpu'}:{kind['count']}", f"{where}: {word.partition('=')[0]}")
+        elif field:
             sheet.put(field, value, f"{where}: {word.partition('=')[0]}")
         else:
             sheet.leave(word.partition("=")[0], where)
@@ -409,11 +588,11 @@ def _whole(value: Any) -> int:
 
 
 def _say_model(sheet: Sheet, path: Path, say: Say) -> None:
-    model = sheet.value("model") or sheet.value("tokenizer")
+    model = sheet.value("model") or sheet.value("model_name") or sheet.value("tokenizer")
     if not isinstance(model, str) or "$" in model or "{{" in model:
         return
     beside = (path if path.is_dir() else path.parent) / model
-    say("model", str(beside) if model.startswith(("./", "../")) and beside.exists() else model, "model", "tokenizer")
+    say("model", str(beside) if model.startswith(("./", "../")) and beside.exists() else model, "model", "model_name", "tokenizer")
 
 
 def _say_method(sheet: Sheet, say: Say) -> str:
@@ -431,8 +610,8 @@ def _say_method(sheet: Sheet, say: Say) -> str:
     if stage and task != "train":
         say("method", stage, "stage")
         say("update", method or "full", "method", "uses_lora", "lora_rank", "stage")
-    elif task == "finetune" and (sheet.value("model") is not None or sheet.value("tokenizer") is not None or method):
-        say("method", method or "full", "method", "uses_lora", "lora_rank", "model", "tokenizer")
+    elif task == "finetune" and (method or any(sheet.value(one) is not None for one in ("model", "model_name", "tokenizer", "loads"))):
+        say("method", method or "full", "method", "uses_lora", "lora_rank", "model", "model_name", "tokenizer", "loads")
     if method in ("lora", "qlora", "dora"):
         say("lora_rank", _whole(sheet.value("lora_rank")) or None, "lora_rank")
         say("lora_targets", _targets(sheet), "lora_targets", "all_linear")
@@ -489,7 +668,7 @@ def _say_precision(sheet: Sheet, say: Say) -> None:
     told = _meant("precision", sheet.value("precision") or "").removeprefix("torch.")
     told = _meant("precision", told) if told else ""
     for field, word in (("is_bf16", "bf16"), ("is_fp16", "fp16")):
-        if not told and _yes(sheet.value(field)):
+        if told in ("", "fp32") and _yes(sheet.value(field)):  # beside weights of fp32: mixed
             told = word
     say("precision", told, "precision", "is_bf16", "is_fp16")
 
@@ -539,11 +718,26 @@ def _say_data(sheet: Sheet, say: Say, path: Path, *, steps: int, batch: int, epo
     if isinstance(name, str) and name:
         say("data", name, "dataset")
         if not any(one.startswith("dataset=") for one in sheet.unused):
+            _say_share(sheet, say, name, steps=steps, batch=batch)
             return
     length = _whole(sheet.value("seq_len"))
     if steps > 0 and batch and length:
         say("data", f"{steps * batch * length / (epochs or 1.0):.0f}tok", "steps")
+    elif steps > 0 and batch and sheet.value("micro_batch"):
+        say("data", f"{steps * batch / (epochs or 1.0):.0f}samples", "steps")
     elif steps > 0:
+        sheet.leave(f"steps={steps}", sheet.where("steps"))
+
+
+def _say_share(sheet: Sheet, say: Say, name: str, *, steps: int, batch: int) -> None:
+    """How often steps go through a data set whose rows are known: they decide, whatever the
+    epochs."""
+    if steps <= 0:
+        return
+    rows = read_wish("data", name).get("data_samples")
+    if batch and isinstance(rows, int | float) and rows > 0:
+        say("epochs", float(f"{steps * batch / rows:.3g}"), "steps")
+    else:
         sheet.leave(f"steps={steps}", sheet.where("steps"))
 
 
@@ -560,10 +754,10 @@ def _say_service(sheet: Sheet, say: Say) -> None:
 
 
 def _say_place(sheet: Sheet, say: Say) -> None:
-    gpu, cards = sheet.value("gpu"), _whole(sheet.value("cards"))
+    gpu, cards = sheet.value("gpu"), _whole(sheet.value("cards")) or _whole(sheet.value("processes"))
     say("gpu", gpu, "gpu")
-    if gpu is None and cards > 1:
-        sheet.leave(f"{cards} cards", sheet.where("cards"))
+    if cards > 1:
+        sheet.leave(f"{cards} cards", sheet.where("cards", "processes"))
     say("max_nodes", _whole(sheet.value("nodes")) or None, "nodes")
     if sheet.value("spot") is not None:
         say("purchase", "spot" if _yes(sheet.value("spot")) else "on-demand", "spot")

@@ -9,6 +9,7 @@ import pytest
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError, QuantityError, UnknownNameError
+from rightfit.facts.resolve import usual_model
 from rightfit.facts.trained_networks import sides_in
 from rightfit.families.samples.models import trains_samples
 from rightfit.families.samples.wish import SampleRequest, read_sample_wish
@@ -36,6 +37,25 @@ def test_imagenet_is_counted_in_images_and_passes() -> None:
     assert found.load.decode == "pillow"
     assert found.recipe.optimizer_bytes == 4.0  # SGD with momentum
     assert assumed(found)["image_size"] == "224x224"
+
+
+@pytest.mark.parametrize("name", sorted({row["name"] for row in facts.table("usual_models")}))
+def test_a_name_of_several_models_is_counted_as_the_one_that_is_said(name: str) -> None:
+    usual = Workload(model=usual_model(name), task="finetune")
+    if not trains_samples(usual):
+        return  # a language model
+    meant = read_sample_wish(usual)
+    assert isinstance(meant, SampleRequest)
+    spoken = wish(name, task="finetune")
+    assert (spoken.work.macs, spoken.work.params, spoken.work.kept) == (meant.work.macs, meant.work.params, meant.work.kept)
+
+
+@pytest.mark.parametrize("images", [5, 30, 199, 200, 5000])
+@pytest.mark.parametrize("model", ["FLUX.1-dev", "SDXL", "sd1.5"])
+def test_an_adapter_of_few_pictures_sees_each_of_them_often(model: str, images: int) -> None:
+    found = wish(model, method="lora", data=f"{images} images")
+    assert found.amount.samples >= 0.9 * 2000
+    assert assumed(found)["epochs"] == max(10, round(2000 / images))
 
 
 def test_given_values_are_not_assumed() -> None:

@@ -160,7 +160,7 @@ def plan(
         from rightfit.explain.beside import settle
 
         asked_for = settle(ask, open_market(view), {"model": model, **wishes})
-        ask = asked_for.wish
+        ask, wishes = asked_for.wish, {**wishes, **asked_for.chosen}
     from rightfit.cli.asking import NoModelError
 
     if have is not None and not have.strip():
@@ -210,7 +210,8 @@ def plan(
     from rightfit.explain.beside import other_card_lines
 
     lines = asked_for.lines(found, catalog, view.lang) if ask else []
-    answer = with_answers(answer, [*lines, *other_card_lines(found, catalog, view.lang)])
+    others = [] if ask and asked_for.told else other_card_lines(found, catalog, view.lang)
+    answer = with_answers(answer, [*lines, *others])
     if own_:
         from rightfit.cli.commands.own import with_own_parts
 
@@ -455,7 +456,7 @@ def read_others(
     """Model, workload file and wishes with what a script or a file of another form says; options
     given beside it win."""
     from rightfit.workload.code_files import is_code, read_code
-    from rightfit.workload.kept_files import read_kept
+    from rightfit.workload.kept_files import read_adapter, read_kept
 
     if code is not None and (file is not None or (model is not None and is_code(model))):
         raise ContradictionError(Message("cli.code_or_file"), field="code")
@@ -465,6 +466,8 @@ def read_others(
         kept: Kept | None = read_code(code)
     else:
         kept = read_kept(file) if file is not None and str(file) != "-" else None
+    if kept is None and model is not None and wishes.get("task") not in ("serve", "batch") and not wishes.get("method"):
+        kept, code = read_adapter(model), Path(model)
     if kept is None:
         return model, file, wishes
     given = {name: value for name, value in wishes.items() if value not in (None, ()) and name != "model"}
@@ -472,7 +475,7 @@ def read_others(
     if code is None:
         return model, file, wishes
     found = {**kept.wishes, **given}
-    return model or found.pop("model", None), None, {name: value for name, value in found.items() if name != "model"}
+    return model or found.pop("model", None), file, {name: value for name, value in found.items() if name != "model"}
 
 
 def _tell(kept: Kept, view: View, given: dict[str, Any]) -> None:

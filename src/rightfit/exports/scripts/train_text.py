@@ -8,14 +8,28 @@ from pathlib import Path
 import run_core as core
 import torch
 import train_loop as loop
-from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+)
 from transformers.utils import ModelOutput
 
 plan = loop.plan
 classifies = plan["objective"] == "classification"
 embeds = plan["objective"] == "embedding"
-TASKS = {"classification": "SEQ_CLS", "embedding": "FEATURE_EXTRACTION"}
-CLASSES = {"classification": AutoModelForSequenceClassification, "embedding": AutoModel}
+ranks = plan["objective"] == "reranking"
+answers = plan["objective"] == "text-to-text"
+TASKS = {"classification": "SEQ_CLS", "embedding": "FEATURE_EXTRACTION", "reranking": "SEQ_CLS", "text-to-text": "SEQ_2_SEQ_LM"}
+CLASSES = {
+    "classification": AutoModelForSequenceClassification,
+    "embedding": AutoModel,
+    "reranking": AutoModelForSequenceClassification,
+    "text-to-text": AutoModelForSeq2SeqLM,
+}
 TEMPERATURE = 0.05
 """What similarities are divided by: sentence-transformers' own, whose scale is 20."""
 POOLING = ("modules.json", "*sentence*.json", "*_Pooling/*", "*_Normalize/*")
@@ -60,6 +74,23 @@ def load_data(tokenizer):
 
         return found.map(both_texts, batched=True, remove_columns=found.column_names)
 
+    if ranks:
+
+        def judged(batch):
+            read = tokenizer(batch["query"], batch["text"], truncation=True, max_length=length)
+            return {**read, "label": [float(value) for value in batch["label"]]}
+
+        return found.map(judged, batched=True, remove_columns=[name for name in found.column_names if name != "label"])
+
+    if answers:
+
+        def both_sides(batch):
+            read = tokenizer(batch["prompt"], truncation=True, max_length=length)
+            written = tokenizer(text_target=batch["completion"], truncation=True, max_length=length)
+            return {"input_ids": read["input_ids"], "labels": written["input_ids"]}
+
+        return found.map(both_sides, batched=True, remove_columns=found.column_names)
+
     def blocks(batch):
         both = [list(itertools.chain.from_iterable(part)) for part in zip(*pieces(tokenizer, batch), strict=True)]
         if not plan["from_scratch"]:  # few rows may fill no block; what fills them up is not learnt
@@ -83,7 +114,16 @@ def collate(tokenizer):
     def pairs(rows):
         return dict(tokenizer.pad({"input_ids": [row[name] for name in ("anchor", "positive") for row in rows]}, return_tensors="pt"))
 
-    return classes if classifies else pairs if embeds else causal
+    def scores(rows):
+        batch = classes(rows)
+        return {**batch, "labels": batch["labels"].float().unsqueeze(-1)}
+
+    def sides(rows):
+        longest = max(len(row["labels"]) for row in rows)
+        labels = torch.tensor([row["labels"] + [-100] * (longest - len(row["labels"])) for row in rows])
+        return {**tokenizer.pad({"input_ids": [row["input_ids"] for row in rows]}, return_tensors="pt"), "labels": labels}
+
+    return {"classification": classes, "embedding": pairs, "reranking": scores, "text-to-text": sides}.get(plan["objective"], causal)
 
 
 def pooling_files():
@@ -127,6 +167,8 @@ def load_model(num_labels):
     """(Model, source of its weights), see train_loop.model_of."""
     kind = CLASSES.get(plan["objective"], AutoModelForCausalLM)
     extra = {"num_labels": num_labels} if classifies else {}
+    if ranks:  # one score, and the loss of a judgement between 0 and 1
+        extra = {"num_labels": 1, "problem_type": "multi_label_classification"}
     revision, told = plan.get("revision", "main"), {"attn_implementation": plan["attention"], **extra}
 
     def finished(model):

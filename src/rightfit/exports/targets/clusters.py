@@ -278,14 +278,19 @@ WITHIN = "0.11.0"
 
 
 def image_problem(job: Job) -> Message | str:
-    """Why the service's one image cannot start the model on the card of the plan ("" if it can): it
-    is of NVIDIA's cards beside x86, and holds one vLLM."""
+    """Why the service's one image cannot start the model on the card of the plan ("" if it can)."""
+    return held_problem(job, IMAGES["service"], within=WITHIN)
+
+
+def held_problem(job: Job, image: str, *, within: str) -> Message | str:
+    """Why an image that holds one vLLM (`within`), for NVIDIA's cards beside x86, cannot start the
+    model on the card of the plan ("" if it can)."""
     known = model_class(*class_names(job))
-    told = {"engine": IMAGES["service"], "card": job.accelerator, "model": job.model}
+    told = {"engine": image, "card": job.accelerator, "model": job.model}
     if str(job.option.facts.get("vendor") or "NVIDIA") != "NVIDIA" or machine_of(job.accelerator) != "x86_64":
         return Message("export.no_release", **told)
     least = known.least.get("vllm") if known else ""
-    if known is not None and least is not None and (not least or numbers(least) > numbers(WITHIN)):
+    if known is not None and least is not None and (not least or numbers(least) > numbers(within)):
         return Message("export.no_release_class", **told, architecture=known.architecture, least=least or "-")
     return ""
 

@@ -129,8 +129,7 @@ def task(job: Job, *, mounted: bool = True) -> dict[str, Any]:
     words = launched(
         probed(job, stack.command) if job.settings.trial else stack.command, node_rank="@rank@", num_nodes="@nodes@", head_address="@head@"
     )
-    limit = f"timeout --signal=TERM --kill-after={KILL_AFTER_S} {round(job.stop_after_h * 3600)} " if job.stop_after_h else ""
-    run = limit + shell(words).replace("@rank@", _RANK).replace("@nodes@", _NODES).replace("@head@", _HEAD)
+    run = limited(job, shell(words).replace("@rank@", _RANK).replace("@nodes@", _NODES).replace("@head@", _HEAD))
     packages = [line for line in stack.setup if line.startswith("pip ")]
     entered = [MADE, ENTER] if packages else []
     envs: dict[str, str | None] = {**stack.environment, **(PACKAGE if job.settings.trial else {})}
@@ -151,6 +150,26 @@ def task(job: Job, *, mounted: bool = True) -> dict[str, Any]:
     if job.is_service:
         body["service"] = service(job, stack.health_path)
     return body
+
+
+def limited(job: Job, run: str) -> str:
+    """The command within the time of the run. A managed job is started again after a lost server
+    and after errors, running out of time among them: its clock goes on from its first start, by a
+    file beside its checkpoints, and the last starts find no time left."""
+    if not job.stop_after_h:
+        return run
+    most, words = round(job.stop_after_h * 3600), f"timeout --signal=TERM --kill-after={KILL_AFTER_S}"
+    if job.is_service or not job.is_spot:
+        return f"{words} {most} {run}"
+    return (
+        "(\n"
+        'begun="/checkpoints/begun-$(printf %s "${SKYPILOT_TASK_ID:-}" | tr -c A-Za-z0-9._- -)"\n'
+        '[ -s "$begun" ] || date +%s > "$begun"\n'
+        f'left=$(({most} + $(cat "$begun") - $(date +%s)))\n'
+        '[ "$left" -gt 0 ] || { echo "the time of this run is over: start it anew to go on from its last checkpoint" >&2; exit 124; }\n'
+        f'{words} "$left" {run}\n'
+        ")"
+    )
 
 
 def probed(job: Job, command: Sequence[str]) -> tuple[str, ...]:

@@ -3,11 +3,10 @@ FSDP2), and the command that starts it."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from rightfit.exports.job import Job
-from rightfit.exports.model_words import lender, model_kind
+from rightfit.exports.model_words import lender, modality, model_kind
 from rightfit.exports.quoting import to_json
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import ExportStack, torch_problem
@@ -23,24 +22,27 @@ from rightfit.exports.training_words import (
     training_problem,
     training_stack,
 )
+from rightfit.facts.tables import says
 from rightfit.messages import Message
 
 PACKAGES = ("transformers", "datasets", "accelerate")
 NUMPY = "numpy==2.2.6"
+SENTENCE_PIECES = ("sentencepiece==0.2.3", "protobuf==6.33.6")
+"""What reads the tokenizers of many text-to-text models."""
 METHODS = ("full", "lora", "dora")
 COLUMNS = {
     "classification": (("text", "label"),),
     "embedding": (("anchor", "positive"),),
+    "reranking": (("query", "text", "label"),),
+    "text-to-text": (("prompt", "completion"),),
     "causal": (("text",),),
     "tuning": (("messages",), ("prompt", "completion"), ("text",)),
 }
 """What a row of the data must hold, by what is learnt."""
 LEAST_PAIRS = 2
 """In a micro-batch: the other pairs of it are what a pair is told from."""
-OBJECTIVES = {"encoder": "classification", "embedding": "embedding"}
+OBJECTIVES = {"encoder": "classification", "embedding": "embedding", "reranker": "reranking", "encoder-decoder": "text-to-text"}
 """Kind of a model that is no decoder -> what it learns."""
-WITH_DENSE = re.compile(r"-t5-|embeddinggemma")
-"""Names of embedding models with a layer behind the pooling, which the script does not train."""
 SHARDED = ("zero-1", "zero-2", "zero-3", "hybrid")
 
 
@@ -65,7 +67,7 @@ def settings(job: Job, *, fsdp2: bool) -> dict[str, Any]:
     return {
         **common_settings(job, columns=COLUMNS["tuning" if objective == "causal" and job.task != "train" else objective]),
         "objective": objective,
-        "attention": "eager" if layout.attention == "eager" else "sdpa",
+        "attention": "eager" if layout.attention == "eager" or objective == "text-to-text" else "sdpa",  # T5 has the first alone
         **spreading(job, fsdp2=fsdp2),
     }
 
@@ -74,7 +76,8 @@ def packages(job: Job) -> tuple[str, ...]:
     """Pinned packages beside PyTorch."""
     adapter = ("peft",) if job.option.layout.method in METHODS[1:] else ()
     eight_bit = ("bitsandbytes==0.48.1",) if "8bit" in optimizer(job) or "paged" in optimizer(job) else ()
-    return (*hub_packages(job, *PACKAGES, *adapter), NUMPY, *eight_bit)
+    pieces = SENTENCE_PIECES if model_kind(job) == "encoder-decoder" else ()
+    return (*hub_packages(job, *PACKAGES, *adapter), NUMPY, *eight_bit, *pieces)
 
 
 def made(job: Job, name: str, *, fsdp2: bool) -> ExportStack:
@@ -100,8 +103,14 @@ def problem(job: Job) -> Message | str:
         return Message("export.quantised_by_trl")
     if model_kind(job) == "encoder" and job.task == "train":
         return Message("export.encoders_as_classifiers")
+    if model_kind(job) == "reranker" and (job.task == "train" or says("setup", "answering_reranker", lender(job).casefold())):
+        return Message("export.rerankers_with_a_score")
+    if model_kind(job) == "encoder-decoder" and (
+        modality(job) or job.task == "train" or says("setup", "told_beside", lender(job).casefold())
+    ):
+        return Message("export.text_to_text_alone")
     if model_kind(job) == "embedding":
-        if job.task == "train" or WITH_DENSE.search(lender(job).casefold()):
+        if job.task == "train" or says("setup", "dense", lender(job).casefold()):
             return Message("export.embeddings_from_pairs")
         if job.option.layout.micro_batch < LEAST_PAIRS:
             return Message("export.embeddings_need_a_batch", count=LEAST_PAIRS)

@@ -327,7 +327,7 @@ def _one_pass(workload: Workload, model: TransformerArchitecture, seq_len: int, 
         return Amount(tokens, workload.data_bytes)
     if workload.data_samples is not None:
         length = sample_tokens(workload, model, seq_len)
-        return _from_samples(workload.data_samples, workload.data_unit or "samples", length, notes, per_token, full=length == seq_len)
+        return _from_samples(workload.data_samples, _unit(workload, model), length, notes, per_token, full=length == seq_len)
     if workload.data is not None:
         return _from_dataset(facts.dataset(workload.data), seq_len, notes, per_token)
     return _usual_amount(workload, model, notes, per_token)
@@ -339,6 +339,12 @@ def sample_tokens(workload: Workload, model: TransformerArchitecture, seq_len: i
     if workload.task != "finetune" or workload.seq_len is not None or model.kind == "encoder":
         return seq_len
     return min(seq_len, int(facts.coefficients("planning")["finetune_sample_tokens"]))
+
+
+def _unit(workload: Workload, model: TransformerArchitecture) -> str:
+    """What the data are counted in: a picture with its text is a sample of a model that sees."""
+    unit = workload.data_unit or "samples"
+    return "samples" if model.kind == "vlm" and unit == "images" else unit
 
 
 def _from_samples(samples: float, unit: str, seq_len: int, notes: Notes, per_token: float, *, full: bool = True) -> Amount:

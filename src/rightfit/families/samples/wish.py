@@ -13,6 +13,7 @@ from rightfit.errors import ContradictionError, InputError, UnavailableError, Un
 from rightfit.estimation.data_path import DataLoad
 from rightfit.estimation.pass_records import ModelWork, usual_optimizer_bytes
 from rightfit.facts.records import DiffusionModel, OtherModel, VisionModel
+from rightfit.facts.resolve import usual_model
 from rightfit.facts.trained_networks import (
     UsualTraining,
     is_listed,
@@ -82,20 +83,23 @@ def amount_of_samples(workload: Workload, work: ModelWork, usual: UsualTraining,
     samples, size = _one_pass(workload, work, usual, sample, notes)
     epochs = workload.epochs
     if epochs is None:
-        epochs = _usual_epochs(workload, usual, samples)
+        epochs = _usual_epochs(workload, work, usual, samples)
         notes.take("epochs", epochs, "sample_epochs")
     if samples * epochs < 1.0:
         raise InputError(Message("families.less_than_a_sample", epochs=epochs, samples=samples), field="epochs")
     return Samples(samples, size, epochs, usual.unit)
 
 
-def _usual_epochs(workload: Workload, usual: UsualTraining, samples: float) -> float:
+def _usual_epochs(workload: Workload, work: ModelWork, usual: UsualTraining, samples: float) -> float:
     figures = facts.coefficients("training")
     if workload.method == "dreambooth":
         return max(1.0, round(figures["dreambooth_steps"] / samples))
     if workload.method == "textual-inversion":
         return max(1.0, round(figures["inversion_steps"] * 4.0 / samples))
-    return usual.run(workload.task).epochs
+    epochs = usual.run(workload.task).epochs
+    if usual.domain == "vision" and workload.method in ADAPTERS and methods_of(work)[0] in ADAPTERS:
+        return max(epochs, round(figures["adapter_samples"] / samples))  # a subject of few pictures is seen often
+    return epochs
 
 
 def _one_pass(workload: Workload, work: ModelWork, usual: UsualTraining, sample: Mapping[str, Any], notes: Notes) -> tuple[float, float]:
@@ -441,13 +445,14 @@ def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[Mod
 
     height, width = sides_in(workload.image_size or "")
     frames = float(workload.frames or _usual_frames(record))
-    wish = NetworkInput(workload.model, height=height, width=width, frames=frames, audio_s=audio_s)
+    meant = usual_model(workload.model or "") or workload.model
+    wish = NetworkInput(meant, height=height, width=width, frames=frames, audio_s=audio_s)
     if facts.read_record(workload.model) is not None:
         try:
             return train_work(wish), wish
         except UnknownNameError:
             raise UnavailableError(Message("families.training_unknown", model=workload.model)) from None
-    names = [*_with_data(workload), *_without_owner(workload.model), workload.model, *([] if isinstance(record, str) else [record.name])]
+    names = [*_with_data(workload), *_without_owner(meant), meant, workload.model, *([] if isinstance(record, str) else [record.name])]
     for name in dict.fromkeys(names):
         try:
             work = train_work(dataclasses.replace(wish, model=name))

@@ -129,6 +129,9 @@ PERCENTILES = (0.5, 0.95, 0.99)
 METRICS = ("ttft_s", "tpot_s", "latency_s")
 MOST_ROUNDS = 8
 MOST_CONFIRMED = 24
+#: So many options are confirmed even where fewer are asked for, so that the first does not depend
+#: on how many are shown.
+LEAST_CONFIRMED = 3
 #: A share of the limits beyond which one replica less is not even tried where there are more than
 #: a few: of these each counts, and the first token of long prompts hardly depends on their number.
 SPACIOUS, FEW = 0.85, 10
@@ -140,10 +143,11 @@ _KNOWN: Kept[Queued] = Kept(4_000_000, size_of=lambda _: 2000)
 def refined(search_result: ServingResult, *, top: int) -> tuple[ServingResult, Ranking]:
     """The search with its first `top` options confirmed, and their order. Loads of users, batch
     jobs and forward passes are left as they are."""
-    ranking = rank(search_result, top=top)
     wish = search_result.wish
     if not wish.generates or wish.is_batch or not wish.rate_per_s or wish.load is None:
-        return search_result, ranking
+        return search_result, rank(search_result, top=top)
+    confirmed = max(top, LEAST_CONFIRMED)
+    ranking = rank(search_result, top=confirmed)
     group = groups_of(search_result)
     book: dict[int, Queued] = {}
     for _ in range(MOST_ROUNDS):
@@ -157,8 +161,8 @@ def refined(search_result: ServingResult, *, top: int) -> tuple[ServingResult, R
         for position, (code, row) in enumerate(zip(asked, first, strict=True)):
             book[code] = confirm(search_result.wish, columns.take(np.array([position])), replicas=search_result.sizing_of(row))
         search_result = with_confirmed(search_result, group, book)
-        ranking = rank(search_result, top=top)
-    return search_result, ranking
+        ranking = rank(search_result, top=confirmed)
+    return search_result, ranking if confirmed == top else rank(search_result, top=top)
 
 
 def groups_of(search_result: ServingResult) -> NDArray[np.intp]:

@@ -145,6 +145,7 @@ def memory_of(setups: SetupTable, base: SetupColumns, machines: Machines, physic
         [setups.variant, setups.sharding, setups.gpus_per_node, setups.nodes, (setups.tensor * setups.pipeline > 1).astype(np.int32)]
     )
     host = physics.host(collapse(setups.take(host_first).columns(base)))
+    safe = safe * (1.0 - facts.coefficients("planning")["memory_resolution"])  # nothing is left out over less than is known
     return MemoryNeed(peak[inverse], safe, sure, np.broadcast_to(host, host_first.shape)[host_inverse], caution)
 
 

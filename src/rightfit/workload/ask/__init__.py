@@ -18,7 +18,7 @@ from rightfit.messages import Message
 from rightfit.units import normalize, parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.choices import infer, read_words
-from rightfit.workload.ask.dates import ask_for_day, read_calendar, read_dates
+from rightfit.workload.ask.dates import ask_for_day, assume_each_day, read_calendar, read_daily, read_dates
 from rightfit.workload.ask.figured import (
     keep_in_flight,
     read_figured,
@@ -28,18 +28,22 @@ from rightfit.workload.ask.figured import (
     read_pages,
     read_repeats,
     read_volumes,
+    score_pairs,
     settle_per_time,
+    work_off_daily,
 )
-from rightfit.workload.ask.leftover import left_over
+from rightfit.workload.ask.leftover import BLANK, left_over
 from rightfit.workload.ask.named import (
     read_cards,
     read_classes,
     read_data_place,
+    read_data_store,
     read_hub_id,
     read_lease,
     read_names,
     read_watched,
     settle_data_set,
+    settle_data_store,
 )
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
@@ -69,6 +73,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     sentence = Sentence(said)
     sentence.assumed += assumed
     read_later(sentence)
+    read_daily(sentence)
     read_dates(sentence, today)
     read_ranges(sentence)
     for match in list(grammar.NOTHING_ASKED.finditer(sentence.text)):
@@ -80,13 +85,17 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         sentence.take(*match.span(), "residency", "cn-mainland")
     read_data_place(sentence)
     read_hub_id(sentence)
+    store, owner = read_data_store(sentence)
     read_names(sentence)
+    if store:
+        settle_data_store(sentence, store, owner)
     read_cards(sentence)
     for read in (read_figured, read_watched, read_classes, read_lease):
         read(sentence)
     read_accumulation(sentence)
     for rule in grammar.QUANTITIES:
         _apply(sentence, rule)
+    _read_length(sentence)
     settle_data_set(sentence)
     read_volumes(sentence)
     read_folds(sentence)
@@ -98,12 +107,15 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     _note_training(sentence)
     _read_deadline(sentence, today)
     read_words(sentence)
+    score_pairs(sentence)
+    work_off_daily(sentence)
     for match in list(grammar.NO_SERVICE.finditer(sentence.text)):
         sentence.blank(*match.span())
     task_text = "; ".join((*(reading.words for reading in sentence.readings if reading.option == "data"), sentence.text))
     _read_size(sentence)
     inferred = infer(sentence, task_text)
     task = inferred[0].value if inferred else ""
+    _note_from_scratch(sentence, task)
     settle_steps(sentence, task)
     settle_per_time(sentence, task)
     if task == "serve" and (pause := keep_in_flight(sentence)):
@@ -112,6 +124,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         inferred += read_pages(sentence)
     _read_amount(sentence, inferred)
     _note_known_amount(sentence)
+    assume_each_day(sentence, task)
     ask_for_day(sentence)
     for again in (grammar.GLUE_PHRASE, *((grammar.QUANTIZED,) if sentence.has("quantization") else ())):
         for match in list(again.finditer(sentence.text)):
@@ -147,8 +160,41 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
         value = rule.read(match)
         is_negative = "value" in match.re.groupindex and grammar.MINUS.search(sentence.text[: match.start("value")])
         if match.end() > match.start() and not is_negative and is_taken(rule.option, value):
+            if rule.option == "data" and _is_length(sentence, match.start(), match.end(), value):
+                if not sentence.has("seq_len") and not sentence.has("input_tokens"):
+                    sentence.take(match.start(), match.end(), "seq_len", value.split()[0])
+                continue
             sentence.take(match.start(), match.end(), rule.option, value)
             return
+
+
+_TOKENS_ALONE = re.compile(r"(?<=[,;(])\s*(?P<number>\d{1,5})\s?tokens?(?=\s*(?:[,;.)]|$))")
+_FEW_TOKENS = re.compile(r"(?P<number>\d{1,5}) tokens?")
+
+
+def _is_length(sentence: Sentence, start: int, end: int, value: str) -> bool:
+    """Whether a few tokens are the length of what many of are told beside them: "10 million
+    reviews, 128 tokens"."""
+    few = _FEW_TOKENS.fullmatch(value)
+    if few is None:
+        return False
+    others = sentence.text[:start] + BLANK * (end - start) + sentence.text[end:]
+    return any(
+        parse_count(one["amount"].replace(" ", "")) > float(few["number"])
+        for pattern in (grammar.DESCRIBED, grammar.COUNTED_NOUN, grammar.COUNTED_DATA)
+        for one in pattern.finditer(others)
+        if "token" not in one[0]
+    )
+
+
+def _read_length(sentence: Sentence) -> None:
+    """A few tokens left over beside an amount are the length of each: "10 million titles, 128
+    tokens"."""
+    counted = any(reading.option == "data" and "token" not in reading.value for reading in sentence.readings)
+    if not counted or any(sentence.has(option) for option in ("seq_len", "input_tokens", "output_tokens")):
+        return
+    if found := _TOKENS_ALONE.search(sentence.text):
+        sentence.take(*found.span(), "seq_len", found["number"])
 
 
 def _read_described(sentence: Sentence) -> None:
@@ -177,6 +223,24 @@ def _note_training(sentence: Sentence) -> None:
     if not sentence.has("model") and grammar.PREPARING.search(sentence.text):
         for match in list(grammar.BEFORE_TRAINING.finditer(sentence.text)):
             sentence.note(*match.span())
+
+
+#: A model of so many parameters is seldom trained from scratch.
+_SELDOM_PARAMS = 1e9
+
+
+def _note_from_scratch(sentence: Sentence, task: str) -> None:
+    """Training of a large model, no amount of data told, is planned from scratch, which may not be
+    what is meant: 训练Qwen2.5-7B."""
+    told = next((reading for reading in sentence.readings if reading.option == "model"), None)
+    if task != "train" or told is None or sentence.has("data") or grammar.FROM_SCRATCH.search(sentence.whole):
+        return
+    try:
+        params = float(getattr(facts.model(told.value, network=False), "params_total", 0) or 0)
+    except RightfitError:
+        return
+    if params >= _SELDOM_PARAMS:
+        sentence.assumed.append(Message("workload.assumed_from_scratch", model=told.value))
 
 
 def _read_amount(sentence: Sentence, inferred: list[Reading]) -> None:

@@ -33,6 +33,11 @@ _CHOICES: tuple[tuple[str, Mapping[str, re.Pattern[str]]], ...] = (
 )
 
 
+#: Ways to pay that bind for longer than a job runs.
+_COMMITTED = ("reserved", "reserved-1y", "reserved-3y", "subscription", "capacity-block")
+_PERMITTED = grammar.shape("{permitted}")
+
+
 def read_words(sentence: Sentence) -> None:
     """Words for a choice. Purchase modes may be several; of the others the first that fits is
     taken, the most particular being listed first."""
@@ -78,6 +83,8 @@ def _read_choice(sentence: Sentence, option: str, choices: Mapping[str, re.Patte
                     sentence.blank(*span)
         elif compared:
             sentence.ask(compared.start(), match.end())
+        elif value in _COMMITTED and (after := _PERMITTED.match(sentence.text, match.end())):
+            sentence.note(match.start(), after.end())  # what may be had is not what must be
         elif option not in ("purchase", "residency", "sellers") or not sentence.wished_softly(*match.span()):
             sentence.take(match.start(), match.end(), option, value)
             for again in list(pattern.finditer(sentence.text)):  # said twice, meant once
@@ -110,8 +117,10 @@ def _read_tuning(sentence: Sentence) -> None:
 def infer(sentence: Sentence, text: str) -> list[Reading]:
     """What follows from the rest: the task, and options that mean something else in it."""
     task = _task(sentence, text)
+    if task == "prepare":
+        task = _settle_library(sentence, text)
     inferred = [Reading("task", task, "")] if task else []
-    if task == "prepare" and (operation := _heaviest(sentence, text)):
+    if task == "prepare" and (operation := _heaviest(sentence, text) or _usual_operation(sentence, text)):
         inferred.append(Reading("operation", operation, ""))
     if task == "prepare" and "token" not in text.casefold():  # no model prepares data
         sentence.asked += [reading.words for reading in sentence.readings if reading.option == "model"]
@@ -147,6 +156,35 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
             reading for reading in sentence.readings if reading.option != "framework" or reading.value not in ("onnxruntime",)
         ]
     return inferred
+
+
+def _settle_library(sentence: Sentence, text: str) -> str:
+    """A library that trains and prepares nothing: beside a word for training the training is
+    planned ("特征工程和训练": it takes longer), else it is noted."""
+    told = next((reading for reading in sentence.readings if reading.option == "library"), None)
+    prepares = {row["library"] for row in facts.table("preparation_rates")}
+    if told is None or told.value.casefold() in prepares or _library(told.value) in prepares:
+        return "prepare"
+    if grammar.TASKS["train"].search(text):
+        return "train"
+    sentence.readings.remove(told)
+    sentence.noted.append(told.words)
+    return "prepare"
+
+
+def _library(name: str) -> str:
+    """The library of a table that a name means, "" where none does."""
+    rows = facts.table("classical_libraries")
+    return next((row["library"] for row in rows if re.search(row["pattern"], name, re.IGNORECASE)), "")
+
+
+def _usual_operation(sentence: Sentence, text: str) -> str:
+    """What is usually done with data of the kind that is told, where nobody says what: 预处理 50GB
+    文本."""
+    operation = tables.meaning(grammar.WORDS_TABLE, "operation_usual", text)
+    if operation:
+        sentence.assumed.append(Message("workload.assumed_operation", operation=operation))
+    return operation
 
 
 def _prefer_bytes(sentence: Sentence) -> None:
@@ -207,7 +245,9 @@ def _heaviest(sentence: Sentence, text: str) -> str:
     rates = facts.table("preparation_rates")
     speed = {name: max((float(row["mb_per_core_s"]) for row in rates if row["operation"] == name), default=0.0) for name in found}
     slowest = min(found, key=lambda name: speed[name])
-    sentence.noted += [verb for name, verb in found.items() if name != slowest]
+    others = [verb for name, verb in found.items() if name != slowest]
+    sentence.noted += others
+    sentence.assumed.append(Message("workload.assumed_heaviest", verb=found[slowest], others=", ".join(others)))
     return slowest
 
 

@@ -33,6 +33,8 @@ _WINDOW = grammar.shape(
     r"|(?:从)?(?P<when>{night_zh})?(?:的)?(?P<first>\d{1,2}|[零一二两三四五六七八九十]{1,3})点(?:钟)?(?:到|至|-|~){next_day_zh}?(?P<then>{dawn_zh})?(?P<last>\d{1,2}|[零一二两三四五六七八九十]{1,3})点(?:钟)?(?:之?间)?"
 )
 _LEARNS = re.compile("|".join(grammar.STRONG[task].pattern for task in ("train", "finetune")), re.IGNORECASE)
+_EACH_DAY = grammar.shape("(?<![a-z])(?:{each_day})(?![a-z])|{each_day_zh}")
+_ONCE_A_DAY = grammar.shape("(?<![a-z]){once_a_day}(?![a-z])|{once_a_day_zh}")
 _NIGHTLY = grammar.shape("(?<![a-z]){each_night}(?![a-z])|{each_night_zh}")
 _NEXT_DAY = grammar.shape(
     r"(?:{result_ready}\s)?(?:{until}|at)\s(?P<en>\d{1,2})(?::(?P<minutes>\d\d))?\s?(?P<half>{half_of_day})?\s?(?:o'clock\s)?(?:on\s|of\s)?(?:the\s)?{next_day_en}"
@@ -160,6 +162,20 @@ def read_calendar(sentence: Sentence, today: datetime.date) -> None:
 def _note_daily(sentence: Sentence) -> None:
     """A job of each day is done within its hours: how often it comes changes no figure of one."""
     for found in list(_NIGHTLY.finditer(sentence.text)):
+        sentence.note(*found.span())
+
+
+def assume_each_day(sentence: Sentence, task: str) -> None:
+    """Work that comes again each day or night: the plan is of one of them, as the answer says."""
+    if task in ("batch", "prepare") and sentence.has("data") and _EACH_DAY.search(sentence.whole):
+        sentence.assumed.append(Message("workload.assumed_each_day"))
+        for found in list(_EACH_DAY.finditer(sentence.text)):
+            sentence.note(*found.span())
+
+
+def read_daily(sentence: Sentence) -> None:
+    """ "Once a day" counts no requests: it says how often the work comes."""
+    for found in list(_ONCE_A_DAY.finditer(sentence.text)):
         sentence.note(*found.span())
 
 

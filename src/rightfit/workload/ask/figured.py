@@ -56,9 +56,9 @@ _PER_CLASS = grammar.shape(
 )
 _CLASSES = grammar.shape(r"(?P<en>{digits})\s*(?:[a-z]+\s)?{class_name}(?![a-z])|(?<!每)(?P<zh>{digits}|{han})\s*{class_zh}")
 _RECORDINGS = grammar.shape(
-    r"(?P<count>{amount})\s(?:(?!{long_unit}\s|{at_once_en}\s|{in_flight_no}\s)[a-z-]+\s){0,2}?(?:(?P<thing>{recorded})|(?:audio\s|sound\s|video\s)?{recording})(?![a-z]|\s{written_of}|\s*{each_period}\s*{period}(?![a-z]))"
+    r"(?P<count>{amount})\s(?:(?!{long_unit}\s|{at_once_en}\s|{in_flight_no}\s)[a-z-]+\s){0,2}?(?:(?P<thing>{recorded})|(?:audio\s|sound\s|video\s)?{recording})(?![a-z]|\s{written_of}|\s*{at_once_after}|\s*{each_period}\s*{period}(?![a-z]))"
     r"(?:(?P<of>\s{lasting})?[\s,]+(?:each\s|about\s|around\s|averaging\s|roughly\s|on average\s|of\s|~\s?)*(?P<each>{long_time}|{sound_time})(?P<apiece>(?:\s?{apiece_average})+)?)?"
-    r"|(?P<zh>{amount})\s*(?:(?P<zh_thing>{recorded_zh})|{measure_zh}{recording_zh}?)(?:[,，]?\s*(?:平均)?每{measure_zh}(?:[一-鿿]{0,3}?){average_zh}*\s*(?P<zh_each>{long_time}|{sound_time}))?"
+    r"|(?<!同时)(?<!\d)(?P<zh>{amount})\s*(?:(?P<zh_thing>{recorded_zh})|{measure_zh}{recording_zh}?)(?!\s*{at_once_zh})(?:[,，]?\s*(?:平均)?每{measure_zh}(?:[一-鿿]{0,3}?){average_zh}*\s*(?P<zh_each>{long_time}|{sound_time}))?"
 )
 _LONG_SOUND = grammar.shape(
     r"(?P<time>{amount}\s?{sound_long})\sof\s(?:[a-z-]+\s){0,2}?{sound}(?![a-z])|(?P<zh>{amount}\s*{sound_long_zh})的?[一-鿿]{0,3}?{sound_zh}"
@@ -94,6 +94,12 @@ _SLOW_FRAMES = grammar.shape(
     r"(?:at\s)?(?P<en>{digits})\s{frame_name}\s{every_en}\s(?P<seconds>{digits})\s?{second_en}(?![a-z])(?:\s{frames_of}\s(?:each)(?:\s{camera_line})?)?"
     r"|(?:{of_each_camera_zh})?\s*每(?:隔)?\s*(?P<per>{number})\s*秒\s*(?:抽|取|截|拍|传|分析)?\s*(?P<zh>{number})\s*(?:帧|张图?)"
 )
+_CANDIDATES = grammar.shape(
+    r"[\s,]*{candidates_before}\s(?P<en>{amount})\s(?:[a-z]+\s)?{candidates}(?![a-z])|[,，]?\s*{candidates_before_zh}\s*(?P<zh>{amount})\s*{candidates_zh}"
+)
+_RERANKS = grammar.shape("{scores_pairs}")
+_NOT_AT_ONCE = grammar.shape("(?<![a-z]){not_at_once}(?![a-z])|{not_at_once_zh}")
+_IN_A_DAY = grammar.shape("/(?:{day_or_more})")
 _NIGHT_OFF = grammar.shape("{not_used}{at_night}|{at_night_zh}{nearly_zh}*{nobody_zh}{in_use_zh}")
 _PAGES = tables.shape(grammar.TABLE, r"(?<![A-Za-z]){page_word}(?![A-Za-z])|{page_word_zh}", ignore_case=True)
 
@@ -120,6 +126,7 @@ def read_figured(sentence: Sentence) -> None:
         _read_recordings,
         _read_clips,
         _read_own_jobs,
+        _read_candidates,
     ):
         read(sentence)
 
@@ -308,6 +315,44 @@ def _read_slow_rate(sentence: Sentence) -> None:
     if requests and times:
         seconds = times * parse_duration(f"1 {_first(found, 'period', 'one', 'period_zh')}")
         sentence.take(*found.span(), "rate", f"{requests / seconds:.6g}/s")
+
+
+def _read_candidates(sentence: Sentence) -> None:
+    """A reranker scores each of so many candidates with a query."""
+    found = _CANDIDATES.search(sentence.text)
+    model = next((reading.value for reading in sentence.readings if reading.option == "model"), "")
+    if found and _RERANKS.search(model):
+        sentence.pairs = _number(_first(found, "en", "zh")), sentence.blank(*found.span()).strip(" ,，")
+
+
+def score_pairs(sentence: Sentence) -> None:
+    """Queries a second as pairs a second, each of which is a request; without a rate the candidates
+    are asked about."""
+    told = next((reading for reading in sentence.readings if reading.option == "rate"), None)
+    if sentence.pairs is None:
+        return
+    each, words = sentence.pairs
+    number, slash, period = (told.value if told else "").partition("/")
+    if told is None or not slash:
+        sentence.asked.append(words)
+        return
+    pairs = f"{_number(number) * each:g}/{period}"
+    sentence.readings[sentence.readings.index(told)] = Reading("rate", pairs, f"{told.words}; {words}")
+    sentence.assumed.append(Message("workload.assumed_pairs", each=f"{each:g}", queries=told.value))
+
+
+def work_off_daily(sentence: Sentence) -> bool:
+    """So many a day that need not come at once: a job of each day, to be done within it."""
+    told = next((reading for reading in sentence.readings if reading.option == "rate"), None)
+    found = _NOT_AT_ONCE.search(sentence.whole)
+    if found is None or told is None or not _IN_A_DAY.search(told.value) or sentence.has("data") or sentence.has("latency"):
+        return False
+    if again := _NOT_AT_ONCE.search(sentence.text):
+        sentence.note(*again.span())
+    sentence.readings[sentence.readings.index(told)] = Reading("data", f"{told.value.partition('/')[0]} samples", told.words)
+    if not sentence.has("deadline"):
+        sentence.readings.append(Reading("deadline", "24h", found[0]))
+    return True
 
 
 def _read_per_parameter(sentence: Sentence) -> None:

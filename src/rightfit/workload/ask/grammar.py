@@ -300,6 +300,8 @@ def named_words() -> tuple[re.Pattern[str], ...]:
     return tuple(pattern for one in spelled for pattern in one.values())
 
 
+WORK_WORDS = frozenset(word.casefold() for name in ("task", "strong", "method", "tuning_method") for word in listed(name))
+"""What is done with a model: none of them names one."""
 HUB_ID = re.compile(r"(?<![A-Za-z0-9_./-])[A-Za-z0-9][\w.-]{1,60}/[A-Za-z0-9][\w.-]{1,90}(?<![.,])", re.ASCII)
 PATH = re.compile(r"(?<![\w])(?:\.{0,2}/|~/)[\w./-]+")
 BARE_SIZE = tables.shape(
@@ -349,7 +351,10 @@ DATA_AT = tuple(
 )
 """Data that sit in a region."""
 DATA_ON = shape(rf"\s*{{stands_on}}\s*{_SELLER}\)?")
+DATA_IN_STORE = shape(rf"(?:{_UNCOUNTED}{{data_thing}}(?:\s{{data_stands}})+\s|{{data_in_zh}}\s*){_STORE}(?![A-Za-z0-9])\s*{{within_zh}}?")
+"""Data in the object store of a cloud, wherever it is."""
 DATA_AT_HOME = shape(rf"(?:{_UNCOUNTED}{{data_thing}}(?:\s{{data_stands}})+\s|{{data_in_zh}}\s*){{data_home}}")
+FROM_SCRATCH = shape(r"{from_scratch}")
 ONE_PERSON = shape(r"(?<![A-Za-z0-9])(?:{one_person})")
 RATED = shape(
     r"(?P<users>(?<![A-Za-z0-9.]){amount}\s*(?:[a-z]+\s)?{raters}(?![a-z-]))|(?P<things>(?<![A-Za-z0-9.]){amount}\s*(?:[a-z]+\s)?{rated_counter}?{things_rated}(?![a-z-]))"

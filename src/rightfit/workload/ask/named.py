@@ -14,10 +14,15 @@ from rightfit.workload.ask import grammar
 from rightfit.workload.ask.names import Name, meant, names_in
 from rightfit.workload.ask.sentence import Reading, Sentence, is_taken
 
+_TWO_NUMBERS = re.compile(r"[\d.]+[kKmM]?/[\d.]+[kKmM]?")
+"""Tokens in and out, "1k/300": no repository."""
+
 
 def read_hub_id(sentence: Sentence) -> None:
     for found in (*grammar.HUB_ID.finditer(sentence.text), *grammar.PATH.finditer(sentence.text)):
-        is_unit = grammar.shape("(?:{rate_not_id}|{money_unit}|{amount})/(?:{rate_period}s?|{budget_period}|{month})").fullmatch(found[0])
+        is_unit = grammar.shape("(?:{rate_not_id}|{money_unit}|{amount})/(?:{rate_period}s?|{budget_period}|{month})").fullmatch(
+            found[0]
+        ) or _TWO_NUMBERS.fullmatch(found[0])
         if is_unit or sentence.has("model") or is_taken("data", found[0]):
             continue
         sentence.take(found.start(), found.end(), "model", found[0])
@@ -152,6 +157,27 @@ def read_data_place(sentence: Sentence) -> None:
             return
     if found := grammar.DATA_AT_HOME.search(sentence.text):
         sentence.take(*found.span(), "data_location", "home")
+
+
+def read_data_store(sentence: Sentence) -> tuple[str, str]:
+    """The object store that the data lie in, nobody says in which region, and whose it is."""
+    found = None if sentence.has("data_location") else grammar.DATA_IN_STORE.search(sentence.text)
+    if found is None:
+        return "", ""
+    store = found["store"]
+    sentence.blank(found.start("store"), found.end())
+    return store, grammar.OBJECT_STORES[" ".join(store.casefold().split())]
+
+
+def settle_data_store(sentence: Sentence, store: str, cloud: str) -> None:
+    """The cloud of the store: its own servers read the data free of charge. Where another cloud is
+    named it is asked about."""
+    named = [meant(reading.value, grammar.CLOUD_NAMES) for reading in sentence.readings if reading.option == "cloud"]
+    if named:
+        (sentence.noted if cloud in named else sentence.asked).append(store)
+    elif store:
+        sentence.readings.append(Reading("cloud", cloud, store))
+        sentence.assumed.append(Message("workload.assumed_store_cloud", store=store, cloud=cloud))
 
 
 def _alternatives(sentence: Sentence, models: list[Name], model: Name | None) -> list[Name]:

@@ -106,6 +106,8 @@ _GPU = tables.shape(
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*(?:\s+[A-Za-z0-9][A-Za-z0-9.+_-]*)*")
 _WORD = re.compile(r"\S+")
 _LONGEST_WINDOW = 6
+_VERSION = re.compile(r"\d\.\d\s")
+"""A number with a part of one counts no things: "SD 1.5 image generation"."""
 _COUNTING = grammar.shape(r"{amount}\s*(?:{data_unit}|{epoch}|{long_unit}|{card})(?![a-z]|-[a-z])")
 
 
@@ -140,7 +142,9 @@ def _models(text: str) -> Iterator[tuple[int, int, str]]:
             for last in range(first, min(first + _LONGEST_WINDOW, len(words))):
                 start, end = words[first][0], words[last][1]
                 name = text[start:end].strip(".,-")
-                counts = text[words[last][0]].isdigit() and _COUNTING.match(text, words[last][0])
+                counts = (
+                    text[words[last][0]].isdigit() and not _VERSION.match(text, words[last][0]) and _COUNTING.match(text, words[last][0])
+                )
                 if not counts and not _begins_or_ends_with_choice(name) and is_model(name):
                     yield start, start + len(name), name
 
@@ -157,6 +161,8 @@ def is_model(name: str) -> bool:
     """Whether the facts know a model by these words, all of which matter."""
     if grammar.KIND_OF_WORK.fullmatch(name):
         return False
+    if name.casefold() in grammar.WORK_WORDS:
+        return False  # "SFT" of a 72B model
     tokens = tables.tokens(tables.base_name(name))
     known = resolve._spellings()
     if len(tokens) > 1 and (name.casefold() in bundled.exact_names() or tokens in known):

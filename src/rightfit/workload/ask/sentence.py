@@ -10,7 +10,7 @@ from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.leftover import BLANK, known_words
-from rightfit.workload.ask.names import relative
+from rightfit.workload.ask.names import is_model, relative
 from rightfit.workload.options import read_wish
 from rightfit.workload.vocabulary import nearest_words
 
@@ -75,6 +75,9 @@ class Understood:
         words = ", ".join((*self.weighty, *filter(None, (self.own_machine,))))
         if unknown := self.unknown_model():
             return unknown
+        second = next((word for word in self.weighty if is_model(word)), "") if "model" in self.wishes else ""
+        if second:
+            return Message("workload.second_model", words=words, second=second, model=self.wishes["model"])
         near = [near for word in self.weighty if len(word) > 4 for near in nearest_words(word.casefold(), known_words(), count=1)]
         kind = self._kind_of(self.weighty[0] if self.weighty else "")
         how = Message(f"workload.weighty_{kind}")
@@ -109,6 +112,7 @@ class Sentence:
         self.denied: dict[int, tuple[int, int]] = {}
         self.accumulation: tuple[str, int] | None = None
         self.steps: tuple[str, float] | None = None
+        self.pairs: tuple[float, str] | None = None
         self.per_time: tuple[str, str, float] | None = None
 
     def take(self, start: int, end: int, option: str, value: str) -> None:
