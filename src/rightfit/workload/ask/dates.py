@@ -33,9 +33,7 @@ _WINDOW = grammar.shape(
     r"|(?:从)?(?P<when>{night_zh})?(?:的)?(?P<first>\d{1,2}|[零一二两三四五六七八九十]{1,3})点(?:钟)?(?:到|至|-|~){next_day_zh}?(?P<then>{dawn_zh})?(?P<last>\d{1,2}|[零一二两三四五六七八九十]{1,3})点(?:钟)?(?:之?间)?"
 )
 _LEARNS = re.compile("|".join(grammar.STRONG[task].pattern for task in ("train", "finetune")), re.IGNORECASE)
-_EACH_DAY = grammar.shape(
-    "(?<![a-z])(?:{each_day})(?![a-z])|{each_day_zh}"
-)
+_EACH_DAY = grammar.shape("(?<![a-z])(?:{each_day})(?![a-z])|{each_day_zh}")
 _ONCE_A_DAY = grammar.shape("(?<![a-z]){once_a_day}(?![a-z])|{once_a_day_zh}")
 _NIGHTLY = grammar.shape("(?<![a-z]){each_night}(?![a-z])|{each_night_zh}")
 _NEXT_DAY = grammar.shape(
