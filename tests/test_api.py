@@ -41,6 +41,29 @@ def test_plan_estimate_and_why_agree() -> None:
     assert alone.best.cost.total_usd == pytest.approx(plan.best.cost.total_usd, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("model", "wishes"),
+    [
+        ("meta-llama/Meta-Llama-3-8B", {"method": "qlora", "data": "50Mtok"}),
+        ("meta-llama/Meta-Llama-3-8B", {"task": "serve", "rate": "10/s"}),
+        ("resnet50", {"task": "train", "data": "imagenet-1k", "epochs": 90}),
+        ("xgboost", {"task": "train", "data": "11Mrows x 28cols"}),
+        ("meta-llama/Meta-Llama-3-8B", {"method": "full", "data": "50Mtok", "budget": "0.01usd"}),
+    ],
+)
+def test_a_plan_shows_itself_in_a_few_lines(model: str, wishes: dict[str, Any]) -> None:
+    """What an interpreter prints: the choice or the refusal, never the whole record."""
+    plan = rightfit.plan(model, **wishes)
+    lines = repr(plan).splitlines()
+    assert 2 <= len(lines) < 30
+    assert max(map(len, lines)) < 400
+    assert plan.best is None or plan.best.instance_type in lines[1]
+    server = f"{plan.best.provider}/{plan.best.instance_type}" if plan.best else "aws/g5.xlarge"
+    told = repr(rightfit.why(server, model, **wishes)).splitlines()
+    assert 2 <= len(told) < 30
+    assert server in told[0]
+
+
 def test_looking_around() -> None:
     assert [record.name for record in rightfit.accelerators("A100")] == [
         "A100-PCIe-40GB",

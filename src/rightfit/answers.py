@@ -19,9 +19,29 @@ if TYPE_CHECKING:
     from rightfit.messages import Lang
 
 
+#: Options that a plan shows as text; `.options` has them all.
+_SHOWN_OPTIONS = 8
+
+
 class Plan(answer.Plan):
     __doc__ = answer.Plan.__doc__
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        """The choice with its setup, and a line for each of the first options; `.to_json()` has
+        everything."""
+        from rightfit.explain.messages import default_lang
+        from rightfit.explain.voices import plan_text
+
+        text = plan_text(self, default_lang())
+        found = text.best
+        lines = [text.headline, *((found.outcome, found.setup) if found else (text.blame, *text.advice[:2]))]
+        options = [
+            f"{one.rank}  {f'{one.nodes} x ' if one.nodes > 1 else ''}{one.provider}/{one.instance_type}"
+            f"  {one.region}  {one.purchase}  ${one.cost.total_usd:,.2f}"
+            for one in self.options[:_SHOWN_OPTIONS]
+        ]
+        return "\n".join([f"<Plan: {len(self.options)} options>", *(line for line in lines if line), *options])
 
     def export(
         self, target: str, *, option: int = 1, out: str | Path | None = None, force: bool = False, **settings: Any
@@ -65,6 +85,13 @@ class Plan(answer.Plan):
 class Verdict(servers.Verdict):
     __doc__ = servers.Verdict.__doc__
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Whether the server does the job, and why; `.to_dict()` has everything."""
+        from rightfit.explain.messages import default_lang
+        from rightfit.explain.sheets import verdict_head
+
+        return "\n".join([f"<Verdict: {self.provider}/{self.instance_type}>", *verdict_head(self, default_lang())])
 
     def to_html(self, lang: Lang | None = None, *, everything: bool = False, whole: bool = False) -> str:
         """The verdict as HTML that needs nothing from outside; `lang` "en" or "zh", by default

@@ -151,8 +151,8 @@ def resize(runs: str | Path | Run | Sequence[Run], /, *, tests: int = 2, catalog
 
 
 def why(server: str, workload: Workload | str | Path | None = None, /, *, catalog: Catalog | None = None, **wishes: Any) -> Verdict:
-    """Why a server ("aws/g5.xlarge") was or was not chosen, and the least change
-    that would alter it."""
+    """Why a server ("aws/g5.xlarge") was or was not chosen, and the least change that would alter
+    it. An accelerator ("L4", "8xH100") is judged by the best server that has it."""
     from rightfit.answers import verdict_of
     from rightfit.planner.given import why as why_server
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from rightfit.explain.glossary import glossary, term_lookup, term_text
+from rightfit.explain.glossary import defined_terms, glossary, term_lookup, term_text, terms_in
+from rightfit.explain.questions import question_lookup
+from rightfit.planner.plan import default_catalog
 
 TERMS = glossary()
 
@@ -72,3 +74,35 @@ def test_a_question_is_answered_and_not_planned(sentence: str, run: Any) -> None
 @pytest.mark.parametrize("sentence", ["QLoRA of Llama-3-8B on one A100 with 10M tokens", "用4090微调Qwen2.5-7B，1000条数据"])
 def test_a_wish_that_names_a_card_is_planned(sentence: str, run: Any) -> None:
     assert "options" in json.loads(run("plan", "--ask", sentence, "--format", "json").out)
+
+
+def test_a_term_is_told_whatever_else_a_question_about_it_asks() -> None:
+    for name, entry in TERMS.items():
+        for word in entry["words"]:
+            for asked in (f"什么是{word}，微调 7B 需要吗", f"what is {word} and do I need it", f"{word}是什么意思，会变慢吗"):
+                assert defined_terms(asked) == [name], asked
+
+
+def test_a_symptom_is_found_in_a_sentence_that_does_not_ask_why() -> None:
+    for name, entry in TERMS.items():
+        for word in entry["words"] if entry.get("is_symptom") else ():
+            assert terms_in(f"我们的任务{word}，该加机器吗？") == [name], word
+
+
+@pytest.mark.parametrize(
+    ("sentence", "term"),
+    [
+        ("什么是 NVLink，微调 7B 需要吗", "nvlink"),
+        ("LoRA 和 QLoRA 有什么区别，哪个快", "lora"),
+        ("p99 spikes when traffic goes up, add GPUs or take a bigger one?", "latency_under_load"),
+    ],
+)
+def test_questions_without_a_plan_are_answered_by_their_terms(sentence: str, term: str) -> None:
+    found = question_lookup(sentence, default_catalog())
+    assert found is not None
+    assert found.facts["id"] == term
+
+
+@pytest.mark.parametrize("sentence", ["微调 Llama-3-8B LoRA，10万条 50ms", "显存要多少？", "用 LoRA 微调，10 万条数据，预算 500 元"])
+def test_a_wish_gets_no_definition_instead_of_a_plan(sentence: str) -> None:
+    assert question_lookup(sentence, default_catalog()) is None

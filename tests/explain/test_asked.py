@@ -211,3 +211,51 @@ def test_each_gpu_that_is_asked_for_has_a_row_or_a_line(gpus: str, missing: str)
         named = {name for name in gpus.split(",") if shown & set(facts.match_accelerators(name))}
         assert {line.split(":")[0].split("：")[0] for line in lines} == set(gpus.split(",")) - named
     assert missing not in named
+
+
+@pytest.mark.parametrize(("words", "hours"), [("一天", 24), ("每天", 24), ("3 天", 72), ("一周", 168), ("一个月", 730), ("per week", 168)])
+@pytest.mark.parametrize("name", ["g4dn.xlarge", "p4d.24xlarge"])
+def test_a_price_is_told_for_the_time_that_is_asked(name: str, words: str, hours: float) -> None:
+    def amount(sentence: str) -> float:
+        return float(re.findall(r"\$([\d,.]+)", answer(sentence)[0])[0].replace(",", ""))
+
+    assert amount(f"{name} {words} 多少钱") == pytest.approx(hours * amount(f"{name} 一小时多少钱"), rel=0.01)
+
+
+@pytest.mark.parametrize("form", ["{} 能替代 {} 吗", "{} 和 {} 做推理哪个好", "{} 和 {} 训练怎么选", "can {} replace {} for training?"])
+@pytest.mark.parametrize(("one", "other"), [("昇腾 910B", "A100"), ("L4", "T4"), ("A10", "V100"), ("RTX 4090", "L40S")])
+def test_two_cards_are_compared_whatever_they_are_for(form: str, one: str, other: str) -> None:
+    for told in answer(form.format(one, other)):
+        lines = told.splitlines()
+        assert facts.accelerator(one, typical=True).name in lines[0]
+        assert facts.accelerator(other, typical=True).name in lines[1]
+
+
+@pytest.mark.parametrize(("series", "card"), [(name, card) for name, card in SERIES.items() if card])
+@pytest.mark.parametrize("asked", ["T4", "A100"])
+def test_whether_a_series_is_of_a_card(series: str, card: str, asked: str) -> None:
+    found = question_lookup(f"{series} 是 {asked} 吗", default_catalog())
+    assert found is not None
+    assert found.claim == ("right" if asked in card else "wrong")
+
+
+@pytest.mark.parametrize("form", ["BERT-base 微调用 {} 还是 {}", "{} 和 {} 微调 BERT-base 选哪个"])
+def test_of_two_series_the_one_that_costs_less_is_told_first(form: str) -> None:
+    told = answer(form.format("gn6i", "gn7i"))[0]
+    costs = [float(cost) for cost in re.findall(r"\$([\d.]+)", told)]
+    assert len(costs) == 2
+    assert costs == sorted(costs)
+
+
+@pytest.mark.parametrize(
+    "sentence", ["do I need InfiniBand for 2 nodes of 8xA100 training a 13B model", "V100 32GB or A10 for a 7B model?"]
+)
+def test_what_a_plan_answers_is_not_judged_as_a_claim(sentence: str) -> None:
+    assert question_lookup(sentence, default_catalog()) is None
+
+
+@pytest.mark.parametrize(("card", "answer_"), [("RTX 3060", "depends"), ("GTX 1060", "no")])
+def test_a_card_that_nobody_rents_is_judged_by_what_the_job_takes(card: str, answer_: str) -> None:
+    found = question_lookup(f"{card} 能跑 SDXL 推理吗", default_catalog())
+    assert found is not None
+    assert found.facts["answer"] == answer_

@@ -3,6 +3,7 @@ every face."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 import shlex
@@ -10,7 +11,8 @@ import shlex
 import pytest
 
 from rightfit import api
-from rightfit.explain.beside import Asked, answers, settle, terms_told, without_questions
+from rightfit.explain.beside import Asked, Question, _table, answers, settle, terms_told, without_questions
+from rightfit.explain.claims import cost_text
 from rightfit.explain.quantities import money_text
 from rightfit.explain.questions import question_lookup
 from rightfit.messages import LANGS
@@ -182,7 +184,34 @@ def test_cards_and_clouds_to_choose_between_are_planned_each_with_what_was_said(
         for row in rows:
             words = shlex.split(row.split("`")[1])
             assert words[2] == wishes["model"]
+            assert "$" not in row or re.search(r"[(（](on demand|spot|按量付费|竞价实例)[)）]", row)
             assert ("no server" not in row and "没有可行" not in row) or re.search(r"[(（].+[)）]", row)
+
+
+@pytest.mark.parametrize("key", [key for key, entry in _table()["questions"].items() if entry.get("answer") == "cost"])
+def test_what_rows_of_ways_give_is_not_answered_again(key: str) -> None:
+    """A question about cost beside two ways: each row has its cost, and the first is the choice."""
+    best = api.plan(model="bert-large-uncased", task="train", data="1GB", top=1)
+    asked = Asked("", (Question(key, "what does"),), dict.fromkeys(LANGS, ("a or b: a.",)))
+    for lang in LANGS:
+        assert asked.lines(best, plan_catalog(), lang) == ["a or b: a."]
+        assert len(dataclasses.replace(asked, told={}).lines(best, plan_catalog(), lang)) == 1
+
+
+def test_names_of_one_way_are_no_choice() -> None:
+    """Words that change nothing in the request are not compared with themselves."""
+    assert not settle("summarize 1M documents with Llama-3.1-8B by tomorrow, API or own server?", plan_catalog()).told
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [{"task": "serve", "rate": "5/s"}, {"task": "batch", "data": "10Mtok", "deadline": "24h"}, {"task": "finetune", "data": "10Mtok"}],
+)
+def test_only_a_service_costs_by_the_month(wishes: dict[str, str]) -> None:
+    best = api.plan("meta-llama/Llama-3.1-8B", top=1, **wishes).best
+    assert best is not None
+    told = cost_text(best)
+    assert ("month" in told["en"], "每月" in told["zh"]) == ((wishes["task"] == "serve",) * 2)
 
 
 WHOLE = [

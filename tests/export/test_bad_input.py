@@ -16,8 +16,14 @@ from hypothesis import HealthCheck, given, settings, strategies
 from typical_plans import plan_values
 
 from rightfit.cli import main
+from rightfit.cli.app import build
+from rightfit.cli.commands.export import start_of
 from rightfit.errors import FileInputError, InputError
+from rightfit.explain.messages import label
+from rightfit.explain.quantities import counted
 from rightfit.exports import all_targets, files_of, job, job_of, plan_document
+from rightfit.exports.bundle import has_recipe
+from rightfit.workload.options import OPTIONS
 
 EXAMPLES = settings(
     max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], derandomize=True
@@ -40,6 +46,46 @@ NAMES = strategies.text(strategies.characters(exclude_categories=("Cs",)), min_s
     ]
 )
 PLANS = ("qlora-8b", "full-70b", "chat-8b-aws", "bert-service-azure")
+
+
+@pytest.mark.parametrize("command", ["export", "launch"])
+def test_an_option_of_plan_says_how_a_plan_is_saved(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every option of a workload that the command itself has not."""
+    own = {parameter.name for parameter in build().commands[command].params}
+    for option in OPTIONS:
+        if option in own:
+            continue
+        flag = f"--{option.replace('_', '-')}"
+        assert main([command, flag, "x"]) == 2
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1
+        assert flag in told
+        assert "--format json > plan.json" in told
+        assert f"rightfit {command} plan.json" in told
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_what_was_written_says_how_it_starts(name: str) -> None:
+    """Of every launcher that can express a plan, the line that starts it; of files that another
+    program reads, none."""
+    planned = job_of(plan_document(plan_values(name)))
+    told = {}
+    for target in all_targets().values():
+        if not target.problem(planned):
+            told[target.name] = start_of(planned, target.name, target.files(planned), Path("plan.json"))
+    launchers = [target for target in told if all_targets()[target].group == "launch" and has_recipe(target)]
+    assert launchers
+    assert all(told[target] and "\n" not in told[target] for target in launchers)
+    assert all(told[target].startswith("rightfit launch plan.json") for target in ("skypilot",) if target in told)
+    assert start_of(planned, "all", {}, Path("plan.json")) == ""
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_files_are_counted_as_one_writes_them(lang: Any) -> None:
+    told = [label("status", "exported", lang, files=counted("file", number, lang), path="job") for number in (1, 2)]
+    assert told == (
+        ["1 file written to job", "2 files written to job"] if lang == "en" else ["已写入 1 个文件到 job", "已写入 2 个文件到 job"]
+    )
 
 
 def named(name: str, text: str) -> Any:

@@ -87,6 +87,35 @@ def test_chinese_is_chinese() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+# ---- Pages of the documentation, which had thousands of these forms: each page has at most as many
+# as style_pages.toml grants it, and a page that is not there has none.
+
+DOCS = Path(__file__).parents[2] / "docs"
+#: Pages made whole by a script out of others' words, and papers on decisions.
+NOT_OURS = {"questions.md", "rules-of-thumb.md", "scenarios.md", "nomenclature.md", "coverage.md", "comparison.md", "accuracy.md"}
+CODE = re.compile(r"```.*?```|<!-- (?:accuracy|output|sizes)[^>]*-->.*?<!-- end -->|<!--.*?-->|`[^`\n]*`|\]\([^)]*\)", re.DOTALL)
+
+
+def page_faults(text: str) -> list[str]:
+    plain = CODE.sub(FIELD, text)
+    return [f"{found[0]!r}: {rule['why']}" for rule in RULES["english"].values() for found in re.finditer(rule["pattern"], plain)]
+
+
+def test_pages_read_as_an_engineer_writes_them() -> None:
+    granted: dict[str, int] = tomllib.loads((Path(__file__).parents[1] / "data" / "style_pages.toml").read_text("utf-8"))["most"]
+    ours = [
+        page
+        for page in (DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md")))
+        if not page.name.endswith(".zh.md") and page.name not in NOT_OURS and not {"decisions", "reference", "accuracy"} & set(page.parts)
+    ]
+    assert len(ours) > 60
+    found = {page.relative_to(DOCS.parent).as_posix(): page_faults(page.read_text(encoding="utf-8")) for page in ours}
+    wrong = {name: faults for name, faults in found.items() if len(faults) > granted.get(name, 0)}
+    assert not wrong
+    assert not granted.keys() - found.keys(), "pages that are gone"
+    assert page_faults("The card stands beside it, 80 % of `card`.") != page_faults("`card` 80% ![card](card.png)")
+
+
 def test_each_rule_can_fail() -> None:
     """A rule that matches nothing that was ever written is none."""
     old = {

@@ -6,10 +6,12 @@ import math
 
 import pytest
 
+from rightfit import facts
 from rightfit.errors import InputError, UnavailableError, UnknownNameError
 from rightfit.planner.given import estimate_one, why
-from rightfit.planner.plan import plan
+from rightfit.planner.plan import default_catalog, plan
 from rightfit.workload import Workload
+from rightfit.workload.vocabulary import read_cards
 
 LLAMA = "meta-llama/Meta-Llama-3-8B"
 QLORA = Workload(model=LLAMA, method="qlora", data="50Mtok")
@@ -113,3 +115,31 @@ def test_the_leanest_setup_is_lean_in_what_is_lacking() -> None:
     refused = next(rejection for rejection in found.rejected if rejection.criterion == "host_memory")
     assert found.unfit.estimate["host_memory_bytes"].mid == pytest.approx(refused.needed)
     assert "memory_tight" not in {warning.key for warning in found.unfit.warnings} or found.unfit.facts["fit_probability"] > 0.5
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_an_accelerator_stands_for_a_server_that_has_it(count: int) -> None:
+    """The best one where any does the job, else one that says what is missing; of every product
+    that servers with so many of it are listed for, each twelfth here."""
+    table = default_catalog().servers(has_accelerator=True)
+    had = sorted({name for name, number in zip(table.accelerator_name, table.num_accelerators, strict=True) if number == count})
+    walked = [name for name in had[::12] if read_cards(name) and set(facts.match_accelerators(name)) == {name}]
+    assert len(walked) >= 3
+    for name in walked:
+        said = f"{count}x{name}" if count > 1 else name
+        verdict = why(QLORA, said)
+        places = {(cloud, kind): row for row, (cloud, kind) in enumerate(zip(table.provider, table.instance_type, strict=True))}
+        row = places[verdict.provider, verdict.instance_type]
+        assert table.accelerator_name[row] == name
+        assert count == 1 or table.num_accelerators[row] == count
+        assert verdict.standing, said
+        assert verdict.fits or verdict.failed
+
+
+def test_an_accelerator_that_no_server_has() -> None:
+    table = default_catalog().servers(has_accelerator=True)
+    absent = next(
+        name for name in sorted(facts.accelerators()) if name not in table.accelerator_name and facts.match_accelerators(name) == (name,)
+    )
+    with pytest.raises(InputError, match="no listed server has"):
+        why(QLORA, absent)

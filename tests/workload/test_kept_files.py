@@ -78,6 +78,7 @@ WAYS_OF_SAYING = {
     "quoted, with a comment": ('X="{v}"  # as it was\n', '"${{X}}"', True),
     "default": ("", "${{X:-{v}}}", True),
     "default, set": ("X={v}\n", "${{X:-other}}", True),
+    "its own default": ('X="${{X:-{v}}}"\n', "$X", True),
     "of a variable": ("Y={v}\nX=$Y\n", "$X", True),
     "unset": ("", "$X", False),
     "argument": ("", "$1", False),
@@ -218,3 +219,25 @@ def test_steps_without_a_length_are_so_many_samples(tmp_path: Path) -> None:
     found = read_kept(file)
     assert found is not None
     assert found.wishes["data"] == "800samples"
+
+
+@pytest.mark.parametrize("start", ["python", "torchrun --nproc_per_node 2", "accelerate launch", "deepspeed"])
+@pytest.mark.parametrize("stage", ["dpo", "grpo", "orpo", "kto", "ppo", ""])
+@pytest.mark.parametrize("script", ["{s}_train.py", "scripts/train-{s}.py", "run_{s}.py"])
+def test_what_a_script_is_called_after_is_trained(start: str, stage: str, script: str, tmp_path: Path) -> None:
+    file = tmp_path / "run.sh"
+    named = script.format(s=stage or "sft")
+    file.write_text(f"{start} {named} --model_name_or_path Qwen/Qwen2.5-7B --num_train_epochs 1 --per_device_train_batch_size 2\n")
+    found = read_kept(file)
+    assert found is not None
+    assert found.wishes["method"] == (stage or "full")
+    assert found.wishes.get("update") == ("full" if stage else None)
+
+
+@pytest.mark.parametrize("completions", [4, 8])
+def test_several_answers_a_prompt_are_a_training_by_reward(completions: int, tmp_path: Path) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text(f"accelerate launch train.py --model_name_or_path Qwen/Qwen2.5-7B --num_generations {completions}\n")
+    found = read_kept(file)
+    assert found is not None
+    assert (found.wishes["method"], found.wishes["completions"]) == ("grpo", completions)

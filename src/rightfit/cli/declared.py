@@ -89,6 +89,11 @@ def usage_problem(error: Any) -> Message | None:
     context = getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption) and context is not None:
         names = [name for parameter in context.command.params for name in getattr(parameter, "opts", ()) if name.startswith("--")]
+        taken = {parameter.name for parameter in context.command.params}
+        from rightfit.workload.options import OPTIONS
+
+        if "plan" in taken and error.option_name.removeprefix("--").replace("-", "_") in OPTIONS:
+            return Message("usage.of_plan", option=error.option_name, command=context.command_path)
         return Message("usage.no_option", option=error.option_name, hint=_nearest(error.option_name, names))
     text = " ".join(error.format_message().split())
     if text.startswith("No such command") and context is not None:

@@ -509,7 +509,9 @@ class Asked:
     def lines(self, plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
         """What is said before the plan of the wish."""
         able = able_lines(plan, lang, catalog) if self.is_able and not self.told else []
-        return [*able, *self.told.get(lang, ()), *answers(self.questions, plan, catalog, lang)]
+        told = self.told.get(lang, ())
+        left = [one for one in self.questions if not told or _table()["questions"][one.key].get("answer") != "cost"]  # rows of ways have it
+        return [*able, *told, *answers(left, plan, catalog, lang)]
 
 
 def able_lines(plan: Plan, lang: Lang, catalog: Catalog) -> list[str]:
@@ -670,6 +672,8 @@ def _ways(wish: str) -> list[tuple[str, str]]:
         except RightfitError:
             continue
         wishes = [one.wishes for one in read]
+        if any(one in wishes[:at] for at, one in enumerate(wishes)):  # two names of one way are no choice
+            continue
         changed = {key for one in wishes for key in one if any(other.get(key) != one[key] for other in wishes)}
         if len(ways) > 1 and len(changed - {"objective"}) == 1 and not changed & _LISTED and not any(one.weighty for one in read):
             return ways
@@ -777,9 +781,12 @@ def _compared(ways: Sequence[_Way], measure: Callable[[Option], float], why: Seq
     excludes each that cannot be done."""
     names = (" 还是 " if lang == "zh" else " or ").join(way.name for way in ways)
     costs = [measure(way.option) for way in ways if way.option is not None]
-    key = {_peak: "compared_memory_choice", _duration: "compared_time_choice", _both: "compared_both_choice"}.get(
-        measure, "compared_choice" if len(costs) == 2 else "compared_first_choice"
-    )
+    by_measure: Mapping[Callable[[Option], float], str] = {
+        _peak: "compared_memory_choice",
+        _duration: "compared_time_choice",
+        _both: "compared_both_choice",
+    }
+    key = by_measure.get(measure, "compared_choice" if len(costs) == 2 else "compared_first_choice")
     better = ways[0].name
     if len(costs) < 2:
         choice = _text("compared_only" if costs else "compared_none", lang, better=better)
@@ -805,7 +812,8 @@ def _way_row(way: _Way, lang: Lang, *, why: str) -> str:
         "time": _text("compared_time", lang, time=q.duration_text(time.mid, lang)) if time else "",
         "memory": _text("compared_memory", lang, memory=q.memory_text(peak.mid)) if peak and option.num_accelerators else "",
     }
-    return _text("compared_row", lang, name=way.name, where=where_text(option), cost=_money(option, lang), command=command, **fields)
+    where = _text("compared_where", lang, where=where_text(option), purchase=q.purchase_text(option.purchase, lang))
+    return _text("compared_row", lang, name=way.name, where=where, cost=_money(option, lang), command=command, **fields)
 
 
 def other_card_lines(plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:

@@ -94,7 +94,8 @@ def job_text(workload: Mapping[str, Any], method: str = "") -> dict[Lang, str]:
 
 
 _CARD = re.compile(
-    r"[A-Za-z][A-Za-z0-9-]*\d[A-Za-z0-9-]*(?: ?\d{2,3} ?G(?:i?B)?(?![A-Za-z0-9]))?|(?<![\d.A-Za-z-])[2345]0[5-9]0(?: ?Ti)?(?![\dA-Za-z])",
+    r"(?:昇腾|Ascend) ?\d{3}[A-Z]?(?![A-Za-z0-9])|GTX ?\d{4}(?: ?Ti)?(?![A-Za-z0-9])"
+    r"|[A-Za-z][A-Za-z0-9-]*\d[A-Za-z0-9-]*(?: ?\d{2,3} ?G(?:i?B)?(?![A-Za-z0-9]))?|(?<![\d.A-Za-z-])[2345]0[5-9]0(?: ?Ti)?(?![\dA-Za-z])",
     re.IGNORECASE,
 )
 

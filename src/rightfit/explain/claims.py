@@ -271,8 +271,8 @@ _UNSUITED = re.compile(
 
 def cost_text(option: Option) -> dict[Lang, str]:
     money = q.money_text(option.cost.total_usd)
-    monthly = hasattr(option.cost, "monthly_usd")
-    return {"en": f"{money} a month", "zh": f"每月 {money}"} if monthly else {"en": money, "zh": money}
+    monthly = hasattr(option.cost, "monthly_usd") and "total_time_s" not in option.estimate  # a batch job ends
+    return {"en": f"{money} per month", "zh": f"每月 {money}"} if monthly else {"en": money, "zh": money}
 
 
 def where_text(option: Option) -> str:

@@ -168,7 +168,7 @@ def host_assumption_text(assumption: Assumption, lang: Lang, currency: str = "us
         if assumption.field == "data_bytes"
         else base.field_text(assumption.field, assumption.value, lang)
     )
-    return say("choice.assumed", lang, field=assumption.field, value=value, why=host_renderer(lang, currency=currency)(assumption.why))
+    return base.assumed_text(assumption.field, value, host_renderer(lang, currency=currency)(assumption.why), lang)
 
 
 def host_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:
@@ -265,7 +265,7 @@ class FamilyWords:
     def assumption_text(self, assumption: Assumption, lang: Lang, currency: str = "usd") -> str:
         """One default that was taken, and why."""
         value = figure_text(assumption.field, assumption.value, lang)
-        return say("choice.assumed", lang, field=assumption.field, value=value, why=self.renderer(lang, currency=currency)(assumption.why))
+        return base.assumed_text(assumption.field, value, self.renderer(lang, currency=currency)(assumption.why), lang)
 
 
 def family_nothing_text(plan: Plan, lang: Lang) -> str:

@@ -21,6 +21,7 @@ from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:
+    from rightfit.facts.records import Accelerator
     from rightfit.market import Catalog
 
 #: Share of the memory that weights may take where the rest is enough for some requests at once.
@@ -41,6 +42,10 @@ _MEMORY = re.compile(
 _SIXTEEN = re.compile(r"(?<![a-z0-9])(?:fp16|bf16|float16|16[ -]?bits?)(?![a-z0-9])|16\s*位|半精度", re.IGNORECASE)
 #: Sizes of a card in brackets ("A100 (40/80GB)").
 _SIZES = re.compile(r"\s*\(\s*((?:\d+\s*(?:GB?|GiB)?\s*/\s*)*\d+\s*(?:GB?|GiB))\s*\)", re.IGNORECASE)
+#: A service whose memory alone is asked about: few requests, each of which may take long.
+_UNHURRIED: Mapping[str, str] = {"latency": "10min", "rate": "1/h"}
+#: Letters of a model's name that is written in capitals alone (SDXL, BERT).
+_SHORTEST_NAME = 4
 _OTHER_JOB = re.compile(r"以上|\bup\b", re.IGNORECASE)
 
 
@@ -196,6 +201,24 @@ def _in_memory(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalo
     return answer, _joined(lines), {"memory_bytes": one.memory_bytes, "fits": done}
 
 
+def _by_peak(card: Accelerator, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -> _Trial | None:
+    """One card by what the jobs take where they are rented: their middle and the interval."""
+    from rightfit.explain.trials import best_of
+    from rightfit.workload import Workload
+
+    answers, told = list[str](), list[dict[Lang, str]]()
+    for job in jobs:
+        best = best_of(Workload(**{**job, **(_UNHURRIED if job["task"] == "serve" else {})}), catalog)
+        if best is None or best.nodes > 1 or best.num_accelerators != 1 or "peak_memory_bytes" not in best.estimate:
+            return None
+        peak, room = best.estimate["peak_memory_bytes"], _USABLE * card.memory_bytes
+        answers.append("yes" if peak.high80 <= room else "depends" if peak.mid <= room else "no")
+        amounts = {name: q.memory_text(getattr(peak, key)) for name, key in (("need", "mid"), ("low", "low80"), ("high", "high80"))}
+        told.append(both("own_peak", job=job_text(job), had=q.memory_text(card.memory_bytes), **amounts))
+    answer = answers[0] if len(set(answers)) == 1 else "depends"
+    return answer, _joined(told), {"cards": [card.name], "count": 1, "fits": [one == "yes" for one in answers]}
+
+
 def _on_own(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -> _Trial | None:
     """Cards that nobody rents in this number, as a machine of one's own: one card by its memory."""
     from rightfit.planner.cards import plan_on_own
@@ -206,6 +229,7 @@ def _on_own(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) 
     if one.count == 1:
         card = facts.accelerators()[one.names[0]]
         found = _in_memory(Hardware(f"{card.name} {q.memory_text(card.memory_bytes)}", (), 1, card.memory_bytes), jobs, catalog)
+        found = found or _by_peak(card, jobs, catalog)
         return found and (found[0], both("fit_own", cards=cards, told=found[1]), found[2])
     done: list[bool] = []
     told: list[dict[Lang, str]] = []
@@ -266,7 +290,8 @@ def _count(before: str) -> int | None:
 def _model(said: str) -> str:
     """The first model that a sentence names, or ""."""
     for found in re.finditer(r"[A-Za-z0-9][\w./-]*[A-Za-z0-9]", said, re.ASCII):
-        if not re.search(r"[A-Za-z]", found[0]) or not re.search(r"\d|-", found[0]) or _AMOUNT.fullmatch(found[0]):
+        is_name = re.search(r"\d|-", found[0]) or (found[0].isupper() and len(found[0]) >= _SHORTEST_NAME)
+        if not re.search(r"[A-Za-z]", found[0]) or not is_name or _AMOUNT.fullmatch(found[0]):
             continue
         try:
             facts.model(found[0], network=False)

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain.messages import topic
@@ -50,11 +51,71 @@ def term_lookup(query: str) -> CheckResult | None:
     names = _asked_terms(query)
     if not names:
         return None
+    return told_terms(names, query)
+
+
+def told_terms(names: Sequence[str], query: str) -> CheckResult:
+    """What these terms mean, as the answer to a question."""
     from rightfit.market.verdicts import CheckResult
 
     texts = ["\n".join(term_text(name, lang) for name in names) for lang in LANGS]
     told = {"id": names[0], "ask": glossary()[names[0]]["ask"]}
     return CheckResult(query, "term", True, None, told, (), texts[0], texts[1])
+
+
+def terms_in(query: str) -> list[str]:
+    """The terms that a question is about, where nothing else answers it: its symptom, else the
+    other words of the field in the order in which they stand, without those that every question
+    about servers has."""
+    found = list(dict.fromkeys(_name_of(one[0]) for one in _words().finditer(query)))
+    if symptom := next((name for name in glossary() if name in found and glossary()[name].get("is_symptom")), ""):
+        return [symptom]
+    return [name for name in found if not glossary()[name].get("is_general")]
+
+
+def defined_terms(query: str) -> list[str]:
+    """The term that a sentence asks the meaning of, whatever else it asks ("什么是 NVLink，微调 7B
+    需要吗")."""
+    for asked in _MEANING.finditer(query):
+        if asked["before"]:
+            found = _words().match(query, asked.end())
+        else:
+            found = next((one for one in _words().finditer(query[: asked.start()]) if not query[one.end() : asked.start()].strip()), None)
+        if found is not None:
+            return [_name_of(found[0])]
+    return []
+
+
+#: The words that ask for the meaning of what stands right behind or right before them.
+_MEANING = re.compile(
+    r"(?P<before>(?:什么是|啥是|何为|解释一下|\bwhat(?:'s| is| are)(?: an?| the)?(?![a-z])|\bexplain(?: an?| the)?(?![a-z]))\s*)"
+    r"|(?:是什么意思|是啥意思|什么意思|是什么东西|是什么(?=\s*(?:[?？,，。]|$)))",
+    re.IGNORECASE,
+)
+
+
+@functools.cache
+def _words() -> re.Pattern[str]:
+    """Every word of every term, the longest first."""
+    words = sorted((word for entry in glossary().values() for word in entry["words"]), key=len, reverse=True)
+    return re.compile("|".join(map(_bound, words)), re.IGNORECASE)
+
+
+def _name_of(spoken: str) -> str:
+    """The term of a word as it stands in a sentence."""
+    return _names()["".join(spoken.split()).casefold()]
+
+
+@functools.cache
+def _names() -> Mapping[str, str]:
+    return {"".join(word.split()).casefold(): name for name, entry in glossary().items() for word in entry["words"]}
+
+
+def _bound(word: str) -> str:
+    """A word where it stands alone; between Latin and Chinese letters there may be a blank."""
+    parts = [re.escape(part.strip()) for part in re.findall(r"[\u4e00-\u9fff]+|[^\u4e00-\u9fff]+", word)]
+    start = r"(?<![A-Za-z0-9])" if word[0].isascii() else ""
+    return start + r"\s*".join(parts) + (r"(?![A-Za-z0-9])" if word[-1].isascii() else "")
 
 
 def _asked_terms(query: str) -> list[str]:
@@ -75,19 +136,8 @@ def _asked_terms(query: str) -> list[str]:
 
 def _held(query: str) -> list[str]:
     """The terms that a question is about; [] where it is about more than terms, as a wish is."""
-    found, rest = list[str](), query
-    words = ((word, name) for name, entry in glossary().items() for word in entry["words"])
-    for word, name in sorted(words, key=lambda one: -len(one[0])):
-        bound = r"(?<![A-Za-z0-9]){}(?![A-Za-z0-9])" if word.isascii() else "{}"
-        rest, count = re.subn(bound.format(re.escape(word)), " ", rest, flags=re.IGNORECASE)
-        if count and name not in found:
-            found.append(name)
-    return [] if _FILLER.sub("", _DIFFERENCE.sub("", rest)) else sorted(found, key=lambda name: _place(name, query))
-
-
-def _place(name: str, query: str) -> int:
-    folded_query = query.casefold()
-    return min((at for word in glossary()[name]["words"] if (at := folded_query.find(word)) >= 0), default=len(query))
+    found = list(dict.fromkeys(_name_of(one[0]) for one in _words().finditer(query)))
+    return [] if _FILLER.sub("", _DIFFERENCE.sub("", _words().sub(" ", query))) else found
 
 
 _DIFFERENCE = re.compile(
@@ -100,6 +150,6 @@ _FILLER = re.compile(
     re.IGNORECASE,
 )
 _TROUBLE = re.compile(
-    r"怎么|怎么样|如何|会.*[吗么]|为什么|报错|是不是|原因|卡在|why|what happens|what if|\bhow (?:do|can|to)|what (?:do|can|should) i|fix|error|help",
+    r"怎么|怎么样|如何|会.*[吗么]|正常|为什么|报错|是不是|原因|卡在|why|what happens|what if|\bhow (?:do|can|to)|what (?:do|can|should) i|fix|error|help",
     re.IGNORECASE,
 )

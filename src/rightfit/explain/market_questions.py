@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from rightfit.market.offers import OfferTable
     from rightfit.market.verdicts import CheckResult
 
-#: What a question about the market may name. A time ("一小时", "today") is its period.
-_NAMED = frozenset({"gpu", "cloud", "region", "country", "purchase", "objective", "num_gpus", "deadline", "currency", "max_nodes"})
+#: What a question about the market may name. A time ("一小时", "3 天") is its period; what cards
+#: are for ("for inference") chooses none of them without a model.
+_NAMED = frozenset(
+    {"gpu", "cloud", "region", "country", "purchase", "objective", "num_gpus", "deadline", "currency", "max_nodes", "task", "method"}
+)
 _MOST_ROWS = 8
 
 _WAYS = ("on-demand", "spot")
@@ -63,17 +66,22 @@ def market_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     if not asked or not (named := _named(_OUTSIDE.sub(" ", sentence))):
         return None
     spoken = _cards_compared(sentence) if "compare" in asked else []
-    if len(spoken) > 1 and set(named) <= {"gpu", "objective"}:
+    if len(spoken) > 1 and set(named) <= {"gpu", "objective", "task", "method"} | ({"cloud"} if _replaces(sentence) else set()):
         return _result(sentence, spoken[0], {lang: _compared(spoken, sentence, catalog, lang) for lang in LANGS}, {"cards": spoken})
     spoken = [name for name in named.get("gpu", "").split(",") if name]
     cards = tuple(dict.fromkeys(card for name in spoken for card in facts.match_accelerators(name)))
     if not cards and not ("cloud" in named and asked & {"list", "has", "who"}):
         return None
-    period = "month" if _pattern("month").search(sentence) else "hour"
-    told = {lang: _told(named, cards, asked, period, catalog, lang) for lang in LANGS}
+    hours = _hours(sentence, named.get("deadline"))
+    told = {lang: _told(named, cards, asked, hours, catalog, lang) for lang in LANGS}
     if outside:
         told = {lang: [_text("not_a_cloud", lang, cloud=outside["cloud"]), *told[lang]] for lang in LANGS}
     return _result(sentence, " ".join(spoken) or named["cloud"], told, {"named": named})
+
+
+def _replaces(sentence: str) -> bool:
+    """Whether one card is to stand in for another: whose it is ("华为昇腾") is no cloud then."""
+    return bool(_pattern("replace").search(sentence))
 
 
 #: Sellers that people ask for and whose prices no source of ours has.
@@ -210,6 +218,24 @@ def _why_not(sentence: str, catalog: Catalog) -> CheckResult | None:
     return _result(sentence, spoken[0], told, {"card": card.name, "clouds": clouds})
 
 
+def _hours(sentence: str, told: Any) -> float:
+    """The hours that a price is asked for: of a month, of the time that is told, else one."""
+    from rightfit.units import parse_duration
+
+    if _pattern("month").search(sentence):
+        return HOURS_PER_MONTH
+    every = next((hours for words, hours in _EVERY.items() if re.search(words, sentence, re.IGNORECASE)), 0.0)
+    return every or (parse_duration(str(told)) / 3600.0 if told else 1.0)
+
+
+#: Times that a price is asked for by their name alone.
+_EVERY: Mapping[str, float] = {
+    r"[一每]天|日租|/天|\b(?:a|per|each) day\b|\bdaily\b": 24.0,
+    r"[一每](?:个)?(?:星期|周)|/周|\b(?:a|per) week\b|\bweekly\b": 168.0,
+    r"[一每]年|/年|\b(?:a|per) year\b|\b(?:yearly|annually)\b": 12 * HOURS_PER_MONTH,
+}
+
+
 def _cards_compared(sentence: str) -> list[str]:
     """The cards that a sentence names, as they are written."""
     from rightfit.explain.claim_words import card_pattern
@@ -229,22 +255,33 @@ def _server_prices(sentence: str, catalog: Catalog) -> CheckResult | None:
     if not name:
         return None
     try:
-        if "model" in understand(sentence.replace(name, " ")).wishes:
-            return None
+        wishes = understand(sentence.replace(name, " ")).wishes
     except RightfitError:
         return None
-    is_month = bool(_pattern("month").search(sentence))
+    if "model" in wishes:
+        return None
+    hours = _hours(sentence, wishes.get("deadline"))
     lines: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
     for row in by_size(catalog, exact_servers(catalog, name)[:1] or series_members(catalog, name)):
         price = server_facts(catalog, row)["price"]
         if price is None or len(lines["en"]) >= _MOST_ROWS:
             continue
-        amount = price["price_usd_per_h"] * (HOURS_PER_MONTH if is_month else 1.0)
+        amount = price["price_usd_per_h"] * hours
         for lang in LANGS:
-            key = "server_month" if is_month else "server_hour"
-            shown = {"server": named_shape(catalog, row), "price": q.money_text(amount), "region": q.region_text(price["region"], lang)}
+            key = _period("server", hours)
+            shown = {
+                "hours": f"{hours:g}",
+                "server": named_shape(catalog, row),
+                "price": q.money_text(amount),
+                "region": q.region_text(price["region"], lang),
+            }
             lines[lang].append(_text(key, lang, as_of=price["as_of"], **shown))
     return _result(sentence, name, lines, {"server": name}) if lines["en"] else None
+
+
+def _period(head: str, hours: float) -> str:
+    """The text for a price by the hour, for a month or for some hours."""
+    return f"{head}_hour" if hours == 1.0 else f"{head}_month" if hours == HOURS_PER_MONTH else f"{head}_hours"
 
 
 def _result(query: str, name: str, told: Mapping[Lang, Sequence[str]], facts_: Mapping[str, Any]) -> CheckResult:
@@ -275,10 +312,10 @@ def _named(sentence: str) -> dict[str, str]:
 # ---- Prices and servers.
 
 
-def _told(named: Mapping[str, str], cards: Sequence[str], asked: set[str], period: str, catalog: Catalog, lang: Lang) -> list[str]:
+def _told(named: Mapping[str, str], cards: Sequence[str], asked: set[str], hours: float, catalog: Catalog, lang: Lang) -> list[str]:
     places = {name: named[name] for name in ("cloud", "region", "country") if name in named}
     offers, count = _offers(places, cards, catalog), int(named.get("num_gpus", 1))
-    monthly = _monthly(places, cards, catalog, lang) if period == "month" and count == 1 and cards else []
+    monthly = _monthly(places, cards, catalog, lang) if hours == HOURS_PER_MONTH and count == 1 and cards else []
     if not cards:
         return _families(offers, named["cloud"], lang)
     cloud = q.provider_text(", ".join(lookup.read_names("cloud", named["cloud"])), lang) if "cloud" in named else ""
@@ -292,11 +329,7 @@ def _told(named: Mapping[str, str], cards: Sequence[str], asked: set[str], perio
     command += [word for name, value in places.items() for word in (f"--{name}", value)]
     is_spot = named.get("purchase") == "spot"
     way = "spot" if is_spot and "spot" in _ways(offers) else "on-demand"
-    rows = (
-        _type_rows(offers, lang)
-        if is_types
-        else _price_rows(offers, way, (HOURS_PER_MONTH if period == "month" else 1.0) * count, lang, is_one=bool(cloud))
-    )
+    rows = _type_rows(offers, lang) if is_types else _price_rows(offers, way, hours * count, lang, is_one=bool(cloud))
     lines = rows[:_MOST_ROWS] + (
         [_text("more", lang, count=len(rows) - _MOST_ROWS, command=shlex.join(command))] if len(rows) > _MOST_ROWS else []
     )
@@ -304,7 +337,7 @@ def _told(named: Mapping[str, str], cards: Sequence[str], asked: set[str], perio
     way_text = _text("spot_way" if way == "spot" else way, lang)
     what = _text("of_cloud", lang, cloud=cloud) if cloud else ""
     head = [_text("no_spot", lang)] if is_spot and way != "spot" else []
-    head += [] if is_types else [_text("month" if period == "month" else "price", lang, card=shown, what=what, unit=unit, way=way_text)]
+    head += [] if is_types else [_text(_period("price", hours), lang, card=shown, what=what, unit=unit, way=way_text, hours=f"{hours:g}")]
     if monthly:
         head = [_text("month_head", lang, card=shown, what=what), *monthly, *head]
     return [*head, *lines, *([_text("stock", lang)] if asked & {"has", "who"} else [])]

@@ -46,7 +46,7 @@ def _job_table(plan: Plan, lang: Lang, machine: str, *figures: Column, total: Ca
         Column("hourly", _money(plan.workload.currency), right=True, drop=2),
         Column("total_time", format_duration, right=True),
         Column("total", total, right=True),
-        *holds_column(plan),
+        *holds_column(plan, lang),
         *figures,
         Column("as_of", drop=3),
     )
@@ -95,10 +95,10 @@ def holds(option: Option) -> float | None:
     return min(known, default=None)
 
 
-def holds_column(plan: Plan) -> tuple[Column, ...]:
+def holds_column(plan: Plan, lang: Lang) -> tuple[Column, ...]:
     """The column of that probability, where something was to hold."""
     asked = any(holds(option) is not None for option in plan.options)
-    return (Column("holds", lambda value: q.probability_text(value) if value is not None else "", right=True),) if asked else ()
+    return (Column("holds", lambda value: q.probability_text(value, lang) if value is not None else "", right=True),) if asked else ()
 
 
 def total_text(option: Option, lang: Lang, currency: str) -> str:
@@ -142,7 +142,7 @@ def service_table(plan: Plan, lang: Lang) -> Table:
             if monthly
             else (Column("total_time", seconds, right=True), Column("total", money, right=True))
         ),
-        *holds_column(plan),
+        *holds_column(plan, lang),
         Column("per_thousand", money, right=True, drop=3),
         Column("per_million", money, right=True, drop=2),
         *(

@@ -16,6 +16,7 @@ from rightfit.explain.messages import join, say, say_or, sentences
 from rightfit.explain.quantities import is_priced, priced_text, rent_text
 from rightfit.explain.reasons import (
     UNSHARDED,
+    assumed_text,
     change_text,
     criteria_text,
     criterion_text,
@@ -463,7 +464,7 @@ def considered_text(plan: Plan, lang: Lang) -> str:
 def assumption_text(assumption: Assumption, lang: Lang, currency: str = "usd") -> str:
     """One default that was taken, and why."""
     value = field_text(assumption.field, assumption.value, lang)
-    return say("choice.assumed", lang, field=assumption.field, value=value, why=renderer(lang, currency=currency)(assumption.why))
+    return assumed_text(assumption.field, value, renderer(lang, currency=currency)(assumption.why), lang)
 
 
 def rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:

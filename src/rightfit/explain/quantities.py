@@ -138,7 +138,7 @@ def cost_texts(mid: float, low: float, high: float, lang: Lang, *, currency: str
     return cost_text(mid, lang, currency), money_text(low, currency), money_text(high, currency)
 
 
-def probability_text(probability: float, lang: Lang = "en") -> str:
+def probability_text(probability: float, lang: Lang) -> str:
     """A probability without false certainty: "over 99.9%" rather than 100 %."""
     if probability > 0.999:
         return say("quantities.almost_sure", lang)

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 from rightfit.errors import RightfitError
 from rightfit.explain.beside import terms_told, without_questions
+from rightfit.explain.claim_words import cards_of
 from rightfit.explain.claims import claim_lookup
 from rightfit.explain.decisions import chart_lookup
 from rightfit.explain.fit_questions import feature_question, fit_question
-from rightfit.explain.glossary import term_lookup
+from rightfit.explain.glossary import defined_terms, glossary, term_lookup, terms_in, told_terms
 from rightfit.explain.market_questions import market_question, way_to_pay
 from rightfit.explain.rule_lookup import NAMED_SERVER, find_rule, rule_answer, statement_answer
 from rightfit.explain.server_questions import server_question
+from rightfit.explain.yes_or_no import is_question
 from rightfit.messages import LANGS
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from rightfit.market.verdicts import CheckResult
 
 _QUESTION = re.compile(
-    r"[?？吗么呢]\s*$|^(?:(?:why|does|do|is|are|can|has|will|should)\b|为什么|为何)|是不是|能不能|有没有|够不够", re.IGNORECASE
+    r"[?？吗么呢]\s*$|^(?:(?:why|does|do|is|are|can|has|will|should)\b|为什么|为何)|是不是|能不能|有没有|够不够|要不要|需不需要|会不会",
+    re.IGNORECASE,
 )
 
 
@@ -36,10 +39,16 @@ _AMOUNT_ASKED = re.compile(
 def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a sentence that asks what a word means, or whether something holds of a card, a
     server, a cloud or a model; None for any other, wishes above all."""
+    return _looked_up(sentence, catalog) or _terms_of_question(sentence)
+
+
+def _looked_up(sentence: str, catalog: Catalog) -> CheckResult | None:
     if (found := way_to_pay(sentence, catalog)) is not None:  # before the terms that it names
         return found
     if (meant := term_lookup(sentence)) is not None:
         return meant
+    if defined := defined_terms(sentence):
+        return told_terms(defined, sentence)
     for reader in (server_question, fit_question, feature_question):
         if (found := reader(sentence, catalog)) is not None:
             return found
@@ -50,10 +59,10 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
         return None
     if _AMOUNT_ASKED.search(sentence) and not is_compared:  # how long, how much, how many: a plan says it
         return _without_model(sentence, catalog, is_question=False)
-    is_question = is_compared or bool(_QUESTION.search(sentence.strip()))
-    if is_question and (claimed := claim_lookup(sentence, catalog)) is not None:
+    asks = is_compared or bool(_QUESTION.search(sentence.strip()))
+    if asks and not _is_planned(sentence) and (claimed := claim_lookup(sentence, catalog)) is not None:
         return claimed
-    return _without_model(sentence, catalog, is_question=is_question)
+    return _without_model(sentence, catalog, is_question=asks)
 
 
 #: Options that are amounts of the work, or limits of it: a model with one of them is a whole wish.
@@ -73,6 +82,21 @@ def is_whole_wish(sentence: str) -> bool:
     return "model" in wishes and bool(_AMOUNTS & set(wishes))
 
 
+def _is_planned(sentence: str) -> bool:
+    """Whether a plan answers what is asked: between cards, or of a network or link for a model."""
+    from rightfit.workload.ask import understand
+
+    beside = without_questions(sentence)
+    is_choice = _EITHER.search(sentence) is not None and len({names for _, names in cards_of(sentence)}) > 1
+    if not is_choice and not {"network", "link"} & {one.key for one in beside.questions}:
+        return False
+    try:
+        found = understand(beside.wish)
+    except RightfitError:
+        return False
+    return "model" in found.wishes and not found.weighty and (not is_choice or "gpu" in found.wishes)
+
+
 def _without_model(sentence: str, catalog: Catalog, *, is_question: bool) -> CheckResult | None:
     """The answer to a question that is about no model: what a server is, whether a rule holds."""
     from rightfit.market.check import check_one
@@ -85,6 +109,9 @@ def _without_model(sentence: str, catalog: Catalog, *, is_question: bool) -> Che
         return None
     named = NAMED_SERVER.findall(sentence)
     if len(named) == 1 and (is_question or _WHAT.search(sentence)):
+        cards = cards_of(sentence.replace(named[0], " "))
+        if len(cards) == 1 and _IS.search(sentence):  # "g5.xlarge 是 T4 吗"
+            return dataclasses.replace(check_one(f"{named[0]} ({cards[0][0]})", catalog=catalog), query=sentence)
         return dataclasses.replace(check_one(named[0], catalog=catalog), query=sentence)
     is_choice = "还是" in sentence or re.search(r"\bor\b", sentence) is not None
     rule = find_rule(_QUESTION.sub("", sentence)) if is_question or is_choice else None
@@ -112,5 +139,32 @@ def _terms_beside(sentence: str) -> CheckResult | None:
     )
 
 
-_WHAT = re.compile(r"是什么|什么卡|什么配置|多少钱|几张卡|what is|specs?|how much", re.IGNORECASE)
+def _terms_of_question(sentence: str) -> CheckResult | None:
+    """What the words of the field in a question mean, or what its symptom comes from, where it
+    would be refused: it names no model, and no usual models are planned for it."""
+    from rightfit.planner.typical import typical_rows
+    from rightfit.workload.ask import understand
+
+    if not (_ASKS.search(sentence) or is_question(sentence)) or not (names := terms_in(sentence)):
+        return None
+    is_symptom = bool(glossary()[names[0]].get("is_symptom"))
+    try:
+        found = understand(without_questions(sentence).wish)
+    except RightfitError:
+        return told_terms(names, sentence) if is_symptom else None
+    if "model" in found.wishes and not (is_symptom and found.weighty):
+        return None
+    if "model" not in found.wishes and (found.unknown_model() or (_AMOUNTS & set(found.wishes) and not is_symptom)):
+        return None
+    is_planned = not found.weighty and typical_rows(sentence, found.kind, str(found.wishes.get("task", "")))
+    return None if is_planned else told_terms(names[:_MOST_TERMS], sentence)
+
+
+_MOST_TERMS = 3
+_ASKS = re.compile(r"怎么|如何|什么|哪|为何|报错|原因|最后|一直|总是|越来越|\bhow\b|\bwhy\b|\bwhat\b|\bwhich\b|\bshould\b", re.IGNORECASE)
+_EITHER = re.compile(r"还是|或者?|\bor\b|\bvs\b", re.IGNORECASE)
+_IS = re.compile(r"是|用的|配的|\b(?:is|are|has|have|use[sd]?|come)\b", re.IGNORECASE)
+_WHAT = re.compile(
+    r"是什么|什么卡|什么配置|多少钱|几张卡|哪种卡|哪款卡|what (?:is|gpu|card)|which (?:gpu|card)|specs?|how much", re.IGNORECASE
+)
 _COMPARED = re.compile(r"比.+(?:快|慢|便宜|贵)|(?:faster|slower|cheaper|more expensive|dearer) than", re.IGNORECASE)

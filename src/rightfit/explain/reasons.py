@@ -25,6 +25,7 @@ _NAMES: Mapping[str, Callable[[str, Lang], str]] = {
     "purchase": q.purchase_text,
     "provider": q.provider_text,
     "cloud": q.provider_text,
+    "seller": lambda value, lang: sellers_text(value, lang),
     "gpu": lambda value, lang: card_text(value, lang),
     "capability": lambda value, lang: card_text(value, lang),
     "country": lambda value, lang: country_text(value, lang),
@@ -91,6 +92,19 @@ def field_text(name: str, value: Any, lang: Lang, *, currency: str = "usd") -> s
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     return _number_text(name, float(value), lang, currency)
+
+
+def assumed_text(field: str, value: str, why: str, lang: Lang) -> str:
+    """One default that was taken, and why; of a choice among the options, which is no field, the
+    reason alone."""
+    if field == "choice":
+        return why if "/" in why.partition(" ")[0] else why[:1].upper() + why[1:]  # a server is called as its cloud writes it
+    return say("choice.assumed", lang, field=field, value=value, why=why)
+
+
+def sellers_text(names: str, lang: Lang) -> str:
+    """The providers that are allowed: tiers in words, and clouds by their names."""
+    return join([say_or(f"rejections.tier_{name}", lang, q.provider_text(name, lang)) for name in names.split(", ")], lang)
 
 
 def criterion_text(criterion: str, lang: Lang) -> str:

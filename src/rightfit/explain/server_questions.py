@@ -6,6 +6,7 @@ Words and texts are data (data/server_questions.toml).
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.claim_words import card_pattern
+from rightfit.explain.claim_words import card_pattern, cards_of
 from rightfit.explain.claims import cost_text
 from rightfit.explain.messages import topic
 from rightfit.explain.reasons import offload_text
@@ -53,6 +54,13 @@ def server_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     if not named:
         return _letter(sentence, catalog) if _says("able", sentence) else None
     rest = functools.reduce(lambda text, name: text.replace(name, " "), named, sentence)
+    if cloud := _wishes(rest).get("cloud"):
+        named = _of_cloud(named, str(cloud), catalog)
+    if len(named) > 1 and (_says("choose", rest) or _says("which", rest)) and not all(_is_exact(name, catalog) for name in named):
+        return _chosen(sentence, rest, named, catalog)
+    if len(named) == 1 and _says("is", rest) and len(cards := cards_of(rest)) == 1:
+        (name,) = named
+        return None if _is_exact(name, catalog) else _is_of(sentence, name, cards[0][0], catalog)
     if _says("able", sentence):
         return _able(sentence, rest, named, catalog) if len(named) == 1 else None
     is_card = _says("choose", rest) and bool(_CARDS.sub("", rest) != rest)
@@ -75,6 +83,14 @@ def _named(sentence: str, catalog: Catalog) -> dict[str, Sequence[int]]:
         if not facts.match_accelerators(word) and (rows := exact_servers(catalog, word) or series_members(catalog, word)):
             found.setdefault(word, _usual(rows, catalog))
     return found
+
+
+def _of_cloud(named: Mapping[str, Sequence[int]], cloud: str, catalog: Catalog) -> dict[str, Sequence[int]]:
+    """The rows of the cloud that is named, where it has servers of the name."""
+    from rightfit.lookup import read_names
+
+    clouds, providers = set(read_names("cloud", cloud)), catalog.servers().provider
+    return {name: [row for row in rows if providers[row] in clouds] or rows for name, rows in named.items()}
 
 
 def _is_exact(name: str, catalog: Catalog) -> bool:
@@ -156,11 +172,12 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
         if not _says("job", rest):
             return None
         return _able_at_all(sentence, name, rows, catalog)
-    told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
+    is_what = _says("what", rest)
+    told: dict[Lang, list[str]] = {lang: _series_lines(name, rows, catalog, lang) if is_what else [] for lang in LANGS}
     kinds = [f"{servers.provider[row]}/{servers.instance_type[row]}" for row in by_size(catalog, rows)]
     for kind in kinds[:_MOST_SIZES]:
         if (found := _estimate(wishes, kind, catalog)) is not None and found.best is not None:
-            answer = "helped" if getattr(found.best.layout, "offload", "none") not in ("", "none") else "yes"
+            answer = _way(found)
             for lang in LANGS:
                 told[lang].append(_done_text(kind, found, answer, lang))
             break
@@ -174,6 +191,47 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
         for lang in LANGS:
             told[lang].append(command)
     return _result(sentence, name, told, "wrong" if answer == "no" else "right", answer)
+
+
+def _is_of(sentence: str, name: str, card: str, catalog: Catalog) -> CheckResult:
+    """Whether a series is of a card, as the claim is checked."""
+    from rightfit.market.check import check_one
+
+    return dataclasses.replace(check_one(f"{name} ({card})", catalog=catalog), query=sentence)
+
+
+def _chosen(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog: Catalog) -> CheckResult | None:
+    """Between series: what each is, and for a model the size of each that does the job for least
+    money, the cheapest series first."""
+    wishes = _wishes(rest)
+    told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
+    if "model" not in wishes:
+        for lang in LANGS:
+            told[lang] += [line for name, rows in named.items() for line in _series_lines(name, rows, catalog, lang)]
+        return _result(sentence, " ".join(named), told)
+    done = [(name, *_cheapest(wishes, rows, catalog)) for name, rows in named.items()]
+    able = sorted((one for one in done if one[2] is not None), key=lambda one: float(one[2].best.cost.total_usd))
+    if not able:
+        return None
+    for lang in LANGS:
+        told[lang].append(_text("chosen", lang, name=able[0][0]))
+        told[lang] += [f"{name}: {_done_text(kind, found, _way(found), lang)}" for name, kind, found in able]
+        told[lang] += [_text("unable", lang, name=name) for name, _, found in done if found is None]
+    return _result(sentence, able[0][0], told)
+
+
+def _cheapest(wishes: Mapping[str, Any], rows: Sequence[int], catalog: Catalog) -> tuple[str, Any]:
+    """The size of a series that does the job for least money, with its estimate."""
+    from rightfit.market.verdicts import by_size
+
+    servers = catalog.servers()
+    kinds = [f"{servers.provider[row]}/{servers.instance_type[row]}" for row in by_size(catalog, rows)][:_MOST_SIZES]
+    tried = [(kind, found) for kind in kinds if (found := _estimate(wishes, kind, catalog)) is not None and found.best is not None]
+    return min(tried, key=lambda one: float(one[1].best.cost.total_usd), default=("", None))
+
+
+def _way(found: Any) -> str:
+    return "helped" if getattr(found.best.layout, "offload", "none") not in ("", "none") else "yes"
 
 
 def _command(wishes: Mapping[str, Any], server: str) -> str:

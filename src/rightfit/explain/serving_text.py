@@ -356,7 +356,7 @@ def serving_assumption_text(assumption: Assumption, lang: Lang, currency: str = 
     value = base.field_text(assumption.field, assumption.value, lang)
     if assumption.field in ("ttft", "tpot", "latency"):
         value = q.duration_text(float(assumption.value), lang)
-    return say("choice.assumed", lang, field=assumption.field, value=value, why=serving_renderer(lang, currency=currency)(assumption.why))
+    return base.assumed_text(assumption.field, value, serving_renderer(lang, currency=currency)(assumption.why), lang)
 
 
 def serving_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:

@@ -224,6 +224,12 @@ def verdict_sheet(verdict: Verdict, lang: Lang, *, everything: bool = False) -> 
     return tuple(_verdict_parts(verdict, lang, everything=everything))
 
 
+def verdict_head(verdict: Verdict, lang: Lang) -> tuple[str, ...]:
+    """Whether a server does the job, and why it was or was not chosen, in lines."""
+    said = _standing(verdict, voice_of(verdict), lang)
+    return (said.heading, *said.lines)
+
+
 def _verdict_parts(verdict: Verdict, lang: Lang, *, everything: bool) -> Iterable[Part]:
     voice, currency = voice_of(verdict), verdict.workload.currency
     yield _standing(verdict, voice, lang)
@@ -456,6 +462,14 @@ def _care(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
     said = SAID_FIRST if doubted_price_text(plan.options[0], lang, currency=plan.workload.currency) else ()
     advice = [reason for reason in plan.advice if reason.key in FIRST_ADVICE]
     return [render(reason) for reason in (*advice, *(one for one in ordered if one.key not in said))]
+
+
+def first_caution(plan: Plan, lang: Lang) -> tuple[Part, ...]:
+    """The first warning of the choice, also where a short answer has none that matters enough."""
+    voice = voice_of(plan)
+    render = voice.renderer(lang, currency=plan.workload.currency)
+    lines = _care(plan, voice, lang)[:1] or [render(reason) for reason in plan.options[0].warnings[:1]]
+    return (Lines("warnings", label("section", "warnings", lang), tuple(lines)),) if lines else ()
 
 
 def _is_remote(reason: Reason) -> bool:

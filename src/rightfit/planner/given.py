@@ -30,6 +30,7 @@ from rightfit.workload.vocabulary import read_cards
 if TYPE_CHECKING:
     from rightfit.estimation.figures import Figure
     from rightfit.market import Catalog
+    from rightfit.market.offers import ServerTable
     from rightfit.workload import Workload
 
 
@@ -128,14 +129,56 @@ def why(workload: Workload, server: str, *, catalog: Catalog | None = None) -> V
     that would alter it."""
     catalog = catalog or default_catalog()
     family, workload = settled(workload)
-    names = names_of(catalog, server)
+    known, cards, count = _named(catalog, server)
     found, _ = confirmed(family, explored(family, workload, catalog)[0], TOP)  # as many as a plan confirms, so that both name one choice
+    names = known or _server_with(cards, count, found, catalog)
     servers = found.market.offers.servers
     mine = np.array([pair == names for pair in zip(servers.provider, servers.instance_type, strict=True)], dtype=np.bool_)
     offers = np.flatnonzero(mine[found.market.offers.server_index])
     if offers.shape[0] and (found.bits[offers] == 0).any():
         return _feasible(family, found, offers, names)
     return _refused(family, found, offers, names, catalog)
+
+
+def _named(catalog: Catalog, server: str) -> tuple[tuple[str, str] | None, tuple[str, ...], int]:
+    """The server of a name, or the accelerators and how many of them ("L4", "2x RTX 4090"); of a
+    name that is both, the accelerator, which is what people mean."""
+    said = None if set(server) & set("/._") else read_cards(server)
+    if said is not None and (cards := facts.match_accelerators(said[1])):
+        return None, cards, said[0]
+    return names_of(catalog, server), (), 1
+
+
+def _server_with(cards: tuple[str, ...], count: int, found: SearchResult, catalog: Catalog) -> tuple[str, str]:
+    """The server that stands for accelerators: the first feasible one that has them, else the
+    cheapest of those that fail the fewest criteria, else one that nobody offers."""
+    table = found.market.offers
+    servers = table.servers
+    offers = np.flatnonzero(_with_cards(servers, cards, count)[table.server_index])
+    if not offers.shape[0]:
+        listed = catalog.servers(has_accelerator=True)
+        unoffered = np.flatnonzero(_with_cards(listed, cards, count))
+        if unoffered.shape[0]:
+            return listed.provider[unoffered[0]], listed.instance_type[unoffered[0]]
+        card = f"{count} x {cards[0]}" if count > 1 else " / ".join(cards)
+        raise InputError(Message("planner.no_server_with", card=card), field="on")
+    failed = np.array([[int(bits).bit_count() for bits in row] for row in found.bits[offers]])
+    fewest = np.flatnonzero(failed.min(axis=1) == failed.min())
+    if failed.min() == 0:
+        offer, column = np.nonzero(found.bits == 0)
+        order = ordered(found, offer, column, score_of(found, offer, column))
+        chosen = next(int(one) for one in offer[order] if one in set(offers.tolist()))
+    else:
+        prices = np.nan_to_num(table.price_usd_per_h[offers[fewest]], nan=np.inf)
+        chosen = int(offers[fewest][int(np.argmin(prices))])
+    row = int(table.server_index[chosen])
+    return str(servers.provider[row]), str(servers.instance_type[row])
+
+
+def _with_cards(servers: ServerTable, cards: tuple[str, ...], count: int) -> NDArray[np.bool_]:
+    """Which servers have one of these accelerators; of a count over 1, exactly so many."""
+    has = np.array([name in cards for name in servers.accelerator_name], dtype=np.bool_)
+    return has & (servers.num_accelerators == count) if count > 1 else has
 
 
 def _feasible(family: Family[Any], search_result: SearchResult, offers: NDArray[np.intp], names: tuple[str, str]) -> Verdict:

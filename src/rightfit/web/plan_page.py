@@ -15,7 +15,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain.cards import option_card
 from rightfit.explain.messages import label
 from rightfit.explain.quantities import Table
-from rightfit.explain.sheets import Choice, plan_sheet, short_sheet, verdict_sheet
+from rightfit.explain.sheets import Choice, Lines, first_caution, plan_sheet, short_sheet, verdict_sheet
 from rightfit.web.answers import Answers
 from rightfit.web.ask import AskPanel
 from rightfit.web.cards import draw_card, draw_parts
@@ -328,6 +328,11 @@ class PlanPage:
                         paragraph(on_page(line, lang))
                 else:
                     draw_parts([part], lang)
+            if not any(isinstance(part, Lines) and part.name == "warnings" for part in others):
+                draw_parts(first_caution(plan, lang), lang)
+            card = option_card(plan.options[0], plan.workload, lang)
+            with box("div", "sure"):
+                text(card.confidence_text, f"level {card.confidence}")
             with box("div", "chips gap"):
                 button(word("result.start", lang), self._show_files, "chip").mark("start-it")
                 button(word("result.link", lang), self._copy_link, "chip")

@@ -16,7 +16,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain.cards import memory_use, option_card
 from rightfit.explain.listings import buy_curves, owed_curves, scale_line, scale_table
 from rightfit.explain.quantities import Table
-from rightfit.explain.sheets import choice_of, option_parts, plan_sheet
+from rightfit.explain.sheets import Lines, choice_of, option_parts, plan_sheet
 from rightfit.explain.voices import Knob, knobs, option_text, voice_of
 from rightfit.messages import Lang
 from rightfit.recent import exact_key
@@ -38,14 +38,16 @@ def opened(plan: Plan, rank: int) -> Option | None:
 
 
 def why_tab(page: PlanHost, plan: Plan, option: Option) -> None:
-    """Why this one, how it is set up, what to take care of, and why not the others."""
+    """Why this one, what to take care of, and why not the others; of the best the answer above has
+    what it is and its setup."""
     lang, voice = page.state.lang, voice_of(plan)
     said = option_text(option, plan.workload, lang)
     parts = list(option_parts(said, voice, lang, currency=plan.workload.currency))
     sheet = plan_sheet(plan, lang)
     with box("div", "columns"):
         with box("div"):
-            draw_part(choice_of(said), lang)
+            figures = tuple(line for line in (said.speed, said.margin, said.priced) if line)
+            draw_part(Lines("figures", word("tab.figures", lang), figures) if option is plan.best else choice_of(said), lang)
             draw_parts(named(parts, "why", "warnings"), lang)
             draw_parts(named(sheet, "load", "ways", "faster"), lang)
         with box("div"):

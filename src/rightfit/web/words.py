@@ -51,10 +51,17 @@ def on_page(line: str, lang: Lang) -> str:
     flags of a command."""
     named = _NAMED.match(line)
     if named and named[1] in words()["option"]:
-        line = f"{option_name(named[1], lang)} = {line[named.end() :]}"
+        value, colon, why = _split(line[named.end() :])
+        line = f"{option_name(named[1], lang)} = {choice_name(named[1], value, lang)}{colon}{why}"
     for advice in _LOCAL:
         line = line.replace(advice, "")
     return _FLAG.sub(lambda flag: f"“{option_name(flag[1].replace('-', '_'), lang)}”", line)
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """A value, the colon of its language, and the reason behind it."""
+    found = re.search(r": |：", text)
+    return (text[: found.start()], found[0], text[found.end() :]) if found else (text, "", "")
 
 
 def choice_name(option: str, value: str, lang: Lang) -> str:

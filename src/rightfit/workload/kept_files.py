@@ -75,7 +75,7 @@ class Sheet:
         if field == "ignored" or value is None or value == "":
             return
         if isinstance(value, str) and _OPEN.search(value):  # a variable that nothing here sets
-            self.leave(f"{where.rpartition(': ')[2]}={value}"[:80], where)
+            self.leave(f"{where.rpartition(': ')[2] if ': -' in where else field}={value}"[:80], where)
             return
         if field in _REFERRING and isinstance(value, str) and value.endswith(_SETTINGS):
             self.referred.append((value, where))
@@ -426,7 +426,7 @@ def _variables(lines: Sequence[str], told: Mapping[str, str]) -> dict[str, str]:
             continue
         name, words = one["name"], _words(one["value"].strip(), comments=True)
         if len(words) < 2:  # else it is set for the command behind it alone
-            hung = re.match(rf"\$\{{?{name}\b\}}?", words[0]) if words else None
+            hung = re.match(rf"\$(?:{name}\b|\{{{name}\}})", words[0]) if words else None
             set_.append((name, words[0][hung.end() :] if hung else "".join(words), hung is not None))
     plain = [name for name, _, is_hung in set_ if not is_hung]
     found: dict[str, str] = {}
@@ -468,6 +468,8 @@ def _read_command(sheet: Sheet, words: Sequence[str], where: str) -> None:
         for field in ("task", "framework", "stage"):
             sheet.put(field, row.get(field), where)
         _read_options(sheet, words[start:], where, takes_first=row.get("model") == "first")
+        if row.get("task") == "finetune":
+            _put_stage(sheet, words, where)
         if row.get("settings") == "first" and len(words) > start:
             sheet.put("settings", words[start], f"{where}: {' '.join(row['words'])}")
         return
@@ -475,9 +477,20 @@ def _read_command(sheet: Sheet, words: Sequence[str], where: str) -> None:
         sheet.forms.append("python")
         sheet.put("task", "finetune", where)
         _read_options(sheet, words, where, takes_first=False)
+        _put_stage(sheet, words, where)
         return
     if any(word.rpartition("/")[2] in kept_words()["containers"]["commands"] for word in words[:3]):
         _read_container(sheet, words, where)
+
+
+def _put_stage(sheet: Sheet, words: Sequence[str], where: str) -> None:
+    """What a script is called after says what is trained by it (dpo_training.py), where no option
+    does."""
+    script = next((word.rpartition("/")[2] for word in words if word.endswith(".py")), "")
+    stages = kept_words()["values"]["stage"]
+    for part in re.split(r"[^a-z]+", script.casefold()):
+        if stages.get(part) and part not in ("rm", "pt"):
+            sheet.put("stage", part, f"{where}: {script}")
 
 
 def _trains(words: Sequence[str]) -> bool:
@@ -485,7 +498,8 @@ def _trains(words: Sequence[str]) -> bool:
     started = any(re.fullmatch(r"(?:.*/)?python[\d.]*", word) for word in words[:6])
     options = [word.lstrip("-").partition("=")[0].replace("-", "_") for word in words if word.startswith("--")]
     fields = {kept_words()["keys"].get(option, "") for option in options}
-    return started and "model" in fields and bool(fields & {"micro_batch", "accumulation", "epochs", "steps", "lora_rank"})
+    trained = fields & {"micro_batch", "accumulation", "epochs", "steps", "lora_rank"}
+    return started and len(trained) >= (1 if "model" in fields else 2)
 
 
 def _read_container(sheet: Sheet, words: Sequence[str], where: str) -> None:
@@ -596,7 +610,7 @@ def _say_model(sheet: Sheet, path: Path, say: Say) -> None:
 
 
 def _say_method(sheet: Sheet, say: Say) -> str:
-    stage = _meant("stage", sheet.value("stage") or "")
+    stage = _meant("stage", sheet.value("stage") or ("grpo" if _whole(sheet.value("completions")) > 1 else ""))
     task = str(sheet.value("task") or "finetune")
     if stage == "pt":
         task, stage = "train", ""

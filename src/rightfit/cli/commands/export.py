@@ -13,7 +13,7 @@ from rightfit.cli.declared import argument, option
 from rightfit.cli.output import Answer, View, emit, note
 from rightfit.errors import InputError
 from rightfit.explain.messages import label
-from rightfit.explain.quantities import Column, Table
+from rightfit.explain.quantities import Column, Table, counted
 from rightfit.messages import Message
 
 if TYPE_CHECKING:
@@ -101,9 +101,25 @@ def export(
         _put(files_of_fleet(with_plans(fleet), to, settings), out, force=force, view=view)
         return
     job = exports.job_of(exports.read_plan(plan), rank=option, settings=settings)
-    _put(exports.files_of(job, to), out, force=force, view=view)
+    files = exports.files_of(job, to)
+    _put(files, out, force=force, view=view)
+    if out is not None and (command := start_of(job, to.strip().casefold(), files, plan)):
+        note(label("status", "export_next", view.lang, command=command, plan=plan), view)
     if to.strip().casefold() == ALL and (problem := stack_problem(job)):
         raise InputError(Message("export.nothing_starts", problem=problem), field="to")
+
+
+def start_of(job: Job, target: str, files: Mapping[str, str], plan: Path) -> str:
+    """The command that starts what a target wrote; "" where something else reads the files."""
+    from rightfit.exports.bundle import has_recipe, recipe_of, typed_for
+    from rightfit.exports.registry import ALL, all_targets
+
+    if target in ("skypilot", f"terraform-{job.option.provider}"):
+        return f"rightfit launch {plan} --with {target.partition('-')[0]}"
+    if target == ALL or target not in all_targets():
+        return ""
+    lines = recipe_of(job, target).start if has_recipe(target) else typed_for(job, all_targets()[target], files).splitlines()
+    return lines[-1].strip() if lines else ""
 
 
 def _put(files: Mapping[str, str], out: Path | None, *, force: bool, view: View) -> None:
@@ -116,7 +132,7 @@ def _put(files: Mapping[str, str], out: Path | None, *, force: bool, view: View)
         return
     written = exports.write_files(files, out, force=force)
     listed = [{"path": str(path), "bytes": path.stat().st_size} for path in written]
-    note(label("status", "exported", view.lang, files=len(listed), path=out), view)
+    note(label("status", "exported", view.lang, files=counted("file", len(listed), view.lang), path=out), view)
     emit(Answer(listed, listed, [Table(_FILES, listed)]), view)
 
 

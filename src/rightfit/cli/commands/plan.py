@@ -274,6 +274,8 @@ def why(server: Server = None, model: Model = None, on: On = None, file: File = 
 
     Example: rightfit why aws/g5.xlarge 7B --method qlora --data 50Mtok
 
+    A GPU is judged by the best server that has it: rightfit why L4 7B --method qlora --data 50Mtok
+
     The server may be given as --on aws/g5.xlarge too, as for estimate.
     """
     server, model = _server_and_model(server, model, on)
