@@ -183,3 +183,9 @@ def test_hours_before_a_data_set_are_its_size() -> None:
     found = understand("train a conformer on the 960 hours librispeech")
     assert found.wishes["data"] == "960 hours"
     assert "deadline" not in found.wishes
+
+
+@pytest.mark.parametrize("card", ["H100", "RTX 4090", "L40"])
+def test_a_card_that_is_rented_is_not_said_to_be_missing(card: str) -> None:
+    found = question_lookup(f"Can I run Wan2.1 I2V 14B at 480p on an {card}, is it possible?", default_catalog())
+    assert found is None or "is known" not in found.explanation_en

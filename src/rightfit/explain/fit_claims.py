@@ -75,6 +75,8 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     if not hardware[0].names and (len(hardware) > 1 or not verb("enough").search(said)):
         return None
     tried = [trial for one in hardware if (trial := _tried(one, jobs, catalog)) is not None]
+    if not tried and any(one.names and _server_with(catalog, one.names, one.count) is not None for one in hardware):
+        return None  # servers are there, and nothing could be evaluated on them: a plan says more
     if not tried:
         spoken = " / ".join(f"{one.count} x {one.spoken}" for one in hardware)
         return Judged("rule", "unknown", both("fit_no_server", cards=spoken), {"model": model})
