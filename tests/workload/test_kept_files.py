@@ -117,7 +117,7 @@ def test_a_value_is_what_the_script_sets_or_is_said_to_be_open(command: str, way
 def test_a_script_without_a_known_command_is_not_called_yaml(text: str, ending: str, tmp_path: Path) -> None:
     file = tmp_path / f"run{ending}"
     file.write_text(text)
-    with pytest.raises(FileInputError, match="starts no command that is known"):
+    with pytest.raises(FileInputError, match="starts no supported command"):
         Workload.from_file(file)
 
 
