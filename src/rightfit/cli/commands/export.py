@@ -111,7 +111,8 @@ def export(
 
 def start_of(job: Job, target: str, files: Mapping[str, str], plan: Path) -> str:
     """The command that starts what a target wrote; "" where something else reads the files."""
-    from rightfit.exports.bundle import has_recipe, recipe_of, typed_for
+    from rightfit.exports.bundle import typed_for
+    from rightfit.exports.recipes import has_recipe, recipe_of
     from rightfit.exports.registry import ALL, all_targets
 
     if target in ("skypilot", f"terraform-{job.option.provider}"):
