@@ -305,7 +305,11 @@ def test_an_encoder_learns_classes(tmp_path_factory: pytest.TempPathFactory, tmp
 ROWS: dict[str, tuple[Callable[[Path], Path], list[dict[str, Any]]]] = {
     "reranker": (
         make_bert,
-        [{"query": f"{number}", "text": f"{number + wrong} it is", "label": 1 - wrong} for number in range(10) for wrong in (0, 1)],
+        [
+            {"query": f"{number}", "text": ("wrong" if wrong else "right") * 3, "label": 1 - wrong}
+            for number in range(10)
+            for wrong in (0, 1)
+        ],
     ),
     "text-to-text": (make_t5, [{"prompt": f"after {number % 4}", "completion": "abcd"[number % 4]} for number in range(20)]),
 }
