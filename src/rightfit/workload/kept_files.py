@@ -208,7 +208,7 @@ def read_settings(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
         return
     sheet.forms.append(form["name"])
     sheet.put("task", form.get("task"), where)
-    if form["name"] in ("Kubernetes", "SkyPilot", "dstack", "Docker Compose"):
+    if form["name"] in ("Kubernetes", "llm-d", "SkyPilot", "dstack", "Docker Compose"):
         _read_launcher(sheet, values, where)
         return
     keys = kept_words()["keys"]
