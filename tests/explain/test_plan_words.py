@@ -172,11 +172,11 @@ def test_a_near_miss_promises_only_what_is_known() -> None:
     change = Reason("change_filter", {"criterion": "purchase", "value": "capacity-block"})
     miss = NearMiss("aws", "p5.48xlarge", "us-east-1", "capacity-block", 3, "on-demand", "capacity-block", change)
     assert nearest_text("purchase", miss, "en").endswith(
-        "it is capacity block. Allowing capacity block as pricing model would make it feasible."
+        "capacity block, requested on demand. Allowing capacity block as pricing model would make it feasible."
     )
     more = dataclasses.replace(miss, also=("deadline", "budget"))
     assert nearest_text("purchase", more, "en") == (
-        "Nearest miss: AWS p5.48xlarge on 3 nodes, requested on demand, it is capacity block. It also fails on deadline, budget."
+        "Nearest miss: AWS p5.48xlarge on 3 nodes, capacity block, requested on demand. It also fails on deadline, budget."
     )
     assert "would make it feasible" not in nearest_text("purchase", more, "en")
     unknown = dataclasses.replace(miss, unknown=("deadline",))

@@ -65,9 +65,9 @@ def test_money_in_dollars_and_yuan() -> None:
 
 
 def test_probabilities_claim_no_certainty() -> None:
-    assert q.probability_text(0.9999) == "over 99.9%"
-    assert q.probability_text(0.0001) == "under 0.1%"
-    assert q.probability_text(0.973) == "97.3%"
+    assert (q.probability_text(0.9999, "en"), q.probability_text(0.9999, "zh")) == ("over 99.9%", "99.9% 以上")
+    assert (q.probability_text(0.0001, "en"), q.probability_text(0.0001, "zh")) == ("under 0.1%", "不到 0.1%")
+    assert {q.probability_text(0.973, lang) for lang in ("en", "zh")} == {"97.3%"}
 
 
 def test_nouns_agree_with_their_count() -> None:

@@ -128,6 +128,11 @@ def memory_key(setups: SetupTable) -> tuple[Index, Index]:
     return distinct_rows([setups.variant, setups.memory_group, setups.recompute, accumulate, setups.micro_batch])
 
 
+def resolved() -> float:
+    """What of a need must find room: nothing is left out over less of it than is known [1]."""
+    return 1.0 - float(facts.coefficients("planning")["memory_resolution"])
+
+
 def memory_of(setups: SetupTable, base: SetupColumns, machines: Machines, physics: Physics) -> MemoryNeed:
     """Memory of every setup, evaluated once for each distinct key; host memory depends on
     accelerators per node too."""
@@ -145,7 +150,7 @@ def memory_of(setups: SetupTable, base: SetupColumns, machines: Machines, physic
         [setups.variant, setups.sharding, setups.gpus_per_node, setups.nodes, (setups.tensor * setups.pipeline > 1).astype(np.int32)]
     )
     host = physics.host(collapse(setups.take(host_first).columns(base)))
-    safe = safe * (1.0 - facts.coefficients("planning")["memory_resolution"])  # nothing is left out over less than is known
+    safe = safe * resolved()
     return MemoryNeed(peak[inverse], safe, sure, np.broadcast_to(host, host_first.shape)[host_inverse], caution)
 
 

@@ -25,6 +25,7 @@ from rightfit.search.price_facts import price_facts, price_regions
 from rightfit.search.rank import Row
 from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row
 from rightfit.search.sources import moved_usd, upload_s
+from rightfit.search.training.evaluate import resolved
 from rightfit.search.training.machines import behind, collapse
 from rightfit.search.training.space import OFFLOAD_NAMES, SHARDING_NAMES
 
@@ -66,7 +67,7 @@ def largest_batch(engine: TrainingEngine, columns: SetupColumns, device: DeviceC
             np.geomspace(max(low, 1), high, _POINTS).round() if high > 2 * low + _POINTS else np.linspace(low, high, _POINTS).round()
         )
         tried = columns.replace(micro_batch=points)
-        fits = points[np.broadcast_to(engine.memory(tried) * engine.safety(tried, device) <= room, points.shape)]
+        fits = points[np.broadcast_to(engine.memory(tried) * engine.safety(tried, device) * resolved() <= room, points.shape)]
         low = max(low, int(fits.max(initial=0)))
         high = min(high, int(points[points > low].min(initial=high)))
     return low
