@@ -52,13 +52,13 @@ def test_a_trial_runs_under_probe_and_takes_its_server_down(tools: Path) -> None
     task, plain = (yaml.safe_load(launch_of(job("lora-8b-aws", trial=trial)).files["task.yaml"]) for trial in (True, False))
     entered, run = task["run"].split("\n", 1)
     assert entered == '. "$HOME/job-env/bin/activate"'
-    words = shlex.split(run)
+    words, whole = (shlex.split(next(line for line in text.splitlines() if line.startswith("timeout "))) for text in (run, plain["run"]))
     assert words[:3] == ["timeout", "--signal=TERM", "--kill-after=300"]
     words = words[4:]
     at = words.index("--")
     assert words[:5] == ["rightfit", "probe", "--stop-when-stable", "--out", "/checkpoints/run.json"]
     assert {"method=lora", "n_gpus=1", "precision=bf16"} <= set(words[5:at])
-    assert words[at + 1 :] == shlex.split(plain["run"].split("\n", 1)[1])[4:]  # the very command of the whole run
+    assert words[at + 1 :] == whole[4:]  # the very command of the whole run
     assert 'pip install "$RIGHTFIT_PACKAGE"' in task["setup"]
     assert task["envs"]["RIGHTFIT_PACKAGE"] == "rightfit[measure]"
 
