@@ -32,6 +32,7 @@ NO_UNITS = {
     "search/training/options.py:MOST_SAMPLES": "a limit on a micro-batch",
     "fleets/reasons.py:_ROOMY": "a limit that never binds",
     "planner/cards.py:_CORPUS_TOKENS": "an amount of data",
+    "workload/ask/__init__.py:_SELDOM_PARAMS": "a size of models",
     "workload/code_files.py:_MAX_BYTES": "a limit on the size of a file",
     "workload/kept_files.py:_MAX_BYTES": "a limit on the size of a file",
     "workload/model.py:MAX_BYTES": "a limit on the size of a file",

@@ -14,7 +14,7 @@ from rightfit.families.language.kind import base_setup, fleet_of, space_limits
 from rightfit.families.language.wish import read_wish
 from rightfit.market import open_catalog
 from rightfit.search.offers import open_market
-from rightfit.search.training.evaluate import Timer, build_timer, compute_key, memory_of
+from rightfit.search.training.evaluate import Timer, build_timer, compute_key, memory_of, resolved
 from rightfit.search.training.machines import Machines, collapse
 from rightfit.search.training.space import Space, build_space
 from rightfit.workload import Workload
@@ -60,7 +60,7 @@ def test_memory_reads_nothing_but_its_key(number: int) -> None:
     assert need.peak_bytes == pytest.approx(engine.memory(columns), rel=1e-12)
     assert need.host_bytes == pytest.approx(engine.host(columns), rel=1e-12)
     for machine in range(len(machines)):
-        safe = engine.memory(columns) * engine.safety(columns, machines.device.take(np.array([machine])))
+        safe = engine.memory(columns) * engine.safety(columns, machines.device.take(np.array([machine]))) * resolved()
         assert need.safe_bytes[need.caution[machine]] == pytest.approx(safe, rel=1e-12)
 
 
