@@ -64,9 +64,9 @@ _RECORDINGS = grammar.shape(
 )
 _LONG_SOUND = grammar.shape(
     r"(?P<time>{amount}\s?{sound_long})\sof\s(?:[a-z-]+\s){0,2}?{sound}(?![a-z])|(?P<zh>{amount}\s*{sound_long_zh})的?[一-鿿]{0,3}?{sound_zh}"
-    r"|(?<![A-Za-z])(?:an?|1|1\s?x|this|the|my|our)\s(?P<ahead>{amount}[\s-]?{long_unit})[\s-](?:long\s)?(?:[a-z]+\s)?(?:{sound}|{sound_file})(?:\s(?:{sound_file}|file|recording))?(?![A-Za-z0-9])"
-    r"|(?:{sound}|{sound_file})(?:\s(?:file|recording))?\s?(?:\(\s?|{lasting}\s|of\s|with\sa\s(?:length|duration)\sof\s|that\sis\s|which\sis\s|,\s)(?P<behind>{long_time})(?:\slong)?\)?(?:,?\s(?:\(\s?)?{size}\)?)?(?![A-Za-z0-9])"
-    r"|(?<!每)(?<!每[段条个份通])(?:{sound_zh}|{sound_file})(?:文件)?\s*[,，]?\s*(?:时?长|共|有|是|约|大概)*\s*(?P<behind_zh>{amount}\s*(?:分钟|个?小时)(?:\s*{amount}\s*分钟?)?)(?:[,，]\s*{size})?"
+    r"|(?<![A-Za-z]){this_one}\s(?P<ahead>{amount}[\s-]?{long_unit})[\s-](?:long\s)?(?:[a-z]+\s)?(?:{sound}|{sound_file})(?:\s(?:{sound_file}|{recorded_as}))?(?![A-Za-z0-9])"
+    r"|(?:{sound}|{sound_file})(?:\s{recorded_as})?\s?(?:\(\s?|{lasting}\s|of\s|with\sa\s{length_word}\sof\s|that\sis\s|which\sis\s|,\s)(?P<behind>{long_time})(?:\slong)?\)?(?:,?\s(?:\(\s?)?{size}\)?)?(?![A-Za-z0-9])"
+    r"|(?<!每)(?<!每[段条个份通])(?:{sound_zh}|{sound_file})(?:文件)?\s*[,，]?\s*(?:时?长|共|有|是|约|大概)*\s*(?P<behind_zh>{amount}\s*{minute_hour_zh}(?:\s*{amount}\s*分钟?)?)(?:[,，]\s*{size})?"
 )
 _PER_TIME = grammar.shape(
     r"(?:(?:每|一)个?(?P<ahead>{budget_period})(?:的)?|(?P<short>[时日周年])(?=预算))?\s*{budget}?{is}(?P<value>{money_sign}\s?{amount}|{amount}\s?{money_unit}(?![a-z]))\s*"
@@ -74,9 +74,9 @@ _PER_TIME = grammar.shape(
 )
 _SIZE = grammar.shape(r"(?P<value>{size})(?:\s(?:of\s)?{data_named})?(?![A-Za-z0-9])")
 _FILES = grammar.shape(
-    r"(?<![\w.,-])(?P<count>{amount})\s(?:[a-z]+\s){0,2}?{file_name}(?:\sof|,?\s(?:{is_word}\s|each\s|about\s|around\s)*|\s?\()\s?(?:about\s|around\s|~\s?|roughly\s)?(?P<each>{size})\s?(?:{apiece_average}|each|apiece|in size)(?![a-z])\)?"
+    r"(?<![\w.,-])(?P<count>{amount})\s(?:[a-z]+\s){0,2}?{file_name}(?:\sof|,?\s(?:{is_word}\s|each\s|about\s|around\s)*|\s?\()\s?(?:about\s|around\s|~\s?|roughly\s)?(?P<each>{size})\s?(?:{apiece_average}|{apiece_en})(?![a-z])\)?"
     r"|(?<![\w.,-])(?P<many>{amount})\s(?:[a-z]+\s){0,2}?{file_name},?\s(?:and\s)?each\s(?:{is_word}\s|about\s|around\s|has\s|roughly\s)*(?P<of>{size})(?![A-Za-z0-9])"
-    r"|(?P<zh>{amount})\s*个\s*(?:[a-z]+\s?)?{file_name_zh}[,，]?\s*(?:每个|各|单个)(?:[一-鿿]{0,3}?)(?:约|大约|大概)?\s*(?P<each_zh>{size})"
+    r"|(?P<zh>{amount})\s*个\s*(?:[a-z]+\s?)?{file_name_zh}[,，]?\s*{each_one_zh}(?:[一-鿿]{0,3}?){around_zh}?\s*(?P<each_zh>{size})"
 )
 _SLOW_RATE = grammar.shape(
     r"(?:(?P<en>{amount})\s|an?\s)(?:[a-z]+\s)?{request}\s(?:once\s)?{every_en}\s(?P<time>{digits})\s?(?P<period>{period}(?![a-z]))"

@@ -383,7 +383,7 @@ CARD_MEMORY = shape(
     r"(?<![A-Za-z0-9.])(?P<value>\d+(?:\.\d+)?)\s?{gigabyte}(?P<more>\s*{or_more})?\s*(?:of\s|的)?{card_memory_after}(?![a-z])(?:\s*的?{card_name}(?![a-z]))?"
     r"|{card_memory_head}\s*{at_least}?\s*(?P<size>\d+(?:\.\d+)?)\s?{gigabyte}(?P<up>\s*{or_more})?(?![a-z])"
 )
-PROCESSOR = shape(r"(?<![A-Za-z0-9])(?:{processor})(?![A-Za-z0-9])(?:\s(?:cpus?|processors?|处理器))?")
+PROCESSOR = shape(r"(?<![A-Za-z0-9])(?:{processor})(?![A-Za-z0-9])(?:\s{processor_word})?")
 """A processor of a computer at home, by its name."""
 HOST_MEMORY = shape(
     r"(?:\d+(?:\.\d+)?\s?(?:{gigabyte}|ti?b)\s*(?:of\s)?(?:的)?{host_memory}|{memory_head}\s*(?:{is_word}\s)?{at_least}?\s*(?:only\s)?\d+(?:\.\d+)?\s?(?:{gigabyte}|ti?b))(?![a-z])"

@@ -53,7 +53,7 @@ _POWER = re.compile(r"(?<![\w.^])(?:(\d{1,3}(?:\.\d{1,3})?)\s?[x×*]\s?)?10\s?(?
 """A power of ten, "2 x 10^8"."""
 _WHOLE_SERVERS = tables.shape(
     grammar.TABLE,
-    r"(?<![\w.])(\d{1,4})\s?(?:[x×*]\s?)?(?:nvidia\s)?{whole_server}[\s-](?=[abh]\d{2,3})([abh]\d{2,3})s?(?!\w)(?:\s?(?:nodes?|servers?|systems?))?(?:\s?\(\s?8\s?[x×*]\s?(?=\d+\s?g))?",
+    r"(?<![\w.])(\d{1,4})\s?(?:[x×*]\s?)?(?:nvidia\s)?{whole_server}[\s-](?=[abh]\d{2,3})([abh]\d{2,3})s?(?!\w)(?:\s?{server_word})?(?:\s?\(\s?8\s?[x×*]\s?(?=\d+\s?g))?",
     ignore_case=True,
 )
 """Whole servers of a maker by their name: each has eight cards."""

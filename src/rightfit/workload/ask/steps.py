@@ -74,7 +74,7 @@ def read_steps(sentence: Sentence) -> None:
 
 
 _EACH_REPEATED = grammar.shape(
-    r"(?<![\w.])(?P<en>\d{1,3})\s(?:image\s)?{image_repeat}(?:\s(?:each|(?:per|for each|of each|of every)\s{image}))?(?![a-z])|(?<![A-Za-z]){image_repeat}{is}(?P<head>\d{1,3})(?![\w.%])|(?:每张图?(?:片)?)?重复\s*(?P<zh>\d{1,3})\s*(?:次|遍)"
+    r"(?<![\w.])(?P<en>\d{1,3})\s(?:image\s)?{image_repeat}(?:\s(?:each|{of_each_item}\s{image}))?(?![a-z])|(?<![A-Za-z]){image_repeat}{is}(?P<head>\d{1,3})(?![\w.%])|(?:每张图?(?:片)?)?重复\s*(?P<zh>\d{1,3})\s*(?:次|遍)"
 )
 
 

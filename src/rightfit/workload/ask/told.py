@@ -17,17 +17,17 @@ _SPAN = (
 )
 _EACH_OF = r"(?:\sto\s[a-z]+(?:\s(?!{of_one}\s)[a-z]+)?)?(?:\s{of_one}\s(?:\d+-[a-z]+\s)?[a-z]+(?![a-z0-9]))?(?:\s{ran_on}(?![a-z]))?"
 _TOOK = grammar.shape(
-    r"(?:(?<![A-Za-z0-9])(?:an?|1|each|every|per)\s(?:epoch|step|iteration|run)\s)?(?<![A-Za-z]){took}\s(?:{took_whom}\s)?"
+    r"(?:(?<![A-Za-z0-9]){one_of_runs}\s{run_part}\s)?(?<![A-Za-z]){took}\s(?:{took_whom}\s)?"
     + _SPAN
     + _EACH_OF
     + r"(?:\s{so_far}(?![a-z]))?"
-    r"|{took_zh}\s*{took_near_zh}*\s*(?:{long_time}|{amount}\s*(?:秒钟?|s))(?!{most}|以内|之内|内)"
+    r"|{took_zh}\s*{took_near_zh}*\s*(?:{long_time}|{amount}\s*(?:秒钟?|s))(?!{most}|{within_after_zh})"
 )
 _PACE = grammar.shape(
     r"(?<![\w.]){amount}\s?(?:s|sec|{second_en}|秒)\s?(?:/|per\s|an?\s|每)\s?{step_once}(?![a-z])|(?<![\w.]){amount}\s?{step_once}\s?(?:/|per\s|an?\s|每)\s?(?:s|sec|{second_en}|秒)(?![a-z])"
 )
 _CORES = grammar.shape(
-    r"(?<![\w.])(?:intel\s|amd\s)?{digits}[\s-]?(?:cpu\s)?{core_name}(?![a-z])(?:\s(?:intel\s|amd\s)?(?:cpus?|processors?|xeon|epyc)(?![a-z]))?"
+    r"(?<![\w.])(?:intel\s|amd\s)?{digits}[\s-]?(?:cpu\s)?{core_name}(?![a-z])(?:\s(?:intel\s|amd\s)?{processor_make}(?![a-z]))?"
 )
 _OWN = tables.shape("choices", r"(?<![A-Za-z])(?:{owning})(?![A-Za-z])", ignore_case=True)
 _MACHINE = grammar.shape(r"(?<![A-Za-z]){machine_word}(?![A-Za-z])")
