@@ -3,6 +3,7 @@ also when it was started in the background."""
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -44,6 +45,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput") and "RIGHTFIT_TEST_ANSWERS" not in os.environ:
         os.environ["RIGHTFIT_TEST_ANSWERS"] = tempfile.mkdtemp(prefix="rightfit-answers-")
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop("RIGHTFIT_TEST_ANSWERS"), ignore_errors=True))
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: no search for garbage need go over it."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

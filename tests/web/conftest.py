@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
@@ -27,6 +28,7 @@ PATIENCE = 80  # tenths of a second
 async def visitor(answers: Answers | None = None) -> AsyncIterator[User]:
     """Someone at the pages."""
     found = answers or Answers(market=MARKET, most_kept=10_000, _kept=KEPT)
+    gc.freeze()  # NiceGUI collects garbage at each visit, which goes over all that tests before made
     async with user_simulation() as user:
         add_pages(found)
         yield user
