@@ -43,6 +43,8 @@ _COUNTED = grammar.shape(
     r"|{pixel_after}|{node_name}|{range_side})(?![A-Za-z0-9])|\s(?!{workdays})(?:[a-z]+\s){0,2}[a-z]+s(?![\w-])"
 )
 """What a range may count."""
+_BRAND = tables.shape("names", r"(?<![a-z]){gpu_brand}\s?$", ignore_case=True)
+"""A card's brand, which a number of its name follows."""
 _NEIGHBORS = re.compile(
     r"(?<![一二三四五六七八九十百千万亿])(?P<first>[一两二三四五六七八])(?=(?P<second>[两二三四五六七八九][十百千万亿]*)\s?[一-鿿])"
 )
@@ -144,7 +146,7 @@ def _is_range(found: re.Match[str]) -> bool:
         return False  # nothing says what they count
     if found["unit"] and not _COUNTED.match(text, found.end("first")):
         return False
-    if grammar.CARD_RANGE.match(found.string, found.start("first")):
+    if grammar.CARD_RANGE.match(text, found.start("first")) or _BRAND.search(text[max(found.start() - 16, 0) : found.start("first")]):
         return False
     low, high = (re.sub(r"[^\w.,]|us$", "", found[name], flags=re.IGNORECASE) for name in ("first", "second"))
     unit = re.sub(r"[\d.,]", "", high)
