@@ -227,17 +227,10 @@ def dynamo_objects(job: Job) -> list[dict[str, Any]]:
             ],
         },
     }
-    policy = {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": metadata(job),
-        "spec": {
-            "podSelector": {"matchLabels": selector(job)},
-            "policyTypes": ["Ingress"],
-            "ingress": [{"from": [{"podSelector": {}}, {"namespaceSelector": kubernetes.WATCHERS}]}],
-        },
-    }
-    return [graph, policy]
+    return [
+        graph,
+        kubernetes.network_policy(job, selector(job), {"from": [{"podSelector": {}}, {"namespaceSelector": kubernetes.WATCHERS}]}),
+    ]
 
 
 def dynamo_write(job: Job) -> Files:

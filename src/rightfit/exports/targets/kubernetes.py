@@ -104,20 +104,22 @@ def service_objects(job: Job) -> list[dict[str, Any]]:
         "metadata": metadata(job),
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector(job)}},
     }
-    policy = {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": metadata(job),
-        "spec": {
-            "podSelector": {"matchLabels": selector(job)},
-            "policyTypes": ["Ingress"],
-            "ingress": [{"from": [{"podSelector": {}}, {"namespaceSelector": WATCHERS}], "ports": [{"protocol": "TCP", "port": port}]}],
-        },
-    }
+    ports = [{"protocol": "TCP", "port": port}]
+    policy = network_policy(job, selector(job), {"from": [{"podSelector": {}}, {"namespaceSelector": WATCHERS}], "ports": ports})
     objects = [*queue_objects(job, pods=least), *weights_objects(job), deployment, service, budget, policy]
     if not job.gpus_per_node and most > least:
         objects.append(processor_scaler(job, least=least, most=most))
     return objects
+
+
+def network_policy(job: Job, pods: dict[str, str], *ingress: dict[str, Any]) -> dict[str, Any]:
+    """Who may reach the pods with these labels, and nobody else."""
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(job),
+        "spec": {"podSelector": {"matchLabels": pods}, "policyTypes": ["Ingress"], "ingress": list(ingress)},
+    }
 
 
 def updated(job: Job) -> dict[str, int]:
@@ -295,19 +297,13 @@ def objects(job: Job) -> list[dict[str, Any]]:
         "spec": {"selector": leaders, "ports": [{"name": "http", "port": 80, "targetPort": "http"}]},
     }
     # Collectives use ports of their choice among the pods of the job.
-    policy = {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": metadata(job),
-        "spec": {
-            "podSelector": {"matchLabels": {"leaderworkerset.sigs.k8s.io/name": job.name}},
-            "policyTypes": ["Ingress"],
-            "ingress": [
-                {"from": [{"podSelector": {"matchLabels": {"leaderworkerset.sigs.k8s.io/name": job.name}}}]},
-                {"from": [{"podSelector": {}}], "ports": [{"protocol": "TCP", "port": "http"}]},
-            ],
-        },
-    }
+    group_pods = {"leaderworkerset.sigs.k8s.io/name": job.name}
+    policy = network_policy(
+        job,
+        group_pods,
+        {"from": [{"podSelector": {"matchLabels": group_pods}}]},
+        {"from": [{"podSelector": {}}], "ports": [{"protocol": "TCP", "port": "http"}]},
+    )
     return [*queue_objects(job, pods=size * replicas), group, service, policy]
 
 
