@@ -206,12 +206,13 @@ def plan(
         from rightfit.cli.commands.own import with_own
 
         found = with_own(found, catalog)
-    answer = plan_answer(found, view, catalog=catalog)
-    from rightfit.explain.beside import other_card_lines
+    from rightfit.explain.beside import on_unrented, other_card_lines
 
+    found, unrented = on_unrented(found, catalog, view.lang, again=api.plan, **asked) if ask else (found, [])
+    answer = plan_answer(found, view, catalog=catalog)
     lines = asked_for.lines(found, catalog, view.lang) if ask else []
     others = [] if ask and asked_for.told else other_card_lines(found, catalog, view.lang)
-    answer = with_answers(answer, [*lines, *others])
+    answer = with_answers(answer, [*unrented, *lines, *others])
     if own_:
         from rightfit.cli.commands.own import with_own_parts
 

@@ -467,6 +467,22 @@ def read_nights(sentence: Sentence) -> None:
             sentence.note(*found.span())
 
 
+def read_paged(sentence: Sentence) -> None:
+    """Documents of so many pages each are pages: "5,000 PDFs of about 12 pages each"."""
+    for found in _PAGED.finditer(sentence.text):
+        amount, each = (parse_count(next(filter(None, found.group(*names))).replace(" ", "")) for names in (("en", "zh"), ("pages", "ye")))
+        if not sentence.has("data") and amount * each >= 1.0:
+            sentence.take(*found.span(), "data", f"{amount * each:.0f} pages")
+            return
+
+
+_PAGED = grammar.shape(
+    r"(?<![\w.,-])(?P<en>{amount})\s+(?:[a-z]+\s+){0,3}?{paged_thing}\s*[(,]?\s*(?:{paged_glue}\s*)*"
+    r"(?P<pages>{digits})\s*pages?(?![a-z])(?:\s{paged_each})*\s?\)?"
+    r"|(?P<zh>{amount})\s*[份个篇本]?\s*(?:[一-鿿]{0,4}?)(?:的)?{paged_thing_zh}\s*[,，(（、]?\s*{paged_glue_zh}*每[份个篇本]\s*{paged_glue_zh}*\s*(?P<ye>{digits})\s*(?:多)?页\s?[)）]?"
+)
+
+
 def read_pages(sentence: Sentence) -> list[Reading]:
     """Pages that a vision-language model reads are images, and its answers the text of a page."""
     if not reads_pages(sentence):
