@@ -529,7 +529,7 @@ def able_lines(plan: Plan, lang: Lang, catalog: Catalog) -> list[str]:
     if best is None:
         assumed = next((reason.params for reason in plan.advice if reason.key == "serve_change_assumed"), None)
         if assumed is None:
-            is_missing = bool(plan.blame) and all(set(group) <= _OFFERING for group in plan.blame)
+            is_missing = all(one.criterion in _OFFERING for one in plan.rejected)
             return [_unrented(plan, catalog, lang) or _text("able_not_offered" if is_missing else "able_no", lang)]
         limit = q.duration_text(float(assumed["limit_s"]), lang)  # it runs, slower than a limit that nobody asked for
         return [_text("able_slow", lang, limit=limit, option=assumed["option"])]

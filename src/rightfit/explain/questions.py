@@ -19,6 +19,7 @@ from rightfit.explain.rule_lookup import NAMED_SERVER, find_rule, rule_answer, s
 from rightfit.explain.server_questions import server_question
 from rightfit.explain.yes_or_no import is_question
 from rightfit.messages import LANGS
+from rightfit.workload.ask.posts import is_post
 
 if TYPE_CHECKING:
     from rightfit.market import Catalog
@@ -39,6 +40,8 @@ _AMOUNT_ASKED = re.compile(
 def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a sentence that asks what a word means, or whether something holds of a card, a
     server, a cloud or a model; None for any other, wishes above all."""
+    if is_post(sentence) and is_whole_wish(sentence):  # its plan answers, and names in it are no questions
+        return None
     return _looked_up(sentence, catalog) or _terms_of_question(sentence)
 
 

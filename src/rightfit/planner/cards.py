@@ -112,16 +112,16 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     # named, so that its own software stack counts
     mine = workload.with_changes(gpu=(machine.gpu,), cloud=("private",), purchase=("owned",))
     own = plan(mine, catalog=with_machine(catalog, machine), **asked)
-    host = own_host(catalog, machine)[1]
-    own = _within_unsaid(
-        own, mine, lambda wish, ram: plan(wish, catalog=with_machine(catalog, machine, host_bytes=ram), **asked), host_bytes=host
-    )
     narrower: tuple[Reason, ...] = ()
     if own.best is None and workload.method == "lora" and "method" in workload.assumed:
         with_few_bits = plan(mine.with_changes(method="qlora"), catalog=with_machine(catalog, machine), **asked)
         if with_few_bits.best is not None:  # nobody said how: the one of the usual ways that the machine does
             narrower = (Reason("own_by_qlora", {"machine": machine.name}),)
             own, workload = with_few_bits, workload.with_changes(method="qlora")
+    host = own_host(catalog, machine)[1]
+    own = _within_unsaid(
+        own, mine, lambda wish, ram: plan(wish, catalog=with_machine(catalog, machine, host_bytes=ram), **asked), host_bytes=host
+    )
     rented = plan(workload.with_changes(gpu=()), catalog=catalog, **asked)
     assumed = (*_smallest(machine), *_host(machine, host))
     own, rented = (dataclasses.replace(one, assumptions=(*assumed, *one.assumptions)) for one in (own, rented))
@@ -164,7 +164,7 @@ def _host(machine: Machine, host_bytes: float) -> tuple[Assumption, ...]:
 
 
 #: A machine has up to so many times the host memory that it is taken to have, where nobody says it.
-_AMPLE_HOST = 8.0
+_AMPLE_HOST = 2.0
 
 #: How long somebody waits at their own machine, where nobody says it.
 _PATIENT = "2min"
@@ -172,13 +172,14 @@ _PATIENT = "2min"
 
 def _within_unsaid(own: Plan, mine: Workload, plan: Callable[[Workload, float], Plan], *, host_bytes: float) -> Plan:
     """The plan on the machine without what nobody said: host memory that it is taken to have, and
-    how soon an answer must come, refuse nothing."""
+    how soon one person must be answered, refuse nothing."""
     ram, lifted = 0.0, set[str]()
     while own.best is None and (refused := _refused(own)):
         if refused.criterion == "host_memory" and not ram:
             ram = _AMPLE_HOST * host_bytes
         elif (
-            refused.criterion in LATENCY_LIMITS
+            mine.users == 1
+            and refused.criterion in LATENCY_LIMITS
             and refused.criterion not in lifted
             and getattr(mine, f"{refused.criterion}_s", None) is None
         ):

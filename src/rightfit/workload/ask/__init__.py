@@ -31,6 +31,8 @@ from rightfit.workload.ask.figured import (
     read_volumes,
     score_pairs,
     settle_per_time,
+    settle_speed,
+    settle_things_a_day,
     work_off_daily,
 )
 from rightfit.workload.ask.leftover import BLANK, left_over
@@ -130,9 +132,12 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     settle_hours_a_day(sentence, task)
     settle_steps(sentence, task)
     settle_per_time(sentence, task)
+    if task == "serve" and sentence.is_post:
+        settle_things_a_day(sentence)
     if task == "serve" and sentence.own_machine and not (sentence.has("users") or sentence.has("rate")):
         inferred.append(Reading("users", "1", ""))
         sentence.assumed.append(Message("workload.assumed_own_use"))
+    settle_speed(sentence, next((one.value for one in (*sentence.readings, *inferred) if one.option == "users"), ""))
     if task == "serve" and (pause := keep_in_flight(sentence)):
         inferred.append(pause)
     if task in ("batch", "serve"):

@@ -17,10 +17,11 @@ from rightfit.workload.ask.sentence import Sentence
 
 _END = grammar.shape(r"[.!?](?=\s|$)|[!?;\n。！？；]")
 _JOINT = grammar.shape(
-    r"[.!?](?=\s|$)|[!?;\n。！？；，]|,(?=\s[一-鿿])|(?<=[一-鿿0-9A-Za-z])[,、](?=\s?[一-鿿])|(?:,\s?|\s){story_joint}\s(?={story_who}[\s'’])"
+    r"[.!?](?=\s|$)|[!?;\n。！？；，]|,(?=\s[一-鿿])|(?<=[一-鿿]),(?=\s?\d)|(?<=[一-鿿0-9A-Za-z])[,、](?=\s?[一-鿿])|(?:,\s?|\s){story_joint}\s(?={story_who}[\s'’])"
 )
 _TOLD = grammar.shape(r"(?<![A-Za-z]){told_en}(?![A-Za-z])|{told_zh}")
 _WANTED = grammar.shape(r"(?<![A-Za-z]){wanted_en}(?![A-Za-z])|{wanted_zh}")
+_HEARSAY = grammar.shape(r"(?<![A-Za-z]){hearsay}(?![A-Za-z])|{hearsay_zh}")
 _ELSEWHERE = grammar.shape(r"(?<![A-Za-z]){elsewhere_en}(?![A-Za-z])|{elsewhere_zh}")
 _ASKS_HARDWARE = grammar.shape(r"(?<![A-Za-z]){asks_hardware}(?![A-Za-z])|{asks_hardware_zh}")
 _FAILS = grammar.shape(r"(?<![A-Za-z]){fails}(?![A-Za-z])|{fails_zh}")
@@ -31,7 +32,7 @@ _LACKED = grammar.shape(r"{lacking}\s*{fast_network}")
 """A network that one's own servers lack."""
 
 #: Sentences of a post, and how long it is: words, three Chinese characters counting as two.
-_MOST_SENTENCES, _FEWEST_WORDS = 1, 26
+_MOST_SENTENCES, _FEWEST_WORDS = 1, 25
 
 
 def is_post(text: str) -> bool:
@@ -55,6 +56,8 @@ def read_post(sentence: Sentence) -> None:
     sentence.is_post = True
     parts = list(statements(sentence.text))
     models = [_models(sentence.text[start:end]) for start, end in parts]
+    if any(name for named in models for name in named if not grammar.BARE_SIZE.fullmatch(name)):  # a size beside a name tells nothing
+        models = [{name for name in named if not grammar.BARE_SIZE.fullmatch(name)} for named in models]
     told, rents = [], _RENTS.search(sentence.text)
     for at, (start, end) in enumerate(parts):
         text = sentence.text[start:end]
@@ -88,6 +91,8 @@ def _choices(text: str, start: int, end: int) -> list[tuple[int, int]]:
     """Where a statement says how something is done that the rest of the text does not say: the
     method and the framework are those of the wish."""
     kept = []
+    if not _FAILS.search(text[start:end]):  # what was tried before is past
+        return []
     for kind in (grammar.TUNING_METHODS | grammar.METHODS, grammar.FRAMEWORKS):
         found = [match for pattern in kind.values() for match in pattern.finditer(text)]
         inside = [match for match in found if start <= match.start() and match.end() <= end]
@@ -98,11 +103,11 @@ def _choices(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 def _models(text: str) -> set[str]:
     """The models that a statement names, by a name or by a size."""
-    return {name.value for name in names_in(text) if name.kind == "model"} | {match[0] for match in grammar.BARE_SIZE.finditer(text)}
+    return {name.value for name in names_in(text) if name.kind == "model"} or {match[0] for match in grammar.BARE_SIZE.finditer(text)}
 
 
 def _is_told(text: str) -> bool:
-    return bool((_TOLD.search(text) and not _WANTED.search(text)) or _ELSEWHERE.search(text))
+    return bool((_TOLD.search(text) and not _WANTED.search(text)) or _ELSEWHERE.search(text) or _HEARSAY.search(text))
 
 
 def settle_post(sentence: Sentence, hard: Sequence[str]) -> tuple[list[str], list[str]]:
