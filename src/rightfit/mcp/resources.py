@@ -6,8 +6,8 @@ from __future__ import annotations
 import collections
 import hashlib
 import json
-import threading
 import re
+import threading
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -284,7 +284,13 @@ def all_shelves() -> tuple[Shelf, ...]:
         ),
         Shelf("rightfit://rules", "rules", "rules of thumb, whether each is right, and the source", "application/json", _rules),
         Shelf("rightfit://clouds", "clouds", "the clouds, with number of servers and price dates", "application/json", _clouds),
-        Shelf("rightfit://accelerators", "accelerators", "the accelerators, with memory, bandwidth and compute", "application/json", _accelerators),
+        Shelf(
+            "rightfit://accelerators",
+            "accelerators",
+            "the accelerators, with memory, bandwidth and compute",
+            "application/json",
+            _accelerators,
+        ),
     )
 
 

@@ -128,8 +128,8 @@ def _refusal(errors: Sequence[RightfitError], lang: Lang = "en") -> Any:
 
     problems = [problem for error in errors for problem in problems_of(error, lang)]
     text = TextContent(type="text", text=told("\n".join(problem.message for problem in problems)))
-    errors = [{**problem.to_dict(), "message": told(problem.message), "allowed": told(problem.allowed)} for problem in problems]
-    return CallToolResult(content=[text], structured_content={"errors": errors}, is_error=True)
+    records = [{**problem.to_dict(), "message": told(problem.message), "allowed": told(problem.allowed)} for problem in problems]
+    return CallToolResult(content=[text], structured_content={"errors": records}, is_error=True)
 
 
 def _annotations() -> Any:

@@ -292,8 +292,10 @@ _OF_PLAN = {"answer": "string", "parts": "array"}
 
 
 def all_tools() -> tuple[Tool, ...]:
-    """Every tool. What they answer names tools and arguments; files and kept parts stay as they are."""
-    return tuple(tool if tool.name in ("export", "details") else dataclasses.replace(tool, answer=_spoken(tool.answer)) for tool in _tools())
+    """Every tool. Their answers name tools and arguments; files and parts stay as they are."""
+    return tuple(
+        tool if tool.name in ("export", "details") else dataclasses.replace(tool, answer=_spoken(tool.answer)) for tool in _tools()
+    )
 
 
 def _spoken(answer: Callable[[Mapping[str, Any]], ToolAnswer]) -> Callable[[Mapping[str, Any]], ToolAnswer]:
@@ -360,7 +362,13 @@ def _tools() -> tuple[Tool, ...]:
             details,
             {"answer": "string", "part": "string"},
         ),
-        Tool("options", "List the arguments that describe a workload, each with an example and the values it accepts.", words, options, {"items": "array"}),
+        Tool(
+            "options",
+            "List the arguments that describe a workload, each with an example and the values it accepts.",
+            words,
+            options,
+            {"items": "array"},
+        ),
         Tool(
             "check",
             "Check whether a server, accelerator, claim or rule of thumb is right, and return the correct or nearest one.",

@@ -134,7 +134,7 @@ def _read_option(option: RequestOption, value: Any) -> dict[str, Any]:
 
 
 def _accepted(option: RequestOption) -> Message:
-    """What an option takes, for an error that does not list it: its units, its range, or an example."""
+    """What an option accepts, for an error that does not list it: units, range, or an example."""
     if option.kind in units.ACCEPTED:
         return units.ACCEPTED[option.kind](option.example)
     if math.isfinite(option.high) and option.attributes and option.kind in _PLAIN_NUMBERS:
