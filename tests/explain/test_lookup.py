@@ -52,4 +52,4 @@ def test_a_rule_about_named_servers_is_evaluated_on_them() -> None:
     assert answer is not None
     assert answer.claim == "wrong"
     assert "it does not fit on gcp/a2-highgpu-1g" in answer.explanation_en
-    assert "azure/Standard_NC24ads_A100_v4 holds it only with optimizer state in host RAM" in answer.explanation_en
+    assert "it fits on azure/Standard_NC24ads_A100_v4 only with optimizer state in host RAM" in answer.explanation_en
