@@ -316,6 +316,7 @@ def _of_table(
 def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence[Question]) -> int:
     """No model named: typical ones for the kind of data, or the refusal."""
     from rightfit.cli.asking import typical_answer
+    from rightfit.explain.open_wishes import vague_wish
     from rightfit.planner.typical import typical_rows
 
     rows = typical_rows(sentence, error.found.kind, str(error.wishes.get("task", "")))
@@ -323,7 +324,12 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
         raise InputError(error.found.question(), field="ask")
     answer = typical_answer(rows, error.wishes, view, catalog=open_market(view), questions=questions)
     if answer is None:
-        raise error
+        if (open_ := vague_wish(sentence, open_market(view))) is None:
+            raise error
+        from rightfit.cli.commands.facts import tell_checked
+
+        tell_checked([open_], view)
+        return 0
     emit(answer, view)
     return 0
 
