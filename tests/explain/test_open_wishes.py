@@ -1,5 +1,5 @@
-"""A wish without a model is answered by typical ones, or by questions with defaults; a question that
-only a plan answers is answered by `check` too."""
+"""A wish without a model is answered by typical ones, or by questions with defaults; a question
+that only a plan answers is answered by `check` too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A question gets the same answer at the command line, from the MCP tool, over HTTP and on the page."""
+"""A question gets one answer at the command line, from the MCP tool, over HTTP and on the page."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def by_command(sentence: str, capsys: pytest.CaptureFixture[str]) -> list[dict[s
 
 
 def by_page(sentence: str) -> Any:
-    """What the page does with a sentence: the answer to a question, else the plan with its lines."""
+    """What the page does with a sentence: the answer to a question, else a plan and its lines."""
 
     async def whole() -> Any:
         answers = Answers(answer_s=300.0)

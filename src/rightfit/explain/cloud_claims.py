@@ -65,7 +65,7 @@ def _has(catalog: Catalog, clause: str, told: Told) -> Sequence[Part]:
     if not told.cloud or not asked or not word("has").search(clause):
         return ()
     servers = catalog.servers()
-    of_cloud = [row for row, cloud in enumerate(servers.provider) if cloud == told.cloud]
+    of_cloud = [row for row, cloud in enumerate(servers.provider) if cloud == told.cloud and not servers.not_recommended[row]]
     found = [row for row in of_cloud if (servers.rdma[row] == asked if asked == "infiniband" else "TPU" in servers.accelerator_name[row])]
     example = servers.instance_type[found[0]] if found else "-"
     reason = both(

@@ -116,8 +116,8 @@ def told_once(found: Sequence[CheckResult]) -> list[CheckResult]:
 
 
 def not_judged(found: Sequence[CheckResult]) -> list[CheckResult]:
-    """What of a text states something that could not be judged, as one answer that lists it, and how
-    many of its lines state nothing."""
+    """What of a text states something that could not be judged, as one answer that lists it, and
+    how many of its lines state nothing."""
     from rightfit.explain.messages import say
     from rightfit.market.verdicts import CheckResult
 
@@ -221,7 +221,7 @@ def _stated_by(line: str, heading: str) -> tuple[list[str], str]:
     found = [match.group().strip() for match in _SERVER_CLAIM.finditer(bare)]
     found += [match.group() for match in NAMED_SERVER.finditer(_SERVER_CLAIM.sub(" ", bare))]
     cells = [cell.strip() for cell in _SERVER_CLAIM.sub(" ", bare).split("|")]
-    if len(cells) > 1 and (cloud := find_provider(re.sub(r"\(.*?\)", "", cells[0]).strip(" |"))) is not None:
+    if len(cells) > 1 and find_provider(re.sub(r"\(.*?\)", "", cells[0]).strip(" |")) is not None:
         stated = [part.strip() for cell in cells[1:] for part in re.split(r"[,，;；]", cell) if states(part)]
         found += [name[0] for cell in cells[1:] for name in _SPACED_SERIES.finditer(cell)]
         return [*found, *([f"{cells[0].strip(' |')}: {', '.join(stated)}"] if any(map(states, stated)) else [])], heading
