@@ -15,7 +15,7 @@ from rightfit.explain.glossary import term_lookup
 from rightfit.explain.judged_parts import parts_lookup
 from rightfit.explain.market_questions import market_question
 from rightfit.explain.market_statements import COMMITMENTS, find_statement, judge_statement, saving_of
-from rightfit.explain.pasted_tables import cells_of, is_row, row_statement
+from rightfit.explain.pasted_tables import cells_of, is_cloud, is_row, row_statement
 from rightfit.explain.rule_match import folded, match_rule, sense
 from rightfit.explain.rule_measures import Measures, measures
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of, rule_line
@@ -24,7 +24,6 @@ from rightfit.explain.statement_parts import clauses, states
 from rightfit.explain.time_claims import time_lookup
 from rightfit.explain.trials import SetupOutcome, best_of, need_on_one_card, outcome_of, saving_fractions
 from rightfit.explain.yes_or_no import is_question
-from rightfit.market.names import find_provider
 from rightfit.messages import LANGS, Lang
 from rightfit.search.answer import Option, Plan
 
@@ -202,6 +201,8 @@ def statements_in(text: str) -> dict[str, str]:
         header = header if cells else []
         if len(cells) > 2 and len(header) == len(cells) and (row := row_statement(header, cells)):
             stated.setdefault(row, section)
+            for told in _of_cloud([cells[0], *(cell for cell in cells[1:] if not re.search(r"\d", cell))]) if is_cloud(cells[0]) else ():
+                stated.setdefault(told, section)
             continue
         if (words := heading_of(line)) is not None:
             section, above = words, ""
@@ -221,10 +222,9 @@ def _stated_by(line: str, heading: str) -> tuple[list[str], str]:
     found = [match.group().strip() for match in _SERVER_CLAIM.finditer(bare)]
     found += [match.group() for match in NAMED_SERVER.finditer(_SERVER_CLAIM.sub(" ", bare))]
     cells = [cell.strip() for cell in _SERVER_CLAIM.sub(" ", bare).split("|")]
-    if len(cells) > 1 and find_provider(re.sub(r"\(.*?\)", "", cells[0]).strip(" |")) is not None:
-        stated = [part.strip() for cell in cells[1:] for part in re.split(r"[,，;；]", cell) if states(part)]
+    if len(cells) > 1 and is_cloud(cells[0]):
         found += [name[0] for cell in cells[1:] for name in _SPACED_SERIES.finditer(cell)]
-        return [*found, *([f"{cells[0].strip(' |')}: {', '.join(stated)}"] if any(map(states, stated)) else [])], heading
+        return [*found, *_of_cloud(cells)], heading
     rest = (" | " if len(cells) > 1 and cards_of(bare) and not found else " ").join(filter(None, cells)).strip(" (（,，、").lstrip(":： ")
     if rest.endswith((":", "：")):
         heading = rest  # what stands above a list belongs to each of its items
@@ -234,6 +234,12 @@ def _stated_by(line: str, heading: str) -> tuple[list[str], str]:
     elif not found and len(rest) > _SHORTEST and not no_claim().match(rest):
         found = [rest[:_LONGEST_STATEMENT]]  # what is not judged is listed
     return found, heading
+
+
+def _of_cloud(cells: Sequence[str]) -> list[str]:
+    """What the cells of a row say of the cloud in the first."""
+    stated = [part.strip() for cell in cells[1:] for part in re.split(r"[,，;；]", cell) if states(part)]
+    return [f"{cells[0].strip(' |')}: {', '.join(stated)}"] if stated else []
 
 
 def is_pasted(text: str) -> bool:
