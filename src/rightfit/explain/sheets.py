@@ -302,12 +302,14 @@ LEAST_SAVING = 0.005
 class Extent:
     """How much a short answer says beside what it always says (the choice, the amount of work, the
     set-up): rows of the table, warnings, and whether all percentiles of a service. `weighty`: a
-    warning of those that matter takes the place of a row; one of the others does not."""
+    warning of those that matter takes the place of a row; one of the others does not. `commands`:
+    whether the commands that go on from here close it."""
 
     rows: int = 3
     warnings: int = 2
     speed: bool = True
     weighty: bool = False
+    commands: bool = True
 
 
 #: From the most down to the least that a short answer says.
@@ -369,7 +371,7 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     told = (_larger_batch, _own_refused, _own_runs, _rental, _usual)
     yield "\n".join([*asked, *(line for lines in told for line in lines(plan, voice, lang))])
     if extent.weighty and not any(reason.key in FIRST_WARNINGS and not _is_remote(reason) for reason in plan.options[0].warnings):
-        extent = Extent(warnings=0, speed=False)
+        extent = dataclasses.replace(extent, warnings=0, speed=False, weighty=False, rows=Extent().rows)
     shown = plan.options[:num_options] if num_options is not None else first_options(plan, extent.rows)
     if len(shown) > 1:
         yield voice.options_table(dataclasses.replace(plan, options=shown), lang)
@@ -377,8 +379,9 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     yield from staged_lines(plan, voice.renderer(lang, currency=plan.workload.currency), lang)
     if care := _care(plan, voice, lang)[: extent.warnings]:
         yield Lines("warnings", label("section", "warnings", lang), tuple(care))
-    key = "next_staged" if any(section.name == "staged" for section in plan.sections) else "next"
-    yield _next(key, plan, shown, lang)
+    if extent.commands:
+        key = "next_staged" if any(section.name == "staged" for section in plan.sections) else "next"
+        yield _next(key, plan, shown, lang)
 
 
 def _nothing(plan: Plan, text: PlanText, lang: Lang, extent: Extent) -> Iterable[Part]:
@@ -393,7 +396,8 @@ def _nothing(plan: Plan, text: PlanText, lang: Lang, extent: Extent) -> Iterable
     lines = [voice.rejection_lines(one, lang, currency=plan.workload.currency)[0] for one in refused]
     if lines:
         yield Lines("refused", label("section", "refused", lang), tuple(lines))
-    yield label("short", "nothing", lang)
+    if extent.commands:
+        yield label("short", "nothing", lang)
 
 
 #: Warnings that no export starts the plan as it stands.
