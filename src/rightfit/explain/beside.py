@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import math
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import card_pattern
 from rightfit.explain.claims import cost_text, where_text
+from rightfit.explain.command_text import command_line
 from rightfit.explain.decisions import chart_words, decision_lines
 from rightfit.explain.glossary import term_text
 from rightfit.explain.messages import topic
@@ -765,15 +765,6 @@ def _tried(name: str, wish: str, given: Mapping[str, Any], catalog: Catalog) -> 
         return _Way(name, wish, wishes, best_of(Workload(**wishes), catalog))
     except RightfitError:
         return None
-
-
-def command_line(wishes: Mapping[str, Any], *, server: str = "") -> str:
-    """The command that asks the same by options; `server`: of one server alone."""
-    words = ["rightfit", *(["estimate", server] if server else ["plan"])] + ([str(wishes["model"])] if "model" in wishes else [])
-    for name, value in wishes.items():
-        if name != "model":
-            words += ["--" + name.replace("_", "-"), ",".join(value) if isinstance(value, list | tuple) else str(value)]
-    return shlex.join(words)
 
 
 def _compared(ways: Sequence[_Way], measure: Callable[[Option], float], why: Sequence[Mapping[Lang, str]], lang: Lang) -> list[str]:

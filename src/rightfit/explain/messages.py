@@ -213,6 +213,7 @@ def problems_of(error: RightfitError, lang: Lang) -> tuple[Problem, ...]:
 def _problem(error: RightfitError, lang: Lang) -> Problem:
     code = code_of(error)
     field = (error.field or "") if isinstance(error, InputError) else ""
-    allowed, nearest = (str(error.allowed), error.nearest) if isinstance(error, InputError) else ("", ())
+    allowed, nearest = (error.allowed, error.nearest) if isinstance(error, InputError) else ("", ())
     title = Message(f"problems.title_{code}").text(lang)
-    return Problem(code, title, error.text(lang), field, allowed, tuple(nearest[:_MOST_NAMES]), error.key)
+    told = allowed.text(lang) if isinstance(allowed, Message) else allowed
+    return Problem(code, title, error.text(lang), field, told, tuple(nearest[:_MOST_NAMES]), error.key)
