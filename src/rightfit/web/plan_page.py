@@ -108,9 +108,7 @@ class PlanPage:
             self._problem(error)
             return
         problem = self.panel.understand(self.asked.wish)
-        if (problem or not self.panel.understood or "model" not in self.panel.understood.wishes) and (
-            told := await self.answers.question(sentence)
-        ):
+        if not self.panel.edited and (told := await self.answers.question(sentence)):
             self.turn += 1
             self.state = self.state.with_wishes({}, ask=sentence)
             self._told(told)
