@@ -10,6 +10,8 @@ import functools
 import inspect
 import itertools
 import math
+import re
+import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -81,9 +83,9 @@ class UnusableValueError(click.BadParameter):
         self.problem = problem
 
 
-def usage_problem(error: Any) -> Message | None:
+def usage_problem(error: Any, arguments: Sequence[str] = ()) -> Message | None:
     """A wrong call, with the nearest valid option or command; None where the call was
-    empty, and help is due."""
+    empty, and help is due. `arguments`: as they were typed."""
     if isinstance(error, _NO_ARGUMENTS):
         return None
     context = getattr(error, "ctx", None)
@@ -101,10 +103,24 @@ def usage_problem(error: Any) -> Message | None:
         names = [name for name, entry in context.command.commands.items() if not entry.hidden]
         hint = _nearest(typed, names) or Message("usage.known", names=", ".join(names))
         return Message("usage.no_command", command=repr(typed), hint=hint)
+    if (found := _EXTRA.search(text)) and (unquoted := _unquoted(found[1].split(), arguments)):
+        return unquoted
     see = Message("usage.see", help=f"{context.command_path} --help") if context is not None else ""
     if isinstance(error, UnusableValueError):
         return Message("usage.value", option=_param_hint(error), problem=error.problem, hint=see)
     return Message("usage.said", problem=foreign(text[:1].lower() + text[1:].rstrip(".")), hint=see)
+
+
+_EXTRA = re.compile(r"unexpected extra arguments? \((.*)\)")
+
+
+def _unquoted(extra: Sequence[str], arguments: Sequence[str]) -> Message | None:
+    """Words behind the value of an option are the rest of it, typed without quotes."""
+    at = list(arguments).index(extra[0]) if extra and extra[0] in arguments else 0
+    if at < 2 or not arguments[at - 2].startswith("--") or "=" in arguments[at - 2]:
+        return None
+    rest = itertools.takewhile(lambda word: not word.startswith("-"), arguments[at:])
+    return Message("usage.unquoted", option=arguments[at - 2], value=shlex.quote(" ".join([arguments[at - 1], *rest])))
 
 
 def _nearest(text: str, names: list[str]) -> Message | str:
