@@ -103,7 +103,7 @@ def usage_problem(error: Any, arguments: Sequence[str] = ()) -> Message | None:
         names = [name for name, entry in context.command.commands.items() if not entry.hidden]
         hint = _nearest(typed, names) or Message("usage.known", names=", ".join(names))
         return Message("usage.no_command", command=repr(typed), hint=hint)
-    if (found := _EXTRA.search(text)) and (unquoted := _unquoted(found[1].split(), arguments)):
+    if (found := _EXTRA.search(text)) and context is not None and (unquoted := _unquoted(found[1].split(), arguments, context.command)):
         return unquoted
     see = Message("usage.see", help=f"{context.command_path} --help") if context is not None else ""
     if isinstance(error, UnusableValueError):
@@ -114,13 +114,15 @@ def usage_problem(error: Any, arguments: Sequence[str] = ()) -> Message | None:
 _EXTRA = re.compile(r"unexpected extra arguments? \((.*)\)")
 
 
-def _unquoted(extra: Sequence[str], arguments: Sequence[str]) -> Message | None:
+def _unquoted(extra: Sequence[str], arguments: Sequence[str], command: Any) -> Message | None:
     """Words behind the value of an option are the rest of it, typed without quotes."""
-    at = list(arguments).index(extra[0]) if extra and extra[0] in arguments else 0
-    if at < 2 or not arguments[at - 2].startswith("--") or "=" in arguments[at - 2]:
+    valued = {name for one in command.params if not getattr(one, "is_flag", True) for name in one.opts}
+    before = list(arguments[: list(arguments).index(extra[0])] if extra and extra[0] in arguments else ())
+    last = max((place for place, word in enumerate(before) if word.startswith("-")), default=-1)
+    if last < 0 or before[last] not in valued or len(before) < last + 2:
         return None
-    rest = itertools.takewhile(lambda word: not word.startswith("-"), arguments[at:])
-    return Message("usage.unquoted", option=arguments[at - 2], value=shlex.quote(" ".join([arguments[at - 1], *rest])))
+    value = itertools.takewhile(lambda word: not word.startswith("-"), arguments[last + 1 :])
+    return Message("usage.unquoted", option=before[last], value=shlex.quote(" ".join(value)))
 
 
 def _nearest(text: str, names: list[str]) -> Message | str:
