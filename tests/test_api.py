@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import itertools
 import json
 import os
 import sys
+import typing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,10 @@ import pytest
 import rightfit
 from rightfit.api import read_workload
 from rightfit.cli import main
+from rightfit.cli.app import build
 from rightfit.errors import MissingComponentError
+from rightfit.workload.option_types import WorkloadOptions
+from rightfit.workload.options import OPTIONS
 
 
 def test_forms_of_a_workload(tmp_path: Path) -> None:
@@ -99,6 +104,23 @@ def test_a_form_without_its_libraries_says_what_to_install(monkeypatch: pytest.M
     with pytest.raises(MissingComponentError) as caught:
         notebook.form(model="7B")
     assert caught.value.message.fields["names"] == "anywidget"
+
+
+def test_each_command_has_a_function_that_an_editor_completes_and_help_explains() -> None:
+    """The two servers excepted, which never return. Options of a workload are typed keywords, as
+    the table has them."""
+    functions = {name: getattr(rightfit, name) for name in set(build().commands) - {"serve", "mcp"}}
+    told = {name: (inspect.getdoc(one) or "").partition("\n\n") for name, one in functions.items()}
+    assert [name for name, (first, _, _) in told.items() if not first.rstrip().endswith(".")] == []
+    hints = typing.get_type_hints(WorkloadOptions)
+    assert list(hints) == list(OPTIONS)
+    listed = {"names", "words", "cards"}
+    wrong = [name for name, hint in hints.items() if ("Sequence" in str(hint)) != (OPTIONS[name].kind in listed)]
+    assert wrong == []
+    untyped = [
+        name for name in ("plan", "estimate", "why", "resize") if "Unpack[WorkloadOptions]" not in str(inspect.signature(functions[name]))
+    ]
+    assert untyped == []
 
 
 def test_functions_give_what_their_commands_print(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_parse_count(text: str | float, number: float) -> None:
         (units.parse_count, "1,00", "as a number"),
         (units.parse_count, "1.2.3", "as a number"),
         (units.parse_count, math.nan, "not a quantity"),
-        (units.parse_count, "8x", "multiplier"),
+        (units.parse_count, "8x", "suffix"),
     ],
 )
 def test_refuses_with_a_proposal(parse: object, text: str, hint: str) -> None:

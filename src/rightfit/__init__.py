@@ -1,5 +1,21 @@
-"""rightfit: from a machine-learning workload to the cloud server to rent, how to set it up, what it
-costs, and how sure that is."""
+"""rightfit finds the cloud server to rent for a training, fine-tuning or serving job: setup, cost,
+time, and how sure the prediction is.
+
+>>> import rightfit
+>>> rightfit.plan("meta-llama/Meta-Llama-3-8B", method="qlora", data="50Mtok", deadline="24h")
+
+plan        rank servers for a workload
+estimate    predict a workload on one server
+why         explain why a server was or was not chosen
+fleet       plan many jobs and services together
+export      write the files that start a plan; launch starts them
+check       check a server, an accelerator or a claim
+fit, own    what fits your own GPU; buy or rent
+models, servers, prices, accelerators, datasets, providers, regions    look around
+probe, watch, ingest, runs, resize    measure real runs and learn from them
+
+Each command has a function of the same name, except for the two servers (serve and mcp).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The public functions of rightfit: one for each command, typed, returning values
-and never printing.
+"""The public functions of rightfit: one for each command but the two servers (serve, mcp), typed,
+returning values and never printing.
 
-Every function is thin: it reads the wish, calls the room that does the work, and
+Every function is thin: it reads the request, calls the room that does the work, and
 hands back its result.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from rightfit.messages import Message
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rightfit.spread.pieces import Done, Progress
     from rightfit.workload.ask import Understood
     from rightfit.workload.model import Workload
+    from rightfit.workload.option_types import WorkloadOptions
 
 Names = str | Sequence[str]
 _FILE_ENDINGS = (".yaml", ".yml", ".toml")
@@ -44,23 +45,32 @@ def plan(
     simulate: bool = False,
     staged: bool = False,
     runs: str | Path | None = None,
-    **wishes: Any,
+    **options: Unpack[WorkloadOptions],
 ) -> Plan:
-    """Rank servers for a workload; `simulate`: play the options of a service through by
-    simulation as well.
+    """Rank servers for a workload.
 
-    Give a `Workload`, a workload file (a `Path`, or text ending in .yaml, .yml or .toml), or a
-    model's name; then the options of `rightfit plan`: `plan("7B", method="qlora", data="50Mtok")`
-    is `plan(model="7B", method="qlora", data="50Mtok")`.
-    The result has `.best`, `.options`, `.pareto`, `.rejected`, `.advice`, `.to_dict()` and
-    `.to_json()`; `.best` is None when nothing is feasible.
-    `staged`: with the smallest trial that would confirm the choice, in `sections`.
-    `runs`: a folder of run records, a file or a store ("mine" is the user's own): figures are
-    corrected by what these runs missed.
+    >>> plan("meta-llama/Meta-Llama-3-8B", method="qlora", data="50Mtok", deadline="24h")
+    >>> plan("7B", task="serve", rate="5/s", ttft="300ms", cloud=["aws", "gcp"])
+    >>> plan("workload.yaml", budget="1500cny")
+
+    `workload` is a model name, a workload file (a `Path`, or text ending in .yaml, .yml or .toml)
+    or a `Workload`. `options` are those of `rightfit plan --help` with underscores: task, method,
+    data, rate, deadline, budget, cloud, gpu, region, purchase, seq_len, ... (all of them:
+    `help(rightfit.workload.option_types.WorkloadOptions)`).
+
+    `top`: number of options to return. `simulate`: also simulate each option of a service.
+    `staged`: add the smallest trial run that would confirm the plan, in `.sections`. `runs`: a
+    folder of run records, a file or a store ("mine" is your own); predictions are corrected by
+    these runs. `catalog`: servers and prices to use instead of the default.
+
+    The result shows itself in a terminal and in a notebook. It has `.best` (None when nothing is
+    feasible), `.options`, `.pareto`, `.rejected`, `.advice`, `.export()`, `.launch()`,
+    `.to_dataframe()`, `.to_html()`, `.to_dict()` and `.to_json()`. Raises `InputError` for an
+    option that cannot be read.
     """
     from rightfit.answers import plan_of
 
-    return plan_of(_planned(workload, catalog=catalog, top=top, simulate=simulate, staged=staged, runs=runs, wishes=wishes))
+    return plan_of(_planned(workload, catalog=catalog, top=top, simulate=simulate, staged=staged, runs=runs, wishes=options))
 
 
 def _planned(
@@ -107,14 +117,19 @@ def estimate(
     nodes: int = 1,
     catalog: Catalog | None = None,
     runs: str | Path | None = None,
-    **wishes: Any,
+    **options: Unpack[WorkloadOptions],
 ) -> Plan:
-    """What a workload does on one given server ("aws/p4d.24xlarge"), without a search over servers;
-    `runs` as in `plan`."""
+    """Predict memory, time and cost of a workload on one server, without a search.
+
+    >>> estimate("7B", method="qlora", data="50Mtok", on="aws/p4d.24xlarge")
+
+    `on`: the server, as PROVIDER/INSTANCE_TYPE. `nodes`: number of servers. `workload`, `runs` and
+    `options` as in `plan`.
+    """
     from rightfit.answers import plan_of
     from rightfit.planner.given import estimate_one
 
-    found = estimate_one(read_workload(workload, wishes), on=on, nodes=nodes, catalog=catalog)
+    found = estimate_one(read_workload(workload, options), on=on, nodes=nodes, catalog=catalog)
     if runs is None:
         return plan_of(found)
     from rightfit.measure.own_runs import with_runs
@@ -122,13 +137,15 @@ def estimate(
     return plan_of(with_runs(found, _evidence(runs), top=len(found.options)))
 
 
-def resize(runs: str | Path | Run | Sequence[Run], /, *, tests: int = 2, catalog: Catalog | None = None, **wishes: Any) -> Advice:
-    """Advice from measured runs of one job: what held it back, what to change for nothing, which
-    servers then, and the test worth its price.
+def resize(
+    runs: str | Path | Run | Sequence[Run], /, *, tests: int = 2, catalog: Catalog | None = None, **options: Unpack[WorkloadOptions]
+) -> Advice:
+    """Find the bottleneck of measured runs of one job, free changes, the server to rent, and
+    whether another test pays off.
 
-    `runs`: as in `plan`, or one or more records. Wishes say how much work there is (`data`, `rate`
-    or `users`; without it no servers are compared); what they leave open is taken from the runs.
-    `tests`: how many more trials may be spent.
+    `runs`: as in `plan`, or one or more run records. Set the amount of work with `data`, `rate` or
+    `users`; without it no servers are compared. Other options default to those of the runs.
+    `tests`: number of further test runs you can spend.
     """
     from rightfit.errors import InputError
     from rightfit.measure.own_runs import with_runs
@@ -142,21 +159,28 @@ def resize(runs: str | Path | Run | Sequence[Run], /, *, tests: int = 2, catalog
     if not records:
         raise InputError(Message("units.resize_without_run"), field="runs")
     found = None
-    if wishes.get("data") or wishes.get("rate") or wishes.get("users"):
-        known = {**wishes_of(records), **{name: value for name, value in wishes.items() if value is not None}}
+    if options.get("data") or options.get("rate") or options.get("users"):
+        known: dict[str, Any] = {**wishes_of(records), **{name: value for name, value in options.items() if value is not None}}
         if "model" not in known:
             raise InputError(Message("units.no_model_of_run"), field="model")
         found = with_runs(plan(catalog=catalog, top=MOST_OPTIONS, **known), evidence(records), top=MOST_OPTIONS)
     return resize(records, found, lambda rows: predict_rows(rows), tests=tests)
 
 
-def why(server: str, workload: Workload | str | Path | None = None, /, *, catalog: Catalog | None = None, **wishes: Any) -> Verdict:
-    """Why a server ("aws/g5.xlarge") was or was not chosen, and the least change that would alter
-    it. An accelerator ("L4", "8xH100") is judged by the best server that has it."""
+def why(
+    server: str, workload: Workload | str | Path | None = None, /, *, catalog: Catalog | None = None, **options: Unpack[WorkloadOptions]
+) -> Verdict:
+    """Explain why a server was or was not chosen, and the smallest change that would alter it.
+
+    >>> why("aws/g5.xlarge", "7B", method="qlora", data="50Mtok")
+
+    `server`: PROVIDER/INSTANCE_TYPE, or an accelerator ("L4", "8xH100"), judged by the best
+    server that has it. `workload` and `options` as in `plan`.
+    """
     from rightfit.answers import verdict_of
     from rightfit.planner.given import why as why_server
 
-    return verdict_of(why_server(read_workload(workload, wishes), server, catalog=catalog))
+    return verdict_of(why_server(read_workload(workload, options), server, catalog=catalog))
 
 
 def fleet(
@@ -173,15 +197,15 @@ def fleet(
     workers: int | None = None,
     futures: int = 0,
 ) -> FleetPlan:
-    """One plan for many jobs and services: where and when each runs, how it is paid, what to buy.
+    """Plan many jobs and services together: where and when each runs, and what to buy.
 
-    `source`: a fleet file (YAML, JSON, CSV) or the same as a mapping. `seconds`: how long the
-    optimiser may think; `processes`: that search the market (default: one a core). `reasons`: with
-    what limits cost and what a wrong price changes. `last`: the last plan's document (JSON), whose
-    running jobs stay. `runs` as in `plan`: they move the hours of training jobs of their models.
-    `on`, `workers`: where workloads are searched, as in `predict_table`. `futures`: draws of
-    prices, demand and stock by which the purchases are judged. The result has `.to_dict()`, the
-    document. MissingComponentError without the extra `fleet`.
+    `source`: a fleet file (YAML, JSON, CSV) or the same as a mapping. `seconds`: time limit of the
+    optimizer. `processes`: number of search processes (default: one per core). `reasons`: also
+    report what limits cost and how sensitive the plan is to prices. `last`: the previous plan
+    (JSON), whose running jobs stay where they are. `runs` as in `plan`: they correct the duration
+    of training jobs. `on`, `workers`: where to run the search, as in `predict_table`. `futures`:
+    number of random scenarios of prices, demand and capacity to test the purchases against.
+    The result has `.to_dict()`. Raises `MissingComponentError` without the extra `fleet`.
     """
     from rightfit.fleets.planning import plan_fleet
 
@@ -226,16 +250,20 @@ def _as_workload(workload: Workload | str | Path | None, wishes: Mapping[str, An
 
 
 def understand(sentence: str) -> Understood:
-    """A wish from plain words, English or Chinese: `plan(**understand("...").wishes)`. Also says
-    what was read from which words, and what could not be used."""
+    """Parse a request in plain English or Chinese.
+
+    >>> plan(**understand("fine-tune Llama-3-8B with LoRA within 2 days").wishes)
+
+    The result also has what was read from which words, and the words that were not used.
+    """
     from rightfit.workload.ask import understand as read_sentence
 
     return read_sentence(sentence)
 
 
 def predict(rows: Iterable[Mapping[str, Any]], *, runs: str | Path | None = None) -> list[dict[str, Any]]:
-    """Predict measured quantities row by row (columns as in `rightfit predict`); a row that cannot
-    be predicted says why in `error`. `runs` as in `plan`."""
+    """Predict memory or speed for each row of a table (columns as in `rightfit predict`). A
+    row that cannot be predicted has the reason in `error`. `runs` as in `plan`."""
     from rightfit.proof.predict import predict as predict_rows
 
     if runs is None:
@@ -255,13 +283,12 @@ def predict_table(
     runs: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Done:
-    """Predict every row of a CSV file into another one, in pieces that are kept until all are
-    there: after an interruption the same call goes on.
+    """Predict every row of a CSV file and write the results to another CSV file. After an
+    interruption, the same call resumes.
 
-    `on`: "here", "processes" (of this machine), "ray" (a Ray cluster that is known here, else
-    one that is started) or "ray:HOST:PORT"; the numbers are the same everywhere. `workers`: how
-    many are at work at once. `runs` as in `plan`. `progress(done, all, rows_per_s)` is called
-    after each piece.
+    `on`: "here", "processes" (on this machine), "ray" (an existing Ray cluster, else a new one) or
+    "ray:HOST:PORT"; results are identical. `workers`: number of concurrent workers. `runs` as in
+    `plan`. `progress(done, all, rows_per_s)` is called after each batch of rows.
     """
     from rightfit.spread.pieces import predict_table as predict_pieces
     from rightfit.spread.places import place_of
@@ -278,26 +305,27 @@ def plan_table(
     workers: int | None = None,
     price_book: str | Path | None = None,
     progress: Progress | None = None,
-    **wishes: Any,
+    **options: Any,
 ) -> Done:
-    """Plan every row of a CSV file, whose columns are options of `plan` (and `id`), into another
-    one with the best option of each; `wishes` are of all rows.
+    """Plan every row of a CSV file, whose columns are options of `plan` (and `id`), and write the
+    best option of each to another CSV file; `options` apply to all rows.
 
-    As `predict_table` otherwise. Prices of one's own are read by this process alone: with a price
-    book the place is "here".
+    Other arguments as in `predict_table`. A price book is read by this process only: with
+    `price_book`, `on` must be "here".
     """
     from rightfit.spread.pieces import plan_table as plan_pieces
     from rightfit.spread.places import place_of
 
     place = place_of(on, workers=workers)
-    return plan_pieces(Path(source), Path(out), place=place, wishes=wishes, price_book=price_book, progress=progress or (lambda *_: None))
+    return plan_pieces(Path(source), Path(out), place=place, wishes=options, price_book=price_book, progress=progress or (lambda *_: None))
 
 
 def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]:
-    """Does this server, accelerator, claim ("g5.xlarge=T4") or rule of thumb ("RAM >= 4x VRAM")
-    hold, and what is right or nearest? A pasted paragraph or table gives an answer for each thing
-    that it states."""
+    """Check whether a server, accelerator, claim ("g5.xlarge=T4") or rule of thumb ("RAM >= 4x
+    VRAM") is right, and find the correct or nearest one. A pasted paragraph or table gives one
+    result for each statement in it."""
     from rightfit.errors import InputError
+    from rightfit.explain.questions import asked_answer
     from rightfit.explain.rule_lookup import LONGEST_TEXT, is_pasted, not_judged, rule_lookup, statements_in, told_once
     from rightfit.market.check import check as check_claims
 
@@ -306,25 +334,30 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
         raise InputError(Message("catalog.check_text_length", most=LONGEST_TEXT))
     asked = [(statement, under) for text in given for statement, under in statements_in(text).items()]
     headings = dict(asked)
-    rule = lambda query: rule_lookup(query, under=headings.get(query, ""), catalog=catalog)  # noqa: E731
+    is_text = any(map(is_pasted, given))
+
+    def rule(query: str) -> CheckResult | None:
+        told = rule_lookup(query, under=headings.get(query, ""), catalog=catalog)
+        return told if told is not None or is_text else asked_answer(query, catalog=catalog)
+
     found = check_claims([statement for statement, _ in asked], catalog=catalog, rule=rule)
     # Of a pasted text, headings are left out, and what cannot be judged stands together at its end.
-    is_text = any(map(is_pasted, given))
     told = [result for result in found if (result.claim is not None and result.exists) or (result.kind == "server" and result.exists)]
     told += [result for result in found if result not in told and result.claim in ("right", "wrong")]
     return [*told_once(told), *not_judged([result for result in found if result not in told])] if is_text else found
 
 
 def models(query: str = "", *, kind: str | None = None) -> list[Model]:
-    """Models whose name or alias fits `query`, best first; all of them without a query. `kind`: a
-    family (transformer, vision, diffusion, other) or a kind within one (decoder, encoder, ...)."""
+    """List models whose name or alias matches `query`, best match first; without a query, all.
+    `kind`: a family (transformer, vision, diffusion, other) or a kind within one (decoder,
+    encoder, ...)."""
     from rightfit import lookup
 
     return lookup.models(query, kind=kind)
 
 
 def accelerators(query: str = "") -> list[Accelerator]:
-    """Accelerators that a loose name covers ("A100"), or whose name, vendor or architecture holds
+    """List accelerators that match a name ("A100"), or whose name, vendor or architecture contains
     all words of `query`."""
     from rightfit import lookup
 
@@ -332,15 +365,15 @@ def accelerators(query: str = "") -> list[Accelerator]:
 
 
 def datasets(query: str = "") -> list[Dataset]:
-    """Data sets whose name or domain holds all words of `query`."""
+    """List datasets whose name or domain contains all words of `query`."""
     from rightfit import lookup
 
     return lookup.datasets(query)
 
 
 def servers(query: str = "", *, cloud: Names = (), gpu: Names = (), catalog: Catalog | None = None) -> list[dict[str, Any]]:
-    """Server types, as dictionaries, whose provider, name, family or accelerator holds
-    all words of `query`."""
+    """List server types, as dictionaries, whose provider, name, family or accelerator contains all
+    words of `query`."""
     from rightfit import lookup
 
     return lookup.servers(query, cloud=cloud, gpu=gpu, catalog=catalog).rows()
@@ -356,16 +389,16 @@ def prices(
     purchase: Names = (),
     catalog: Catalog | None = None,
 ) -> list[dict[str, Any]]:
-    """Prices, as dictionaries and cheapest first, of the servers that `servers` would find; each
-    with date and source."""
+    """List prices of the servers that `servers` would list, as dictionaries, cheapest first, each
+    with its date and source."""
     from rightfit import lookup
 
     return lookup.prices(query, cloud=cloud, region=region, country=country, gpu=gpu, purchase=purchase, catalog=catalog).rows()
 
 
 def providers(*names: str, catalog: Catalog | None = None, lang: str = "en") -> list[dict[str, Any]]:
-    """Clouds side by side, all of them without a name: cards, largest server, links, ways to pay,
-    own chips, regions, price of an A100 and an H100."""
+    """Compare providers (without names, all): GPUs, largest server, interconnect, pricing models,
+    in-house chips, regions, price of one A100 and one H100."""
     from rightfit.planner.plan import default_catalog
     from rightfit.search import servers as market
 
@@ -381,8 +414,8 @@ def regions(
     near: str = "",
     catalog: Catalog | None = None,
 ) -> list[dict[str, Any]]:
-    """Regions whose name holds `query`: names in both languages, country, areas of law, accelerated
-    server types and, with `near` (a place), how far they are."""
+    """List regions whose name contains `query`: names in both languages, country, jurisdiction,
+    accelerated server types and, with `near` (a place), their distance."""
     from rightfit.lookup import read_names
     from rightfit.planner.plan import default_catalog
     from rightfit.search import servers as market
@@ -398,8 +431,8 @@ def regions(
 
 
 def fit(cards: Names, *, count: int | None = None, task: str = "", catalog: Catalog | None = None) -> list[Fit]:
-    """Which models fit one's own card ("RTX-4090", "2xRTX-3090", several kinds with commas), served
-    and tuned by each method. `task`: "serve" or "finetune" alone."""
+    """List the models that fit your own GPU ("RTX-4090", "2xRTX-3090", or several separated by
+    commas), for serving and each fine-tuning method. `task`: only "serve" or only "finetune"."""
     from rightfit.errors import InputError
     from rightfit.planner.cards import fits_of
 
@@ -449,11 +482,11 @@ def own(
     catalog: Catalog | None = None,
     **figures: str | float | None,
 ) -> answer.Section:
-    """Buy or rent an accelerator ("H100", "8xH100") or a server ("aws/p5.48xlarge"): the cost of an
-    hour and the break-even utilisation against each way to rent, in `.content`.
+    """Buy or rent an accelerator ("H100", "8xH100") or a server ("aws/p5.48xlarge"): hourly cost of
+    owning, and break-even utilization against each rental option, in `.content`.
 
     `figures` are the other options of `rightfit own`: price="250000usd", utilisation="60%",
-    years=4, ... TypeError for a name that is none of them.
+    years=4, ... Raises `TypeError` for any other name.
     """
     from rightfit import facts
     from rightfit.planner.plan import default_catalog
@@ -472,9 +505,11 @@ def own(
 
 
 def catalog(*, refresh: Names | None = None) -> Catalog:
-    """The prices and servers that answers are made of: `.status()`, `.verify()`, `.all_offers()`,
-    `.regions()`. `refresh`: clouds whose prices are fetched first (() for all that need no key);
-    NetworkError where none could be had."""
+    """The catalog of servers and prices: `.status()`, `.verify()`, `.all_offers()`, `.regions()`.
+
+    `refresh`: clouds whose prices are fetched first; () fetches all that need no key. Raises
+    `NetworkError` if none could be fetched.
+    """
     from rightfit.planner.plan import default_catalog
 
     if refresh is not None:
@@ -488,16 +523,21 @@ def catalog(*, refresh: Names | None = None) -> Catalog:
 
 
 def export(plan: str | Path | Plan, /, to: str, **options: Any) -> dict[str, str]:
-    """Files that start an option of a plan (or of its JSON file): {path: text}. `options` as in
-    `Plan.export`: option=1, out=FOLDER, force=True, name=..., bucket=..."""
+    """Write the files that start an option of a plan: {path: text}.
+
+    >>> export(plan("meta-llama/Meta-Llama-3-8B", method="qlora"), "skypilot", out="job")
+
+    `plan`: a plan, or its JSON file. `to`: the target, as in `rightfit export --to`. `options` as
+    in `Plan.export`: option=1, out=FOLDER, force=True, name=..., bucket=...
+    """
     from rightfit.answers import exported
 
     return exported(Path(plan) if isinstance(plan, str | Path) else plan.to_dict(), to, **options)
 
 
 def launch(plan: str | Path | Plan, /, tool: str = "skypilot", **options: Any) -> None:
-    """Start an option of a plan (or of its JSON file) through SkyPilot or Terraform, without
-    asking. `options` as in `Plan.launch`: option=1, out=FOLDER, dry_run=True (nothing is rented),
+    """Launch an option of a plan, or of its JSON file, with SkyPilot or Terraform, without
+    confirmation. `options` as in `Plan.launch`: option=1, out=FOLDER, dry_run=True (rents nothing),
     bucket=..., ..."""
     from rightfit.answers import launched
 
@@ -505,8 +545,8 @@ def launch(plan: str | Path | Plan, /, tool: str = "skypilot", **options: Any) -
 
 
 def validate(truth: str | Path | None = None) -> Validation:
-    """Score the predictors against measured tables (by default those of the checkout):
-    `.headline` maps each figure to its value."""
+    """Score the predictors against measured figures, by default those of the checkout. `.headline`
+    maps each metric to its value."""
     from rightfit.proof.validate import validate as score
 
     return score(truth)

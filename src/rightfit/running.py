@@ -39,11 +39,14 @@ def probe(
     setup: Mapping[str, str] | None = None,
     **load: Any,
 ) -> Run:
-    """Run a command and measure it; or, with `url`, load-test an OpenAI-compatible endpoint.
+    """Run and measure a command, or load-test an OpenAI-compatible endpoint.
 
-    `plan`, `option`: the JSON file of the plan it comes from, and the rank there. `file`: the
-    workload of the command. `setup`: columns of the set-up, {"model": "7B"}. `load`: the other
-    options of `rightfit probe --url`: input_tokens=512, output_tokens=128, ttft="300ms", ...
+    >>> probe(["python", "train.py"], setup={"model": "7B"})
+    >>> probe(url="http://localhost:8000", input_tokens=512, output_tokens=128, ttft="300ms")
+
+    `plan`, `option`: the JSON file of a plan and the rank of the option it runs. `file`: the
+    workload file of the command. `setup`: what is known about the run, {"model": "7B"}. `load`: the
+    other options of `rightfit probe --url`.
     """
     known = checked_setup(setup or {})
     path = None if plan is None else Path(plan)
@@ -68,9 +71,11 @@ def watch(
     usd_per_hour: float | None = None,
     every_s: float | None = None,
 ) -> Iterator[State]:
-    """Follow a run (a process, a folder, an address of metrics; the busiest GPU process without
-    one): a state each `every_s` seconds (2 by default) until it ends, held against an option of a
-    plan."""
+    """Monitor a run until it ends: one state every `every_s` seconds (default 2), compared with an
+    option of a plan.
+
+    `target`: a process, a folder or a metrics address; by default the busiest GPU process.
+    """
     from rightfit.facts.tables import constant_group
     from rightfit.measure.watching.sources import source_of
 
@@ -88,11 +93,12 @@ def ingest(
     until: float | None = None,
     match: str = "",
 ) -> list[Run]:
-    """Run records of what other programs measured: files, folders or addresses.
+    """Import measurements of other programs as run records, from files, folders or addresses.
 
-    `kind`: what it is, where that cannot be told. `first_token`: whether a time per token counts
-    the first. `counter`: allocated, reserved or nvidia-smi. `last_s`, `until`: seconds and the end
-    (a timestamp) of the window read of a Prometheus; `match`: labels its series must have.
+    `kind`: the format, if it cannot be detected. `first_token`: whether time per token includes the
+    first token. `counter`: the memory counter, allocated, reserved or nvidia-smi. `last_s` and
+    `until`: length in seconds and end (a timestamp) of the window to read from Prometheus. `match`:
+    labels to select.
     """
     from rightfit.measure.ingest import ingest as read
     from rightfit.measure.readers.item import Definitions
@@ -106,8 +112,8 @@ def ingest(
 
 
 def runs(store: str | Path | None = None) -> RunStore:
-    """The records of runs that are kept (by default the user's own): `.all()`, `.get(id)`,
-    `.save(runs)`, `.delete(ids)`."""
+    """The saved run records, by default your own: `.all()`, `.get(id)`, `.save(runs)`,
+    `.delete(ids)`."""
     from rightfit.measure.store import RunStore
 
     return RunStore(store)

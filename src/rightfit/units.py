@@ -12,6 +12,7 @@ import math
 import re
 import tomllib
 import unicodedata
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,15 @@ class DataSize:
     samples: float | None = None
     bytes: float | None = None
 
+
+_CURRENCY_CODES = ", ".join(dict.fromkeys(_CURRENCIES.values()))
+#: {kind of option: what it accepts, given an example}.
+ACCEPTED: Mapping[str, Callable[[str], Message]] = {
+    "duration": lambda example: Message("units.accepts_duration", example=example),
+    "money": lambda example: Message("units.accepts_money", currencies=_CURRENCY_CODES, example=example),
+    "data": lambda example: Message("units.accepts_data", example=example),
+    "rate": lambda example: Message("units.accepts_rate", example=example),
+}
 
 _COUNT_EXAMPLE = either(("8", "1.28M", "10万"))
 
@@ -158,7 +168,7 @@ def parse_money(text: str) -> Money:
         raise QuantityError(Message("units.no_budget", value=_shown(text), example=f"{number:g}usd/month"))
     currency = _CURRENCIES.get(suffix.casefold()) if suffix else prefix
     if currency is None:
-        other = Message("units.no_currency", currency=_shown(suffix), known=", ".join(dict.fromkeys(_CURRENCIES.values())))
+        other = Message("units.no_currency", currency=_shown(suffix), known=_CURRENCY_CODES)
         hint = other if suffix else _say(f"{number:g}usd", f"{number:g}cny")
         raise QuantityError(Message("units.no_money", value=_shown(text), problem=hint))
     return Money(number * multiplier, currency, per_month)
@@ -293,7 +303,7 @@ def _split_chinese_number(plain: str, *, text: str, example: Message | str) -> t
         return 0.5, plain[1:].removeprefix("个").strip()
     match = re.match(r"[零一二三四五六七八九两〇]?十?[零一二三四五六七八九]?", plain)
     word = match.group(0) if match else ""
-    if not word and plain[:1] in _MULTIPLIERS:
+    if not word and plain[:1] in _MULTIPLIERS and not plain[:1].isascii():
         return 1.0, plain
     if not word:
         raise QuantityError(Message("units.no_number_in_it", value=_shown(text), example=example))

@@ -17,12 +17,11 @@ from typical_plans import plan_values
 
 from rightfit.cli import main
 from rightfit.cli.app import build
-from rightfit.cli.commands.export import start_of
 from rightfit.errors import FileInputError, InputError
 from rightfit.explain.messages import label
 from rightfit.explain.quantities import counted
 from rightfit.exports import all_targets, files_of, job, job_of, plan_document
-from rightfit.exports.bundle import has_recipe
+from rightfit.exports.bundle import has_recipe, start_of
 from rightfit.workload.options import OPTIONS
 
 EXAMPLES = settings(
@@ -72,12 +71,12 @@ def test_what_was_written_says_how_it_starts(name: str) -> None:
     told = {}
     for target in all_targets().values():
         if not target.problem(planned):
-            told[target.name] = start_of(planned, target.name, target.files(planned), Path("plan.json"))
+            told[target.name] = start_of(planned, target.name, target.files(planned), "plan.json")
     launchers = [target for target in told if all_targets()[target].group == "launch" and has_recipe(target)]
     assert launchers
     assert all(told[target] and "\n" not in told[target] for target in launchers)
     assert all(told[target].startswith("rightfit launch plan.json") for target in ("skypilot",) if target in told)
-    assert start_of(planned, "all", {}, Path("plan.json")) == ""
+    assert start_of(planned, "all", {}, "plan.json") == ""
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import rightfit
 from rightfit.errors import InputError
+from rightfit.explain.messages import plain
+from rightfit.mcp.server import _refusal
 from rightfit.mcp.tools import all_tools
 from rightfit.workload.options import OPTIONS
 
 QLORA = {"model": "7B", "method": "qlora", "data": "50Mtok"}
 TOOLS = {tool.name: tool for tool in all_tools()}
+COMMAND_WORDS = re.compile(r"(?<![\w-])--[a-z][a-z-]*|\brightfit [a-z]+")
 
 
 def ask(tool: str, /, **values: Any) -> Any:
@@ -38,6 +43,59 @@ def test_a_plan_is_quoted_in_few_lines_and_its_options_given(lang: str, word: st
     assert expected.best.instance_type in found.text
     assert len(found.text.splitlines()) <= 15
     assert [option["instance_type"] for option in found.data["options"]] == [option.instance_type for option in expected.options]
+
+
+#: Requests whose answers tell what to change, and errors that do.
+TOLD: list[tuple[str, dict[str, Any]]] = [
+    ("plan", QLORA),
+    ("plan", {"model": "8B", "task": "serve", "rate": "5/s"}),
+    ("plan", {"model": "meta-llama/Meta-Llama-3-8B", "method": "lora", "cloud": "gcp"}),
+    ("plan", {"model": "xgboost", "data": "11Mrows x 28cols"}),
+    ("plan", {"model": "resnet50", "task": "train", "data": "1Mimages"}),
+    ("plan", {"model": "70B", "task": "train", "data": "1Ttok", "budget": "1usd"}),
+    ("plan", {"ask": "which GPU for a 70B chat bot, 200 users?"}),
+    ("plan", {"ask": "which clouds have an H100?"}),
+    ("plan", {"ask": "fine-tune Llama-3-8B with LoRA, aws or gcp"}),
+    ("plan", {"model": "7B", "data_location": "moon"}),
+    ("estimate", {"on": "aws/p4d.24xlarge", **QLORA}),
+    ("why", {"server": "aws/g5.xlarge", **QLORA}),
+    ("why", {"server": "aws/g5.xlarge"}),
+    ("check", {"claims": ["g5.xlarge=T4", "RAM >= 4x VRAM", "no such thing"]}),
+    ("options", {}),
+    ("understand", {"sentence": "fine-tune llama on aws or gcp within 2 days"}),
+    *(("search_catalog", {"kind": kind, "query": "A100", "limit": 2}) for kind in ("models", "prices", "servers", "regions")),
+]
+
+
+def texts(found: Any) -> Iterator[str]:
+    """Every text of an answer's data."""
+    if isinstance(found, str):
+        yield found
+    elif isinstance(found, dict | list | tuple):
+        for one in found.values() if isinstance(found, dict) else found:
+            yield from texts(one)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_no_tool_speaks_of_commands_and_flags(lang: str) -> None:
+    """An assistant has tools and arguments, no command line: neither answers nor errors, nor what
+    the tools say of themselves, name one."""
+    said = [(tool.name, tool.about) for tool in TOOLS.values()]
+    said += [(tool.name, str(info.description)) for tool in TOOLS.values() for _, info in tool.fields.values()]
+    for tool, values in TOLD:
+        spoken = {"lang": lang} if "lang" in TOOLS[tool].fields else {}
+        try:
+            found = ask(tool, **values, **spoken)
+        except InputError as error:
+            said += [(f"{tool} {values}", text) for text in texts(plain(_refusal([error], lang).structured_content))]  # type: ignore[arg-type]
+        else:
+            said += [(f"{tool} {values}", text) for text in (found.text, *texts(found.data))]
+            for part in found.data.get("parts", ()):
+                kept = ask("details", answer=found.data["answer"], part=part).data["found"]
+                said += [(f"details {part}", text) for text in texts(kept)]
+    wrong = {(where, found) for where, text in said for found in COMMAND_WORDS.findall(text)}
+    assert sorted(wrong) == []
+    assert COMMAND_WORDS.search("use --gpu, then `rightfit why`")
 
 
 def test_plain_words_give_the_same_plan_as_options() -> None:
@@ -97,7 +155,7 @@ def test_details_that_are_not_there(asked: dict[str, Any], said: str) -> None:
 def test_every_option_is_told() -> None:
     assert [one["option"] for one in ask("options").data["items"]] == list(OPTIONS)
     assert "qlora" in ask("options", query="method").text
-    assert ask("options", query="no such thing").text == "no option is named so"
+    assert ask("options", query="no such thing").text == "no option matches"
 
 
 def test_a_server_is_estimated_and_judged() -> None:

@@ -3,6 +3,7 @@ not say, with the reason."""
 
 from __future__ import annotations
 
+import inspect
 import io
 import re
 import tomllib
@@ -19,9 +20,10 @@ from rightfit.messages.message import LOCALE, rooms
 
 SOURCE = Path(rightfit.__file__).parent
 RULES = tomllib.loads((Path(__file__).parents[1] / "data" / "style.toml").read_text("utf-8"))
-#: Tables of words; rules of thumb, terms and claims quote how others write.
+#: Tables of words.
 TABLES = sorted({*SOURCE.glob("explain/data/*.toml"), *SOURCE.glob("web/data/words.toml"), *SOURCE.glob("rest/data/words.toml")})
-QUOTING = {"glossary.toml", "rules.toml", "rule_words.toml", "claims.toml", "statements.toml"}
+#: Keys under which a table quotes.
+QUOTED = re.compile(r"\.statement$|^posts\.")
 #: Names of things that a rule would take for prose: fields, options, commands, code.
 NAMES = re.compile(r"\{[^{}]*\}|--[\w-]+|`[^`]*`|\[\[\w+\]\]")
 FIELD = "{}"
@@ -48,8 +50,7 @@ def strings() -> tuple[tuple[str, str, str], ...]:
         english, chinese = (messages(LOCALE / lang / "LC_MESSAGES" / f"{room}.po") for lang in ("en", "zh"))
         found += [(f"{room}.po {key}", english[key], chinese[key]) for key in english if key]
     for path in TABLES:
-        if path.name not in QUOTING:
-            found += [(f"{path.name} {key}", en, zh) for key, en, zh in pairs(tomllib.loads(path.read_text("utf-8")))]
+        found += [(f"{path.name} {key}", en, zh) for key, en, zh in pairs(tomllib.loads(path.read_text("utf-8"))) if not QUOTED.search(key)]
     return tuple(found)
 
 
@@ -62,6 +63,24 @@ def help_texts(command: Any) -> Iterator[tuple[str, str]]:
             yield from help_texts(below)
 
 
+def spoken_texts() -> Iterator[tuple[str, str]]:
+    """(where, text) of what help() and an assistant read: docstrings of public functions, tools of
+    the MCP server, its questions and instructions."""
+    from rightfit.mcp.resources import QUESTIONS, all_shelves
+    from rightfit.mcp.server import INSTRUCTIONS
+    from rightfit.mcp.tools import all_tools
+
+    public = [getattr(rightfit, name) for name in rightfit.__all__ if not name.startswith("_")]
+    for one in (rightfit, *filter(inspect.isfunction, public)):
+        yield f"help({one.__name__})", re.sub(r">>> .*", "", one.__doc__ or "")
+    for tool in all_tools():
+        yield f"tool {tool.name}", tool.about
+        yield from ((f"tool {tool.name} {name}", info.description or "") for name, (_, info) in tool.fields.items())
+    yield from ((f"question {one.name}", f"{one.about}. {one.text} {' '.join(one.asks.values())}") for one in QUESTIONS)
+    yield from ((f"resource {one.name}", one.about) for one in all_shelves())
+    yield "instructions", INSTRUCTIONS
+
+
 def faults(rules: dict[str, Any], text: str) -> list[str]:
     plain = NAMES.sub(FIELD, text)
     return [
@@ -71,7 +90,8 @@ def faults(rules: dict[str, Any], text: str) -> list[str]:
 
 def test_english_reads_as_an_engineer_writes_it() -> None:
     texts = [(where, text) for where, text, _ in strings()]
-    wrong = [f"{where}: {text!r}: {why}" for where, text in (*texts, *help_texts(build())) for why in faults(RULES["english"], text)]
+    told = (*texts, *help_texts(build()), *spoken_texts())
+    wrong = [f"{where}: {text!r}: {why}" for where, text in told for why in faults(RULES["english"], text)]
     assert not wrong, "\n".join(wrong)
 
 

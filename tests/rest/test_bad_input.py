@@ -4,6 +4,7 @@ never a trace, and the server goes on."""
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from rightfit.rest import Settings, create_app
 from rightfit.rest.routes import ROUTES
+from rightfit.workload.options import OPTIONS
 
 from .conftest import API, QLORA
 
@@ -104,6 +106,20 @@ def test_wrong_values_name_their_field_and_the_nearest(client: Any, values: dict
     if field not in (None, "deadline_s"):
         assert problem["field"] == field
     assert said in problem["detail"] + " ".join(problem["nearest"])
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_an_option_that_cannot_be_read_lists_what_it_accepts(client: Any, lang: str) -> None:
+    """Of every option of a workload: in words for a person, and in `allowed` for a program."""
+    silent, foreign = [], []
+    for name, option in OPTIONS.items():
+        if option.kind not in ("names", "cards", "text"):  # any text may be a name; the catalog is asked
+            problem = refused(client.post(f"{API}/plan?lang={lang}", json={"model": "7B", name: "3 parsecs"}))
+            silent += [] if problem["allowed"] else [name]
+            foreign += [name] if lang == "zh" and re.search(r"for example|\bto\b", problem["allowed"]) else []
+    assert (silent, foreign) == ([], [])
+    units = refused(client.post(f"{API}/plan?lang={lang}", json={"model": "7B", "deadline": "3 parsecs"}))["allowed"]
+    assert {"ms", "min", "h"} <= set(re.findall(r"[a-z]+", units))
 
 
 def test_several_problems_are_told_at_once(client: Any) -> None:

@@ -14,6 +14,7 @@ import functools
 import json
 import math
 import os
+import re
 import string
 import tomllib
 from collections.abc import Mapping
@@ -98,7 +99,11 @@ def say(key: str, lang: Lang, **fields: object) -> str:
     """The message `key` ("topic.name") in `lang`, its fields filled in."""
     name, _, rest = key.partition(".")
     text: str = topic(name)[rest][lang].format(**fields)
-    return spaced(text) if lang == "zh" else text
+    return spaced(text) if lang == "zh" else _ONE_PER_S.sub(r"\1", text)
+
+
+#: A rate of one is of one thing: "1 request/s".
+_ONE_PER_S = re.compile(r"(?<![\d.,])(1 \w+)s(?=/s\b)")
 
 
 def say_or(key: str, lang: Lang, default: str, **fields: object) -> str:
@@ -213,6 +218,7 @@ def problems_of(error: RightfitError, lang: Lang) -> tuple[Problem, ...]:
 def _problem(error: RightfitError, lang: Lang) -> Problem:
     code = code_of(error)
     field = (error.field or "") if isinstance(error, InputError) else ""
-    allowed, nearest = (str(error.allowed), error.nearest) if isinstance(error, InputError) else ("", ())
+    allowed, nearest = (error.allowed, error.nearest) if isinstance(error, InputError) else ("", ())
     title = Message(f"problems.title_{code}").text(lang)
-    return Problem(code, title, error.text(lang), field, allowed, tuple(nearest[:_MOST_NAMES]), error.key)
+    told = allowed.text(lang) if isinstance(allowed, Message) else allowed
+    return Problem(code, title, error.text(lang), field, told, tuple(nearest[:_MOST_NAMES]), error.key)

@@ -18,9 +18,7 @@ from rightfit.explain.option_tables import simulation_table
 from rightfit.explain.plan_words import OptionText, PlanText, Term, verdict_key
 from rightfit.explain.quantities import Table, doubted_price_text
 from rightfit.explain.reasons import OWN_RUNS, criteria_text
-from rightfit.explain.rule_lookup import check_rules
 from rightfit.explain.serving_text import load_lines, section_lines
-from rightfit.explain.trials import advise
 from rightfit.explain.voices import Voice, plan_text, voice_of
 from rightfit.market.sellers import is_major
 from rightfit.messages import Lang
@@ -156,7 +154,7 @@ def option_parts(text: OptionText, voice: Voice, lang: Lang, *, currency: str) -
 
 def room_parts(plan: Plan, text: OptionText, render: Callable[[Any], str], lang: Lang) -> Iterable[Part]:
     """Memory by moment, the largest batch that fits, and how every term is worked out."""
-    from rightfit.explain.option_tables import batch_lines, formula_lines, phase_tables
+    from rightfit.explain.room import batch_lines, formula_lines, phase_tables
 
     yield from phase_tables(plan, lang)
     yield from _lists(lang, batch=batch_lines(plan, render), formulas=formula_lines(plan, text, lang))
@@ -176,6 +174,9 @@ def _buying(plan: Plan, lang: Lang, render: Callable[[Any], str], *, everything:
 
 
 def _rules_and_advice(plan: Plan, lang: Lang, *, currency: str, catalog: Catalog | None) -> Iterable[Part]:
+    from rightfit.explain.rule_lookup import check_rules
+    from rightfit.explain.trials import advise
+
     yield from _lists(lang, smaller=[effect.text(lang) for effect in advise(plan, catalog=catalog)])
     yield from _lists(lang, rules=[check.text(lang, currency=currency) for check in check_rules(plan, catalog=catalog)])
 
@@ -301,12 +302,14 @@ LEAST_SAVING = 0.005
 class Extent:
     """How much a short answer says beside what it always says (the choice, the amount of work, the
     set-up): rows of the table, warnings, and whether all percentiles of a service. `weighty`: a
-    warning of those that matter takes the place of a row; one of the others does not."""
+    warning of those that matter takes the place of a row; one of the others does not. `commands`:
+    whether the commands that go on from here close it."""
 
     rows: int = 3
     warnings: int = 2
     speed: bool = True
     weighty: bool = False
+    commands: bool = True
 
 
 #: From the most down to the least that a short answer says.
@@ -368,7 +371,7 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     told = (_larger_batch, _own_refused, _own_runs, _rental, _usual)
     yield "\n".join([*asked, *(line for lines in told for line in lines(plan, voice, lang))])
     if extent.weighty and not any(reason.key in FIRST_WARNINGS and not _is_remote(reason) for reason in plan.options[0].warnings):
-        extent = Extent(warnings=0, speed=False)
+        extent = dataclasses.replace(extent, warnings=0, speed=False, weighty=False, rows=Extent().rows)
     shown = plan.options[:num_options] if num_options is not None else first_options(plan, extent.rows)
     if len(shown) > 1:
         yield voice.options_table(dataclasses.replace(plan, options=shown), lang)
@@ -376,8 +379,9 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     yield from staged_lines(plan, voice.renderer(lang, currency=plan.workload.currency), lang)
     if care := _care(plan, voice, lang)[: extent.warnings]:
         yield Lines("warnings", label("section", "warnings", lang), tuple(care))
-    key = "next_staged" if any(section.name == "staged" for section in plan.sections) else "next"
-    yield _next(key, plan, shown, lang)
+    if extent.commands:
+        key = "next_staged" if any(section.name == "staged" for section in plan.sections) else "next"
+        yield _next(key, plan, shown, lang)
 
 
 def _nothing(plan: Plan, text: PlanText, lang: Lang, extent: Extent) -> Iterable[Part]:
@@ -392,7 +396,8 @@ def _nothing(plan: Plan, text: PlanText, lang: Lang, extent: Extent) -> Iterable
     lines = [voice.rejection_lines(one, lang, currency=plan.workload.currency)[0] for one in refused]
     if lines:
         yield Lines("refused", label("section", "refused", lang), tuple(lines))
-    yield label("short", "nothing", lang)
+    if extent.commands:
+        yield label("short", "nothing", lang)
 
 
 #: Warnings that no export starts the plan as it stands.

@@ -18,11 +18,11 @@ from rightfit.exports.model_words import longest_start_s, spans_servers
 from rightfit.exports.quoting import comment, hcl, shell
 from rightfit.exports.stack import ExportStack, card_words, installs, launched, stack_of, stack_problem
 from rightfit.exports.waiting import ENDED, RUN, RUN_FILE, TOKEN, TOKEN_FILE
+from rightfit.facts.engine_releases import image_named
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
 FOLDER = "/var/lib/rightfit"
-RCLONE = "rclone/rclone:1.71.2"
 KEEP_EVERY_S = 300
 POWER_OFF = "shutdown -h now"
 RUN_PLACE = "/etc/rightfit/run"
@@ -170,7 +170,18 @@ def keep_file(job: Job, ground: Ground) -> dict[str, str]:
         return {}
     names = [line.partition("=")[0] for line in ground.credentials if line.startswith("RCLONE_")]
     settings = [word for name in names for word in ("--env", name)]
-    words = ("docker", "run", "--rm", "--network", "host", *settings, "--volume", f"{CHECKPOINTS}:{CHECKPOINTS}", RCLONE, "copy")
+    words = (
+        "docker",
+        "run",
+        "--rm",
+        "--network",
+        "host",
+        *settings,
+        "--volume",
+        f"{CHECKPOINTS}:{CHECKPOINTS}",
+        image_named("rclone"),
+        "copy",
+    )
     lines = "".join(f"{line}\n" for line in (*ground.credentials, *([f"export {' '.join(names)}"] if names else [])))
     store = f'from={CHECKPOINTS} to={store_of(job, ground)}\n[ "${{1:-}}" != back ] || from=$to to={CHECKPOINTS}\n'
     return {KEEP: f'#!/bin/bash\nset -euo pipefail\n{lines}{store}{shell(words)} "$from" "$to"\n'}

@@ -19,6 +19,7 @@ from rightfit.exports.quoting import comment, in_quotes, shell
 from rightfit.exports.recipes import PRIVATE, Recipe, brings, has_recipe, here, launcher_of, recipe_of
 from rightfit.exports.registry import ALL, Files, Target, all_targets, find_target, most_usd
 from rightfit.exports.stack import ExportStack, shards_all, stack_name, stack_of, stack_problem
+from rightfit.exports.waiting import READY_FILE
 from rightfit.messages import Message
 
 # ---- check.sh of a bundle: what is missing (program, variable, token, data, bucket, quota, image),
@@ -579,8 +580,18 @@ def _other(job: Job, recipe: Recipe) -> list[str]:
 def typed_for(job: Job, target: Target, files: Files) -> str:
     """What to type in the target's folder, a command a line; "" where its files are read
     by something else."""
-    scripts = [f"sh {path}" for path in files if path.endswith(".sh") and "/" not in path]
+    scripts = [f"sh {path}" for path in files if path.endswith(".sh") and "/" not in path and path != READY_FILE]
     return (target.run or _RUNS.get(target.name) or next(iter(scripts), "")).replace("NAME", job.name)
+
+
+def start_of(job: Job, name: str, files: Files, plan: str) -> str:
+    """The command that starts what a target wrote; "" where something else reads the files."""
+    if name in ("skypilot", f"terraform-{job.option.provider}"):
+        return f"rightfit launch {plan} --with {name.partition('-')[0]}"
+    if name not in all_targets():
+        return ""
+    lines = recipe_of(job, name).start if has_recipe(name) else typed_for(job, all_targets()[name], files).splitlines()
+    return lines[-1].strip() if lines else ""
 
 
 def _entry(target: Target, typed: str) -> list[str]:

@@ -13,7 +13,16 @@ from rightfit.exports.job import LIMITS, SERVING_TASKS, Job
 from rightfit.exports.quoting import shell
 from rightfit.facts import DiffusionModel, Resolution, TransformerArchitecture, VisionModel, hub_repository, resolve_offline
 from rightfit.facts.devices import accelerators, machine_of, stands_for
-from rightfit.facts.engine_releases import READ, EngineRelease, is_of_its_time, model_class, newest_release, release_for, starts_on
+from rightfit.facts.engine_releases import (
+    READ,
+    EngineRelease,
+    image_for,
+    images,
+    is_of_its_time,
+    model_class,
+    newest_release,
+    release_for,
+)
 from rightfit.facts.engines import published_format
 from rightfit.facts.records import Accelerator
 from rightfit.facts.tables import says
@@ -401,6 +410,16 @@ def chip_of(job: Job) -> Accelerator | None:
     return stands_for(card) if card else None
 
 
+def image_of(name: str, job: Job) -> str:
+    """The image of a program for the plan's cards, or for its processors; "" where there is none.
+    A card that nobody knows is taken for the first that the program has an image for."""
+    card = job.accelerator if job.gpus_per_node else ""
+    if card and card not in accelerators():
+        return images(name)[0].image
+    found = image_for(name, card)
+    return found.image if found else ""
+
+
 IMAGES_READ = {"tensorrt_llm": "tensorrt-llm", "tgi": "tgi", "llama_cpp": "llama.cpp"}
 """Stacks whose one image is of a day whose models are known
 (facts/data/engine_ages.csv) -> the engine there."""
@@ -417,9 +436,9 @@ def served_problem(job: Job, stack: str) -> Message | str:
         return ""
     if problem := "" if stack == "llama_cpp" else stored_problem(job, IMAGES_READ[stack]):
         return problem
-    known, card = model_class(*class_names(job)), chip_of(job)
+    known = model_class(*class_names(job))
     told = {"engine": IMAGES_READ[stack], "card": job.accelerator or Message("export.a_processor"), "model": job.model}
-    if card is not None and not starts_on(IMAGES_READ[stack], card):
+    if not image_of(IMAGES_READ[stack], job):
         return Message("export.no_release", **told)
     if known is not None and not is_of_its_time(IMAGES_READ[stack], known):
         return Message("export.no_release_class", **told, architecture=known.architecture, least="-")

@@ -34,7 +34,7 @@ from rightfit.exports.model_words import MODEL_FOLDER, hub_id, own_folder
 from rightfit.exports.quoting import comment, shell
 from rightfit.exports.stack import stack_name, stack_of
 from rightfit.exports.targets import cloudformation, dstack, inference_gateways, provider_cli
-from rightfit.exports.waiting import RUN, RUN_FILE, RUN_MARK, terraform_place
+from rightfit.exports.waiting import READY_FILE, RUN, RUN_FILE, RUN_MARK, terraform_place
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
@@ -502,13 +502,14 @@ CLUSTER_FILES = {
 }
 """Target on a cluster -> its file, and the kind of the run in it."""
 SERVICE_FILES = {
-    "kubernetes": ("objects.yaml", "condition=Available", "deployment"),
-    "kserve": ("inference-service.yaml", "condition=Ready", "inferenceservice"),
-    "leaderworkerset": ("group.yaml", "condition=Available", "leaderworkerset"),
-    "ray": ("ray.yaml", "condition=Ready", "rayservice"),
-    "dynamo": ("dynamo.yaml", "condition=Ready", "dynamographdeployment"),
+    "kubernetes": ("objects.yaml", "deployment"),
+    "kserve": ("inference-service.yaml", "inferenceservice"),
+    "leaderworkerset": ("group.yaml", "leaderworkerset"),
+    "ray": ("ray.yaml", "rayservice"),
+    "dynamo": ("dynamo.yaml", "dynamographdeployment"),
 }
-"""Target on a cluster -> its file, and what of it becomes true when a service is ready."""
+"""Target on a cluster -> its file, and the kind of the service in it."""
+READY = f"sh {READY_FILE}"
 KUBECTL = ("kubectl", "https://kubernetes.io/docs/tasks/tools/")
 
 
@@ -520,23 +521,21 @@ def _kept_secrets(job: Job, secrets: Sequence[str]) -> tuple[str, ...]:
 
 def _llm_d(job: Job) -> Recipe:
     secrets = stack_of(job).secrets
-    follow = (f"kubectl wait --for=condition=Available --timeout=30m deployment/{job.name}-decode",)
     end = (f"helm uninstall --ignore-not-found {job.name} {job.name}-pool",)
     program = ("helm", "https://helm.sh/docs/intro/install, and kubectl")
     return Recipe(
-        "llm-d", program, secret_needs(job, secrets), _kept_secrets(job, secrets), inference_gateways.llm_d_commands(job), follow, end
+        "llm-d", program, secret_needs(job, secrets), _kept_secrets(job, secrets), inference_gateways.llm_d_commands(job), (READY,), end
     )
 
 
 def _cluster(job: Job, target: str) -> Recipe:
-    path, ready, kind = SERVICE_FILES[target] if job.is_service else (*CLUSTER_FILES[target][:1], "", CLUSTER_FILES[target][1])
+    path, kind = SERVICE_FILES[target] if job.is_service else CLUSTER_FILES[target]
     secrets = stack_of(job).secrets if target != "dynamo" else ("HF_TOKEN",)  # its front has no key
     made, needs = _kept_secrets(job, secrets), secret_needs(job, secrets)
     start: tuple[str, ...] = (f"kubectl apply -f {path}",)
     end: tuple[str, ...] = (f"kubectl delete --ignore-not-found -f {path}",)
     if job.is_service:
-        follow = (f"kubectl wait --for={shell([ready])} --timeout=30m {kind}/{job.name}",)
-        return Recipe(target, KUBECTL, needs, made, start, follow, end)
+        return Recipe(target, KUBECTL, needs, made, start, (READY,), end)
     mark = f'kubectl annotate --overwrite {kind}/{job.name} {RUN_MARK}="$(cat {RUN_FILE})"'
     start = begins(job, *start, mark)
     if job.settings.bucket:

@@ -14,6 +14,7 @@ import json
 
 from rightfit.exports.buckets import COPIERS, Copier, place_of, place_words, scheme_of
 from rightfit.exports.job import Job
+from rightfit.exports.model_words import longest_start_s
 from rightfit.exports.quoting import comment, shell
 from rightfit.exports.registry import Files
 from rightfit.records import dataclass
@@ -336,6 +337,77 @@ def cluster_way(job: Job, kind: str) -> Way:
     )
     begin = f"kubectl delete --ignore-not-found {named} # an earlier run's: applied again it would stay as it is"
     return Way(told, f"kubectl get {named} --ignore-not-found --output name", begin=begin, hint="it was deleted: apply it again")
+
+
+SERVICE_READY = {
+    "deployment": "Available",
+    "inferenceservice": "Ready",
+    "leaderworkerset": "Available",
+    "rayservice": "Ready",
+    "dynamographdeployment": "Ready",
+}
+"""Kind of a cluster -> the condition of a service that answers."""
+BROKEN_PODS = (
+    *("ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"),
+    *("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"),
+)
+"""What a pod waits for that will not come by itself: the first of these is believed when it is seen
+in several looks in a row, for a registry can be busy."""
+PULL_S = 1800
+"""Longest time until a node is there and has the image."""
+READY_POLL_S = 10
+READY_FILE = "ready.sh"
+READY_SCRIPT = r"""#!/bin/sh
+# Plan %(plan)s, %(model)s: waits until the service is ready, or something of it has failed, whichever comes first.
+# Exit code 0: it is ready; 1: it failed; 4: its time is over.
+set -u
+limit_s="${LIMIT_S:-%(limit_s)s}" every_s="${EVERY_S:-%(every_s)s}"
+begun=$(date +%%s) broken=0
+while :; do
+  state=$(kubectl get %(named)s --ignore-not-found --output %(conditions)s) || echo "the cluster does not answer; asking again" >&2
+  case " $state " in
+    *" %(ready)s=True "*) echo "the service is ready"; exit 0 ;;
+    *" ReplicaFailure=True "* | *" Failed=True "*) echo "the cluster makes no pods of it: kubectl describe %(named)s" >&2; exit 1 ;;
+  esac
+  pods=$(kubectl get pods --selector rightfit.dev/plan=%(plan)s --output %(reasons)s)
+  case " $pods " in
+    %(bad)s) broken=$((broken + 1)) ;;
+    *) broken=0 ;;
+  esac
+  if [ "$broken" -ge %(believed)s ]; then
+    echo "a pod fails: $pods; kubectl describe pods and kubectl logs --previous say why" >&2
+    exit 1
+  fi
+  if [ $(($(date +%%s) - begun)) -ge "$limit_s" ]; then
+    echo "it is not ready after $limit_s s: kubectl get pods says what it waits for" >&2
+    exit 4
+  fi
+  sleep "$every_s"
+done
+"""
+
+
+def ready_files(job: Job, kind: str, name: str = "") -> Files:
+    """ready.sh of a service on a cluster; nothing for a run."""
+    named = f"{kind}/{name or job.name}"
+    words = {
+        "plan": job.plan_id,
+        "model": comment(job.model),
+        "named": named,
+        "ready": SERVICE_READY[kind],
+        "conditions": shell(['jsonpath={range .status.conditions[*]}{.type}={.status}{" "}{end}']),
+        "reasons": shell(
+            [
+                "jsonpath={range .items[*]}{.metadata.name} {range .status.initContainerStatuses[*]}{.state.waiting.reason} {end}"
+                "{range .status.containerStatuses[*]}{.state.waiting.reason} {end}{end}"
+            ]
+        ),
+        "bad": " | ".join(f'*" {reason} "*' for reason in BROKEN_PODS),
+        "believed": GONE_AFTER,
+        "limit_s": longest_start_s(job) + PULL_S,
+        "every_s": READY_POLL_S,
+    }
+    return {READY_FILE: READY_SCRIPT % words} if job.is_service else {}
 
 
 # ------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Which released engine knows a model's class and runs on a card: facts/data/model_classes.csv
 (model -> class), engine_support.csv (class -> releases that have it), engine_models.csv (what
 recipes of single repositories ask for) and engine_releases.csv (what a release stands on, and
-where it runs)."""
+where it runs); images.csv has the images of all other programs, by the cards that they start on."""
 
 from __future__ import annotations
 
@@ -127,7 +127,48 @@ def knows(release: EngineRelease, known: ModelClass | None) -> bool:
     return least != _NEVER and numbers(least) <= numbers(release.version) <= numbers(last)
 
 
-def runs_on(release: EngineRelease, card: Accelerator) -> bool:
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image of a program of which one release is in use, for the cards of one vendor ("": for
+    servers without). `serves`: as that of EngineRelease."""
+
+    name: str
+    vendor: str
+    machine: tuple[str, ...]
+    serves: tuple[str, ...]
+    version: str
+    image: str
+    as_of: str
+    source: str
+
+
+@functools.cache
+def images(name: str) -> tuple[Image, ...]:
+    """The images of a program."""
+    return tuple(
+        Image(**{**row, "machine": tuple(row["machine"].split("|")), "serves": tuple(row["serves"].split("|"))})  # type: ignore[arg-type]
+        for row in table("images")
+        if row["name"] == name
+    )
+
+
+def image_for(name: str, card: str = "", *, machine: str = "") -> Image | None:
+    """The image of a program that starts on a card, or without one (on processors of a machine);
+    None where there is none."""
+    if not card:
+        return next((one for one in images(name) if not one.vendor and (machine or one.machine[0]) in one.machine), None)
+    found = accelerators().get(card)
+    return next((one for one in images(name) if runs_on(one, stands_for(found))), None) if found else None
+
+
+def image_named(name: str) -> str:
+    """The image of a program that needs no card."""
+    found = image_for(name)
+    assert found is not None, name
+    return found.image
+
+
+def runs_on(release: EngineRelease | Image, card: Accelerator) -> bool:
     """Whether a release has code for a card, beside the processors that it is rented with."""
     if card.vendor != release.vendor or machine_of(card.name) not in release.machine:
         return False
@@ -200,9 +241,10 @@ def starts_on(engine: str, card: Accelerator) -> bool:
     """Whether the one release of an engine whose registry was not read runs on a card; True where
     nothing is said of it."""
     row = _age(engine)
-    return (
-        row is None or not row["vendor"] or (card.vendor in row["vendor"].split("|") and machine_of(card.name) in row["machine"].split("|"))
-    )
+    if row and row["vendor"] and (card.vendor not in row["vendor"].split("|") or machine_of(card.name) not in row["machine"].split("|")):
+        return False
+    known = [one for one in images(engine) if one.vendor == card.vendor]
+    return not known or any(runs_on(one, card) for one in known)
 
 
 def is_of_its_time(engine: str, known: ModelClass) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import collections
 import hashlib
 import json
+import re
 import threading
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -173,6 +174,33 @@ def table_text(table: Table, lang: Lang) -> str:
     return "\n".join([*([table.title] if table.title else []), *(" | ".join(row) for row in (heading, *rows))])
 
 
+_FLAG = re.compile(r"--([a-z][a-z-]+)")
+_COMMAND = re.compile(r"`?\brightfit (prices add|[a-z]+)\b`?")
+_SENTENCE = re.compile(r".+?(?:[.;?!](?=\s|$)\s*|[。；！？]|$)")
+
+
+def spoken(text: str, tool_of: Callable[[str], str]) -> str:
+    """A text of the library without command lines: flags by the names of arguments, commands by
+    those of tools; a sentence about a command that no tool does is left out."""
+    lines = [_spoken_line(line, tool_of) for line in text.splitlines()]
+    return "\n".join(said for said, line in zip(lines, text.splitlines(), strict=True) if said or not line)
+
+
+def _spoken_line(line: str, tool_of: Callable[[str], str]) -> str:
+    kept = [piece for piece in _SENTENCE.findall(line) if all(tool_of(found) for found in _COMMAND.findall(piece))]
+    said = _COMMAND.sub(lambda found: f"`{tool_of(found[1])}`", "".join(kept).rstrip())
+    return _FLAG.sub(lambda found: f"`{found[1].replace('-', '_')}`", said.rstrip(";；"))
+
+
+def spoken_data(found: Any, tool_of: Callable[[str], str]) -> Any:
+    """Every text of an answer's data as `spoken` says it."""
+    if isinstance(found, str):
+        return spoken(found, tool_of)
+    if isinstance(found, Mapping):
+        return {key: spoken_data(value, tool_of) for key, value in found.items()}
+    return [spoken_data(one, tool_of) for one in found] if isinstance(found, list | tuple) else found
+
+
 # ---- What an assistant may read and the questions it may offer: resources and
 # prompts of the server.
 
@@ -250,13 +278,19 @@ def all_shelves() -> tuple[Shelf, ...]:
         Shelf(
             "rightfit://options",
             "options",
-            "every option of a workload with example and words",
+            "every argument that describes a workload, with example and accepted values",
             "application/json",
             lambda: _json(option_records()),
         ),
-        Shelf("rightfit://rules", "rules", "rules of thumb, what holds of them and its source", "application/json", _rules),
-        Shelf("rightfit://clouds", "clouds", "the clouds, with number of servers and date of prices", "application/json", _clouds),
-        Shelf("rightfit://accelerators", "accelerators", "the accelerators with memory and rates", "application/json", _accelerators),
+        Shelf("rightfit://rules", "rules", "rules of thumb, whether each is right, and the source", "application/json", _rules),
+        Shelf("rightfit://clouds", "clouds", "the clouds, with number of servers and price dates", "application/json", _clouds),
+        Shelf(
+            "rightfit://accelerators",
+            "accelerators",
+            "the accelerators, with memory, bandwidth and compute",
+            "application/json",
+            _accelerators,
+        ),
     )
 
 

@@ -13,16 +13,16 @@ from rightfit import __version__, reach
 from rightfit.errors import MissingComponentError, RightfitError
 from rightfit.explain.messages import plain, problems_of
 from rightfit.mcp.resources import QUESTIONS, Question, all_shelves
-from rightfit.mcp.tools import Tool, all_tools
+from rightfit.mcp.tools import Tool, all_tools, told
 from rightfit.messages import Lang, Message
 from rightfit.workload.fields import settled
 
 _UNSHOWN = frozenset({"anyOf", "title", "minLength", "maxLength"})
 MISSING = Message("faces.mcp_needs")
 INSTRUCTIONS = (
-    "rightfit picks the cloud server for a machine-learning workload, offline, from dated prices and measured physics. Ask `plan` with options or a "
-    "sentence in `ask`; quote the text; the figures, each [middle, low, high] of an 80 % interval in base units, are in the structured answer. Prices carry their date. "
-    "No file of this machine is read: name models by hub id, alias or size."
+    "rightfit finds the cloud server to rent for a machine-learning workload, offline, from dated prices and performance models fitted to measurements. Call `plan` "
+    "with arguments or with a sentence in `ask`, and quote the text. The structured answer has each figure as [middle, low, high] of an 80% interval in base units. "
+    "Prices carry their date. No local files are read: name models by Hugging Face ID, alias or size."
 )
 
 
@@ -127,8 +127,9 @@ def _refusal(errors: Sequence[RightfitError], lang: Lang = "en") -> Any:
     from mcp.types import CallToolResult, TextContent
 
     problems = [problem for error in errors for problem in problems_of(error, lang)]
-    text = TextContent(type="text", text="\n".join(problem.message for problem in problems))
-    return CallToolResult(content=[text], structured_content={"errors": [problem.to_dict() for problem in problems]}, is_error=True)
+    text = TextContent(type="text", text=told("\n".join(problem.message for problem in problems)))
+    records = [{**problem.to_dict(), "message": told(problem.message), "allowed": told(problem.allowed)} for problem in problems]
+    return CallToolResult(content=[text], structured_content={"errors": records}, is_error=True)
 
 
 def _annotations() -> Any:

@@ -13,10 +13,11 @@ from pydantic import Field
 from rightfit import api, lookup
 from rightfit.explain.beside import Asked, settle, without_questions
 from rightfit.explain.messages import plain
+from rightfit.explain.open_wishes import open_wish
 from rightfit.explain.questions import question_lookup
 from rightfit.explain.sheets import Extent, estimate_sheet, short_sheet, verdict_sheet
 from rightfit.explain.voices import plan_document, verdict_document
-from rightfit.mcp.resources import KEPT, brief_plan, brief_verdict, option_records, sheet_text
+from rightfit.mcp.resources import KEPT, brief_plan, brief_verdict, option_records, sheet_text, spoken, spoken_data
 from rightfit.messages import Lang
 from rightfit.proof.tables import HIDDEN_COLUMNS
 from rightfit.records import dataclass
@@ -24,7 +25,8 @@ from rightfit.workload.fields import LONGEST_NAME, workload_fields
 
 Fields = Mapping[str, tuple[Any, Any]]
 _MOST_ROWS = 500
-_EXTENT = Extent(warnings=1, speed=False)
+_EXTENT = Extent(warnings=1, speed=False, commands=False)
+_OF_COMMANDS = frozenset({"plan", "estimate", "why", "check", "predict", "export"})
 _LISTS = ("models", "accelerators", "datasets", "servers", "prices", "providers", "regions", "targets")
 
 
@@ -34,6 +36,17 @@ class ToolAnswer:
 
     text: str
     data: Mapping[str, Any]
+
+
+def _tool_of(command: str) -> str:
+    """The tool that does what a command does; empty where none does."""
+    return "search_catalog" if command in _LISTS else command if command in _OF_COMMANDS else ""
+
+
+def told(text: str) -> str:
+    """A text of the library as an assistant can follow it: tools and arguments in place of
+    commands and flags."""
+    return spoken(text, _tool_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +87,13 @@ _LANG: Fields = {"lang": (Literal["en", "zh"], Field(default="en", description="
 _ASK: Fields = {
     "ask": (
         Annotated[str, Field(max_length=2000)] | None,
-        Field(default=None, description="the wish in plain words, English or Chinese; options given beside it win"),
+        Field(default=None, description="the request in plain English or Chinese; other arguments take precedence"),
     )
 }
-_TOP: Fields = {"top": (int, Field(default=5, ge=1, le=20, description="how many options are ranked"))}
+_TOP: Fields = {"top": (int, Field(default=5, ge=1, le=20, description="number of options to return"))}
 _ON: Fields = {
-    "on": (_Name, Field(description="the server, PROVIDER/INSTANCE", examples=["aws/p4d.24xlarge"])),
-    "nodes": (int, Field(default=1, ge=1, le=1024, description="how many of them")),
+    "on": (_Name, Field(description="the server, as PROVIDER/INSTANCE_TYPE", examples=["aws/p4d.24xlarge"])),
+    "nodes": (int, Field(default=1, ge=1, le=1024, description="number of servers")),
 }
 
 
@@ -104,10 +117,10 @@ def plan(values: Mapping[str, Any]) -> ToolAnswer:
     """Rank servers."""
     lang, catalog = _lang(values), _catalog()
     given = any(values.get(name) is not None for name in workload_fields())
-    if values.get("ask") and not given and (known := question_lookup(values["ask"], catalog)):
+    if values.get("ask") and not given and (known := question_lookup(values["ask"], catalog) or open_wish(values["ask"], catalog)):
         record = known.to_dict(lang=lang)
         return ToolAnswer(record["explanation"], {"answer": "", "parts": [], "workload": {}, "options": [], "items": [record]})
-    asked = settle(values["ask"], catalog, {name: values[name] for name in workload_fields()}) if values.get("ask") else Asked("")
+    asked = settle(values["ask"], catalog, {name: values.get(name) for name in workload_fields()}) if values.get("ask") else Asked("")
     found = api.plan(**{**_wishes({**values, "ask": asked.wish}), **asked.chosen}, catalog=catalog, top=values["top"])
     document = plain(plan_document(found, lang, catalog=catalog))
     told = asked.lines(found, catalog, lang)
@@ -132,7 +145,7 @@ def why(values: Mapping[str, Any]) -> ToolAnswer:
 
 def details(values: Mapping[str, Any]) -> ToolAnswer:
     """A part of an answer that is kept."""
-    found = KEPT.part(values["answer"], values["part"], values["rank"])
+    found = spoken_data(KEPT.part(values["answer"], values["part"], values["rank"]), _tool_of)
     return ToolAnswer(json.dumps(found, ensure_ascii=False), {"answer": values["answer"], "part": values["part"], "found": found})
 
 
@@ -140,7 +153,7 @@ def options(values: Mapping[str, Any]) -> ToolAnswer:
     """What a wish may say."""
     found = option_records(values["query"])
     lines = [f"{one['option']}: {one['help']}, e.g. {one['example']}" + _words_text(one.get("words", ())) for one in found]
-    return ToolAnswer("\n".join(lines) or "no option is named so", {"items": found})
+    return ToolAnswer("\n".join(lines) or "no option matches", {"items": found})
 
 
 def _words_text(words: Sequence[str]) -> str:
@@ -165,7 +178,7 @@ def predict(values: Mapping[str, Any]) -> ToolAnswer:
     lines = [
         f"{number}. {row['metric']}: {row['error']}"
         if row["error"]
-        else f"{number}. {row['metric']} = {row['predicted']:.4g} (80 %: {row['low80']:.4g} to {row['high80']:.4g})"
+        else f"{number}. {row['metric']} = {row['predicted']:.4g} (80% interval {row['low80']:.4g} to {row['high80']:.4g})"
         for number, row in enumerate(found[:20], start=1)
     ]
     return ToolAnswer("\n".join([*lines, *(["..."] if len(found) > len(lines) else [])]), {"items": found})
@@ -261,7 +274,7 @@ def _claims() -> Fields:
 
 def _rows() -> Fields:
     cells = dict[str, str | int | float | None]
-    described = "cases, one an object: metric (peak_mem_gib_per_gpu, tokens_per_s_per_gpu, step_time_s ...), model, gpu, n_gpus, method, precision, seq_len, micro_batch ..."
+    described = "cases to predict, one object each: metric (peak_mem_gib_per_gpu, tokens_per_s_per_gpu, step_time_s ...), model, gpu, n_gpus, method, precision, seq_len, micro_batch ..."
     return {"rows": (Annotated[list[cells], Field(min_length=1, max_length=_MOST_ROWS)], Field(description=described))}
 
 
@@ -269,10 +282,10 @@ def _list_fields() -> Fields:
     word = Annotated[str, Field(max_length=LONGEST_NAME)]
     return {
         "kind": (Literal[_LISTS], Field(description="what to look for")),
-        "query": (word, Field(default="", description="words that the name must hold; nothing lists all")),
+        "query": (word, Field(default="", description="words the name must contain; empty lists all")),
         "cloud": (word, Field(default="", description="servers and prices: only these clouds, e.g. aws,gcp")),
         "gpu": (word, Field(default="", description="servers and prices: only these accelerators, e.g. A100")),
-        "limit": (int, Field(default=20, ge=1, le=200, description="how many to give")),
+        "limit": (int, Field(default=20, ge=1, le=200, description="maximum number of results")),
     }
 
 
@@ -280,34 +293,48 @@ _OF_PLAN = {"answer": "string", "parts": "array"}
 
 
 def all_tools() -> tuple[Tool, ...]:
-    """Every tool."""
+    """Every tool. Their answers name tools and arguments; files and parts stay as they are."""
+    return tuple(
+        tool if tool.name in ("export", "details") else dataclasses.replace(tool, answer=_spoken(tool.answer)) for tool in _tools()
+    )
+
+
+def _spoken(answer: Callable[[Mapping[str, Any]], ToolAnswer]) -> Callable[[Mapping[str, Any]], ToolAnswer]:
+    def told_answer(values: Mapping[str, Any]) -> ToolAnswer:
+        found = answer(values)
+        return ToolAnswer(told(found.text), spoken_data(found.data, _tool_of))
+
+    return told_answer
+
+
+def _tools() -> tuple[Tool, ...]:
     workload = workload_fields()
-    server = {"server": (_Name, Field(description="the server, PROVIDER/INSTANCE", examples=["aws/g5.xlarge"]))}
+    server = {"server": (_Name, Field(description="the server, as PROVIDER/INSTANCE_TYPE", examples=["aws/g5.xlarge"]))}
     to = {
         "to": (
             _Name,
             Field(description="target: skypilot, terraform-aws, kubernetes-job ...; search_catalog with kind targets lists them"),
         ),
-        "option": (int, Field(default=1, ge=1, le=20, description="rank of the option to start")),
+        "option": (int, Field(default=1, ge=1, le=20, description="rank of the option to export")),
         "name": (
             Annotated[str, Field(max_length=60)],
             Field(default="", description="name of the job's resources; default: model and plan id"),
         ),
     }
     sentence = {
-        "sentence": (Annotated[str, Field(min_length=1, max_length=2000)], Field(description="a wish in plain words, English or Chinese"))
+        "sentence": (Annotated[str, Field(min_length=1, max_length=2000)], Field(description="a request in plain English or Chinese"))
     }
     kept = {
-        "answer": (_Name, Field(description="code of an answer of plan, estimate or why")),
-        "part": (_Name, Field(description="which part, one of its `parts`", examples=["options"])),
-        "rank": (int | None, Field(default=None, ge=1, description="of `options`: this one only")),
+        "answer": (_Name, Field(description="ID of an answer from plan, estimate or why")),
+        "part": (_Name, Field(description="name of the part, one of its `parts`", examples=["options"])),
+        "rank": (int | None, Field(default=None, ge=1, description="with part `options`: return only this rank")),
     }
-    words = {"query": (Annotated[str, Field(max_length=LONGEST_NAME)], Field(default="", description="words in its name or help"))}
+    words = {"query": (Annotated[str, Field(max_length=LONGEST_NAME)], Field(default="", description="words in the name or description"))}
     return (
         Tool(
             "plan",
-            "Which cloud server to rent for training, fine-tuning, serving or preparing data: ranked options with price, time, memory, cost, 80 % intervals, "
-            "reasons. Other options than those listed may be given by name: tool `options`. All else it found: tool `details`.",
+            "Find the cloud server to rent for training, fine-tuning, serving or preparing data: ranked options with price, time, memory, cost, 80% intervals "
+            "and reasons. More arguments are accepted by name: see the tool `options`. For the full results use the tool `details`.",
             {**_ASK, **workload, **_TOP, **_LANG},
             plan,
             {**_OF_PLAN, "workload": "object", "options": "array"},
@@ -315,7 +342,7 @@ def all_tools() -> tuple[Tool, ...]:
         ),
         Tool(
             "estimate",
-            "What a workload does on one given server: memory, time, cost. No search. Options as in `plan`.",
+            "Predict memory, time and cost of a workload on one server, without a search. Arguments as in `plan`.",
             {**_ON, **_ASK, **workload, **_LANG},
             estimate,
             {**_OF_PLAN, "workload": "object", "options": "array"},
@@ -323,7 +350,7 @@ def all_tools() -> tuple[Tool, ...]:
         ),
         Tool(
             "why",
-            "Why a server was or was not chosen for a workload, and the least change that would alter it. Options as in `plan`.",
+            "Explain why a server was or was not chosen for a workload, and the smallest change that would alter it. Arguments as in `plan`.",
             {**server, **_ASK, **workload, **_LANG},
             why,
             {**_OF_PLAN, "provider": "string", "instance_type": "string", "fits": "boolean", "standing": "array"},
@@ -331,30 +358,36 @@ def all_tools() -> tuple[Tool, ...]:
         ),
         Tool(
             "details",
-            "A part of what plan, estimate or why found, whole.",
+            "Return one part of an answer from plan, estimate or why in full.",
             kept,
             details,
             {"answer": "string", "part": "string"},
         ),
-        Tool("options", "The options that a workload may be told with: help, example, words.", words, options, {"items": "array"}),
+        Tool(
+            "options",
+            "List the arguments that describe a workload, each with an example and the values it accepts.",
+            words,
+            options,
+            {"items": "array"},
+        ),
         Tool(
             "check",
-            "Does this server, accelerator, claim or rule of thumb hold, and what is right or nearest?",
+            "Check whether a server, accelerator, claim or rule of thumb is right, and return the correct or nearest one.",
             {**_claims(), **_LANG},
             check,
             {"items": "array"},
         ),
-        Tool("predict", "Predict memory or speed for rows of cases.", _rows(), predict, {"items": "array"}),
+        Tool("predict", "Predict memory or speed for each row of a table.", _rows(), predict, {"items": "array"}),
         Tool(
             "understand",
-            "What a wish in plain words says: options read, and words that could not be used.",
+            "Parse a request in plain words: the arguments it sets, and the words that were not used.",
             sentence,
             understand,
             {"wishes": "object", "unused": "array"},
         ),
         Tool(
             "export",
-            "The files that start an option of a plan: SkyPilot, Terraform, Kubernetes, training and serving commands. Options as in `plan`.",
+            "Write the files that start an option of a plan: SkyPilot, Terraform, Kubernetes, training and serving commands. Arguments as in `plan`.",
             {**to, **_ASK, **workload, **_LANG},
             export,
             {"target": "string", "files": "object"},
@@ -362,7 +395,7 @@ def all_tools() -> tuple[Tool, ...]:
         ),
         Tool(
             "search_catalog",
-            "Look around: models, accelerators, data sets, servers, prices with dates, providers, regions, export targets.",
+            "Search models, accelerators, datasets, servers, prices with dates, providers, regions and export targets.",
             {**_list_fields(), **_LANG},
             search_catalog,
             {"kind": "string", "total": "integer", "items": "array"},

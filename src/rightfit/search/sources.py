@@ -12,6 +12,7 @@ from rightfit.errors import UnknownNameError
 from rightfit.estimation.data_path import volume_names
 from rightfit.facts import tables
 from rightfit.facts.records import TracedModel, TransformerArchitecture
+from rightfit.messages import Message
 from rightfit.physics import money
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
@@ -41,7 +42,8 @@ def check_storage(storage: str) -> None:
     """Refuse a volume that no provider has."""
     known = (*PLACES, *volume_names())
     if storage and storage not in known:
-        raise UnknownNameError("storage", storage, nearest=tables.nearest(storage, known, count=3), field="storage")
+        allowed = Message("names.allowed_words", names=", ".join(known))
+        raise UnknownNameError("storage", storage, nearest=tables.nearest(storage, known, count=3), allowed=allowed, field="storage")
 
 
 def read_source(workload: Workload, catalog: Catalog) -> DataSource | None:

@@ -129,7 +129,17 @@ def _read_option(option: RequestOption, value: Any) -> dict[str, Any]:
     except InputError as error:
         error.message = at_place(option.name, error.message)
         error.field = option.name
+        error.allowed = error.allowed or _accepted(option)
         raise
+
+
+def _accepted(option: RequestOption) -> Message:
+    """What an option accepts, for an error that does not list it: units, range, or an example."""
+    if option.kind in units.ACCEPTED:
+        return units.ACCEPTED[option.kind](option.example)
+    if math.isfinite(option.high) and option.attributes and option.kind in _PLAIN_NUMBERS:
+        return Message("workload.range", low=_limit_text(option, option.low), high=_limit_text(option, option.high))
+    return Message("units.such_as", example=option.example)
 
 
 def _read_attribute(name: str, value: Any) -> dict[str, Any]:
@@ -197,7 +207,7 @@ def _within(option: RequestOption, number: float, *, shown: str) -> float:
     nearest = low if not number > option.low else high
     wrong = "not_positive" if number <= 0 else "no_sense" if math.isfinite(number) else "not_finite"
     message = Message(f"workload.limit_{wrong}", value=shown, low=low, high=high, nearest=nearest)
-    raise QuantityError(message, field=option.name, allowed=f"{low} to {high}", nearest=(nearest,))
+    raise QuantityError(message, field=option.name, allowed=Message("workload.range", low=low, high=high), nearest=(nearest,))
 
 
 def _limit_text(option: RequestOption, number: float) -> str:
@@ -446,6 +456,8 @@ def _dataset_size(name: str) -> dict[str, Any]:
     sizes = {"data_tokens": record.tokens, "data_samples": record.samples, "data_bytes": record.size_bytes}
     return {"data_unit": "dataset", **{attribute: float(amount) for attribute, amount in sizes.items() if amount}}
 
+
+_PLAIN_NUMBERS = ("number", "count", "length", "percent", "share")
 
 _READERS: Mapping[str, Callable[[RequestOption, Any], dict[str, Any]]] = {
     "text": _read_text,

@@ -68,6 +68,7 @@ def export(
     Example: rightfit export plan.json --to skypilot --out job
     """
     from rightfit import exports
+    from rightfit.exports.bundle import start_of
     from rightfit.exports.fleets import files_of_fleet, read_document
     from rightfit.exports.registry import ALL
     from rightfit.exports.stack import stack_problem
@@ -103,24 +104,10 @@ def export(
     job = exports.job_of(exports.read_plan(plan), rank=option, settings=settings)
     files = exports.files_of(job, to)
     _put(files, out, force=force, view=view)
-    if out is not None and (command := start_of(job, to.strip().casefold(), files, plan)):
+    if out is not None and (command := start_of(job, to.strip().casefold(), files, str(plan))):
         note(label("status", "export_next", view.lang, command=command, plan=plan), view)
     if to.strip().casefold() == ALL and (problem := stack_problem(job)):
         raise InputError(Message("export.nothing_starts", problem=problem), field="to")
-
-
-def start_of(job: Job, target: str, files: Mapping[str, str], plan: Path) -> str:
-    """The command that starts what a target wrote; "" where something else reads the files."""
-    from rightfit.exports.bundle import typed_for
-    from rightfit.exports.recipes import has_recipe, recipe_of
-    from rightfit.exports.registry import ALL, all_targets
-
-    if target in ("skypilot", f"terraform-{job.option.provider}"):
-        return f"rightfit launch {plan} --with {target.partition('-')[0]}"
-    if target == ALL or target not in all_targets():
-        return ""
-    lines = recipe_of(job, target).start if has_recipe(target) else typed_for(job, all_targets()[target], files).splitlines()
-    return lines[-1].strip() if lines else ""
 
 
 def _put(files: Mapping[str, str], out: Path | None, *, force: bool, view: View) -> None:

@@ -25,15 +25,14 @@ from rightfit.exports.kubernetes_words import (
     weights_volumes,
 )
 from rightfit.exports.kubernetes_words import resources as share_of_server
-from rightfit.exports.model_words import class_names, hub_id, servers_of_replica, spans_servers, wrong_engine
+from rightfit.exports.model_words import class_names, hub_id, image_of, servers_of_replica, spans_servers, wrong_engine
 from rightfit.exports.quoting import comment, given, shell, to_json, to_yaml
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import ExportStack, launched, stack_of, stack_problem
 from rightfit.exports.targets import kubernetes_addons, llm_servers
 from rightfit.exports.training_words import FOLDER, MOVED, WITHOUT_MOUNT
-from rightfit.exports.waiting import cluster_way, wait_files
-from rightfit.facts.devices import machine_of
-from rightfit.facts.engine_releases import model_class, numbers
+from rightfit.exports.waiting import cluster_way, ready_files, wait_files
+from rightfit.facts.engine_releases import images, model_class, numbers
 from rightfit.messages import Message
 
 
@@ -124,8 +123,8 @@ SLURM = Target(
 # ---- Ray on Kubernetes: a RayJob that starts the stack's command on every node of a run, or a
 # RayService of vLLM with the plan's limits.
 
-VERSION = "2.51.1"
-IMAGES = {"run": f"rayproject/ray:{VERSION}-py312-cu128", "service": f"rayproject/ray-llm:{VERSION}-py311-cu128"}
+RUN, SERVICE = "ray", "ray-llm"
+VERSION = images(RUN)[0].version
 MARKS = {"node_rank": "{node_rank}", "num_nodes": "{num_nodes}", "head_address": "{head_address}"}
 PROGRAM = "run_on_nodes.py"
 HEAD_GIB = 8
@@ -177,7 +176,7 @@ def pod(job: Job, *, role: str, image: str, cards: bool) -> dict[str, Any]:
 
 def run_objects(job: Job) -> list[dict[str, Any]]:
     """A RayJob: the head is the first server, the workers are the others."""
-    head = {"rayStartParams": {}, "template": pod(job, role="head", image=IMAGES["run"], cards=True)}
+    head = {"rayStartParams": {}, "template": pod(job, role="head", image=image_of(RUN, job), cards=True)}
     others = job.num_nodes - 1
     workers = [
         {
@@ -186,7 +185,7 @@ def run_objects(job: Job) -> list[dict[str, Any]]:
             "minReplicas": others,
             "maxReplicas": others,
             "rayStartParams": {},
-            "template": pod(job, role="worker", image=IMAGES["run"], cards=True),
+            "template": pod(job, role="worker", image=image_of(RUN, job), cards=True),
         }
     ]
     files = {**stack_of(job).files, PROGRAM: program(), "nodes.json": to_json(settings(job))}
@@ -232,7 +231,7 @@ def service_objects(job: Job) -> list[dict[str, Any]]:
     least, most = (servers_of_replica(job) * replicas for replicas in replicas_range(job))
     head = {
         "rayStartParams": {"num-cpus": "0"},
-        "template": pod(job, role="head", image=IMAGES["service"], cards=False),
+        "template": pod(job, role="head", image=image_of(SERVICE, job), cards=False),
     }
     worker = {
         "groupName": "replicas",
@@ -240,7 +239,7 @@ def service_objects(job: Job) -> list[dict[str, Any]]:
         "minReplicas": least,
         "maxReplicas": most,
         "rayStartParams": {"num-gpus": str(gpus_of_replica(job))},
-        "template": pod(job, role="worker", image=IMAGES["service"], cards=True),
+        "template": pod(job, role="worker", image=image_of(SERVICE, job), cards=True),
     }
     cluster = {"rayVersion": VERSION, "enableInTreeAutoscaling": most > least, "headGroupSpec": head, "workerGroupSpecs": [worker]}
     spec = {"serveConfigV2": to_yaml(application(job)), "rayClusterConfig": cluster}
@@ -250,7 +249,7 @@ def service_objects(job: Job) -> list[dict[str, Any]]:
 def ray_write(job: Job) -> Files:
     """One file of all objects."""
     objects = service_objects(job) if job.is_service else run_objects(job)
-    return {"ray.yaml": to_yaml(*objects), **wait_files(job, cluster_way(job, "rayjob"))}
+    return {"ray.yaml": to_yaml(*objects), **wait_files(job, cluster_way(job, "rayjob")), **ready_files(job, "rayservice")}
 
 
 def _refuses(job: Job) -> Message | str:
@@ -266,11 +265,8 @@ def _refuses(job: Job) -> Message | str:
 
 
 def run_image_problem(job: Job) -> Message | str:
-    """Why the run's one image does not start on the plan's servers ("" if it does): it is of
-    NVIDIA's cards, or of none, beside x86."""
-    vendor = str(job.option.facts.get("vendor") or "NVIDIA") if job.gpus_per_node else "NVIDIA"
-    fits = vendor == "NVIDIA" and machine_of(job.accelerator) == "x86_64"
-    return "" if fits else Message("export.no_release", engine=IMAGES["run"], card=job.accelerator)
+    """Why the run's one image does not start on the plan's servers ("" if it does)."""
+    return "" if image_of(RUN, job) else Message("export.no_release", engine=images(RUN)[0].image, card=job.accelerator)
 
 
 WITHIN = "0.11.0"
@@ -279,15 +275,15 @@ WITHIN = "0.11.0"
 
 def image_problem(job: Job) -> Message | str:
     """Why the service's one image cannot start the model on the card of the plan ("" if it can)."""
-    return held_problem(job, IMAGES["service"], within=WITHIN)
+    return held_problem(job, SERVICE, within=WITHIN)
 
 
-def held_problem(job: Job, image: str, *, within: str) -> Message | str:
-    """Why an image that holds one vLLM (`within`), for NVIDIA's cards beside x86, cannot start the
-    model on the card of the plan ("" if it can)."""
+def held_problem(job: Job, program: str, *, within: str) -> Message | str:
+    """Why the image of a program that holds one vLLM (`within`) cannot start the model on the card
+    of the plan ("" if it can)."""
     known = model_class(*class_names(job))
-    told = {"engine": image, "card": job.accelerator, "model": job.model}
-    if str(job.option.facts.get("vendor") or "NVIDIA") != "NVIDIA" or machine_of(job.accelerator) != "x86_64":
+    told = {"engine": images(program)[0].image, "card": job.accelerator, "model": job.model}
+    if not image_of(program, job):
         return Message("export.no_release", **told)
     least = known.least.get("vllm") if known else ""
     if known is not None and least is not None and (not least or numbers(least) > numbers(within)):

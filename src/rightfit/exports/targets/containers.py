@@ -15,6 +15,7 @@ from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import FRAMEWORKS, ExportStack, healthy, installs, launched, stack_of, stack_problem
 from rightfit.exports.targets import observability
 from rightfit.facts.devices import build_for
+from rightfit.facts.engine_releases import image_named
 from rightfit.messages import Message
 
 PYTHON = "3.12"
@@ -145,8 +146,7 @@ DOCKERFILE = Target(
 # ---- Docker Compose: a service on one server of your own, behind TLS and its key, watched by
 # Prometheus and Grafana with the plan's thresholds.
 
-CADDY, PROMETHEUS, GRAFANA = "caddy:2.10.2", "prom/prometheus:v3.7.3", "grafana/grafana:12.2.1"
-EXPORTER, EXPORTER_PORT = "nvcr.io/nvidia/k8s/dcgm-exporter:4.4.1-4.6.0-ubuntu22.04", 9400
+EXPORTER_PORT = 9400
 KEPT_DAYS = 30
 RUN = """cp env.example .env   # then fill it in: secrets, and the name under which the server is found
 docker compose config --quiet
@@ -194,7 +194,7 @@ def services(job: Job, stack: ExportStack) -> dict[str, Any]:
     found = {
         "engine": engine(job, stack),
         "proxy": {
-            "image": CADDY,
+            "image": image_named("caddy"),
             "ports": ["80:80", "443:443"],
             "environment": {"DOMAIN": "${DOMAIN:?set DOMAIN in .env: the name under which the server is found}"},
             "volumes": ["./Caddyfile:/etc/caddy/Caddyfile:ro", "certificates:/data"],
@@ -202,7 +202,7 @@ def services(job: Job, stack: ExportStack) -> dict[str, Any]:
             **plain,
         },
         "prometheus": {
-            "image": PROMETHEUS,
+            "image": image_named("prometheus"),
             "command": [
                 "--config.file=/etc/prometheus/prometheus.yml",
                 f"--storage.tsdb.retention.time={KEPT_DAYS}d",
@@ -212,7 +212,7 @@ def services(job: Job, stack: ExportStack) -> dict[str, Any]:
             **plain,
         },
         "grafana": {
-            "image": GRAFANA,
+            "image": image_named("grafana"),
             "environment": {
                 "GF_SECURITY_ADMIN_PASSWORD": "${GRAFANA_PASSWORD:?set GRAFANA_PASSWORD in .env}",
                 "GF_USERS_ALLOW_SIGN_UP": "false",
@@ -232,7 +232,7 @@ def services(job: Job, stack: ExportStack) -> dict[str, Any]:
     if watches_cards(job):
         cards = {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
         found["dcgm-exporter"] = {
-            "image": EXPORTER,
+            "image": image_named("dcgm-exporter"),
             "cap_add": ["SYS_ADMIN"],  # which profiling counters of cards ask for
             "expose": [str(EXPORTER_PORT)],
             "deploy": {"resources": {"reservations": {"devices": [cards]}}},

@@ -24,11 +24,13 @@ from rightfit.exports.kubernetes_words import (
     weights_volumes,
 )
 from rightfit.exports.kubernetes_words import WEIGHTS as WEIGHTS_FOLDER
-from rightfit.exports.model_words import PORT, hub_id, servers_of_replica, spans_servers, wrong_engine
+from rightfit.exports.model_words import PORT, hub_id, image_of, servers_of_replica, spans_servers, wrong_engine
 from rightfit.exports.quoting import given, to_yaml
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import mirrored_image, stack_of, stack_problem
 from rightfit.exports.targets import clusters, kubernetes, llm_servers
+from rightfit.exports.waiting import ready_files
+from rightfit.facts.engine_releases import image_named
 from rightfit.messages import Message
 
 GRACE_S = 120
@@ -124,7 +126,11 @@ def llm_d_commands(job: Job) -> tuple[str, ...]:
 
 def llm_d_write(job: Job) -> Files:
     """The values of both charts."""
-    return {"values.yaml": to_yaml(llm_d_values(job)), "pool.yaml": to_yaml(pool_values(job))}
+    return {
+        "values.yaml": to_yaml(llm_d_values(job)),
+        "pool.yaml": to_yaml(pool_values(job)),
+        **ready_files(job, "deployment", f"{job.name}-decode"),
+    }
 
 
 def _llm_d_refuses(job: Job) -> Message | str:
@@ -144,11 +150,9 @@ LLM_D = Target(
 # ---- Dynamo: a graph of a front that reads requests and workers that are vLLM inside Dynamo's own
 # runtime; a worker may span servers.
 
-DYNAMO_VERSION = "1.6.0"
-DYNAMO_IMAGE = f"nvcr.io/nvidia/ai-dynamo/vllm-runtime:{DYNAMO_VERSION}"
-"""Named by the guides of ai-dynamo/dynamo."""
+DYNAMO_PROGRAM = "dynamo"
 DYNAMO_VLLM = "0.31.0"
-"""The vLLM in it: METADATA of the wheel ai-dynamo 1.6.0."""
+"""The vLLM in its image: METADATA of the wheel ai-dynamo 1.6.0."""
 DYNAMO_API = "nvidia.com/v1beta1"
 MAIN = "main"  # the name by which the operator knows the container that works
 LONGEST_GRAPH = 63 - len("-frontend-00000000-xxxxxxxxxx-xxxxx")
@@ -175,7 +179,7 @@ def _main(job: Job, **more: Any) -> dict[str, Any]:
     stack = dataclasses.replace(stack_of(one_replica(job)), secrets=("HF_TOKEN",))
     return given(
         name=MAIN,
-        image=mirrored_image(DYNAMO_IMAGE, job),
+        image=mirrored_image(image_of(DYNAMO_PROGRAM, job), job),
         env=environment(job, stack),
         volumeMounts=[{"name": "weights", "mountPath": WEIGHTS_FOLDER}],
         securityContext={"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
@@ -188,7 +192,7 @@ def component(job: Job, role: str, replicas: int, main: dict[str, Any], **more: 
     place = placement(job) if role == "worker" else {}
     room = {
         "name": "room",
-        "image": mirrored_image(kubernetes.COPIER_IMAGE, job),
+        "image": mirrored_image(image_named("busybox"), job),
         "command": ["chmod", "1777", WEIGHTS_FOLDER],  # the image's own user is not root, and the node's folder is root's
         "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}},
         "volumeMounts": main["volumeMounts"],
@@ -235,11 +239,11 @@ def dynamo_objects(job: Job) -> list[dict[str, Any]]:
 
 def dynamo_write(job: Job) -> Files:
     """One file of all objects."""
-    return {"dynamo.yaml": to_yaml(*dynamo_objects(job))}
+    return {"dynamo.yaml": to_yaml(*dynamo_objects(job)), **ready_files(job, "dynamographdeployment")}
 
 
 def _dynamo_refuses(job: Job) -> Message | str:
-    return _problem(job, LONGEST_GRAPH) or clusters.held_problem(job, DYNAMO_IMAGE, within=DYNAMO_VLLM)
+    return _problem(job, LONGEST_GRAPH) or clusters.held_problem(job, DYNAMO_PROGRAM, within=DYNAMO_VLLM)
 
 
 DYNAMO = Target(

@@ -26,13 +26,13 @@ from rightfit.exports.model_words import group_problem, servers_of_replica
 from rightfit.exports.quoting import given, to_yaml
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import stack_of, stack_problem
-from rightfit.exports.waiting import cluster_way, wait_files
+from rightfit.exports.waiting import cluster_way, ready_files, wait_files
+from rightfit.facts.engine_releases import image_named
 from rightfit.messages import Message
 
 WATCHERS = {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}
 """Where Prometheus stands (keda.PROMETHEUS): it reads the pods' metrics through
 the network policy."""
-COPIER_IMAGE = "busybox:1.37.0"  # has tar, which kubectl cp asks for
 CPU_TARGET = 60  # percent; a processor server at the plan's load is below it
 
 
@@ -40,7 +40,11 @@ def kubernetes_write(job: Job) -> Files:
     """One file of all objects; for a run without a bucket another one, of the volume and a pod that
     copies to it and from it."""
     objects = service_objects(job) if job.is_service else run_objects(job)
-    files = {"objects.yaml": to_yaml(*files_objects(job), *objects), **wait_files(job, cluster_way(job, "job"))}
+    files = {
+        "objects.yaml": to_yaml(*files_objects(job), *objects),
+        **wait_files(job, cluster_way(job, "job")),
+        **ready_files(job, "deployment"),
+    }
     return files if job.is_service or job.settings.bucket else {**files, "files.yaml": to_yaml(*checkpoint_objects(job), copier(job))}
 
 
@@ -49,7 +53,7 @@ def copier(job: Job) -> dict[str, Any]:
     the run and after it."""
     main = {
         "name": "files",
-        "image": COPIER_IMAGE,
+        "image": image_named("busybox"),
         "command": ["sleep", "86400"],
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
         "volumeMounts": [{"name": "checkpoints", "mountPath": "/checkpoints"}],
@@ -309,7 +313,7 @@ def objects(job: Job) -> list[dict[str, Any]]:
 
 def leaderworkerset_write(job: Job) -> Files:
     """One file of all objects."""
-    return {"group.yaml": to_yaml(*files_objects(job), *objects(job))}
+    return {"group.yaml": to_yaml(*files_objects(job), *objects(job)), **ready_files(job, "leaderworkerset")}
 
 
 def _leaderworkerset_refuses(job: Job) -> Message | str:

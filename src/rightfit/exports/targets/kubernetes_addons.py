@@ -14,6 +14,7 @@ from rightfit.exports.quoting import comment, given, label, to_yaml
 from rightfit.exports.registry import Files, Target, most_servers
 from rightfit.exports.stack import stack_of, stack_problem
 from rightfit.exports.targets import kubernetes
+from rightfit.exports.waiting import ready_files
 from rightfit.messages import Message
 
 QUERIES = {
@@ -129,7 +130,7 @@ def service(job: Job) -> dict[str, Any]:
 
 def kserve_write(job: Job) -> Files:
     """One file of all objects."""
-    return {"inference-service.yaml": to_yaml(*files_objects(job), service(job))}
+    return {"inference-service.yaml": to_yaml(*files_objects(job), service(job)), **ready_files(job, "inferenceservice")}
 
 
 def _kserve_refuses(job: Job) -> Message | str:

@@ -32,12 +32,13 @@ from rightfit.exports.training_words import (
 )
 from rightfit.facts import TransformerArchitecture
 from rightfit.facts.devices import Span
+from rightfit.facts.engine_releases import images
 from rightfit.messages import Message
 
-IMAGE = "nvcr.io/nvidia/pytorch:25.09-py3"
+IMAGE = images("megatron")[0]
 """What Megatron-LM's own checks of the pinned commit build on: Transformer Engine
 and Apex are inside."""
-LEAST_CAPABILITY = 7.5
+LEAST_CAPABILITY = float(IMAGE.serves[0])
 ROTARY_BASES = {"llama3": 500_000, "qwen2": 1_000_000, "qwen3": 1_000_000, "mixtral": 1_000_000}
 STRATEGIES = {"zero-2": "optim_grads", "zero-3": "optim_grads_params"}
 TOKENS = "tokens"
@@ -157,7 +158,7 @@ def megatron_stack(job: Job) -> ExportStack:
     ordered = job.option.layout.tensor > 1 and capability < 10 and job.option.layout.sharding not in STRATEGIES
     return ExportStack(
         name="megatron",
-        image=IMAGE,
+        image=IMAGE.image,
         setup=("pip install transformers==4.57.1 sentencepiece==0.2.1",),
         command=torchrun(job, ("run_pinned.py", "pinned.json", *options(job))),
         files=pinned_archive("NVIDIA/Megatron-LM", MEGATRON_COMMIT, "pretrain_gpt.py"),
@@ -181,7 +182,7 @@ def prepare(job: Job) -> str:
     words += ["--tokenizer-model", hub_id(job), "--workers", str(max(1, int(job.option.vcpus or 8) - 1)), "--append-eod"]
     folder = f'"${FOLDER}/data'
     lines = [
-        f"{HEAD}\n# Tokens of {'the folder data' if own else comment(job.settings.data_path)} (JSON lines with a text) for plan {job.plan_id}. In {IMAGE}, or with PyTorch.",
+        f"{HEAD}\n# Tokens of {'the folder data' if own else comment(job.settings.data_path)} (JSON lines with a text) for plan {job.plan_id}. In {IMAGE.image}, or with PyTorch.",
         f'set -eu\ncd "$(dirname "$0")"\n{BESIDE}test -d Megatron-LM-{MEGATRON_COMMIT} ||',
         f"  wget -qO- https://github.com/NVIDIA/Megatron-LM/archive/{MEGATRON_COMMIT}.tar.gz | tar xz",
         *([f'awk 1 {folder}"/*.jsonl > {folder}/{TOKENS}.lines"'] if own else [f'mkdir -p {folder}"']),
@@ -198,7 +199,7 @@ def megatron_write(job: Job) -> Files:
     lines = text.splitlines()
     head = [line for line in lines if line.startswith("#")]
     rest = lines[len(head) :]
-    where = [f"# In {IMAGE}, after pip install {comment(' '.join(found.setup[0].split()[2:]))} and prepare.sh."]
+    where = [f"# In {IMAGE.image}, after pip install {comment(' '.join(found.setup[0].split()[2:]))} and prepare.sh."]
     if job.task == "finetune":
         where.append(f"# ${FOLDER}/pretrained: the model's weights in Megatron's own form, made with Megatron Bridge.")
     return {"train.sh": "\n".join([*head[:2], *where, *rest]) + "\n", "prepare.sh": prepare(job), **found.files}

@@ -14,6 +14,7 @@ from rightfit.exports.model_words import (
     context_tokens,
     engine_release,
     hub_id,
+    image_of,
     is_half,
     is_stored,
     limited,
@@ -29,7 +30,7 @@ from rightfit.exports.model_words import (
 from rightfit.exports.quoting import given, script, to_yaml
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import ExportStack, card_words, launched
-from rightfit.facts.engine_releases import newest_release
+from rightfit.facts.engine_releases import images, newest_release
 from rightfit.messages import Message
 
 VLLM_VERSION = newest_release("vllm").version
@@ -235,8 +236,7 @@ SGLANG = Target(
 
 # ---- Text Generation Inference: the launcher's command line, in its container.
 
-TGI_VERSION = "3.3.6"
-IMAGE = f"ghcr.io/huggingface/text-generation-inference:{TGI_VERSION}"
+TGI_VERSION = images("tgi")[0].version
 TGI_QUANTIZATIONS = {"fp8": "fp8", "int8": "bitsandbytes", "nf4": "bitsandbytes-nf4"}
 
 
@@ -244,8 +244,8 @@ def tgi_stack(job: Job) -> ExportStack:
     """The launcher's command."""
     return ExportStack(
         name="tgi",
-        image=IMAGE,
-        setup=(f"docker pull {IMAGE}",),
+        image=image_of("tgi", job),
+        setup=(f"docker pull {image_of('tgi', job)}",),
         command=("text-generation-launcher", *tgi_arguments(job)),
         files={},
         environment={},
@@ -309,7 +309,7 @@ TGI = Target(
 
 # ---- TensorRT-LLM: trtllm-serve with the plan's layout, formats and limits.
 
-TENSORRT_LLM_VERSION = "1.0.0"
+TENSORRT_LLM_VERSION = images("tensorrt-llm")[0].version
 TENSORRT_LLM_CACHE_TYPES = {"8-bit": "fp8", "fp8": "fp8"}
 
 
@@ -317,8 +317,8 @@ def tensorrt_llm_stack(job: Job) -> ExportStack:
     """The server's command and the options that it takes from a file."""
     return ExportStack(
         name="tensorrt-llm",
-        image=f"nvcr.io/nvidia/tensorrt-llm/release:{TENSORRT_LLM_VERSION}",
-        setup=(f"docker pull nvcr.io/nvidia/tensorrt-llm/release:{TENSORRT_LLM_VERSION}",),
+        image=image_of("tensorrt-llm", job),
+        setup=(f"docker pull {image_of('tensorrt-llm', job)}",),
         command=("trtllm-serve", "serve", *tensorrt_llm_arguments(job)),
         files={"options.yaml": options(job)},
         environment={},
@@ -369,18 +369,17 @@ TENSORRT_LLM = Target(
 
 # ---- llama.cpp: the server's command line, on cards or on the processor.
 
-LLAMA_CPP_VERSION = "b6900"
+LLAMA_CPP_VERSION = images("llama.cpp")[0].version
 ALL_LAYERS = 999
 LLAMA_CPP_CACHE_TYPES = {"8-bit": "q8_0"}
 
 
 def llama_cpp_stack(job: Job) -> ExportStack:
     """The server's command; weights come from the hub in the plan's format."""
-    kind = "server-cuda" if job.gpus_per_node else "server"
     return ExportStack(
         name="llama.cpp",
-        image=f"ghcr.io/ggml-org/llama.cpp:{kind}-{LLAMA_CPP_VERSION}",
-        setup=(f"docker pull ghcr.io/ggml-org/llama.cpp:{kind}-{LLAMA_CPP_VERSION}",),
+        image=image_of("llama.cpp", job),
+        setup=(f"docker pull {image_of('llama.cpp', job)}",),
         command=("llama-server", *llama_cpp_arguments(job)),
         files={},
         environment={},

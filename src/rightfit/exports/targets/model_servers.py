@@ -7,12 +7,14 @@ from importlib import resources
 from typing import Any
 
 from rightfit.exports.job import SERVING_TASKS, Job
-from rightfit.exports.model_words import KEY, ONNX_GPU, PORT, onnx_problem
+from rightfit.exports.model_words import KEY, ONNX_GPU, PORT, image_of, onnx_problem
 from rightfit.exports.quoting import comment, label, script, to_json, to_yaml
 from rightfit.exports.registry import Files, Target
-from rightfit.exports.stack import ExportStack, card_words
+from rightfit.exports.stack import RECENT, ExportStack, card_words
 from rightfit.exports.targets.data_jobs import MODEL_FILES, NO_CARD, TABULAR_PACKAGES
 from rightfit.facts import table
+from rightfit.facts.devices import build_for
+from rightfit.facts.engine_releases import image_named, images
 from rightfit.messages import Message
 
 ENGINES = ("tensorrt", "onnx runtime", "openvino", "pytorch")
@@ -22,7 +24,6 @@ PROVIDERS = {
 }
 PACKAGES = {"tensorrt": ONNX_GPU, "openvino": "onnxruntime-openvino==1.23.0"}
 SERVICE = ("fastapi==0.121.0", "uvicorn==0.38.0", "numpy==2.3.4")
-IMAGE_WITH_CUDA = "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-devel"  # CUDA, cuDNN, and Python with pip, which NVIDIA's own images lack
 SHARE_OF_LATENCY = 0.2  # of the allowed latency that a request may wait for others to join its batch
 LONGEST_WAIT_S = 0.02
 
@@ -55,6 +56,13 @@ def onnx_service_packages(job: Job) -> tuple[str, ...]:
     return (*SERVICE, PACKAGES.get(job.option.layout.engine.casefold(), usual))
 
 
+def service_image(job: Job) -> str:
+    """Python with pip; beside cards that of PyTorch's build for them, which has CUDA and cuDNN,
+    and Python, which NVIDIA's own images lack."""
+    found = build_for(job.accelerator, span=RECENT) if job.gpus_per_node else None
+    return found.image if found else image_named("python")
+
+
 def service_programs(kind: str) -> Files:
     """The program of a kind of service and what it shares with the others, the same for
     every plan."""
@@ -67,7 +75,7 @@ def stack(job: Job) -> ExportStack:
     """One worker a card, or one on a processor: a session uses all cores itself."""
     return ExportStack(
         name="onnx-service",
-        image="python:3.12-slim" if not job.gpus_per_node else IMAGE_WITH_CUDA,
+        image=service_image(job),
         setup=("pip install " + " ".join(onnx_service_packages(job)),),
         command=("uvicorn", "service:app", "--host", "0.0.0.0", "--port", str(PORT), "--workers", str(max(1, job.gpus_per_node))),  # noqa: S104  see vllm.py
         files={
@@ -166,7 +174,7 @@ def table_stack(job: Job) -> ExportStack:
     library = table_library(job)
     return ExportStack(
         name="tabular-service",
-        image="python:3.12-slim" if not job.gpus_per_node else IMAGE_WITH_CUDA,
+        image=service_image(job),
         setup=("pip install " + " ".join(table_packages(library)),),
         command=TABLE_COMMAND,
         files=table_files(job, library),
@@ -263,8 +271,7 @@ BENTOML = Target(
 
 # ---- Triton Inference Server: a model repository with the plan's batching, cards and format.
 
-TRITON_VERSION = "25.09"
-IMAGE = f"nvcr.io/nvidia/tritonserver:{TRITON_VERSION}-py3"
+TRITON_VERSION = images("triton")[0].version
 MODEL = "model"
 PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002}
 TURNS = 2  # instances a card: one computes while the other copies
@@ -330,7 +337,7 @@ def triton_write(job: Job) -> Files:
     ports = [word for port in PORTS.values() for word in ("--publish", f"127.0.0.1:{port}:{port}")]
     outer = ("docker", "run", "--rm", *cards, "--shm-size", "1g", "--label", f"rightfit-plan={job.plan_id}", *ports)
     inner = ("tritonserver", "--model-repository=/models", "--exit-on-error=true", "--strict-readiness=true")
-    mounted = script(about, (*outer, "--volume", "FOLDER:/models:ro", IMAGE, *inner)).replace(
+    mounted = script(about, (*outer, "--volume", "FOLDER:/models:ro", image_of("triton", job), *inner)).replace(
         "FOLDER:/models:ro", '"$PWD/models:/models:ro"'
     )
     return {
@@ -340,11 +347,15 @@ def triton_write(job: Job) -> Files:
     }
 
 
+def _no_image(job: Job) -> Message | str:
+    return "" if image_of("triton", job) else Message("export.no_release", engine=images("triton")[0].image, card=job.accelerator)
+
+
 TRITON = Target(
     "triton",
     "serving",
     "Triton model repository with dynamic batching",
     triton_write,
-    lambda job: ONNX_SERVICE.refuses(job),
+    lambda job: ONNX_SERVICE.refuses(job) or _no_image(job),
     checked_by="Triton's own protobuf of the model's configuration; shellcheck",
 )

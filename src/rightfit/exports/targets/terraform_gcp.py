@@ -25,6 +25,7 @@ from rightfit.exports.quoting import hcl, shell
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import stack_of
 from rightfit.exports.waiting import terraform_way, wait_files
+from rightfit.facts.engine_releases import image_named
 
 PROVIDER_VERSION = "~> 6.50"
 IMAGES = {
@@ -60,7 +61,7 @@ def write(job: Job) -> Files:
 def boot(job: Job) -> str:
     """Secrets come from Secret Manager and checkpoints go to the bucket, both by the
     server's own account."""
-    image = "google/cloud-sdk:542.0.0-slim"
+    image = image_named("cloud-sdk")
     words = ("docker", "run", "--rm", "--network", "host", image, "gcloud", "secrets", "versions", "access", "latest", "--secret")
     return first_boot(
         job,
