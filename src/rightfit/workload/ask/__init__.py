@@ -141,6 +141,8 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     if task == "serve" and sentence.own_machine and not (sentence.has("users") or sentence.has("rate")):
         inferred.append(Reading("users", "1", ""))
         sentence.assumed.append(Message("workload.assumed_own_use"))
+    if task == "serve" and sentence.is_post:
+        _note_deadline(sentence)
     settle_speed(sentence, next((one.value for one in (*sentence.readings, *inferred) if one.option == "users"), ""))
     if task == "serve" and (pause := keep_in_flight(sentence)):
         inferred.append(pause)
@@ -293,6 +295,13 @@ def _drop_wider_card(sentence: Sentence) -> None:
         if any(covered > other for one, other in cards.items() if one is not reading and other):
             sentence.readings.remove(reading)
             sentence.noted.append(reading.words)
+
+
+def _note_deadline(sentence: Sentence) -> None:
+    """A service has no end: a time that a post tells beside it is left out, and said."""
+    for reading in [one for one in sentence.readings if one.option == "deadline"]:
+        sentence.readings.remove(reading)
+        sentence.asked.append(reading.words)
 
 
 def _note_unpriced(sentence: Sentence) -> None:

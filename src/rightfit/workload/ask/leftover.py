@@ -146,7 +146,8 @@ def demands(piece: str) -> bool:
     post: a word that demands, a limit, money, a denial of a name or of a number."""
     words, words_zh, limits = _demands()
     said = {part for word in re.findall(r"[a-z][a-z-]*", piece.casefold()) for part in (word, word.removesuffix("s"))}
-    if said & words or limits.search(piece):
+    seller = grammar.UNPRICED.search(piece)
+    if said & words or limits.search(piece) or (seller and seller["only"]):
         return True
     if piece.isascii():
         return bool(grammar.HARD_DENIAL.search(piece)) and piece != piece.casefold()

@@ -147,7 +147,7 @@ def _models(text: str) -> Iterator[tuple[int, int, str]]:
                 counts = (
                     text[words[last][0]].isdigit() and not _VERSION.match(text, words[last][0]) and _COUNTING.match(text, words[last][0])
                 )
-                if not counts and not _begins_or_ends_with_choice(name) and is_model(name):
+                if not counts and ". " not in name and not _begins_or_ends_with_choice(name) and is_model(name):
                     yield start, start + len(name), name
 
 

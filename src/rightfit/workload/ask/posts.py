@@ -25,6 +25,7 @@ _HEARSAY = grammar.shape(r"(?<![A-Za-z]){hearsay}(?![A-Za-z])|{hearsay_zh}")
 _ELSEWHERE = grammar.shape(r"(?<![A-Za-z]){elsewhere_en}(?![A-Za-z])|{elsewhere_zh}")
 _ASKS_HARDWARE = grammar.shape(r"(?<![A-Za-z]){asks_hardware}(?![A-Za-z])|{asks_hardware_zh}")
 _FAILS = grammar.shape(r"(?<![A-Za-z]){fails}(?![A-Za-z])|{fails_zh}")
+_RAN_BEFORE = grammar.shape(r"(?<![A-Za-z]){ran_before}(?![A-Za-z])|{ran_before_zh}")
 _RENTS = grammar.shape(r"(?<![A-Za-z]){rents_en}(?![A-Za-z])|{rents_zh}")
 _OWN_BOX = grammar.shape(r"(?<![A-Za-z]){own_box}(?![A-Za-z])|{own_box_zh}")
 """A computer at home, which is no limit where something is to be rented."""
@@ -68,17 +69,22 @@ def read_post(sentence: Sentence) -> None:
             for first, last in itertools.pairwise([start, *itertools.chain.from_iterable(kept), end]):
                 if (first, last) not in kept:
                     sentence.blank(first, last)
-    if _ASKS_HARDWARE.search(sentence.whole):
-        told += list(_failing_cards(sentence, parts))
+    told += list(_past_cards(sentence, parts))
     if told:
         sentence.noted += told
         sentence.assumed.append(Message("workload.assumed_told", words="; ".join(told)))
 
 
-def _failing_cards(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """Cards on which something fails, where it is asked what else would do: none is a limit."""
+def _past_cards(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """Cards on which something fails, where it is asked what else would do, or on which it ran
+    before, where another is asked about: none is a limit."""
+    asks = _ASKS_HARDWARE.search(sentence.whole) is not None
+    named = [any(name.kind == "gpu" for name in names_in(sentence.text[start:end])) for start, end in parts]
+    if not asks and sum(named) < 2:
+        return
     for start, end in parts:
-        if not _FAILS.search(sentence.whole[start:end]):
+        text = sentence.whole[start:end]
+        if not (_FAILS.search(text) if asks else _RAN_BEFORE.search(text)):
             continue
         for name in names_in(sentence.text[start:end]):
             first, last = start + name.start, start + name.end
