@@ -3,6 +3,8 @@ that only a plan answers is answered by `check` too."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from rightfit import api
@@ -50,3 +52,38 @@ def test_a_cpu_serves_one_user(sentence: str) -> None:
     assert found is not None
     assert found.claim == "right"
     assert "tokens per second" in found.explanation_en
+
+
+@pytest.mark.parametrize(("one", "other", "card"), [("T4", "A100 80GB", "T4"), ("3090", "A100 80GB", "RTX 3090")])
+@pytest.mark.parametrize("form", ["{}能跑多大的模型", "how large a model can I serve on one {}?"])
+def test_more_memory_takes_a_larger_model(one: str, other: str, card: str, form: str) -> None:
+    sizes = []
+    for name in (one, other):
+        found = question_lookup(form.format(name), default_catalog())
+        assert found is not None
+        sizes.append([float(size) for size in re.findall(r"About ([\d.]+)B at most", found.explanation_en)])
+    assert len(sizes[0]) == len(sizes[1]) == 2
+    assert sizes[0] < sizes[1]
+    assert sizes[0][0] <= sizes[0][1]
+
+
+@pytest.mark.parametrize("sentence", ["预算每月3000元,能部署多大的模型", "24G显存能微调多大的模型"])
+def test_money_and_memory_take_a_largest_model(sentence: str) -> None:
+    found = question_lookup(sentence, default_catalog())
+    assert found is not None
+    assert "最大约" in found.explanation_zh
+
+
+@pytest.mark.parametrize("sentence", ["数据在上海OSS 500GB,服务器租在北京,流量费多少", "egress cost of 2TB from us-east-1 S3"])
+def test_moving_data_has_a_price(sentence: str) -> None:
+    found = question_lookup(sentence, default_catalog())
+    assert found is not None
+    assert len(re.findall(r"\$\d", found.explanation_en)) == 2
+
+
+@pytest.mark.parametrize("card", ["T4", "A100", "H100"])
+def test_cores_and_memory_beside_a_card_are_told(card: str) -> None:
+    found = question_lookup(f"每张{card}配多少核CPU多少内存合适", default_catalog())
+    assert found is not None
+    assert found.claim is None
+    assert "GiB" in found.explanation_zh

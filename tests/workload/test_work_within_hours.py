@@ -52,3 +52,16 @@ def test_four_bits_on_a_cpu(said: str) -> None:
     found = understand(said).wishes
     assert found["quantization"].startswith("gguf-q4")
     assert "data" not in found
+
+
+@pytest.mark.parametrize("joined", ["和", "还是", "/", " or ", " vs "])
+@pytest.mark.parametrize(("card", "sizes"), [("A100", ("40G", "80G")), ("V100", ("16GB", "32GB"))])
+def test_two_sizes_of_a_card_are_two_cards(joined: str, card: str, sizes: tuple[str, str]) -> None:
+    found = understand(f"微调13B {card} {sizes[0]}{joined}{sizes[1]}").wishes
+    assert found["gpu"].split(",") == [f"{card} {size}" for size in sizes]
+
+
+@pytest.mark.parametrize("bits", ["int4", "int8", "AWQ", "GPTQ"])
+def test_weights_in_few_bits_are_served(bits: str) -> None:
+    assert understand(f"ChatGLM3-6B {bits} 需要什么卡").wishes["task"] == "serve"
+    assert understand(f"LoRA 微调 ChatGLM3-6B {bits}").wishes["task"] == "finetune"

@@ -315,6 +315,8 @@ def _vram(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
             way = q.method_text(method, lang) if workload.task == "finetune" else ""
             told.append(_text("vram_of" if way else "vram", lang, way=way, need=q.memory_text(need)))
     best = _best(plan)
+    if workload.task == "serve" and not told:
+        told += _served_vram(plan, lang)
     if "peak_memory_bytes" in best.estimate and best.num_accelerators:
         peak = q.memory_text(best.estimate["peak_memory_bytes"].mid)
         told.append(
@@ -322,6 +324,21 @@ def _vram(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
             + _offload_text(best, lang)
         )
     return ("；" if lang == "zh" else "; ").join(told) or _text("unknown", lang)
+
+
+def _served_vram(plan: Plan, lang: Lang) -> list[str]:
+    """What a service needs at least: its weights, which leave a quarter to the cache; the rest of
+    the GPU goes to the cache of more requests."""
+    from rightfit.explain.fit_claims import ROOMY, weights_bytes
+
+    told = str(plan.workload.quantization or "")
+    try:
+        weights = weights_bytes({"model": plan.workload.model, "quantization": told})
+    except RightfitError:
+        return []
+    if not math.isfinite(weights):
+        return []
+    return [_text("vram_served", lang, format=told or "16 bit", weights=q.memory_text(weights), least=q.memory_text(weights / ROOMY))]
 
 
 def _time(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:

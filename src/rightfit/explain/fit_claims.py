@@ -30,12 +30,12 @@ ROOMY = 0.75
 _USABLE = 0.95
 _AMOUNT = re.compile(r"\d+(?:\.\d+)?[KMGT]i?B?", re.IGNORECASE)
 _COUNT = re.compile(r"(\d+)\s*(?:x|块|张|卡|\*)?\s*(?:以上)?\s*(?:的)?\s*$", re.IGNORECASE)
-_OWN_MEMORY = re.compile(r"(?<![\w.])\d{1,3}\s*G(?:i?B)?\s*(?:显存|vram)?\s*(?:的)?\s*$", re.IGNORECASE)
+_OWN_MEMORY = re.compile(r"(?<![A-Za-z0-9_.])\d{1,3}\s*G(?:i?B)?\s*(?:显存|vram)?\s*(?:的)?\s*$", re.IGNORECASE)
 _NO_ADAPTERS = re.compile(r"(?:非|不用|不使用|不做|不是|without|non-?|not)\s*q?-?lora", re.IGNORECASE)
 _BRAND = re.compile(r"(?:NVIDIA|GeForce|RTX|Tesla|Quadro|英伟达|\s)+$", re.IGNORECASE)
 #: Memory with no name of a card: "a 24 GB GPU", "24GB 显存".
 _MEMORY = re.compile(
-    r"(?<![\w.])(?P<size>\d+(?:\.\d+)?)\s*(?:GB|GiB|G)(?![A-Za-z/])\s*(?:的|of)?\s*(?P<noun>显存|显卡|GPU|VRAM|卡|cards?|(?:gpu|video) memory)?",
+    r"(?<![A-Za-z0-9_.])(?P<size>\d+(?:\.\d+)?)\s*(?:GB|GiB|G)(?![A-Za-z/])\s*(?:的|of)?\s*(?P<noun>显存|显卡|GPU|VRAM|卡|cards?|(?:gpu|video) memory)?",
     re.IGNORECASE,
 )
 #: Weights in 16 bits are said of a model that is to be loaded.
@@ -225,7 +225,7 @@ def _in_memory(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalo
     gradient checkpointing, nothing in the host's memory. A service: its weights."""
     from rightfit.workload import Workload
 
-    done: list[bool] = []
+    done: list[str] = []
     lines: list[dict[Lang, str]] = []
     for job in jobs:
         try:
@@ -234,13 +234,37 @@ def _in_memory(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalo
             continue
         if not math.isfinite(need):
             continue
-        done.append(need <= _USABLE * one.memory_bytes)
-        key = ("need_weights" if job["task"] == "serve" else "need") + ("_fits" if done[-1] else "_fits_not")
+        room = _USABLE * one.memory_bytes
+        if need > room and job["task"] != "serve" and "seq_len" not in job and (short := _short_need(job, catalog)) <= room:
+            amounts = {"need": q.memory_text(need), "short": q.memory_text(short), "tokens": str(_SHORT), "memory": one.spoken}
+            lines.append(both("need_short", job=job_text(job), **amounts))
+            done.append("depends")
+            continue
+        done.append("yes" if need <= room else "no")
+        key = ("need_weights" if job["task"] == "serve" else "need") + ("_fits" if done[-1] == "yes" else "_fits_not")
         lines.append(both(key, job=job_text(job), need=q.memory_text(need), memory=one.spoken))
     if not done:
         return None
-    answer = "yes" if all(done) else "no" if not any(done) else "depends"
-    return answer, _joined(lines), {"memory_bytes": one.memory_bytes, "fits": done}
+    answer = done[0] if len(set(done)) == 1 else "depends"
+    return answer, _joined(lines), {"memory_bytes": one.memory_bytes, "fits": [word == "yes" for word in done]}
+
+
+#: A short sequence [tokens], with which a job may fit that does not at the usual length.
+_SHORT = 512
+
+
+def _short_need(job: Mapping[str, Any], catalog: Catalog) -> float:
+    """Memory that a language model's job takes at least with short sequences [bytes]; infinite of
+    any other."""
+    from rightfit.workload import Workload
+
+    if not str(job.get("data", "")).endswith("tok"):
+        return math.inf
+    try:
+        need = need_on_one_card(Workload(**{**job, "seq_len": str(_SHORT)}), catalog=catalog)
+    except RightfitError:
+        return math.inf
+    return need if math.isfinite(need) else math.inf
 
 
 def _by_peak(card: Accelerator, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -> _Trial | None:

@@ -13,7 +13,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import card_pattern, cards_of, no_claim
 from rightfit.explain.glossary import term_lookup
 from rightfit.explain.judged_parts import parts_lookup
-from rightfit.explain.market_questions import market_question
+from rightfit.explain.market_questions import daily_claim, market_question
 from rightfit.explain.market_statements import COMMITMENTS, find_statement, judge_statement, saving_of
 from rightfit.explain.pasted_tables import cells_of, is_cloud, is_row, row_statement
 from rightfit.explain.rule_match import folded, match_rule, sense
@@ -148,6 +148,8 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
         return None
     if under and (found := section_lookup(query, under, market)) is not None:
         return found
+    if not is_question(query) and (daily := daily_claim(query, market)) is not None:
+        return daily
     rule = repeated_rule(query)
     parts = None if rule is not None or is_question(query) else parts_lookup(query, market)
     if parts is not None and _is_told_first(query, parts):

@@ -32,6 +32,9 @@ _NAME = re.compile(r"[A-Za-z][\w.-]*\d[\w.-]*", re.ASCII)
 _LETTER = re.compile(r"(?<![A-Za-z0-9])(?P<letter>[a-z])\d?(?:\s*系列|\s*系(?!统)|[ -](?:series|family)\b|\s*族)", re.IGNORECASE)
 _CARDS = card_pattern()
 _MOST_SIZES = 8
+#: Options that say how much a service has to do; without them it is a request now and then.
+_LOAD = frozenset({"rate", "users", "concurrency", "latency", "ttft", "tpot"})
+_UNHURRIED: Mapping[str, str] = {"latency": "10min", "rate": "1/h"}
 
 
 def _table() -> Mapping[str, Any]:
@@ -211,6 +214,8 @@ def _chosen(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalo
             told[lang] += [line for name, rows in named.items() for line in _series_lines(name, rows, catalog, lang)]
         return _result(sentence, " ".join(named), told)
     done = [(name, *_cheapest(wishes, rows, catalog)) for name, rows in named.items()]
+    if wishes.get("task") == "serve" and not any(one[2] for one in done) and not _LOAD & set(wishes):
+        done = [(name, *_cheapest({**wishes, **_UNHURRIED}, rows, catalog)) for name, rows in named.items()]  # what it is able to at all
     able = sorted((one for one in done if one[2] is not None), key=lambda one: float(one[2].best.cost.total_usd))
     if not able:
         return None
