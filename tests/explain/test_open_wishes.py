@@ -87,3 +87,30 @@ def test_cores_and_memory_beside_a_card_are_told(card: str) -> None:
     assert found is not None
     assert found.claim is None
     assert "GiB" in found.explanation_zh
+
+
+@pytest.mark.parametrize(
+    ("said", "claim"),
+    [
+        ("LoRA 微调 13B 需要 40GB 显存", "right"),
+        ("QLoRA 微调 7B 需要 80GB 显存", "wrong"),
+        ("LoRA 微调 13B 需要 16GB 显存", "wrong"),
+        ("BERT-base 推理只要 1.5GB 显存", "right"),
+        ("p4d.24xlarge 有 320GB 显存", "right"),
+        ("p4d.24xlarge 显存 80GB", "wrong"),
+        ("Azure NC24ads A100 v4 是单卡 A100 80G", "right"),
+        ("Azure NC24ads A100 v4 是单卡 T4", "wrong"),
+        ("A10 24GB 显存, 31.2 TFLOPS", "right"),
+        ("A10 24GB 显存, 99 TFLOPS", "wrong"),
+    ],
+)
+def test_an_amount_beside_a_name_is_judged(said: str, claim: str) -> None:
+    (found,) = api.check(said)
+    assert found.claim == claim, found.explanation_zh
+
+
+@pytest.mark.parametrize("server", ["g4dn.xlarge", "g5.xlarge", "g6.xlarge"])
+def test_what_a_server_is_able_to_at_all_needs_no_load(server: str) -> None:
+    found = question_lookup(f"{server} 能跑 Stable Diffusion 吗", default_catalog())
+    assert found is not None
+    assert found.claim == "right", found.explanation_zh

@@ -54,7 +54,7 @@ def test_four_bits_on_a_cpu(said: str) -> None:
     assert "data" not in found
 
 
-@pytest.mark.parametrize("joined", ["和", "还是", "/", " or ", " vs "])
+@pytest.mark.parametrize("joined", ["和", "还是", "、", " or ", " vs "])
 @pytest.mark.parametrize(("card", "sizes"), [("A100", ("40G", "80G")), ("V100", ("16GB", "32GB"))])
 def test_two_sizes_of_a_card_are_two_cards(joined: str, card: str, sizes: tuple[str, str]) -> None:
     found = understand(f"微调13B {card} {sizes[0]}{joined}{sizes[1]}").wishes

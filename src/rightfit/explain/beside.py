@@ -588,7 +588,7 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
     chosen = {name: value for name, value in (given or {}).items() if value is not None}
     ways: Sequence[_Way | None] = (
         _servers(beside.wish, chosen, catalog)
-        or _listed(beside.wish, chosen, catalog)
+        or _listed(beside.wish, chosen, catalog, sentence)
         or [_tried(name, wish, chosen, catalog) for name, wish in _ways(beside.wish)]
     )
     done = [way for way in ways if way is not None]
@@ -723,12 +723,12 @@ def _servers(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[_Way
     return found if any(way.option is not None for way in found) else []
 
 
-def _listed(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[_Way]:
+def _listed(wish: str, given: Mapping[str, Any], catalog: Catalog, sentence: str) -> list[_Way]:
     """Cards or clouds between which a wish asks to choose, each tried alone with the rest of it;
     [] where it names fewer than two."""
     from rightfit.workload.ask import understand
 
-    if not re.search(_table()["ways"]["choose"], wish, re.IGNORECASE):
+    if not re.search(_table()["ways"]["choose"], sentence, re.IGNORECASE):
         return []
     try:
         wishes = {**understand(wish).settled(), **given}

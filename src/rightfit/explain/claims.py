@@ -17,7 +17,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import Judged, any_of, both, cards_of, job_text, named, table, text_of, verb, words_of
-from rightfit.explain.fit_claims import fits
+from rightfit.explain.fit_claims import fits, need_claim
 from rightfit.explain.trials import best_of
 from rightfit.market import server_names
 from rightfit.market.names import find_provider, provider_display
@@ -51,6 +51,15 @@ def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
             texts = {lang: text_of("line", lang, reason=found.reason[lang]) for lang in LANGS}
             return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])
     return None
+
+
+def needs_answer(query: str, catalog: Catalog) -> CheckResult | None:
+    """The answer to what a job is said to need of GPU memory, where no rule of thumb says so."""
+    found = need_claim(_folded(query), catalog)
+    if found is None:
+        return None
+    texts = {lang: text_of("line", lang, reason=found.reason[lang]) for lang in LANGS}
+    return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])
 
 
 # ---- Words.

@@ -15,6 +15,7 @@ from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import Judged, any_of, both, card_pattern, cards_of, job_text, named, table, verb
+from rightfit.explain.statement_parts import word
 from rightfit.explain.trials import SetupOutcome, need_on_one_card, outcome_of, outcome_text
 from rightfit.market.offers import OfferFilter
 from rightfit.messages import LANGS, Lang
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 ROOMY = 0.75
 #: Share of a card's memory that a job can take.
 _USABLE = 0.95
+#: A job that takes less than this share of what it is said to need does not need it.
+_FAR = 0.6
 _AMOUNT = re.compile(r"\d+(?:\.\d+)?[KMGT]i?B?", re.IGNORECASE)
 _COUNT = re.compile(r"(\d+)\s*(?:x|块|张|卡|\*)?\s*(?:以上)?\s*(?:的)?\s*$", re.IGNORECASE)
 _OWN_MEMORY = re.compile(r"(?<![A-Za-z0-9_.])\d{1,3}\s*G(?:i?B)?\s*(?:显存|vram)?\s*(?:的)?\s*$", re.IGNORECASE)
@@ -75,7 +78,7 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     if not hardware[0].names and (len(hardware) > 1 or not verb("enough").search(said)):
         return None
     tried = [trial for one in hardware if (trial := _tried(one, jobs, catalog)) is not None]
-    if not tried and any(one.names and _server_with(catalog, one.names, one.count) is not None for one in hardware):
+    if not tried and any(one.names and server_with(catalog, one.names, one.count) is not None for one in hardware):
         return None  # servers are there, and nothing could be evaluated on them: a plan says more
     if not tried:
         spoken = " / ".join(f"{one.count} x {one.spoken}" for one in hardware)
@@ -88,6 +91,36 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     known = {"model": model, "answer": "depends" if answer == "some" else answer, **tried[0][2]}
     claim = {"yes": "right", "no": "wrong", "helped": "wrong", "some": "wrong"}.get(answer, "unknown")
     return Judged("rule", claim, both(f"answer_{answer}", told=told), known)
+
+
+def need_claim(said: str, catalog: Catalog) -> Judged | None:
+    """The verdict on so much GPU memory that a job of a named model and method is said to need:
+    less than it needs at least is wrong, and so is far more."""
+    from rightfit.workload import Workload
+
+    said = said.replace("（", "(").replace("）", ")")
+    model, amounts = _model(said), [one for one in _MEMORY.finditer(said) if one["noun"]]
+    is_most = bool(word("most").search(said))
+    if not model or len(amounts) != 1 or cards_of(said) or not (is_most or verb("needs").search(said)):
+        return None
+    had = float(amounts[0]["size"]) * 2**30
+    needs: list[float] = []
+    lines: list[dict[Lang, str]] = []
+    for job in _jobs(said, model):
+        try:
+            need = weights_bytes(job) / ROOMY if job["task"] == "serve" else need_on_one_card(Workload(**job), catalog=catalog)
+        except RightfitError:
+            continue
+        if math.isfinite(need):
+            needs.append(need)
+            fields = {"job": job_text(job), "need": q.memory_text(need), "memory": f"{amounts[0]['size']} GB"}
+            is_far = not is_most and need < _FAR * had
+            lines.append(both("need_less" if is_far else "need_fits" if need <= had else "need_fits_not", **fields))
+    if not needs:
+        return None
+    holds = {(is_most or _FAR * had <= need) and need <= had for need in needs}
+    claim = "unknown" if len(holds) > 1 else "right" if holds.pop() else "wrong"
+    return Judged("rule", claim, _joined(lines), {"model": model, "needs": needs})
 
 
 def _on_cpu(said: str, model: str, catalog: Catalog) -> Judged | None:
@@ -197,7 +230,7 @@ def _tried(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -
     where it cannot be told."""
     if not one.names:
         return _in_memory(one, jobs, catalog)
-    row = _server_with(catalog, one.names, one.count)
+    row = server_with(catalog, one.names, one.count)
     if row is None:
         return _on_own(one, jobs, catalog)
     servers = catalog.servers()
@@ -380,7 +413,7 @@ def _model(said: str) -> str:
     return ""
 
 
-def _server_with(catalog: Catalog, names: Sequence[str], count: int) -> int | None:
+def server_with(catalog: Catalog, names: Sequence[str], count: int) -> int | None:
     """Row of the cheapest server on demand with so many of these cards."""
     offers = catalog.offers(OfferFilter(gpus=tuple(names), purchases=("on-demand",)))
     fitting = np.flatnonzero(offers.servers.num_accelerators[offers.server_index] == count)

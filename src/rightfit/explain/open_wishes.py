@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.beside import answers, command_line, settle, way_text, without_questions
-from rightfit.explain.fit_claims import ROOMY, weights_bytes
+from rightfit.explain.fit_claims import ROOMY, server_with, weights_bytes
 from rightfit.explain.messages import topic
 from rightfit.explain.trials import need_on_one_card
 from rightfit.messages import LANGS, Lang
@@ -186,11 +187,13 @@ def largest_model(sentence: str, catalog: Catalog) -> CheckResult | None:
         load = {} if {"rate", "users"} & set(given) else _UNHURRIED
         formats = [given["quantization"]] if "quantization" in given else ["none", "int4"]
         ways = [{"task": "serve", **load, "quantization": one} for one in formats]
-    if "gpu" in given and "num_gpus" not in given:
-        given["num_gpus"] = "1"
+    had = float(memory["amount"]) * GIB if memory else 0.0
+    if "gpu" in given and str(given.setdefault("num_gpus", "1")) == "1":
+        cards = facts.match_accelerators(given["gpu"])
+        if cards and "budget" not in given and server_with(catalog, cards, 1) is None:  # nobody rents one: by its memory
+            had = float(facts.accelerators()[cards[-1]].memory_bytes)
     told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
     for way in ways:
-        had = float(memory["amount"]) * GIB if memory else 0.0
         for lang, line in _largest_line({**given, **way}, had, catalog).items():
             told[lang].append(line)
     return _result(sentence, told, {"wishes": given})

@@ -179,8 +179,12 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
     is_what = _says("what", rest)
     told: dict[Lang, list[str]] = {lang: _series_lines(name, rows, catalog, lang) if is_what else [] for lang in LANGS}
     kinds = [f"{servers.provider[row]}/{servers.instance_type[row]}" for row in by_size(catalog, rows)]
+    is_open = wishes.get("task") == "serve" and not _LOAD & set(wishes)  # able at all: a request now and then
     for kind in kinds[:_MOST_SIZES]:
-        if (found := _estimate(wishes, kind, catalog)) is not None and found.best is not None:
+        found = _estimate(wishes, kind, catalog)
+        if is_open and (found is None or found.best is None):
+            found = _estimate({**wishes, **_UNHURRIED}, kind, catalog)
+        if found is not None and found.best is not None:
             answer = _way(found)
             for lang in LANGS:
                 told[lang].append(_done_text(kind, found, answer, lang))

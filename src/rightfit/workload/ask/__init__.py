@@ -254,7 +254,7 @@ def _note_from_scratch(sentence: Sentence, task: str) -> None:
 
 
 _TWO_SIZES = re.compile(
-    r"(?P<card>[A-Za-z]+\d+\w*)\s*(?P<one>\d{2,3}\s*GB?)(?P<join>\s*(?:和|与|跟|还是|或者?|/|、|or|vs\.?|and)\s*)(?P<two>\d{2,3}\s*GB?)(?![A-Za-z0-9])",
+    r"(?P<card>[A-Za-z]+\d+\w*)\s*(?P<one>\d{2,3}\s*GB?)(?P<join>\s*(?:和|与|跟|还是|或者?|、|or|vs\.?|and)\s*)(?P<two>\d{2,3}\s*GB?)(?![A-Za-z0-9])",
     re.IGNORECASE | re.ASCII,
 )
 
