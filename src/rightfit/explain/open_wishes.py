@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.beside import answers, command_line, settle, way_text, without_questions
+from rightfit.explain.beside import answers, settle, way_text, without_questions
+from rightfit.explain.command_text import command_line
 from rightfit.explain.fit_claims import ROOMY, server_with, weights_bytes
 from rightfit.explain.messages import topic
 from rightfit.explain.trials import need_on_one_card

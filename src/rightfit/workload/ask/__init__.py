@@ -279,6 +279,8 @@ def _read_amount(sentence: Sentence, inferred: list[Reading]) -> None:
         return
     for pattern in (grammar.COUNTED_NOUN, grammar.COUNTED_NOUN_ZH):
         for match in pattern.finditer(sentence.text):
+            if parse_count(match["amount"].replace(" ", "")) <= 1:  # an article: 一个图像模型
+                continue
             words = {*match["thing"].casefold().split()}
             counts = grammar.NO_THING.search(match["thing"])
             if not counts and not grammar.NO_ADJECTIVES & words and is_taken("data", value := f"{match['amount']} samples"):
