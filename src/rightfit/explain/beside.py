@@ -594,6 +594,7 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
     done = [way for way in ways if way is not None]
     if len(ways) < 2 or len(done) < len(ways):
         return Asked(beside.wish, beside.questions, is_able=is_able)
+    done = _paid_alike(done, catalog)
     measure = (
         _peak
         if re.search(_table()["ways"]["memory"], sentence, re.IGNORECASE)
@@ -603,6 +604,19 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
     why = [way.excluded(catalog) for way in done]
     told = {lang: tuple(_compared(done, measure, why, lang)) for lang in LANGS}
     return Asked(done[0].wish, beside.questions, told, is_able, done[0].alone)
+
+
+def _paid_alike(ways: list[_Way], catalog: Catalog) -> list[_Way]:
+    """Ways under one pricing model: where one leads on spot and another, as cheap jobs do, on
+    demand, all are planned on demand, else on spot. Otherwise the pricing models are compared."""
+    paid = {way.option.purchase for way in ways if way.option is not None}
+    if paid != {"on-demand", "spot"} or any(way.wishes.get("purchase") for way in ways):
+        return ways
+    for purchase in ("on-demand", "spot"):
+        alike = [way.under(purchase, catalog) for way in ways]
+        if all(one.option is not None for one, way in zip(alike, ways, strict=True) if way.option is not None):
+            return alike
+    return ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -621,6 +635,12 @@ class _Way:
     @property
     def command(self) -> str:
         return command_line(self.wishes, server=self.server)
+
+    def under(self, purchase: str, catalog: Catalog) -> _Way:
+        """The same under one pricing model."""
+        wishes = {**self.wishes, "purchase": purchase}
+        found = None if self.option is None else _led(wishes, catalog, self.server)
+        return dataclasses.replace(self, wishes=wishes, option=found, alone={**self.alone, "purchase": purchase})
 
     def excluded(self, catalog: Catalog) -> Mapping[Lang, str]:
         """What excludes a way that cannot be done, but for the card or cloud that it is about."""

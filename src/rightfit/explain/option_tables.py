@@ -25,6 +25,12 @@ def _money(currency: str) -> Callable[[float], str]:
     return lambda value: str(q.money_text(value, currency))
 
 
+def _time(lang: Lang) -> Callable[[float | None], str]:
+    """A time in a cell: short in English, in words in Chinese; empty where there is none."""
+    shown: Callable[[float], str] = (lambda value: q.duration_text(value, lang)) if lang == "zh" else format_duration
+    return lambda value: "" if value is None else shown(value)
+
+
 def _cost(lang: Lang, currency: str) -> Callable[[float], str]:
     return lambda value: str(q.cost_text(value, lang, currency))
 
@@ -39,7 +45,7 @@ def _job_table(plan: Plan, lang: Lang, machine: str, *figures: Column, total: Ca
         Column(machine),
         Column("purchase", drop=1),
         Column("hourly", _money(plan.workload.currency), right=True, drop=2),
-        Column("total_time", format_duration, right=True),
+        Column("total_time", _time(lang), right=True),
         Column("total", total, right=True),
         *holds_column(plan, lang),
         *figures,
@@ -120,8 +126,7 @@ def service_table(plan: Plan, lang: Lang) -> Table:
     def money(value: float) -> str:
         return str(q.money_text(value, currency)) if value == value else ""
 
-    def seconds(value: float | None) -> str:
-        return "" if value is None else format_duration(value)
+    seconds = _time(lang)
 
     monthly = plan.workload.task == "serve"
     columns = (
