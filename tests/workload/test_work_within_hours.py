@@ -42,7 +42,9 @@ def test_what_loads_data_is_no_data(said: str, workers: str) -> None:
     assert "data" not in found
 
 
-@pytest.mark.parametrize("thing", ["医疗模型", "法律问答模型", "客服系统", "推荐平台", "OCR 服务", "分类器", "聊天机器人", "垃圾分类的图像识别模型"])
+@pytest.mark.parametrize(
+    "thing", ["医疗模型", "法律问答模型", "客服系统", "推荐平台", "OCR 服务", "分类器", "聊天机器人", "垃圾分类的图像识别模型"]
+)
 def test_one_thing_that_is_made_is_no_sample(thing: str) -> None:
     assert "data" not in understand(f"想训练一个{thing}").wishes
 
