@@ -34,7 +34,6 @@ def _shared(job: Job) -> dict[str, Any]:
     return {
         "plan": job.plan_id,
         "model": hub_id(job),
-        "revision": job.settings.revision or "main",
         "cards": job.gpus_per_node,
         "max_batch": max(1, layout.max_batch),
         "wait_s": min(SHARE_OF_LATENCY * allowed, LONGEST_WAIT_S) if allowed else LONGEST_WAIT_S,
@@ -48,6 +47,7 @@ def diffusion_settings(job: Job) -> dict[str, Any]:
     sizes = {name: int(counted.get(name) or 0) for name in ("height", "width", "frames")}
     return {
         **_shared(job),
+        "revision": job.settings.revision or "main",
         **sizes,
         "steps": int(counted.get("denoise_steps") or 50),
         "frames_per_s": FRAMES_PER_S,

@@ -8,7 +8,17 @@ from typing import Any
 
 from rightfit.exports.job import SERVING_TASKS, Job
 from rightfit.exports.learning import lora_rank
-from rightfit.exports.model_words import diffusion_family, hub_id, image_size, lender, modality, model_kind, revision_words, sample
+from rightfit.exports.model_words import (
+    diffusion_family,
+    hub_id,
+    image_size,
+    lender,
+    modality,
+    model_kind,
+    revision_problem,
+    revision_words,
+    sample,
+)
 from rightfit.exports.quoting import to_json
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import ExportStack, torch_problem
@@ -404,6 +414,8 @@ def _vision_refuses(job: Job) -> Message | str:
         return Message("export.no_vision")
     if "/" not in hub_id(job) or hub_id(job).startswith(OF_OTHERS):
         return Message("export.no_vision_model", model=hub_id(job))
+    if hub_id(job).startswith(PREFIX) and (problem := revision_problem(job, "timm")):
+        return problem
     return sample_problem(job, methods=ADAPTED) or torch_problem(job)
 
 
