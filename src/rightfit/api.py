@@ -325,6 +325,7 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
     VRAM") is right, and find the correct or nearest one. A pasted paragraph or table gives one
     result for each statement in it."""
     from rightfit.errors import InputError
+    from rightfit.explain.questions import asked_answer
     from rightfit.explain.rule_lookup import LONGEST_TEXT, is_pasted, not_judged, rule_lookup, statements_in, told_once
     from rightfit.market.check import check as check_claims
 
@@ -333,10 +334,14 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
         raise InputError(Message("catalog.check_text_length", most=LONGEST_TEXT))
     asked = [(statement, under) for text in given for statement, under in statements_in(text).items()]
     headings = dict(asked)
-    rule = lambda query: rule_lookup(query, under=headings.get(query, ""), catalog=catalog)  # noqa: E731
+    is_text = any(map(is_pasted, given))
+
+    def rule(query: str) -> CheckResult | None:
+        told = rule_lookup(query, under=headings.get(query, ""), catalog=catalog)
+        return told if told is not None or is_text else asked_answer(query, catalog=catalog)
+
     found = check_claims([statement for statement, _ in asked], catalog=catalog, rule=rule)
     # Of a pasted text, headings are left out, and what cannot be judged stands together at its end.
-    is_text = any(map(is_pasted, given))
     told = [result for result in found if (result.claim is not None and result.exists) or (result.kind == "server" and result.exists)]
     told += [result for result in found if result not in told and result.claim in ("right", "wrong")]
     return [*told_once(told), *not_judged([result for result in found if result not in told])] if is_text else found

@@ -250,6 +250,16 @@ def test_what_a_claim_says(text: str, expected: dict[str, object]) -> None:
     assert {name: getattr(claim, name) for name in expected} == expected
 
 
+@pytest.mark.parametrize("text", ["16 核 64GB {}", "{} 16G 8核 61GB", "64GB 内存 {}", "8 vCPUs, {} and 32 GB of RAM", "8核32G {}"])
+@pytest.mark.parametrize("card", ["T4", "V100", "A10G"])
+def test_memory_beside_cores_is_the_hosts(text: str, card: str) -> None:
+    claims = parse_claims(text.format(card))
+    (host,) = [claim for claim in claims if claim.memory_bytes]
+    assert host.is_host_memory
+    assert all(not claim.accelerator_memory_bytes or claim.accelerator_memory_bytes == 16e9 for claim in claims)
+    assert any(claim.accelerators for claim in claims)
+
+
 def test_a_claim_may_hold_several_statements() -> None:
     claims = parse_claims("A10 (post a) / T4 (post b) / 1 x A10 32GB (post c)")
     assert [(claim.accelerators, claim.count, claim.accelerator_memory_bytes) for claim in claims] == [

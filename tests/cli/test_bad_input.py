@@ -176,3 +176,16 @@ def test_a_name_that_no_file_system_takes_is_the_user_s_to_put_right(run: Any, c
     assert "Traceback" not in result.err
     if result.code == 2:
         assert result.err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["plan", "7B", "--data", "20k", "samples", "--method", "lora"], "--data '20k samples'"),
+        (["plan", "--ask", "fine-tune", "a", "7B"], "--ask 'fine-tune a 7B'"),
+        (["plan", "7B", "extra"], "unexpected extra argument"),
+    ],
+)
+def test_a_value_that_was_typed_without_quotes_is_shown_with_them(run: Any, words: list[str], said: str) -> None:
+    result = run(*words)
+    assert (result.code, said in result.err) == (2, True)

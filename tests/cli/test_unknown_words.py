@@ -66,7 +66,7 @@ def test_a_machine_that_one_has_is_planned_on_beside_a_rental(run: Any, lang: st
 def test_a_machine_that_does_not_do_it_is_told_and_a_rental_planned(run: Any) -> None:
     result = run("plan", "70B", "--method", "full", "--data", "10Mtok", "--have", "RTX-3090", "--verbose")
     assert result.code == 0
-    assert "1x-RTX-3090" in result.out  # named, and why not
+    assert "1 x RTX-3090" in result.out  # named, and why not
     assert "on your own" not in result.out.splitlines()[0]
 
 

@@ -109,6 +109,7 @@ def test_a_card_that_costs_more_than_another_is_not_worth_it() -> None:
 
 
 WAYS = [
+    ("fine-tune Llama-3-8B with LoRA, aws or gcp", {"AWS", "Google Cloud"}),
     ("Llama-3-8B用LoRA还是QLoRA微调,1万条", {"LoRA", "QLoRA"}),
     ("LoRA、QLoRA、Prefix-tuning哪个最省显存,Qwen2.5-7B", {"LoRA", "QLoRA", "Prefix-tuning"}),
     ("Llama-3-8B 用 vLLM 还是 TensorRT-LLM 部署,每秒10次", {"vLLM", "TensorRT-LLM"}),
@@ -130,6 +131,8 @@ def test_ways_to_choose_between_are_each_planned_and_the_first_costs_least(sente
     for row in rows:
         words = shlex.split(row.split("`")[1])
         assert words[0] == "rightfit"
+    paid = {name for name in ("按量付费", "竞价实例") if any(f"（{name}）" in row for row in rows)}
+    assert len(paid) <= 1 or "竞价" in sentence, "pricing models are compared in place of what was asked"
     if "显存" not in sentence:
         costs = [float(re.search(r"\$([\d,.]+)", row)[1].replace(",", "")) for row in rows]  # type: ignore[index]
         assert costs == sorted(costs)

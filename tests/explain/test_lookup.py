@@ -51,5 +51,5 @@ def test_a_rule_about_named_servers_is_evaluated_on_them() -> None:
     answer = rule_lookup("llama3_8b_full_on_1xa100_or_2x3090")
     assert answer is not None
     assert answer.claim == "wrong"
-    assert "gcp/a2-highgpu-1g does not hold it" in answer.explanation_en
-    assert "azure/Standard_NC24ads_A100_v4 holds it only with optimizer state in host RAM" in answer.explanation_en
+    assert "it does not fit on gcp/a2-highgpu-1g" in answer.explanation_en
+    assert "it fits on azure/Standard_NC24ads_A100_v4 only with optimizer state in host RAM" in answer.explanation_en

@@ -68,3 +68,9 @@ def test_lists_and_sentences_join_as_each_language_does() -> None:
     assert join(["甲", "乙"], "zh") == "甲、乙"
     assert sentences(["One.", "", "Two."], "en") == "One. Two."
     assert sentences(["一。", "二。"], "zh") == "一。二。"
+
+
+def test_a_rate_of_one_is_of_one_thing() -> None:
+    assert [say("amounts.rate", "en", rate=rate) for rate in ("1", "2", "0.1", "11")] == [
+        f"at {text}" for text in ("1 request/s", "2 requests/s", "0.1 requests/s", "11 requests/s")
+    ]

@@ -50,8 +50,36 @@ def test_every_column_of_a_row_is_judged_and_the_rest_listed() -> None:
     }
     assert [part["verdict"] for part in claims["ecs.gn6v-c8g1.16xlarge"].facts["claims"]] == ["right", "wrong", "right", "right"]
     assert [part["verdict"] for part in claims["g5.12xlarge"].facts["claims"]] == ["right", "right", "wrong", "right"]
-    assert len(found[-1].facts["not_judged"]) == 2
-    assert found[-1].query == "未判断：2 行"
+    assert [len(one.facts[name]) for one in found for name in ("not_judged", "no_claim") if name in one.facts] == [1, 1]
+    assert "no_claim" in found[-1].facts
+
+
+@pytest.mark.parametrize(
+    ("line", "claim"),
+    [
+        ("| Lambda Labs | GPU Cloud | 专做 GPU 云服务,价格较便宜 |", "right"),
+        ("| AWS | p4d.24xlarge | 成熟生态,价格较便宜 |", "wrong"),
+        ("| Azure | NDv4 | 与微软生态集成好,支持 InfiniBand |", "right"),
+        ("- 单机 4x/8x A100(如 AWS p4d, Azure NDv4)", "right"),
+        ("- 单机 16x A100(如 AWS p4d)", "wrong"),
+        ("- 超大模型 → H100", "right"),
+        ("- FP32、FP16、Tensor Core性能影响训练速度", "right"),
+    ],
+)
+def test_a_line_with_a_claim_is_judged(line: str, claim: str) -> None:
+    head = "| 服务商 | 机型 | 特点 |\n|---|---|---|\n" if line.startswith("|") else ""
+    found = api.check(f"一、选择\n{head}{line}\n结语")
+    assert claim in [one.claim for one in found]
+    assert all("not_judged" not in one.facts for one in found)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["一些核心的考量因素", "建议挂载独立高性能存储卷", "使用 TensorRT、vLLM 等优化推理引擎", "结合成本选择实例类型", "网络带宽至关重要"],
+)
+def test_a_line_without_a_claim_is_counted(line: str) -> None:
+    found = api.check(f"一、选择\n- {line}\n- g5.xlarge (1xT4)")
+    assert found[-1].facts == {"no_claim": [line]}
 
 
 def test_a_wrong_price_says_the_current_one() -> None:

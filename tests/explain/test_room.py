@@ -6,8 +6,8 @@ import pytest
 
 import rightfit
 from rightfit.explain.messages import topic
-from rightfit.explain.option_tables import FUNCTIONS, formula_lines, formula_of, source_of
 from rightfit.explain.quantities import Table
+from rightfit.explain.room import FUNCTIONS, formula_lines, formula_of, source_of
 from rightfit.explain.sheets import Lines, plan_sheet
 from rightfit.explain.voices import plan_text
 from rightfit.families.registry import name_of

@@ -167,9 +167,9 @@ def test_a_named_setup_is_judged_by_its_outcomes(measure: Measures) -> None:
     assert rules.judge_setup([plain, SetupOutcome("one", fits=True)], smaller="one") == "misleading"
     assert rules.judge_setup([SetupOutcome("x", fits=None, why="not in the catalog")]) == "unknown"
     assert outcomes_text([small, helped, plain], "en") == (
-        "small does not hold it (140 GiB needed per card, 38 GiB there); "
-        "big holds it only with optimizer state in host RAM (60 GiB of 78 GiB per card; 110 GiB without; the host needs 150 GiB of its 220 GiB); "
-        "eight holds it (30 GiB of 78 GiB per card)"
+        "it does not fit on small (140 GiB needed per GPU, 38 GiB usable); "
+        "it fits on big only with optimizer state in host RAM (60 GiB of 78 GiB per GPU; 110 GiB without; the host needs 150 GiB of 220 GiB); "
+        "it fits on eight (30 GiB of 78 GiB per GPU)"
     )
     unknown = dataclasses.replace(helped, host_bytes=float("nan"))
     assert outcomes_text([unknown], "zh") == (
@@ -181,7 +181,7 @@ def test_a_rule_in_one_line(measure: Measures) -> None:
     result = check("loading_below_20_percent", measure)
     assert (
         result.text("en")
-        == "data loading under 20 % of a training step (blog post 3): holds; loading takes 2% of a step here and runs beside it: the cards wait 0% of the time."
+        == "data loading under 20% of a training step (blog post 3): right; loading takes 2% of a step here and overlaps with it: the GPUs wait for data 0% of the time."
     )
     assert result.text("zh").startswith("“数据加载时间应小于训练步时间的 20%”（博文 3）：成立。")
 

@@ -3,12 +3,17 @@ somewhere), and asks nothing of other hosts."""
 
 from __future__ import annotations
 
+import functools
+import http.server
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote
+from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -109,3 +114,53 @@ def test_links_and_contents_as_the_site_has_them(tmp_path: Path) -> None:
     assert found == text.replace("[b](README.md)", "[b](index.md)").replace("x.zh.md", "x.md").replace("z.zh.md", "z.md")
     contents = build_site.contents(["docs/tutorial", "docs/tasks/vision", "docs/new", "CHANGELOG"], lang="en")
     assert contents.index("docs/tutorial") < contents.index("docs/new") < contents.index("docs/tasks/vision") < contents.index("CHANGELOG")
+
+
+# ---- In a browser: the search finds, and no line of code is cut.
+
+FOUND = {
+    "en": {"install": "docs/tutorial.html", "batch size": "docs/faq.html", "spot": "docs/concepts/purchase/spot.html"},
+    "zh": {"安装": "docs/tutorial.html", "批大小": "docs/faq.html", "竞价": "docs/concepts/purchase/spot.html", "install": ""},
+}
+#: Results that a reader looks at.
+SEEN = 8
+
+
+@pytest.fixture(scope="module")
+def home(site: Path) -> Iterator[str]:
+    """The site as a server gives it."""
+    handler = functools.partial(QuietHandler, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """Files, without a line for each."""
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize("lang", FOUND)
+def test_the_search_finds_what_readers_look_for(browser: Any, home: str, lang: str) -> None:
+    page = browser.new_page()
+    for words, wanted in FOUND[lang].items():
+        page.goto(f"{home}/{lang}/search.html?q={quote(words)}")
+        page.wait_for_selector("#search-results li > a")
+        page.wait_for_function("!document.querySelector('#search-progress')?.textContent")
+        links = page.eval_on_selector_all("#search-results li > a", "found => found.map(one => one.getAttribute('href').split(/[?#]/)[0])")
+        assert not wanted or wanted in links[:SEEN], f"{words}: {links[:SEEN]}"
+    page.close()
+
+
+def test_no_line_of_code_is_cut_on_a_small_desktop(browser: Any, home: str, site: Path, pages: dict[Path, Page]) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    cut = []
+    for path in sorted(path for path in pages if "reference" not in path.parts or path.stem == "python"):
+        page.goto(f"{home}/{path.relative_to(site)}", wait_until="domcontentloaded")
+        if page.evaluate("[...document.querySelectorAll('pre')].some(one => one.scrollWidth > one.clientWidth + 1)"):
+            cut.append(path.relative_to(site).as_posix())
+    page.close()
+    assert cut == []

@@ -20,9 +20,10 @@ from rightfit.messages.message import LOCALE, rooms
 
 SOURCE = Path(rightfit.__file__).parent
 RULES = tomllib.loads((Path(__file__).parents[1] / "data" / "style.toml").read_text("utf-8"))
-#: Tables of words; rules of thumb, terms and claims quote how others write.
+#: Tables of words.
 TABLES = sorted({*SOURCE.glob("explain/data/*.toml"), *SOURCE.glob("web/data/words.toml"), *SOURCE.glob("rest/data/words.toml")})
-QUOTING = {"glossary.toml", "rules.toml", "rule_words.toml", "claims.toml", "statements.toml"}
+#: Keys under which a table quotes.
+QUOTED = re.compile(r"\.statement$|^posts\.")
 #: Names of things that a rule would take for prose: fields, options, commands, code.
 NAMES = re.compile(r"\{[^{}]*\}|--[\w-]+|`[^`]*`|\[\[\w+\]\]")
 FIELD = "{}"
@@ -49,8 +50,7 @@ def strings() -> tuple[tuple[str, str, str], ...]:
         english, chinese = (messages(LOCALE / lang / "LC_MESSAGES" / f"{room}.po") for lang in ("en", "zh"))
         found += [(f"{room}.po {key}", english[key], chinese[key]) for key in english if key]
     for path in TABLES:
-        if path.name not in QUOTING:
-            found += [(f"{path.name} {key}", en, zh) for key, en, zh in pairs(tomllib.loads(path.read_text("utf-8")))]
+        found += [(f"{path.name} {key}", en, zh) for key, en, zh in pairs(tomllib.loads(path.read_text("utf-8"))) if not QUOTED.search(key)]
     return tuple(found)
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import rightfit.web
 from rightfit.planner.typical import kinds
 from rightfit.web.catalog_pages import TASKS
-from rightfit.web.forms import MAIN, TABS, WISHES, main_options, more_options
+from rightfit.web.forms import MAIN, TABS, WISHES, example_of, main_options, more_options
 from rightfit.web.words import choice_name, on_page, option_name, word, words
+from rightfit.workload.options import OPTIONS, read_wish
 
 ROOM = Path(rightfit.web.__file__).parent
 SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in ROOM.glob("*.py"))
@@ -79,6 +80,15 @@ def test_every_option_has_a_name_and_a_place() -> None:
     assert set(words()["option"]) == set(WISHES)
     for task in (*MAIN, ""):
         assert sorted((*main_options(task), *more_options(task))) == sorted(WISHES)
+
+
+def test_examples_of_values_can_be_read_and_are_chinese_on_the_chinese_page() -> None:
+    for name, entry in words()["value"].items():
+        assert entry["en"] == OPTIONS[name].example
+        assert read_wish(name, entry["zh"]).keys() == read_wish(name, entry["en"]).keys()
+    units = {"duration", "money", "data", "rate"}
+    shown = {name: example_of(OPTIONS[name], "zh") for name in (*MAIN, *WISHES) if name in OPTIONS and OPTIONS[name].kind in units}
+    assert [name for name, value in shown.items() if not re.search(r"[\u4e00-\u9fff]", value)] == []
 
 
 def test_names_fall_back_to_the_technical_word() -> None:

@@ -10,6 +10,8 @@ import functools
 import inspect
 import itertools
 import math
+import re
+import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -81,9 +83,9 @@ class UnusableValueError(click.BadParameter):
         self.problem = problem
 
 
-def usage_problem(error: Any) -> Message | None:
+def usage_problem(error: Any, arguments: Sequence[str] = ()) -> Message | None:
     """A wrong call, with the nearest valid option or command; None where the call was
-    empty, and help is due."""
+    empty, and help is due. `arguments`: as they were typed."""
     if isinstance(error, _NO_ARGUMENTS):
         return None
     context = getattr(error, "ctx", None)
@@ -101,10 +103,26 @@ def usage_problem(error: Any) -> Message | None:
         names = [name for name, entry in context.command.commands.items() if not entry.hidden]
         hint = _nearest(typed, names) or Message("usage.known", names=", ".join(names))
         return Message("usage.no_command", command=repr(typed), hint=hint)
+    if (found := _EXTRA.search(text)) and context is not None and (unquoted := _unquoted(found[1].split(), arguments, context.command)):
+        return unquoted
     see = Message("usage.see", help=f"{context.command_path} --help") if context is not None else ""
     if isinstance(error, UnusableValueError):
         return Message("usage.value", option=_param_hint(error), problem=error.problem, hint=see)
     return Message("usage.said", problem=foreign(text[:1].lower() + text[1:].rstrip(".")), hint=see)
+
+
+_EXTRA = re.compile(r"unexpected extra arguments? \((.*)\)")
+
+
+def _unquoted(extra: Sequence[str], arguments: Sequence[str], command: Any) -> Message | None:
+    """Words behind the value of an option are the rest of it, typed without quotes."""
+    valued = {name for one in command.params if not getattr(one, "is_flag", True) for name in one.opts}
+    before = list(arguments[: list(arguments).index(extra[0])] if extra and extra[0] in arguments else ())
+    last = max((place for place, word in enumerate(before) if word.startswith("-")), default=-1)
+    if last < 0 or before[last] not in valued or len(before) < last + 2:
+        return None
+    value = itertools.takewhile(lambda word: not word.startswith("-"), arguments[last + 1 :])
+    return Message("usage.unquoted", option=before[last], value=shlex.quote(" ".join(value)))
 
 
 def _nearest(text: str, names: list[str]) -> Message | str:

@@ -62,7 +62,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     except app.UsageError as error:
         from rightfit.cli.declared import usage_problem
 
-        problem = usage_problem(error)
+        problem = usage_problem(error, arguments)
         if problem is None:
             sys.stdout.write(str(error) + "\n")
         return _say(_line(problem, arguments), 2) if problem else 0

@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import math
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import card_pattern
 from rightfit.explain.claims import cost_text, where_text
+from rightfit.explain.command_text import command_line
 from rightfit.explain.decisions import chart_words, decision_lines
 from rightfit.explain.glossary import term_text
 from rightfit.explain.messages import topic
@@ -169,10 +169,10 @@ def _gpu(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     if other is not None and _total(other) < _total(best):
         best, other = other, best
     if other is None:
-        return _text("gpu_only" if best.num_accelerators else "gpu_none", lang, way=_way_text(best, lang))
+        return _text("gpu_only" if best.num_accelerators else "gpu_none", lang, way=way_text(best, lang))
     ratio = f"{_total(other) / _total(best):.2g}"
     key = "gpu_cheaper" if best.num_accelerators else "gpu_dearer"
-    return _text(key, lang, ratio=ratio, way=_way_text(best, lang), other=_way_text(other, lang)) + rows
+    return _text(key, lang, ratio=ratio, way=way_text(best, lang), other=way_text(other, lang)) + rows
 
 
 def _cards_beside(named: Sequence[str], best: Option, plan: Plan, catalog: Catalog, lang: Lang) -> str:
@@ -184,7 +184,7 @@ def _cards_beside(named: Sequence[str], best: Option, plan: Plan, catalog: Catal
     for name in others:
         option = _other(plan, catalog, gpu=name)
         told.append(
-            _text("card_none", lang, card=name) if option is None else _text("card_row", lang, card=name, way=_way_text(option, lang))
+            _text("card_none", lang, card=name) if option is None else _text("card_row", lang, card=name, way=way_text(option, lang))
         )
     sep, end = ("；", "。") if lang == "zh" else ("; ", ".")
     return "".join(sep + one.removesuffix(end) for one in told)
@@ -348,7 +348,7 @@ def _time_text(option: Option, lang: Lang) -> str:
 
 
 def _cost(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
-    return _way_text(_best(plan), lang) + _offload_text(_best(plan), lang)
+    return way_text(_best(plan), lang) + _offload_text(_best(plan), lang)
 
 
 def _which(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
@@ -527,12 +527,12 @@ def able_lines(plan: Plan, lang: Lang, catalog: Catalog) -> list[str]:
         limit = q.duration_text(float(assumed["limit_s"]), lang)  # it runs, slower than a limit that nobody asked for
         return [_text("able_slow", lang, limit=limit, option=assumed["option"])]
     if any(reason.key in OWN_REFUSED for reason in plan.advice):
-        return [_text("able_rented", lang, way=_way_text(best, lang))]
+        return [_text("able_rented", lang, way=way_text(best, lang))]
     chances = [chance for name in ("deadline", "budget") if (chance := best.probability.get(name)) is not None]
     if best.purchase != "owned" and not chances and not wish.gpu and wish.num_gpus is None:
         return []
     chance = min(chances, default=1.0)
-    way = _way_text(best, lang) + _offload_text(best, lang)
+    way = way_text(best, lang) + _offload_text(best, lang)
     return [_text("able_likely" if chance < _SURE else "able_yes", lang, way=way, chance=q.percent_text(chance))]
 
 
@@ -556,7 +556,7 @@ def _unrented(plan: Plan, catalog: Catalog, lang: Lang) -> str:
     return _text(key, lang, **fields)
 
 
-def _way_text(option: Option, lang: Lang) -> str:
+def way_text(option: Option, lang: Lang) -> str:
     """A server with the time and the money of the job on it."""
     time = option.estimate.get("total_time_s")
     told = _text("compared_time", lang, time=q.duration_text(time.mid, lang)) if time else ""
@@ -577,6 +577,7 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
     done = [way for way in ways if way is not None]
     if len(ways) < 2 or len(done) < len(ways):
         return Asked(beside.wish, beside.questions, is_able=is_able)
+    done = _paid_alike(done, catalog)
     measure = (
         _peak
         if re.search(_table()["ways"]["memory"], sentence, re.IGNORECASE)
@@ -586,6 +587,19 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
     why = [way.excluded(catalog) for way in done]
     told = {lang: tuple(_compared(done, measure, why, lang)) for lang in LANGS}
     return Asked(done[0].wish, beside.questions, told, is_able, done[0].alone)
+
+
+def _paid_alike(ways: list[_Way], catalog: Catalog) -> list[_Way]:
+    """Ways under one pricing model: where one leads on spot and another, as cheap jobs do, on
+    demand, all are planned on demand, else on spot. Otherwise the pricing models are compared."""
+    paid = {way.option.purchase for way in ways if way.option is not None}
+    if paid != {"on-demand", "spot"} or any(way.wishes.get("purchase") for way in ways):
+        return ways
+    for purchase in ("on-demand", "spot"):
+        alike = [way.under(purchase, catalog) for way in ways]
+        if all(one.option is not None for one, way in zip(alike, ways, strict=True) if way.option is not None):
+            return alike
+    return ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -604,6 +618,12 @@ class _Way:
     @property
     def command(self) -> str:
         return command_line(self.wishes, server=self.server)
+
+    def under(self, purchase: str, catalog: Catalog) -> _Way:
+        """The same under one pricing model."""
+        wishes = {**self.wishes, "purchase": purchase}
+        found = None if self.option is None else _led(wishes, catalog, self.server)
+        return dataclasses.replace(self, wishes=wishes, option=found, alone={**self.alone, "purchase": purchase})
 
     def excluded(self, catalog: Catalog) -> Mapping[Lang, str]:
         """What excludes a way that cannot be done, but for the card or cloud that it is about."""
@@ -767,15 +787,6 @@ def _tried(name: str, wish: str, given: Mapping[str, Any], catalog: Catalog) -> 
         return None
 
 
-def command_line(wishes: Mapping[str, Any], *, server: str = "") -> str:
-    """The command that asks the same by options; `server`: of one server alone."""
-    words = ["rightfit", *(["estimate", server] if server else ["plan"])] + ([str(wishes["model"])] if "model" in wishes else [])
-    for name, value in wishes.items():
-        if name != "model":
-            words += ["--" + name.replace("_", "-"), ",".join(value) if isinstance(value, list | tuple) else str(value)]
-    return shlex.join(words)
-
-
 def _compared(ways: Sequence[_Way], measure: Callable[[Option], float], why: Sequence[Mapping[Lang, str]], lang: Lang) -> list[str]:
     """The choice, then a row for each way, the one with least cost or memory first; `why`: what
     excludes each that cannot be done."""
@@ -833,7 +844,7 @@ def other_card_lines(plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
             lines.append(_text("card_none", lang, card=name))
             continue
         is_usual = bool(wish.sellers) or tier_of(option.provider, option.purchase) <= DEFAULT_TIER
-        lines.append(_text("card_row" if is_usual else "card_row_sellers", lang, card=name, way=_way_text(option, lang)))
+        lines.append(_text("card_row" if is_usual else "card_row_sellers", lang, card=name, way=way_text(option, lang)))
     return lines
 
 

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from rightfit import facts
 from rightfit.explain import claim_words, claims
 from rightfit.explain.statement_parts import Part, Reader, Told, both, figures, judged, word
+from rightfit.messages import LANGS
 
 if TYPE_CHECKING:
+    from rightfit.facts.records import Accelerator
     from rightfit.market import Catalog
 
 #: Figures that people round: so far from ours they still state it.
@@ -178,6 +180,8 @@ def _judge(clause: str, column: str, value: float, cards: Sequence[str], bound: 
             both("card", card=card, what=what, had={lang: _shown(column, known[card][0], lang) for lang in ("en", "zh")}),
         )
     shown = next((name for name, rates in known.items() if any(_is_near(stated, rate, near) for rate in rates)), "")
+    if not shown and column == "flops" and not formats and (named := _in_a_format(clause, records, stated, near)) is not None:
+        return named
     card = shown or next(iter(known))
     had = {lang: _shown(column, known[card][0], lang) for lang in ("en", "zh")}
     if (
@@ -188,6 +192,20 @@ def _judge(clause: str, column: str, value: float, cards: Sequence[str], bound: 
     ):
         return judged(clause, True if word("sparse").search(clause) else None, both("card_sparse", card=card, what=what, had=had))
     return judged(clause, bool(shown), both("card", card=card, what=what, had=had))
+
+
+def _in_a_format(clause: str, records: Sequence[Accelerator], stated: float, near: float) -> Part | None:
+    """A peak that is told without its format: that of the format which has it."""
+    for record in records:
+        for name in figures()["formats"]:
+            rate = float(getattr(record, name) or 0.0)
+            if rate > 0 and math.isfinite(rate) and _is_near(stated, rate, near):
+                entry = figures()["columns"]["flops"]
+                what = {lang: f"{name.split('_')[0].upper()} {entry[lang]}" for lang in LANGS}
+                return judged(
+                    clause, True, both("card", card=record.name, what=what, had={lang: _shown("flops", rate, lang) for lang in LANGS})
+                )
+    return None
 
 
 def _is_near(one: float, other: float, near: float) -> bool:

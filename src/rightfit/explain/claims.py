@@ -291,7 +291,7 @@ def _cheaper(said: str, catalog: Catalog) -> Judged | None:
     first, second = find_provider(found["first"].strip()), find_provider(found["second"].strip())
     if first is None or second is None or first == second:
         return None
-    mine, other = _card_prices(catalog, first), _card_prices(catalog, second)
+    mine, other = card_prices(catalog, first), card_prices(catalog, second)
     common = sorted(set(mine) & set(other), key=lambda card: -facts.accelerators()[card].release_year)
     names = {lang: (provider_display(first, lang=lang), provider_display(second, lang=lang)) for lang in LANGS}
     shown = {"first": {lang: names[lang][0] for lang in LANGS}, "second": {lang: names[lang][1] for lang in LANGS}}
@@ -346,7 +346,7 @@ def _best_rate(card: Accelerator) -> float:
     return max(card.bf16_flops, card.fp16_flops, card.fp32_flops)
 
 
-def _card_prices(catalog: Catalog, provider: str) -> dict[str, float]:
+def card_prices(catalog: Catalog, provider: str) -> dict[str, float]:
     """The least on-demand price of a card at a provider [USD per card and hour]."""
     offers = catalog.offers(OfferFilter(providers=(provider,), purchases=("on-demand",)))
     table, prices = offers.servers, dict[str, float]()

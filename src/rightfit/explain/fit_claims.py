@@ -68,7 +68,7 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
         return None
     hardware = _hardware(said)
     if not hardware:
-        return None
+        return None if is_row else _on_cpu(said, model, catalog)
     jobs = list(_jobs(said.rsplit(" | ", 1)[-1] if is_row else said, model))
     if not is_row and _is_need(said) and hardware[0].count > 1:
         return _fewer_do(hardware[0], jobs, model, catalog) if len(hardware) == 1 else None
@@ -88,6 +88,46 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     known = {"model": model, "answer": "depends" if answer == "some" else answer, **tried[0][2]}
     claim = {"yes": "right", "no": "wrong", "helped": "wrong", "some": "wrong"}.get(answer, "unknown")
     return Judged("rule", claim, both(f"answer_{answer}", told=told), known)
+
+
+def _on_cpu(said: str, model: str, catalog: Catalog) -> Judged | None:
+    """Whether a server without a GPU serves a model to one user, and how fast; None where nothing
+    says that there is no GPU, or of training."""
+    from rightfit.explain.trials import best_of
+    from rightfit.workload import Workload
+
+    jobs = [job for job in _jobs(said, model) if job["task"] == "serve"]
+    if not jobs or cards_of(said) or not any_of(table()["no_gpu"]["words"]).search(said):
+        return None
+    told = str(jobs[0].get("quantization", ""))
+    weights = facts.tables.senses("choices", "cpu_weights").get(told, told)
+    wish = {
+        **jobs[0],
+        **_UNHURRIED,
+        "ttft": "1min",
+        "tpot": "1s",
+        "gpu": "none",
+        "purchase": ("on-demand",),
+        **({"quantization": weights} if weights else {}),
+    }
+    try:
+        best = best_of(Workload(**wish), catalog)
+    except RightfitError:
+        return None
+    if best is None or "tpot_s" not in best.estimate:
+        return None
+    speed = {"slow": 1.0 / best.estimate["tpot_s"].high80, "fast": 1.0 / best.estimate["tpot_s"].low80}
+    reason = both(
+        "fit_cpu",
+        model=model,
+        format=weights or "bf16",
+        where=f"{best.provider}/{best.instance_type}",
+        vcpus=q.plain(best.vcpus),
+        memory=q.memory_text(best.memory_bytes),
+        cost=f"${best.cost.total_usd:,.0f}",
+        **{name: f"{rate:.2g}" for name, rate in speed.items()},
+    )
+    return Judged("rule", "right", reason, {"model": model, "answer": "yes", "server": f"{best.provider}/{best.instance_type}"})
 
 
 def _hardware(said: str) -> list[Hardware]:
@@ -210,13 +250,18 @@ def _by_peak(card: Accelerator, jobs: Sequence[Mapping[str, Any]], catalog: Cata
 
     answers, told = list[str](), list[dict[Lang, str]]()
     for job in jobs:
-        best = best_of(Workload(**{**job, **(_UNHURRIED if job["task"] == "serve" else {})}), catalog)
+        try:
+            best = best_of(Workload(**{**job, **(_UNHURRIED if job["task"] == "serve" else {})}), catalog)
+        except RightfitError:
+            continue
         if best is None or best.nodes > 1 or best.num_accelerators != 1 or "peak_memory_bytes" not in best.estimate:
             return None
         peak, room = best.estimate["peak_memory_bytes"], _USABLE * card.memory_bytes
         answers.append("yes" if peak.high80 <= room else "depends" if peak.mid <= room else "no")
         amounts = {name: q.memory_text(getattr(peak, key)) for name, key in (("need", "mid"), ("low", "low80"), ("high", "high80"))}
         told.append(both("own_peak", job=job_text(job), had=q.memory_text(card.memory_bytes), **amounts))
+    if not answers:
+        return None
     answer = answers[0] if len(set(answers)) == 1 else "depends"
     return answer, _joined(told), {"cards": [card.name], "count": 1, "fits": [one == "yes" for one in answers]}
 
@@ -230,9 +275,17 @@ def _on_own(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) 
     cards = f"{one.count} x {one.spoken}"
     if one.count == 1:
         card = facts.accelerators()[one.names[0]]
-        found = _in_memory(Hardware(f"{card.name} {q.memory_text(card.memory_bytes)}", (), 1, card.memory_bytes), jobs, catalog)
-        found = found or _by_peak(card, jobs, catalog)
-        return found and (found[0], both("fit_own", cards=cards, told=found[1]), found[2])
+        own = Hardware(f"{card.name} {q.memory_text(card.memory_bytes)}", (), 1, card.memory_bytes)
+        each = [trial for job in jobs if (trial := _in_memory(own, [job], catalog) or _by_peak(card, [job], catalog)) is not None]
+        if not each:
+            return None
+        words = {trial[0] for trial in each}
+        known = {"cards": [card.name], "count": 1, "fits": [trial[0] == "yes" for trial in each]}
+        return (
+            words.pop() if len(words) == 1 else "depends",
+            both("fit_own", cards=cards, told=_joined([trial[1] for trial in each])),
+            known,
+        )
     done: list[bool] = []
     told: list[dict[Lang, str]] = []
     for job in jobs:
@@ -339,4 +392,10 @@ def _jobs(said: str, model: str) -> Iterator[dict[str, Any]]:
     if not methods and not way:
         yield {"model": model, "task": "serve", "rate": "1/s"}
     for method in methods or ("full", "lora", "qlora"):
-        yield {"model": model, "task": "finetune", "method": method, "data": "10Mtok"}
+        yield {"model": model, "task": "finetune", "method": method, "data": _amount(model)}
+
+
+def _amount(model: str) -> str:
+    """Some data of a model's kind: what fits depends on no amount of it."""
+    is_language = isinstance(facts.model(model, network=False), facts.TransformerArchitecture)
+    return "10Mtok" if is_language else "10k samples"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from rightfit.explain.arithmetic_claims import READERS
 from rightfit.explain.card_claims import card_readers
-from rightfit.explain.statement_parts import Part, Told, clauses, figures, overall, spaced
+from rightfit.explain.cloud_claims import cloud_readers
+from rightfit.explain.statement_parts import Part, Told, clauses, figures, overall, spaced, states
 from rightfit.messages import LANGS, Lang
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def parts_of(text: str, catalog: Catalog) -> list[Part]:
     """Every clause of a sentence with its verdict."""
     told, found = Told(), list[Part]()
     for clause in clauses(text):
-        read = [part for reader in (*card_readers(catalog), *READERS) for part in reader(clause, told)]
+        read = [part for reader in (*cloud_readers(catalog), *card_readers(catalog), *READERS) for part in reader(clause, told)]
         found += read or ([] if _is_label(clause, text) else [Part(clause, "open")])
     return found
 
@@ -47,5 +48,8 @@ def parts_lookup(query: str, catalog: Catalog) -> CheckResult | None:
 def _text(found: Sequence[Part], lang: Lang) -> str:
     if len(found) == 1:
         return found[0].reason[lang] + ("。" if lang == "zh" else ".")
-    told = [figures()["texts"][f"part_{part.word}"][lang].format(said=part.said, reason=part.reason.get(lang, "")) for part in found]
+    shown = [part for part in found if part.word != "open" or states(part.said)]
+    if len(shown) == 1:
+        return shown[0].reason[lang] + ("。" if lang == "zh" else ".")
+    told = [figures()["texts"][f"part_{part.word}"][lang].format(said=part.said, reason=part.reason.get(lang, "")) for part in shown]
     return "\n".join(told)

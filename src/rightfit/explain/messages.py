@@ -14,6 +14,7 @@ import functools
 import json
 import math
 import os
+import re
 import string
 import tomllib
 from collections.abc import Mapping
@@ -98,7 +99,11 @@ def say(key: str, lang: Lang, **fields: object) -> str:
     """The message `key` ("topic.name") in `lang`, its fields filled in."""
     name, _, rest = key.partition(".")
     text: str = topic(name)[rest][lang].format(**fields)
-    return spaced(text) if lang == "zh" else text
+    return spaced(text) if lang == "zh" else _ONE_PER_S.sub(r"\1", text)
+
+
+#: A rate of one is of one thing: "1 request/s".
+_ONE_PER_S = re.compile(r"(?<![\d.,])(1 \w+)s(?=/s\b)")
 
 
 def say_or(key: str, lang: Lang, default: str, **fields: object) -> str:

@@ -37,6 +37,11 @@ def cells_of(line: str) -> list[str]:
     return [re.sub(r"[*`]", "", cell).strip() for cell in bare.strip("|").split("|")] if bare.count("|") >= 2 else []
 
 
+def is_cloud(cell: str) -> bool:
+    """Whether a cell names a cloud and nothing else: "Google Cloud (GCP)"."""
+    return find_provider(re.sub(r"[(（].*?[)）]", "", cell).strip(" |")) is not None
+
+
 def is_row(cells: Sequence[str]) -> bool:
     """Whether cells are a row of values: they name a server or a card, or hold numbers."""
     return bool(facts.match_accelerators(cells[0])) or any(_SERVER.search(cell) or re.match(r"[$¥约~]?\s*\d", cell) for cell in cells)

@@ -15,6 +15,7 @@ from rightfit.explain.decisions import chart_lookup
 from rightfit.explain.fit_questions import feature_question, fit_question
 from rightfit.explain.glossary import defined_terms, glossary, term_lookup, terms_in, told_terms
 from rightfit.explain.market_questions import market_question, way_to_pay
+from rightfit.explain.open_wishes import open_wish, planned_answer
 from rightfit.explain.rule_lookup import NAMED_SERVER, find_rule, rule_answer, statement_answer
 from rightfit.explain.server_questions import server_question
 from rightfit.explain.yes_or_no import is_question
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from rightfit.market.verdicts import CheckResult
 
 _QUESTION = re.compile(
-    r"[?？吗么呢]\s*$|^(?:(?:why|does|do|is|are|can|has|will|should)\b|为什么|为何)|是不是|能不能|有没有|够不够|要不要|需不需要|会不会",
+    r"[?？吗么呢]\s*$|^(?:(?:why|does|do|is|are|can|has|will|should)\b|为什么|为何)|是不是|能不能|有没有|够不够|要不要|需不需要|会不会|行不行|可不可以|能否",
     re.IGNORECASE,
 )
 
@@ -40,6 +41,17 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a sentence that asks what a word means, or whether something holds of a card, a
     server, a cloud or a model; None for any other, wishes above all."""
     return _looked_up(sentence, catalog) or _terms_of_question(sentence)
+
+
+def asked_answer(sentence: str, *, catalog: Catalog | None = None) -> CheckResult | None:
+    """The answer of `rightfit check` to a question that says nothing to be checked: as if it were
+    asked of a plan. None of any other sentence."""
+    from rightfit.search.offers import open_priced
+
+    if not is_question(sentence):
+        return None
+    market = catalog or open_priced()
+    return question_lookup(sentence, market) or planned_answer(sentence, market) or open_wish(sentence, market)
 
 
 def _looked_up(sentence: str, catalog: Catalog) -> CheckResult | None:

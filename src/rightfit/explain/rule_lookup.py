@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import AmbiguousNameError
 from rightfit.explain import quantities as q
-from rightfit.explain.claim_words import cards_of, no_claim
+from rightfit.explain.claim_words import card_pattern, cards_of, no_claim
 from rightfit.explain.glossary import term_lookup
 from rightfit.explain.judged_parts import parts_lookup
 from rightfit.explain.market_questions import market_question
 from rightfit.explain.market_statements import COMMITMENTS, find_statement, judge_statement, saving_of
-from rightfit.explain.pasted_tables import cells_of, is_row, row_statement
+from rightfit.explain.pasted_tables import cells_of, is_cloud, is_row, row_statement
 from rightfit.explain.rule_match import folded, match_rule, sense
 from rightfit.explain.rule_measures import Measures, measures
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of, rule_line
 from rightfit.explain.sections import heading_of, section_lookup
-from rightfit.explain.statement_parts import clauses
+from rightfit.explain.statement_parts import clauses, states
 from rightfit.explain.time_claims import time_lookup
 from rightfit.explain.trials import SetupOutcome, best_of, need_on_one_card, outcome_of, saving_fractions
 from rightfit.explain.yes_or_no import is_question
-from rightfit.messages import Lang
+from rightfit.messages import LANGS, Lang
 from rightfit.search.answer import Option, Plan
 
 if TYPE_CHECKING:
@@ -115,17 +115,21 @@ def told_once(found: Sequence[CheckResult]) -> list[CheckResult]:
 
 
 def not_judged(found: Sequence[CheckResult]) -> list[CheckResult]:
-    """What of a text could not be judged, as one answer that lists it."""
+    """What of a text states something that could not be judged, as one answer that lists it, and
+    how many of its lines state nothing."""
     from rightfit.explain.messages import say
     from rightfit.market.verdicts import CheckResult
 
     lines = list(dict.fromkeys(one.query for one in found))
-    if not lines:
-        return []
-    is_zh = any(re.search(r"[\u4e00-\u9fff]", line) for line in lines)
-    query = say("rule_words.not_judged", "zh" if is_zh else "en", count=len(lines))
-    listed = "\n".join(lines)
-    return [CheckResult(query, "market", True, None, {"not_judged": lines}, (), listed, listed)]
+    spoken: Lang = "zh" if any(re.search(r"[\u4e00-\u9fff]", line) for line in lines) else "en"
+    told = []
+    if stated := [line for line in lines if states(line)]:
+        query, listed = say("rule_words.not_judged", spoken, count=len(stated)), "\n".join(stated)
+        told.append(CheckResult(query, "market", True, None, {"not_judged": stated}, (), listed, listed))
+    if plain := [line for line in lines if not states(line)]:
+        query, why = say("rule_words.no_claim", spoken, count=len(plain)), {lang: say("rule_words.no_claim_why", lang) for lang in LANGS}
+        told.append(CheckResult(query, "market", True, None, {"no_claim": plain}, (), why["en"], why["zh"]))
+    return told
 
 
 def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) -> CheckResult | None:
@@ -197,6 +201,8 @@ def statements_in(text: str) -> dict[str, str]:
         header = header if cells else []
         if len(cells) > 2 and len(header) == len(cells) and (row := row_statement(header, cells)):
             stated.setdefault(row, section)
+            for told in _of_cloud([cells[0], *(cell for cell in cells[1:] if not re.search(r"\d", cell))]) if is_cloud(cells[0]) else ():
+                stated.setdefault(told, section)
             continue
         if (words := heading_of(line)) is not None:
             section, above = words, ""
@@ -216,6 +222,9 @@ def _stated_by(line: str, heading: str) -> tuple[list[str], str]:
     found = [match.group().strip() for match in _SERVER_CLAIM.finditer(bare)]
     found += [match.group() for match in NAMED_SERVER.finditer(_SERVER_CLAIM.sub(" ", bare))]
     cells = [cell.strip() for cell in _SERVER_CLAIM.sub(" ", bare).split("|")]
+    if len(cells) > 1 and is_cloud(cells[0]):
+        found += [name[0] for cell in cells[1:] for name in _SPACED_SERIES.finditer(cell)]
+        return [*found, *_of_cloud(cells)], heading
     rest = (" | " if len(cells) > 1 and cards_of(bare) and not found else " ").join(filter(None, cells)).strip(" (（,，、").lstrip(":： ")
     if rest.endswith((":", "：")):
         heading = rest  # what stands above a list belongs to each of its items
@@ -225,6 +234,12 @@ def _stated_by(line: str, heading: str) -> tuple[list[str], str]:
     elif not found and len(rest) > _SHORTEST and not no_claim().match(rest):
         found = [rest[:_LONGEST_STATEMENT]]  # what is not judged is listed
     return found, heading
+
+
+def _of_cloud(cells: Sequence[str]) -> list[str]:
+    """What the cells of a row say of the cloud in the first."""
+    stated = [part.strip() for cell in cells[1:] for part in re.split(r"[,，;；]", cell) if states(part)]
+    return [f"{cells[0].strip(' |')}: {', '.join(stated)}"] if stated else []
 
 
 def is_pasted(text: str) -> bool:
@@ -254,6 +269,8 @@ _SERVER_CLAIM = re.compile(
 )
 
 
+#: A series whose name has blanks ("NDm A100 v4").
+_SPACED_SERIES = re.compile(r"(?<![\w.+/-])N[CDV]\w*[ _]\w+[ _]v\d(?![\w.-])", re.ASCII)
 _CUTS = re.compile(r"或(?:者)?|[,，、+(（]|\bor\b")
 
 
@@ -261,8 +278,8 @@ def _rules_of(text: str) -> list[str]:
     """A sentence, or its parts where it states several rules that are known one by one."""
     if find_rule(text) is not None:
         return [text]
-    if NAMED_SERVER.search(text):
-        return [text]
+    if NAMED_SERVER.search(text) or card_pattern().match(text):
+        return [text]  # what is said of one thing
     for end in reversed([cut.start() for cut in _CUTS.finditer(text)]):  # "choose r servers, or OSS with fast disks"
         if find_rule(text[:end]) is not None:
             rest = text[end:].strip(" ,，、+(（但")

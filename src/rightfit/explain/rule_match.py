@@ -309,7 +309,11 @@ def _claimed(rule: RuleOfThumb, quantity: Quantity) -> float:
 
 
 def _with_value(rule: RuleOfThumb, said: Sense, heard: Sense, text: str) -> RuleOfThumb:
-    """The rule with the value that the sentence gives instead of its own."""
+    """The rule with the value that the sentence gives instead of its own; what it gives beside that
+    ("at least 640 GB, 1 TB recommended") is no other."""
+    own_values = [own for own in heard.quantities if _measures(rule, own) and math.isclose(_claimed(rule, own), own.high, rel_tol=0.08)]
+    if any(quantity.agrees(own) for quantity in said.quantities for own in own_values):
+        return rule
     other = [quantity for quantity in said.quantities if not any(quantity.agrees(own) for own in heard.quantities)]
     other = [quantity for quantity in other if _is_value_of(rule, quantity, heard)]
     if not other:

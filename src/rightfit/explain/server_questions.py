@@ -17,6 +17,7 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import card_pattern, cards_of
 from rightfit.explain.claims import cost_text
+from rightfit.explain.command_text import command_line
 from rightfit.explain.messages import topic
 from rightfit.explain.reasons import offload_text
 from rightfit.explain.trials import outcome_of, outcome_text
@@ -235,8 +236,6 @@ def _way(found: Any) -> str:
 
 
 def _command(wishes: Mapping[str, Any], server: str) -> str:
-    from rightfit.explain.beside import command_line
-
     return f"`{command_line(wishes, server=server)}`"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rightfit.explain import quantities as q
 from rightfit.explain import reasons as base
@@ -29,7 +29,9 @@ from rightfit.explain.quantities import is_priced, rent_text
 from rightfit.explain.reasons import where_text
 from rightfit.messages import Lang
 from rightfit.search.answer import Assumption, Option, Plan, Reason, Rejection
-from rightfit.search.service.options import ServingCost, ServingLayout
+
+if TYPE_CHECKING:
+    from rightfit.search.service.options import ServingCost, ServingLayout
 
 # ---- Words of load: saturation, the day, thresholds of a scaler, cold starts, and the simulation's
 # percentiles beside the queue model's.
@@ -230,8 +232,7 @@ def serving_headline(option: Option, lang: Lang, *, currency: str) -> str:
 
 def outcome_text(option: Option, workload: Any, lang: Lang) -> str:
     """What is served and what it costs."""
-    cost = option.cost
-    assert isinstance(cost, ServingCost)
+    cost = cast("ServingCost", option.cost)
 
     def money(value: float | None) -> str:
         return q.money_text(value if value is not None else math.nan, workload.currency)
@@ -265,8 +266,7 @@ def outcome_text(option: Option, workload: Any, lang: Lang) -> str:
 
 def serving_setup_text(option: Option, lang: Lang) -> str:
     """Engine, weights, replicas and what each of them is."""
-    layout = option.layout
-    assert isinstance(layout, ServingLayout)
+    layout = cast("ServingLayout", option.layout)
     fields = {
         "engine": layout.engine,
         "format": layout.weight_format,
@@ -297,8 +297,7 @@ def replicas_text(count: int, lang: Lang) -> str:
 
 def devices_text(option: Option, lang: Lang) -> str:
     """What one replica takes: "2 cards (tensor parallel)"."""
-    layout = option.layout
-    assert isinstance(layout, ServingLayout)
+    layout = cast("ServingLayout", option.layout)
     count = layout.tensor * layout.pipeline
     if layout.attention_data > 1:
         return say("serving.devices_spread", lang, count=layout.attention_data)
@@ -331,8 +330,7 @@ def latencies_text(option: Option, lang: Lang) -> str:
 def capacity_text(option: Option, lang: Lang, *, currency: str) -> str:
     """How much more could come, and the month in every way to pay."""
     most = q.plain(option.estimate["requests_per_s"].mid)
-    cost = option.cost
-    assert isinstance(cost, ServingCost)
+    cost = cast("ServingCost", option.cost)
     if cost.monthly_usd is None:
         return say("serving.capacity_batch", lang, most=most)
     text = say("serving.capacity", lang, most=most, share=q.percent_text(option.facts["utilisation"]))

@@ -18,9 +18,7 @@ from rightfit.explain.option_tables import simulation_table
 from rightfit.explain.plan_words import OptionText, PlanText, Term, verdict_key
 from rightfit.explain.quantities import Table, doubted_price_text
 from rightfit.explain.reasons import OWN_RUNS, criteria_text
-from rightfit.explain.rule_lookup import check_rules
 from rightfit.explain.serving_text import load_lines, section_lines
-from rightfit.explain.trials import advise
 from rightfit.explain.voices import Voice, plan_text, voice_of
 from rightfit.market.sellers import is_major
 from rightfit.messages import Lang
@@ -156,7 +154,7 @@ def option_parts(text: OptionText, voice: Voice, lang: Lang, *, currency: str) -
 
 def room_parts(plan: Plan, text: OptionText, render: Callable[[Any], str], lang: Lang) -> Iterable[Part]:
     """Memory by moment, the largest batch that fits, and how every term is worked out."""
-    from rightfit.explain.option_tables import batch_lines, formula_lines, phase_tables
+    from rightfit.explain.room import batch_lines, formula_lines, phase_tables
 
     yield from phase_tables(plan, lang)
     yield from _lists(lang, batch=batch_lines(plan, render), formulas=formula_lines(plan, text, lang))
@@ -176,6 +174,9 @@ def _buying(plan: Plan, lang: Lang, render: Callable[[Any], str], *, everything:
 
 
 def _rules_and_advice(plan: Plan, lang: Lang, *, currency: str, catalog: Catalog | None) -> Iterable[Part]:
+    from rightfit.explain.rule_lookup import check_rules
+    from rightfit.explain.trials import advise
+
     yield from _lists(lang, smaller=[effect.text(lang) for effect in advise(plan, catalog=catalog)])
     yield from _lists(lang, rules=[check.text(lang, currency=currency) for check in check_rules(plan, catalog=catalog)])
 

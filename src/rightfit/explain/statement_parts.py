@@ -99,6 +99,14 @@ def overall(found: Sequence[Part]) -> str:
     return next((one for one in ("wrong", "unknown", "open", "right") if one in words), "unknown").replace("open", "unknown")
 
 
+def states(text: str) -> bool:
+    """Whether a text states something that could be held against a figure: an amount, or a
+    comparison that is no advice. Headings, explanations and advice without a number do not."""
+    if word("states_amount").search(text):
+        return True
+    return bool(word("states").search(text)) and not word("proposes").search(text)
+
+
 def _claims(clause: str) -> bool:
     """Whether a clause that was not judged claims anything: advice and asides do not."""
     if word("setting").match(clause) and not re.search(r"\d", clause):

@@ -21,7 +21,6 @@ from rightfit.explain.messages import say
 from rightfit.explain.plan_words import OptionText, PlanText
 from rightfit.explain.quantities import Table
 from rightfit.explain.reasons import renderer
-from rightfit.explain.rule_lookup import check_rules
 from rightfit.families.registry import name_of
 from rightfit.messages import Lang, Message, either
 from rightfit.records import dataclass
@@ -290,6 +289,8 @@ def plan_document(plan: Plan, lang: Lang, *, catalog: Catalog | None = None) -> 
     of thumb say of it."""
     voice = voice_of(plan)
     currency = plan.workload.currency
+    from rightfit.explain.rule_lookup import check_rules  # its patterns cost what a small plan costs
+
     rules = check_rules(plan, catalog=catalog) if voice.is_training else ()
     return {
         **plan.to_dict(voice.renderer(lang, currency=currency)),

@@ -52,6 +52,12 @@ _LONGER = re.compile(r"month|月|天|day|year|年", re.IGNORECASE)
 _TOTAL = re.compile(r"总共|一共|合计|总计|共计?|总显存|\btotal\b|altogether", re.IGNORECASE)
 _OF_CARD = re.compile(r"显存|\bvram\b|gpu memory|memory per gpu", re.IGNORECASE)
 _OF_HOST = re.compile(r"(?<!显)内存|\bram\b|host memory", re.IGNORECASE)
+#: Cores with memory right behind them, or memory that is called the host's.
+_HOST_SHAPE = re.compile(
+    rf"{_CORES.pattern}\s*(?:的?\s*cpu)?[\s,，+]*(?:内存\s*)?{_MEMORY.pattern.partition(')')[2]}(?:\s*的?(?:{_OF_HOST.pattern}))?"
+    rf"|(?:{_OF_HOST.pattern})\s*{_MEMORY.pattern}|{_MEMORY.pattern}\s*(?:的|of\s)?(?:{_OF_HOST.pattern})",
+    re.IGNORECASE,
+)
 _CARDS_ALONE = re.compile(r"(?<![\w.])(\d{1,3})\s*(?:张|块|个|x)?\s*(?:显?卡|gpus?\b|cards?\b)", re.IGNORECASE)
 _BILLION = re.compile(r"(\d+(?:\.\d+)?)\s*([bm])(?:illion)?(?:\s*param\w*)?(?![\w])", re.IGNORECASE)
 _CPU_ONLY = re.compile(r"\bcpu\b|no gpu|without gpu|无 ?gpu", re.IGNORECASE)
@@ -97,12 +103,21 @@ def parse_claims(text: str, *, subject: str = "") -> tuple[Claim, ...]:
     if subject:
         said = re.sub(rf"(?<![\w.-]){re.escape(subject)}(?![\w.-])", " ", said, flags=re.IGNORECASE)
     parts = [part.strip() for part in _STATEMENTS.split(said)]
-    return tuple(parse_claim(part) for part in parts if part)
+    return tuple(claim for part in parts if part for claim in _claims_of(part))
 
 
-def parse_claim(text: str) -> Claim:
+def _claims_of(statement: str) -> tuple[Claim, ...]:
+    """A statement; the host's shape apart from what else it says ("16 cores 64GB T4")."""
+    if found := _HOST_SHAPE.search(statement):
+        rest = f"{statement[: found.start()]} {statement[found.end() :]}".strip()
+        if _accelerators(rest)[0]:
+            return (parse_claim(found[0].strip(), is_host=True), parse_claim(rest))
+    return (parse_claim(statement),)
+
+
+def parse_claim(text: str, *, is_host: bool = False) -> Claim:
     """One statement, read piece by piece; what was understood is cut out before the accelerator's
-    name is looked for."""
+    name is looked for. `is_host`: its memory is the host's."""
     said = _LABEL.sub(" ", text)
     fields: dict[str, float | int | str | bool] = {"up_to": bool(re.search(r"\bup to\b|最多|最高", said, re.IGNORECASE))}
     said = re.sub(r"\bup to\b|最多|最高|\bper (?:vm|server|node|instance)\b|每台", " ", said, flags=re.IGNORECASE)
@@ -121,11 +136,11 @@ def parse_claim(text: str) -> Claim:
     names, words = _accelerators(said)
     memory = _MEMORY.search(said)
     if memory:
-        is_host = bool(_OF_HOST.search(text)) and not _OF_CARD.search(text)
+        is_host = is_host or (bool(_OF_HOST.search(text)) and not _OF_CARD.search(text))
         is_card = bool(names or _OF_CARD.search(text)) and not is_host
         key = "total_memory_bytes" if _TOTAL.search(text) else "accelerator_memory_bytes" if is_card else "memory_bytes"
         fields[key] = float(memory[1]) * _UNIT[memory[2].lower()]
-        fields["is_host_memory"] = key == "memory_bytes" and bool(_OF_HOST.search(text))
+        fields["is_host_memory"] = key == "memory_bytes" and (is_host or bool(_OF_HOST.search(text)))
     if count and names:
         fields["count"] = int(count[1] or count[2] or count[3])
     elif not names and (alone := _CARDS_ALONE.search(text)):

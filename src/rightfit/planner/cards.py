@@ -116,7 +116,7 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     if own.best is None and workload.method == "lora" and "method" in workload.assumed:
         with_few_bits = plan(mine.with_changes(method="qlora"), catalog=with_machine(catalog, machine), **asked)
         if with_few_bits.best is not None:  # nobody said how: the one of the usual ways that the machine does
-            narrower = (Reason("own_by_qlora", {"machine": machine.name}),)
+            narrower = (Reason("own_by_qlora", {"machine": machine.title}),)
             own, workload = with_few_bits, workload.with_changes(method="qlora")
     rented = plan(workload.with_changes(gpu=()), catalog=catalog, **asked)
     host = own_host(catalog, machine)[1]
@@ -165,8 +165,8 @@ def _not_on_own(machine: Machine, own: Plan, workload: Workload, *, host_bytes: 
     were left out beside it; of a limit that nobody stated, how to state one."""
     first = next((one for one in own.rejected if one.example.startswith("private/")), None)
     if first is None:
-        return Reason("own_does_not", {"machine": machine.name, "criterion": "gpu_memory"})
-    told = {"machine": machine.name, "criterion": first.criterion, "needed": first.needed, "had": first.had}
+        return Reason("own_does_not", {"machine": machine.title, "criterion": "gpu_memory"})
+    told = {"machine": machine.title, "criterion": first.criterion, "needed": first.needed, "had": first.had}
     if first.criterion == "host_memory":  # nobody said how much it has
         return Reason("own_does_not_ram", {**told, "each_limit_bytes": host_bytes / machine.count})
     if first.criterion in LATENCY_LIMITS and getattr(workload, f"{first.criterion}_s", None) is None:

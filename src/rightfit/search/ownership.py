@@ -324,6 +324,11 @@ class Machine:
         return self.count >= MODULES_PER_SERVER
 
     @property
+    def title(self) -> str:
+        """As people write it."""
+        return f"{self.count} x {self.gpu}" + (f", {self.place}" if self.place else "")
+
+    @property
     def name(self) -> str:
         """As an instance type."""
         return f"{self.count}x-{self.gpu}" + (f"-{self.place}" if self.place else "")

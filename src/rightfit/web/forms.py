@@ -13,7 +13,7 @@ from nicegui import ui
 from rightfit.explain import quantities as q
 from rightfit.messages import Lang
 from rightfit.records import dataclass
-from rightfit.web.words import choice_name, option_name, word
+from rightfit.web.words import choice_name, option_name, word, words
 from rightfit.workload.options import OPTIONS, RequestOption
 from rightfit.workload.vocabulary import fold
 
@@ -154,6 +154,12 @@ def _choices(option: RequestOption, value: str, words: dict[str, str], lang: Lan
     return _labelled(found, option, lang)
 
 
+def example_of(option: RequestOption, lang: Lang) -> str:
+    """A value of an option as its readers write it: units and currency of the language."""
+    entry = words()["value"].get(option.name)
+    return entry[lang] if entry else option.example
+
+
 def _settled(option: RequestOption, text: str) -> str:
     if option.vocabulary is None:
         return text
@@ -165,7 +171,7 @@ def _line(option: RequestOption, value: str, lang: Lang, changed: Changed) -> An
     found = ui.input(
         option_name(option.name, lang),
         value=value,
-        placeholder=word("ask.for_example", lang, example=option.example) if option.example else "",
+        placeholder=word("ask.for_example", lang, example=example_of(option, lang)) if option.example else "",
     )
     found.props(f"outlined dense stack-label maxlength={LONGEST_VALUE} autocomplete=off spellcheck=false data-option={option.name}")
     last = value

@@ -4,6 +4,7 @@ feasible, and what is said about the opened plan."""
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -15,7 +16,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain.cards import option_card
 from rightfit.explain.messages import label
 from rightfit.explain.quantities import Table
-from rightfit.explain.sheets import Choice, Lines, first_caution, plan_sheet, short_sheet, verdict_sheet
+from rightfit.explain.sheets import Choice, Extent, Lines, first_caution, plan_sheet, short_sheet, verdict_sheet
 from rightfit.web.answers import Answers
 from rightfit.web.ask import AskPanel
 from rightfit.web.cards import draw_card, draw_parts
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from rightfit.search.answer import Option, Plan
 
 NUM_CARDS = 3
+_EXTENT = Extent(commands=False)
+_LINES_FIRST = 2  # of the choice: the work with time and cost, and the setup
+_SENTENCE_END = re.compile(r"(?<=[.])\s|(?<=。)(?=.)")
 _TABS = {
     "why": why_tab,
     "breakdown": breakdown_tab,
@@ -104,9 +108,7 @@ class PlanPage:
             self._problem(error)
             return
         problem = self.panel.understand(self.asked.wish)
-        if (problem or not self.panel.understood or "model" not in self.panel.understood.wishes) and (
-            told := await self.answers.question(sentence)
-        ):
+        if not self.panel.edited and (told := await self.answers.question(sentence)):
             self.turn += 1
             self.state = self.state.with_wishes({}, ask=sentence)
             self._told(told)
@@ -315,28 +317,34 @@ class PlanPage:
                 self._draw_tabs()
 
     def _draw_answer(self, plan: Plan) -> None:
-        """What to rent, what to expect and what to mind, in few lines; the cards show the
-        options beside it."""
+        """What to rent, cost, time, setup, the first caution, how sure, and how to start it, all on
+        the first screen; what else a short answer says comes below."""
         lang = self.state.lang
-        choice, *others = [part for part in short_sheet(plan, lang) if not isinstance(part, Table)][:-1]  # the last says what to type next
+        parts = [part for part in short_sheet(plan, lang, extent=_EXTENT) if not isinstance(part, Table)]
+        at = next(place for place, part in enumerate(parts) if isinstance(part, Choice))
+        choice = parts[at]
+        assert isinstance(choice, Choice)
+        warned = [part for part in parts if isinstance(part, Lines) and part.name == "warnings"] or first_caution(plan, lang)
+        title = label("section", "warnings", lang) + ("" if lang == "zh" else " ")
+        cautions = [line for part in warned if isinstance(part, Lines) for line in part.lines]
         with box("section", "section panel answer") as section:
             section.props["aria-label"] = word("result.answer", lang)
-            for part in (choice, *others):
-                if isinstance(part, Choice):
-                    heading(part.headline, 2)
-                    for line in part.lines:
-                        paragraph(on_page(line, lang))
-                else:
-                    draw_parts([part], lang)
-            if not any(isinstance(part, Lines) and part.name == "warnings" for part in others):
-                draw_parts(first_caution(plan, lang), lang)
+            draw_parts(parts[:at], lang)
+            with box("h2"):
+                first, _, rest = _SENTENCE_END.sub("\n", choice.headline, count=1).partition("\n")
+                text(first)
+                text(rest, "expected")
+            for line in (*choice.lines[:_LINES_FIRST], *(f"{title}{line}" for line in cautions[:1])):
+                paragraph(on_page(line, lang))
             card = option_card(plan.options[0], plan.workload, lang)
-            with box("div", "sure"):
+            with box("div", "chips gap sure"):
                 text(card.confidence_text, f"level {card.confidence}")
-            with box("div", "chips gap"):
                 button(word("result.start", lang), self._show_files, "chip").mark("start-it")
                 button(word("result.link", lang), self._copy_link, "chip")
                 self.links["report"] = link(word("result.report", lang), self.state.address("/report"), "chip")
+            for line in (*choice.lines[_LINES_FIRST:], *cautions[1:]):
+                paragraph(on_page(line, lang), "muted")
+            draw_parts((part for part in parts[at + 1 :] if part not in warned), lang)
 
     def _busy(self, *, is_busy: bool) -> None:
         """Say that an answer is worked out, beside the old one that still stands."""

@@ -15,7 +15,6 @@ from rightfit.errors import FileInputError, InputError
 from rightfit.messages import Message, at_place, did_you_mean, foreign, system_problem, without_place
 from rightfit.workload import rules
 from rightfit.workload.attributes import Attributes
-from rightfit.workload.kept_files import read_kept
 from rightfit.workload.options import OPTIONS, overrules, raise_problems, read_wish, read_wishes
 from rightfit.workload.vocabulary import nearest_words
 
@@ -32,6 +31,8 @@ def load(path: str | Path, wishes: Mapping[str, Any]) -> dict[str, Any]:
     """The wishes of a file, overruled by `wishes`: of a workload file, or of another form that
     people keep (settings of trainers, launchers, commands, a folder of these). Each value is read
     once here so that a problem can name its line."""
+    from rightfit.workload.kept_files import read_kept
+
     name = str(path)
     given = {key: value for key, value in wishes.items() if value is not None and value != ()}
     if name != "-" and (kept := read_kept(Path(name))) is not None:

@@ -167,14 +167,15 @@ def plan(
         raise InputError(Message("cli.have_what"), field="have")
     model, file, wishes = read_others(model, file, code, wishes, view)
     wishes = count_data(model, wishes, view)
-    from rightfit.search.classical_wish import OWN_ALGORITHM
-
     told = next((name for name, text in (("kind", data_kind), ("goal", goal)) if text), "")
     if told and (model is not None or file is not None or ask is not None):
         named = f"model {model}" if model is not None else "file" if file is not None else "ask"
         raise ContradictionError(Message("cli.wish_has_model", option=told, other=named), field=told)
-    if told and wishes.get("library") in OWN_ALGORITHM:  # a library that is its own algorithm names the model
-        model, told, wishes = wishes["library"], "", {**wishes, "library": None}
+    if told and wishes.get("library"):
+        from rightfit.search.classical_wish import OWN_ALGORITHM
+
+        if wishes["library"] in OWN_ALGORITHM:  # a library that is its own algorithm names the model
+            model, told, wishes = wishes["library"], "", {**wishes, "library": None}
     of_a_model = {"have": have, "save": save, "runs": runs, "staged": staged, "alternatives": alternatives}
     if told and (wrong := next((name for name, value in of_a_model.items() if value), "")):
         raise ContradictionError(Message("cli.needs_a_model", option=wrong, other=told), field=wrong)
@@ -207,11 +208,12 @@ def plan(
 
         found = with_own(found, catalog)
     answer = plan_answer(found, view, catalog=catalog)
-    from rightfit.explain.beside import other_card_lines
-
     lines = asked_for.lines(found, catalog, view.lang) if ask else []
-    others = [] if ask and asked_for.told else other_card_lines(found, catalog, view.lang)
-    answer = with_answers(answer, [*lines, *others])
+    if len(workload.gpu) > 1 and not (ask and asked_for.told):
+        from rightfit.explain.beside import other_card_lines
+
+        lines += other_card_lines(found, catalog, view.lang)
+    answer = with_answers(answer, lines)
     if own_:
         from rightfit.cli.commands.own import with_own_parts
 
@@ -315,7 +317,8 @@ def _of_table(
 
 def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence[Question]) -> int:
     """No model named: typical ones for the kind of data, or the refusal."""
-    from rightfit.cli.asking import typical_answer
+    from rightfit.cli.typical import typical_answer
+    from rightfit.explain.open_wishes import vague_wish
     from rightfit.planner.typical import typical_rows
 
     rows = typical_rows(sentence, error.found.kind, str(error.wishes.get("task", "")))
@@ -323,7 +326,12 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
         raise InputError(error.found.question(), field="ask")
     answer = typical_answer(rows, error.wishes, view, catalog=open_market(view), questions=questions)
     if answer is None:
-        raise error
+        if (open_ := vague_wish(sentence, open_market(view))) is None:
+            raise error
+        from rightfit.cli.commands.facts import tell_checked
+
+        tell_checked([open_], view)
+        return 0
     emit(answer, view)
     return 0
 
@@ -342,7 +350,7 @@ def _of_data(size: float, view: View) -> int:
     """So many bytes of data alone: where they lie, and what to say next."""
     import dataclasses
 
-    from rightfit.cli.asking import volume_lines
+    from rightfit.cli.typical import volume_lines
     from rightfit.planner.typical import decide
 
     made = decide(size, (), open_market(view))
@@ -355,7 +363,7 @@ def _of_data(size: float, view: View) -> int:
 
 def _of_kind(kind: str, goal: str, wishes: dict[str, Any], view: View) -> int:
     """Typical models for a kind of data and what it is for."""
-    from rightfit.cli.asking import typical_answer
+    from rightfit.cli.typical import typical_answer
     from rightfit.planner.typical import asked_rows, read_kind
 
     rows = asked_rows(goal, read_kind(kind) if kind else "")
@@ -455,6 +463,8 @@ def read_others(
 ) -> tuple[str | None, Path | None, dict[str, Any]]:
     """Model, workload file and wishes with what a script or a file of another form says; options
     given beside it win."""
+    if code is None and file is None and (model is None or not Path(model).exists()):
+        return model, file, wishes
     from rightfit.workload.code_files import is_code, read_code
     from rightfit.workload.kept_files import read_adapter, read_kept
 

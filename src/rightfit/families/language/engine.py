@@ -13,7 +13,6 @@ from rightfit import facts
 from rightfit.estimation.convert import model_columns
 from rightfit.estimation.figures import FigureColumns
 from rightfit.estimation.intervals import MEMORY, TIME, RegimeColumns, interval_columns, interval_models, probability_over, regime_columns
-from rightfit.estimation.serving_extras import Rollout, rollout_s
 from rightfit.estimation.training import MemoryColumns, StepColumns, memory_columns, rate_columns, step_columns
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import memory_states, serving_columns
@@ -283,6 +282,8 @@ class TunedEngine(LanguageEngine):
         return float(other.params_active) / float(self.arch.params_active) if other is not None else 0.0
 
     def _rollout_s(self, setup: SetupColumns, device: DeviceColumns, links: LinkColumns) -> Array:
+        from rightfit.estimation.serving_extras import Rollout, rollout_s  # half of serving, which most methods never ask
+
         gpus = self._engine_gpus(setup)
         sequences = setup.data * setup.micro_batch * setup.grad_accum
         memory = np.maximum(device.memory_bytes, 1.0)

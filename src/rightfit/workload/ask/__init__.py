@@ -28,6 +28,7 @@ from rightfit.workload.ask.figured import (
     read_pages,
     read_repeats,
     read_volumes,
+    read_window,
     score_pairs,
     settle_per_time,
     work_off_daily,
@@ -114,12 +115,15 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     _read_deadline(sentence, today)
     read_words(sentence)
     score_pairs(sentence)
-    work_off_daily(sentence)
+    read_window(sentence)
+    is_daily = work_off_daily(sentence)
     for match in list(grammar.NO_SERVICE.finditer(sentence.text)):
         sentence.blank(*match.span())
     task_text = "; ".join((*(reading.words for reading in sentence.readings if reading.option == "data"), sentence.text))
     _read_size(sentence)
     inferred = infer(sentence, task_text)
+    if is_daily and not inferred:
+        inferred = [Reading("task", "batch", "")]
     task = inferred[0].value if inferred else ""
     _note_from_scratch(sentence, task)
     settle_steps(sentence, task)

@@ -141,6 +141,7 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
             sentence.note(*counted.span())  # how many things make up the amount that was told
     if task == "serve":
         _ask_of_data(sentence)
+        sentence.readings = [_as_cpu_weights(sentence, reading) for reading in sentence.readings]
     if task in ("train", "finetune", "prepare"):
         _count_people(sentence)
     if task in ("serve", "batch"):
@@ -264,6 +265,14 @@ def _operation(text: str) -> str:
 def _as_prompt(reading: Reading) -> Reading:
     """Where requests are answered, a context is the length of the prompt."""
     return dataclasses.replace(reading, option="input_tokens") if reading.option == "seq_len" else reading
+
+
+def _as_cpu_weights(sentence: Sentence, reading: Reading) -> Reading:
+    """Weights of few bits on a CPU, in the format that its engines run: what is written for them on
+    GPUs no CPU runs."""
+    is_cpu = any(one.option == "gpu" and "none" in one.value for one in sentence.readings)
+    run_as = tables.senses(grammar.WORDS_TABLE, "cpu_weights").get(reading.value) if reading.option == "quantization" else None
+    return dataclasses.replace(reading, value=run_as) if is_cpu and run_as else reading
 
 
 def _as_qlora(reading: Reading) -> Reading:

@@ -368,17 +368,36 @@ def score_pairs(sentence: Sentence) -> None:
 
 
 def work_off_daily(sentence: Sentence) -> bool:
-    """So many a day that need not come at once: a job of each day, to be done within it."""
+    """So many a day that need not come at once, or are to be done by some hour: a job of each day,
+    to be done within it."""
     told = next((reading for reading in sentence.readings if reading.option == "rate"), None)
-    found = _NOT_AT_ONCE.search(sentence.whole)
-    if found is None or told is None or not _IN_A_DAY.search(told.value) or sentence.has("data") or sentence.has("latency"):
+    found, is_late = _NOT_AT_ONCE.search(sentence.whole), sentence.has("deadline")
+    if not (found or is_late) or told is None or not _IN_A_DAY.search(told.value) or sentence.has("data") or sentence.has("latency"):
         return False
     if again := _NOT_AT_ONCE.search(sentence.text):
         sentence.note(*again.span())
     sentence.readings[sentence.readings.index(told)] = Reading("data", f"{told.value.partition('/')[0]} samples", told.words)
-    if not sentence.has("deadline"):
+    if found and not is_late:
         sentence.readings.append(Reading("deadline", "24h", found[0]))
     return True
+
+
+#: "凌晨2点到6点", "between 2 and 6 am": hours of a day in which the work is done.
+_WINDOW = grammar.shape(
+    r"{part_of_day}?\s*(?P<from>\d{1,2})\s*(?:点|时)(?:钟)?\s*(?:到|至|-|~|—)\s*{part_of_day}?\s*(?P<to>\d{1,2})\s*(?:点|时)(?:钟)?(?:之?间|以?前|内)?"
+    r"|(?<![a-z])(?:between|from)\s(?P<start>\d{1,2})(?:\s?[ap]m)?\s(?:and|to)\s(?P<end>\d{1,2})\s?[ap]m(?![a-z])"
+)
+
+
+def read_window(sentence: Sentence) -> None:
+    """The hours of a day between which work that comes daily is to be done, as its deadline."""
+    found = _WINDOW.search(sentence.text)
+    told = next((reading for reading in sentence.readings if reading.option == "rate"), None)
+    if found is None or told is None or not _IN_A_DAY.search(told.value) or sentence.has("deadline"):
+        return
+    begin, end = (int(_first(found, *names)) for names in (("from", "start"), ("to", "end")))
+    if hours := (end - begin) % 24:
+        sentence.take(*found.span(), "deadline", f"{hours}h")
 
 
 def _read_per_parameter(sentence: Sentence) -> None:

@@ -170,7 +170,7 @@ COUNTED_NOUN = shape(
 """A number with the noun that it counts, and up to two words before the noun."""
 COUNTED_NOUN_ZH = shape(r"(?P<amount>{amount})\s*{thing_zh}\s*(?P<thing>(?:[A-Za-z]{2,}\s?)?[一-鿿]{0,8})")
 FOR_WHOM = shape(r"(?<![A-Za-z])for\s(?:the\s|our\s|my\s|a\s)?$|[给为]\s*$")
-NO_THING = shape(r"(?:^|\s){no_thing}$|^{no_thing}\s|^(?:{no_thing_zh}|$)")
+NO_THING = shape(r"(?:^|\s){no_thing}$|^{no_thing}\s|^(?:{no_thing_zh}|$)|{no_thing_last_zh}$")
 """Nouns that are no data, where a number stands before them."""
 DESCRIBED = shape(r"(?<![\w.,-])(?P<amount>{amount})\s+(?P<between>[a-z][a-z-]+(?:\s+[a-z][a-z-]{2,})?)\s+(?P<unit>{data_unit})(?![a-z])")
 """An amount of data with one or two words before its unit."""

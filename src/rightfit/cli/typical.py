@@ -1,0 +1,80 @@
+"""No model named: two or three typical models for the kind of data that was told, each planned, and
+the question that would narrow it."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rightfit import api
+from rightfit.cli.output import Answer, View
+from rightfit.cli.plan_view import plan_answer, screen_parts
+from rightfit.errors import RightfitError
+from rightfit.explain.beside import answers
+from rightfit.explain.command_text import command_line
+from rightfit.explain.listings import volume_text
+from rightfit.explain.messages import label
+from rightfit.explain.sheets import choice_sheet
+from rightfit.explain.voices import plan_document
+from rightfit.messages import Lang
+from rightfit.planner.typical import MOST_MODELS, VolumeDecision, decide, typical_wishes
+from rightfit.workload.model import Workload
+
+if TYPE_CHECKING:
+    from rightfit.explain.beside import Question
+    from rightfit.search.answer import Plan
+
+
+def typical_answer(
+    rows: Sequence[Mapping[str, str]], wishes: Mapping[str, Any], view: View, *, catalog: Any, questions: Sequence[Question] = ()
+) -> Answer | None:
+    """A plan for each typical model, one paragraph each, and no more of them than help to choose;
+    where no server serves, that of the last with what was lacking. None where there is no such
+    model."""
+    parts: list[Any] = []
+    refused: list[RightfitError] = []
+    plans, options, size = [], [], 0.0
+    missed: tuple[Plan, str] | None = None
+    for row, wish in typical_wishes(rows, wishes):
+        try:
+            found = api.plan(Workload(**wish), catalog=catalog, top=1)
+        except RightfitError as error:
+            refused.append(error)
+            continue
+        head = label("typical", "model", view.lang, model=row["model"], why=row[f"why_{view.lang}"])
+        if found.best is None:
+            missed = (found, head)
+            continue
+        plans.append(plan_document(found, view.lang, catalog=catalog))
+        options.append(found.best)
+        size = found.workload.data_bytes or size
+        said = [part for part in screen_parts(choice_sheet(found, view.lang), view) if isinstance(part, str)]
+        asked = answers(questions, found, catalog, view.lang)
+        parts.append("\n".join([head, *(f"  {line}" for line in (*asked, *said)), f"  {command_line(wish)}"]))
+        if len(parts) == MOST_MODELS:
+            break
+    if not parts and refused:  # the models are usual ones: what none of them takes is wrong in the wish
+        raise refused[0]
+    if not parts and missed:
+        lacking = plan_answer(missed[0], view, catalog=catalog)
+        return dataclasses.replace(lacking, parts=[missed[1], *lacking.parts])
+    if not parts:
+        return None
+    is_read = bool(size) and any(option.data_path for option in options)
+    volume = volume_lines(decide(size, options, catalog), view.lang, is_billed=True) if is_read else []
+    return Answer(plans, [], [*parts, *volume, label("typical", "question", view.lang, command=_named(wishes))])
+
+
+def volume_lines(made: VolumeDecision, lang: Lang, *, is_billed: bool) -> list[str]:
+    """The decision by the volume of the data, drawn: every tier, the one that holds, and where a
+    plan reads them the rate and what a month of it costs."""
+    said = volume_text(made, lang)
+    steps = [f"{'->' if step.holds else '  '} {step.span_text}" for step in said.steps]
+    return ["\n".join([said.head, *steps, *([said.bill] if is_billed else [])])]
+
+
+def _named(wishes: Mapping[str, Any]) -> str:
+    words: Sequence[str] = [word for name, value in wishes.items() for word in ("--" + name.replace("_", "-"), str(value))]
+    return shlex.join(["rightfit", "plan", "MODEL", *words])
