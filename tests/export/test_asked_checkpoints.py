@@ -44,7 +44,7 @@ PLANS: dict[str, tuple[str, ...]] = {
     "decoder": (*TRAINED, "batch-8b-tencent", "chat-8b-aws", *(f"chat-8b-aws:{name}" for name in ENGINES)),
     "vlm": ("lora-8b-aws", "chat-8b-aws", *(f"chat-8b-aws:{name}" for name in ENGINES)),
     "encoder": ("bert-azure", "bge-batch", "bert-service-azure"),
-    "whisper": ("whisper-train-aws", "whisper-batch-aws"),
+    "whisper": ("whisper-train-aws", "whisper-batch-aws", "speech-service"),
     "speech": ("wav2vec-train", "segformer-train"),
     "diffusion": ("sdxl-aws", "sdxl-service-aws", "flux-lora-fp8"),
     "vision": ("resnet-gcp",),

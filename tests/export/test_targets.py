@@ -129,9 +129,9 @@ def test_where_skypilot_mounts_nothing_the_job_copies_its_checkpoints_itself() -
 
 def test_what_nothing_can_start_is_said() -> None:
     values = plan_values("bert-service-azure")
-    layout = {**values["options"][0]["layout"], "engine": "diffusers"}
+    layout = {**values["options"][0]["layout"], "engine": "Neuron"}
     other = job_of(plan_document({**values, "options": [{**values["options"][0], "layout": layout}]}))
-    with pytest.raises(InputError, match="no launcher is written yet for serving with diffusers"):
+    with pytest.raises(InputError, match="no launcher is written yet for serving with Neuron"):
         stack_of(other)
 
 

@@ -162,7 +162,7 @@ def make_fast_whisper(folder: Path) -> Path:
         encoder_ffn_dim=32,
         decoder_ffn_dim=32,
         num_mel_bins=80,
-        max_target_positions=64,
+        max_target_positions=448,
         decoder_start_token_id=number["<|startoftranscript|>"],
         **sizes,
         **ends,

@@ -1,5 +1,5 @@
-"""The scripts for speech and segmentation train tiny models to the end; killed, they go on from the
-last whole checkpoint, with the losses of a run that nobody disturbed."""
+"""The scripts for speech, images and segmentation train tiny models to the end; killed, they go on
+from the last whole checkpoint, with the losses of a run that nobody disturbed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from killed import COMMAND, alone, half_copy, kill_at, lines, losses, undisturbe
 from tiny import run
 
 from rightfit.exports import find_target, job_of, plan_document
+from rightfit.exports.stack import stack_name
 
+HEADS = ("classifier", "head", "proj_out", "linear_c")
 for needed in ("torch", "transformers", "datasets", "soundfile", "scipy", "PIL"):
     pytest.importorskip(needed, reason=f"{needed} is not installed; see requirements.txt of the targets speech and segmentation")
 
@@ -26,9 +28,9 @@ def put(folder: Path, name: str, **changed: Any) -> None:
     """The exported files of a plan, its settings made small."""
     from typical_plans import plan_values
 
-    found = find_target({"whisper-train-aws": "speech", "wav2vec-train": "speech"}.get(name, "segmentation")).files(
-        job_of(plan_document(plan_values(name)))
-    )
+    planned = job_of(plan_document(plan_values(name)))
+    assert stack_name(planned) in ("speech", "segmentation", "vision")
+    found = find_target(stack_name(planned)).files(planned)
     for path, text in found.items():
         (folder / path).write_text(text, encoding="utf-8")
     small = {
@@ -116,7 +118,8 @@ def make_pictures(folder: Path, *, count: int = 8) -> None:
         mask.paste(1, (number, 4, number + 16, 30))
         image.save(folder / f"{number}.png")
         mask.save(folder / f"{number}-mask.png")
-        rows.append({"image": f"{number}.png", "mask": f"{number}-mask.png"})
+        place = ["left", "middle", "right"][number % 3]
+        rows.append({"image": f"{number}.png", "mask": f"{number}-mask.png", "label": place, "text": f"a square to the {place}"})
     (folder / "rows.jsonl").write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
 
 
@@ -129,19 +132,89 @@ def make_segformer(folder: Path) -> Path:
     return folder
 
 
+def make_vit(folder: Path) -> Path:
+    """A ViT of a few thousand parameters, for other classes than ours."""
+    from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
+
+    sizes = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "image_size": 32,
+        "patch_size": 8,
+    }
+    ViTForImageClassification(ViTConfig(num_labels=7, **sizes)).save_pretrained(folder)
+    ViTImageProcessor(size={"height": 32, "width": 32}).save_pretrained(folder)
+    return folder
+
+
+def make_both(folder: Path, kind: str) -> Path:
+    """A CLIP or a SigLIP of a few thousand parameters."""
+    import transformers
+    from tiny import make_tokenizer
+
+    words = make_tokenizer(folder)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    text = {
+        "vocab_size": words,
+        "max_position_embeddings": 32,
+        "eos_token_id": words - 1,
+        "pad_token_id": words - 1,
+        "bos_token_id": words - 1,
+    }
+    shares = {"projection_dim": 16} if kind == "CLIP" else {}
+    config = getattr(transformers, f"{kind}Config")(
+        text_config={**sizes, **text, **({} if shares else {"projection_size": 16})},
+        vision_config={**sizes, "image_size": 32, "patch_size": 8},
+        **shares,
+    )
+    getattr(transformers, f"{kind}Model")(config).save_pretrained(folder)
+    told = (
+        {"size": {"shortest_edge": 32}, "crop_size": {"height": 32, "width": 32}}
+        if kind == "CLIP"
+        else {"size": {"height": 32, "width": 32}}
+    )
+    getattr(transformers, f"{kind}ImageProcessor")(**told).save_pretrained(folder)
+    return folder
+
+
 CASES: dict[str, dict[str, Any]] = {
     "whisper-train-aws": {"longest_s": 2.0},
     "wav2vec-train": {"longest_s": 2.0},
+    "speech-lora": {"longest_s": 2.0, "lora_rank": 2, "learning_rate": 1e-2},
     "segformer-train": {"height": 32, "width": 32},
+    "segmentation-lora": {"height": 32, "width": 32, "lora_rank": 2},
+    "vision-full": {"height": 32, "width": 32},
+    "vision-lora": {"height": 32, "width": 32, "lora_rank": 2, "gradient_checkpointing": True},
+    "vision-dora": {"lora_rank": 2, "height": 0, "width": 0, "model": "timm/test_vit", "from_scratch": True},
+    "clip": {},
+    "clip-lora": {"lora_rank": 2},
+    "siglip-lora": {"lora_rank": 2},
 }
-MAKES = {"whisper-train-aws": make_whisper, "wav2vec-train": make_wav2vec, "segformer-train": make_segformer}
+MAKES = {
+    "whisper-train-aws": make_whisper,
+    "wav2vec-train": make_wav2vec,
+    "speech-lora": make_whisper,
+    "segformer-train": make_segformer,
+    "segmentation-lora": make_segformer,
+    "vision-full": make_vit,
+    "vision-lora": make_vit,
+    "clip": lambda folder: make_both(folder, "CLIP"),
+    "clip-lora": lambda folder: make_both(folder, "CLIP"),
+    "siglip-lora": lambda folder: make_both(folder, "Siglip"),
+}
+OF_SOUND = ("whisper", "wav2vec", "speech")
+NEEDED = {"vision-dora": ("timm", "peft")}
 
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_killed_it_goes_on_as_if_nothing_had_happened(name: str, tmp_path: Path) -> None:
-    model = MAKES[name](tmp_path / "model")
-    (make_pictures if name == "segformer-train" else make_recordings)(tmp_path / "data")
-    put(tmp_path, name, model=str(model), **CASES[name])
+    for needed in NEEDED.get(name, ("peft",) if name.endswith("-lora") else ()):
+        pytest.importorskip(needed)
+    of_model = {"model": str(MAKES[name](tmp_path / "model"))} if name in MAKES else {}
+    (make_recordings if name.startswith(OF_SOUND) else make_pictures)(tmp_path / "data")
+    put(tmp_path, name, **{**of_model, **CASES[name]})
     whole = undisturbed(tmp_path)
     assert list(whole) == list(range(1, STEPS + 1))
     assert all(math.isfinite(loss) for loss in whole.values())
@@ -155,6 +228,15 @@ def test_killed_it_goes_on_as_if_nothing_had_happened(name: str, tmp_path: Path)
     second = losses(told)
     assert min(second) == begun + 1
     assert {**first, **second} == pytest.approx(whole, rel=1e-4)
-    assert next((tmp_path / "out/model").glob("model*")).stat().st_size > 1_000
-    if name != "segformer-train":
+    adapted = name.endswith(("-lora", "-dora"))
+    made = next((tmp_path / "out/model").glob("adapter_model*" if adapted else "model*"))
+    assert made.stat().st_size > 1_000
+    if adapted and made.suffix == ".safetensors":
+        from safetensors import safe_open
+
+        kept = sorted(safe_open(str(made), "pt").keys())
+        assert any("lora_A" in part for part in kept)
+        assert any(part.split(".")[-2] in HEADS for part in kept) == (name not in ("speech-lora", "clip-lora", "siglip-lora")), kept
+        assert name == "siglip-lora" or not any("lora" in part and part.split(".")[-3] in HEADS for part in kept), kept
+    if name.startswith(OF_SOUND):
         assert next(line for line in lines(told) if "left_out" in line)["left_out"] == 1

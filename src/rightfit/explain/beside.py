@@ -317,6 +317,8 @@ def _vram(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
             way = q.method_text(method, lang) if workload.task == "finetune" else ""
             told.append(_text("vram_of" if way else "vram", lang, way=way, need=q.memory_text(need)))
     best = _best(plan)
+    if workload.task == "serve" and not told:
+        told += _served_vram(plan, lang)
     if "peak_memory_bytes" in best.estimate and best.num_accelerators:
         peak = q.memory_text(best.estimate["peak_memory_bytes"].mid)
         told.append(
@@ -324,6 +326,21 @@ def _vram(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
             + _offload_text(best, lang)
         )
     return ("；" if lang == "zh" else "; ").join(told) or _text("unknown", lang)
+
+
+def _served_vram(plan: Plan, lang: Lang) -> list[str]:
+    """What a service needs at least: its weights, which leave a quarter to the cache; the rest of
+    the GPU goes to the cache of more requests."""
+    from rightfit.explain.fit_claims import ROOMY, weights_bytes
+
+    told = str(plan.workload.quantization or "")
+    try:
+        weights = weights_bytes({"model": plan.workload.model, "quantization": told})
+    except RightfitError:
+        return []
+    if not math.isfinite(weights):
+        return []
+    return [_text("vram_served", lang, format=told or "16 bit", weights=q.memory_text(weights), least=q.memory_text(weights / ROOMY))]
 
 
 def _time(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
@@ -599,7 +616,7 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
     chosen = {name: value for name, value in (given or {}).items() if value is not None}
     ways: Sequence[_Way | None] = (
         _servers(beside.wish, chosen, catalog)
-        or _listed(beside.wish, chosen, catalog)
+        or _listed(beside.wish, chosen, catalog, sentence)
         or [_tried(name, wish, chosen, catalog) for name, wish in _ways(beside.wish)]
     )
     done = [way for way in ways if way is not None]
@@ -754,12 +771,12 @@ def _servers(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[_Way
     return found if any(way.option is not None for way in found) else []
 
 
-def _listed(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[_Way]:
+def _listed(wish: str, given: Mapping[str, Any], catalog: Catalog, sentence: str) -> list[_Way]:
     """Cards or clouds between which a wish asks to choose, each tried alone with the rest of it;
     [] where it names fewer than two."""
     from rightfit.workload.ask import understand
 
-    if not re.search(_table()["ways"]["choose"], wish, re.IGNORECASE):
+    if not re.search(_table()["ways"]["choose"], sentence, re.IGNORECASE):
         return []
     try:
         wishes = {**understand(wish).settled(), **given}

@@ -139,6 +139,7 @@ WITHOUT_REVISION = (
     "tabular-service",
     "prepare",
     "batch",
+    "speech-service",
     "llama-cpp",
     "onnx-service",
     "bentoml",
@@ -160,7 +161,7 @@ READS_COLUMNS = (
     "speech",
     "segmentation",
 )
-READS_COLUMNS_OF_SAMPLES = ("detection", "yolo", "diffusion-lora")
+READS_COLUMNS_OF_SAMPLES = ("vision", "detection", "yolo", "diffusion-lora")
 """Targets whose programs are told what the columns of the data are called."""
 
 

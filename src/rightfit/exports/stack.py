@@ -117,6 +117,8 @@ SERVING_STACKS = {
     "openvino": "onnx_service",
     "pytorch": "onnx_service",
     "fastapi": "tabular_service",
+    "diffusers": "diffusion_service",
+    "faster-whisper": "speech_service",
 }
 """Engine of a plan (case-folded) -> module of rightfit.exports.targets that has a `stack`."""
 OF_SAMPLES = {
@@ -129,6 +131,8 @@ OF_SAMPLES = {
 """What a model of samples works on -> the target whose script trains it."""
 ADAPTED_FAMILIES = ("flux", "wan")
 """Families of diffusion models whose adapters our own script trains."""
+JUDGED_BY_TARGET = ("batch", "tabular", "diffusion_service", "speech_service")
+"""Stacks whose own target says what it cannot start."""
 BATCHES = ("vllm", "faster-whisper")
 """Engines by which a batch is run to its end; text encoders are too, by any."""
 
@@ -186,7 +190,8 @@ def _training_stack(job: Job) -> str:
     if kind == "vision-language":
         return "llama_factory"
     if kind not in ("decoder", "encoder"):
-        return {"diffusion": "diffusers", "vision": "timm"}.get(kind, "") if modality(job) in ("", "diffusion", "classification") else ""
+        known = {"diffusion": "diffusers", "vision": "timm" if layout.method == "full" and hub_id(job).startswith("timm/") else "vision"}
+        return known.get(kind, "") if modality(job) in ("", "diffusion", "classification") else ""
     if layout.tensor * layout.pipeline * layout.context * layout.expert > 1:
         return "megatron"
     if layout.moves_states and not shards_4_bit(job):
@@ -229,7 +234,7 @@ def stack_problem(job: Job) -> Message | str:
         problem := size_problem(job) or revision_problem(job, name.replace("_", "-")) or limits_problem(job, name.replace("_", "-"))
     ):
         return problem
-    if name and job.task in SERVING_TASKS and name not in ("batch", "tabular"):
+    if name and job.task in SERVING_TASKS and name not in JUDGED_BY_TARGET:
         return served_problem(job, name)
     if name:
         # A launcher starts what the program's own target can express, and says what that says.

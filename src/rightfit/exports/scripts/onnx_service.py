@@ -21,7 +21,12 @@ class Model(core.Batcher):
         super().__init__()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = PLAN["threads"]
-        offered = [name for name in PLAN["providers"] if name in onnxruntime.get_available_providers()]
+        card = core.own_card()
+        offered = [
+            (name, {"device_id": card}) if card is not None and name.startswith(("CUDA", "Tensorrt")) else name
+            for name in PLAN["providers"]
+            if name in onnxruntime.get_available_providers()
+        ]
         self.session = onnxruntime.InferenceSession(str(core.HERE / PLAN["model"]), options, providers=offered)
         self.kinds = {found.name: found.type for found in self.session.get_inputs()}
         self.shapes = {found.name: found.shape[1:] for found in self.session.get_inputs()}

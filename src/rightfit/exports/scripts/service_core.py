@@ -3,9 +3,11 @@ service.py beside it; service.json is the plan."""
 
 import asyncio
 import contextlib
+import fcntl
 import hmac
 import json
 import os
+import tempfile
 from pathlib import Path
 
 from fastapi import FastAPI, Header, HTTPException
@@ -14,6 +16,26 @@ HERE = Path(__file__).parent
 PLAN = json.loads((HERE / "service.json").read_text())
 KEY = os.environ["RIGHTFIT_API_KEY"]
 MOST_WAITING = 16 * PLAN["max_batch"]
+
+
+_held = []  # the lock of this worker's card, as long as it lives
+
+
+def own_card():
+    """The number of the card that this worker alone works on; None on a processor. Workers take the cards among them, and one that is started in
+    the place of another takes its card."""
+    for number in range(PLAN["cards"]):
+        file = (Path(tempfile.gettempdir()) / f"rightfit-card-{PLAN['plan']}-{number}").open("w")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            continue
+        _held.append(file)
+        return number
+    if PLAN["cards"]:
+        raise SystemExit(f"there are more workers than the {PLAN['cards']} cards of the plan")
+    return None
 
 
 class Batcher:

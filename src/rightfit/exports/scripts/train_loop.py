@@ -62,22 +62,37 @@ def first_alone(work):
     return found
 
 
-def with_adapter(model, task_type=None):
-    """The model with adapters where the plan trains those alone."""
+def with_adapter(model, task_type=None, whole=()):
+    """The model with adapters where the plan trains those alone, and the parts of it that are new and learn `whole`."""
     if plan["method"] == "full":
         return model
     from peft import LoraConfig, get_peft_model
 
+    found, targets = {name.rpartition(".")[2] for name, _ in model.named_modules()}, plan["lora_targets"]
+    new = [name for name in whole if name in found]
+    if targets == "all-linear" and task_type is None:  # PEFT's word leaves out no head but that of texts
+        last = getattr(model, "get_output_embeddings", lambda: None)()
+        fused = {
+            f"{name}.out_proj" for name, part in model.named_modules() if isinstance(part, torch.nn.MultiheadAttention)
+        }  # never called
+        targets = [
+            name
+            for name, part in model.named_modules()
+            if isinstance(part, torch.nn.Linear) and part is not last and name not in fused and not set(name.split(".")) & set(new)
+        ]
     adapter = LoraConfig(
         r=plan["lora_rank"],
         lora_alpha=2 * plan["lora_rank"],
-        target_modules=plan["lora_targets"],
+        target_modules=targets,
         use_dora=plan["method"] == "dora",
         task_type=task_type,
+        **({"modules_to_save": new} if new else {}),
     )
-    if plan["gradient_checkpointing"]:
-        model.enable_input_require_grads()
-    return get_peft_model(model, adapter)
+    adapted = get_peft_model(model, adapter)
+    for part in adapted.parameters():
+        if part.requires_grad:
+            part.data = part.data.float()
+    return adapted
 
 
 def kept_dtype():

@@ -126,7 +126,7 @@ def main():
         extractor.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
 
-    bare = loop.with_adapter(model)
+    bare = loop.with_adapter(model, whole=() if writes else ("lm_head",))
     learnt, held = core.split(rows, plan)
     judges = held and Recordings(held, extractor.sampling_rate)
     loop.train(bare, Recordings(learnt, extractor.sampling_rate), collate, keep, held=judges)

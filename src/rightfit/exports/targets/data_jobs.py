@@ -280,13 +280,18 @@ ANSWER_TOKENS = 256
 LEAST_ROWS, MOST_ROWS = 8, 100_000
 
 
+def transcribes(job: Job) -> bool:
+    """Whether the plan is for faster-whisper."""
+    return job.option.layout.engine.casefold() == "faster-whisper"
+
+
 def kind(job: Job) -> str:
     """What is done with a row: generate, embed or transcribe; "" where there is
     no program for it."""
     engine = job.option.layout.engine.casefold()
     if engine == "vllm":
         return "generate"
-    if engine == "faster-whisper":
+    if transcribes(job):
         return "transcribe"
     return "embed" if is_text_encoder(job) and engine in (*ONNX, "pytorch") else ""
 
@@ -299,14 +304,19 @@ def part_rows(job: Job) -> int:
     return int(min(MOST_ROWS, max(LEAST_ROWS, layout.max_batch, rows)))
 
 
+def whisper_engine(job: Job) -> dict[str, Any]:
+    """faster-whisper's words for the plan's device and format."""
+    compute = {"fp16": "float16", "bf16": "bfloat16", "int8": "int8"}.get(job.option.layout.weight_format, "float32")
+    return {"device": "cuda" if job.gpus_per_node else "cpu", "compute_type": compute}
+
+
 def engine(job: Job, kind: str) -> dict[str, Any]:
     """The program's own words for the plan's layout and formats."""
     layout = job.option.layout
     if kind == "generate":
         return llm_servers.engine_settings(job)
     if kind == "transcribe":
-        compute = {"fp16": "float16", "bf16": "bfloat16", "int8": "int8"}.get(layout.weight_format, "float32")
-        return {"device": "cuda" if job.gpus_per_node else "cpu", "compute_type": compute}
+        return whisper_engine(job)
     provider = PROVIDERS.get(layout.engine.casefold(), "") if job.gpus_per_node else ""
     return {"provider": provider or "CPUExecutionProvider"} if layout.engine.casefold() in ONNX[:2] else {}
 
@@ -320,7 +330,7 @@ def model_name(job: Job) -> str:
     """The model as the program knows it: faster-whisper has OpenAI's and the distilled ones under
     their short names."""
     name = hub_id(job)
-    if kind(job) != "transcribe":
+    if not transcribes(job):
         return name
     owner = next((owner for owner in OWNERS if name.startswith(owner)), "")
     return WHISPERS.get(name) or name.removeprefix(owner)

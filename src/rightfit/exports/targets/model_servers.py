@@ -41,6 +41,7 @@ def onnx_service_settings(job: Job) -> dict[str, Any]:
         "max_batch": max(1, job.option.layout.max_batch),
         "wait_s": min(SHARE_OF_LATENCY * allowed, LONGEST_WAIT_S) if allowed else LONGEST_WAIT_S,
         "threads": threads(job),
+        "cards": job.gpus_per_node,
     }
 
 

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from rightfit.exports.job import SERVING_TASKS, Job
 from rightfit.exports.learning import lora_rank
-from rightfit.exports.model_words import diffusion_family, hub_id, image_size, lender, modality, model_kind, revision_words, sample
+from rightfit.exports.model_words import (
+    diffusion_family,
+    hub_id,
+    image_size,
+    lender,
+    modality,
+    model_kind,
+    revision_problem,
+    revision_words,
+    sample,
+)
 from rightfit.exports.quoting import to_json
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import ExportStack, torch_problem
@@ -29,6 +40,7 @@ from rightfit.exports.training_words import (
     training_stack,
     workers,
 )
+from rightfit.facts.tables import says
 from rightfit.messages import Message
 
 TIMM_PACKAGES = ("timm==1.0.29", "torchvision==0.23.0", "pyyaml==6.0.3", "huggingface_hub==0.36.0", "safetensors==0.6.2")
@@ -264,12 +276,31 @@ DIFFUSERS = Target(
 )
 
 
+# ---- Adapters of the models of samples, in the scripts below: in every matrix, and the head, which
+# is new, beside them.
+
+PEFT = "peft==0.17.1"
+ADAPTED = ("full", "lora", "dora")
+ADAPTER_RATE = 1e-3
+"""Not part of a plan: a usual value to begin with, of PEFT's own examples on images and speech."""
+
+
+def adapted_packages(job: Job) -> tuple[str, ...]:
+    """What makes adapters, where the plan has some."""
+    return () if job.option.layout.method == "full" else (PEFT,)
+
+
+def first_rate(job: Job, rates: Mapping[str, float]) -> float:
+    """The learning rate to begin with."""
+    return rates[job.task] if job.option.layout.method == "full" else ADAPTER_RATE
+
+
 # ---- Segmentation: a training script in plain PyTorch for models that give each pixel its class,
 # of Transformers (SegFormer ...) or torchvision.
 
 SEGMENTATION_PACKAGES = ("transformers==4.57.1", "datasets==4.3.0", "torchvision==0.23.0", "pillow==12.0.0", "numpy==2.2.6")
 SEGMENTATION_COLUMNS = (("image", "mask"),)
-SEGMENTATION_METHODS = ("full",)
+SEGMENTATION_METHODS = ADAPTED
 OTHERS = ("ultralytics/", "timm/")
 SEGMENTATION_RATES = {"train": 5e-4, "finetune": 6e-5}
 """Not part of a plan: usual values to begin with."""
@@ -281,7 +312,7 @@ def segmentation_settings(job: Job) -> dict[str, Any]:
     return {
         **common_settings(job, columns=SEGMENTATION_COLUMNS),
         **spreading(job),
-        "learning_rate": SEGMENTATION_RATES[job.task],
+        "learning_rate": first_rate(job, SEGMENTATION_RATES),
         "height": height,
         "width": width,
         "classes": 0,  # counted in the masks
@@ -296,7 +327,11 @@ def segmentation_stack(job: Job) -> ExportStack:
         "train.json": to_json(segmentation_settings(job)),
     }
     return training_stack(
-        job, "segmentation", packages=SEGMENTATION_PACKAGES, command=torchrun(job, ("train.py", "train.json")), files=files
+        job,
+        "segmentation",
+        packages=(*SEGMENTATION_PACKAGES, *adapted_packages(job)),
+        command=torchrun(job, ("train.py", "train.json")),
+        files=files,
     )
 
 
@@ -325,12 +360,82 @@ SEGMENTATION = Target(
 )
 
 
+# ---- Vision: a training script in plain PyTorch for models that name the class of an image, and
+# for those that put images and texts side by side, whole or by adapters.
+
+VISION_PACKAGES = ("transformers==4.57.1", "datasets==4.3.0", "pillow==12.0.0", "numpy==2.2.6")
+VISION_COLUMNS = {False: (("image", "label"),), True: (("image", "text"),)}
+VISION_RATES = {"train": 5e-4, "finetune": 5e-5}
+"""Not part of a plan: usual values to begin with."""
+TEXT_RATE = 1e-5
+"""The same, of images beside texts: much of what such a model knows is lost at more."""
+OF_OTHERS = ("ultralytics/", "torchvision/")
+
+
+def reads_texts(job: Job) -> bool:
+    """Whether a model learns from images beside their texts (CLIP, SigLIP)."""
+    return not hub_id(job).startswith(PREFIX) and says("setup", "beside_texts", hub_id(job).casefold())
+
+
+def vision_settings(job: Job) -> dict[str, Any]:
+    """What train.json holds."""
+    texts = reads_texts(job)
+    height, width = (int(sample(job).get(side) or 0) for side in ("height", "width"))
+    return {
+        **common_settings(job, columns=VISION_COLUMNS[texts]),
+        **spreading(job),
+        "learning_rate": first_rate(job, {"train": VISION_RATES["train"], "finetune": TEXT_RATE} if texts else VISION_RATES),
+        "height": height,
+        "width": width,
+        "texts": texts,
+        "channels_last": bool(job.option.facts.get("channels_last")),
+    }
+
+
+def vision_stack(job: Job) -> ExportStack:
+    """torchrun on each node."""
+    files = {
+        **scripts("train_vision.py", "train_loop.py", "train_pictures.py", "run_core.py"),
+        "train.json": to_json(vision_settings(job)),
+    }
+    of_timm = TIMM_PACKAGES[:2] if hub_id(job).startswith(PREFIX) else ()
+    packages = (*VISION_PACKAGES, *of_timm, *adapted_packages(job))
+    return training_stack(job, "vision", packages=packages, command=torchrun(job, ("train.py", "train.json")), files=files)
+
+
+def vision_write(job: Job) -> Files:
+    """Script, settings, packages and command."""
+    found = vision_stack(job)
+    return {"train.sh": launch_script(job, found), **found.files}
+
+
+def _vision_refuses(job: Job) -> Message | str:
+    if modality(job) != "classification":
+        return Message("export.no_vision")
+    if "/" not in hub_id(job) or hub_id(job).startswith(OF_OTHERS):
+        return Message("export.no_vision_model", model=hub_id(job))
+    if hub_id(job).startswith(PREFIX) and (problem := revision_problem(job, "timm")):
+        return problem
+    return sample_problem(job, methods=ADAPTED) or torch_problem(job)
+
+
+VISION = Target(
+    "vision",
+    "training",
+    "PyTorch script for image classifiers, CLIP and SigLIP, whole or by adapters",
+    vision_write,
+    _vision_refuses,
+    checked_by="runs on the processor with a tiny ViT, CLIP and SigLIP, killed and gone on",
+    stack=vision_stack,
+)
+
+
 # ---- Speech: a training script in plain PyTorch for recognisers of Transformers, those that write
 # (Whisper) and those that mark frames (CTC).
 
 SPEECH_PACKAGES = ("transformers==4.57.1", "datasets==4.3.0", "soundfile==0.13.1", "scipy==1.16.3", "numpy==2.2.6")
 SPEECH_COLUMNS = (("audio", "text"),)
-SPEECH_METHODS = ("full",)
+SPEECH_METHODS = ADAPTED
 FILLED_S = 30.0
 """Seconds to which Whisper fills every recording."""
 LONGEST = 2.0
@@ -346,7 +451,7 @@ def speech_settings(job: Job) -> dict[str, Any]:
     return {
         **common_settings(job, columns=SPEECH_COLUMNS),
         **spreading(job),
-        "learning_rate": SPEECH_RATES[job.task],
+        "learning_rate": first_rate(job, SPEECH_RATES),
         "longest_s": FILLED_S if seconds == FILLED_S else LONGEST * seconds,
     }
 
@@ -354,7 +459,9 @@ def speech_settings(job: Job) -> dict[str, Any]:
 def speech_stack(job: Job) -> ExportStack:
     """torchrun on each node."""
     files = {**scripts("train_speech.py", "train_loop.py", "run_core.py"), "train.json": to_json(speech_settings(job))}
-    return training_stack(job, "speech", packages=SPEECH_PACKAGES, command=torchrun(job, ("train.py", "train.json")), files=files)
+    return training_stack(
+        job, "speech", packages=(*SPEECH_PACKAGES, *adapted_packages(job)), command=torchrun(job, ("train.py", "train.json")), files=files
+    )
 
 
 def speech_write(job: Job) -> Files:

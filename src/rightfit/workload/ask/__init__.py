@@ -75,7 +75,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         raise InputError(Message("workload.endless_number", count=LONGEST_NUMBER, digits=endless[0][:10]), field="ask")
     _refuse_unplanned(plain)
     today = today or datetime.date.today()
-    said, assumed = spoken(normalize(_DASH.sub(";", text.replace("，", ", "))))
+    said, assumed = spoken(normalize(_DASH.sub(";", _sizes_apart(text.replace("，", ", ")))))
     sentence = Sentence(said)
     sentence.assumed += assumed
     read_post(sentence)
@@ -273,6 +273,24 @@ def _note_from_scratch(sentence: Sentence, task: str) -> None:
         sentence.assumed.append(Message("workload.assumed_from_scratch", model=told.value))
 
 
+_TWO_SIZES = re.compile(
+    r"(?P<card>[A-Za-z]+\d+\w*)\s*(?P<one>\d{2,3}\s*GB?)(?P<join>\s*(?:和|与|跟|还是|或者?|、|or|vs\.?|and)\s*)(?P<two>\d{2,3}\s*GB?)(?![A-Za-z0-9])",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def _sizes_apart(text: str) -> str:
+    """Two sizes of one card as two cards: "A100 40G 和 80G"."""
+    return _TWO_SIZES.sub(
+        lambda found: (
+            f"{found['card']} {found['one']}{found['join']}{found['card']} {found['two']}"
+            if facts.match_accelerators(found["card"])
+            else found[0]
+        ),
+        text,
+    )
+
+
 def _read_amount(sentence: Sentence, inferred: list[Reading]) -> None:
     """A number with a noun that no rule knows is the amount of data, where data are worked on and
     none were told: "3 million product titles", 300 节课."""
@@ -281,6 +299,8 @@ def _read_amount(sentence: Sentence, inferred: list[Reading]) -> None:
         return
     for pattern in (grammar.COUNTED_NOUN, grammar.COUNTED_NOUN_ZH):
         for match in pattern.finditer(sentence.text):
+            if parse_count(match["amount"].replace(" ", "")) <= 1:  # an article: 一个图像模型
+                continue
             words = {*match["thing"].casefold().split()}
             counts = grammar.NO_THING.search(match["thing"])
             if not counts and not grammar.NO_ADJECTIVES & words and is_taken("data", value := f"{match['amount']} samples"):

@@ -119,6 +119,8 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
     task = _task(sentence, text)
     if task == "prepare":
         task = _settle_library(sentence, text)
+    if not task and sentence.has("quantization") and not any(sentence.has(option) for option in ("data", "method", "epochs", "steps")):
+        task = "serve"  # weights in so many bits are served
     inferred = [Reading("task", task, "")] if task else []
     if task == "prepare" and (operation := _heaviest(sentence, text) or _usual_operation(sentence, text)):
         inferred.append(Reading("operation", operation, ""))
