@@ -114,3 +114,12 @@ def test_what_a_server_is_able_to_at_all_needs_no_load(server: str) -> None:
     found = question_lookup(f"{server} 能跑 Stable Diffusion 吗", default_catalog())
     assert found is not None
     assert found.claim == "right", found.explanation_zh
+
+
+@pytest.mark.parametrize(
+    "sentence", ["没有NVLink的4090能多卡训练吗", "没有 InfiniBand 可以多卡训练吗", "can I train on several GPUs without NVLink?"]
+)
+def test_what_a_wrong_rule_asks_for_can_be_done_without(sentence: str) -> None:
+    found = question_lookup(sentence, default_catalog())
+    assert found is not None
+    assert found.claim == "right", found.explanation_zh

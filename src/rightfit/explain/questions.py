@@ -20,6 +20,7 @@ from rightfit.explain.rule_lookup import NAMED_SERVER, find_rule, rule_answer, s
 from rightfit.explain.rules import all_rules
 from rightfit.explain.server_questions import server_question
 from rightfit.explain.yes_or_no import is_question
+from rightfit.market.denials import turned
 from rightfit.messages import LANGS
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ _AMOUNT_ASKED = re.compile(
 def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a sentence that asks what a word means, or whether something holds of a card, a
     server, a cloud or a model; None for any other, wishes above all."""
+    from rightfit.workload.ask.posts import is_post
+
+    if is_post(sentence) and is_whole_wish(sentence):  # its plan answers, and names in it are no questions
+        return None
     return (
         largest_model(sentence, catalog) or moving_price(sentence, catalog) or _looked_up(sentence, catalog) or _terms_of_question(sentence)
     )
@@ -143,7 +148,16 @@ def _without_model(sentence: str, catalog: Catalog, *, is_question: bool) -> Che
     rule = find_rule(_QUESTION.sub("", sentence)) if is_question or is_choice else None
     if rule is None:
         return _terms_beside(sentence)
-    return statement_answer(sentence, rule, catalog) if isinstance(rule, str) else rule_answer(sentence, rule, catalog)
+    found = statement_answer(sentence, rule, catalog) if isinstance(rule, str) else rule_answer(sentence, rule, catalog)
+    is_lacking = bool(_LACKING.search(sentence)) and not isinstance(rule, str) and rule.kind in ("fixed", "interconnect", "network")
+    # whether it can be done without what a rule asks for: where the rule is wrong it can
+    return dataclasses.replace(found, claim=turned(found.claim)) if is_lacking and found.claim in ("right", "wrong") else found
+
+
+#: "没有 NVLink 能 ... 吗", "can I ... without InfiniBand?"
+_LACKING = re.compile(
+    r"(?<!有)没有?(?=\s*[A-Za-z\u4e00-\u9fff]).*(?:能|可以|行)|(?:\bcan\b|\bcould\b).*\b(?:without|with no)\b", re.IGNORECASE
+)
 
 
 def _terms_beside(sentence: str) -> CheckResult | None:

@@ -314,6 +314,8 @@ def _task(sentence: Sentence, text: str) -> str:
         return "batch"
     if sentence.has("model") and not sentence.has("data") and grammar.RUNNING.search(text):
         return "serve"
+    if sentence.has("model") and not sentence.has("data") and grammar.SPEED_TALK.search(sentence.whole):
+        return "serve"
     return ""
 
 
