@@ -48,6 +48,9 @@ def test_wrapped_lines_fit_and_lose_nothing(text: str, width: int) -> None:
 
 def test_hanging_indent() -> None:
     assert wrap("- one two three four", width=12) == "- one two\n  three four"
+    assert wrap("每百万 token $0.152。", width=19) == "每百万 token\n$0.152。"
+    assert wrap("end to end 11.5 s / 13.8 s here", width=22) == "end to end 11.5 s /\n13.8 s here"
+    assert wrap("spot: 1 x A100-80GB for it", width=12) == "spot:\n1 x A100-80GB\nfor it"
     assert wrap("    deep text that is long", width=14) == "    deep text\n    that is\n    long"
 
 

@@ -99,3 +99,41 @@ def test_any_two_cards_are_compared(pair: tuple[str, str]) -> None:
     assert found is not None
     for name in pair:
         assert memory_text(facts.accelerator(name, typical=True).memory_bytes) in found.explanation_en
+
+
+@pytest.mark.parametrize(("daily", "pays"), [(4, "按量"), (8, "按量"), (12, "按量"), (20, "包月"), (24, "包月")])
+@pytest.mark.parametrize("way", ["按量", "包月"])
+def test_hours_of_a_day_are_held_against_those_of_a_month(daily: int, pays: str, way: str) -> None:
+    (found,) = api.check(f"每天用 {daily} 小时,{way}更划算")
+    assert found.claim == ("right" if way == pays else "wrong")
+    assert f"{daily * 730 / 24:.0f}" in found.explanation_zh
+
+
+@pytest.mark.parametrize(
+    ("said", "claim"),
+    [("包年比按量便宜一半", "wrong"), ("竞价实例一般打3折", "right"), ("竞价实例打9折", "wrong"), ("包月比按量便宜 35%", "right")],
+)
+def test_a_saving_without_its_figure_is_read(said: str, claim: str) -> None:
+    (found,) = api.check(said)
+    assert found.claim == claim, found.explanation_zh
+
+
+def test_a_price_for_hours_of_each_day() -> None:
+    (found,) = api.check("T4 每天用6小时,一个月多少钱")
+    assert "182.5" in found.explanation_zh
+
+
+@pytest.mark.parametrize(
+    ("said", "claim"),
+    [
+        ("T4比V100省电", "right"),
+        ("H100比T4省电", "wrong"),
+        ("A100显存比V100大", "right"),
+        ("L4带宽比A100高", "wrong"),
+        ("an H100 has more memory than a T4", "right"),
+        ("a T4 draws less power than an A100", "right"),
+    ],
+)
+def test_two_cards_are_compared_by_a_figure(said: str, claim: str) -> None:
+    (found,) = api.check(said)
+    assert found.claim == claim, found.explanation_zh

@@ -3,6 +3,8 @@ that only a plan answers is answered by `check` too."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from rightfit import api
@@ -50,3 +52,74 @@ def test_a_cpu_serves_one_user(sentence: str) -> None:
     assert found is not None
     assert found.claim == "right"
     assert "tokens per second" in found.explanation_en
+
+
+@pytest.mark.parametrize(("one", "other", "card"), [("T4", "A100 80GB", "T4"), ("3090", "A100 80GB", "RTX 3090")])
+@pytest.mark.parametrize("form", ["{}能跑多大的模型", "how large a model can I serve on one {}?"])
+def test_more_memory_takes_a_larger_model(one: str, other: str, card: str, form: str) -> None:
+    sizes = []
+    for name in (one, other):
+        found = question_lookup(form.format(name), default_catalog())
+        assert found is not None
+        sizes.append([float(size) for size in re.findall(r"About ([\d.]+)B at most", found.explanation_en)])
+    assert len(sizes[0]) == len(sizes[1]) == 2
+    assert sizes[0] < sizes[1]
+    assert sizes[0][0] <= sizes[0][1]
+
+
+@pytest.mark.parametrize("sentence", ["预算每月3000元,能部署多大的模型", "24G显存能微调多大的模型"])
+def test_money_and_memory_take_a_largest_model(sentence: str) -> None:
+    found = question_lookup(sentence, default_catalog())
+    assert found is not None
+    assert "最大约" in found.explanation_zh
+
+
+@pytest.mark.parametrize("sentence", ["数据在上海OSS 500GB,服务器租在北京,流量费多少", "egress cost of 2TB from us-east-1 S3"])
+def test_moving_data_has_a_price(sentence: str) -> None:
+    found = question_lookup(sentence, default_catalog())
+    assert found is not None
+    assert len(re.findall(r"\$\d", found.explanation_en)) == 2
+
+
+@pytest.mark.parametrize("card", ["T4", "A100", "H100"])
+def test_cores_and_memory_beside_a_card_are_told(card: str) -> None:
+    found = question_lookup(f"每张{card}配多少核CPU多少内存合适", default_catalog())
+    assert found is not None
+    assert found.claim is None
+    assert "GiB" in found.explanation_zh
+
+
+@pytest.mark.parametrize(
+    ("said", "claim"),
+    [
+        ("LoRA 微调 13B 需要 40GB 显存", "right"),
+        ("QLoRA 微调 7B 需要 80GB 显存", "wrong"),
+        ("LoRA 微调 13B 需要 16GB 显存", "wrong"),
+        ("BERT-base 推理只要 1.5GB 显存", "right"),
+        ("p4d.24xlarge 有 320GB 显存", "right"),
+        ("p4d.24xlarge 显存 80GB", "wrong"),
+        ("Azure NC24ads A100 v4 是单卡 A100 80G", "right"),
+        ("Azure NC24ads A100 v4 是单卡 T4", "wrong"),
+        ("A10 24GB 显存, 31.2 TFLOPS", "right"),
+        ("A10 24GB 显存, 99 TFLOPS", "wrong"),
+    ],
+)
+def test_an_amount_beside_a_name_is_judged(said: str, claim: str) -> None:
+    (found,) = api.check(said)
+    assert found.claim == claim, found.explanation_zh
+
+
+@pytest.mark.parametrize("server", ["g4dn.xlarge", "g5.xlarge", "g6.xlarge"])
+def test_what_a_server_is_able_to_at_all_needs_no_load(server: str) -> None:
+    found = question_lookup(f"{server} 能跑 Stable Diffusion 吗", default_catalog())
+    assert found is not None
+    assert found.claim == "right", found.explanation_zh
+
+
+@pytest.mark.parametrize(
+    "sentence", ["没有NVLink的4090能多卡训练吗", "没有 InfiniBand 可以多卡训练吗", "can I train on several GPUs without NVLink?"]
+)
+def test_what_a_wrong_rule_asks_for_can_be_done_without(sentence: str) -> None:
+    found = question_lookup(sentence, default_catalog())
+    assert found is not None
+    assert found.claim == "right", found.explanation_zh

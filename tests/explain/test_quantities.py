@@ -6,7 +6,9 @@ import math
 
 import pytest
 
+from rightfit import api
 from rightfit.explain import quantities as q
+from rightfit.messages import LANGS
 
 
 @pytest.mark.parametrize(
@@ -104,3 +106,15 @@ def test_what_costs_less_than_a_cent_says_so_and_prices_keep_their_digits() -> N
     assert q.cost_text(0.0, "en") == q.money_text(0.0)
     assert q.cost_texts(0.004, 0.002, 0.02, "en", currency="usd") == ("under 1 cent", "$0.002", "$0.02")
     assert q.money_text(0.0029) == "$0.0029"
+
+
+def test_a_headline_dates_its_price_once() -> None:
+    """Of options of any price: listed, moved since, old."""
+    found = [
+        *api.plan("Qwen2.5-72B", method="qlora", data="20Mtok", currency="cny").options,
+        *api.plan("7B", method="lora", data="50Mtok").options,
+    ]
+    for option in found:
+        for lang in LANGS:
+            text = q.rent_text(option, "", lang, currency="usd")
+            assert text.count(option.price_as_of) == 1, text

@@ -42,7 +42,9 @@ def test_what_loads_data_is_no_data(said: str, workers: str) -> None:
     assert "data" not in found
 
 
-@pytest.mark.parametrize("thing", ["医疗模型", "法律问答模型", "客服系统", "推荐平台", "OCR 服务", "分类器", "聊天机器人"])
+@pytest.mark.parametrize(
+    "thing", ["医疗模型", "法律问答模型", "客服系统", "推荐平台", "OCR 服务", "分类器", "聊天机器人", "垃圾分类的图像识别模型"]
+)
 def test_one_thing_that_is_made_is_no_sample(thing: str) -> None:
     assert "data" not in understand(f"想训练一个{thing}").wishes
 
@@ -52,3 +54,16 @@ def test_four_bits_on_a_cpu(said: str) -> None:
     found = understand(said).wishes
     assert found["quantization"].startswith("gguf-q4")
     assert "data" not in found
+
+
+@pytest.mark.parametrize("joined", ["和", "还是", "、", " or ", " vs "])
+@pytest.mark.parametrize(("card", "sizes"), [("A100", ("40G", "80G")), ("V100", ("16GB", "32GB"))])
+def test_two_sizes_of_a_card_are_two_cards(joined: str, card: str, sizes: tuple[str, str]) -> None:
+    found = understand(f"微调13B {card} {sizes[0]}{joined}{sizes[1]}").wishes
+    assert found["gpu"].split(",") == [f"{card} {size}" for size in sizes]
+
+
+@pytest.mark.parametrize("bits", ["int4", "int8", "AWQ", "GPTQ"])
+def test_weights_in_few_bits_are_served(bits: str) -> None:
+    assert understand(f"ChatGLM3-6B {bits} 需要什么卡").wishes["task"] == "serve"
+    assert understand(f"LoRA 微调 ChatGLM3-6B {bits}").wishes["task"] == "finetune"

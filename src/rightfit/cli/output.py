@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import math
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -103,8 +104,6 @@ def markdown(table: Table, *, lang: Lang) -> str:
 def _plain_markdown(text: str) -> str:
     """A text in which Markdown finds neither HTML nor links, pictures or code: it holds names that
     people gave."""
-    import re
-
     text = re.sub(r"[\r\n]+", " ", text).replace("`", "\\`")
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("](", "]\\(").replace("][", "]\\[")
 
@@ -115,13 +114,33 @@ def wrap(line: str, *, width: int) -> str:
     body = line.lstrip(" ")
     indent = " " * (len(line) - len(body) + (2 if body.startswith("- ") else 0))
     lines, current = [], line[: len(line) - len(body)]
-    for word in _words(body):
+    for word in _quantities(_words(body)):
         if current.strip() and text_width(current + word.rstrip()) > width:
             lines.append(current.rstrip())
             current = indent + word.lstrip()
         else:
             current += word
     return "\n".join([*lines, current.rstrip()])
+
+
+_CLOSING = "，。、；：！？）」】》%"  # begin no line
+#: The end of a number, or of "1 x", and what stays on its line: a unit of few letters, "x", or a
+#: Chinese measure word.
+_NUMBER_ENDS, _UNIT = re.compile(r"(\d|\d x) $"), re.compile(r"(x|[A-Za-z]{1,4}(/s)?)[,.;:)]* ?$|[\u4e00-\u9fff]")
+_LONGEST_QUANTITY = 24
+
+
+def _quantities(pieces: Iterable[str]) -> Iterable[str]:
+    """A number stays with its unit: "13.8 s", "1 x A100"."""
+    held = ""
+    for piece in pieces:
+        joins = _NUMBER_ENDS.search(held) and (held.endswith(" x ") or _UNIT.match(piece))
+        if held and not (joins and len(held + piece) < _LONGEST_QUANTITY):
+            yield held
+            held = ""
+        held += piece
+    if held:
+        yield held
 
 
 def _words(text: str) -> Iterable[str]:
@@ -133,8 +152,8 @@ def _words(text: str) -> Iterable[str]:
         wide = unicodedata.east_asian_width(char) in "WF"
         if (
             char == " "
-            or (wide and following not in "，。、；：！？）」】》%")
-            or (not wide and unicodedata.east_asian_width(following) == "W")
+            or (wide and following not in _CLOSING)
+            or (not wide and unicodedata.east_asian_width(following) == "W" and following not in _CLOSING)
         ):
             yield piece
             piece = ""

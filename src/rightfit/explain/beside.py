@@ -27,6 +27,7 @@ from rightfit.explain.reasons import offload_text
 from rightfit.explain.rule_lookup import measures_of
 from rightfit.explain.rules import all_rules, judge
 from rightfit.explain.trials import best_of, need_on_one_card
+from rightfit.market.offers import OfferFilter
 from rightfit.market.sellers import DEFAULT_TIER, tier_of
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
@@ -35,6 +36,7 @@ from rightfit.units import GIB
 if TYPE_CHECKING:
     from rightfit.market import Catalog
     from rightfit.search.answer import Option, Plan
+    from rightfit.workload import Workload
 
 #: A card that costs so many times the cheapest way is near it; exchange that takes so much of a
 #: step is worth a faster network.
@@ -315,6 +317,8 @@ def _vram(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
             way = q.method_text(method, lang) if workload.task == "finetune" else ""
             told.append(_text("vram_of" if way else "vram", lang, way=way, need=q.memory_text(need)))
     best = _best(plan)
+    if workload.task == "serve" and not told:
+        told += _served_vram(plan, lang)
     if "peak_memory_bytes" in best.estimate and best.num_accelerators:
         peak = q.memory_text(best.estimate["peak_memory_bytes"].mid)
         told.append(
@@ -322,6 +326,21 @@ def _vram(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
             + _offload_text(best, lang)
         )
     return ("；" if lang == "zh" else "; ").join(told) or _text("unknown", lang)
+
+
+def _served_vram(plan: Plan, lang: Lang) -> list[str]:
+    """What a service needs at least: its weights, which leave a quarter to the cache; the rest of
+    the GPU goes to the cache of more requests."""
+    from rightfit.explain.fit_claims import ROOMY, weights_bytes
+
+    told = str(plan.workload.quantization or "")
+    try:
+        weights = weights_bytes({"model": plan.workload.model, "quantization": told})
+    except RightfitError:
+        return []
+    if not math.isfinite(weights):
+        return []
+    return [_text("vram_served", lang, format=told or "16 bit", weights=q.memory_text(weights), least=q.memory_text(weights / ROOMY))]
 
 
 def _time(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
@@ -514,6 +533,10 @@ class Asked:
         return [*able, *told, *answers(left, plan, catalog, lang)]
 
 
+#: Criteria of what is sold, which say nothing of what the cards can do.
+_OFFERING = frozenset({"status", "cloud", "region", "country", "gpu", "purchase", "num_gpus", "seller", "software", "max_nodes", "quota"})
+
+
 def able_lines(plan: Plan, lang: Lang, catalog: Catalog) -> list[str]:
     """Yes or no to "can it be done", with the time; where hardware, a deadline or a budget was
     named, without which anything can be done."""
@@ -523,7 +546,8 @@ def able_lines(plan: Plan, lang: Lang, catalog: Catalog) -> list[str]:
     if best is None:
         assumed = next((reason.params for reason in plan.advice if reason.key == "serve_change_assumed"), None)
         if assumed is None:
-            return [_unrented(plan, catalog, lang) or _text("able_no", lang)]
+            is_missing = all(one.criterion in _OFFERING for one in plan.rejected)
+            return [_unrented(plan, catalog, lang) or _text("able_not_offered" if is_missing else "able_no", lang)]
         limit = q.duration_text(float(assumed["limit_s"]), lang)  # it runs, slower than a limit that nobody asked for
         return [_text("able_slow", lang, limit=limit, option=assumed["option"])]
     if any(reason.key in OWN_REFUSED for reason in plan.advice):
@@ -536,17 +560,38 @@ def able_lines(plan: Plan, lang: Lang, catalog: Catalog) -> list[str]:
     return [_text("able_likely" if chance < _SURE else "able_yes", lang, way=way, chance=q.percent_text(chance))]
 
 
+def unrented_machine(wish: Workload, catalog: Catalog) -> str:
+    """The machine of the cards that a wish names, where no cloud rents any of them; else ""."""
+    cards = tuple(card for name in wish.gpu for card in facts.match_accelerators(name))
+    return "" if not cards or len(catalog.offers(OfferFilter(gpus=cards))) else f"{wish.num_gpus or 1}x{cards[-1]}"
+
+
+def on_unrented(plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[..., Plan], **asked: Any) -> tuple[Plan, list[str]]:
+    """The plan on a machine of one's own with the cards that a wish names, where no cloud rents
+    them and the machine does it, and what is said of that. `again` plans."""
+    from rightfit.planner.cards import plan_on_own
+
+    wish = plan.workload
+    if plan.best is not None or not (machine := unrented_machine(wish, catalog)):
+        return plan, []
+    try:
+        own = plan_on_own(wish.with_changes(gpu=None, num_gpus=None, max_nodes=None), machine, again, catalog, **asked)
+    except RightfitError:
+        return plan, []
+    if own.best is None or own.best.purchase != "owned":
+        return plan, []
+    return own, [_text("unrented_planned", lang, card="/".join(wish.gpu), machine=machine)]
+
+
 def _unrented(plan: Plan, catalog: Catalog, lang: Lang) -> str:
     """Of cards that nobody rents: whether one's own do it; "" of any other."""
-    from rightfit.market.offers import OfferFilter
     from rightfit.planner.cards import plan_on_own
     from rightfit.planner.plan import plan as plan_again
 
     wish = plan.workload
-    cards = tuple(card for name in wish.gpu for card in facts.match_accelerators(name))
-    if not cards or len(catalog.offers(OfferFilter(gpus=cards))):
+    machine = unrented_machine(wish, catalog)
+    if not machine:
         return ""
-    machine = f"{wish.num_gpus or 1}x{cards[-1]}"
     fields = {"card": "/".join(wish.gpu), "machine": machine}
     try:
         own = plan_on_own(wish.with_changes(gpu=None, num_gpus=None), machine, plan_again, catalog, top=1).best
@@ -571,7 +616,7 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
     chosen = {name: value for name, value in (given or {}).items() if value is not None}
     ways: Sequence[_Way | None] = (
         _servers(beside.wish, chosen, catalog)
-        or _listed(beside.wish, chosen, catalog)
+        or _listed(beside.wish, chosen, catalog, sentence)
         or [_tried(name, wish, chosen, catalog) for name, wish in _ways(beside.wish)]
     )
     done = [way for way in ways if way is not None]
@@ -726,12 +771,12 @@ def _servers(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[_Way
     return found if any(way.option is not None for way in found) else []
 
 
-def _listed(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[_Way]:
+def _listed(wish: str, given: Mapping[str, Any], catalog: Catalog, sentence: str) -> list[_Way]:
     """Cards or clouds between which a wish asks to choose, each tried alone with the rest of it;
     [] where it names fewer than two."""
     from rightfit.workload.ask import understand
 
-    if not re.search(_table()["ways"]["choose"], wish, re.IGNORECASE):
+    if not re.search(_table()["ways"]["choose"], sentence, re.IGNORECASE):
         return []
     try:
         wishes = {**understand(wish).settled(), **given}

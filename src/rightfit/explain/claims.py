@@ -17,7 +17,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import Judged, any_of, both, cards_of, job_text, named, table, text_of, verb, words_of
-from rightfit.explain.fit_claims import fits
+from rightfit.explain.fit_claims import fits, need_claim
 from rightfit.explain.trials import best_of
 from rightfit.market import server_names
 from rightfit.market.names import find_provider, provider_display
@@ -46,11 +46,20 @@ def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
     from rightfit.explain.statement_parts import clauses
 
     is_one = len([one for one in clauses(query) if verb("suits").search(one)]) < 2  # others are judged one by one
-    for reader in (_cuda, _cheaper, _faster, _feature, fits, *([suits] if is_one or " | " in said else [])):
+    for reader in (_cuda, _cheaper, _faster, _compared, _feature, fits, *([suits] if is_one or " | " in said else [])):
         if (found := reader(said, catalog)) is not None:
             texts = {lang: text_of("line", lang, reason=found.reason[lang]) for lang in LANGS}
             return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])
     return None
+
+
+def needs_answer(query: str, catalog: Catalog) -> CheckResult | None:
+    """The answer to what a job is said to need of GPU memory, where no rule of thumb says so."""
+    found = need_claim(_folded(query), catalog)
+    if found is None:
+        return None
+    texts = {lang: text_of("line", lang, reason=found.reason[lang]) for lang in LANGS}
+    return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])
 
 
 # ---- Words.
@@ -334,6 +343,25 @@ def _faster(said: str, catalog: Catalog) -> Judged | None:
         low, high = sorted((speed, memory) if is_faster else (1.0 / speed, 1.0 / memory))
         agrees = 0.8 * low <= float(times[0]) <= 1.25 * high
     return Judged("accelerator", "right" if agrees else "wrong", faster_text(one, other), {"arithmetic": speed, "bandwidth": memory})
+
+
+def _compared(said: str, _: Catalog) -> Judged | None:
+    """ "T4 draws less power than V100", "A100 显存比 V100 大": two cards by a figure of theirs."""
+    for row in table()["comparisons"]:
+        for pattern in row["words"]:
+            found = re.fullmatch(pattern, said, re.IGNORECASE)
+            names = [facts.match_accelerators(found[name].strip()) for name in ("first", "second")] if found else []
+            if not names or not all(names):
+                continue
+            one, other = (facts.accelerators()[each[-1]] for each in names)
+            mine, theirs = (float(getattr(card, row["column"]) or math.nan) for card in (one, other))
+            if not (math.isfinite(mine) and math.isfinite(theirs)):
+                return None
+            agrees = mine < theirs if row["is_less"] else mine > theirs
+            shown = {name: row["shown"].format(value / float(row["unit"])) for name, value in (("mine", mine), ("theirs", theirs))}
+            reason = both("compared_figure", first=one.name, second=other.name, what={lang: row[lang] for lang in LANGS}, **shown)
+            return Judged("accelerator", "right" if agrees else "wrong", reason, {"column": row["column"], "figures": [mine, theirs]})
+    return None
 
 
 def faster_text(one: Accelerator, other: Accelerator) -> dict[Lang, str]:

@@ -15,6 +15,7 @@ from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import Judged, any_of, both, card_pattern, cards_of, job_text, named, table, verb
+from rightfit.explain.statement_parts import word
 from rightfit.explain.trials import SetupOutcome, need_on_one_card, outcome_of, outcome_text
 from rightfit.market.offers import OfferFilter
 from rightfit.messages import LANGS, Lang
@@ -28,14 +29,16 @@ if TYPE_CHECKING:
 ROOMY = 0.75
 #: Share of a card's memory that a job can take.
 _USABLE = 0.95
+#: A job that takes less than this share of what it is said to need does not need it.
+_FAR = 0.6
 _AMOUNT = re.compile(r"\d+(?:\.\d+)?[KMGT]i?B?", re.IGNORECASE)
 _COUNT = re.compile(r"(\d+)\s*(?:x|块|张|卡|\*)?\s*(?:以上)?\s*(?:的)?\s*$", re.IGNORECASE)
-_OWN_MEMORY = re.compile(r"(?<![\w.])\d{1,3}\s*G(?:i?B)?\s*(?:显存|vram)?\s*(?:的)?\s*$", re.IGNORECASE)
+_OWN_MEMORY = re.compile(r"(?<![A-Za-z0-9_.])\d{1,3}\s*G(?:i?B)?\s*(?:显存|vram)?\s*(?:的)?\s*$", re.IGNORECASE)
 _NO_ADAPTERS = re.compile(r"(?:非|不用|不使用|不做|不是|without|non-?|not)\s*q?-?lora", re.IGNORECASE)
 _BRAND = re.compile(r"(?:NVIDIA|GeForce|RTX|Tesla|Quadro|英伟达|\s)+$", re.IGNORECASE)
 #: Memory with no name of a card: "a 24 GB GPU", "24GB 显存".
 _MEMORY = re.compile(
-    r"(?<![\w.])(?P<size>\d+(?:\.\d+)?)\s*(?:GB|GiB|G)(?![A-Za-z/])\s*(?:的|of)?\s*(?P<noun>显存|显卡|GPU|VRAM|卡|cards?|(?:gpu|video) memory)?",
+    r"(?<![A-Za-z0-9_.])(?P<size>\d+(?:\.\d+)?)\s*(?:GB|GiB|G)(?![A-Za-z/])\s*(?:的|of)?\s*(?P<noun>显存|显卡|GPU|VRAM|卡|cards?|(?:gpu|video) memory)?",
     re.IGNORECASE,
 )
 #: Weights in 16 bits are said of a model that is to be loaded.
@@ -75,7 +78,7 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     if not hardware[0].names and (len(hardware) > 1 or not verb("enough").search(said)):
         return None
     tried = [trial for one in hardware if (trial := _tried(one, jobs, catalog)) is not None]
-    if not tried and any(one.names and _server_with(catalog, one.names, one.count) is not None for one in hardware):
+    if not tried and any(one.names and server_with(catalog, one.names, one.count) is not None for one in hardware):
         return None  # servers are there, and nothing could be evaluated on them: a plan says more
     if not tried:
         spoken = " / ".join(f"{one.count} x {one.spoken}" for one in hardware)
@@ -88,6 +91,36 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     known = {"model": model, "answer": "depends" if answer == "some" else answer, **tried[0][2]}
     claim = {"yes": "right", "no": "wrong", "helped": "wrong", "some": "wrong"}.get(answer, "unknown")
     return Judged("rule", claim, both(f"answer_{answer}", told=told), known)
+
+
+def need_claim(said: str, catalog: Catalog) -> Judged | None:
+    """The verdict on so much GPU memory that a job of a named model and method is said to need:
+    less than it needs at least is wrong, and so is far more."""
+    from rightfit.workload import Workload
+
+    said = said.replace("（", "(").replace("）", ")")
+    model, amounts = _model(said), [one for one in _MEMORY.finditer(said) if one["noun"]]
+    is_most = bool(word("most").search(said))
+    if not model or len(amounts) != 1 or cards_of(said) or not (is_most or verb("needs").search(said)):
+        return None
+    had = float(amounts[0]["size"]) * 2**30
+    needs: list[float] = []
+    lines: list[dict[Lang, str]] = []
+    for job in _jobs(said, model):
+        try:
+            need = weights_bytes(job) / ROOMY if job["task"] == "serve" else need_on_one_card(Workload(**job), catalog=catalog)
+        except RightfitError:
+            continue
+        if math.isfinite(need):
+            needs.append(need)
+            fields = {"job": job_text(job), "need": q.memory_text(need), "memory": f"{amounts[0]['size']} GB"}
+            is_far = not is_most and need < _FAR * had
+            lines.append(both("need_less" if is_far else "need_fits" if need <= had else "need_fits_not", **fields))
+    if not needs:
+        return None
+    holds = {(is_most or _FAR * had <= need) and need <= had for need in needs}
+    claim = "unknown" if len(holds) > 1 else "right" if holds.pop() else "wrong"
+    return Judged("rule", claim, _joined(lines), {"model": model, "needs": needs})
 
 
 def _on_cpu(said: str, model: str, catalog: Catalog) -> Judged | None:
@@ -197,7 +230,7 @@ def _tried(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -
     where it cannot be told."""
     if not one.names:
         return _in_memory(one, jobs, catalog)
-    row = _server_with(catalog, one.names, one.count)
+    row = server_with(catalog, one.names, one.count)
     if row is None:
         return _on_own(one, jobs, catalog)
     servers = catalog.servers()
@@ -225,7 +258,7 @@ def _in_memory(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalo
     gradient checkpointing, nothing in the host's memory. A service: its weights."""
     from rightfit.workload import Workload
 
-    done: list[bool] = []
+    done: list[str] = []
     lines: list[dict[Lang, str]] = []
     for job in jobs:
         try:
@@ -234,13 +267,37 @@ def _in_memory(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalo
             continue
         if not math.isfinite(need):
             continue
-        done.append(need <= _USABLE * one.memory_bytes)
-        key = ("need_weights" if job["task"] == "serve" else "need") + ("_fits" if done[-1] else "_fits_not")
+        room = _USABLE * one.memory_bytes
+        if need > room and job["task"] != "serve" and "seq_len" not in job and (short := _short_need(job, catalog)) <= room:
+            amounts = {"need": q.memory_text(need), "short": q.memory_text(short), "tokens": str(_SHORT), "memory": one.spoken}
+            lines.append(both("need_short", job=job_text(job), **amounts))
+            done.append("depends")
+            continue
+        done.append("yes" if need <= room else "no")
+        key = ("need_weights" if job["task"] == "serve" else "need") + ("_fits" if done[-1] == "yes" else "_fits_not")
         lines.append(both(key, job=job_text(job), need=q.memory_text(need), memory=one.spoken))
     if not done:
         return None
-    answer = "yes" if all(done) else "no" if not any(done) else "depends"
-    return answer, _joined(lines), {"memory_bytes": one.memory_bytes, "fits": done}
+    answer = done[0] if len(set(done)) == 1 else "depends"
+    return answer, _joined(lines), {"memory_bytes": one.memory_bytes, "fits": [word == "yes" for word in done]}
+
+
+#: A short sequence [tokens], with which a job may fit that does not at the usual length.
+_SHORT = 512
+
+
+def _short_need(job: Mapping[str, Any], catalog: Catalog) -> float:
+    """Memory that a language model's job takes at least with short sequences [bytes]; infinite of
+    any other."""
+    from rightfit.workload import Workload
+
+    if not str(job.get("data", "")).endswith("tok"):
+        return math.inf
+    try:
+        need = need_on_one_card(Workload(**{**job, "seq_len": str(_SHORT)}), catalog=catalog)
+    except RightfitError:
+        return math.inf
+    return need if math.isfinite(need) else math.inf
 
 
 def _by_peak(card: Accelerator, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -> _Trial | None:
@@ -356,7 +413,7 @@ def _model(said: str) -> str:
     return ""
 
 
-def _server_with(catalog: Catalog, names: Sequence[str], count: int) -> int | None:
+def server_with(catalog: Catalog, names: Sequence[str], count: int) -> int | None:
     """Row of the cheapest server on demand with so many of these cards."""
     offers = catalog.offers(OfferFilter(gpus=tuple(names), purchases=("on-demand",)))
     fitting = np.flatnonzero(offers.servers.num_accelerators[offers.server_index] == count)

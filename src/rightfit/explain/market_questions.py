@@ -7,6 +7,7 @@ a question where nothing but cards, places and ways to pay are named.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import re
@@ -147,19 +148,50 @@ def way_to_pay(sentence: str, catalog: Catalog) -> CheckResult | None:
     from rightfit.units import parse_duration
 
     ways = [name for name, words in _table()["ways"].items() if re.search(words, sentence, re.IGNORECASE)]
-    if len(ways) < 2 or not _pattern("choose").search(sentence) or (wishes := _job_free(sentence)) is None:
+    if (daily := hours_a_day(sentence)) and ways == ["reserved"] and _pattern("pays").search(sentence):
+        ways = ["on-demand", "reserved"]  # 每天用 8 小时，包月划算吗
+    elif len(ways) < 2 or not _pattern("choose").search(sentence):
+        return None
+    if (wishes := _job_free(sentence)) is None:
         return None
     spot, committed = (judge_statement(f"market_{name}", catalog) for name in ("spot_saves_50_to_90", "subscription_for_long_use"))
     hours = committed.figures["hours"]
     told: dict[Lang, list[str]] = {}
     for lang in LANGS:
         told[lang] = [_text(f"choice_{ways[0]}_{ways[1]}", lang, hours=f"{hours:.0f}")]
-        if time := wishes.get("deadline"):
+        if daily:
+            month = daily * HOURS_PER_MONTH / 24.0
+            key = "choice_daily" if month < hours else "choice_daily_long"
+            told[lang].append(_text(key, lang, daily=f"{daily:g}", month=f"{month:.0f}", hours=f"{hours:.0f}"))
+        elif time := wishes.get("deadline"):
             seconds = parse_duration(str(time))
             key = "choice_time" if seconds < hours * 3600 else "choice_time_long"
             told[lang].append(_text(key, lang, time=q.duration_text(seconds, lang), hours=f"{hours:.0f}"))
         told[lang] += [one.reason(lang) for one, name in ((spot, "spot"), (committed, "reserved")) if name in ways]
     return _result(sentence, "pay", told, {"ways": ways, **committed.figures})
+
+
+def daily_claim(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """The verdict on which way to pay is said to pay off for so many hours a day; None where that
+    is not said."""
+    from rightfit.explain.market_statements import judge_statement
+
+    pays = _pattern("pays").search(sentence)
+    if not (daily := hours_a_day(sentence)) or pays is None:
+        return None
+    said = {
+        name: max((one.end() for one in re.finditer(words, sentence[: pays.start()], re.IGNORECASE)), default=-1)
+        for name, words in _table()["ways"].items()
+    }
+    way = max(said, key=lambda name: said[name])
+    if said[way] < 0 or way == "spot":
+        return None
+    figures = judge_statement("market_subscription_for_long_use", catalog).figures
+    hours, month = figures["hours"], daily * HOURS_PER_MONTH / 24.0
+    key = "choice_daily" if month < hours else "choice_daily_long"
+    told = {lang: [_text(key, lang, daily=f"{daily:g}", month=f"{month:.0f}", hours=f"{hours:.0f}")] for lang in LANGS}
+    claim = "right" if (way == "on-demand") == (month < hours) else "wrong"
+    return dataclasses.replace(_result(sentence, "pay", told, {"ways": [way], **figures}), claim=claim)
 
 
 def _spot_saving(sentence: str, catalog: Catalog) -> CheckResult | None:
@@ -218,10 +250,19 @@ def _why_not(sentence: str, catalog: Catalog) -> CheckResult | None:
     return _result(sentence, spoken[0], told, {"card": card.name, "clouds": clouds})
 
 
+def hours_a_day(sentence: str) -> float:
+    """The hours of each day that something is used, of a span the upper end; 0 where none are
+    told."""
+    found = _pattern("hours_a_day").search(sentence)
+    return float(next((group for group in reversed(found.groups()) if group), 0.0)) if found else 0.0
+
+
 def _hours(sentence: str, told: Any) -> float:
     """The hours that a price is asked for: of a month, of the time that is told, else one."""
     from rightfit.units import parse_duration
 
+    if (daily := hours_a_day(sentence)) and _pattern("month").search(sentence):
+        return round(daily * HOURS_PER_MONTH / 24.0, 1)
     if _pattern("month").search(sentence):
         return HOURS_PER_MONTH
     every = next((hours for words, hours in _EVERY.items() if re.search(words, sentence, re.IGNORECASE)), 0.0)

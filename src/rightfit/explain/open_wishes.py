@@ -6,15 +6,22 @@ Words and texts are data (data/open_wishes.toml).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rightfit import facts
 from rightfit.errors import RightfitError
-from rightfit.explain.beside import answers, command_line, settle, way_text, without_questions
+from rightfit.explain import quantities as q
+from rightfit.explain.beside import answers, settle, way_text, without_questions
+from rightfit.explain.command_text import command_line
+from rightfit.explain.fit_claims import ROOMY, server_with, weights_bytes
 from rightfit.explain.messages import topic
+from rightfit.explain.trials import need_on_one_card
 from rightfit.messages import LANGS, Lang
 from rightfit.planner.typical import MOST_MODELS, typical_rows, typical_wishes
+from rightfit.units import GIB, parse_data
 
 if TYPE_CHECKING:
     from rightfit.market import Catalog
@@ -110,6 +117,138 @@ def planned_answer(sentence: str, catalog: Catalog) -> CheckResult | None:
         for lang in LANGS:
             told[lang].append(_text("planned", lang, way=way_text(plan.best, lang), command=command))
     return _result(sentence, told, {"commands": [command]}) if all(told.values()) else None
+
+
+def asked_rule(sentence: str) -> str:
+    """The rule of thumb that answers a question about hardware alone; "" of any other sentence."""
+    return next((row["rule"] for row in topic("open_wishes")["alone"] if re.search(row["words"], sentence, re.IGNORECASE)), "")
+
+
+def moving_price(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """What it costs to move so many bytes out of a region, cloud by cloud; None of any other
+    question."""
+    found = _read(without_questions(sentence).wish)
+    if not _says("moving", sentence) or found is None or "model" in found.wishes:
+        return None
+    place = str(found.wishes.get("data_location") or found.wishes.get("region") or "").rpartition("/")[2]
+    try:
+        size = parse_data(str(found.wishes["data"])).bytes if "data" in found.wishes else math.nan
+        regions = catalog.find_regions(place) if place else ()
+    except RightfitError:
+        return None
+    stores: Mapping[str, str] = topic("open_wishes")["words"]["stores"]
+    named = {cloud for store, cloud in stores.items() if re.search(rf"(?<![A-Za-z]){store}(?![A-Za-z])", sentence)}
+    named |= {one for one in str(found.wishes.get("cloud", "")).split(",") if one}
+    told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
+    for region in [one for one in regions if not named or one.provider in named][:_MOST_CLOUDS]:
+        prices = [catalog.egress_price(region.provider, region.region, destination=where) for where in ("other_region", "internet")]
+        if not any(prices) or not size or not math.isfinite(size):
+            continue
+        for lang in LANGS:
+            other, internet = (q.money_text(one.cost_usd(size / 1e9)) if one else _text("moved_unknown", lang) for one in prices)
+            cloud, amount = q.provider_text(region.provider, lang), q.data_text(size)
+            date = next(one.as_of for one in prices if one)
+            told[lang].append(
+                _text("moved", lang, cloud=cloud, amount=amount, region=region.region, other=other, internet=internet, date=date)
+            )
+    return _result(sentence, told, {"place": place, "bytes": size}) if told["en"] else None
+
+
+_MOST_CLOUDS = 3
+
+
+#: A service of which nothing but its model and hardware is told.
+_UNHURRIED: Mapping[str, str] = {"latency": "10min", "rate": "1/h"}
+_MEMORY = re.compile(r"(?<![A-Za-z0-9.])(?P<amount>\d+(?:\.\d+)?)\s*G(?:i?B)?(?![A-Za-z0-9/])", re.IGNORECASE)
+
+
+def largest_model(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """How large a model some hardware, memory or money takes; None of any other question."""
+    words = re.search(topic("open_wishes")["words"]["largest"], sentence, re.IGNORECASE)
+    if words is None:
+        return None
+    rest = f"{sentence[: words.start()]} {sentence[words.end() :]}"
+    memory = _MEMORY.search(rest)
+    found = _read(rest) if memory is None else _read(_MEMORY.sub(" ", rest))
+    if found is None or "model" in found.wishes:
+        return None
+    given = {name: value for name, value in found.wishes.items() if name in _OF_LARGEST}
+    if {"gpu", "budget"}.isdisjoint(given) and memory is None:
+        return None
+    sized = _read(rest) if memory is not None else None
+    if sized is not None and "gpu" in sized.wishes:  # "A100 40G": the memory is the card's name
+        given["gpu"], memory = sized.wishes["gpu"], None
+    if _says("tuned", sentence):
+        ways = [
+            {"task": "finetune", "method": str(given.get("method", method)), "data": "10Mtok", "offload": "none"}
+            for method in ("full", "lora", "qlora")
+        ]
+        ways = [way for at, way in enumerate(ways) if way not in ways[:at]]
+    else:
+        load = {} if {"rate", "users"} & set(given) else _UNHURRIED
+        formats = [given["quantization"]] if "quantization" in given else ["none", "int4"]
+        ways = [{"task": "serve", **load, "quantization": one} for one in formats]
+    had = float(memory["amount"]) * GIB if memory else 0.0
+    if "gpu" in given and str(given.setdefault("num_gpus", "1")) == "1":
+        cards = facts.match_accelerators(given["gpu"])
+        if cards and "budget" not in given and server_with(catalog, cards, 1) is None:  # nobody rents one: by its memory
+            had = float(facts.accelerators()[cards[-1]].memory_bytes)
+    told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
+    for way in ways:
+        for lang, line in _largest_line({**given, **way}, had, catalog).items():
+            told[lang].append(line)
+    return _result(sentence, told, {"wishes": given})
+
+
+_OF_LARGEST = frozenset({"gpu", "num_gpus", "budget", "cloud", "method", "quantization", "users", "rate", "region", "purchase"})
+
+
+def _largest_line(wishes: Mapping[str, Any], had: float, catalog: Catalog) -> dict[Lang, str]:
+    """The largest size that is done by one way, in each language."""
+    sizes, above = topic("open_wishes")["words"]["sizes"].split(), ""
+    for size in sizes:
+        fields: dict[str, Any] = {"size": size}
+        if had:
+            need = _need({**wishes, "model": size}, catalog)
+            key, is_done = "largest_memory", need <= 0.95 * had
+            fields |= {"need": q.memory_text(need), "had": q.memory_text(had)}
+        else:
+            plan = _planned({**wishes, "model": size}, catalog)
+            key, is_done = "largest", plan is not None and plan.best is not None
+            fields |= {"plan": plan, "command": command_line({"model": size, **wishes})}
+        if is_done:
+            break
+        above = size
+    told: dict[Lang, str] = {}
+    for lang in LANGS:
+        if not is_done:
+            told[lang] = _text("largest_none", lang, size=sizes[-1])
+            continue
+        way = way_text(fields["plan"].best, lang) if "plan" in fields else ""
+        line = _text(key, lang, how=_how(wishes, lang), **{**fields, "way": way})
+        told[lang] = line + (("" if lang == "zh" else " ") + _text("largest_not", lang, size=above) if above else "")
+    return told
+
+
+def _how(wishes: Mapping[str, Any], lang: Lang) -> str:
+    if wishes["task"] == "finetune":
+        return _text("how_tune", lang, method=q.method_text(str(wishes["method"]), lang))
+    weights = str(wishes.get("quantization", ""))
+    return _text("how_serve" if weights == "none" else "how_served_in", lang, format=weights)
+
+
+def _need(wishes: Mapping[str, Any], catalog: Catalog) -> float:
+    """Memory of one GPU that a job takes at least; of a service its weights and some cache."""
+    from rightfit.workload.model import Workload
+
+    job = {name: value for name, value in wishes.items() if name not in ("gpu", "num_gpus", "budget", "latency", "rate")}
+    try:
+        if wishes["task"] == "serve":
+            return weights_bytes(job) / ROOMY
+        need = need_on_one_card(Workload(**job), catalog=catalog)
+    except RightfitError:
+        return math.inf
+    return need if math.isfinite(need) else math.inf
 
 
 def _read(sentence: str) -> Understood | None:

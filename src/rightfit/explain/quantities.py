@@ -201,6 +201,7 @@ def rent_text(option: Option, cards: str, lang: Lang, *, currency: str) -> str:
     """The same for every kind of plan: how it words what a server has is given. A server without
     price is named and no more."""
     key = "choice.rent_unpriced" if not is_priced(option) else "choice.own" if option.purchase == "owned" else "choice.rent"
+    doubted = doubted_price_text(option, lang, currency=currency)
     text = say(
         key,
         lang,
@@ -211,9 +212,9 @@ def rent_text(option: Option, cards: str, lang: Lang, *, currency: str) -> str:
         purchase=purchase_text(option.purchase, lang),
         cards=cards,
         price=money_text(option.cost.hourly_usd, currency),
-        dated="" if is_old(option) else say("choice.rent_dated", lang, as_of=option.price_as_of),
+        dated="" if is_old(option) or option.price_as_of in doubted else say("choice.rent_dated", lang, as_of=option.price_as_of),
     )
-    told = join_sentences(text, doubted_price_text(option, lang, currency=currency), lang)
+    told = join_sentences(text, doubted, lang)
     return join_sentences(told, otherwise_text(option, lang, currency=currency), lang)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import RightfitError
 from rightfit.explain.beside import terms_told, without_questions
@@ -15,10 +15,12 @@ from rightfit.explain.decisions import chart_lookup
 from rightfit.explain.fit_questions import feature_question, fit_question
 from rightfit.explain.glossary import defined_terms, glossary, term_lookup, terms_in, told_terms
 from rightfit.explain.market_questions import market_question, way_to_pay
-from rightfit.explain.open_wishes import open_wish, planned_answer
+from rightfit.explain.open_wishes import asked_rule, largest_model, moving_price, open_wish, planned_answer
 from rightfit.explain.rule_lookup import NAMED_SERVER, find_rule, rule_answer, statement_answer
+from rightfit.explain.rules import all_rules
 from rightfit.explain.server_questions import server_question
 from rightfit.explain.yes_or_no import is_question
+from rightfit.market.denials import turned
 from rightfit.messages import LANGS
 
 if TYPE_CHECKING:
@@ -40,7 +42,13 @@ _AMOUNT_ASKED = re.compile(
 def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a sentence that asks what a word means, or whether something holds of a card, a
     server, a cloud or a model; None for any other, wishes above all."""
-    return _looked_up(sentence, catalog) or _terms_of_question(sentence)
+    from rightfit.workload.ask.posts import is_post
+
+    if is_post(sentence) and is_whole_wish(sentence):  # its plan answers, and names in it are no questions
+        return None
+    return (
+        largest_model(sentence, catalog) or moving_price(sentence, catalog) or _looked_up(sentence, catalog) or _terms_of_question(sentence)
+    )
 
 
 def asked_answer(sentence: str, *, catalog: Catalog | None = None) -> CheckResult | None:
@@ -61,7 +69,10 @@ def _looked_up(sentence: str, catalog: Catalog) -> CheckResult | None:
         return meant
     if defined := defined_terms(sentence):
         return told_terms(defined, sentence)
-    for reader in (server_question, fit_question, feature_question):
+    if ruled := asked_rule(sentence):
+        return dataclasses.replace(rule_answer(sentence, all_rules()[ruled], catalog), claim=None)
+    is_load = _LOAD & set(_wishes_of(sentence))  # so many users or requests: a plan says whether they are served
+    for reader in (server_question, feature_question) if is_load else (server_question, fit_question, feature_question):
         if (found := reader(sentence, catalog)) is not None:
             return found
     if (priced := market_question(sentence, catalog) or chart_lookup(sentence, catalog)) is not None:
@@ -83,14 +94,22 @@ _AMOUNTS = frozenset(
 )
 
 
-def is_whole_wish(sentence: str) -> bool:
-    """Whether a sentence names a model and amounts of its work, so that it can be planned."""
+#: Options that say how much a service has to do.
+_LOAD = frozenset({"rate", "users", "concurrency"})
+
+
+def _wishes_of(sentence: str) -> dict[str, Any]:
     from rightfit.workload.ask import understand
 
     try:
-        wishes = understand(without_questions(sentence).wish).wishes
+        return understand(without_questions(sentence).wish).wishes
     except RightfitError:
-        return False
+        return {}
+
+
+def is_whole_wish(sentence: str) -> bool:
+    """Whether a sentence names a model and amounts of its work, so that it can be planned."""
+    wishes = _wishes_of(sentence)
     return "model" in wishes and bool(_AMOUNTS & set(wishes))
 
 
@@ -129,7 +148,16 @@ def _without_model(sentence: str, catalog: Catalog, *, is_question: bool) -> Che
     rule = find_rule(_QUESTION.sub("", sentence)) if is_question or is_choice else None
     if rule is None:
         return _terms_beside(sentence)
-    return statement_answer(sentence, rule, catalog) if isinstance(rule, str) else rule_answer(sentence, rule, catalog)
+    found = statement_answer(sentence, rule, catalog) if isinstance(rule, str) else rule_answer(sentence, rule, catalog)
+    is_lacking = bool(_LACKING.search(sentence)) and not isinstance(rule, str) and rule.kind in ("fixed", "interconnect", "network")
+    # whether it can be done without what a rule asks for: where the rule is wrong it can
+    return dataclasses.replace(found, claim=turned(found.claim)) if is_lacking and found.claim in ("right", "wrong") else found
+
+
+#: "没有 NVLink 能 ... 吗", "can I ... without InfiniBand?"
+_LACKING = re.compile(
+    r"(?<!有)没有?(?=\s*[A-Za-z\u4e00-\u9fff]).*(?:能|可以|行)|(?:\bcan\b|\bcould\b).*\b(?:without|with no)\b", re.IGNORECASE
+)
 
 
 def _terms_beside(sentence: str) -> CheckResult | None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import AmbiguousNameError
 from rightfit.explain import quantities as q
-from rightfit.explain.claim_words import card_pattern, cards_of, no_claim
+from rightfit.explain.claim_words import card_pattern, cards_of, no_claim, verb
 from rightfit.explain.glossary import term_lookup
 from rightfit.explain.judged_parts import parts_lookup
-from rightfit.explain.market_questions import market_question
+from rightfit.explain.market_questions import daily_claim, market_question
 from rightfit.explain.market_statements import COMMITMENTS, find_statement, judge_statement, saving_of
 from rightfit.explain.pasted_tables import cells_of, is_cloud, is_row, row_statement
 from rightfit.explain.rule_match import folded, match_rule, sense
@@ -140,7 +140,7 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
     What is said is judged on a job: that of the heading that it stands `under`, where one is told.
     That takes a search.
     """
-    from rightfit.explain.claims import claim_lookup
+    from rightfit.explain.claims import claim_lookup, needs_answer
     from rightfit.search.offers import open_priced
 
     market = catalog or open_priced()
@@ -148,6 +148,8 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
         return None
     if under and (found := section_lookup(query, under, market)) is not None:
         return found
+    if not is_question(query) and (daily := daily_claim(query, market)) is not None:
+        return daily
     rule = repeated_rule(query)
     parts = None if rule is not None or is_question(query) else parts_lookup(query, market)
     if parts is not None and _is_told_first(query, parts):
@@ -164,9 +166,12 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
         return parts
     rule = rule or find_rule(query)
     if rule is None:
-        return None
+        return needs_answer(query, market)
     if isinstance(rule, str) or rule.kind == "term":
         return statement_answer(query, rule, market)
+    is_need = rule.kind == "enough" and verb("needs").search(query) and not verb("enough").search(query)
+    if is_need and (needed := needs_answer(query, market)) is not None:  # what is enough for a job is not what it needs
+        return needed
     return saving_answer(query, rule, market) if rule.kind == "saving" else rule_answer(query, rule, market)
 
 
@@ -295,10 +300,25 @@ def find_rule(text: str) -> RuleOfThumb | str | None:
         return known
     label, _, rest = re.sub("：", ":", text).partition(":")
     is_labelled = bool(rest) and not re.search(r"\d", label) and bool(sense(rest).quantities)  # "Long use: spot saves 50-90 %"
-    if (found := match_rule(text)) is not None or not is_labelled:
+    if (found := match_rule(text) or _stated_saving(text)) is not None or not is_labelled:
         return found
     labelled = match_rule(rest)
     return labelled if labelled is not None and labelled.kind == "saving" else None  # of other amounts the label says of what
+
+
+def _stated_saving(text: str) -> RuleOfThumb | None:
+    """The rule about what commitments or spot save, where one of them is said to save some share,
+    whichever."""
+    said = sense(text)
+    if not ("saves" in said.concepts and any(one.dimension == "percent" for one in said.quantities)) or len(said.leftover) > _FEW_LEFT:
+        return None
+    named = next((rule for concept, rule in _SAVING_RULES.items() if concept in said.concepts), "")
+    return all_rules()[named] if named else None
+
+
+_SAVING_RULES = {"subscription": "reserved_saves_50_to_90", "reserved": "reserved_saves_50_to_90", "spot": "spot_saves_50_to_90"}
+#: Words beside what is said that leave its sense as it is.
+_FEW_LEFT = 3
 
 
 def repeated_rule(text: str) -> RuleOfThumb | str | None:

@@ -172,8 +172,15 @@ def _noun(span: _Span, words: Sequence[tuple[_Span, str]], quantities: Sequence[
     return next((_NOUNS[concept] for place, concept in nouns if span[1] <= place[0] < end), "")
 
 
+#: A saving without its figure: half of it, or so many tenths of the price that are left.
+_HALVED = re.compile(r"(?<=便宜|节省|节约)(?:了|约|大约)?一半|(?<=省)(?:了|约|大约)?一半|(?<=saves )half|(?<=half)(?= the price)")
+_TENTHS = re.compile(r"(?:打|约|大约)?\s*(\d)(?:\.(\d))?\s*折")
+
+
 def _fold(text: str) -> str:
     text = text.casefold()
+    text = _HALVED.sub(" 50%", text)
+    text = _TENTHS.sub(lambda found: f" 节省 {100 - 10 * int(found[1]) - int(found[2] or 0)}% ", text)
     for written, meant in _FOLDED:
         text = text.replace(written, meant)
     return _COUNTED.sub(

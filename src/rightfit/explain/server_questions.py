@@ -32,6 +32,9 @@ _NAME = re.compile(r"[A-Za-z][\w.-]*\d[\w.-]*", re.ASCII)
 _LETTER = re.compile(r"(?<![A-Za-z0-9])(?P<letter>[a-z])\d?(?:\s*系列|\s*系(?!统)|[ -](?:series|family)\b|\s*族)", re.IGNORECASE)
 _CARDS = card_pattern()
 _MOST_SIZES = 8
+#: Options that say how much a service has to do; without them it is a request now and then.
+_LOAD = frozenset({"rate", "users", "concurrency", "latency", "ttft", "tpot"})
+_UNHURRIED: Mapping[str, str] = {"latency": "10min", "rate": "1/h"}
 
 
 def _table() -> Mapping[str, Any]:
@@ -176,8 +179,12 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
     is_what = _says("what", rest)
     told: dict[Lang, list[str]] = {lang: _series_lines(name, rows, catalog, lang) if is_what else [] for lang in LANGS}
     kinds = [f"{servers.provider[row]}/{servers.instance_type[row]}" for row in by_size(catalog, rows)]
+    is_open = wishes.get("task") == "serve" and not _LOAD & set(wishes)  # able at all: a request now and then
     for kind in kinds[:_MOST_SIZES]:
-        if (found := _estimate(wishes, kind, catalog)) is not None and found.best is not None:
+        found = _estimate(wishes, kind, catalog)
+        if is_open and (found is None or found.best is None):
+            found = _estimate({**wishes, **_UNHURRIED}, kind, catalog)
+        if found is not None and found.best is not None:
             answer = _way(found)
             for lang in LANGS:
                 told[lang].append(_done_text(kind, found, answer, lang))
@@ -211,6 +218,8 @@ def _chosen(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalo
             told[lang] += [line for name, rows in named.items() for line in _series_lines(name, rows, catalog, lang)]
         return _result(sentence, " ".join(named), told)
     done = [(name, *_cheapest(wishes, rows, catalog)) for name, rows in named.items()]
+    if wishes.get("task") == "serve" and not any(one[2] for one in done) and not _LOAD & set(wishes):
+        done = [(name, *_cheapest({**wishes, **_UNHURRIED}, rows, catalog)) for name, rows in named.items()]  # what it is able to at all
     able = sorted((one for one in done if one[2] is not None), key=lambda one: float(one[2].best.cost.total_usd))
     if not able:
         return None

@@ -64,7 +64,7 @@ def outcome_text(outcome: SetupOutcome, lang: Lang) -> str:
         )
     key = "fits" if outcome.fits else "fits_not"
     if not outcome.fits and outcome.plain_bytes <= outcome.limit_bytes:
-        key = "fits_not_host"
+        key = "fits_not_load" if outcome.host_needed_bytes <= outcome.host_bytes else "fits_not_host"
     elif outcome.helps:
         key += "_helped" if math.isfinite(outcome.host_bytes) else "_helped_host_unknown"
     if outcome.fits and outcome.helps and outcome.plain_bytes <= outcome.limit_bytes and math.isfinite(outcome.host_bytes):

@@ -121,7 +121,7 @@ def match_accelerators(name: str) -> tuple[str, ...]:
     if exact := _exact_names().get(text.casefold()):
         return (exact,)
     words = " ".join(re.findall(r"[a-z0-9.]+", text.casefold()))
-    if listed := _aliases().get(_MEMORY.sub(r"\1gb", words)):
+    if listed := _aliases().get(_MEMORY.sub(r"\1gb", words)) or _aliases().get(text.casefold()):
         return listed
     wanted = _parse(text)
     found = [record.name for record in accelerators().values() if record.memory_bytes and wanted.product and _covers(wanted, record)]

@@ -468,6 +468,8 @@ _BEFORE_CLAIM = re.compile(
     r"^(?P<name>[A-Za-z0-9][\w./+ -]*?)\s*(?:[(（](?P<bracket>[^()（）]+)[)）]|[:：]\s*(?P<colon>.+)|(?P<said>(?:有|带|搭载|拥有|显存(?:高达|为|是)?)\s*\d.*))$",
     re.ASCII,
 )
+#: A server of Azure as people write it, with blanks.
+_SPACED = re.compile(r"(?<![\w.+/-])(?:Standard[ _])?N[CDGV]\d+\w*[ _]\w+[ _]v\d(?![\w.-])", re.ASCII)
 #: What may be the name of a series ("gn7i", "NDv4", "NDm A100 v4").
 _SERIES = re.compile(
     r"(?<![\w.+/-])(?:ND\w*[ _]\w+[ _]v\d|N[CDV]\w*_[A-Z]\w*_v\d|[A-Za-z]{1,4}\d[A-Za-z]{0,3}\d?|N[CDV][A-Za-z]*v\d)(?![\w.-])",
@@ -497,6 +499,10 @@ def _claim_about(catalog: Catalog, text: str) -> tuple[str, str]:
     for match in _NAME.finditer(text):
         if _is_server(catalog, match[0]) and not facts.match_accelerators(match[0]) and _says(told := _told_of(text, match)):
             return match[0], told
+    for match in _SPACED.finditer(text):
+        joined = match[0].replace(" ", "_")
+        if _is_server(catalog, joined) and _says(told := _told_of(text, match)):
+            return joined, told
     for match in _SERIES.finditer(text):
         if server_names.series_members(catalog, match[0]) and _carries_cards(match[0], told := _told_of(text, match)):
             return match[0], told

@@ -129,7 +129,8 @@ def _accelerator(claim: Claim, servers: ServerTable, row: int) -> tuple[list[Tex
             each = f"{number(float(servers.num_accelerators[row]))} x {number(memory / GIB)} GiB = {number(sums[0] / GIB)} GiB"
             reasons.append(say("wrong_total_memory", had=each, claimed=number(claim.total_memory_bytes / 1e9)))
     is_unknown = bool(claim.accelerator_memory_bytes) and math.isnan(memory)
-    if claim.accelerator_memory_bytes and not is_unknown and not memory_agrees(claim.accelerator_memory_bytes, memory):
+    is_all = not claim.accelerators and memory_agrees(claim.accelerator_memory_bytes, memory * float(servers.num_accelerators[row]))
+    if claim.accelerator_memory_bytes and not is_unknown and not is_all and not memory_agrees(claim.accelerator_memory_bytes, memory):
         reasons.append(say("wrong_accelerator_memory", had=number(memory / GIB), claimed=number(claim.accelerator_memory_bytes / 1e9)))
     return reasons, is_unknown
 

@@ -118,8 +118,11 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
         if with_few_bits.best is not None:  # nobody said how: the one of the usual ways that the machine does
             narrower = (Reason("own_by_qlora", {"machine": machine.title}),)
             own, workload = with_few_bits, workload.with_changes(method="qlora")
-    rented = plan(workload.with_changes(gpu=()), catalog=catalog, **asked)
     host = own_host(catalog, machine)[1]
+    own = _within_unsaid(
+        own, mine, lambda wish, ram: plan(wish, catalog=with_machine(catalog, machine, host_bytes=ram), **asked), host_bytes=host
+    )
+    rented = plan(workload.with_changes(gpu=()), catalog=catalog, **asked)
     assumed = (*_smallest(machine), *_host(machine, host))
     own, rented = (dataclasses.replace(one, assumptions=(*assumed, *one.assumptions)) for one in (own, rented))
     own = dataclasses.replace(own, options=tuple(_needing_ram(one, host) for one in own.options))
@@ -160,10 +163,44 @@ def _host(machine: Machine, host_bytes: float) -> tuple[Assumption, ...]:
     return (Assumption("have", machine.name, why),)
 
 
+#: A machine has up to so many times the host memory that it is taken to have, where nobody says it.
+_AMPLE_HOST = 2.0
+
+#: How long somebody waits at their own machine, where nobody says it.
+_PATIENT = "2min"
+
+
+def _within_unsaid(own: Plan, mine: Workload, plan: Callable[[Workload, float], Plan], *, host_bytes: float) -> Plan:
+    """The plan on the machine without what nobody said: host memory that it is taken to have, and
+    how soon one person must be answered, refuse nothing."""
+    ram, lifted = 0.0, set[str]()
+    while own.best is None and (refused := _refused(own)):
+        if refused.criterion == "host_memory" and not ram:
+            ram = _AMPLE_HOST * host_bytes
+        elif (
+            mine.users == 1
+            and refused.criterion in LATENCY_LIMITS
+            and refused.criterion not in lifted
+            and getattr(mine, f"{refused.criterion}_s", None) is None
+        ):
+            lifted.add(refused.criterion)
+            mine = mine.with_changes(**{refused.criterion: _PATIENT})
+        else:
+            break
+        own = plan(mine, ram)
+    return own
+
+
+def _refused(own: Plan) -> Any:
+    """What stands in the way of the machine first."""
+    found = [one for one in own.rejected if one.example.startswith("private/")]
+    return next((one for one in found if one.criterion != "quota"), next(iter(found), None))  # there is one such machine
+
+
 def _not_on_own(machine: Machine, own: Plan, workload: Workload, *, host_bytes: float) -> Reason:
     """Why the machine does not do it: what stands in its own way, not in that of the rentals that
     were left out beside it; of a limit that nobody stated, how to state one."""
-    first = next((one for one in own.rejected if one.example.startswith("private/")), None)
+    first = _refused(own)
     if first is None:
         return Reason("own_does_not", {"machine": machine.title, "criterion": "gpu_memory"})
     told = {"machine": machine.title, "criterion": first.criterion, "needed": first.needed, "had": first.had}

@@ -363,12 +363,13 @@ def own_host(catalog: Catalog, machine: Machine) -> tuple[int, float]:
 
 
 def with_machine(
-    catalog: Catalog, machine: Machine, *, as_of: str = "", alone: bool = False, usd_per_h: float | None = None
+    catalog: Catalog, machine: Machine, *, as_of: str = "", alone: bool = False, usd_per_h: float | None = None, host_bytes: float = 0.0
 ) -> PricedCatalog:
     """The catalog with the machine in it, as an owned server of the provider `private`, with host
     memory and processors of `own_host`.
-    `alone`: and no other offer, where nothing else is asked for; `usd_per_h`: what an hour of it
-    counts as [USD], its electricity where none is given."""
+    `host_bytes`: host memory instead of that; `alone`: and no other offer, where nothing else is
+    asked for; `usd_per_h`: what an hour of it counts as [USD], its electricity where none is
+    given."""
     from rightfit.market.price_book import Owned, PriceBook
     from rightfit.market.priced import PricedCatalog
 
@@ -387,7 +388,7 @@ def with_machine(
         gpu=machine.gpu,
         gpus=machine.count,
         vcpus=vcpus,
-        memory=memory,
+        memory=host_bytes or memory,
         site=machine.place or "private",
         servers=1,
     )

@@ -207,13 +207,18 @@ def plan(
         from rightfit.cli.commands.own import with_own
 
         found = with_own(found, catalog)
+    unrented: list[str] = []
+    if ask and found.best is None:
+        from rightfit.explain.beside import on_unrented
+
+        found, unrented = on_unrented(found, catalog, view.lang, again=api.plan, **asked)
     answer = plan_answer(found, view, catalog=catalog)
     lines = asked_for.lines(found, catalog, view.lang) if ask else []
     if len(workload.gpu) > 1 and not (ask and asked_for.told):
         from rightfit.explain.beside import other_card_lines
 
         lines += other_card_lines(found, catalog, view.lang)
-    answer = with_answers(answer, lines)
+    answer = with_answers(answer, [*unrented, *lines])
     if own_:
         from rightfit.cli.commands.own import with_own_parts
 

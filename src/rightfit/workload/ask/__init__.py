@@ -25,12 +25,15 @@ from rightfit.workload.ask.figured import (
     read_folds,
     read_later,
     read_nights,
+    read_paged,
     read_pages,
     read_repeats,
     read_volumes,
     read_window,
     score_pairs,
     settle_per_time,
+    settle_speed,
+    settle_things_a_day,
     work_off_daily,
 )
 from rightfit.workload.ask.leftover import BLANK, left_over
@@ -48,14 +51,15 @@ from rightfit.workload.ask.named import (
 )
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
+from rightfit.workload.ask.posts import read_post, settle_post
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
-from rightfit.workload.ask.told import read_host, read_run
+from rightfit.workload.ask.told import read_host, read_hours_a_day, read_memory_said, read_run, settle_hours_a_day
 
 LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
 
 
-_DASH = re.compile(r"(?<=\s)(?<!\d\s)[-–—](?=\s)|(?<=\d\s)[-–—](?=\s(?!\d))")
+_DASH = re.compile(r"(?<=\s)(?<!\d\s)[-–—](?=\s)|(?<=\d\s)[-–—](?=\s(?:(?!\d)|\d{1,3}\s?GB(?![a-z])))")
 """Between the parts of a sentence: it stands between no two numbers."""
 
 
@@ -71,9 +75,10 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         raise InputError(Message("workload.endless_number", count=LONGEST_NUMBER, digits=endless[0][:10]), field="ask")
     _refuse_unplanned(plain)
     today = today or datetime.date.today()
-    said, assumed = spoken(normalize(_DASH.sub(";", text.replace("，", ", "))))
+    said, assumed = spoken(normalize(_DASH.sub(";", _sizes_apart(text.replace("，", ", ")))))
     sentence = Sentence(said)
     sentence.assumed += assumed
+    read_post(sentence)
     read_later(sentence)
     read_run(sentence)
     read_daily(sentence)
@@ -90,13 +95,15 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         sentence.take(*match.span(), "residency", "cn-mainland")
     read_data_place(sentence)
     read_hub_id(sentence)
+    read_hours_a_day(sentence)
+    read_memory_said(sentence)
     read_host(sentence)
     store, owner = read_data_store(sentence)
     read_names(sentence)
     if store:
         settle_data_store(sentence, store, owner)
     read_cards(sentence)
-    for read in (read_figured, read_watched, read_classes, read_lease):
+    for read in (read_paged, read_figured, read_watched, read_classes, read_lease):
         read(sentence)
     read_accumulation(sentence)
     for rule in grammar.QUANTITIES:
@@ -126,8 +133,17 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         inferred = [Reading("task", "batch", "")]
     task = inferred[0].value if inferred else ""
     _note_from_scratch(sentence, task)
+    settle_hours_a_day(sentence, task)
     settle_steps(sentence, task)
     settle_per_time(sentence, task)
+    if task == "serve" and sentence.is_post:
+        settle_things_a_day(sentence)
+    if task == "serve" and sentence.own_machine and not (sentence.has("users") or sentence.has("rate")):
+        inferred.append(Reading("users", "1", ""))
+        sentence.assumed.append(Message("workload.assumed_own_use"))
+    if task == "serve" and sentence.is_post:
+        _note_deadline(sentence)
+    settle_speed(sentence, next((one.value for one in (*sentence.readings, *inferred) if one.option == "users"), ""))
     if task == "serve" and (pause := keep_in_flight(sentence)):
         inferred.append(pause)
     if task in ("batch", "serve"):
@@ -139,10 +155,14 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     for again in (grammar.GLUE_PHRASE, *((grammar.QUANTIZED,) if sentence.has("quantization") else ())):
         for match in list(again.finditer(sentence.text)):
             sentence.blank(*match.span())
+    _note_other_card(sentence)
+    _note_unpriced(sentence)
+    _drop_wider_card(sentence)
     topic = _topic(sentence)
     hard, soft = left_over(sentence.text, is_shouted=plain.isupper() and not re.search("[一-鿿]", plain))
-    soft = [*topic, *sentence.noted, *soft]
-    weighty = tuple(dict.fromkeys((*sentence.asked, *hard)))
+    stops, left_out = settle_post(sentence, [*sentence.asked, *hard])
+    soft = [*topic, *sentence.noted, *left_out, *soft]
+    weighty = tuple(dict.fromkeys(stops))
     kind = next(iter(sentence.kinds), "")
     unused = tuple(dict.fromkeys((*weighty, *soft)))
     return Understood(
@@ -253,6 +273,24 @@ def _note_from_scratch(sentence: Sentence, task: str) -> None:
         sentence.assumed.append(Message("workload.assumed_from_scratch", model=told.value))
 
 
+_TWO_SIZES = re.compile(
+    r"(?P<card>[A-Za-z]+\d+\w*)\s*(?P<one>\d{2,3}\s*GB?)(?P<join>\s*(?:和|与|跟|还是|或者?|、|or|vs\.?|and)\s*)(?P<two>\d{2,3}\s*GB?)(?![A-Za-z0-9])",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def _sizes_apart(text: str) -> str:
+    """Two sizes of one card as two cards: "A100 40G 和 80G"."""
+    return _TWO_SIZES.sub(
+        lambda found: (
+            f"{found['card']} {found['one']}{found['join']}{found['card']} {found['two']}"
+            if facts.match_accelerators(found["card"])
+            else found[0]
+        ),
+        text,
+    )
+
+
 def _read_amount(sentence: Sentence, inferred: list[Reading]) -> None:
     """A number with a noun that no rule knows is the amount of data, where data are worked on and
     none were told: "3 million product titles", 300 节课."""
@@ -261,11 +299,49 @@ def _read_amount(sentence: Sentence, inferred: list[Reading]) -> None:
         return
     for pattern in (grammar.COUNTED_NOUN, grammar.COUNTED_NOUN_ZH):
         for match in pattern.finditer(sentence.text):
+            if parse_count(match["amount"].replace(" ", "")) <= 1:  # an article: 一个图像模型
+                continue
             words = {*match["thing"].casefold().split()}
             counts = grammar.NO_THING.search(match["thing"])
             if not counts and not grammar.NO_ADJECTIVES & words and is_taken("data", value := f"{match['amount']} samples"):
                 sentence.take(match.start(), match.end(), "data", value)
                 return
+
+
+def _drop_wider_card(sentence: Sentence) -> None:
+    """Of a card and a wider name that covers it, the card: 910B, 国产卡."""
+    cards = {reading: set(facts.match_accelerators(reading.value)) for reading in sentence.readings if reading.option == "gpu"}
+    for reading, covered in cards.items():
+        if any(covered > other for one, other in cards.items() if one is not reading and other):
+            sentence.readings.remove(reading)
+            sentence.noted.append(reading.words)
+
+
+def _note_deadline(sentence: Sentence) -> None:
+    """A service has no end: a time that a post tells beside it is left out, and said."""
+    for reading in [one for one in sentence.readings if one.option == "deadline"]:
+        sentence.readings.remove(reading)
+        sentence.asked.append(reading.words)
+
+
+def _note_unpriced(sentence: Sentence) -> None:
+    """A seller of whom no price is known here: the plan is over the others, and says so. "Only"
+    there is asked about."""
+    for found in list(grammar.UNPRICED.finditer(sentence.text)):
+        if found["only"]:
+            sentence.ask(*found.span())
+        else:
+            name = found["seller"]
+            sentence.note(*found.span())
+            sentence.assumed.append(Message("workload.assumed_unpriced", seller=name))
+
+
+def _note_other_card(sentence: Sentence) -> None:
+    """A card named beside one's own machine, which is what is planned."""
+    if sentence.own_machine and (others := [reading for reading in sentence.readings if reading.option == "gpu"]):
+        words = ", ".join(reading.words for reading in others)
+        sentence.readings = [reading for reading in sentence.readings if reading.option not in ("gpu", "num_gpus")]
+        sentence.assumed.append(Message("workload.assumed_other_card", words=words, planned=sentence.own_machine))
 
 
 def _topic(sentence: Sentence) -> list[str]:

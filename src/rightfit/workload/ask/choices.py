@@ -119,6 +119,8 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
     task = _task(sentence, text)
     if task == "prepare":
         task = _settle_library(sentence, text)
+    if not task and sentence.has("quantization") and not any(sentence.has(option) for option in ("data", "method", "epochs", "steps")):
+        task = "serve"  # weights in so many bits are served
     inferred = [Reading("task", task, "")] if task else []
     if task == "prepare" and (operation := _heaviest(sentence, text) or _usual_operation(sentence, text)):
         inferred.append(Reading("operation", operation, ""))
@@ -311,6 +313,8 @@ def _task(sentence: Sentence, text: str) -> str:
     if sentence.has("data") and (sentence.has("frames") or reads_pages(sentence)):
         return "batch"
     if sentence.has("model") and not sentence.has("data") and grammar.RUNNING.search(text):
+        return "serve"
+    if sentence.has("model") and not sentence.has("data") and grammar.SPEED_TALK.search(sentence.whole):
         return "serve"
     return ""
 

@@ -26,7 +26,7 @@ from rightfit.units import (
 )
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.named import card_count
-from rightfit.workload.ask.sentence import Reading, Sentence
+from rightfit.workload.ask.sentence import Reading, Sentence, is_taken
 
 _DAILY_PEOPLE = grammar.shape(
     r"(?P<en>{amount})\s*(?:[a-z]+\s)?{people}\s*{each_period}\s*(?P<period>{day_or_more})(?![a-z])|每[天日]{about_zh}?\s*(?P<zh>{amount})\s*(?:个|名|位)?\s*{people_zh}(?:次)?{doing_zh}?"
@@ -484,6 +484,56 @@ def read_nights(sentence: Sentence) -> None:
             sentence.take(*found.span(), "profile", "office")
         else:
             sentence.note(*found.span())
+
+
+_THINGS_A_DAY = grammar.shape(
+    r"(?<![\w.,-])(?P<en>{amount})\s*(?:[a-z]+\s){0,2}?[a-z-]{3,}s\s*{each_period}\s*(?P<period>{period}(?![a-z]))"
+    r"|{every_zh}\s*(?P<period_zh>{period_zh})\s*{about_zh}?\s*(?P<zh>{amount})\s*{thing_zh}"
+)
+
+
+def settle_things_a_day(sentence: Sentence) -> None:
+    """Things that come in a time are the load of a service, where nothing else tells it."""
+    if any(sentence.has(option) for option in ("rate", "users")) or not (found := _THINGS_A_DAY.search(sentence.whole)):
+        return
+    period = (found["period"] or found["period_zh"]).casefold()
+    amount = (found["en"] or found["zh"]).strip()
+    value = f"{amount}/{period.rstrip('s') if period.isascii() and len(period) > 3 else period}"
+    if is_taken("rate", value):
+        sentence.readings.append(Reading("rate", value, found[0].strip()))
+        sentence.asked = [words for words in sentence.asked if words not in found[0]]
+        if left := sentence.text.find(found[0]) + 1:
+            sentence.blank(left - 1, left - 1 + len(found[0]))
+        elif each := _EACH_TIME.search(sentence.text):
+            sentence.blank(*each.span())
+
+
+_EACH_TIME = grammar.shape(r"{each_period}\s*{period}(?![a-z])|{every_zh}\s*{period_zh}")
+
+
+def settle_speed(sentence: Sentence, users: str) -> None:
+    """Tokens a second, of a service with one user, are those of that user."""
+    for words in [one for one in sentence.asked if grammar.TOKEN_RATE.fullmatch(one)] if users == "1" else ():
+        value = f"{1000.0 / _number(re.sub('[^0-9.]', '', words.partition('tok')[0]) or '1'):.4g}ms"
+        if not sentence.has("tpot") and is_taken("tpot", value):
+            sentence.asked.remove(words)
+            sentence.readings.append(Reading("tpot", value, words))
+
+
+def read_paged(sentence: Sentence) -> None:
+    """Documents of so many pages each are pages: "5,000 PDFs of about 12 pages each"."""
+    for found in _PAGED.finditer(sentence.text):
+        amount, each = (parse_count(next(filter(None, found.group(*names))).replace(" ", "")) for names in (("en", "zh"), ("pages", "ye")))
+        if not sentence.has("data") and amount * each >= 1.0:
+            sentence.take(*found.span(), "data", f"{amount * each:.0f} pages")
+            return
+
+
+_PAGED = grammar.shape(
+    r"(?<![\w.,-])(?P<en>{amount})\s+(?:[a-z]+\s+){0,3}?{paged_thing}\s*[(,]?\s*(?:{paged_glue}\s*)*"
+    r"(?P<pages>{digits})\s*pages?(?![a-z])(?:\s{paged_each})*\s?\)?"
+    r"|(?P<zh>{amount})\s*[份个篇本]?\s*(?:[一-鿿]{0,4}?)(?:的)?{paged_thing_zh}\s*[,，(（、]?\s*{paged_glue_zh}*每[份个篇本]\s*{paged_glue_zh}*\s*(?P<ye>{digits})\s*(?:多)?页\s?[)）]?"
+)
 
 
 def read_pages(sentence: Sentence) -> list[Reading]:

@@ -377,7 +377,7 @@ COUNT_AFTER = shape(r"\s?(?:[x×*]\s?(?P<times>\d{1,3})(?![\w.])|(?P<cards>{card
 NODES_BEFORE = shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<nodes>{card_count})\s*{node_name}\s*(?:{holds_cards}\s*)?$")
 CARD_RANGE = shape(r"(?<![A-Za-z0-9.])\d+\s*{range_word}\s*\d+\s*{card}(?![a-z])")
 UNNAMED_CARDS = shape(
-    r"(?<![A-Za-z0-9_.-])(?<!gtx )(?<!rtx )(?<! gt )(?<!mx )(?<! rx )(?<!titan )(?<!quadro )(?<!geforce )(?<!radeon )(?<!tesla )(?<!arc )(?P<count>{card_count})[\s-]?{card_counter}?\s?{card_name}(?![a-z])(?!\s*的?(?:批|batch))"
+    r"(?<![A-Za-z0-9_.-])(?<!gtx )(?<!rtx )(?<! gt )(?<!mx )(?<! rx )(?<!titan )(?<!quadro )(?<!geforce )(?<!radeon )(?<!tesla )(?<!arc )(?!\d{4})(?P<count>{card_count})[\s-]?{card_counter}?\s?{card_name}(?![a-z])(?!\s*的?(?:批|batch))"
 )
 CARD_MEMORY = shape(
     r"(?<![A-Za-z0-9.])(?P<value>\d+(?:\.\d+)?)\s?{gigabyte}(?P<more>\s*{or_more})?\s*(?:of\s|的)?{card_memory_after}(?![a-z])(?:\s*的?{card_name}(?![a-z]))?"
@@ -390,7 +390,9 @@ HOST_MEMORY = shape(
 )
 USER_RATES = tuple(rule for rule in QUANTITIES if rule.option == "tpot")
 """Tokens a second of one user, which a service's own are not."""
-TOKEN_RATE = shape(r"\d[\d,.]*\s?[kmb]?\s*tokens?\s*{each_second}\s*{token_period}(?![a-z])(?!\s*{each_again}\s*{token_receiver})")
+TOKEN_RATE = shape(
+    r"\d[\d,.]*\s?[kmb]?\s*{token_spoken_latin}\s*{each_second}\s*{token_period}(?![a-z])(?!\s*{each_again}\s*{token_receiver})"
+)
 WORKS_THROUGH = shape(
     r"(?<![A-Za-z]){works_through}\s+(?:all\s|the\s|(?:[a-z-]+\s){1,2}{among_en}\s(?:all\s|the\s)?)?[\d␟]"
     r"|(?<![A-Za-z]){run_verb}\s␟+\s{through_en}\s(?:all\s|the\s)?[\d␟]|(?<![标像本义感常])(?:{works_through_zh})\s*(?:大约|约)?[\d␟]"
@@ -433,11 +435,17 @@ RENTING = shape(r"(?<![A-Za-z])(?:{renting_for}\s*{long_time}(?:的)?|{leased})"
 PLACE_OF = shape(r"(?:{place_of_somebody}|\s?{place_of_somebody_en}(?![a-z]))")
 PLACED_BEFORE = shape(r"(?<![A-Za-z]){based_in}\s+(?:the\s)?$")
 TOPIC_BAR = shape("{topic_bar}")
+UNPRICED = shape(
+    r"(?P<only>(?<![A-Za-z])only\s{stands_in_en}\s|只[能用在]{0,2})?(?<![A-Za-z.])(?P<seller>{unpriced_seller})(?![A-Za-z]){platform_zh}?"
+)
+"""Sellers of whom no price is known here."""
 RUNNING = shape("{running}")
+SPEED_TALK = shape(r"(?<![A-Za-z]){speed_talk}(?![a-z])|{speed_talk_zh}")
+"""Words of how fast a model answers."""
 GLUE_PHRASE = shape(r"(?<![A-Za-z]){glue_phrase}")
 QUANTIZED = shape(r"(?<![A-Za-z]){quantized}(?![a-z])")
 OWNED = tables.shape(
-    WORDS_TABLE, rf"(?:{{owning}})\s*(?:{{own_between}}\s*|{BLANK}+\s*(?:[,，、+/]\s*)?(?:{{own_beside}}\s*)*)*$", ignore_case=True
+    WORDS_TABLE, rf"(?:{{owning}})\s*(?:{{own_between}}\s*|{BLANK}++\s*(?:[,，、+/]\s*)?(?:{{own_beside}}\s*)*)*$", ignore_case=True
 )
 OWNED_AFTER = shape(r"\s*(?:的)?{owned_thing_zh}?\s*[,，]?\s*(?:是)?(?:我们?)?{owned_after}")
 ALTERNATIVE = shape(r"\s*[,，]?\s*(?:or|{or_zh}|/)\s*(?:with\s|the\s|用)?")
@@ -450,7 +458,7 @@ UNKNOWN_AFTER = tables.shape(
     r"\s*{or_zh}\s*(?:用)?(?P<name>[A-Za-z][A-Za-z0-9_.+-]{2,})|\s+or\s(?P<en>[A-Z][A-Za-z0-9_.+-]+|[a-z][a-z_.+-]*\d[A-Za-z0-9_.+-]*)(?![A-Za-z])",
 )
 MEMORY_BEHIND = shape(
-    r"\s*[,，(（/-]?\s*(?:{memory_of_card}\s*(?:{is_word}\s*)*)?(?:each\s|各\s*)?(?P<size>\d{1,3})\s?G(?:i?B)?(?:\s?(?:的)?{memory_of_card}|{memory_each})?\s*[)）]?(?![A-Za-z0-9])(?!\s*(?:of\s|的)?(?:{host_memory}|{data_named}))"
+    r"\s*(?:{apple_chip}\s*)?[,，(（/-]?\s*(?:{with_en}\s)?(?:{memory_of_card}\s*(?:{is_word}\s*)*)?(?:each\s|各\s*)?(?P<size>\d{1,3})\s?G(?:i?B)?(?:\s?(?:的)?{memory_of_card}|{memory_each})?\s*[)）]?(?![A-Za-z0-9])(?!\s*(?:of\s|的)?(?:{host_memory}|{data_named}))"
 )
 MEMORY_AHEAD = shape(
     r"(?<![A-Za-z0-9.])(?P<size>\d{1,3})\s?G(?:i?B)?\s?(?:{memory_of_card})?\s?(?:的)?\s*(?:nvidia\s|geforce\s|英伟达\s?)?$"

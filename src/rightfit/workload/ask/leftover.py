@@ -131,6 +131,29 @@ def _hard_zh() -> tuple[re.Pattern[str], re.Pattern[str]]:
     return demands, denies
 
 
+@functools.cache
+def _demands() -> tuple[frozenset[str], re.Pattern[str], re.Pattern[str]]:
+    """(English words that demand something, Chinese ones, a limit or an amount of money.)"""
+    mild = frozenset(grammar.listed("mild", "fillers"))
+    limits = grammar.shape(
+        r"{money_sign}\s*\d|\d\s*{money_unit}|{most}|{at_least}|{within_after_zh}|(?<![A-Za-z]){limit_head}(?![A-Za-z])|{limit_tail_zh}"
+    )
+    return _lists()[2] - mild, re.compile("|".join(word for word in grammar.listed("hard_zh", "fillers") if word not in mild)), limits
+
+
+def demands(piece: str) -> bool:
+    """Whether a hard piece asks something of the plan that must not be left out, even of a long
+    post: a word that demands, a limit, money, a denial of a name or of a number."""
+    words, words_zh, limits = _demands()
+    said = {part for word in re.findall(r"[a-z][a-z-]*", piece.casefold()) for part in (word, word.removesuffix("s"))}
+    seller = grammar.UNPRICED.search(piece)
+    if said & words or limits.search(piece) or (seller and seller["only"]):
+        return True
+    if piece.isascii():
+        return bool(grammar.HARD_DENIAL.search(piece)) and piece != piece.casefold()
+    return bool(words_zh.search(piece) or (grammar.HARD_DENIAL.search(piece) and re.search("[A-Za-z0-9]", piece)))
+
+
 def known_words() -> frozenset[str]:
     """Words of tasks and choices, for the nearest of a word that nobody knows."""
     names = ("task", "method", "tuning_method", "purchase", "framework", "quantization", "optimizer", "sharding", "cloud")

@@ -277,14 +277,20 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     nodes = grammar.NODES_BEFORE.search(sentence.text[:first]) if counted else None
     if owned := grammar.OWNED.search(sentence.text[: nodes.start() if nodes else first]):
         last += len(memory[0]) if (memory := grammar.MEMORY_BEHIND.match(sentence.text[last:])) else 0
-        if nodes and card_count(nodes["nodes"]) > 1:  # several servers of one's own: no option says so
+        if nodes and card_count(nodes["nodes"]) > 1 and not sentence.is_post:  # several servers of one's own: no option says so
             sentence.ask(nodes.start(), last)
+            return
+        if nodes and card_count(nodes["nodes"]) > 1:
+            _own_servers(sentence, name, nodes, count, owned.start(), last)
             return
         _own(sentence, owned.start(), last, f"{count or 1}x{name.value}")
         return
     if owned := grammar.OWNED_AFTER.match(sentence.text, last):
-        if nodes and card_count(nodes["nodes"]) > 1:
+        if nodes and card_count(nodes["nodes"]) > 1 and not sentence.is_post:
             sentence.ask(nodes.start(), owned.end())
+            return
+        if nodes and card_count(nodes["nodes"]) > 1:
+            _own_servers(sentence, name, nodes, count, nodes.start(), owned.end())
             return
         _own(sentence, nodes.start() if nodes else first, owned.end(), f"{count or 1}x{name.value}")
         return
@@ -337,12 +343,24 @@ def card_count(text: str) -> int:
     return grammar.CARD_COUNTS.get(text.casefold()) or int(parse_count(text))
 
 
+def _own_servers(sentence: Sentence, name: Name, nodes: re.Match[str], count: int, start: int, end: int) -> None:
+    """Several servers of one's own: planned as rented ones with as many of the same cards."""
+    servers = card_count(nodes["nodes"])
+    words = sentence.blank(start, end)
+    told = {"gpu": name.value, "num_gpus": str(servers * max(count, 1)), "max_nodes": str(servers)}
+    sentence.readings += [Reading(option, value, words) for option, value in told.items() if not sentence.has(option)]
+    sentence.assumed.append(Message("workload.assumed_own_servers", words=words))
+
+
 def _own(sentence: Sentence, start: int, end: int, machine: str) -> None:
     """A machine that somebody has, and where it stands."""
     places = [(place, stands) for place, spelled in grammar.OWN_PLACES.items() if (stands := spelled.search(sentence.text))]
     sentence.blank(start, end)
     for _, stands in places:
         sentence.blank(*stands.span())
+    if sentence.own_machine:  # a plan is for one machine of one kind of card
+        sentence.assumed.append(Message("workload.assumed_one_machine", planned=sentence.own_machine, other=machine))
+        return
     sentence.own_machine = machine + (f"@{places[0][0]}" if places else "")
 
 

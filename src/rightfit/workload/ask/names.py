@@ -103,6 +103,7 @@ _NO_GPU = tables.shape("names", r"(?<![A-Za-z0-9-])(?:{no_gpu}|(?<![A-Za-z0-9_])
 _GPU = tables.shape(
     "names", r"(?:(?<![A-Za-z0-9])x?|(?<=\d[x×*])){gpu_maker}*{gpu}(?:[- ]?{gpu_form})*(?:s)?(?![A-Za-z0-9]|\.\d)", ignore_case=True
 )
+_NUMBERED = re.compile(r"\d+[A-Za-z]\d?")
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*(?:\s+[A-Za-z0-9][A-Za-z0-9.+_-]*)*")
 _WORD = re.compile(r"\S+")
 _LONGEST_WINDOW = 6
@@ -118,7 +119,8 @@ def _gpus(text: str) -> Iterator[Name]:
         plural = name[:-1] if name.endswith("s") and name[0].isupper() else name  # V100s are several V100
         for candidate in (plural, name, name.rstrip("sS"), "RTX " + name if name[0].isdigit() else name):
             if facts.match_accelerators(candidate):
-                yield Name("gpu", candidate, *match.span())
+                found = facts.match_accelerators(candidate)  # "910B" by its full name: as an option it is 910 of B
+                yield Name("gpu", found[0] if len(found) == 1 and _NUMBERED.fullmatch(candidate) else candidate, *match.span())
                 break
     yield from (Name("gpu", "none", *match.span()) for match in _NO_GPU.finditer(text))
 
@@ -145,7 +147,7 @@ def _models(text: str) -> Iterator[tuple[int, int, str]]:
                 counts = (
                     text[words[last][0]].isdigit() and not _VERSION.match(text, words[last][0]) and _COUNTING.match(text, words[last][0])
                 )
-                if not counts and not _begins_or_ends_with_choice(name) and is_model(name):
+                if not counts and ". " not in name and not _begins_or_ends_with_choice(name) and is_model(name):
                     yield start, start + len(name), name
 
 
@@ -200,7 +202,7 @@ def _algorithm_pattern() -> re.Pattern[str]:
 def _chinese_models(text: str) -> Iterator[tuple[int, int, str]]:
     """A Chinese name of a model family, with the Latin words that follow it: "通义千问 7B"."""
     for row in facts.table("chinese_names"):
-        for match in re.finditer(re.escape(row["chinese"]) + r"(?:\s*[A-Za-z0-9][\w.-]*)*", text):
+        for match in re.finditer(re.escape(row["chinese"]) + r"(?:\s*[A-Za-z0-9][\w.-]*)*", text, re.ASCII):
             yield match.start(), match.end(), match[0].replace(row["chinese"], row["name"] + " ").strip()
 
 

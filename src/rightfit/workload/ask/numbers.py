@@ -137,6 +137,10 @@ def _are_neighbors(found: re.Match[str]) -> bool:
     return found["second"][0] in _FOLLOWING[found["first"]]
 
 
+#: Two numbers apart are no range where one is so many times the other.
+_WIDEST_APART = 100.0
+
+
 def _is_range(found: re.Match[str]) -> bool:
     """Whether two numbers are the ends of one range, and not an amount and another one."""
     if found["join"].casefold() in ("and", "or") and not found[0].casefold().startswith(("between", "from")):
@@ -148,8 +152,10 @@ def _is_range(found: re.Match[str]) -> bool:
         return False
     if grammar.CARD_RANGE.match(text, found.start("first")) or _BRAND.search(text[max(found.start() - 16, 0) : found.start("first")]):
         return False
+    is_apart = re.search(r"\s[-–—]\s", found[0]) is not None  # it may stand between two parts of a sentence
     low, high = (re.sub(r"[^\w.,]|us$", "", found[name], flags=re.IGNORECASE) for name in ("first", "second"))
     unit = re.sub(r"[\d.,]", "", high)
     with contextlib.suppress(InputError):
-        return 0 < parse_count(low if re.search(r"[^\d.,]", low) else low + unit) < parse_count(high)
+        least, most = parse_count(low if re.search(r"[^\d.,]", low) else low + unit), parse_count(high)
+        return 0 < least < most and (not is_apart or most <= _WIDEST_APART * least)
     return False

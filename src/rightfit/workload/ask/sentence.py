@@ -105,6 +105,8 @@ class Sentence:
         self.noted: list[str] = []
         self.assumed: list[Message] = []
         self.own_machine = ""
+        self.is_post = False
+        self.hours_a_day: tuple[str, float] = ("", 0.0)
         self.kinds: list[str] = []
         self.data_start = self.data_end = -1
         self.data_samples = 0.0

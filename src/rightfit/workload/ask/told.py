@@ -9,8 +9,9 @@ import re
 
 from rightfit.facts import tables
 from rightfit.messages import Message
+from rightfit.units import HOURS_PER_MONTH, parse_count
 from rightfit.workload.ask import grammar
-from rightfit.workload.ask.sentence import Sentence
+from rightfit.workload.ask.sentence import Reading, Sentence
 
 _SPAN = (
     r"(?:{took_near_en}\s?)*(?:{amount}\s?(?:-|–|~|to|到|至)\s?)?(?:{long_time}|{amount}\s?(?:{second_en}|s|秒钟?))(?![A-Za-z0-9]|-[a-z])"
@@ -29,6 +30,10 @@ _PACE = grammar.shape(
 _CORES = grammar.shape(
     r"(?<![\w.])(?:intel\s|amd\s)?{digits}[\s-]?(?:cpu\s)?{core_name}(?![a-z])(?:\s(?:intel\s|amd\s)?{processor_make}(?![a-z]))?"
 )
+_MEMORY_SAID = grammar.shape(
+    r"(?<![A-Za-z]){memory_says}\s(?:{memory_near}\s?)?\d+(?:\.\d+)?\s?GB(?![A-Za-z])(?!\s(?:of\s)?(?:{data_named}|[a-z]+\s{data_named}))"
+)
+"""What somebody says that something takes of memory: "that'd be 56GB"."""
 _OWN = tables.shape("choices", r"(?<![A-Za-z])(?:{owning})(?![A-Za-z])", ignore_case=True)
 _MACHINE = grammar.shape(r"(?<![A-Za-z]){machine_word}(?![A-Za-z])")
 _DEMANDED = grammar.shape("{demanded}")
@@ -43,6 +48,35 @@ def read_run(sentence: Sentence) -> None:
             sentence.note(*found.span())
     if told:
         sentence.assumed.append(Message("workload.assumed_run", words="; ".join(told)))
+
+
+_HOURS_A_DAY = grammar.shape(
+    r"(?<![\w.])(?:\d{1,2}\s?{range_word}\s?)?(?P<en>\d{1,2})\s?(?:{hour_en}|h)\s?{of_each_day}\s?day(?![a-z])"
+    r"|{every_day_zh}\s*[一-鿿]{0,4}?\s*(?:(?:\d{1,2}|{han})\s*[、,到至~-]\s*)?(?P<zh>\d{1,2}|{han})\s*个?{hour_zh}"
+)
+
+
+def read_hours_a_day(sentence: Sentence) -> None:
+    """So many hours of each day: of a service those in which it runs."""
+    if (found := _HOURS_A_DAY.search(sentence.text)) and not grammar.TURNS_SOUND.search(sentence.whole):
+        words = sentence.blank(*found.span())
+        sentence.hours_a_day = (words, float(parse_count(found["en"] or found["zh"])))
+
+
+def settle_hours_a_day(sentence: Sentence, task: str) -> None:
+    words, hours = sentence.hours_a_day
+    if not words:
+        return
+    if task == "serve" and 0.0 < hours <= 24.0 and not sentence.has("office_hours"):
+        sentence.readings.append(Reading("office_hours", f"{hours * HOURS_PER_MONTH / 24.0:.4g}", words))
+    else:
+        sentence.asked.append(words)
+
+
+def read_memory_said(sentence: Sentence) -> None:
+    """Memory that something is said to take is no amount of data."""
+    while found := _MEMORY_SAID.search(sentence.text):
+        sentence.note(*found.span())
 
 
 def read_host(sentence: Sentence) -> None:

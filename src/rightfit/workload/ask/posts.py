@@ -1,0 +1,127 @@
+"""Posts: texts of several sentences that tell a story beside the wish. What somebody tried, sees,
+heard or pays is no limit of the wish and no amount of it: such a statement is taken out whole and
+listed. What a post leaves over is asked about only where it demands something.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+
+from rightfit.messages import Message
+from rightfit.workload.ask import grammar
+from rightfit.workload.ask.leftover import demands
+from rightfit.workload.ask.names import names_in
+from rightfit.workload.ask.sentence import Sentence
+
+_END = grammar.shape(r"[.!?](?=\s|$)|[!?;\n。！？；]")
+_JOINT = grammar.shape(
+    r"[.!?](?=\s|$)|[!?;\n。！？；，]|,(?=\s[一-鿿])|(?<=[一-鿿]),(?=\s?\d)|(?<=[一-鿿0-9A-Za-z])[,、](?=\s?[一-鿿])|(?:,\s?|\s){story_joint}\s(?={story_who}[\s'’])"
+)
+_TOLD = grammar.shape(r"(?<![A-Za-z]){told_en}(?![A-Za-z])|{told_zh}")
+_WANTED = grammar.shape(r"(?<![A-Za-z]){wanted_en}(?![A-Za-z])|{wanted_zh}")
+_HEARSAY = grammar.shape(r"(?<![A-Za-z]){hearsay}(?![A-Za-z])|{hearsay_zh}")
+_ELSEWHERE = grammar.shape(r"(?<![A-Za-z]){elsewhere_en}(?![A-Za-z])|{elsewhere_zh}")
+_ASKS_HARDWARE = grammar.shape(r"(?<![A-Za-z]){asks_hardware}(?![A-Za-z])|{asks_hardware_zh}")
+_FAILS = grammar.shape(r"(?<![A-Za-z]){fails}(?![A-Za-z])|{fails_zh}")
+_RAN_BEFORE = grammar.shape(r"(?<![A-Za-z]){ran_before}(?![A-Za-z])|{ran_before_zh}")
+_RENTS = grammar.shape(r"(?<![A-Za-z]){rents_en}(?![A-Za-z])|{rents_zh}")
+_OWN_BOX = grammar.shape(r"(?<![A-Za-z]){own_box}(?![A-Za-z])|{own_box_zh}")
+"""A computer at home, which is no limit where something is to be rented."""
+_LACKED = grammar.shape(r"{lacking}\s*{fast_network}")
+"""A network that one's own servers lack."""
+
+#: Sentences of a post, and how long it is: words, three Chinese characters counting as two.
+_MOST_SENTENCES, _FEWEST_WORDS = 1, 25
+
+
+def is_post(text: str) -> bool:
+    """Whether a text is told as a story: several sentences, longer than a wish."""
+    sentences = [part for part in _END.split(text) if part.strip()]
+    words = len(re.findall(r"[A-Za-z0-9][\w.,'-]*", text)) + len(re.findall("[一-鿿]", text)) * 2 // 3
+    return words >= _FEWEST_WORDS and (len(sentences) > _MOST_SENTENCES or len(list(statements(text))) > 4)
+
+
+def statements(text: str) -> Iterator[tuple[int, int]]:
+    """Where each statement of a text begins and ends."""
+    edges = [0, *itertools.chain.from_iterable(found.span() for found in _JOINT.finditer(text)), len(text)]
+    return ((start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if text[start:end].strip())
+
+
+def read_post(sentence: Sentence) -> None:
+    """Take out what only tells: it holds a word of a story and none of a wish, and names no
+    model that the rest does not name."""
+    if not is_post(sentence.text):
+        return
+    sentence.is_post = True
+    parts = list(statements(sentence.text))
+    models = [_models(sentence.text[start:end]) for start, end in parts]
+    if any(name for named in models for name in named if not grammar.BARE_SIZE.fullmatch(name)):  # a size beside a name tells nothing
+        models = [{name for name in named if not grammar.BARE_SIZE.fullmatch(name)} for named in models]
+    told, rents = [], _RENTS.search(sentence.text)
+    for at, (start, end) in enumerate(parts):
+        text = sentence.text[start:end]
+        elsewhere = {name for other, named in enumerate(models) if other != at for name in named}
+        if not models[at] - elsewhere and (_is_told(text) or (rents and _OWN_BOX.search(text) and not _WANTED.search(text))):
+            told.append(text.strip(" ,，"))
+            kept = _choices(sentence.text, start, end)
+            for first, last in itertools.pairwise([start, *itertools.chain.from_iterable(kept), end]):
+                if (first, last) not in kept:
+                    sentence.blank(first, last)
+    told += list(_past_cards(sentence, parts))
+    if told:
+        sentence.noted += told
+        sentence.assumed.append(Message("workload.assumed_told", words="; ".join(told)))
+
+
+def _past_cards(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """Cards on which something fails, where it is asked what else would do, or on which it ran
+    before, where another is asked about: none is a limit."""
+    asks = _ASKS_HARDWARE.search(sentence.whole) is not None
+    named = [any(name.kind == "gpu" for name in names_in(sentence.text[start:end])) for start, end in parts]
+    if not asks and sum(named) < 2:
+        return
+    for start, end in parts:
+        text = sentence.whole[start:end]
+        if not (_FAILS.search(text) if asks else _RAN_BEFORE.search(text)):
+            continue
+        for name in names_in(sentence.text[start:end]):
+            first, last = start + name.start, start + name.end
+            if name.kind == "gpu" and not grammar.OWNED.search(sentence.text[:first]):
+                counted = grammar.COUNT_BEFORE.search(sentence.text[:first])
+                yield sentence.blank(counted.start() if counted else first, last)
+
+
+def _choices(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Where a statement says how something is done that the rest of the text does not say: the
+    method and the framework are those of the wish."""
+    kept = []
+    if not _FAILS.search(text[start:end]):  # what was tried before is past
+        return []
+    for kind in (grammar.TUNING_METHODS | grammar.METHODS, grammar.FRAMEWORKS):
+        found = [match for pattern in kind.values() for match in pattern.finditer(text)]
+        inside = [match for match in found if start <= match.start() and match.end() <= end]
+        if inside and len(inside) == len(found):
+            kept.append(max(inside, key=lambda match: match.end() - match.start()).span())
+    return sorted(kept) if len(kept) < 2 or kept[0][1] <= kept[1][0] or kept[1][1] <= kept[0][0] else kept[:1]
+
+
+def _models(text: str) -> set[str]:
+    """The models that a statement names, by a name or by a size."""
+    return {name.value for name in names_in(text) if name.kind == "model"} or {match[0] for match in grammar.BARE_SIZE.finditer(text)}
+
+
+def _is_told(text: str) -> bool:
+    return bool((_TOLD.search(text) and not _WANTED.search(text)) or _ELSEWHERE.search(text) or _HEARSAY.search(text))
+
+
+def settle_post(sentence: Sentence, hard: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Of what is left of a post: (what demands something, what is said to be left out)."""
+    if not sentence.is_post or not sentence.has("model"):
+        return list(hard), []
+    stops = [piece for piece in hard if demands(piece) and not _LACKED.fullmatch(piece)]
+    doubtful = [piece for piece in hard if piece not in stops]
+    if doubtful:
+        sentence.assumed.append(Message("workload.assumed_without", words="; ".join(doubtful)))
+    return stops, doubtful
