@@ -158,7 +158,9 @@ def test_the_search_finds_what_readers_look_for(browser: Any, home: str, lang: s
 def test_no_line_of_code_is_cut_on_a_small_desktop(browser: Any, home: str, site: Path, pages: dict[Path, Page]) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     cut = []
-    for path in sorted(path for path in pages if "reference" not in path.parts or path.stem == "python"):
+    for path in sorted(pages):
+        if path.parent == site or ("reference" in path.parts and path.stem != "python"):
+            continue  # the front door leads on to a language
         page.goto(f"{home}/{path.relative_to(site)}", wait_until="domcontentloaded")
         if page.evaluate("[...document.querySelectorAll('pre')].some(one => one.scrollWidth > one.clientWidth + 1)"):
             cut.append(path.relative_to(site).as_posix())
