@@ -50,6 +50,8 @@ ASKED = [
     ("RTX4090训练ViT-B,50万张图,云上哪家有", ["sellers"]),
     ("ResNet50训练ImageNet,要用r系列吗", ["series"]),
     ("train resnet50 on one L4, which clouds have it?", ["sellers"]),
+    ("Qwen2.5-7B 每天5万次调用，一个月多少钱", ["cost"]),
+    ("部署Qwen2.5-7B,每天1万条评论,每月费用多少", ["cost"]),
 ]
 WISHES = [
     "微调ChatGLM-6B,3万条对话,预算300元",
@@ -71,6 +73,12 @@ def test_questions_are_taken_out_and_the_rest_is_a_whole_wish(sentence: str, key
 @pytest.mark.parametrize("sentence", WISHES)
 def test_a_wish_without_a_question_is_left_as_it_is(sentence: str) -> None:
     assert without_questions(sentence).wish == sentence
+
+
+@pytest.mark.parametrize("asked", ["一个月多少钱", "每月要多少钱", "每个月大概多少钱", "一年费用多少", "每天成本是多少"])
+def test_the_period_of_a_cost_is_no_deadline(asked: str) -> None:
+    wishes = understand(without_questions(f"Qwen2.5-7B 每天5万次调用，{asked}").wish).wishes
+    assert wishes == {"model": "Qwen2.5-7B", "rate": "5万/天", "task": "serve"}
 
 
 def test_a_sentence_that_is_all_question_stays() -> None:

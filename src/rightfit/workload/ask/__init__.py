@@ -273,9 +273,8 @@ def _note_from_scratch(sentence: Sentence, task: str) -> None:
         sentence.assumed.append(Message("workload.assumed_from_scratch", model=told.value))
 
 
-_TWO_SIZES = re.compile(
-    r"(?P<card>[A-Za-z]+\d+\w*)\s*(?P<one>\d{2,3}\s*GB?)(?P<join>\s*(?:和|与|跟|还是|或者?|、|or|vs\.?|and)\s*)(?P<two>\d{2,3}\s*GB?)(?![A-Za-z0-9])",
-    re.IGNORECASE | re.ASCII,
+_TWO_SIZES = grammar.shape(
+    r"(?P<card>[A-Z]+\d+[A-Z\d]*)\s*(?P<one>\d{2,3}\s*GB?)(?P<join>\s*{size_join}\s*)(?P<two>\d{2,3}\s*GB?)(?![A-Z\d])"
 )
 
 

@@ -384,8 +384,8 @@ def work_off_daily(sentence: Sentence) -> bool:
 
 #: "凌晨2点到6点", "between 2 and 6 am": hours of a day in which the work is done.
 _WINDOW = grammar.shape(
-    r"{part_of_day}?\s*(?P<from>\d{1,2})\s*(?:点|时)(?:钟)?\s*(?:到|至|-|~|—)\s*{part_of_day}?\s*(?P<to>\d{1,2})\s*(?:点|时)(?:钟)?(?:之?间|以?前|内)?"
-    r"|(?<![a-z])(?:between|from)\s(?P<start>\d{1,2})(?:\s?[ap]m)?\s(?:and|to)\s(?P<end>\d{1,2})\s?[ap]m(?![a-z])"
+    r"{part_of_day}?\s*(?P<from>\d{1,2})\s*(?:点|时)(?:钟)?\s*(?:{window_to_zh}|[-~—])\s*{part_of_day}?\s*(?P<to>\d{1,2})\s*(?:点|时)(?:钟)?(?:之?间|以?前|内)?"
+    r"|(?<![a-z]){window_from}\s(?P<start>\d{1,2})(?:\s?[ap]m)?\s{window_to}\s(?P<end>\d{1,2})\s?[ap]m(?![a-z])"
 )
 
 
