@@ -91,7 +91,7 @@ def test_numbers_go_to_what_they_count(post: str, options: dict[str, str]) -> No
 
 def test_pages_of_documents_are_counted() -> None:
     for sentence in ("OCR 5,000 PDFs of about 8 pages each with Qwen2-VL-7B", "用Qwen2-VL-7B识别5000份合同，每份约8页"):
-        assert understand(sentence).wishes["data"] == "40000 pages"
+        assert understand(sentence).wishes["data"] == "40000 samples"
 
 
 def test_other_cards_than_ones_own_are_said() -> None:

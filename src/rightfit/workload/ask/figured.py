@@ -525,7 +525,7 @@ def read_paged(sentence: Sentence) -> None:
     for found in _PAGED.finditer(sentence.text):
         amount, each = (parse_count(next(filter(None, found.group(*names))).replace(" ", "")) for names in (("en", "zh"), ("pages", "ye")))
         if not sentence.has("data") and amount * each >= 1.0:
-            sentence.take(*found.span(), "data", f"{amount * each:.0f} pages")
+            sentence.take(*found.span(), "data", f"{amount * each:.0f} samples")
             return
 
 
