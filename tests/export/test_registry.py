@@ -55,6 +55,35 @@ def test_every_target_writes_or_says_why_not(name: str) -> None:
             assert all(text.endswith("\n") and path == path.strip("/") for path, text in files.items())
 
 
+@pytest.mark.parametrize("name", sorted(WISHES))
+def test_a_refusal_names_an_option_or_targets_that_can_be_exported(name: str) -> None:
+    offered = 0
+    for target in all_targets().values():
+        try:
+            target.files(job(name))
+        except InputError as refused:
+            line = str(refused)
+        else:
+            continue
+        if rank := re.search(r"--option (\d+)$", line):
+            other = job_of(plan_document(plan_values(name)), rank=int(rank[1]))
+            assert target.files(other)
+        elif others := re.search(r"can be exported to (.+)$", line):
+            assert all(files_of(job(name), one) for one in others[1].split(", "))
+        offered += bool(rank or others)
+    assert offered
+
+
+def test_a_target_of_one_vendor_offers_the_first_option_with_its_cards() -> None:
+    values = plan_values("qlora-8b")
+    options = [{**option, "rank": at + 1} for at, option in enumerate(values["options"] * 2)][:2]
+    amd = {**options[0], "accelerator": {**options[0]["accelerator"], "name": "MI300X"}, "facts": {**options[0]["facts"], "vendor": "AMD"}}
+    plan = plan_document({**values, "options": [amd, options[1]]})
+    for name in ("prometheus", "grafana"):
+        with pytest.raises(InputError, match=r"option 2 can be \(.+\): --option 2"):
+            find_target(name).files(job_of(plan))
+
+
 def test_a_bundle_orders_its_targets() -> None:
     files = files_of(job(), "all")
     assert "skypilot/task.yaml" in files

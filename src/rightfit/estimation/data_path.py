@@ -90,11 +90,6 @@ def common_volume(kind: str) -> DiskVolume:
     return next(volume for volume in volumes()["*"] if volume.kind == kind)
 
 
-def volume_names() -> tuple[str, ...]:
-    """Every volume that can be asked for by name."""
-    return tuple(dict.fromkeys(volume.name for kinds in volumes().values() for volume in kinds))
-
-
 @dataclass(frozen=True, slots=True)
 class VolumeStep:
     """One way to buy a volume of a given size: what it reads, and its price over that of the

@@ -3,6 +3,7 @@ nothing else lists them."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import pkgutil
@@ -19,6 +20,7 @@ from rightfit.records import dataclass
 Files = Mapping[str, str]
 GROUPS = ("launch", "kubernetes", "training", "serving", "environment", "operations")
 ALL = "all"
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,20 @@ class Target:
         """The files; InputError where the target cannot express the job."""
         problem = self.problem(job)
         if problem:
-            raise InputError(Message("export.not_expressed", target=self.name, problem=problem), field="to")
+            raise InputError(Message("export.not_expressed", target=self.name, problem=problem, instead=self._instead(job)), field="to")
         return self.write(job)
+
+    def _instead(self, job: Job) -> Message | str:
+        """What can be written in place of a job that the target cannot express: the first other
+        option of its plan, else this option for other targets of the group ("" if nothing)."""
+        for other in job.alternatives:
+            if not self.problem(dataclasses.replace(job, option=other)):
+                cards = f"{other.nodes * other.accelerator.count_per_node} x {other.accelerator.name}" if other.accelerator.name else "CPU"
+                server = f"{other.provider}/{other.instance_type}"
+                return Message("export.instead_option", rank=other.rank, server=server, cards=cards)
+        able = [target for target in all_targets().values() if target.group == self.group and not target.problem(job)]
+        names = [target.name for target in sorted(able, key=lambda target: target.stack is None)]  # programs before what stands before them
+        return Message("export.instead_targets", names=", ".join(names[:_MOST_NAMED])) if names else ""
 
 
 @functools.cache

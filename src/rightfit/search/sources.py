@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import facts
-from rightfit.errors import UnknownNameError
-from rightfit.estimation.data_path import volume_names
-from rightfit.facts import tables
 from rightfit.facts.records import TracedModel, TransformerArchitecture
-from rightfit.messages import Message
 from rightfit.physics import money
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
@@ -24,7 +20,6 @@ if TYPE_CHECKING:
 
 
 HOME = "home"
-PLACES = ("stream", "local", "memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +31,6 @@ class DataSource:
     region: str
     other_region_usd_per_gb: float
     internet_usd_per_gb: float
-
-
-def check_storage(storage: str) -> None:
-    """Refuse a volume that no provider has."""
-    known = (*PLACES, *volume_names())
-    if storage and storage not in known:
-        allowed = Message("names.allowed_words", names=", ".join(known))
-        raise UnknownNameError("storage", storage, nearest=tables.nearest(storage, known, count=3), allowed=allowed, field="storage")
 
 
 def read_source(workload: Workload, catalog: Catalog) -> DataSource | None:

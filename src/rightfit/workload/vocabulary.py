@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rightfit.errors import UnknownNameError
-from rightfit.facts.tables import currencies
+from rightfit.facts.tables import table as read_table
 from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.units import normalize
@@ -54,9 +54,12 @@ def nearest_words(text: str, words: Iterable[str], *, aliases: Mapping[str, str]
 
 
 def _vocabulary(table: Mapping[str, Any]) -> Vocabulary:
-    """One table of data/vocabulary.toml; without words of its own those of the facts."""
-    words = table["words"].split() if "words" in table else currencies() if "usd" in table["aliases"] else ()
-    return Vocabulary(tuple(words), {alias: word for word, names in table["aliases"].items() for alias in names.split()})
+    """One table of data/vocabulary.toml, with the words that a table of the facts adds."""
+    aliases = {alias: word for word, names in table["aliases"].items() for alias in names.split()}
+    name, _, column = table.get("table", "").partition(" ")
+    known = [row[column] for row in read_table(name)] if name else []
+    words = dict.fromkeys([*table.get("words", "").split(), *known])
+    return Vocabulary(tuple(word for word in words if word not in aliases), aliases)
 
 
 DATA = Path(__file__).with_name("data")

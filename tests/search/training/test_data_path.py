@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from rightfit.errors import RightfitError
+from rightfit.estimation.data_path import volumes
 from rightfit.planner.given import estimate_one
 from rightfit.planner.plan import plan, search
 from rightfit.proof.left_out import substituted
 from rightfit.workload import Workload
+from rightfit.workload.vocabulary import VOCABULARIES
 
 WISH: dict[str, Any] = {
     "model": "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
@@ -114,6 +116,18 @@ def test_bad_wishes_have_one_clear_line(wish: dict[str, Any], says: str) -> None
     with pytest.raises(RightfitError, match=says) as raised:
         plan(Workload(**(WISH | wish)), top=1)
     assert "\n" not in str(raised.value)
+
+
+def test_a_common_word_for_a_disk_is_the_usual_volume_of_its_kind() -> None:
+    known = {volume.name: volume.kind for kinds in volumes().values() for volume in kinds}
+    places = {"local": "local", "memory": "ram", "stream": "object"}
+    for word, meant in VOCABULARIES["storages"].aliases.items():
+        assert Workload(**(WISH | {"storage": word})).storage == meant
+        assert meant in places or meant in known, f"{word} means {meant}, which no cloud has"
+    for name, kind in known.items():
+        taken = Workload(**(WISH | {"storage": name})).storage
+        assert places.get(str(taken), known.get(str(taken))) == kind, f"{name} is taken as {taken}"
+    assert known[str(Workload(**(WISH | {"storage": "Lustre"})).storage)] == "file"
 
 
 def test_a_disk_that_a_cloud_does_not_have_is_said() -> None:

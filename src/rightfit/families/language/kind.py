@@ -23,7 +23,6 @@ from rightfit.search.market import Volume
 from rightfit.search.option_facts import WorkFacts
 from rightfit.search.rank import Row
 from rightfit.search.risk import with_start
-from rightfit.search.sources import check_storage
 from rightfit.search.training.explore import Craft, Details, TrainingResult
 from rightfit.search.training.kind import training_family
 from rightfit.search.training.machines import Fleet, Variant, build_fleet, collapse
@@ -179,7 +178,6 @@ def load_of(wish: TrainingRequest, volume: Volume) -> DataLoad:
     if decode not in CORE_COST:
         raise ContradictionError(Message("families.decode_language", decode=decode), field="decode")
     storage = workload.storage or ""
-    check_storage(storage)
     return DataLoad(
         dataset_bytes=volume.dataset_bytes,
         samples=tokens,

@@ -30,7 +30,6 @@ from rightfit.messages import Message
 from rightfit.physics.columns import Method
 from rightfit.records import dataclass
 from rightfit.search.request_checks import Notes, note_own
-from rightfit.search.sources import check_storage
 from rightfit.search.training.wish import Amount, TrainingRequest, read_framework
 
 if TYPE_CHECKING:
@@ -178,7 +177,6 @@ def load_of(workload: Workload, usual: UsualTraining, latents: str, sample: Mapp
     from rightfit.estimation.loading import sample_load
 
     domain = usual.domain
-    check_storage(workload.storage or "")
     allowed = _DECODES.get(domain, ("raw",))
     if workload.decode and workload.decode not in allowed:
         raise ContradictionError(

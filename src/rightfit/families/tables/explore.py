@@ -41,7 +41,7 @@ from rightfit.search.option_facts import TableFacts
 from rightfit.search.rank import Row, combine, distinct_rows
 from rightfit.search.risk import Spread, surety_of_job, with_one_start
 from rightfit.search.sense import leading_rows
-from rightfit.search.sources import check_storage, is_elsewhere, moved_usd
+from rightfit.search.sources import is_elsewhere, moved_usd
 
 if TYPE_CHECKING:
     from rightfit.market import Catalog
@@ -135,7 +135,6 @@ def explore(
 ) -> TableResult:
     """Evaluate every server, then price and judge every offer. `any_server`: those that were given
     by name, burstable ones too; `as_if`: what does not fit is priced as if it did."""
-    check_storage(wish.workload.storage or "")
     counts = node_counts or node_counts_of(wish, filters)
     nodes = np.array(counts, dtype=np.float64)
     market = market if len(counts) == 1 else leading_places(market, filters)
