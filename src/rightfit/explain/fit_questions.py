@@ -86,7 +86,7 @@ def fit_question(sentence: str, catalog: Catalog) -> CheckResult | None:
 
 
 def asked_to_fit(sentence: str) -> str:
-    """A question whether memory runs out, as the question whether it is enough; "" for any other."""
+    """A question whether memory runs out, asked as whether it is enough; "" for any other."""
     for words, meant in _texts()["overflow"]:
         if (pattern := re.compile(words, re.IGNORECASE)).search(sentence):
             return pattern.sub(meant, sentence.strip())
@@ -96,7 +96,7 @@ def asked_to_fit(sentence: str) -> str:
 def overflowing(sentence: str, fits: CheckResult) -> CheckResult:
     """The answer whether memory runs out, from that whether it is enough."""
     answer = {"yes": "no", "no": "yes", "helped": "yes"}.get(answer := str(fits.facts.get("answer", "")), answer)
-    told = {lang: text for lang, text in (("en", fits.explanation_en), ("zh", fits.explanation_zh))}
+    told: dict[Lang, str] = {"en": fits.explanation_en, "zh": fits.explanation_zh}
     for lang in LANGS:
         for key in ("answer_yes", "answer_no"):  # the word for whether it fits
             told[lang] = told[lang].removeprefix(text_of(key, lang, told=""))

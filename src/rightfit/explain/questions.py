@@ -17,7 +17,6 @@ from rightfit.explain.glossary import defined_terms, glossary, term_lookup, term
 from rightfit.explain.market_questions import market_question, way_to_pay
 from rightfit.explain.open_wishes import asked_rule, largest_model, moving_price, open_wish, planned_answer
 from rightfit.explain.rule_lookup import NAMED_SERVER, find_rule, rule_answer, statement_answer
-from rightfit.explain.rules import all_rules
 from rightfit.explain.server_questions import server_question
 from rightfit.explain.yes_or_no import is_question
 from rightfit.market.denials import turned
@@ -75,8 +74,8 @@ def _looked_up(sentence: str, catalog: Catalog) -> CheckResult | None:
         return meant
     if defined := defined_terms(sentence):
         return told_terms(defined, sentence)
-    if ruled := asked_rule(sentence):
-        return dataclasses.replace(rule_answer(sentence, all_rules()[ruled], catalog), claim=None)
+    if (ruled := asked_rule(sentence, catalog)) is not None:
+        return ruled
     is_load = _LOAD & set(_wishes_of(sentence))  # so many users or requests: a plan says whether they are served
     for reader in (server_question, feature_question) if is_load else (server_question, fit_question, feature_question):
         if (found := reader(sentence, catalog)) is not None:

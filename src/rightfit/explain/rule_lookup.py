@@ -90,7 +90,8 @@ _SHORTEST = 6
 #: A sentence that denies what a rule says, and how it stands then: what holds is wrongly denied; of
 #: a need that is more than needed the denial is right, of one that is less it is wrong too.
 _DENIED = re.compile(
-    r"不需要|不用|不必|无需|没必要|用不着|不一定|不能|不会(?!撑?爆|显存溢出|OOM)|无法|不省|没有用|没用|\b(?:not|never|no need|cannot)\b(?! run out)|n't\b(?! run out)", re.IGNORECASE
+    r"不需要|不用|不必|无需|没必要|用不着|不一定|不能|不会(?!撑?爆|显存溢出|OOM)|无法|不省|没有用|没用|\b(?:not|never|no need|cannot)\b(?! run out)|n't\b(?! run out)",
+    re.IGNORECASE,
 )
 _DENIALS = {
     ("", "holds"): "wrong",
