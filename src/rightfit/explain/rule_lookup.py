@@ -19,7 +19,7 @@ from rightfit.explain.pasted_tables import cells_of, is_cloud, is_row, row_state
 from rightfit.explain.rule_match import folded, match_rule, sense
 from rightfit.explain.rule_measures import Measures, measures
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of, rule_line
-from rightfit.explain.sections import heading_of, section_lookup
+from rightfit.explain.sections import heading_of, job_lookup, section_lookup
 from rightfit.explain.statement_parts import clauses, states
 from rightfit.explain.time_claims import time_lookup
 from rightfit.explain.trials import SetupOutcome, best_of, need_on_one_card, outcome_of, saving_fractions
@@ -167,7 +167,9 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
         return parts
     rule = rule or find_rule(query)
     if rule is None:
-        return needs_answer(query, market)
+        return needs_answer(query, market) or job_lookup(query, market)
+    if not isinstance(rule, str) and rule.kind == "host" and (held := job_lookup(query, market)) is not None:
+        return held  # on the job that it names
     if isinstance(rule, str) or rule.kind == "term":
         return statement_answer(query, rule, market)
     is_need = rule.kind == "enough" and verb("needs").search(query) and not verb("enough").search(query)
