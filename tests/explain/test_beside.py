@@ -149,6 +149,18 @@ def test_ways_to_choose_between_are_each_planned_and_the_first_costs_least(sente
 
 @pytest.mark.parametrize(
     "sentence",
+    [
+        "RTX 4090 or A100 80GB for LoRA of Qwen2.5-7B on 20,000 samples of 1,000 tokens?",
+        "Which is cheaper for serving Qwen2.5-14B at 5 requests per second, L40S or 4090?",
+    ],
+)
+def test_ways_are_compared_at_the_same_sellers(sentence: str) -> None:
+    rows = settle(sentence, plan_catalog()).told["en"][1:]
+    assert len({"--sellers all" in row for row in rows}) == 1
+
+
+@pytest.mark.parametrize(
+    "sentence",
     ["g4dn.xlarge 和 p4d.24xlarge 哪个全量微调Llama-3-8B便宜", "V100 or H100 for full fine-tuning of Llama-3-8B on 1M tokens, one GPU"],
 )
 def test_a_way_that_cannot_be_done_says_what_excludes_it(sentence: str) -> None:

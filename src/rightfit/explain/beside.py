@@ -629,7 +629,7 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
     done = [way for way in ways if way is not None]
     if len(ways) < 2 or len(done) < len(ways):
         return Asked(beside.wish, beside.questions, is_able=is_able)
-    done = _paid_alike(done, catalog)
+    done = _told_alike(done, catalog)
     measure = (
         _peak
         if re.search(_table()["ways"]["memory"], sentence, re.IGNORECASE)
@@ -656,17 +656,23 @@ def _time_ratio(ways: Sequence[_Way], lang: Lang) -> str:
     return _text("time_ratio", lang, quick=quick, slow=slow, ratio=f"{most / least:.2g}", **times)
 
 
-def _paid_alike(ways: list[_Way], catalog: Catalog) -> list[_Way]:
-    """Ways under one pricing model: where one leads on spot and another, as cheap jobs do, on
-    demand, all are planned on demand, else on spot. Otherwise the pricing models are compared."""
+def _told_alike(ways: list[_Way], catalog: Catalog) -> list[_Way]:
+    """Ways under the same sellers and one pricing model: where one is only at sellers that plans
+    leave out by themselves, all are planned at every seller; where one leads on spot and another,
+    as cheap jobs do, on demand, all on demand, else on spot. Otherwise these are compared."""
+    tiers = {way.option.facts["seller_tier"] > DEFAULT_TIER for way in ways if way.option is not None and way.option.purchase != "owned"}
+    if len(tiers) > 1 and not any(way.wishes.get(name) for way in ways for name in ("sellers", "cloud")):
+        ways = _under(ways, catalog, sellers="all") or ways
     paid = {way.option.purchase for way in ways if way.option is not None}
     if paid != {"on-demand", "spot"} or any(way.wishes.get("purchase") for way in ways):
         return ways
-    for purchase in ("on-demand", "spot"):
-        alike = [way.under(purchase, catalog) for way in ways]
-        if all(one.option is not None for one, way in zip(alike, ways, strict=True) if way.option is not None):
-            return alike
-    return ways
+    return _under(ways, catalog, purchase="on-demand") or _under(ways, catalog, purchase="spot") or ways
+
+
+def _under(ways: list[_Way], catalog: Catalog, **told: str) -> list[_Way]:
+    """All ways with an option told; [] where one that could be done cannot be then."""
+    alike = [way.under(told, catalog) for way in ways]
+    return alike if all(one.option is not None for one, way in zip(alike, ways, strict=True) if way.option is not None) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -686,11 +692,11 @@ class _Way:
     def command(self) -> str:
         return command_line(self.wishes, server=self.server)
 
-    def under(self, purchase: str, catalog: Catalog) -> _Way:
-        """The same under one pricing model."""
-        wishes = {**self.wishes, "purchase": purchase}
+    def under(self, told: Mapping[str, str], catalog: Catalog) -> _Way:
+        """The same with an option told."""
+        wishes = {**self.wishes, **told}
         found = None if self.option is None else _led(wishes, catalog, self.server)
-        return dataclasses.replace(self, wishes=wishes, option=found, alone={**self.alone, "purchase": purchase})
+        return dataclasses.replace(self, wishes=wishes, option=found, alone={**self.alone, **told})
 
     def excluded(self, catalog: Catalog) -> Mapping[Lang, str]:
         """What excludes a way that cannot be done, but for the card or cloud that it is about."""

@@ -35,9 +35,8 @@ from rightfit.search.answer import Assumption, Option, Plan, Reason, makeshifts_
 from rightfit.search.confirm import assumed_confidence, confirmed, dearer_but_certain, energy_sections, options_of
 from rightfit.search.constraints import SearchResult, minimal_blame
 from rightfit.search.family import Beside, Family
-from rightfit.search.rank import pareto_front, score_of, with_below
+from rightfit.search.rank import pareto_front, score_of, with_below, with_rule
 from rightfit.search.refusals import rejections
-from rightfit.search.sense import with_rule
 
 if TYPE_CHECKING:
     from rightfit.facts import TransformerArchitecture

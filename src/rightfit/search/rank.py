@@ -16,8 +16,8 @@ from rightfit.market.sellers import by_hand, is_major, seldom_free
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search import sense
-from rightfit.search.advice import counted_usd, elsewhere, several_of
-from rightfit.search.answer import Option
+from rightfit.search.advice import counted_usd, elsewhere, means_mainland, several_of
+from rightfit.search.answer import Assumption, Option, Reason
 from rightfit.search.constraints import SearchResult
 from rightfit.search.market import SPOT
 from rightfit.search.offers import hearsay
@@ -228,18 +228,19 @@ def score_of(search_result: SearchResult, offer: Index, node: Index) -> Array:
 def late_of(search_result: SearchResult, offer: Index, node: Index) -> tuple[NDArray[np.bool_], ...]:
     """What stands behind all other rows, however little it costs, the weightiest last: what is
     seldom to be had, of old prices those of much older days, what nobody asks, what no launcher
-    rents (clouds of mainland China that a wish in yuan means as well), what is on the other side of
-    a border."""
+    rents (clouds of mainland China that a wish in yuan means as well), what is in mainland China,
+    or outside of it where that is meant."""
     scarce = sense.many_on_spot(search_result, offer, node) | seldom_free(search_result.market.offers)[offer]
     old = hearsay(search_result.market)[offer] & ~far_below(search_result, offer, node)
     oldest = sense.much_older(search_result, offer, node)
     named = search_result.workload.cloud or search_result.workload.sellers or search_result.workload.region
     manual = np.zeros(offer.shape, dtype=np.bool_) if named else by_hand(search_result.market.offers)[offer]
-    return scarce, oldest, old, manual, elsewhere(search_result)[offer]
+    away, means = elsewhere(search_result)[offer], means_mainland(search_result)
+    return scarce, oldest, old, manual, away & (not means), away & means
 
 
 #: Names of `late_of`, in its order, for the words.
-LATE = ("scarce", "older", "old", "manual", "elsewhere")
+LATE = ("scarce", "older", "old", "manual", "elsewhere", "abroad")
 
 
 def with_below(options: tuple[Option, ...], search_result: SearchResult, rows: Sequence[Row]) -> tuple[Option, ...]:
@@ -261,6 +262,54 @@ def with_below(options: tuple[Option, ...], search_result: SearchResult, rows: S
         rule = next((name for name in marks if name in told and marks[name][0] < marks[name][number]), "")
         out[place] = dataclasses.replace(out[place], facts={**out[place].facts, "below_by": rule})
     return tuple(out)
+
+
+def decided(search_result: SearchResult, offer: int, node: int) -> dict[str, Any] | None:
+    """Which rule put a row before the cheapest that is as good, with that one; None where its cost
+    did."""
+    if search_result.workload.objective != "cost":
+        return None
+    rows, columns = np.nonzero(search_result.bits == 0)
+    usd = search_result.bill.total_usd[rows, columns]
+    doubted = hearsay(search_result.market)
+    usd = np.where((search_result.market.offers.is_estimate if doubted[offer] else doubted)[rows], np.inf, usd)
+    if not usd.size or not np.isfinite(usd.min()):
+        return None
+    best = int(np.argmin(usd))
+    mine = float(search_result.bill.total_usd[offer, node])
+    if not usd[best] < mine * (1.0 - 1e-9):
+        return None
+    pair_offer, pair_node = np.array([offer, rows[best]]), np.array([node, columns[best]])
+    late = dict(zip(LATE, late_of(search_result, rows, columns), strict=True))
+    pair = [int(np.flatnonzero((rows == offer) & (columns == node))[0]), best]
+    marks = {
+        **sense.marks_of(search_result, pair_offer, pair_node, np.array([mine, usd[best]])),
+        "free": seldom_free(search_result.market.offers)[pair_offer],
+        "many": sense.many_on_spot(search_result, pair_offer, pair_node),
+        **{name: late[name][pair] for name in ("older", "manual", "elsewhere", "abroad")},
+    }
+    is_near = bool(sense.as_good_as(np.array(mine), float(usd[best]), task=search_result.workload.task))
+    rules = (*sense.SCARCE, *(sense.RULES if is_near else sense.WEIGHED))
+    rule = next((name for name in rules if marks[name][0] < marks[name][1]), "")
+    other = search_result.market.offers.row(int(rows[best]))
+    told = {name: other[name] for name in ("provider", "instance_type", "region", "purchase")}
+    return {"rule": rule, **told, "total_usd": float(usd[best]), "saving_usd": mine - float(usd[best])} if rule else None
+
+
+def with_rule(
+    options: tuple[Option, ...], search_result: SearchResult, first: tuple[int, int]
+) -> tuple[tuple[Option, ...], tuple[Assumption, ...]]:
+    """The options, the first one with the rule that put it before a cheaper one, and that as
+    something assumed. `first`: offer and column of the first one."""
+    found = decided(search_result, *first) if options else None
+    if found is None:
+        return options, ()
+    rule = found.pop("rule")
+    server = f"{found.pop('provider')}/{found.pop('instance_type')}"
+    monthly = "_month" if search_result.workload.task == "serve" else ""
+    reason = Reason(f"decided_{rule}{monthly}", {"server": server, **found})
+    best = dataclasses.replace(options[0], why=(*options[0].why, reason), facts={**options[0].facts, "decided_by": rule})
+    return (best, *options[1:]), (Assumption("choice", rule, reason),)
 
 
 def far_below(search_result: SearchResult, offer: Index, node: Index) -> NDArray[np.bool_]:
@@ -305,8 +354,6 @@ def leading_rows(search_result: SearchResult, offer: Index, node: Index, group: 
     it. Rows come in order."""
     _, dense = np.unique(group, return_inverse=True)
     leaders = np.sort(first_rows(dense, int(dense.max()) + 1))
-    first = Row(int(offer[leaders[0]]), int(node[leaders[0]]))
-    leaders = leaders[unbeaten(search_result, offer[leaders], node[leaders], first)]
     chosen = varied(search_result, offer[leaders], top=top)
     chosen = with_other_purchases(search_result, offer[leaders], chosen, top=top)
     chosen = with_another_provider(search_result, offer[leaders], chosen)

@@ -10,10 +10,9 @@ established sellers first, usual places first. Arm must save 15 % to go before x
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +20,8 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.market.offers import PURCHASES, ages_of_dates, today
 from rightfit.market.packed_tables import rules
-from rightfit.market.sellers import offer_tiers, seldom_free
+from rightfit.market.sellers import offer_tiers
 from rightfit.physics.columns import Array
-from rightfit.search.answer import Assumption, Option, Reason
 from rightfit.search.market import SPOT
 from rightfit.search.offers import Market, hearsay
 
@@ -39,7 +37,7 @@ RULES = ("plain", "room", "measured", "arch", "held", "servers", "cards", "selle
 #: Those that count as money too (advice.counted_usd), so that more than a tenth may lie between.
 WEIGHED = ("plain", "arch", "servers")
 #: What stands behind whatever can be had, however little it costs.
-SCARCE = ("free", "many", "older")
+SCARCE = ("elsewhere", "abroad", "manual", "free", "many", "older")
 ARM, MAINLAND = "arm64", "CN"
 ESTABLISHED = 2
 DAYS_PER_YEAR = 365.0
@@ -190,47 +188,3 @@ def _cards(search_result: SearchResult, offer: Index, node: Index) -> Array:
         return np.zeros(offer.shape)
     offers = search_result.market.offers
     return np.asarray(np.ceil(offers.servers.num_accelerators[offers.server_index[offer]]) * _servers(search_result, offer, node))
-
-
-def decided(search_result: SearchResult, offer: int, node: int) -> dict[str, Any] | None:
-    """Which rule put a row before the cheapest that is as good, with that one; None where its cost
-    did."""
-    if search_result.workload.objective != "cost":
-        return None
-    rows, columns = np.nonzero(search_result.bits == 0)
-    usd = search_result.bill.total_usd[rows, columns]
-    doubted = hearsay(search_result.market)
-    usd = np.where((search_result.market.offers.is_estimate if doubted[offer] else doubted)[rows], np.inf, usd)
-    if not usd.size or not np.isfinite(usd.min()):
-        return None
-    best = int(np.argmin(usd))
-    mine = float(search_result.bill.total_usd[offer, node])
-    if not usd[best] < mine * (1.0 - 1e-9):
-        return None
-    pair_offer, pair_node = np.array([offer, rows[best]]), np.array([node, columns[best]])
-    marks = {
-        **marks_of(search_result, pair_offer, pair_node, np.array([mine, usd[best]])),
-        "free": seldom_free(search_result.market.offers)[pair_offer],
-        "many": many_on_spot(search_result, pair_offer, pair_node),
-        "older": much_older(search_result, pair_offer, pair_node),
-    }
-    rule = next((name for name in (*SCARCE, *RULES) if marks[name][0] < marks[name][1]), "")
-    other = search_result.market.offers.row(int(rows[best]))
-    told = {name: other[name] for name in ("provider", "instance_type", "region", "purchase")}
-    return {"rule": rule, **told, "total_usd": float(usd[best]), "saving_usd": mine - float(usd[best])} if rule else None
-
-
-def with_rule(
-    options: tuple[Option, ...], search_result: SearchResult, first: tuple[int, int]
-) -> tuple[tuple[Option, ...], tuple[Assumption, ...]]:
-    """The options, the first one with the rule that put it before a cheaper one, and that as
-    something assumed. `first`: offer and column of the first one."""
-    found = decided(search_result, *first) if options else None
-    if found is None:
-        return options, ()
-    rule = found.pop("rule")
-    server = f"{found.pop('provider')}/{found.pop('instance_type')}"
-    monthly = "_month" if search_result.workload.task == "serve" else ""
-    reason = Reason(f"decided_{rule}{monthly}", {"server": server, **found})
-    best = dataclasses.replace(options[0], why=(*options[0].why, reason), facts={**options[0].facts, "decided_by": rule})
-    return (best, *options[1:]), (Assumption("choice", rule, reason),)
