@@ -143,7 +143,7 @@ def test_parse_count(text: str | float, number: float) -> None:
         (units.parse_money, "200", "200usd or 200cny?"),
         (units.parse_money, "200xyz", "usd, cny, eur, gbp"),
         (units.parse_money, "5usd/h", "5usd/month?"),
-        (units.parse_data, "50", "50Mtok, 50ksamples or 50GB?"),
+        (units.parse_data, "50", "'50 samples', 50Mtok or 50GB?"),
         (units.parse_data, "50M", "50Mtok, 50Msamples or 50MB?"),
         (units.parse_data, "3 blobs", "tok, samples, images"),
         (units.parse_rate, "10", "10/s?"),

@@ -346,10 +346,13 @@ def _say(*amounts: str) -> Message:
 
 
 def _data_hint(number: float, multiplier: float) -> Message:
-    """What a number without a unit may have meant; the letter that was written is kept."""
+    """What a number without a unit may have meant, fit for a shell; the letter that was written is
+    kept. Without one it counts samples, and thousands are no millions of tokens."""
     tokens, size = {1e3: ("k", "k"), 1e6: ("M", "M"), 1e9: ("B", "G"), 1e12: ("T", "T")}.get(multiplier, ("M", "G"))
-    samples = "k" if multiplier == 1.0 else tokens
-    return _say(f"{number:g}{tokens}tok", f"{number:g}{samples}samples", f"{number:g}{size}B")
+    if multiplier != 1.0:
+        return _say(f"{number:g}{tokens}tok", f"{number:g}{tokens}samples", f"{number:g}{size}B")
+    shown = f"{number:.12g}"
+    return _say(f"'{shown} samples'", *([f"'{shown} tokens'"] if number >= 1000 else [f"{shown}Mtok", f"{shown}GB"]))
 
 
 def _take_multiplier(rest: str, *, units: dict[str, str] = _CURRENCIES) -> tuple[float, str]:

@@ -24,7 +24,7 @@ BAD = [
     ((*PLAN, "--method"), "requires an argument"),
     ((*PLAN, "--method", "qlroa"), "did you mean qlora"),
     ((*PLAN, "--task", "fintune"), "did you mean finetune"),
-    ((*PLAN, "--data", "50"), "did you mean 50Mtok, 50ksamples or 50GB?"),
+    ((*PLAN, "--data", "50"), "did you mean '50 samples', 50Mtok or 50GB?"),
     ((*PLAN, "--data", "0tok"), "not positive"),
     ((*PLAN, "--data", "nan"), "not a quantity"),
     ((*PLAN, "--data", "alpacca-x"), "did you mean"),

@@ -4,6 +4,7 @@ server, with what to expect and decide."""
 from __future__ import annotations
 
 import functools
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,13 @@ def test_a_trial_is_said_in_words(kind: str, lang: Any) -> None:
     texts = [render(reason, lang) for reason in reasons]
     assert not any("{" in text or "nan" in text or text.startswith("staged") for text in texts), texts
     assert plan_document(staged(kind), lang)["sections"]["staged"]["trial"]["commands"]
+
+
+@pytest.mark.parametrize("data", ["20000 samples", "10 万条"])
+def test_a_command_of_a_trial_can_be_copied(data: str) -> None:
+    plan = rightfit.plan(model="Qwen2.5-7B", method="lora", data=data, top=1, staged=True)
+    commands = [shlex.split(line) for line in section_of(plan).content["trial"]["commands"]]
+    assert data in [words[words.index("--data") + 1] for words in commands if "--data" in words]
 
 
 def test_a_job_of_many_servers_is_tried_on_few() -> None:

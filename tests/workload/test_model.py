@@ -85,7 +85,7 @@ def test_frozen_and_equal_by_value() -> None:
         ({"deadline": "1ns"}, QuantityError, "nearest 1s"),
         ({"deadline": "300y"}, QuantityError, "nearest 10y"),
         ({"deadline_s": float("nan")}, QuantityError, "not a finite number"),
-        ({"data": "50"}, QuantityError, "50Mtok, 50ksamples or 50GB?"),
+        ({"data": "50"}, QuantityError, "'50 samples', 50Mtok or 50GB?"),
         ({"data": "0tok"}, QuantityError, "not positive"),
         ({"data": "-5GB"}, QuantityError, "not positive"),
         ({"data": "1e30 tokens"}, QuantityError, "out of range"),

@@ -120,7 +120,7 @@ def _own_or_rent(sentence: str, catalog: Catalog) -> CheckResult | None:
         if hourly := [rent for rent in content.get("rents", ()) if not rent["is_committed"]]:
             return _result(sentence, "own", {lang: _own_lines(content, hourly, gpu, count, lang) for lang in LANGS}, {"gpu": gpu})
     found = judge_statement("market_own_for_steady_training", catalog)
-    told = {lang: [found.reason(lang), f"`rightfit own {gpu or 'A100'}`"] for lang in LANGS}
+    told = {lang: [found.reason(lang), f"`rightfit own {shlex.quote(gpu or 'A100')}`"] for lang in LANGS}
     return _result(sentence, "own", told, dict(found.figures))
 
 
@@ -138,7 +138,7 @@ def _own_lines(content: Mapping[str, Any], rents: Sequence[Mapping[str, Any]], g
         "share": q.percent_text(float(content["assumptions"]["utilisation"])),
         "even": q.percent_text(min(even, 1.0)),
     }
-    return [_text("own_pays" if even < min(NEVER, 1.0) else "own_never", lang, **fields), f"`rightfit own {count}x{gpu}`"]
+    return [_text("own_pays" if even < min(NEVER, 1.0) else "own_never", lang, **fields), f"`rightfit own {shlex.quote(f'{count}x{gpu}')}`"]
 
 
 def way_to_pay(sentence: str, catalog: Catalog) -> CheckResult | None:
@@ -591,7 +591,7 @@ def _compared(spoken: Sequence[str], sentence: str, catalog: Catalog, lang: Lang
         head.append(_text("cheaper", lang, better=better, price=q.money_text(price), other=other, dearer=q.money_text(dearer)))
     rooms = [_text("room_of", lang, name=card.name, size=f"{math.floor(card.memory_bytes / GIB / 2)}") for card in cards]
     room = _text("room", lang, rooms=("、" if lang == "zh" else ", ").join(rooms))
-    return [*head, *lines, *([] if is_speed else [ratio]), room, f"`rightfit plan MODEL --gpu {','.join(spoken)}`"]
+    return [*head, *lines, *([] if is_speed else [ratio]), room, f"`rightfit plan MODEL --gpu {shlex.quote(','.join(spoken))}`"]
 
 
 def _least(card: str, catalog: Catalog) -> tuple[float, str] | None:

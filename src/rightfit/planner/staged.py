@@ -10,6 +10,7 @@ replaced by the price by the hour.
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -185,7 +186,7 @@ def commands_of(plan: Plan, trial: Trial) -> tuple[str, ...]:
     start = f"rightfit export plan.json --to {'all' if own else 'skypilot'} --out trial"
     if plan.workload.task == "serve":
         return start, "rightfit probe --url ADDRESS --plan plan.json --out run.json", "rightfit resize run.json"
-    size = f"rightfit resize run.json --data {plan.workload.data}" if plan.workload.data else "rightfit resize run.json"
+    size = f"rightfit resize run.json --data {shlex.quote(str(plan.workload.data))}" if plan.workload.data else "rightfit resize run.json"
     if trial.metric == "step_s" and plan.best is not None and plan.best.nodes == 1 and not own:
         return "rightfit launch plan.json --trial", size
     return start, "rightfit probe --plan plan.json --out run.json -- COMMAND", size
