@@ -595,3 +595,19 @@ def test_two_runs_of_one_folder_are_two_records(tmp_path: Path) -> None:
         path.write_bytes(tensorboard_file(interval_s=interval_s))
         os.utime(path, (1e9 + at, 1e9 + at))
     assert [run.value("step_time_s") for run in ingest(tmp_path)] == [pytest.approx(value) for value in (0.25, 0.5, 0.75)]
+
+
+def test_the_card_of_an_own_table_has_the_column_of_its_kind(tmp_path: Path) -> None:
+    rows = {"step_time_s": ("gpu", "device"), "req_per_s": ("device", "gpu")}
+    for figure, (column, other) in rows.items():
+        (table := tmp_path / "own.csv").write_text(f"{figure},model\n2,7B\n", encoding="utf-8")
+        for name in (column, other):
+            [run] = ingest(table, definitions=Definitions(setup={name: "L20"}))
+            assert run.setup[column] == "L20"
+            assert other not in run.setup
+
+
+def test_an_own_table_without_a_figure_names_the_columns(tmp_path: Path) -> None:
+    (table := tmp_path / "own.csv").write_text("step,dur\n1,2\n", encoding="utf-8")
+    with pytest.raises(FileInputError, match=r"accepted: .*step_time_s"):
+        ingest(table, kind="own-table")

@@ -13,10 +13,10 @@ import pytest
 import rightfit
 from rightfit import facts
 from rightfit.explain.messages import has
-from rightfit.explain.run_text import advice_lines
+from rightfit.explain.run_text import _finding_lines, advice_lines
 from rightfit.measure.own_runs import with_runs
 from rightfit.measure.record import Run, Source, measured, metrics, sealed, written
-from rightfit.measure.resizing import changes_of, expected_saving, findings_of, next_test, resize
+from rightfit.measure.resizing import Advice, changes_of, expected_saving, findings_of, next_test, resize
 from rightfit.proof.predict import evidence, predict
 
 SETUP = {
@@ -67,6 +67,17 @@ def test_each_rule_speaks_first_on_its_evidence(code: str) -> None:
     found = findings_of(a_run(SYMPTOMS[code]))
     assert found[0].code == code
     assert found[0].figures
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_why_a_run_is_unfit_is_a_sentence(lang: Any) -> None:
+    codes = [row["code"] for row in facts.table("resize_rules") if row["bottleneck"] == "none" and row["verdict"] == "test"]
+    assert codes
+    for code in codes:
+        run = a_run(SYMPTOMS[code]) if code in SYMPTOMS else a_run({}, exit_code=1, complete=False)
+        text = "\n".join(_finding_lines(Advice("test", "none", tuple(findings_of(run)), (), (), None), lang))
+        assert text.endswith(("。", "."))
+        assert not set("<>_") & set(text)
 
 
 @pytest.mark.parametrize("code", SYMPTOMS)

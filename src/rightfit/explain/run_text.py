@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rightfit.explain.messages import say
+from rightfit.explain.messages import has, say
 from rightfit.explain.quantities import Column, Table, cards_text, duration_text, memory_text, money_text, percent_text, plain
 from rightfit.explain.reasons import OWN_RUNS, renderer
 from rightfit.explain.sheets import Choice, Lines, Part
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rightfit.measure.own_runs import Beside, Explanation
     from rightfit.measure.record import Measured, Run
     from rightfit.measure.resizing import Advice
+    from rightfit.measure.resizing import Finding as Symptom
     from rightfit.measure.watching.judging import Compared, Finding, State
 
 
@@ -174,11 +176,21 @@ def _verdict_line(advice: Advice, lang: Lang) -> str:
 def _finding_lines(advice: Advice, lang: Lang) -> list[str]:
     lines = []
     for finding in advice.findings:
+        if has(f"measure.unfit_{finding.code}"):
+            lines.append(_unfit_line(finding, lang))
+            continue
         figures = ", ".join(f"{name} {amount(value)}" for name, value in finding.figures.items())
         conditions = finding.conditions.replace(";", ", ")
         code = finding.code if finding.bottleneck == "none" else _bound(finding.bottleneck, lang)
         lines.append(say("measure.finding", lang, figures=figures, conditions=conditions, code=code, source=finding.source))
     return lines
+
+
+def _unfit_line(finding: Symptom, lang: Lang) -> str:
+    """Why a run says nothing of what its server is worth: its rule has one figure and one limit."""
+    [(name, value)], limit = finding.figures.items(), float(re.split("[<>=]+", finding.conditions)[1])
+    shown = percent_text if name.endswith("_share") else plain
+    return say(f"measure.unfit_{finding.code}", lang, value=shown(value), limit=shown(limit))
 
 
 def _change_lines(advice: Advice, lang: Lang) -> list[str]:

@@ -7,7 +7,7 @@ import struct
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from rightfit.errors import AmbiguousNameError, FileInputError, NetworkError, Ri
 from rightfit.facts.tables import nearest
 from rightfit.measure.readers import prometheus
 from rightfit.measure.readers.item import MOST_BYTES, Definitions, Item, Reader
-from rightfit.measure.record import Run, good_runs, is_record, is_there, items_of, left_out, sealed
+from rightfit.measure.record import Run, good_runs, is_record, is_there, items_of, left_out, metrics, sealed
 from rightfit.messages import Message, cause
 
 _TIMEOUT_S = 30
@@ -100,6 +100,8 @@ def _runs_of(reader: Reader, item: Item, definitions: Definitions) -> list[Run]:
     """What a reader makes of an item; a file that is cut short or of another version than the
     reader knows is refused in one line."""
     if not _detects(reader, item):
+        if reader.kind == "own-table" and item.table:
+            raise FileInputError(Message("measure.own_columns", file=item.shown, names=", ".join(metrics())))
         raise FileInputError(Message("measure.not_a_result", file=item.shown, tool=reader.kind))
     try:
         return reader.reads(item, definitions)
@@ -113,7 +115,15 @@ def _runs_of(reader: Reader, item: Item, definitions: Definitions) -> list[Run]:
 
 def _with_setup(run: Run, definitions: Definitions) -> Run:
     """The run with what the user says of its set-up; what the user says goes first."""
-    return sealed(run.model_copy(update={"setup": {**run.setup, **definitions.setup}}))
+    setup = {**_named_alike(run.setup, run), **_named_alike(definitions.setup, run)}
+    return sealed(run.model_copy(update={"setup": setup}))
+
+
+def _named_alike(setup: Mapping[str, str], run: Run) -> dict[str, str]:
+    """A set-up whose GPU has the column that runs of its kind have: `gpu` of training, `device` of
+    services."""
+    other = {of_service: of_training for of_training, of_service in _SAME} if not is_serving(run) else dict(_SAME)
+    return {name if other.get(name, name) in setup else other.get(name, name): value for name, value in setup.items()}
 
 
 def _fetched(address: str, kind: str, definitions: Definitions) -> list[Run]:
@@ -135,6 +145,8 @@ _NEEDED = {
     "training": ("model", "gpu", "micro_batch", "seq_len"),
     "serving": ("model", "device", "engine", "input_tokens", "output_tokens"),
 }
+#: Columns that runs of training and of services name differently.
+_SAME = (("gpu", "device"), ("n_gpus", "n_devices"))
 _SERVING = frozenset(("ttft_ms", "tpot_ms", "req_per_s", "output_tok_per_s_total", "total_tok_per_s", "latency_ms", "peak_mem_gib"))
 
 
