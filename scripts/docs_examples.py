@@ -218,7 +218,7 @@ def accuracy_table(*, chinese: bool = False) -> str:
     """The accuracy of the README: blind scores first, then first contact, then the last validation
     with the stack unknown and named."""
     headline: Mapping[str, float] = json.loads((ROOT / "validation/headline.json").read_text(encoding="utf-8"))
-    english_head = "| figure (median / nine in ten) | blind | first contact | own rows, stack unknown | own rows, stack named |"
+    english_head = "| figure (median / 90th percentile) | blind | first contact | own rows, stack unknown | own rows, stack named |"
     chinese_head = "| 量（中位数 / 九成以内） | 盲测 | 首次接触 | 自有数据，软件栈未知 | 自有数据，软件栈已知 |"
     from rightfit.proof.honest_page import readme_rows
 
