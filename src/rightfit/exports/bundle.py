@@ -41,7 +41,7 @@ cd "$(dirname "$0")" || exit 2
 missing=0
 lacks() { echo "missing: $1" >&2; missing=$((missing + 1)); }
 there() { echo "there: $1"; }
-unknown() { echo "not looked at: $1"; }
+unknown() { echo "not checked: $1"; }
 """
 TAIL = """[ "$missing" = 0 ] || { echo "$missing missing" >&2; exit 1; }
 echo "nothing is missing"
@@ -110,7 +110,7 @@ def _token(job: Job) -> str:
         f'case "$code" in\n  200 | 30?) there {shell([f"the model {model}"])} ;;\n'
         f"  401 | 403) lacks {shell([f'leave to fetch {model}: ask for it on the page of the model, and set HF_TOKEN'])} ;;\n"
         f"  404) lacks {shell([f'{model}: the hub has no model of that name'])} ;;\n"
-        f"  *) unknown {shell([f'whether the hub gives {model} (it cannot be reached)'])} ;;\nesac\n"
+        f"  *) unknown {shell([f'access to {model} (Hugging Face is unreachable)'])} ;;\nesac\n"
     )
 
 
@@ -237,7 +237,7 @@ def _region(job: Job) -> str:
     ask = f"the region {region}, which this account has not asked for: aws account enable-region --region-name {region}"
     return (
         f'case "$({asked} 2>/dev/null)" in\n  opted-in | opt-in-not-required) there {shell([f"the region {region}"])} ;;\n'
-        f"  not-opted-in) lacks {shell([ask])} ;;\n  *) unknown {shell([f'whether this account has the region {region}'])} ;;\nesac\n"
+        f"  not-opted-in) lacks {shell([ask])} ;;\n  *) unknown {shell([f'region {region} on this account'])} ;;\nesac\n"
     )
 
 
@@ -247,7 +247,7 @@ def _quota(job: Job) -> str:
     if option.provider == PRIVATE:
         return ""
     if option.provider != "aws" or not job.gpus_per_node or not option.vcpus:
-        return f"unknown {shell([f'whether the account on {option.provider} may start {job.num_nodes} x {option.instance_type}: its console says so'])}\n"
+        return f"unknown {shell([f'quota of {option.provider} for {job.num_nodes} x {option.instance_type} (see its console)'])}\n"
     family, kind = option.instance_type[:1].upper(), "Spot" if job.is_spot else "On-Demand"
     needed = int(option.vcpus * job.num_nodes)
     query = f"max(Quotas[?contains(QuotaName, '{kind}') && contains(QuotaName, '{family}')].Value)"
@@ -262,9 +262,9 @@ def _quota(job: Job) -> str:
 def _image(stack: ExportStack) -> str:
     image = shell([stack.image])
     return (
-        f"if ! command -v docker >/dev/null 2>&1; then unknown {shell([f'whether the image {stack.image} is there (no docker here)'])}\n"
+        f"if ! command -v docker >/dev/null 2>&1; then unknown {shell([f'image {stack.image} (docker is not installed here)'])}\n"
         f"elif docker manifest inspect {image} >/dev/null 2>&1; then there {shell([f'the image {stack.image}'])}\n"
-        f"else unknown {shell([f'whether the image {stack.image} is there (its registry cannot be reached from here)'])}; fi\n"
+        f"else unknown {shell([f'image {stack.image} (its registry is unreachable)'])}; fi\n"
     )
 
 
@@ -422,8 +422,10 @@ def kept_line(job: Job, recipe: Recipe | None) -> str:
     if recipe is not None and recipe.target == here(job):
         return f"What the job makes is kept in `{job.name}/` beside this file, on this machine. Nothing is rented."
     if recipe is None or not recipe.kept:
-        return "**Nothing here keeps what the job makes: copy /checkpoints away before the server is given back.**"
-    return f"What the job makes is kept in `{_plainly(recipe.kept)}`; the server is given back when the job ends, however it ends."
+        return "**Nothing here keeps what the job makes: copy /checkpoints away before the server is deleted.**"
+    return (
+        f"What the job makes is kept in `{_plainly(recipe.kept)}`; the server is deleted when the job ends, whether it succeeds or fails."
+    )
 
 
 def _then(job: Job) -> list[str]:
@@ -587,7 +589,7 @@ def typed_for(job: Job, target: Target, files: Files) -> str:
 def start_of(job: Job, name: str, files: Files, plan: str) -> str:
     """The command that starts what a target wrote; "" where something else reads the files."""
     if name in ("skypilot", f"terraform-{job.option.provider}"):
-        return f"rightfit launch {plan} --with {name.partition('-')[0]}"
+        return f"rightfit launch {shell([plan])} --with {name.partition('-')[0]}"
     if name not in all_targets():
         return ""
     lines = recipe_of(job, name).start if has_recipe(name) else typed_for(job, all_targets()[name], files).splitlines()

@@ -125,7 +125,7 @@ _ADDRESSES = {
 def secret_needs(job: Job, names: Iterable[str], scheme: str = "") -> tuple[tuple[str, str], ...]:
     """What each secret holds."""
     about = {
-        "HF_TOKEN": "a token of huggingface.co, for models that are given on request; empty for others",
+        "HF_TOKEN": "a Hugging Face token for gated models; leave it empty for others",
         "AWS_ACCESS_KEY_ID": "an access key that may write to the bucket",
         "AWS_SECRET_ACCESS_KEY": "its secret",
         BUCKET: f"the bucket that keeps what the job makes, {_ADDRESSES[scheme or scheme_of(job)]}",

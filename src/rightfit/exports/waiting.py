@@ -428,7 +428,7 @@ for pause in 0 10 20 30 60 60; do
   if [ -z "$ids" ]; then echo "nothing of plan %(plan)s runs any more"; exit 0; fi
   for id in $ids; do
     echo "giving back $id"
-    %(end)s </dev/null >/dev/null || echo "$id could not be given back" >&2
+    %(end)s </dev/null >/dev/null || echo "could not delete $id" >&2
   done
 done
 echo "something of plan %(plan)s may still run, and cost: look into the console of the seller" >&2

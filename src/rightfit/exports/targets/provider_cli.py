@@ -217,7 +217,7 @@ def azure_rights(job: Job, start: str) -> list[str]:
         "}",
         start,
         f"{listed} | while read -r who server; do rights </dev/null || exit 1; done || {{",
-        '  echo "the server could not be given its rights (that takes an owner of the group, vault and bucket): it is given back" >&2',
+        '  echo "could not assign roles to the server (this requires Owner on the resource group, vault and bucket); deleting it" >&2',
         "  sh end.sh",
         "  exit 1",
         "}",

@@ -227,7 +227,7 @@ def header(job: Job) -> str:
             f"# Its port is open to everyone, without TLS: whoever sends the key {key_of(stack_of(job))} is answered. For one network only use a terraform target."
         )
     else:
-        words.append(f"# What it makes is kept in {comment(kept)}; the server is given back when it ends.")
+        words.append(f"# What it makes is kept in {comment(kept)}; the server is deleted when the job ends.")
     if found := controller_words(job):
         words.append(f"# {found}.")
     return "\n".join(words) + "\n"
