@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.errors import AmbiguousNameError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import card_pattern, cards_of, no_claim, verb
+from rightfit.explain.fit_questions import asked_to_fit
 from rightfit.explain.glossary import term_lookup
 from rightfit.explain.judged_parts import parts_lookup
 from rightfit.explain.market_questions import daily_claim, market_question
@@ -24,6 +25,7 @@ from rightfit.explain.statement_parts import clauses, states
 from rightfit.explain.time_claims import time_lookup
 from rightfit.explain.trials import SetupOutcome, best_of, need_on_one_card, outcome_of, saving_fractions
 from rightfit.explain.yes_or_no import is_question
+from rightfit.market.denials import turned
 from rightfit.messages import LANGS, Lang
 from rightfit.search.answer import Option, Plan
 
@@ -155,7 +157,8 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
     parts = None if rule is not None or is_question(query) else parts_lookup(query, market)
     if parts is not None and _is_told_first(query, parts):
         return parts
-    if (meant := term_lookup(query)) is not None:
+    is_fit = is_question(query) and bool(asked_to_fit(query)) and bool(cards_of(query))  # the job on the card is asked about
+    if not is_fit and (meant := term_lookup(query)) is not None:
         return meant
     if rule is None and (priced := market_question(query, market)) is not None:
         return priced
@@ -168,7 +171,7 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
     rule = rule or find_rule(query)
     if rule is None:
         return needs_answer(query, market) or job_lookup(query, market)
-    if not isinstance(rule, str) and rule.kind == "host" and (held := job_lookup(query, market)) is not None:
+    if not isinstance(rule, str) and (rule.kind == "host" or is_question(query)) and (held := job_lookup(query, market)) is not None:
         return held  # on the job that it names
     if isinstance(rule, str) or rule.kind == "term":
         return statement_answer(query, rule, market)
@@ -464,6 +467,10 @@ def rule_answer(query: str, rule: RuleOfThumb, catalog: Catalog | None) -> Check
         facts |= {"claim": found[0].claim, "figure": found[0].figure}
     texts = {lang: _explanation(rule, found, verdict, lang) for lang in ("en", "zh")}
     claim = _DENIALS.get((rule.kind, verdict), _DENIALS.get(("", verdict), "unknown")) if is_denied else _CLAIMS[verdict]
+    if is_question(query):
+        is_partly = rule.kind == "fixed" or len(verdicts) > 1  # it holds in part, or of one way to do it
+        is_turned = bool(_DENIED.search(rule.statement["zh"])) and not _DENIED.search(query)
+        claim = "unknown" if verdict == "misleading" and is_partly and not is_denied else turned(claim) if is_turned else claim
     return CheckResult(query, "rule", True, claim, facts, () if query == rule.id else (rule.id,), texts["en"], texts["zh"])
 
 
