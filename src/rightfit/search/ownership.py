@@ -344,9 +344,10 @@ def read_machine(text: str) -> Machine:
     the nearest cards."""
     said = read_cards(text)
     if several := _SEVERAL.fullmatch(normalize(text)):
-        servers, cards = int(several["servers"]), int(several["cards"])
-        words = {"text": text, "one": f"{cards}x{several['gpu']}", "gpu": several["gpu"], "gpus": servers * cards, "servers": servers}
-        raise InputError(Message("search.have_several", **words), field="have")
+        servers, cards, gpu = int(several["servers"]), int(several["cards"]), several["gpu"]
+        raise InputError(
+            Message("search.have_several", text=text, one=f"{cards}x{gpu}", gpu=gpu, gpus=servers * cards, servers=servers), field="have"
+        )
     if said is None:
         raise InputError(Message("search.have_unread", text=text), field="have")
     count, gpu, place = said

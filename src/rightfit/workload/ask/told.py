@@ -97,9 +97,10 @@ def read_prices(sentence: Sentence) -> None:
         if not _is_bound(sentence.text, *found.span()) and (sentence.is_post or _OFFERED.search(clause)):
             offers.append(found[0].strip(" ,，"))
             sentence.note(*found.span())
-    for key, told in (("tariff", tariffs), ("offered", offers)):
-        if told:
-            sentence.assumed.append(Message(f"workload.assumed_{key}", words="; ".join(told)))
+    if tariffs:
+        sentence.assumed.append(Message("workload.assumed_tariff", words="; ".join(tariffs)))
+    if offers:
+        sentence.assumed.append(Message("workload.assumed_offered", words="; ".join(offers)))
 
 
 _HOURS_A_DAY = grammar.shape(
