@@ -27,6 +27,7 @@ from rightfit.explain.reasons import offload_text
 from rightfit.explain.rule_lookup import measures_of
 from rightfit.explain.rules import all_rules, judge
 from rightfit.explain.trials import best_of, need_on_one_card
+from rightfit.facts.tables import says
 from rightfit.market.offers import OfferFilter
 from rightfit.market.sellers import DEFAULT_TIER, tier_of
 from rightfit.messages import LANGS, Lang
@@ -197,13 +198,9 @@ def _link(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     if best.num_accelerators <= 1:
         return _text("link_one", lang, where=where_text(best))
     share = measures_of(best, plan.workload, catalog=catalog).communication_share
-    return _text(
-        "link_many",
-        lang,
-        count=q.plain(best.num_accelerators),
-        link=best.facts.get("gpu_interconnect") or "PCIe",
-        share=q.percent_text(share),
-    )
+    link = str(best.facts.get("gpu_interconnect") or "pcie")
+    key = "link_plain" if link == "pcie" else "link_many"
+    return _text(key, lang, count=q.plain(best.num_accelerators), link=link, share=q.percent_text(share))
 
 
 def _network(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
@@ -562,17 +559,27 @@ def able_lines(plan: Plan, lang: Lang, catalog: Catalog) -> list[str]:
 
 def unrented_machine(wish: Workload, catalog: Catalog) -> str:
     """The machine of the cards that a wish names, where no cloud rents any of them; else ""."""
-    cards = tuple(card for name in wish.gpu for card in facts.match_accelerators(name))
+    cards = _cards_named(wish)
     return "" if not cards or len(catalog.offers(OfferFilter(gpus=cards))) else f"{wish.num_gpus or 1}x{cards[-1]}"
+
+
+def _cards_named(wish: Workload) -> tuple[str, ...]:
+    return tuple(card for name in wish.gpu for card in facts.match_accelerators(name))
 
 
 def on_unrented(plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[..., Plan], **asked: Any) -> tuple[Plan, list[str]]:
     """The plan on a machine of one's own with the cards that a wish names, where no cloud rents
-    them and the machine does it, and what is said of that. `again` plans."""
+    them, or games' cards in this number for this job, and the machine does it; and what is said of
+    that. `again` plans."""
     from rightfit.planner.cards import plan_on_own
 
     wish = plan.workload
-    if plan.best is not None or not (machine := unrented_machine(wish, catalog)):
+    if plan.best is not None:
+        return plan, []
+    machine, key = unrented_machine(wish, catalog), "unrented_planned"
+    if not machine and wish.num_gpus and (cards := _cards_named(wish)) and all(says("setup", "geforce", card) for card in cards):
+        machine, key = f"{wish.num_gpus}x{cards[-1]}", "rented_not_planned"  # cards that people own
+    if not machine:
         return plan, []
     try:
         own = plan_on_own(wish.with_changes(gpu=None, num_gpus=None, max_nodes=None), machine, again, catalog, **asked)
@@ -580,7 +587,7 @@ def on_unrented(plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[...
         return plan, []
     if own.best is None or own.best.purchase != "owned":
         return plan, []
-    return own, [_text("unrented_planned", lang, card="/".join(wish.gpu), machine=machine)]
+    return own, [_text(key, lang, card="/".join(wish.gpu), machine=machine)]
 
 
 def _unrented(plan: Plan, catalog: Catalog, lang: Lang) -> str:
@@ -617,7 +624,7 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
     ways: Sequence[_Way | None] = (
         _servers(beside.wish, chosen, catalog)
         or _listed(beside.wish, chosen, catalog, sentence)
-        or [_tried(name, wish, chosen, catalog) for name, wish in _ways(beside.wish)]
+        or [_tried(name, wish, chosen, catalog) for name, wish in _ways(beside.wish, sentence)]
     )
     done = [way for way in ways if way is not None]
     if len(ways) < 2 or len(done) < len(ways):
@@ -630,8 +637,23 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
     )
     done.sort(key=lambda way: math.inf if way.option is None else measure(way.option))
     why = [way.excluded(catalog) for way in done]
-    told = {lang: tuple(_compared(done, measure, why, lang)) for lang in LANGS}
-    return Asked(done[0].wish, beside.questions, told, is_able, done[0].alone)
+    told = {lang: _compared(done, measure, why, lang) for lang in LANGS}
+    apart = re.compile(_table()["ways"]["apart"], re.IGNORECASE)
+    timed = [way for way in done if way.option is not None and "total_time_s" in way.option.estimate]
+    questions = beside.questions
+    if apart.search(sentence) and len(timed) > 1:
+        questions = tuple(one for one in questions if one.key != "time" or not apart.search(one.words))
+        for lang in LANGS:
+            told[lang].insert(1, _time_ratio(timed, lang))
+    return Asked(done[0].wish, questions, {lang: tuple(lines) for lang, lines in told.items()}, is_able, done[0].alone)
+
+
+def _time_ratio(ways: Sequence[_Way], lang: Lang) -> str:
+    """How many times as long one way takes as another, the quickest first."""
+    timed = sorted((_duration(way.option), way.name) for way in ways if way.option is not None)
+    (least, quick), (most, slow) = timed[0], timed[-1]
+    times = {"quick_time": q.duration_text(least, lang), "slow_time": q.duration_text(most, lang)}
+    return _text("time_ratio", lang, quick=quick, slow=slow, ratio=f"{most / least:.2g}", **times)
 
 
 def _paid_alike(ways: list[_Way], catalog: Catalog) -> list[_Way]:
@@ -717,13 +739,13 @@ def _both(option: Option) -> float:
 _OBJECTIVES: Mapping[str, Callable[[Any], float]] = {"cost": _total, "time": _duration, "balanced": _both}
 
 
-def _ways(wish: str) -> list[tuple[str, str]]:
-    """The ways between which a wish asks to choose, each with the wish that takes it: they set one
-    option, and no list."""
+def _ways(wish: str, sentence: str) -> list[tuple[str, str]]:
+    """The ways between which a sentence asks to choose, each with the wish that takes it: they set
+    one option, and no list."""
     from rightfit.workload.ask import understand
 
     table = _table()["ways"]
-    if not re.search(table["choose"], wish, re.IGNORECASE):
+    if not re.search(table["choose"], sentence, re.IGNORECASE):
         return _times(wish)
     word = rf"[A-Za-z][A-Za-z0-9+-]*(?:\.[A-Za-z0-9]+)*|{'|'.join(table['words'])}"
     for found in re.finditer(rf"(?:{word})(?:\s*(?:{table['joins']})\s*(?:用|选)?\s*(?:{word}))+", wish, re.IGNORECASE):

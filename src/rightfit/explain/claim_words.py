@@ -89,7 +89,10 @@ def job_text(workload: Mapping[str, Any], method: str = "") -> dict[Lang, str]:
     if workload["task"] == "serve":
         told = str(workload.get("quantization") or "")
         return both("job_serve", model=model, format=both("job_format", format=told.upper()) if told else "")
-    way = {lang: q.method_text(method or str(workload.get("method", "full")), lang) for lang in LANGS}
+    told = method or str(workload.get("method", ""))
+    if workload["task"] == "train" and not told:
+        return both("job_train", model=model, way=topic("fit_questions")["train"])
+    way = {lang: q.method_text(told or "full", lang) for lang in LANGS}
     return both("job_train", model=model, way=way)
 
 

@@ -36,6 +36,8 @@ _NEAR_CHEAPEST = 2.5
 #: Matrix units multiply far faster in 16 bits than the other units do in 32; twice as fast is
 #: plain packing.
 _TENSOR_CORE_GAIN = 3.0
+#: Cards up to so many times apart are as fast as each other.
+_NEAR_SPEED = 1.25
 _SWITCHED = ("nvlink", "nvswitch")
 _MOST_PAIRS = 4
 
@@ -46,11 +48,16 @@ def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
     from rightfit.explain.statement_parts import clauses
 
     is_one = len([one for one in clauses(query) if verb("suits").search(one)]) < 2  # others are judged one by one
-    for reader in (_cuda, _cheaper, _faster, _compared, _feature, fits, *([suits] if is_one or " | " in said else [])):
+    for reader in (_cuda, _cheaper, _faster, _as_fast, _compared, _feature, fits, *([suits] if is_one or " | " in said else [])):
         if (found := reader(said, catalog)) is not None:
             texts = {lang: text_of("line", lang, reason=found.reason[lang]) for lang in LANGS}
             return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])
     return None
+
+
+def as_fast_lookup(query: str, catalog: Catalog) -> CheckResult | None:
+    """The answer to whether two cards are as fast as each other; None of any other sentence."""
+    return claim_lookup(query, catalog) if _as_fast(_folded(query), catalog) is not None else None
 
 
 def needs_answer(query: str, catalog: Catalog) -> CheckResult | None:
@@ -342,6 +349,18 @@ def _faster(said: str, catalog: Catalog) -> Judged | None:
     if (times := re.search(r"[\d.]+", found["times"] or "")) and agrees:
         low, high = sorted((speed, memory) if is_faster else (1.0 / speed, 1.0 / memory))
         agrees = 0.8 * low <= float(times[0]) <= 1.25 * high
+    return Judged("accelerator", "right" if agrees else "wrong", faster_text(one, other), {"arithmetic": speed, "bandwidth": memory})
+
+
+def _as_fast(said: str, _: Catalog) -> Judged | None:
+    """ "A100 速度和 T4 差不多", "an L4 is as fast as a T4": two cards whose speeds are near."""
+    found = next((one for words in table()["equals"]["words"] if (one := re.fullmatch(words, said, re.IGNORECASE))), None)
+    cards = [facts.match_accelerators(found[name].strip()) for name in ("first", "second")] if found else []
+    if not cards or not all(cards):
+        return None
+    one, other = (facts.accelerators()[names[-1]] for names in cards)
+    speed, memory = _best_rate(one) / _best_rate(other), one.memory_bandwidth / other.memory_bandwidth
+    agrees = all(1.0 / _NEAR_SPEED <= ratio <= _NEAR_SPEED for ratio in (speed, memory))
     return Judged("accelerator", "right" if agrees else "wrong", faster_text(one, other), {"arithmetic": speed, "bandwidth": memory})
 
 

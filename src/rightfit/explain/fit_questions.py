@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.claim_words import card_pattern
+from rightfit.explain.claim_words import card_pattern, text_of
 from rightfit.explain.claims import claim_lookup, feature_of, features_in
 from rightfit.explain.fit_claims import ROOMY, weights_bytes
 from rightfit.explain.messages import topic
 from rightfit.explain.trials import need_on_one_card
 from rightfit.explain.yes_or_no import is_question
+from rightfit.market.denials import turned
 from rightfit.messages import LANGS, Lang
 from rightfit.units import GIB
 
@@ -82,6 +83,31 @@ def fit_question(sentence: str, catalog: Catalog) -> CheckResult | None:
             key = "fits" if fits[-1] else "fits_not"
             told[lang].append(_text(key, lang, way=way, need=q.memory_text(need), had=q.memory_text(had), model=one["model"]))
     return _result(sentence, job, told, "yes" if all(fits) else "no" if not any(fits) else "depends")
+
+
+def asked_to_fit(sentence: str) -> str:
+    """A question whether memory runs out, asked as whether it is enough; "" for any other."""
+    for words, meant in _texts()["overflow"]:
+        if (pattern := re.compile(words, re.IGNORECASE)).search(sentence):
+            return pattern.sub(meant, sentence.strip())
+    return ""
+
+
+def overflowing(sentence: str, fits: CheckResult) -> CheckResult:
+    """The answer whether memory runs out, from that whether it is enough."""
+    answer = {"yes": "no", "no": "yes", "helped": "yes"}.get(answer := str(fits.facts.get("answer", "")), answer)
+    told: dict[Lang, str] = {"en": fits.explanation_en, "zh": fits.explanation_zh}
+    for lang in LANGS:
+        for key in ("answer_yes", "answer_no"):  # the word for whether it fits
+            told[lang] = told[lang].removeprefix(text_of(key, lang, told=""))
+    return dataclasses.replace(
+        fits,
+        query=sentence,
+        claim=turned(fits.claim),
+        facts={**fits.facts, **({"answer": answer} if answer else {})},
+        explanation_en=told["en"],
+        explanation_zh=told["zh"],
+    )
 
 
 def _served(sentence: str, job: dict[str, Any], had: float) -> CheckResult | None:

@@ -150,6 +150,8 @@ def way_to_pay(sentence: str, catalog: Catalog) -> CheckResult | None:
     ways = [name for name, words in _table()["ways"].items() if re.search(words, sentence, re.IGNORECASE)]
     if (daily := hours_a_day(sentence)) and ways == ["reserved"] and _pattern("pays").search(sentence):
         ways = ["on-demand", "reserved"]  # 每天用 8 小时，包月划算吗
+    elif len(ways) == 1 and _pattern("suits").search(sentence):
+        return _way_for_so_long(sentence, ways[0], catalog)
     elif len(ways) < 2 or not _pattern("choose").search(sentence):
         return None
     if (wishes := _job_free(sentence)) is None:
@@ -169,6 +171,38 @@ def way_to_pay(sentence: str, catalog: Catalog) -> CheckResult | None:
             told[lang].append(_text(key, lang, time=q.duration_text(seconds, lang), hours=f"{hours:.0f}"))
         told[lang] += [one.reason(lang) for one, name in ((spot, "spot"), (committed, "reserved")) if name in ways]
     return _result(sentence, "pay", told, {"ways": ways, **committed.figures})
+
+
+def _way_for_so_long(sentence: str, way: str, catalog: Catalog) -> CheckResult | None:
+    """Whether a way to pay is right for so many hours or days: of spot by the chance that a server
+    is taken back in them, of a commitment by the hours from which it pays off."""
+    from rightfit.explain.market_statements import judge_statement
+    from rightfit.physics.interruption import interruptions_per_s
+    from rightfit.search.offers import read_market_facts
+    from rightfit.units import parse_duration
+
+    wishes = _job_free(sentence)
+    if wishes is None or "deadline" not in wishes or way not in ("spot", "reserved"):
+        return None
+    seconds = parse_duration(str(wishes["deadline"]))
+    name = "spot_saves_50_to_90" if way == "spot" else "subscription_for_long_use"
+    statement = judge_statement(f"market_{name}", catalog)
+    known: dict[str, Any] = {"seconds": seconds, **statement.figures}
+    if way == "spot":
+        market = read_market_facts(catalog, catalog.all_offers(has_accelerator=True))
+        is_spot = market.spot_high > 0
+        monthly = np.array([np.median(share[is_spot]) for share in (market.spot_low, market.spot_high)])
+        known["taken_back"] = (-np.expm1(-interruptions_per_s(monthly) * seconds)).tolist()
+        key, claim = "spot_span", "unknown" if _pattern("taken_back").search(sentence) else "right"
+    else:
+        is_long = seconds >= statement.figures["hours"] * 3600
+        key, claim = ("choice_time_long", "right") if is_long else ("choice_time", "wrong")
+    told: dict[Lang, list[str]] = {}
+    for lang in LANGS:
+        low, high = (q.percent_text(float(one)) for one in known.get("taken_back", (0.0, 0.0)))
+        hours = f"{statement.figures.get('hours', 0.0):.0f}"
+        told[lang] = [_text(key, lang, time=q.duration_text(seconds, lang), hours=hours, low=low, high=high), statement.reason(lang)]
+    return dataclasses.replace(_result(sentence, "pay", told, known), claim=claim)
 
 
 def daily_claim(sentence: str, catalog: Catalog) -> CheckResult | None:

@@ -6,9 +6,10 @@ Words and texts are data (data/open_wishes.toml).
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
@@ -19,11 +20,14 @@ from rightfit.explain.command_text import command_line
 from rightfit.explain.fit_claims import ROOMY, server_with, weights_bytes
 from rightfit.explain.messages import topic
 from rightfit.explain.trials import need_on_one_card
+from rightfit.explain.yes_or_no import is_question
+from rightfit.market.denials import turned
 from rightfit.messages import LANGS, Lang
 from rightfit.planner.typical import MOST_MODELS, typical_rows, typical_wishes
 from rightfit.units import GIB, parse_data
 
 if TYPE_CHECKING:
+    from rightfit.explain.beside import Question
     from rightfit.market import Catalog
     from rightfit.market.verdicts import CheckResult
     from rightfit.search.answer import Plan
@@ -50,13 +54,16 @@ def open_wish(sentence: str, catalog: Catalog) -> CheckResult | None:
     return _typical(sentence, rows, found, catalog) if rows else vague_wish(sentence, catalog)
 
 
-def vague_wish(sentence: str, catalog: Catalog) -> CheckResult | None:
+def vague_wish(sentence: str, catalog: Catalog, questions: Sequence[Question] = ()) -> CheckResult | None:
     """Three questions with their defaults, each kind of data planned with them: of a wish that says
-    neither a model nor what its data are."""
+    neither a model nor what its data are. `questions`: what was asked beside it, where that was
+    taken out of the sentence."""
     found = _read(without_questions(sentence).wish)
     if found is None or {"model", "gpu", "cloud", "operation"} & set(found.wishes) or found.weighty or found.unknown_model():
         return None
-    if not (_says("wish", sentence) and _says("asks", sentence)) or _says("other", sentence):
+    asked = tuple(questions) or without_questions(sentence).questions
+    is_wish = _says("wish", sentence) and _says("asks", sentence)
+    if not (is_wish or (asked and "data" in found.wishes)) or _says("other", sentence):
         return None
     told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
     commands, amounts = list[str](), list[str]()
@@ -71,11 +78,12 @@ def vague_wish(sentence: str, catalog: Catalog) -> CheckResult | None:
             told[lang].append(
                 _text("way", lang, kind=row["kind"][lang], model=row["model"], way=way_text(plan.best, lang), command=commands[-1])
             )
+            told[lang] += answers(asked, plan, catalog, lang)
     if not commands:
         return None
     for lang in LANGS:
-        asked = [_text("head", lang), _text("which", lang), _text("amount", lang, amounts=" / ".join(amounts)), _text("limit", lang)]
-        told[lang] = [*asked, *told[lang]]
+        head = [_text("head", lang), _text("which", lang), _text("amount", lang, amounts=" / ".join(amounts)), _text("limit", lang)]
+        told[lang] = [*head, *told[lang]]
     return _result(sentence, told, {"commands": commands})
 
 
@@ -119,9 +127,20 @@ def planned_answer(sentence: str, catalog: Catalog) -> CheckResult | None:
     return _result(sentence, told, {"commands": [command]}) if all(told.values()) else None
 
 
-def asked_rule(sentence: str) -> str:
-    """The rule of thumb that answers a question about hardware alone; "" of any other sentence."""
-    return next((row["rule"] for row in topic("open_wishes")["alone"] if re.search(row["words"], sentence, re.IGNORECASE)), "")
+def asked_rule(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """The answer to a question about hardware alone, by a rule of thumb; None of any other
+    sentence."""
+    from rightfit.explain.rule_lookup import rule_answer
+    from rightfit.explain.rules import all_rules
+
+    row = next((row for row in topic("open_wishes")["alone"] if re.search(row["words"], sentence, re.IGNORECASE)), None)
+    if row is None:
+        return None
+    verdict = row.get("verdict", "")
+    if verdict and (not is_question(sentence) or (found := _read(sentence)) is None or {"model", "data"} & set(found.wishes)):
+        return None
+    answer = rule_answer(sentence, all_rules()[row["rule"]], catalog)
+    return dataclasses.replace(answer, claim={"need": answer.claim, "without": turned(answer.claim)}.get(verdict))
 
 
 def moving_price(sentence: str, catalog: Catalog) -> CheckResult | None:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 from rightfit.errors import RightfitError
 from rightfit.explain.beside import terms_told, without_questions
 from rightfit.explain.claim_words import cards_of
-from rightfit.explain.claims import claim_lookup
+from rightfit.explain.claims import as_fast_lookup, claim_lookup
 from rightfit.explain.decisions import chart_lookup
-from rightfit.explain.fit_questions import feature_question, fit_question
+from rightfit.explain.fit_questions import asked_to_fit, feature_question, fit_question, overflowing
 from rightfit.explain.glossary import defined_terms, glossary, term_lookup, terms_in, told_terms
 from rightfit.explain.market_questions import market_question, way_to_pay
 from rightfit.explain.open_wishes import asked_rule, largest_model, moving_price, open_wish, planned_answer
 from rightfit.explain.rule_lookup import NAMED_SERVER, find_rule, rule_answer, statement_answer
-from rightfit.explain.rules import all_rules
 from rightfit.explain.server_questions import server_question
 from rightfit.explain.yes_or_no import is_question
 from rightfit.market.denials import turned
@@ -65,12 +64,18 @@ def asked_answer(sentence: str, *, catalog: Catalog | None = None) -> CheckResul
 def _looked_up(sentence: str, catalog: Catalog) -> CheckResult | None:
     if (found := way_to_pay(sentence, catalog)) is not None:  # before the terms that it names
         return found
+    if (alike := as_fast_lookup(sentence, catalog)) is not None:
+        return alike
+    if is_question(sentence) and (asked := asked_to_fit(sentence)) and "model" in _wishes_of(asked):
+        found = _looked_up(asked, catalog)
+        if found is not None and found.claim is not None:
+            return overflowing(sentence, found)
     if (meant := term_lookup(sentence)) is not None:
         return meant
     if defined := defined_terms(sentence):
         return told_terms(defined, sentence)
-    if ruled := asked_rule(sentence):
-        return dataclasses.replace(rule_answer(sentence, all_rules()[ruled], catalog), claim=None)
+    if (ruled := asked_rule(sentence, catalog)) is not None:
+        return ruled
     is_load = _LOAD & set(_wishes_of(sentence))  # so many users or requests: a plan says whether they are served
     for reader in (server_question, feature_question) if is_load else (server_question, fit_question, feature_question):
         if (found := reader(sentence, catalog)) is not None:

@@ -19,7 +19,7 @@ from rightfit.explain.pasted_tables import cells_of, is_cloud, is_row, row_state
 from rightfit.explain.rule_match import folded, match_rule, sense
 from rightfit.explain.rule_measures import Measures, measures
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of, rule_line
-from rightfit.explain.sections import heading_of, section_lookup
+from rightfit.explain.sections import heading_of, job_lookup, section_lookup
 from rightfit.explain.statement_parts import clauses, states
 from rightfit.explain.time_claims import time_lookup
 from rightfit.explain.trials import SetupOutcome, best_of, need_on_one_card, outcome_of, saving_fractions
@@ -90,7 +90,8 @@ _SHORTEST = 6
 #: A sentence that denies what a rule says, and how it stands then: what holds is wrongly denied; of
 #: a need that is more than needed the denial is right, of one that is less it is wrong too.
 _DENIED = re.compile(
-    r"不需要|不用|不必|无需|没必要|用不着|不一定|不能|不会|无法|不省|没有用|没用|\b(?:not|never|no need|cannot)\b|n't\b", re.IGNORECASE
+    r"不需要|不用|不必|无需|没必要|用不着|不一定|不能|不会(?!撑?爆|显存溢出|OOM)|无法|不省|没有用|没用|\b(?:not|never|no need|cannot)\b(?! run out)|n't\b(?! run out)",
+    re.IGNORECASE,
 )
 _DENIALS = {
     ("", "holds"): "wrong",
@@ -166,7 +167,9 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
         return parts
     rule = rule or find_rule(query)
     if rule is None:
-        return needs_answer(query, market)
+        return needs_answer(query, market) or job_lookup(query, market)
+    if not isinstance(rule, str) and rule.kind == "host" and (held := job_lookup(query, market)) is not None:
+        return held  # on the job that it names
     if isinstance(rule, str) or rule.kind == "term":
         return statement_answer(query, rule, market)
     is_need = rule.kind == "enough" and verb("needs").search(query) and not verb("enough").search(query)

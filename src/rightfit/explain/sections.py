@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.claim_words import table, word_pattern
+from rightfit.explain.claim_words import job_text, table, verb, word_pattern
 from rightfit.explain.rule_match import Quantity, sense
 from rightfit.explain.trials import best_of, need_on_one_card
 from rightfit.messages import LANGS, Lang
@@ -49,16 +50,10 @@ def section_lookup(query: str, heading: str, catalog: Catalog) -> CheckResult | 
     stated = [(kind, one) for one in said.quantities if (kind := _kind(one, said.concepts))]
     if wishes is None or not stated or len(said.leftover) > len(stated) + 2:
         return None
-    workload = Workload(**wishes, purchase=("on-demand",))
-    best = best_of(workload, catalog)
-    if best is None:
-        return None
-    judged = [
-        (kind, one, need, _verdict(kind, one, need)) for kind, one in stated if not math.isnan(need := _need(kind, best, workload, catalog))
-    ]
+    judged = _judged(stated, Workload(**wishes, purchase=("on-demand",)), catalog)
     if not judged:
         return None
-    texts = {lang: _told(judged, wishes, lang) for lang in LANGS}
+    texts = {lang: _told(judged, table()["section_texts"]["job"][lang].format(**wishes), lang) for lang in LANGS}
     # more than is needed does it too, but not of what is not needed at all
     claim = "wrong" if any(verdict == "wrong" or (verdict == "more" and not need) for *_, need, verdict in judged) else "right"
     facts = {"heading": heading, "workload": dict(wishes), "needs": {kind: need for kind, _, need, _ in judged}}
@@ -72,6 +67,51 @@ def section_lookup(query: str, heading: str, catalog: Catalog) -> CheckResult | 
         texts["en"],
         texts["zh"],
     )
+
+
+def job_lookup(query: str, catalog: Catalog) -> CheckResult | None:
+    """The verdict on so many cores, or so much host memory or disk, that a job of a named model is
+    said to need or to have enough of; None of any other statement."""
+    from rightfit.explain.beside import without_questions
+    from rightfit.market.verdicts import CheckResult
+    from rightfit.workload.ask import understand
+    from rightfit.workload.model import Workload
+
+    said = sense(query)
+    stated = [(kind, one) for one in said.quantities if (kind := _kind(one, said.concepts)) in ("cores", "ram", "disk")]
+    is_need = bool(verb("needs").search(query))
+    if not stated or not (is_need or verb("enough").search(query)):
+        return None
+    try:
+        found = understand(without_questions(query).wish)
+        if "model" not in found.wishes or found.wishes.get("gpu", "none") != "none" or len(found.weighty) > len(stated):
+            return None
+        workload = Workload(**{name: value for name, value in found.wishes.items() if name in _OF_JOB})
+        judged = _judged(stated, workload, catalog)
+    except RightfitError:
+        return None
+    if not judged:
+        return None
+    method = str(found.wishes.get("method", "lora" if workload.task == "finetune" else ""))
+    job = job_text({"model": workload.model, "task": workload.task}, method)
+    texts = {lang: _told(judged, job[lang], lang) for lang in LANGS}
+    verdicts = {verdict for *_, verdict in judged}
+    claim = "wrong" if "wrong" in verdicts or (is_need and "more" in verdicts) else "right"
+    known = {"workload": dict(found.wishes), "needs": {kind: need for kind, _, need, _ in judged}}
+    return CheckResult(query, "rule", True, claim, known, (), texts["en"], texts["zh"])
+
+
+#: What of a wish says which job is meant: the rest is what is said of it.
+_OF_JOB = frozenset({"model", "task", "method", "data", "epochs", "seq_len", "quantization", "rate", "users"})
+_Judged = tuple[str, Quantity, float, str]
+
+
+def _judged(stated: Sequence[tuple[str, Quantity]], workload: Workload, catalog: Catalog) -> list[_Judged]:
+    """Each amount with what the job needs of it, and whether that is enough."""
+    if (best := best_of(workload, catalog)) is None:
+        return []
+    needs = ((kind, one, _need(kind, best, workload, catalog)) for kind, one in stated)
+    return [(kind, one, need, _verdict(kind, one, need)) for kind, one, need in needs if not math.isnan(need)]
 
 
 def _kind(quantity: Quantity, concepts: frozenset[str]) -> str:
@@ -103,7 +143,7 @@ def _verdict(kind: str, said: Quantity, need: float) -> str:
     return "more" if said.low > max(_RESERVE * need, usual) else "right"
 
 
-def _told(judged: list[tuple[str, Quantity, float, str]], wishes: Mapping[str, Any], lang: Lang) -> str:
+def _told(judged: Sequence[_Judged], job: str, lang: Lang) -> str:
     texts = table()["section_texts"]
     parts = []
     for kind, said, need, verdict in judged:
@@ -112,6 +152,5 @@ def _told(judged: list[tuple[str, Quantity, float, str]], wishes: Mapping[str, A
         shown = f"{need:g}" if kind == "cores" else q.data_text(need) if kind == "disk" else q.memory_text(need)
         key = "vram_none" if kind == "vram" and not need else kind
         parts.append(texts[key][lang].format(said=amount, need=shown) + ("，" if lang == "zh" else ", ") + texts[verdict][lang])
-    job = texts["job"][lang].format(**wishes)
     told: str = texts["line"][lang].format(job=job, told=("；" if lang == "zh" else "; ").join(parts))
     return told

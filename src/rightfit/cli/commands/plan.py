@@ -331,7 +331,7 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
         raise InputError(error.found.question(), field="ask")
     answer = typical_answer(rows, error.wishes, view, catalog=open_market(view), questions=questions)
     if answer is None:
-        if (open_ := vague_wish(sentence, open_market(view))) is None:
+        if (open_ := vague_wish(sentence, open_market(view), questions)) is None:
             raise error
         from rightfit.cli.commands.facts import tell_checked
 
