@@ -106,7 +106,14 @@ def assumed_model(workload: Workload) -> tuple[Assumption, ...]:
 
 def assumptions_of(family: Family[Any], found: SearchResult) -> tuple[Assumption, ...]:
     """Everything that was taken without being said."""
-    return (*assumed_model(found.workload), *family.assumptions(found), *assumed_confidence(found))
+    return (*assumed_model(found.workload), *assumed_month(found.workload), *family.assumptions(found), *assumed_confidence(found))
+
+
+def assumed_month(workload: Workload) -> tuple[Assumption, ...]:
+    """That a budget of a service is one of a month, where nobody said of what."""
+    if workload.budget_usd is None or not workload.budget_per_month or "budget_per_month" not in workload.assumed:
+        return ()
+    return (Assumption("budget", workload.budget or "", Reason("assumed_budget_month", {"total_usd": workload.budget_usd})),)
 
 
 def api_instead(workload: Workload, catalog: Catalog) -> tuple[Reason, ...]:
