@@ -42,6 +42,7 @@ from rightfit.workload.ask.named import (
     read_classes,
     read_data_place,
     read_data_store,
+    read_families,
     read_hub_id,
     read_lease,
     read_names,
@@ -54,7 +55,7 @@ from rightfit.workload.ask.numbers import read_ranges, spoken
 from rightfit.workload.ask.posts import read_post, settle_post
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
-from rightfit.workload.ask.told import read_host, read_hours_a_day, read_memory_said, read_run, settle_hours_a_day
+from rightfit.workload.ask.told import read_host, read_hours_a_day, read_memory_said, read_prices, read_run, settle_hours_a_day
 
 LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
 
@@ -79,6 +80,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     sentence = Sentence(said)
     sentence.assumed += assumed
     read_post(sentence)
+    read_prices(sentence)
     read_later(sentence)
     read_run(sentence)
     read_daily(sentence)
@@ -99,6 +101,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     read_memory_said(sentence)
     read_host(sentence)
     store, owner = read_data_store(sentence)
+    read_families(sentence)
     read_names(sentence)
     if store:
         settle_data_store(sentence, store, owner)
