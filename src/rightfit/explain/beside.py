@@ -24,7 +24,7 @@ from rightfit.explain.glossary import term_text
 from rightfit.explain.messages import topic
 from rightfit.explain.plan_words import data_path_lines
 from rightfit.explain.reasons import offload_text
-from rightfit.explain.rule_lookup import measures_of
+from rightfit.explain.rule_trials import measures_of
 from rightfit.explain.rules import all_rules, judge
 from rightfit.explain.trials import best_of, need_on_one_card
 from rightfit.facts.tables import says

@@ -174,7 +174,7 @@ def _buying(plan: Plan, lang: Lang, render: Callable[[Any], str], *, everything:
 
 
 def _rules_and_advice(plan: Plan, lang: Lang, *, currency: str, catalog: Catalog | None) -> Iterable[Part]:
-    from rightfit.explain.rule_lookup import check_rules
+    from rightfit.explain.rule_trials import check_rules
     from rightfit.explain.trials import advise
 
     yield from _lists(lang, smaller=[effect.text(lang) for effect in advise(plan, catalog=catalog)])
