@@ -278,6 +278,7 @@ TAKEN = (
     "assumed_modules",
     "assumed_own_host",
     "assumed_usual_model",
+    "assumed_name_meant",
     "assumed_relative_model",
     "assumed_shape_by_name",
     "assumed_task_corpus",

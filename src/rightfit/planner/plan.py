@@ -99,10 +99,18 @@ def assumed_model(workload: Workload) -> tuple[Assumption, ...]:
         return (Assumption("model", usual, Reason(key, {"asked": asked, "value": usual})),)
     found = resolve_offline(asked)
     repository = hub_repository(asked, found)
-    if found is None or not repository or repository == found.record.name:
+    if found is None or not repository:
         return ()
+    if repository == found.record.name:
+        is_more = found.how == "spelling" and _letters(asked) != _letters(repository)
+        return (Assumption("model", repository, Reason("assumed_name_meant", {"asked": asked, "value": repository})),) if is_more else ()
     key = "assumed_shape_by_name" if found.how == "spelling" and repository.casefold() not in exact_names() else "assumed_shape_lent"
     return (Assumption("model", repository, Reason(key, {"value": repository, "record": found.record.name})),)
+
+
+def _letters(name: str) -> str:
+    """Letters and digits of a model's name without its owner, however it is spelled."""
+    return "".join(filter(str.isalnum, name.rpartition("/")[2].casefold()))
 
 
 def assumptions_of(family: Family[Any], found: SearchResult) -> tuple[Assumption, ...]:
