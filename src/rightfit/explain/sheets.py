@@ -174,7 +174,7 @@ def _buying(plan: Plan, lang: Lang, render: Callable[[Any], str], *, everything:
 
 
 def _rules_and_advice(plan: Plan, lang: Lang, *, currency: str, catalog: Catalog | None) -> Iterable[Part]:
-    from rightfit.explain.rule_lookup import check_rules
+    from rightfit.explain.rule_trials import check_rules
     from rightfit.explain.trials import advise
 
     yield from _lists(lang, smaller=[effect.text(lang) for effect in advise(plan, catalog=catalog)])
@@ -278,6 +278,7 @@ TAKEN = (
     "assumed_modules",
     "assumed_own_host",
     "assumed_usual_model",
+    "assumed_name_meant",
     "assumed_relative_model",
     "assumed_shape_by_name",
     "assumed_task_corpus",
@@ -374,7 +375,7 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     expected = (best.outcome, best.setup, speed, *_otherwise(plan, voice, lang))
     yield Choice(text.headline, tuple(line for line in expected if line))
     asked = _quotes(plan, voice, lang) if plan.options[0].nodes > 1 else []  # several stand in for what has no price
-    told = (_border, _larger_batch, _own_refused, _own_runs, _rental, _usual)
+    told = (_border, _dearer_api, _larger_batch, _own_refused, _own_runs, _rental, _usual)
     yield "\n".join([*asked, *(line for lines in told for line in lines(plan, voice, lang))])
     if extent.weighty and not any(reason.key in FIRST_WARNINGS and not _is_remote(reason) for reason in plan.options[0].warnings):
         extent = dataclasses.replace(extent, warnings=0, speed=False, weighty=False, rows=Extent().rows)
@@ -439,6 +440,14 @@ def _border(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
     """That the wish puts mainland China first, and what the rest of the world would cost."""
     render = voice.renderer(lang, currency=plan.workload.currency)
     return [render(reason) for reason in plan.options[0].warnings if reason.key in MAINLAND_FIRST]
+
+
+def _dearer_api(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
+    """What an API would cost where the servers cost less; where they do not, it has the first
+    line (`cheaper_elsewhere`)."""
+    render = voice.renderer(lang, currency=plan.workload.currency)
+    sections = [section for section in plan.sections if section.name == "api"]
+    return [render(reason) for section in sections for reason in section.reasons if reason.key not in CHEAPER][:1]
 
 
 def _larger_batch(plan: Plan, voice: Voice, lang: Lang) -> list[str]:

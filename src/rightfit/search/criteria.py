@@ -105,6 +105,8 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
     compile {framework, ...}, decoder {decode, ...}   training on samples: compiled kernels, images
                                                       decoded on the cards
 
+    serve_wait_assumed {metric, option, usual_s, limit_s, provider, instance_type, nodes, purchase,
+        monthly_usd}   the assumed limit of a latency that keeps a service from being had
     unpriced {accelerator, provider, instance_type, server}   on offer, without a public price
     rent_instead {provider, instance_type, region, purchase, nodes, total_usd, total_time_s}: of
         section rental, beside a machine of one's own
