@@ -186,3 +186,86 @@ def test_a_time_of_rent_that_nobody_asks_the_price_of_is_asked_about(wish: str) 
 def test_several_machines_of_ones_own_are_named_as_rented_ones(text: str) -> None:
     with pytest.raises(InputError, match=r"--gpu A800 --num-gpus 16 --max-nodes 2"):
         read_machine(text)
+
+
+#: What was tried, seen or asked beside a wish, and what it must leave as the wish has it.
+TRIED = {
+    "en": (
+        "LoRA r=16 works with 24 GB but the quality on my domain is not good enough.",
+        "With more than 2 or 3 people at the same time it crawls to 8 tok/s.",
+        "The V100 does not support bf16 and the loss gets nan.",
+        "I've tried LightGBM on a 10% sample, 25 minutes on 8 cores.",
+        "Is it really just a couple of dollars?",
+        "The moment I push it to 32k it refuses to start.",
+    ),
+    "zh": ("不过 V100 不支持 bf16，loss 经常 nan。", "并发到 16 就开始排队。", "真的只要 20 元吗？", "batch size 2 就爆显存。"),
+}
+
+
+@pytest.mark.parametrize(("lang", "told"), [(lang, told) for lang, listed in TRIED.items() for told in listed])
+def test_what_was_tried_sets_nothing(lang: str, told: str) -> None:
+    wish, meant = WISHES[lang]
+    found = understand(f"{wish} {told}")
+    assert found.wishes == meant
+    assert not found.weighty
+    assert not found.own_machine
+
+
+@pytest.mark.parametrize(
+    ("post", "options", "own"),
+    [
+        (
+            "Trying to train a FLUX.1-dev LoRA on my RTX 4080 16GB. 30 images, resolution 1024, 2000 steps, batch size 1. It still dies with "
+            "CUDA out of memory at step 0. What is the cheapest cloud GPU where this just works?",
+            {"model": "FLUX.1-dev", "gpu": None},
+            "",
+        ),
+        (
+            "We have 2x RTX A6000 48GB and want to give 25 colleagues a coding assistant with Qwen3-30B-A3B, and with more than 2 or 3 people "
+            "at the same time it crawls. Will switching to vLLM do the trick on this box or do we need to buy an H100?",
+            {"users": "25", "gpu": None},
+            "2xRTX A6000 48GB",
+        ),
+        (
+            "Full fine-tune Llama-3.1-8B on a single A100 80GB, bf16. I get CUDA OOM at something like 78 GB. LoRA works with 24 GB but the "
+            "quality is not good enough. My dataset is 60M tokens, 2 epochs. How many A100s do I need?",
+            {"method": "full", "data": "60M tokens"},
+            "",
+        ),
+        (
+            "公司内部用 4 张 4090 跑 Qwen2.5-72B-Instruct-AWQ，平均输入 2000 token 输出 500 token。32 个人一起用的时候很慢。"
+            "老板问要不要换成租 2 张 A100 80G 或者 2 张 H20。",
+            {"gpu": "A100 80G,H20", "num_gpus": "2"},
+            "",
+        ),
+        (
+            "做缺陷检测，数据 6 万张图，YOLOv8m，输入 1280，想跑 300 个 epoch。自己的 3060 12G 一个 epoch 要 40 分钟，实在等不起。"
+            "想租服务器在 3 天内跑完。请问租单张 4090 够吗？还是要上 A100 或者多卡？CPU 有没有要求？",
+            {"image_size": "1280", "input_tokens": None, "gpu": "4090,A100", "num_gpus": None, "deadline": "3 天"},
+            "",
+        ),
+        (
+            "实验室有一台老机器，8 卡 V100 32G，想全参微调 Qwen2.5-7B，数据大约 3 亿 token，跑 1 个 epoch。想问这台机器大概要跑多久？"
+            "如果去租 8 卡 A100 或者 H100，大概要多少钱？",
+            {"gpu": None, "precision": None},
+            "8xV100 32G",
+        ),
+        (
+            "I run DeepSeek V3 on a box at work. Would it fit on 8x H100 80GB? My usage is perhaps 5 million tokens in and 500k out per day, "
+            "and the API is at $0.27 / $1.10 per million. Somebody offered the server for $18/h. Which is cheaper to serve it with?",
+            {"output_tokens": None, "budget": None, "num_gpus": "8"},
+            "",
+        ),
+        (
+            "My train set has 12M rows and 300 numeric features, parquet 9 GB. I want XGBoost, 2000 rounds, depth 8. Should I rent a GPU "
+            "machine or rather a big CPU machine? I've tried LightGBM on a 10% sample, 25 minutes on 8 cores.",
+            {"model": "XGBoost", "trees": "2000", "gpu": None, "deadline": None, "data": "12M rows"},
+            "",
+        ),
+    ],
+)
+def test_machines_and_numbers_of_a_post_go_where_they_belong(post: str, options: dict[str, str | None], own: str) -> None:
+    found = understand(post)
+    assert {name: found.wishes.get(name) for name in options} == options
+    assert found.own_machine == own
+    assert not found.weighty

@@ -197,6 +197,8 @@ def read_repeats(sentence: Sentence) -> None:
         return
     for one in sorted((*told[:1], *filter(None, (folds,))), key=lambda match: -match.start()):
         sentence.note(*one.span())
+    for one in (*_FOLDS.finditer(sentence.text),) if folds else ():  # said again
+        sentence.note(*one.span())
     for one in list(_SEARCHED.finditer(sentence.text)):
         sentence.note(*one.span())
     sentence.assumed.append(Message("workload.assumed_jobs", jobs=f"{math.prod(counts):,.0f}"))
@@ -233,6 +235,16 @@ def _read_staff(sentence: Sentence) -> None:
         sentence.assumed.append(Message("workload.assumed_staff", users=users, heads=f"{heads:,.0f}", share=f"{part * 100:g}"))
     for one in sorted(filter(None, (found, share)), key=lambda match: -match.start()):
         sentence.blank(*one.span())
+
+
+def drop_staff(sentence: Sentence) -> None:
+    """A share of a head count says nothing beside a rate that is told."""
+    said = next((one for one in sentence.assumed if one.key == "workload.assumed_staff"), None)
+    if said is None or not sentence.has("rate"):
+        return
+    sentence.assumed.remove(said)
+    sentence.noted += [reading.words for reading in sentence.readings if reading.option == "users"]
+    sentence.readings = [reading for reading in sentence.readings if reading.option != "users"]
 
 
 def _users_beside(sentence: Sentence, heads: re.Match[str]) -> bool:

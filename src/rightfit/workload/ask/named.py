@@ -314,6 +314,7 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
         return
     if sentence.wished_softly(first, last):
         return
+    sentence.card_counts.append((name.value, count))
     sentence.take(start, end, "gpu", name.value)
     if after:
         sentence.take(end, last, "num_gpus", str(count))
