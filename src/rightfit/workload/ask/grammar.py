@@ -442,7 +442,7 @@ VECTORS = shape(
 COUNTED_STEPS = shape(r"(?:max[\s_-]?steps.*|{amount}\s?(?:{step_kind}\s)?{step_name}|{amount}\s*步)")
 """So many steps, without a batch that says how much each takes."""
 CLUSTERING = shape("{clustering}")
-RENTING = shape(r"(?<![A-Za-z])(?:{renting_for}\s*{long_time}(?:的)?|{leased})")
+RENTING = shape(r"(?<![A-Za-z])(?:{renting_for}\s*(?:{long_time}|an?\s{calendar_unit}(?![a-z]))(?:的)?|{leased})")
 PLACE_OF = shape(r"(?:{place_of_somebody}|\s?{place_of_somebody_en}(?![a-z]))")
 PLACED_BEFORE = shape(r"(?<![A-Za-z]){based_in}\s+(?:the\s)?$")
 TOPIC_BAR = shape("{topic_bar}")
