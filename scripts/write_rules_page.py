@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rightfit.explain.rule_lookup import check_rules, judge_example
+from rightfit.explain.rule_lookup import judge_example
+from rightfit.explain.rule_trials import check_rules
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, all_rules, example_of, post_title, rule_by_id
 from rightfit.planner.plan import plan
 from rightfit.workload import Workload

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from rightfit.explain import quantities as q
 from rightfit.explain.messages import sentences
-from rightfit.explain.rule_lookup import check_rules
+from rightfit.explain.rule_trials import check_rules
 from rightfit.explain.rules import post_title
 from rightfit.explain.voices import plan_text
 from rightfit.market import open_catalog

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rightfit.explain.rule_lookup import check_rules
+from rightfit.explain.rule_trials import check_rules
 from rightfit.explain.rules import RuleCheck, all_rules
 from rightfit.explain.trials import SetupOutcome, outcome_of
 from rightfit.explain.voices import plan_text

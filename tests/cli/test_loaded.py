@@ -8,7 +8,13 @@ import sys
 import pytest
 
 _READERS = ("rightfit.workload.ask", "rightfit.workload.kept_files", "rightfit.workload.code_files", "rightfit.explain.beside")
-_JUDGES = ("rightfit.explain.claims", "rightfit.explain.glossary", "rightfit.explain.rule_lookup", "rightfit.explain.questions")
+_JUDGES = (
+    "rightfit.explain.claims",
+    "rightfit.explain.glossary",
+    "rightfit.explain.rule_lookup",
+    "rightfit.explain.rule_trials",
+    "rightfit.explain.questions",
+)
 _SERVING = ("rightfit.estimation.serving", "rightfit.physics.queueing", "rightfit.search.service")
 _OTHER_WORK = ("rightfit.estimation.classical", "rightfit.physics.classical")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,29 @@ def test_a_machine_that_does_not_do_it_says_what_it_lacks(wish: str, lacks: tupl
     said = next(part for part in out.split("\n\n") if part.startswith(("Your own machine", "自有机器")))
     assert lacks[lang == "zh"] in said
     assert "cloud" not in said.casefold()
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("have", "wish"),
+    [
+        ("2xRTX-4090@home", "Qwen/Qwen3-32B --task serve --users 30"),
+        ("RTX-4090", "Qwen/Qwen2.5-7B-Instruct --task serve --users 3000"),
+        ("2xRTX-3090@home", "Qwen/Qwen2.5-14B-Instruct --task serve --rate 20/s"),
+    ],
+)
+def test_too_few_machines_are_said_as_machines_with_a_change_that_does_work(have: str, wish: str, lang: str, run: Any) -> None:
+    """Nobody has a quota of their own machines; each change that is named is tried here."""
+    out = run("plan", *wish.split(), "--have", have, "--top", "1", "--lang", lang).out
+    said = " ".join(next(part for part in out.split("\n\n") if part.startswith(("Your own machine", "自有机器"))).split())
+    assert "quota" not in said
+    assert "配额" not in said
+    assert ("of these machines; you have 1" if lang == "en" else "台这样的机器，您有 1 台") in said
+    changes = re.findall(r"--[a-z]+ [\da-z]+(?: --[a-z]+ [\da-z]+)*", said)
+    assert changes or "--rate" in wish
+    for change in changes:
+        kept = re.sub(r"--users \d+", "", wish) if change.startswith("--users") else wish
+        assert run("plan", *kept.split(), *change.split(), "--have", have, "--top", "1").out.count("Run on your own") == 1, change
 
 
 def test_a_quantised_model_is_tuned_on_two_small_cards_as_people_do(run: Any) -> None:

@@ -56,7 +56,7 @@ def test_a_plan_is_twenty_lines(kind: str, lang: str, capsys: pytest.CaptureFixt
     assert lines[-1].startswith(("Next: ", "下一步：")) or lines[-2].startswith(("Next: ", "下一步："))
     servers = servers_of(text)
     # A warning that matters takes the place of a row.
-    assert len(servers) == 3 or (len(servers) == 2 and ("Take care" in text or "请注意" in text)), text
+    assert len(servers) == 3 or (len(servers) == 2 and ("Caution" in text or "请注意" in text)), text
     named = re.findall(r"([a-z]+)/[\w.-]+", " ".join(servers) + " " + "".join(lines[-2:]))
     assert any(is_major(provider) for provider in named), text
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import pytest
 
 import rightfit
+from rightfit.explain.reasons import render
+from rightfit.explain.sheets import EXTENTS, short_sheet
 from rightfit.search.answer import is_makeshift
 
 LORA = {"model": "Qwen/Qwen2.5-7B", "task": "finetune", "method": "lora", "data": "10Mtok"}
@@ -24,6 +26,22 @@ def test_mainland_regions_come_first(kind: str, meant: dict[str, str]) -> None:
     found = rightfit.plan(**KINDS[kind], **meant, top=3)
     assert found.options
     assert found.options[0].facts["country"] == "CN"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("kind", [*KINDS, "large"])
+def test_the_first_screen_says_that_the_mainland_goes_first_and_what_the_world_costs(kind: str, lang: str) -> None:
+    """Also where the text has room for no caution."""
+    large = {"model": "deepseek-ai/DeepSeek-R1", "task": "serve", "users": 100, "input_tokens": 2000, "output_tokens": 1000}
+    found = rightfit.plan(**KINDS.get(kind, large), currency="cny", top=3)
+    reasons = [reason for reason in found.options[0].warnings if reason.key.startswith("mainland_first")]
+    for extent in EXTENTS:
+        text = "\n".join(part for part in short_sheet(found, lang, extent=extent) if isinstance(part, str))
+        assert [render(reason, lang, currency="cny") in text for reason in reasons] == [True] * len(reasons)
+    assert reasons or kind != "large"
+    dollars = rightfit.plan(**KINDS.get(kind, large), top=1)
+    if found.options[0].cost.total_usd > 1.01 * dollars.options[0].cost.total_usd:
+        assert reasons
 
 
 def test_another_place_that_is_named_is_taken() -> None:

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import rightfit
+from rightfit import facts
+from rightfit.explain.reasons import render
 from rightfit.explain.sheets import plan_sheet, short_sheet
 from rightfit.families.serving import explore
 from rightfit.market import open_catalog
@@ -202,6 +204,46 @@ def test_arm_must_save_more_and_is_said() -> None:
     found = rightfit.plan(**LORA, gpu="GH200", top=1).options[0]
     assert "arm_builds" in {reason.key for reason in found.warnings}
     assert found.to_dict()["arch"] == "aarch64"
+
+
+UNMEASURED: list[dict[str, Any]] = [
+    {"model": "meta-llama/Llama-3.1-70B", "method": "qlora", "data": "20Mtok"},
+    {"model": "Qwen/Qwen3-8B", "method": "grpo", "data": "8000samples", "completions": "8", "output_tokens": 1024},
+    {"model": "Qwen/Qwen2.5-14B-Instruct", "method": "dpo", "update": "lora", "data": "30ksamples", "seq_len": 2048},
+    {"model": "Qwen/Qwen2.5-32B", "method": "lora", "data": "100Mtok"},
+    {"model": "black-forest-labs/FLUX.1-dev", "task": "batch", "data": "100kimages", "image_size": "1024", "deadline": "48h"},
+    {"model": "Wan-AI/Wan2.1-T2V-14B", "task": "batch", "data": "500videos", "frames": 81, "image_size": "720x1280"},
+    {"model": "meta-llama/Llama-3.1-70B", "method": "full", "data": "500Mtok"},
+]
+
+
+@pytest.mark.parametrize("wish", UNMEASURED, ids=lambda wish: f"{wish['model']}-{wish['data']}")
+def test_what_has_no_measured_runs_must_save_clearly_and_is_said(wish: dict[str, Any]) -> None:
+    """Where a card without measured runs leads, the measured one counts for 30 % and $10 more
+    (several servers for what one is worth); where it saves less, the rule is said, with limits."""
+    usual = facts.coefficients("planning")
+    found = rightfit.plan(**wish, top=8)
+    best, cards = found.options[0], facts.accelerators()
+    for one in found.options:
+        is_other = cards[one.accelerator.name].vendor != "NVIDIA"
+        assert [reason.key for reason in one.warnings].count("not_nvidia") == is_other
+    if cards[best.accelerator.name].vendor != "NVIDIA":
+        names = ",".join(name for name, card in cards.items() if card.vendor == "NVIDIA")
+        other = rightfit.plan(**wish, gpu=names, top=1).options[0]
+        measured = other.cost.total_usd * (usual["one_server_worth"] if other.nodes > best.nodes == 1 else 1.0)
+        assert best.cost.total_usd <= measured * (1.0 - usual["unmeasured_saves"])
+        assert best.cost.total_usd <= measured - usual["unmeasured_saves_usd"]
+    elif best.facts.get("decided_by") == "measured":
+        reason = next(reason for reason in best.why if reason.key == "decided_measured")
+        assert (reason.params["share"], reason.params["least_usd"]) == (usual["unmeasured_saves"], usual["unmeasured_saves_usd"])
+        assert "30%" in render(reason, "en")
+
+
+@pytest.mark.parametrize("gpu", ["MI300X"])
+@pytest.mark.parametrize("wish", [LORA, UNMEASURED[4], {"model": "Qwen/Qwen2.5-7B-Instruct", "task": "serve", "rate": "1/s"}], ids=str)
+def test_another_vendor_is_said_whatever_the_work(wish: dict[str, Any], gpu: str) -> None:
+    best = rightfit.plan(**wish, gpu=gpu, top=1).options[0]
+    assert [reason.key for reason in best.warnings].count("not_nvidia") == 1
 
 
 def test_what_is_seldom_free_leads_nothing_else() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from rightfit import facts
 from rightfit.explain import quantities as q
 from rightfit.explain.card_claims import cards_in
+from rightfit.explain.rule_match import sense
 from rightfit.explain.statement_parts import Part, Reader, Told, both, figures, judged, word
 from rightfit.market.names import find_provider, names_data
 from rightfit.messages import LANGS, Lang
@@ -230,8 +231,8 @@ def _dataset(clause: str, told: Told) -> Sequence[Part]:
     sizes = sorted(row.size_bytes for row in rows if row.size_bytes)
     counts = [row.samples for row in rows if row.samples]
     amount, samples = _GB.search(clause), _SAMPLES.search(clause)
-    if not sizes or not (amount or samples):
-        return ()
+    if not sizes or not (amount or samples) or (amount and sense(clause).concepts & {"ram", "vram"}):
+        return ()  # memory is no size of the data
     holds = True
     if amount:
         holds &= 0.92 * sizes[0] <= _size(amount) <= 1.08 * sizes[-1]
@@ -244,11 +245,7 @@ def _dataset(clause: str, told: Told) -> Sequence[Part]:
 @functools.cache
 def _forms(name: str) -> tuple[facts.records.Dataset, ...]:
     """The usual forms of a data set of this name: those of its samples, no smaller copies."""
-    from rightfit.errors import RightfitError
-
-    try:
-        meant = facts.dataset(name)
-    except RightfitError:
+    if (meant := facts.bundled.exact_dataset(name)) is None:
         return ()
     same = [row for row in facts.datasets().values() if row.samples == meant.samples and row.domain == meant.domain and row.samples]
     return tuple(

@@ -24,7 +24,7 @@ from rightfit.explain.glossary import term_text
 from rightfit.explain.messages import topic
 from rightfit.explain.plan_words import data_path_lines
 from rightfit.explain.reasons import offload_text
-from rightfit.explain.rule_lookup import measures_of
+from rightfit.explain.rule_trials import measures_of
 from rightfit.explain.rules import all_rules, judge
 from rightfit.explain.trials import best_of, need_on_one_card
 from rightfit.facts.tables import says
@@ -541,7 +541,7 @@ def able_lines(plan: Plan, lang: Lang, catalog: Catalog) -> list[str]:
 
     wish, best = plan.workload, plan.best
     if best is None:
-        assumed = next((reason.params for reason in plan.advice if reason.key == "serve_change_assumed"), None)
+        assumed = next((reason.params for reason in plan.advice if reason.key in ("serve_change_assumed", "serve_wait_assumed")), None)
         if assumed is None:
             is_missing = all(one.criterion in _OFFERING for one in plan.rejected)
             return [_unrented(plan, catalog, lang) or _text("able_not_offered" if is_missing else "able_no", lang)]

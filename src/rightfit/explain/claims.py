@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 #: A card suits a job where it costs at most so much more than the cheapest way.
-_NEAR_CHEAPEST = 2.5
+_NEAR_CHEAPEST = 1.5
 #: Matrix units multiply far faster in 16 bits than the other units do in 32; twice as fast is
 #: plain packing.
 _TENSOR_CORE_GAIN = 3.0
@@ -271,9 +271,16 @@ def _suited(said: str, word: str, workload: Mapping[str, Any], cards: Sequence[s
         return Judged("rule", "right" if is_denied else "wrong", both("suits_not", **fields), known)
     ratio = own.cost.total_usd / best.cost.total_usd
     key = "suits_best" if ratio <= 1.001 else "suits"
-    reason = both(key, **fields, own=cost_text(own), own_where=where_text(own), ratio=f"{ratio:.3g}")
-    claim = "right" if (ratio <= _NEAR_CHEAPEST) != is_denied else "wrong"
+    own_where: dict[Lang, str] = {lang: where_text(own) + (text_of("suits_offload", lang) if _offloads(own) else "") for lang in LANGS}
+    reason = both(key, **fields, own=cost_text(own), own_where=own_where, ratio=f"{ratio:.3g}")
+    is_suited = ratio <= _NEAR_CHEAPEST and (not _offloads(own) or _offloads(best))
+    claim = "right" if is_suited != is_denied else "wrong"
     return Judged("rule", claim, reason, known | {"own_usd": own.cost.total_usd, "ratio": ratio})
+
+
+def _offloads(option: Option) -> bool:
+    """Whether a job fits only with what the host's memory lends."""
+    return getattr(option.layout, "offload", "none") not in ("", "none")
 
 
 #: A number of cards is a plan, not a kind of card.

@@ -4,6 +4,7 @@ every hardware that is named with every method that is named."""
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import Judged, any_of, both, card_pattern, cards_of, job_text, named, table, verb
 from rightfit.explain.statement_parts import word
 from rightfit.explain.trials import SetupOutcome, need_on_one_card, outcome_of, outcome_text
+from rightfit.explain.yes_or_no import is_question
 from rightfit.market.offers import OfferFilter
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
@@ -67,12 +69,18 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     said = said.replace("（", "(").replace("）", ")").replace("×", "x")
     is_row = " | " in said
     model = _model(card_pattern().sub(lambda one: " " if facts.match_accelerators(one[0]) else one[0], said))
+    on_data = job_on_data(said) if not model else {}
+    if not model and not on_data and is_question(said) and verb("fits").search(said) and cards_of(said):
+        model = _model_of_words(said)
+    model = model or str(on_data.get("model", ""))
     if not model or not (is_row or verb("fits").search(said)):
         return None
     hardware = _hardware(said)
     if not hardware:
         return None if is_row else _on_cpu(said, model, catalog)
-    jobs = list(_jobs(said.rsplit(" | ", 1)[-1] if is_row else said, model))
+    jobs = [on_data] if on_data else list(_jobs(said.rsplit(" | ", 1)[-1] if is_row else said, model))
+    if not is_row and is_question(said) and hardware[0].names and hardware[0].count == 1 and _is_need(said):
+        return _needed(hardware, jobs, model, catalog)
     if not is_row and _is_need(said) and hardware[0].count > 1:
         return _fewer_do(hardware[0], jobs, model, catalog) if len(hardware) == 1 else None
     if not hardware[0].names and (len(hardware) > 1 or not verb("enough").search(said)):
@@ -106,7 +114,7 @@ def need_claim(said: str, catalog: Catalog) -> Judged | None:
     had = float(amounts[0]["size"]) * 2**30
     needs: list[float] = []
     lines: list[dict[Lang, str]] = []
-    for job in _jobs(said, model):
+    for job in _tuned_too(list(_jobs(said, model))):
         try:
             need = weights_bytes(job) / ROOMY if job["task"] == "serve" else need_on_one_card(Workload(**job), catalog=catalog)
         except RightfitError:
@@ -121,6 +129,14 @@ def need_claim(said: str, catalog: Catalog) -> Judged | None:
     holds = {(is_most or _FAR * had <= need) and need <= had for need in needs}
     claim = "unknown" if len(holds) > 1 else "right" if holds.pop() else "wrong"
     return Judged("rule", claim, _joined(lines), {"model": model, "needs": needs})
+
+
+def _tuned_too(jobs: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Who says no more than that a language model is trained may mean each way to do it."""
+    if len(jobs) != 1 or jobs[0]["task"] != "train" or not _amount(jobs[0]["model"]).endswith("tok"):
+        return jobs
+    model = jobs[0]["model"]
+    return [{"model": model, "task": "finetune", "method": method, "data": _amount(model)} for method in ("full", "lora", "qlora")]
 
 
 def _on_cpu(said: str, model: str, catalog: Catalog) -> Judged | None:
@@ -211,6 +227,31 @@ def _fewer_do(one: Hardware, jobs: Sequence[Mapping[str, Any]], model: str, cata
                     {"model": model, "count": count, "answer": "yes" if claim == "right" else "no"},
                 )
     return _fit_of_all(one, lightest, model, catalog)
+
+
+def _needed(hardware: Sequence[Hardware], jobs: Sequence[Mapping[str, Any]], model: str, catalog: Catalog) -> Judged | None:
+    """Whether a job needs a card: not where it costs less on another one."""
+    from rightfit.explain.claims import cost_text, where_text
+    from rightfit.explain.trials import best_of
+    from rightfit.workload import Workload
+
+    names = {name for one in hardware for name in one.names}
+    lines: list[dict[Lang, str]] = []
+    found: list[bool] = []
+    for job in jobs:
+        try:
+            best = best_of(Workload(**job), catalog)
+        except RightfitError:
+            continue
+        if best is not None:
+            found.append(best.accelerator.name in names)
+            card = f"{best.num_accelerators} x {best.accelerator.name}" if best.num_accelerators else "CPU"
+            lines.append(both("need_cheapest", job=job_text(job), where=where_text(best), card=card, cost=cost_text(best)))
+    if not found:
+        return None
+    answer = "yes" if all(found) else "no" if not any(found) else "depends"
+    claim = {"yes": "right", "no": "wrong"}.get(answer, "unknown")
+    return Judged("rule", claim, _joined(lines), {"model": model, "answer": answer, "cards": sorted(names)})
 
 
 def _fit_of_all(one: Hardware, jobs: Sequence[Mapping[str, Any]], model: str, catalog: Catalog) -> Judged | None:
@@ -405,12 +446,41 @@ def _model(said: str) -> str:
         is_name = re.search(r"\d|-", found[0]) or (found[0].isupper() and len(found[0]) >= _SHORTEST_NAME)
         if not re.search(r"[A-Za-z]", found[0]) or not is_name or _AMOUNT.fullmatch(found[0]):
             continue
+        if _usual_model(found[0]):
+            continue  # a data set, though networks that were trained on it have its name too
         try:
             facts.model(found[0], network=False)
         except RightfitError:
             continue
         return found[0]
     return ""
+
+
+def _model_of_words(said: str) -> str:
+    """The model that a sentence names in several words ("Stable Diffusion"), or ""."""
+    from rightfit.workload.ask import understand
+
+    try:
+        name = str(understand(said).wishes.get("model", ""))
+        return name if name and facts.model(name, network=False) else ""
+    except RightfitError:
+        return ""
+
+
+@functools.cache
+def _usual_model(name: str) -> str:
+    """The usual model for a data set of this name; "" for any other name."""
+    from rightfit.planner.typical import typical_rows
+
+    meant = facts.bundled.exact_dataset(name)
+    kind = facts.tables.senses("names", "domain").get(meant.domain, "") if meant else ""
+    return next((str(row["model"]) for row in typical_rows(kind, kind)), "") if kind else ""
+
+
+def job_on_data(said: str) -> dict[str, Any]:
+    """Training the usual model on the data set that a sentence names; {} where it names none."""
+    words = (found[0] for found in re.finditer(r"[A-Za-z0-9][\w./-]*[A-Za-z0-9]", said, re.ASCII))
+    return next(({"model": usual, "task": "train", "data": word} for word in words if (usual := _usual_model(word))), {})
 
 
 def server_with(catalog: Catalog, names: Sequence[str], count: int) -> int | None:

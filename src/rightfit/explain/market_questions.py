@@ -58,7 +58,7 @@ def _text(key: str, lang: Lang, **fields: Any) -> str:
 def market_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a question about the market; None for any other sentence."""
     asked = {name for name in ("price", "list", "who", "has", "compare") if _pattern(name).search(sentence)}
-    for reader in (_own_or_rent, way_to_pay, _why_not, _spot_saving, _measured):
+    for reader in (_own_or_rent, way_to_pay, _why_not, _spot_saving, _measured, _figures_of_card):
         if (found := reader(sentence, catalog)) is not None:
             return found
     if "price" in asked and (priced := _server_prices(sentence, catalog)) is not None:
@@ -255,12 +255,25 @@ def _spot_saving(sentence: str, catalog: Catalog) -> CheckResult | None:
 
 def _measured(sentence: str, catalog: Catalog) -> CheckResult | None:
     """How much faster or which cheaper of two cards, however the sentence joins them."""
-    if not any(_pattern(name).search(sentence) for name in ("faster", "which_cheaper")):
+    if not any(_pattern(name).search(sentence) for name in ("faster", "which_cheaper", "better")):
         return None
     spoken, wishes = _cards_compared(sentence), _job_free(sentence)
     if len(spoken) < 2 or wishes is None or not set(wishes) <= {"gpu", "objective", "method"}:
         return None
     return _result(sentence, spoken[0], {lang: _compared(spoken, sentence, catalog, lang) for lang in LANGS}, {"cards": spoken})
+
+
+def _figures_of_card(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """What a card has, of which a figure is asked; None where more than the card is named."""
+    if (
+        not _pattern("figure").search(sentence)
+        or set(_job_free(sentence) or {"": ""}) != {"gpu"}
+        or not (spoken := _cards_compared(sentence))
+    ):
+        return None
+    cards = [facts.accelerators()[name] for one in spoken for name in facts.match_accelerators(one)][:_MOST_ROWS]
+    told = {lang: [_card_line(card, catalog, lang) for card in cards] for lang in LANGS}
+    return _result(sentence, spoken[0], told, {"cards": [card.name for card in cards]})
 
 
 def _why_not(sentence: str, catalog: Catalog) -> CheckResult | None:

@@ -1,5 +1,5 @@
-"""The rules of thumb held against a plan: gathers our figures from search and the catalog, and
-judges every rule that speaks about the workload."""
+"""`rightfit check RULE`: a rule of thumb asked for by its id or in its own words, tried on a
+workload that it speaks about."""
 
 from __future__ import annotations
 
@@ -8,83 +8,29 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rightfit.errors import AmbiguousNameError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import card_pattern, cards_of, no_claim, verb
+from rightfit.explain.fit_questions import asked_to_fit
 from rightfit.explain.glossary import term_lookup
 from rightfit.explain.judged_parts import parts_lookup
 from rightfit.explain.market_questions import daily_claim, market_question
 from rightfit.explain.market_statements import COMMITMENTS, find_statement, judge_statement, saving_of
 from rightfit.explain.pasted_tables import cells_of, is_cloud, is_row, row_statement
 from rightfit.explain.rule_match import folded, match_rule, sense
-from rightfit.explain.rule_measures import Measures, measures
-from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, check_measures, example_of, rule_line
+from rightfit.explain.rule_trials import measures_of, setup_outcomes
+from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, example_of, rule_line
 from rightfit.explain.sections import heading_of, job_lookup, section_lookup
 from rightfit.explain.statement_parts import clauses, states
 from rightfit.explain.time_claims import time_lookup
-from rightfit.explain.trials import SetupOutcome, best_of, need_on_one_card, outcome_of, saving_fractions
+from rightfit.explain.trials import best_of
 from rightfit.explain.yes_or_no import is_question
+from rightfit.market.denials import turned
 from rightfit.messages import LANGS, Lang
-from rightfit.search.answer import Option, Plan
 
 if TYPE_CHECKING:
     from rightfit.market import Catalog
     from rightfit.market.verdicts import CheckResult
 
-
-FAST_LINKS = frozenset({"nvlink", "nvswitch", "xgmi", "ici", "neuronlink", "roce"})
-
-
-def check_rules(plan: Plan, *, option: Option | None = None, catalog: Catalog | None = None, with_setups: bool = False) -> list[RuleCheck]:
-    """Every rule of thumb that speaks about this plan's workload, judged by the figures of its best
-    option (or of `option`).
-
-    `with_setups` also evaluates the rules that name a model on named servers (a search each). An
-    empty list where nothing is feasible.
-    """
-    chosen = option or plan.best
-    if chosen is None:
-        return []
-    outcomes = (lambda rule: setup_outcomes(rule, catalog=catalog)) if with_setups else None
-    return check_measures(measures_of(chosen, plan.workload, catalog=catalog), outcomes=outcomes)
-
-
-def setup_outcomes(rule: RuleOfThumb, *, catalog: Catalog | None = None) -> tuple[SetupOutcome, ...]:
-    """The servers that a rule names, each evaluated with the rule's own workload."""
-    servers = (*rule.servers, rule.smaller) if rule.smaller else rule.servers
-    return tuple(outcome_of(rule.setup, server, catalog=catalog) for server in servers)
-
-
-def _parameters(model: str) -> float:
-    """Parameters of a model; not known of a name that several have, of which the plan took the
-    usual one by its own table."""
-    from rightfit import facts
-
-    try:
-        return float(getattr(facts.model(model), "params_total", math.nan))
-    except AmbiguousNameError:
-        return math.nan
-
-
-def measures_of(option: Option, workload: Any, *, catalog: Catalog | None = None) -> Measures:
-    """Our own figures for one option: of the model from facts, of prices and links from the
-    catalog, of the bare need from search."""
-    from rightfit.search.offers import open_priced
-
-    market = catalog or open_priced()
-    row = market.server_rows.get((option.provider, option.instance_type))
-    return measures(
-        option,
-        workload,
-        params=_parameters(workload.model),
-        savings=saving_fractions(market, provider=option.provider, instance_type=option.instance_type, region=option.region),
-        has_nvlink=row is not None and market.servers().gpu_interconnect[row] in FAST_LINKS,
-        need_bytes=need_on_one_card(workload, catalog=market),
-    )
-
-
-# ---- `rightfit check RULE`: a rule of thumb asked for by its id or in its own words, tried on a
-# workload that it speaks about.
 
 _SHORTEST = 6
 #: A sentence that denies what a rule says, and how it stands then: what holds is wrongly denied; of
@@ -155,7 +101,8 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
     parts = None if rule is not None or is_question(query) else parts_lookup(query, market)
     if parts is not None and _is_told_first(query, parts):
         return parts
-    if (meant := term_lookup(query)) is not None:
+    is_fit = is_question(query) and bool(asked_to_fit(query)) and bool(cards_of(query))  # the job on the card is asked about
+    if not is_fit and (meant := term_lookup(query)) is not None:
         return meant
     if rule is None and (priced := market_question(query, market)) is not None:
         return priced
@@ -168,7 +115,7 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
     rule = rule or find_rule(query)
     if rule is None:
         return needs_answer(query, market) or job_lookup(query, market)
-    if not isinstance(rule, str) and rule.kind == "host" and (held := job_lookup(query, market)) is not None:
+    if not isinstance(rule, str) and (rule.kind == "host" or is_question(query)) and (held := job_lookup(query, market)) is not None:
         return held  # on the job that it names
     if isinstance(rule, str) or rule.kind == "term":
         return statement_answer(query, rule, market)
@@ -464,6 +411,10 @@ def rule_answer(query: str, rule: RuleOfThumb, catalog: Catalog | None) -> Check
         facts |= {"claim": found[0].claim, "figure": found[0].figure}
     texts = {lang: _explanation(rule, found, verdict, lang) for lang in ("en", "zh")}
     claim = _DENIALS.get((rule.kind, verdict), _DENIALS.get(("", verdict), "unknown")) if is_denied else _CLAIMS[verdict]
+    if is_question(query):
+        is_partly = rule.kind == "fixed" or len(verdicts) > 1  # it holds in part, or of one way to do it
+        is_turned = bool(_DENIED.search(rule.statement["zh"])) and not _DENIED.search(query)
+        claim = "unknown" if verdict == "misleading" and is_partly and not is_denied else turned(claim) if is_turned else claim
     return CheckResult(query, "rule", True, claim, facts, () if query == rule.id else (rule.id,), texts["en"], texts["zh"])
 
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import job_text, table, verb, word_pattern
+from rightfit.explain.fit_claims import job_on_data
 from rightfit.explain.rule_match import Quantity, sense
 from rightfit.explain.trials import best_of, need_on_one_card
+from rightfit.explain.yes_or_no import is_question
 from rightfit.messages import LANGS, Lang
 
 if TYPE_CHECKING:
@@ -84,20 +86,29 @@ def job_lookup(query: str, catalog: Catalog) -> CheckResult | None:
         return None
     try:
         found = understand(without_questions(query).wish)
-        if "model" not in found.wishes or found.wishes.get("gpu", "none") != "none" or len(found.weighty) > len(stated):
+        wishes = dict(found.wishes)
+        if len(found.weighty) > len(stated):
             return None
-        workload = Workload(**{name: value for name, value in found.wishes.items() if name in _OF_JOB})
+        if "model" not in wishes and is_question(query):  # so much beside a card, or for a data set: by a usual job
+            wishes = job_on_data(query) or (
+                dict(table()["usual_job"]) if len(stated) > 1 and "gpu" in wishes and "data" not in wishes else {}
+            )
+        elif wishes.get("gpu", "none") != "none":
+            return None
+        if "model" not in wishes:
+            return None
+        workload = Workload(**{name: value for name, value in wishes.items() if name in _OF_JOB})
         judged = _judged(stated, workload, catalog)
     except RightfitError:
         return None
     if not judged:
         return None
-    method = str(found.wishes.get("method", "lora" if workload.task == "finetune" else ""))
+    method = str(wishes.get("method", "lora" if workload.task == "finetune" else ""))
     job = job_text({"model": workload.model, "task": workload.task}, method)
     texts = {lang: _told(judged, job[lang], lang) for lang in LANGS}
     verdicts = {verdict for *_, verdict in judged}
     claim = "wrong" if "wrong" in verdicts or (is_need and "more" in verdicts) else "right"
-    known = {"workload": dict(found.wishes), "needs": {kind: need for kind, _, need, _ in judged}}
+    known = {"workload": wishes, "needs": {kind: need for kind, _, need, _ in judged}}
     return CheckResult(query, "rule", True, claim, known, (), texts["en"], texts["zh"])
 
 

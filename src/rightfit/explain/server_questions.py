@@ -34,6 +34,8 @@ _CARDS = card_pattern()
 _MOST_SIZES = 8
 #: Options that say how much a service has to do; without them it is a request now and then.
 _LOAD = frozenset({"rate", "users", "concurrency", "latency", "ttft", "tpot"})
+#: The table of which nobody tells the size.
+_USUAL_TABLE = "1Mrows x 30cols"
 _UNHURRIED: Mapping[str, str] = {"latency": "10min", "rate": "1/h"}
 
 
@@ -179,6 +181,10 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
     is_what = _says("what", rest)
     told: dict[Lang, list[str]] = {lang: _series_lines(name, rows, catalog, lang) if is_what else [] for lang in LANGS}
     kinds = [f"{servers.provider[row]}/{servers.instance_type[row]}" for row in by_size(catalog, rows)]
+    if "data" not in wishes and wishes.get("task") != "serve" and _estimate(wishes, kinds[-1], catalog) is None:
+        wishes = {**wishes, "data": _USUAL_TABLE}  # a model of tables is planned for none without its size
+        if _estimate(wishes, kinds[-1], catalog) is None:
+            return None
     is_open = wishes.get("task") == "serve" and not _LOAD & set(wishes)  # able at all: a request now and then
     for kind in kinds[:_MOST_SIZES]:
         found = _estimate(wishes, kind, catalog)

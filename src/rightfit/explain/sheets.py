@@ -174,7 +174,7 @@ def _buying(plan: Plan, lang: Lang, render: Callable[[Any], str], *, everything:
 
 
 def _rules_and_advice(plan: Plan, lang: Lang, *, currency: str, catalog: Catalog | None) -> Iterable[Part]:
-    from rightfit.explain.rule_lookup import check_rules
+    from rightfit.explain.rule_trials import check_rules
     from rightfit.explain.trials import advise
 
     yield from _lists(lang, smaller=[effect.text(lang) for effect in advise(plan, catalog=catalog)])
@@ -278,20 +278,27 @@ TAKEN = (
     "assumed_modules",
     "assumed_own_host",
     "assumed_usual_model",
+    "assumed_name_meant",
     "assumed_relative_model",
     "assumed_shape_by_name",
     "assumed_task_corpus",
     "assumed_task_published_data",
+    "assumed_budget_month",
 )
 #: Advice that matters enough for a short answer.
 FIRST_ADVICE = ("certainty",)
 #: That a machine of one's own does not do it: the answer to what was asked, and never left out.
-OWN_REFUSED = ("own_does_not", "own_does_not_assumed", "own_does_not_gap", "own_does_not_ram")
+OWN_REFUSED = (
+    *("own_does_not", "own_does_not_assumed", "own_does_not_gap", "own_does_not_ram"),
+    *("own_too_few", "own_too_few_unless", "own_too_few_either"),
+)
 #: Advice to ask for the price of a card that nobody publishes: it matters where several
 #: servers do its work.
 UNPRICED = "unpriced"
 #: Warnings that the first line has said already.
 SAID_FIRST = ("price_moved", "price_stale", "price_estimate")
+#: That the wish puts one side of a border first: said beside the choice, as it decides.
+MAINLAND_FIRST = ("mainland_first", "mainland_first_month")
 #: Warnings of stops, and how many of them have to be expected to be told in a short answer.
 STOPS, LEAST_STOPS = ("spot_interruption", "spot_rate_unknown", "failures_expected"), 0.02
 #: An option that costs less by at most this share is as dear.
@@ -368,7 +375,7 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     expected = (best.outcome, best.setup, speed, *_otherwise(plan, voice, lang))
     yield Choice(text.headline, tuple(line for line in expected if line))
     asked = _quotes(plan, voice, lang) if plan.options[0].nodes > 1 else []  # several stand in for what has no price
-    told = (_larger_batch, _own_refused, _own_runs, _rental, _usual)
+    told = (_border, _dearer_api, _larger_batch, _own_refused, _own_runs, _rental, _usual)
     yield "\n".join([*asked, *(line for lines in told for line in lines(plan, voice, lang))])
     if extent.weighty and not any(reason.key in FIRST_WARNINGS and not _is_remote(reason) for reason in plan.options[0].warnings):
         extent = dataclasses.replace(extent, warnings=0, speed=False, weighty=False, rows=Extent().rows)
@@ -429,6 +436,20 @@ def _quotes(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
     return [render(reason) for reason in plan.advice if reason.key == UNPRICED][:1]
 
 
+def _border(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
+    """That the wish puts mainland China first, and what the rest of the world would cost."""
+    render = voice.renderer(lang, currency=plan.workload.currency)
+    return [render(reason) for reason in plan.options[0].warnings if reason.key in MAINLAND_FIRST]
+
+
+def _dearer_api(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
+    """What an API would cost where the servers cost less; where they do not, it has the first
+    line (`cheaper_elsewhere`)."""
+    render = voice.renderer(lang, currency=plan.workload.currency)
+    sections = [section for section in plan.sections if section.name == "api"]
+    return [render(reason) for section in sections for reason in section.reasons if reason.key not in CHEAPER][:1]
+
+
 def _larger_batch(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
     """What a batch that grows with the cards would save."""
     render = voice.renderer(lang, currency=plan.workload.currency)
@@ -464,7 +485,7 @@ def _care(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
     render: Callable[[Reason], str] = voice.renderer(lang, currency=plan.workload.currency)
     rank = {key: place for place, key in enumerate(FIRST_WARNINGS)}
     ordered = sorted((one for one in plan.options[0].warnings if not _is_remote(one)), key=lambda one: rank.get(one.key, len(rank)))
-    said = SAID_FIRST if doubted_price_text(plan.options[0], lang, currency=plan.workload.currency) else ()
+    said = MAINLAND_FIRST + SAID_FIRST if doubted_price_text(plan.options[0], lang, currency=plan.workload.currency) else MAINLAND_FIRST
     advice = [reason for reason in plan.advice if reason.key in FIRST_ADVICE]
     return [render(reason) for reason in (*advice, *(one for one in ordered if one.key not in said))]
 

@@ -289,7 +289,7 @@ def plan_document(plan: Plan, lang: Lang, *, catalog: Catalog | None = None) -> 
     of thumb say of it."""
     voice = voice_of(plan)
     currency = plan.workload.currency
-    from rightfit.explain.rule_lookup import check_rules  # its patterns cost what a small plan costs
+    from rightfit.explain.rule_trials import check_rules  # its patterns cost what a small plan costs
 
     rules = check_rules(plan, catalog=catalog) if voice.is_training else ()
     return {

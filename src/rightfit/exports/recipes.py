@@ -257,7 +257,7 @@ def _by_name(name: str, address: str, *, makes: bool, dry_run: bool, environment
     if name == skypilot_words.ROOT and environment is not None:
         told = environment.get(BUCKET) or address.replace("NAME", WITHOUT_REPLY)
         if BUCKET in environment and (problem := skypilot_words.address_problem(told)):
-            raise InputError(Message("export.not_expressed", target="skypilot", problem=problem), field="bucket")
+            raise InputError(Message("export.not_expressed", target="skypilot", problem=problem, instead=""), field="bucket")
         return f"{name}={whole(bucket_of(told))}"
     if environment is None or name in environment:
         return name

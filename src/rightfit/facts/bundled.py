@@ -130,6 +130,13 @@ def dataset(name: str) -> Dataset:
     raise UnknownNameError("dataset", name, nearest=close, allowed="" if close else Message("names.datasets"))
 
 
+def exact_dataset(name: str) -> Dataset | None:
+    """The data set whose name or alias this is, however spelt; None of words that only occur in
+    one."""
+    exact = _exact_names().get(_key(name))
+    return None if exact is None else datasets()[exact]
+
+
 def nearest_datasets(name: str) -> tuple[str, ...]:
     """Names of the data sets most like `name`."""
     known = {text: record.name for record in datasets().values() for text in (record.name, *record.aliases)}

@@ -440,6 +440,8 @@ def _checked(query: str, catalog: Catalog, rule: RuleLookup | None) -> CheckResu
         name = _without_cloud(catalog, name)
     else:
         name, claim_text = _claim_about(catalog, name)
+    if claim_text and _COMPARES.search(query):  # it asks how two things differ, and says nothing of either
+        name, claim_text = query, ""
     if not claim_text and rule is not None and (answer := rule(query)) is not None:
         return answer
     name, claim_text = _embedded(name, claim_text)
@@ -449,6 +451,12 @@ def _checked(query: str, catalog: Catalog, rule: RuleLookup | None) -> CheckResu
     if claim_text and rule is not None and server_names.take_apart(catalog, name) is None and (answer := rule(query)) is not None:
         return answer  # "VRAM = parameters x 16 bytes": an equation about no product
     return _missing(catalog, query, name, claim_text)
+
+
+#: How two things that are named differ.
+_COMPARES = re.compile(
+    r"区别|差别|差异|有何不同|有什么不同|哪里不同|\b(?:differences?|differs?|versus|vs|compared? (?:to|with))\b", re.IGNORECASE
+)
 
 
 def _split(query: str) -> tuple[str, str]:

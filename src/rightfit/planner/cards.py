@@ -127,7 +127,11 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     own, rented = (dataclasses.replace(one, assumptions=(*assumed, *one.assumptions)) for one in (own, rented))
     own = dataclasses.replace(own, options=tuple(_needing_ram(one, host) for one in own.options))
     if own.best is None:
-        return dataclasses.replace(rented, advice=(_not_on_own(machine, own, workload, host_bytes=host), *rented.advice))
+        alone = with_machine(catalog, machine, alone=True)
+        why = _not_on_own(machine, own, workload, host_bytes=host)
+        if why.key == "own_too_few":
+            why = _with_changes(why, mine, lambda wish: plan(wish, catalog=alone, **asked))
+        return dataclasses.replace(rented, advice=(why, *rented.advice))
     if rented.best is None:
         return own
     instead = Reason("rent_instead" + month_of_task(workload.task), beside(rented.best))
@@ -203,12 +207,56 @@ def _not_on_own(machine: Machine, own: Plan, workload: Workload, *, host_bytes: 
     first = _refused(own)
     if first is None:
         return Reason("own_does_not", {"machine": machine.title, "criterion": "gpu_memory"})
+    if first.criterion == "quota":  # of one's own machine: how many of it there are
+        return Reason("own_too_few", {"machine": machine.title, "number": first.needed, "count": first.had})
     told = {"machine": machine.title, "criterion": first.criterion, "needed": first.needed, "had": first.had}
     if first.criterion == "host_memory":  # nobody said how much it has
         return Reason("own_does_not_ram", {**told, "each_limit_bytes": host_bytes / machine.count})
     if first.criterion in LATENCY_LIMITS and getattr(workload, f"{first.criterion}_s", None) is None:
         return Reason("own_does_not_assumed", {**told, "option": first.criterion})
     return Reason("own_does_not_gap", told)
+
+
+#: What one gives way on first where one's machine is too small for a service: the least first.
+_LESS: tuple[Mapping[str, str], ...] = (
+    {"quantization": "int4"},
+    {"ttft": "10s"},
+    {"quantization": "int4", "ttft": "10s"},
+    {"quantization": "int4", "ttft": "20s", "tpot": "200ms"},
+)
+
+
+def _with_changes(why: Reason, mine: Workload, plan: Callable[[Workload], Plan]) -> Reason:
+    """The refusal of a service with the least that one can give way on so that the machine does it,
+    as options: of the weights and the waiting, and of the users."""
+    if mine.task != SERVE:
+        return why
+    given = {name for name in ("quantization", "ttft", "tpot") if getattr(mine, name if name == "quantization" else f"{name}_s", None)}
+    ways = [_first_that_does(mine, [wish for wish in _LESS if not given & wish.keys()], plan), _fewer_users(mine, plan)]
+    told = dict(zip(("change", "other"), (way for way in ways if way), strict=False))
+    return Reason(("own_too_few", "own_too_few_unless", "own_too_few_either")[len(told)], {**why.params, **told})
+
+
+def _fewer_users(mine: Workload, plan: Callable[[Workload], Plan]) -> str:
+    """About the most users whom the machine serves, as an option; "" where it serves none."""
+    most = fewest = int(mine.users or 0)
+    while fewest > 1:
+        most, fewest = fewest, fewest // 2
+        if found := _first_that_does(mine, [{"users": str((most + fewest) // 2)}, {"users": str(fewest)}], plan):
+            return found
+    return ""
+
+
+def _first_that_does(mine: Workload, wishes: Sequence[Mapping[str, str]], plan: Callable[[Workload], Plan]) -> str:
+    """The first of some changes with which the machine does it, as options."""
+    for wish in wishes:
+        try:
+            does_it = plan(mine.with_changes(**wish)).best is not None
+        except RightfitError:  # the model has no such weights, or the wish no such limit
+            continue
+        if does_it:
+            return " ".join(f"--{name} {value}" for name, value in wish.items())
+    return ""
 
 
 def beside(best: Option) -> dict[str, Any]:

@@ -36,7 +36,8 @@ from rightfit.search.confirm import assumed_confidence, confirmed, dearer_but_ce
 from rightfit.search.constraints import SearchResult, minimal_blame
 from rightfit.search.family import Beside, Family
 from rightfit.search.rank import pareto_front, score_of, with_below, with_rule
-from rightfit.search.refusals import rejections
+from rightfit.search.refusals import rejections, rounded_up
+from rightfit.search.service.wish import LATENCY_LIMITS
 
 if TYPE_CHECKING:
     from rightfit.facts import TransformerArchitecture
@@ -81,7 +82,7 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = TOP, 
     room = family.room(found, options[0], ranking.top[0]) if options else ()
     others = [section for section in (several_section(found, options), seller_section(found, options)) if section]
     whole = answer(family, found, options, points, Beside(beside.advice, (*others, *beside.sections, *money, *room)))
-    instead = () if options else api_instead(workload, catalog)
+    instead = () if options else (*waiting_instead(family, whole, catalog), *api_instead(workload, catalog))
     whole = dataclasses.replace(whole, options=makeshifts_last(whole.options))
     return dataclasses.replace(
         whole, assumptions=(*whole.assumptions, *more, *by_sense), advice=(*instead, *whole.advice, *unpriced(found))
@@ -97,15 +98,30 @@ def assumed_model(workload: Workload) -> tuple[Assumption, ...]:
         return (Assumption("model", usual, Reason(key, {"asked": asked, "value": usual})),)
     found = resolve_offline(asked)
     repository = hub_repository(asked, found)
-    if found is None or not repository or repository == found.record.name:
+    if found is None or not repository:
         return ()
+    if repository == found.record.name:
+        is_more = found.how == "spelling" and _letters(asked) != _letters(repository)
+        return (Assumption("model", repository, Reason("assumed_name_meant", {"asked": asked, "value": repository})),) if is_more else ()
     key = "assumed_shape_by_name" if found.how == "spelling" and repository.casefold() not in exact_names() else "assumed_shape_lent"
     return (Assumption("model", repository, Reason(key, {"value": repository, "record": found.record.name})),)
 
 
+def _letters(name: str) -> str:
+    """Letters and digits of a model's name without its owner, however it is spelled."""
+    return "".join(filter(str.isalnum, name.rpartition("/")[2].casefold()))
+
+
 def assumptions_of(family: Family[Any], found: SearchResult) -> tuple[Assumption, ...]:
     """Everything that was taken without being said."""
-    return (*assumed_model(found.workload), *family.assumptions(found), *assumed_confidence(found))
+    return (*assumed_model(found.workload), *assumed_month(found.workload), *family.assumptions(found), *assumed_confidence(found))
+
+
+def assumed_month(workload: Workload) -> tuple[Assumption, ...]:
+    """That a budget of a service is one of a month, where nobody said of what."""
+    if workload.budget_usd is None or not workload.budget_per_month or "budget_per_month" not in workload.assumed:
+        return ()
+    return (Assumption("budget", workload.budget or "", Reason("assumed_budget_month", {"total_usd": workload.budget_usd})),)
 
 
 def api_instead(workload: Workload, catalog: Catalog) -> tuple[Reason, ...]:
@@ -117,6 +133,30 @@ def api_instead(workload: Workload, catalog: Catalog) -> tuple[Reason, ...]:
     reasons = [reason for section in rich.sections if section.name == "api" for reason in section.reasons]
     within = [one for one in reasons if float(one.params.get("api_usd", float("inf"))) <= workload.budget_usd]
     return tuple(Reason("serve_api_within", one.params) for one in within[:1])
+
+
+#: How many times as long as assumed the users of a service may wait, in what is tried.
+WAITS = (2.0, 4.0, 8.0)
+#: Criteria that more servers or faster ones would meet, which a longer wait makes needless.
+OF_SIZE = frozenset({"gpu", "num_gpus", "max_nodes", "budget", "quota", "stock", "throughput"})
+
+
+def waiting_instead(family: Family[Any], refused: Plan, catalog: Catalog) -> tuple[Reason, ...]:
+    """The assumed limit of a latency without which a service that nothing does could be done, with
+    what it gives then: it decides as much as what was asked for."""
+    workload, told = refused.workload, {reason.key for reason in refused.advice}
+    criteria = {name for group in refused.blame for name in group}
+    if workload.task != "serve" or "serve_change_assumed" in told or not criteria & OF_SIZE:
+        return ()
+    assumed = {one.field: float(one.value) for one in refused.assumptions if one.field in LATENCY_LIMITS}
+    for name, limit_s in assumed.items():
+        for wait in WAITS:
+            longer = workload.with_changes(**{name: f"{rounded_up(limit_s * wait):g}s"})
+            if bool((family.explore(longer, catalog).bits == 0).any()) and (best := plan(longer, catalog=catalog, top=1).best):
+                limit = {"metric": name, "option": name, "usual_s": limit_s, "limit_s": getattr(longer, f"{name}_s")}
+                effect = {each: getattr(best, each) for each in ("provider", "instance_type", "nodes", "purchase")}
+                return (Reason("serve_wait_assumed", {**limit, **effect, "monthly_usd": best.cost.total_usd}),)
+    return ()
 
 
 def explored(family: Family[Any], workload: Workload, catalog: Catalog) -> tuple[Any, tuple[Assumption, ...]]:

@@ -207,16 +207,12 @@ def several_of(search_result: SearchResult, offer: NDArray[np.intp], column: NDA
 def counted_usd(search_result: SearchResult, usd: Array, offer: NDArray[np.intp], column: NDArray[np.intp]) -> Array:
     """Money of rows (offer, column) as the order of options counts it: several servers must save
     more than the one is worth, for each is one more that can fail, be late or be out of stock; a
-    last resort (offloading) must save more than doing without is worth, and Arm more than images
-    and wheels of its own are."""
+    last resort (offloading) must save more than doing without is worth, Arm more than images and
+    wheels of its own are, and accelerators without measured runs clearly."""
     usual = facts.coefficients("planning")
     several = np.where(several_of(search_result, offer, column), usual["one_server_worth"], 1.0)
-    return np.asarray(
-        usd
-        * several
-        * sense.counted(search_result, offer)
-        * np.where(search_result.last_resort(offer, column), usual["last_resort_worth"], 1.0)
-    )
+    resort = np.where(search_result.last_resort(offer, column), usual["last_resort_worth"], 1.0)
+    return np.asarray(sense.counted(search_result, usd, offer) * several * resort)
 
 
 def several_section(search_result: SearchResult, options: Sequence[Option]) -> Section | None:
@@ -433,6 +429,8 @@ def market_warnings(option: Option, *, by_engine: bool = False) -> list[Reason]:
         found.append(Reason("seldom_free", {"provider": option.provider, "share": none / polls, "polls": polls}))
     if option.facts.get("arch") == sense.ARM:
         found.append(Reason("arm_builds", {}))
+    if card and (known := facts.accelerators().get(card)) and known.vendor not in sense.CALIBRATED:
+        found.append(Reason("not_nvidia", {"accelerator": card}))
     if is_unreleased(card) and not (by_engine and is_served(card)):
         found.append(Reason("no_release", {"accelerator": option.accelerator.name}))
     if is_large_order(option):

@@ -105,6 +105,8 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
     compile {framework, ...}, decoder {decode, ...}   training on samples: compiled kernels, images
                                                       decoded on the cards
 
+    serve_wait_assumed {metric, option, usual_s, limit_s, provider, instance_type, nodes, purchase,
+        monthly_usd}   the assumed limit of a latency that keeps a service from being had
     unpriced {accelerator, provider, instance_type, server}   on offer, without a public price
     rent_instead {provider, instance_type, region, purchase, nodes, total_usd, total_time_s}: of
         section rental, beside a machine of one's own
@@ -114,6 +116,9 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
     own_does_not_gap {machine, criterion, needed, had}   the same, with what it lacks
     own_does_not_assumed {machine, criterion, needed, had, option}   the same of a limit that nobody
                      stated
+    own_too_few {machine, number, count}   it does it, but not alone
+    own_too_few_unless {machine, number, count, change}   the same, with options by which it does
+    own_too_few_either {machine, number, count, change, other}   the same, with two sets of them
     own_does_not_ram {machine, criterion, needed, had, each_bytes}   the same of host RAM, which is
                      assumed for each card
 

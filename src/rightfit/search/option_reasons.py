@@ -306,6 +306,4 @@ def _knowledge_warnings(search_result: TrainingResult, option: Option) -> list[R
         reasons.append(Reason("uncalibrated", {"accelerator": option.accelerator.name}))
     if option.facts["equivalent_to"]:
         reasons.append(Reason("hidden_chip", {"accelerator": option.accelerator.name, "equivalent": option.facts["equivalent_to"]}))
-    if option.facts["vendor"] != "NVIDIA":
-        reasons.append(Reason("not_nvidia", {"accelerator": option.accelerator.name}))
     return reasons

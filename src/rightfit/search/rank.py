@@ -307,7 +307,9 @@ def with_rule(
     rule = found.pop("rule")
     server = f"{found.pop('provider')}/{found.pop('instance_type')}"
     monthly = "_month" if search_result.workload.task == "serve" else ""
-    reason = Reason(f"decided_{rule}{monthly}", {"server": server, **found})
+    usual = facts.coefficients("planning")
+    limits = {"share": usual["unmeasured_saves"], "least_usd": usual["unmeasured_saves_usd"]} if rule == "measured" else {}
+    reason = Reason(f"decided_{rule}{monthly}", {"server": server, **found, **limits})
     best = dataclasses.replace(options[0], why=(*options[0].why, reason), facts={**options[0].facts, "decided_by": rule})
     return (best, *options[1:]), (Assumption("choice", rule, reason),)
 

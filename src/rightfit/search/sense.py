@@ -4,8 +4,8 @@ Costs that differ by under a tenth or a dollar (of a service under a tenth or $5
 decide. Among what is as good as equal these do, in this order (RULES): what runs without last
 resorts such as state in host RAM, what surely fits its memory, measured stacks before unmeasured
 ones, x86 before Arm, on demand before spot while it costs under $5, one server before several,
-established sellers first, usual places first. Arm must save 15 % to go before x86 at all
-(`counted`).
+established sellers first, usual places first. Arm must save 15 % to go before x86 at all, and a
+GPU without measured runs 30 % and $10 to go before one that has them (`counted`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Flags = NDArray[np.bool_]
 #: What decides among equals, the weightiest first.
 RULES = ("plain", "room", "measured", "arch", "held", "servers", "cards", "seller", "place")
 #: Those that count as money too (advice.counted_usd), so that more than a tenth may lie between.
-WEIGHED = ("plain", "arch", "servers")
+WEIGHED = ("plain", "measured", "arch", "servers")
 #: What stands behind whatever can be had, however little it costs.
 SCARCE = ("elsewhere", "abroad", "manual", "free", "many", "older")
 ARM, MAINLAND = "arm64", "CN"
@@ -49,10 +49,20 @@ def is_arm(offers: OfferTable) -> Flags:
     return np.array([arch == ARM for arch in offers.servers.arch], dtype=np.bool_)[offers.server_index]
 
 
-def counted(search_result: SearchResult, offer: Index) -> Array:
-    """What the cost of rows counts for: that of Arm as much as x86 might cost instead."""
-    worth = 1.0 / (1.0 - facts.coefficients("planning")["arm_saves"])
-    return np.where(is_arm(search_result.market.offers)[offer], worth, 1.0)
+def is_unmeasured(offers: OfferTable) -> Flags:
+    """Offers (O,) of servers whose accelerators no measured run of ours stands behind."""
+    cards, names = facts.accelerators(), offers.servers.accelerator_name
+    measured = {name: not name or cards[name].vendor in CALIBRATED for name in set(names)}
+    return np.array([not measured[name] for name in names], dtype=np.bool_)[offers.server_index]
+
+
+def counted(search_result: SearchResult, usd: Array, offer: Index) -> Array:
+    """What money of rows counts for: that of Arm as much as x86 might cost instead, that of
+    accelerators without measured runs as much as those with them might."""
+    usual, offers = facts.coefficients("planning"), search_result.market.offers
+    usd = usd * np.where(is_arm(offers)[offer], 1.0 / (1.0 - usual["arm_saves"]), 1.0)
+    instead = np.maximum(usd / (1.0 - usual["unmeasured_saves"]), usd + usual["unmeasured_saves_usd"])
+    return np.where(is_unmeasured(offers)[offer], instead, usd)
 
 
 def as_good_as(usd: Array, least: Array | float, *, task: str) -> Flags:
@@ -104,15 +114,12 @@ def usual_place_first(search_result: SearchResult, offer: Index, node: Index, sc
 def marks_of(search_result: SearchResult, offer: Index, node: Index, usd: Array) -> Mapping[str, Array]:
     """What speaks against each row, by rule: 0 nothing."""
     offers = search_result.market.offers
-    cards = facts.accelerators()
-    measured = {name: not name or cards[name].vendor in CALIBRATED for name in set(offers.servers.accelerator_name)}
-    unmeasured = np.array([not measured[name] for name in offers.servers.accelerator_name], dtype=np.float64)
     # One limit for all that are compared: else the dearer of two on spot would lead.
     is_small = float(usd.min(initial=np.inf)) < facts.coefficients("planning")["held_under_usd"]
     return {
         "plain": search_result.last_resort(offer, node).astype(np.float64),
         "room": search_result.is_tight(offer, node).astype(np.float64),
-        "measured": unmeasured[offers.server_index[offer]],
+        "measured": is_unmeasured(offers)[offer].astype(np.float64),
         "arch": is_arm(offers)[offer].astype(np.float64),
         "held": (offers.purchase_index[offer] == SPOT) * float(is_small and search_result.workload.task != "serve"),
         "servers": (_servers(search_result, offer, node) > 1).astype(np.float64),

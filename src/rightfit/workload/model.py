@@ -286,7 +286,7 @@ class Workload(Attributes):
         given |= rules.as_typed(given)
         raise_problems(rules.contradictions(given))
         defaults = rules.defaults(given)
-        super().__init__(**given, **defaults, assumed=tuple(defaults))
+        super().__init__(**(given | defaults), assumed=tuple(defaults))
 
     @classmethod
     def from_file(cls, path: str | Path, **wishes: Any) -> Self:

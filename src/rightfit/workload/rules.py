@@ -52,7 +52,10 @@ def defaults(given: Given) -> dict[str, Any]:
     usual = {"task": task, "method": _usual_method(task, given), "objective": "cost", "currency": _usual_currency(given)}
     if any(name in given for name in ("ttft_s", "tpot_s", "latency_s")):
         usual["percentile"] = 95.0
-    return {name: value for name, value in usual.items() if value is not None and name not in given}
+    found = {name: value for name, value in usual.items() if value is not None and name not in given}
+    if task == "serve" and "budget_usd" in given and not given.get("budget_per_month"):
+        found["budget_per_month"] = True  # a service runs on: nobody means a total
+    return found
 
 
 def _against(
@@ -280,12 +283,9 @@ def _money_and_time(given: Given, task: str) -> list[SearchResult]:
     if task == "serve" and "deadline_s" in given:
         do = Message("contradictions.use_one_of", what="latency, ttft", other="tpot", task="task batch")
         found.append(_against("deadline", "serve", "task", why=Message("contradictions.no_end"), do=do))
-    if "budget_usd" in given and given.get("budget_per_month", False) != (task == "serve"):
+    if "budget_usd" in given and given.get("budget_per_month", False) and task != "serve":
         typed = given.get("budget") or f"{given['budget_usd']:g}usd"
-        if task == "serve":
-            found.append(("budget", Message("contradictions.no_period", typed=typed)))
-        else:
-            found.append(("budget", Message("contradictions.per_month", typed=typed, task=task)))
+        found.append(("budget", Message("contradictions.per_month", typed=typed, task=task)))
     if "confidence" in given and "deadline_s" not in given and "budget_usd" not in given:
         what = "budget" if task == "serve" else either(("deadline", "budget"))
         found.append(("confidence", Message("contradictions.confidence_of_what", options=what, limit=_LIMIT_EXAMPLES[task == "serve"])))

@@ -20,6 +20,7 @@ from rightfit.workload.ask import grammar
 from rightfit.workload.ask.choices import infer, read_words
 from rightfit.workload.ask.dates import ask_for_day, assume_each_day, read_calendar, read_daily, read_dates
 from rightfit.workload.ask.figured import (
+    drop_staff,
     keep_in_flight,
     read_figured,
     read_folds,
@@ -42,6 +43,7 @@ from rightfit.workload.ask.named import (
     read_classes,
     read_data_place,
     read_data_store,
+    read_families,
     read_hub_id,
     read_lease,
     read_names,
@@ -51,10 +53,10 @@ from rightfit.workload.ask.named import (
 )
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
-from rightfit.workload.ask.posts import read_post, settle_post
+from rightfit.workload.ask.posts import compare_cards, give_up_own, read_post, settle_post, statements
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
-from rightfit.workload.ask.told import read_host, read_hours_a_day, read_memory_said, read_run, settle_hours_a_day
+from rightfit.workload.ask.told import read_host, read_hours_a_day, read_memory_said, read_prices, read_run, settle_hours_a_day
 
 LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
 
@@ -79,6 +81,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     sentence = Sentence(said)
     sentence.assumed += assumed
     read_post(sentence)
+    read_prices(sentence)
     read_later(sentence)
     read_run(sentence)
     read_daily(sentence)
@@ -99,13 +102,17 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     read_memory_said(sentence)
     read_host(sentence)
     store, owner = read_data_store(sentence)
+    read_families(sentence)
     read_names(sentence)
     if store:
         settle_data_store(sentence, store, owner)
+    give_up_own(sentence)
     read_cards(sentence)
+    compare_cards(sentence)
     for read in (read_paged, read_figured, read_watched, read_classes, read_lease):
         read(sentence)
     read_accumulation(sentence)
+    _read_model_words(sentence)
     for rule in grammar.QUANTITIES:
         _apply(sentence, rule)
     _read_length(sentence)
@@ -134,6 +141,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     task = inferred[0].value if inferred else ""
     _note_from_scratch(sentence, task)
     settle_hours_a_day(sentence, task)
+    drop_staff(sentence)
     settle_steps(sentence, task)
     settle_per_time(sentence, task)
     if task == "serve" and sentence.is_post:
@@ -190,6 +198,8 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
         value = rule.read(match)
         is_negative = "value" in match.re.groupindex and grammar.MINUS.search(sentence.text[: match.start("value")])
         if match.end() > match.start() and not is_negative and is_taken(rule.option, value):
+            if rule.option == "data" and sentence.is_post and (_is_memory(sentence, match) or _EACH.match(match.string, match.end())):
+                continue
             if rule.option == "data" and _is_length(sentence, match.start(), match.end(), value):
                 if not sentence.has("seq_len") and not sentence.has("input_tokens"):
                     sentence.take(match.start(), match.end(), "seq_len", value.split()[0])
@@ -200,6 +210,41 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
 
 _TOKENS_ALONE = re.compile(r"(?<=[,;(])\s*(?P<number>\d{1,5})\s?tokens?(?=\s*(?:[,;.)]|$))")
 _FEW_TOKENS = re.compile(r"(?P<number>\d{1,5}) tokens?")
+
+
+_BYTES = grammar.shape("{size}")
+_DATA_SAID = grammar.shape(r"(?<![A-Za-z])(?:{data_named}|{file_name})(?![A-Za-z])|{data_named}|{sound}|{sound_zh}")
+
+
+def _is_memory(sentence: Sentence, found: re.Match[str]) -> bool:
+    """Whether bytes in a post are no data: its statement says nothing of data, "fits in 24 GB"."""
+    if not _BYTES.fullmatch(found["value"].strip() if "value" in found.re.groupindex else ""):
+        return False
+    inside = [sentence.whole[start:end] for start, end in statements(sentence.whole) if start <= found.start() < end]
+    return not any(_DATA_SAID.search(text) for text in (*inside, found[0]))
+
+
+_EACH = grammar.shape(r"\s{apiece_average}(?![a-z])|\seach(?![a-z])")
+"""An amount of one of many is no amount of all."""
+_ROUNDS = grammar.shape(r"(?<![\w.,])(?P<value>{digits})\s*{round_name}(?![a-z])")
+_BOOSTED = grammar.shape("{boosted}")
+_SIDE_INPUT = grammar.shape(r"(?P<head>{side_input}){is}(?P<value>{usual_side})(?![\w%])")
+
+
+def _read_model_words(sentence: Sentence) -> None:
+    """What means something else of some models: rounds of boosting are trees, the input of a model
+    that sees and does not write is the side of its images."""
+    model = next((reading.value for reading in sentence.readings if reading.option == "model"), "")
+    if _BOOSTED.search(model) and not sentence.has("trees") and (found := _ROUNDS.search(sentence.text)):
+        sentence.take(*found.span(), "trees", found["value"])
+    if not (found := _SIDE_INPUT.search(sentence.text)) or sentence.has("image_size") or not model:
+        return
+    try:
+        sees = isinstance(facts.model(model, network=False), facts.VisionModel)
+    except RightfitError:
+        sees = False
+    if sees:
+        sentence.take(*found.span(), "image_size", found["value"])
 
 
 def _is_length(sentence: Sentence, start: int, end: int, value: str) -> bool:

@@ -45,7 +45,8 @@ _STAFF = grammar.shape(
 _COMPANY = grammar.shape("{company_zh}")
 _OF_COMPANY = grammar.shape(r"(?P<used>{amount})\s*(?:多)?(?:个|名|位)?\s*人(?:要|会|在)?(?:使用|用)")
 _HEADS = grammar.shape(r"(?P<en>{amount})\s*(?:[a-z-]+\s)?{people}(?![a-z])|(?P<zh>{amount})\s*(?:个|名|位)?\s*{people_zh}(?:使用|用)?")
-_TOGETHER = grammar.shape(r"[\s,]*(?:{who_are}\s)?{together}(?![a-z])|[\s，,]*{together_zh_share}")
+_TOGETHER = grammar.shape(r"[\s,]*(?:{who_are}\s)?{together}(?![a-z])|[\s，,]*{together_zh_share}(?!\s*(?:人数)?{is}\d)")
+_AT_ONCE = grammar.shape(r"{together}(?![a-z])|{concurrency}|{at_once_en}|{concurrency_zh}|{at_once_zh}|{together_zh_share}")
 _IN_FLIGHT, _NO_FLIGHT = grammar.shape("{in_flight}"), grammar.shape("{in_flight_no}")
 _REQUESTS = re.compile(r"(?<![a-z])requests?(?![a-z])|请求", re.IGNORECASE)
 _CLIPS = grammar.shape(
@@ -196,6 +197,8 @@ def read_repeats(sentence: Sentence) -> None:
         return
     for one in sorted((*told[:1], *filter(None, (folds,))), key=lambda match: -match.start()):
         sentence.note(*one.span())
+    for one in (*_FOLDS.finditer(sentence.text),) if folds else ():  # said again
+        sentence.note(*one.span())
     for one in list(_SEARCHED.finditer(sentence.text)):
         sentence.note(*one.span())
     sentence.assumed.append(Message("workload.assumed_jobs", jobs=f"{math.prod(counts):,.0f}"))
@@ -217,6 +220,9 @@ def _read_staff(sentence: Sentence) -> None:
         found = _OF_COMPANY.search(sentence.text)
     if found is None or sentence.has("users"):
         return
+    if _users_beside(sentence, found):  # of 300 people 50 at once: the others do not ask
+        sentence.note(*found.span())
+        return
     heads = _number(next(value for value in found.groupdict().values() if value))
     if share is None and (together := _TOGETHER.match(sentence.text, found.end())):
         sentence.take(found.start(), together.end(), "users", f"{heads:.0f}")
@@ -229,6 +235,23 @@ def _read_staff(sentence: Sentence) -> None:
         sentence.assumed.append(Message("workload.assumed_staff", users=users, heads=f"{heads:,.0f}", share=f"{part * 100:g}"))
     for one in sorted(filter(None, (found, share)), key=lambda match: -match.start()):
         sentence.blank(*one.span())
+
+
+def drop_staff(sentence: Sentence) -> None:
+    """A share of a head count says nothing beside a rate that is told."""
+    said = next((one for one in sentence.assumed if one.key == "workload.assumed_staff"), None)
+    if said is None or not sentence.has("rate"):
+        return
+    sentence.assumed.remove(said)
+    sentence.noted += [reading.words for reading in sentence.readings if reading.option == "users"]
+    sentence.readings = [reading for reading in sentence.readings if reading.option != "users"]
+
+
+def _users_beside(sentence: Sentence, heads: re.Match[str]) -> bool:
+    """Whether another number than the head count is said to be there at once."""
+    text = sentence.text[: heads.start()] + grammar.BLANK * len(heads[0]) + sentence.text[heads.end() :]
+    rules = [rule.pattern for rule in grammar.QUANTITIES if rule.option == "users"]
+    return any(_AT_ONCE.search(found[0]) for pattern in rules for found in pattern.finditer(text))
 
 
 def keep_in_flight(sentence: Sentence) -> Reading | None:
@@ -335,7 +358,16 @@ def _read_recordings(sentence: Sentence) -> None:
 def _read_slow_rate(sentence: Sentence) -> None:
     """A request every so often, as requests a second."""
     found = _SLOW_RATE.search(sentence.text)
-    if found is None or sentence.has("rate"):
+    if (
+        found is None
+        or sentence.has("rate")
+        or any(
+            pause.start() < found.end() and found.start() < pause.end()
+            for rule in grammar.QUANTITIES
+            if rule.option == "think"
+            for pause in rule.pattern.finditer(sentence.text)
+        )
+    ):
         return
     requests, times = _number(_first(found, "en", "zh") or "1"), _number(_first(found, "time", "time_zh") or "1")
     if requests and times:

@@ -12,9 +12,10 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 
+from rightfit.errors import QuantityError
 from rightfit.facts import tables
 from rightfit.records import dataclass
-from rightfit.units import parse_count
+from rightfit.units import parse_count, parse_data
 from rightfit.workload.vocabulary import CLOUDS, COUNTRIES, DATA
 
 TABLE = "quantities"
@@ -100,7 +101,17 @@ def _audio(match: re.Match[str]) -> str:
 
 
 def _data(match: re.Match[str]) -> str:
-    """An amount with a unit that `--data` knows."""
+    """An amount with a unit that `--data` knows. Nobody counts pictures by 10^9: "500G图片" is so
+    many bytes of them."""
+    text = _counted(match)
+    found = re.match(r"(\d[\d.,]*\s?[gt])(?!i?b)", text, re.IGNORECASE)
+    try:
+        return f"{found[1]}B" if found and parse_data(text).samples else text
+    except QuantityError:
+        return text
+
+
+def _counted(match: re.Match[str]) -> str:
     text = shape(r"\s*{interaction}$").sub(" interactions", re.sub(rf"[\s{BLANK}]+", " ", _audio(match)))
     if text.endswith(" interactions"):
         return text
@@ -431,7 +442,7 @@ VECTORS = shape(
 COUNTED_STEPS = shape(r"(?:max[\s_-]?steps.*|{amount}\s?(?:{step_kind}\s)?{step_name}|{amount}\s*步)")
 """So many steps, without a batch that says how much each takes."""
 CLUSTERING = shape("{clustering}")
-RENTING = shape(r"(?<![A-Za-z])(?:{renting_for}\s*{long_time}(?:的)?|{leased})")
+RENTING = shape(r"(?<![A-Za-z])(?:{renting_for}\s*(?:{long_time}|an?\s{calendar_unit}(?![a-z]))(?:的)?|{leased})")
 PLACE_OF = shape(r"(?:{place_of_somebody}|\s?{place_of_somebody_en}(?![a-z]))")
 PLACED_BEFORE = shape(r"(?<![A-Za-z]){based_in}\s+(?:the\s)?$")
 TOPIC_BAR = shape("{topic_bar}")

@@ -8,6 +8,7 @@ import re
 
 from rightfit import facts
 from rightfit.errors import RightfitError
+from rightfit.facts import tables
 from rightfit.messages import Message
 from rightfit.units import parse_count, parse_data
 from rightfit.workload.ask import grammar
@@ -75,6 +76,26 @@ def _is_one(name: str) -> bool:
         return bool(facts.model(name, network=False))
     except RightfitError:
         return False
+
+
+_FAMILY = tables.shape(
+    "names",
+    rf"(?:(?P<cloud>{grammar.CLOUD.pattern})(?:的|\s|'s\s)+(?:ec2\s)?(?P<named>{{family_card}})|(?<![\w.-])(?P<counted>{{family_card}}))(?![\w.-]*\w)(?(cloud)(?:\s?{{family_thing}})?|\s?{{family_thing}})(?![a-z])",
+    ignore_case=True,
+)
+
+
+def read_families(sentence: Sentence) -> None:
+    """A family of servers, by its cloud before it or a word for servers behind it, as the
+    accelerator that its servers have: "AWS p5"."""
+    for found in list(_FAMILY.finditer(sentence.text)):
+        name = "named" if found["cloud"] else "counted"
+        gpu = tables.meaning("names", "family_card", found[name], ignore_case=True)
+        start, words = found.start(name), found[0][found.start(name) - found.start() :]
+        if sentence.denied_from(*found.span()) or sentence.denied_from(start, found.end()):
+            continue
+        sentence.take(start, found.end(), "gpu", gpu)
+        sentence.assumed.append(Message("workload.assumed_family", words=words.strip(), gpu=gpu))
 
 
 _PLACES = ("country", "region", "city")
@@ -277,18 +298,12 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     nodes = grammar.NODES_BEFORE.search(sentence.text[:first]) if counted else None
     if owned := grammar.OWNED.search(sentence.text[: nodes.start() if nodes else first]):
         last += len(memory[0]) if (memory := grammar.MEMORY_BEHIND.match(sentence.text[last:])) else 0
-        if nodes and card_count(nodes["nodes"]) > 1 and not sentence.is_post:  # several servers of one's own: no option says so
-            sentence.ask(nodes.start(), last)
-            return
         if nodes and card_count(nodes["nodes"]) > 1:
             _own_servers(sentence, name, nodes, count, owned.start(), last)
             return
         _own(sentence, owned.start(), last, f"{count or 1}x{name.value}")
         return
     if owned := grammar.OWNED_AFTER.match(sentence.text, last):
-        if nodes and card_count(nodes["nodes"]) > 1 and not sentence.is_post:
-            sentence.ask(nodes.start(), owned.end())
-            return
         if nodes and card_count(nodes["nodes"]) > 1:
             _own_servers(sentence, name, nodes, count, nodes.start(), owned.end())
             return
@@ -299,6 +314,7 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
         return
     if sentence.wished_softly(first, last):
         return
+    sentence.card_counts.append((name.value, count))
     sentence.take(start, end, "gpu", name.value)
     if after:
         sentence.take(end, last, "num_gpus", str(count))
@@ -416,7 +432,12 @@ def read_classes(sentence: Sentence) -> None:
         sentence.note(*found.span())
 
 
+_RENT_ASKED = grammar.shape(r"\s*{rent_asked_zh}|\s*,?\s*{rent_asked}(?![a-z])")
+_RENT_ASKED_BEFORE = grammar.shape(r"(?<![A-Za-z]){rent_asked}(?:\s{rent_glue})*\s*$|{rent_asked_zh}\s*$")
+
+
 def read_lease(sentence: Sentence) -> None:
     """How long a server is rented is no time in which the work must end."""
     while found := grammar.RENTING.search(sentence.text):
-        sentence.ask(*found.span())
+        asked = _RENT_ASKED.match(sentence.text, found.end()) or _RENT_ASKED_BEFORE.search(sentence.text[: found.start()])
+        (sentence.note if asked else sentence.ask)(*found.span())

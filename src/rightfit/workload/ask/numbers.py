@@ -61,6 +61,10 @@ _WHOLE_SERVERS = tables.shape(
 """Whole servers of a maker by their name: each has eight cards."""
 
 
+_QUANTIZED_SIZE = grammar.shape(r"(?<![\w./-])(\d+(?:\.\d+)?b)-(?={weight_format}(?![a-z0-9]))")
+"""A bare size with the format of its weights, "72B-AWQ"."""
+
+
 def _power(found: re.Match[str]) -> str:
     return f"{float(found[1] or 1) * 10 ** int(found[2]):.0f}"
 
@@ -71,6 +75,7 @@ def with_digits(text: str) -> str:
     text = grammar.CONTRACTED.sub(_drawn_apart, mended(text))
     text = _POWER.sub(_power, text)
     text = _WHOLE_SERVERS.sub(lambda found: f"{found[1]} servers of 8 {found[2]}{' (' * found[0].endswith(('x', '×', '*'))}", text)
+    text = _QUANTIZED_SIZE.sub(r"\g<1> ", text)
     text = re.sub(r"(?<![A-Za-z0-9])w/(?=[\sA-Za-z0-9])\s?", "with ", text)
     text = re.sub(r"(?<![A-Za-z0-9-])re-(?=[a-z])", "", text)
     text = re.sub(r"(?<=\d)\+(?=\s?[a-z一-鿿])|(?<=\d[kmbKMB])\+(?=\s)", "", text)

@@ -27,6 +27,17 @@ _ASKS_HARDWARE = grammar.shape(r"(?<![A-Za-z]){asks_hardware}(?![A-Za-z])|{asks_
 _FAILS = grammar.shape(r"(?<![A-Za-z]){fails}(?![A-Za-z])|{fails_zh}")
 _RAN_BEFORE = grammar.shape(r"(?<![A-Za-z]){ran_before}(?![A-Za-z])|{ran_before_zh}")
 _RENTS = grammar.shape(r"(?<![A-Za-z]){rents_en}(?![A-Za-z])|{rents_zh}")
+_GIVES_UP = grammar.shape(r"(?<![A-Za-z]){gives_up}(?![a-z])|{gives_up}(?<=[一-鿿])")
+_OF_OWN = grammar.shape(r"(?<![A-Za-z]){asked_of_own}(?![a-z])|{asked_of_own}(?<=[一-鿿])")
+_REPLACES = grammar.shape(r"(?<![A-Za-z]){replaces}|{replaces}(?<=[一-鿿])")
+_QUESTION = grammar.shape(r"[?？]|{question_zh}|^\s*{question_head}(?![a-z])")
+_CLAUSE = grammar.shape(r"[,，]\s*(?:{clause_joint}\s)?")
+_WORKS = grammar.shape(r"(?<![A-Za-z]){works_so_far}(?![a-z])|{works_so_far}(?<=[一-鿿])")
+_CONTRAST = grammar.shape(r"(?<![A-Za-z]){contrast}(?![a-z])|{contrast}(?<=[一-鿿])")
+_BOTH = grammar.shape(
+    r"(?<![A-Za-z])(?-i:GPU)s?(?![a-z]).*(?:(?<![A-Za-z])or(?![a-z])|{or_zh})|(?:(?<![A-Za-z])or(?![a-z])|{or_zh}).*(?<![A-Za-z])(?-i:GPU)"
+)
+"""A choice between a server with cards and one without."""
 _OWN_BOX = grammar.shape(r"(?<![A-Za-z]){own_box}(?![A-Za-z])|{own_box_zh}")
 """A computer at home, which is no limit where something is to be rented."""
 _LACKED = grammar.shape(r"{lacking}\s*{fast_network}")
@@ -34,6 +45,10 @@ _LACKED = grammar.shape(r"{lacking}\s*{fast_network}")
 
 #: Sentences of a post, and how long it is: words, three Chinese characters counting as two.
 _MOST_SENTENCES, _FEWEST_WORDS = 1, 25
+
+
+#: Letters between a word for a replacement and what replaces.
+_NEAR = 20
 
 
 def is_post(text: str) -> bool:
@@ -63,21 +78,100 @@ def read_post(sentence: Sentence) -> None:
     for at, (start, end) in enumerate(parts):
         text = sentence.text[start:end]
         elsewhere = {name for other, named in enumerate(models) if other != at for name in named}
-        if not models[at] - elsewhere and (_is_told(text) or (rents and _OWN_BOX.search(text) and not _WANTED.search(text))):
+        rest = any(named for other, named in enumerate(models) if other != at and _WANTED.search(sentence.text[slice(*parts[other])]))
+        if (not models[at] - elsewhere or (rest and _RAN_BEFORE.search(text) and not _WANTED.search(text))) and (
+            _is_told(text) or (rents and _OWN_BOX.search(text) and not _WANTED.search(text))
+        ):
             told.append(text.strip(" ,，"))
             kept = _choices(sentence.text, start, end)
             for first, last in itertools.pairwise([start, *itertools.chain.from_iterable(kept), end]):
                 if (first, last) not in kept:
                     sentence.blank(first, last)
+        else:
+            told += list(_told_clauses(sentence, start, end))
+            told += list(_heard_figures(sentence, start, end))
+    told += list(_taken_back(sentence, parts))
     told += list(_past_cards(sentence, parts))
     if told:
         sentence.noted += told
         sentence.assumed.append(Message("workload.assumed_told", words="; ".join(told)))
 
 
+def _told_clauses(sentence: Sentence, start: int, end: int) -> Iterator[str]:
+    """Of a statement that names the model, clauses that only tell how something goes: "with more
+    than 2 or 3 people it crawls"."""
+    clauses = list(_CLAUSE.finditer(sentence.text, start, end))
+    edges = [start, *itertools.chain.from_iterable(clause.span() for clause in clauses), end]
+    for first, last in zip(edges[::2], edges[1::2], strict=True) if clauses else ():
+        clause = sentence.text[first:last]
+        if _FAILS.search(clause) and not (_models(clause) or _WANTED.search(clause)):
+            yield sentence.blank(first, last)
+
+
+def _heard_figures(sentence: Sentence, start: int, end: int) -> Iterator[str]:
+    """Of a statement that tells what others say, and names the model, its times and cards."""
+    if not (heard := _HEARSAY.search(sentence.text, start, end)):
+        return
+    spans = [found.span() for found in grammar.DURATION.finditer(sentence.text, heard.end(), end)]
+    for name in names_in(sentence.text[:end]):
+        if name.kind == "gpu" and name.start >= heard.end():
+            counted = grammar.COUNT_BEFORE.search(sentence.text[: name.start])
+            spans.append((counted.start() if counted else name.start, name.end))
+    for first, last in spans:
+        yield sentence.blank(first, last)
+
+
+def _taken_back(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """What goes, where the statement behind it, which was taken out, says that it does not do:
+    "LoRA works but the quality is not good enough"."""
+    for (start, end), (first, last) in itertools.pairwise(parts):
+        gone = not sentence.text[first:last].replace(grammar.BLANK, "").strip()
+        text = sentence.text[start:end]
+        if (
+            gone
+            and _CONTRAST.search(sentence.whole[end - 8 : first + 4])
+            and _WORKS.search(text)
+            and not (_models(text) or _WANTED.search(text))
+        ):
+            yield sentence.blank(start, end)
+
+
+def give_up_own(sentence: Sentence) -> None:
+    """A machine that is there and given up, where something is rented and nothing is asked of it,
+    is no machine to plan on."""
+    if not (sentence.is_post and sentence.own_machine and _GIVES_UP.search(sentence.whole)):
+        return
+    asks = [sentence.whole[start : end + 1] for start, end in statements(sentence.whole)]
+    if not (_RENTS.search(sentence.whole) or any(reading.option == "gpu" for reading in sentence.readings)):
+        return
+    if any(_OF_OWN.search(text) and _QUESTION.search(text) for text in asks):
+        return
+    sentence.noted.append(sentence.own_machine)
+    sentence.assumed.append(Message("workload.assumed_told", words=sentence.own_machine))
+    sentence.own_machine = ""
+
+
+def compare_cards(sentence: Sentence) -> None:
+    """Cards that a post asks about are ways to compare: a number of one of them limits no other,
+    and a processor beside them is none of them."""
+    if not sentence.is_post:
+        return
+    for reading in [one for one in sentence.readings if one.option == "gpu" and one.value == "none"]:
+        if sentence.card_counts or any(reading.words in text and _BOTH.search(text) for text in _END.split(sentence.whole)):
+            sentence.readings.remove(reading)
+            sentence.noted.append(reading.words)
+    counts = dict(sentence.card_counts)
+    for reading in [one for one in sentence.readings if one.option == "num_gpus"]:
+        if len(counts) > 1 and len({count for _, count in sentence.card_counts}) > 1:
+            sentence.readings.remove(reading)
+            sentence.noted.append(reading.words)
+            sentence.assumed.append(Message("workload.assumed_without", words=reading.words))
+
+
 def _past_cards(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterator[str]:
     """Cards on which something fails, where it is asked what else would do, or on which it ran
     before, where another is asked about: none is a limit."""
+    yield from _replaced_cards(sentence)
     asks = _ASKS_HARDWARE.search(sentence.whole) is not None
     named = [any(name.kind == "gpu" for name in names_in(sentence.text[start:end])) for start, end in parts]
     if not asks and sum(named) < 2:
@@ -88,9 +182,24 @@ def _past_cards(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterato
             continue
         for name in names_in(sentence.text[start:end]):
             first, last = start + name.start, start + name.end
+            counted = grammar.COUNT_BEFORE.search(sentence.text[:first])
+            first = counted.start() if counted else first
             if name.kind == "gpu" and not grammar.OWNED.search(sentence.text[:first]):
-                counted = grammar.COUNT_BEFORE.search(sentence.text[:first])
-                yield sentence.blank(counted.start() if counted else first, last)
+                yield sentence.blank(first, last)
+
+
+def _replaced_cards(sentence: Sentence) -> Iterator[str]:
+    """Cards that are to be replaced by others, which are named behind the word for it."""
+    if not (word := _REPLACES.search(sentence.text)):
+        return
+    cards = [name for name in names_in(sentence.text) if name.kind == "gpu" and name.value != "none"]
+    if not any(0 <= name.start - word.end() <= _NEAR for name in cards):
+        return
+    for name in (one for one in cards if one.end <= word.start()):
+        counted = grammar.COUNT_BEFORE.search(sentence.text[: name.start])
+        first = counted.start() if counted else name.start
+        if not grammar.OWNED.search(sentence.text[:first]):
+            yield sentence.blank(first, name.end)
 
 
 def _choices(text: str, start: int, end: int) -> list[tuple[int, int]]:

@@ -105,6 +105,7 @@ class Sentence:
         self.noted: list[str] = []
         self.assumed: list[Message] = []
         self.own_machine = ""
+        self.card_counts: list[tuple[str, int]] = []
         self.is_post = False
         self.hours_a_day: tuple[str, float] = ("", 0.0)
         self.kinds: list[str] = []

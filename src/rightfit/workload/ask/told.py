@@ -50,6 +50,81 @@ def read_run(sentence: Sentence) -> None:
         sentence.assumed.append(Message("workload.assumed_run", words="; ".join(told)))
 
 
+_MONEY = r"(?:{money_sign}\s?{digits}|{digits}\s?{money_unit}(?![a-z])|{money_sign}?{digits})"
+_PRICE = r"(?:{money_sign}\s?{digits}|{digits}\s?{money_unit}(?![a-z]))"
+_SIDE = r"(?:\s*{price_side}(?![a-z]))?"
+_TARIFFS = tuple(
+    grammar.shape(text)
+    for text in (
+        rf"(?:(?<![A-Za-z]){{energy_word}}\s)?{_MONEY}\s*(?:/|per\s|an?\s|每|[一1]\s?)\s*{{energy_unit}}(?![a-z])|(?:每|[一1])\s?{{energy_unit}}\s*{_PRICE}",
+        rf"每\s?{{per_million}}\s*个?\s*{{token_plain}}\s*(?:{_SIDE}\s*{_PRICE}\s*[,，、/和]?\s*){{1,3}}",
+        rf"(?:{_SIDE}\s*{_PRICE}{_SIDE}\s*(?:[,，、/和]|and)?\s*){{0,2}}{_PRICE}{_SIDE}\s*(?:/|per\s|an?\s|每)\s*(?:{{per_million}}(?:\s*个?\s*(?:{{price_side}}\s)?{{token_plain}})?)(?![a-z]){_SIDE}",
+    )
+)
+_PRICE_ASKED = grammar.shape(rf"(?<![A-Za-z]){{price_question}}{_PRICE}|{{price_question_zh}}\s*{_PRICE}(?=\s*[一-鿿]?吗)")
+_POWER = grammar.shape(r"(?<![\w.])\d{1,5}(?:\.\d+)?\s?{power_unit}(?![A-Za-z0-9])(?:\s{power_word}(?![a-z]))?")
+_POWER_WORD = grammar.shape(r"(?<![A-Za-z]){power_word}(?![A-Za-z])|{power_word}(?<=[一-鿿])")
+_OFFER = grammar.shape(
+    rf"(?:{{about_en}}\s)?{_PRICE}\s*(?:/|per\s|an?\s|每|[一1]\s?(?=个?小时))\s*(?:{{per_card}}[\s/-]?)?(?:{{hour_en}}|h|个?小时)(?![a-z])|(?:每|[一1])个?小时\s*{{about_zh}}?\s*{_PRICE}"
+)
+_OFFERED = grammar.shape(r"(?<![A-Za-z]){offered}(?![a-z])|{offered}(?<=[一-鿿])")
+_BOUND = grammar.shape(r"(?:(?<![A-Za-z]){money_bound})(?![a-z])")
+_BOUND_AFTER = grammar.shape(r"\s*{money_bound_after}(?![a-z])")
+_CLAUSE = grammar.shape(r"[,，;；。!?！？\n]|\.(?=\s)|(?<![A-Za-z]){clause_joint}(?![A-Za-z])")
+
+
+_DAY_TOKENS = grammar.shape(
+    r"(?<![\w.,]){amount}\s?(?:{token_plain}\s)?{in_short}\s*(?:[,，/]|{clause_joint})\s*{amount}\s?(?:{token_plain}\s)?{out_short}\s*{day_of_tokens}(?![a-z])"
+    r"|{day_of_tokens}\s*{about_zh}?\s*{in_short}\s*{amount}\s*{token_plain}\s*[,，、]?\s*{out_short}\s*{amount}\s*{token_plain}"
+)
+"""Tokens of a whole day, which are no length of a request."""
+_PRECISION = "|".join(spelled.pattern for spelled in grammar.PRECISIONS.values())
+_UNSUPPORTED = grammar.shape(rf"(?<![A-Za-z]){{unsupported}}\s*(?:{_PRECISION})")
+"""What a card cannot do is no wish."""
+
+
+def _is_bound(text: str, start: int, end: int) -> bool:
+    """Whether the money that stands there is the most that somebody pays."""
+    return bool(_BOUND.search(_CLAUSE.split(text[:start])[-1]) or _BOUND_AFTER.match(text, end))
+
+
+def read_prices(sentence: Sentence) -> None:
+    """What others take for an hour, for electricity and for tokens, and what a card draws: none is
+    a limit, a budget or an amount. Where it is said to be the most that is paid it stays."""
+    tariffs, offers = [], []
+    for pattern in _TARIFFS:
+        for found in list(pattern.finditer(sentence.text)):
+            if _is_bound(sentence.text, *found.span()):
+                sentence.ask(*found.span())  # no option limits it
+                continue
+            tariffs.append(found[0].strip(" ,，、"))
+            sentence.note(*found.span())
+    for found in list(_POWER.finditer(sentence.text)):
+        if _POWER_WORD.search(_CLAUSE.split(sentence.text[: found.start()])[-1] + found[0]):
+            tariffs.append(found[0].strip())
+            sentence.note(*found.span())
+    for found in list(_OFFER.finditer(sentence.text)):
+        clause = _CLAUSE.split(sentence.text[: found.start()])[-1]
+        if not _is_bound(sentence.text, *found.span()) and (sentence.is_post or _OFFERED.search(clause)):
+            offers.append(found[0].strip(" ,，"))
+            sentence.note(*found.span())
+    for pattern in (_DAY_TOKENS, _UNSUPPORTED):
+        for found in list(pattern.finditer(sentence.text)):
+            words = found[0].strip()
+            if pattern is _DAY_TOKENS and not sentence.is_post:
+                sentence.ask(*found.span())
+                continue
+            sentence.note(*found.span())
+            if pattern is _DAY_TOKENS:
+                sentence.assumed.append(Message("workload.assumed_without", words=words))
+    for found in list(_PRICE_ASKED.finditer(sentence.text)):
+        sentence.note(*found.span())
+    if tariffs:
+        sentence.assumed.append(Message("workload.assumed_tariff", words="; ".join(tariffs)))
+    if offers:
+        sentence.assumed.append(Message("workload.assumed_offered", words="; ".join(offers)))
+
+
 _HOURS_A_DAY = grammar.shape(
     r"(?<![\w.])(?:\d{1,2}\s?{range_word}\s?)?(?P<en>\d{1,2})\s?(?:{hour_en}|h)\s?{of_each_day}\s?day(?![a-z])"
     r"|{every_day_zh}\s*[一-鿿]{0,4}?\s*(?:(?:\d{1,2}|{han})\s*[、,到至~-]\s*)?(?P<zh>\d{1,2}|{han})\s*个?{hour_zh}"
