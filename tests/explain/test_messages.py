@@ -74,3 +74,9 @@ def test_a_rate_of_one_is_of_one_thing() -> None:
     assert [say("amounts.rate", "en", rate=rate) for rate in ("1", "2", "0.1", "11")] == [
         f"at {text}" for text in ("1 request/s", "2 requests/s", "0.1 requests/s", "11 requests/s")
     ]
+
+
+def test_a_token_has_one_name_in_chinese() -> None:
+    root = Path(rightfit.__file__).parent
+    texts = [root / "web" / "data" / "words.toml", root / "explain" / "data" / "labels.toml", root / "facts" / "data" / "case_columns.csv"]
+    assert not [path.name for path in texts if "词元" in path.read_text(encoding="utf-8")]
