@@ -361,7 +361,7 @@ def _faster(said: str, catalog: Catalog) -> Judged | None:
 
 def _as_fast(said: str, _: Catalog) -> Judged | None:
     """ "A100 速度和 T4 差不多", "an L4 is as fast as a T4": two cards whose speeds are near."""
-    found = next((one for words in table()["equals"]["words"] if (one := re.fullmatch(words, said, re.IGNORECASE))), None)
+    found = next((match for words in table()["equals"]["words"] if (match := re.fullmatch(words, said, re.IGNORECASE))), None)
     cards = [facts.match_accelerators(found[name].strip()) for name in ("first", "second")] if found else []
     if not cards or not all(cards):
         return None

@@ -89,7 +89,7 @@ def asked_to_fit(sentence: str) -> str:
     """A question whether memory runs out, asked as whether it is enough; "" for any other."""
     for words, meant in _texts()["overflow"]:
         if (pattern := re.compile(words, re.IGNORECASE)).search(sentence):
-            return pattern.sub(meant, sentence.strip())
+            return str(pattern.sub(meant, sentence.strip()))
     return ""
 
 

@@ -410,7 +410,7 @@ def rule_answer(query: str, rule: RuleOfThumb, catalog: Catalog | None) -> Check
     if found:
         facts |= {"claim": found[0].claim, "figure": found[0].figure}
     texts = {lang: _explanation(rule, found, verdict, lang) for lang in ("en", "zh")}
-    claim = _DENIALS.get((rule.kind, verdict), _DENIALS.get(("", verdict), "unknown")) if is_denied else _CLAIMS[verdict]
+    claim: str | None = _DENIALS.get((rule.kind, verdict), _DENIALS.get(("", verdict), "unknown")) if is_denied else _CLAIMS[verdict]
     if is_question(query):
         is_partly = rule.kind == "fixed" or len(verdicts) > 1  # it holds in part, or of one way to do it
         is_turned = bool(_DENIED.search(rule.statement["zh"])) and not _DENIED.search(query)

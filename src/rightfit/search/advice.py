@@ -429,7 +429,7 @@ def market_warnings(option: Option, *, by_engine: bool = False) -> list[Reason]:
         found.append(Reason("seldom_free", {"provider": option.provider, "share": none / polls, "polls": polls}))
     if option.facts.get("arch") == sense.ARM:
         found.append(Reason("arm_builds", {}))
-    if card and (known := facts.accelerators().get(card)) and known.vendor not in sense.CALIBRATED:
+    if card and (device := facts.accelerators().get(card)) and device.vendor not in sense.CALIBRATED:
         found.append(Reason("not_nvidia", {"accelerator": card}))
     if is_unreleased(card) and not (by_engine and is_served(card)):
         found.append(Reason("no_release", {"accelerator": option.accelerator.name}))
