@@ -224,7 +224,7 @@ def _is_memory(sentence: Sentence, found: re.Match[str]) -> bool:
     return not any(_DATA_SAID.search(text) for text in (*inside, found[0]))
 
 
-_EACH = grammar.shape(r"\s{apiece_average}(?![a-z])|\seach(?![a-z])")
+_EACH = grammar.shape(r"\s{apiece_average}(?![a-z])|[\s]each(?![a-z])")
 """An amount of one of many is no amount of all."""
 _ROUNDS = grammar.shape(r"(?<![\w.,])(?P<value>{digits})\s*{round_name}(?![a-z])")
 _BOOSTED = grammar.shape("{boosted}")
