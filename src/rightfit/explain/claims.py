@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 #: A card suits a job where it costs at most so much more than the cheapest way.
-_NEAR_CHEAPEST = 1.5
+_NEAR_CHEAPEST = 2.0
 #: Matrix units multiply far faster in 16 bits than the other units do in 32; twice as fast is
 #: plain packing.
 _TENSOR_CORE_GAIN = 3.0

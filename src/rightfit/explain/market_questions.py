@@ -182,8 +182,8 @@ def _way_for_so_long(sentence: str, way: str, catalog: Catalog) -> CheckResult |
     from rightfit.units import parse_duration
 
     wishes = _job_free(sentence)
-    if wishes is None or "deadline" not in wishes or way not in ("spot", "reserved"):
-        return None
+    if wishes is None or "deadline" not in wishes or way not in ("spot", "reserved") or _pattern("notice").search(sentence):
+        return None  # a notice of so long is no time of use
     seconds = parse_duration(str(wishes["deadline"]))
     name = "spot_saves_50_to_90" if way == "spot" else "subscription_for_long_use"
     statement = judge_statement(f"market_{name}", catalog)

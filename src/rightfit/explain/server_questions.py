@@ -182,9 +182,8 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
     told: dict[Lang, list[str]] = {lang: _series_lines(name, rows, catalog, lang) if is_what else [] for lang in LANGS}
     kinds = [f"{servers.provider[row]}/{servers.instance_type[row]}" for row in by_size(catalog, rows)]
     if "data" not in wishes and wishes.get("task") != "serve" and _estimate(wishes, kinds[-1], catalog) is None:
-        wishes = {**wishes, "data": _USUAL_TABLE}  # a model of tables is planned for none without its size
-        if _estimate(wishes, kinds[-1], catalog) is None:
-            return None
+        sized = {**wishes, "data": _USUAL_TABLE}  # a model of tables is planned for none without its size
+        wishes = sized if _estimate(sized, kinds[-1], catalog) is not None else wishes
     is_open = wishes.get("task") == "serve" and not _LOAD & set(wishes)  # able at all: a request now and then
     for kind in kinds[:_MOST_SIZES]:
         found = _estimate(wishes, kind, catalog)

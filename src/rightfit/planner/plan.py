@@ -37,7 +37,6 @@ from rightfit.search.constraints import SearchResult, minimal_blame
 from rightfit.search.family import Beside, Family
 from rightfit.search.rank import pareto_front, score_of, with_below, with_rule
 from rightfit.search.refusals import rejections, rounded_up
-from rightfit.search.service.wish import LATENCY_LIMITS
 
 if TYPE_CHECKING:
     from rightfit.facts import TransformerArchitecture
@@ -148,6 +147,8 @@ def waiting_instead(family: Family[Any], refused: Plan, catalog: Catalog) -> tup
     criteria = {name for group in refused.blame for name in group}
     if workload.task != "serve" or "serve_change_assumed" in told or not criteria & OF_SIZE:
         return ()
+    from rightfit.search.service.wish import LATENCY_LIMITS
+
     assumed = {one.field: float(one.value) for one in refused.assumptions if one.field in LATENCY_LIMITS}
     for name, limit_s in assumed.items():
         for wait in WAITS:
