@@ -101,7 +101,8 @@ def test_a_machine_that_does_not_do_it_says_what_it_lacks(wish: str, lacks: tupl
 def test_too_few_machines_are_said_as_machines_with_a_change_that_does_work(have: str, wish: str, lang: str, run: Any) -> None:
     """Nobody has a quota of their own machines; each change that is named is tried here."""
     out = run("plan", *wish.split(), "--have", have, "--top", "1", "--lang", lang).out
-    said = " ".join(next(part for part in out.split("\n\n") if part.startswith(("Your own machine", "自有机器"))).split())
+    _, named, rest = re.split(r"^(Your own machine|自有机器)", out, maxsplit=1, flags=re.MULTILINE)
+    said = " ".join(f"{named}{rest}".split("\n\n")[0].split())
     assert "quota" not in said
     assert "配额" not in said
     assert ("of these machines; you have 1" if lang == "en" else "台这样的机器，您有 1 台") in said

@@ -18,7 +18,7 @@ def error_of(**wishes: object) -> RightfitError:
 
 def test_a_number_outside_its_limits() -> None:
     (problem,) = problems_of(error_of(model="7B", epochs=-1), "zh")
-    assert (problem.code, problem.field, problem.allowed, problem.nearest) == ("quantity", "epochs", "0.001 to 100,000", ("0.001",))
+    assert (problem.code, problem.field, problem.allowed, problem.nearest) == ("quantity", "epochs", "0.001 至 100,000", ("0.001",))
     assert problem.message == "epochs：'-1' 不是正数，可用 0.001 至 100,000，最接近的是 0.001"
     assert (
         problems_of(error_of(model="7B", epochs=-1), "en")[0].message
