@@ -356,6 +356,8 @@ def leading_rows(search_result: SearchResult, offer: Index, node: Index, group: 
     it. Rows come in order."""
     _, dense = np.unique(group, return_inverse=True)
     leaders = np.sort(first_rows(dense, int(dense.max()) + 1))
+    first = Row(int(offer[leaders[0]]), int(node[leaders[0]]))
+    leaders = leaders[unbeaten(search_result, offer[leaders], node[leaders], first)]
     chosen = varied(search_result, offer[leaders], top=top)
     chosen = with_other_purchases(search_result, offer[leaders], chosen, top=top)
     chosen = with_another_provider(search_result, offer[leaders], chosen)
