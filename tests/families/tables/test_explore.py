@@ -93,7 +93,7 @@ def test_the_first_is_as_good_as_the_cheapest_of_all_that_pass(boosting: TableRe
     mine = boosting.bill.total_usd[best.offer, best.node]
     assert as_good_as(mine / 0.85, usd.min(), task="classical")  # Arm counts for what x86 might cost
     offers, nodes = np.array([row.offer for row in ranking.top]), np.array([row.node for row in ranking.top])
-    costs = boosting.bill.total_usd[offers, nodes] * counted(boosting, offers)  # of those that follow by cost
+    costs = counted(boosting, boosting.bill.total_usd[offers, nodes], offers)  # of those that follow by cost
     soon = ~np.any(late_of(boosting, offers, nodes), axis=0)
     assert np.all(as_good_as(costs[soon][1:-1], costs[soon][2:], task="classical"))
     offers, nodes = np.array([row.offer for row in ranking.pareto]), np.array([row.node for row in ranking.pareto])
