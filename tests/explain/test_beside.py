@@ -12,9 +12,9 @@ import pytest
 
 from rightfit import api
 from rightfit.explain.beside import Asked, Question, _table, answers, settle, terms_told, without_questions
-from rightfit.explain.claims import cost_text
 from rightfit.explain.quantities import money_text
 from rightfit.explain.questions import question_lookup
+from rightfit.explain.trials import cost_text
 from rightfit.messages import LANGS
 from rightfit.workload.ask import understand
 

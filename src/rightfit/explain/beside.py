@@ -17,7 +17,6 @@ from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import card_pattern
-from rightfit.explain.claims import cost_text, where_text
 from rightfit.explain.command_text import command_line
 from rightfit.explain.decisions import chart_words, decision_lines
 from rightfit.explain.glossary import term_text
@@ -26,7 +25,7 @@ from rightfit.explain.plan_words import data_path_lines
 from rightfit.explain.reasons import offload_text
 from rightfit.explain.rule_trials import measures_of
 from rightfit.explain.rules import all_rules, judge
-from rightfit.explain.trials import best_of, need_on_one_card
+from rightfit.explain.trials import best_of, cost_text, need_on_one_card, where_text
 from rightfit.facts.tables import says
 from rightfit.market.offers import OfferFilter
 from rightfit.market.sellers import DEFAULT_TIER, tier_of

@@ -18,7 +18,7 @@ from rightfit import facts
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import Judged, any_of, both, cards_of, job_text, named, table, text_of, verb, words_of
 from rightfit.explain.fit_claims import fits, need_claim
-from rightfit.explain.trials import best_of
+from rightfit.explain.trials import best_of, cost_text, where_text
 from rightfit.market import server_names
 from rightfit.market.names import find_provider, provider_display
 from rightfit.market.offers import OfferFilter
@@ -290,16 +290,6 @@ _RECOMMENDER = re.compile(r"推荐(?=系统|算法|模型|任务|场景)")
 _UNSUITED = re.compile(
     r"不(?:太|很|怎么)?(?:适合|适用|推荐|建议)|\b(?:not|n't) (?:suited|suitable|good|right|suit)|unsuitable", re.IGNORECASE
 )
-
-
-def cost_text(option: Option) -> dict[Lang, str]:
-    money = q.money_text(option.cost.total_usd)
-    monthly = hasattr(option.cost, "monthly_usd") and "total_time_s" not in option.estimate  # a batch job ends
-    return {"en": f"{money} per month", "zh": f"每月 {money}"} if monthly else {"en": money, "zh": money}
-
-
-def where_text(option: Option) -> str:
-    return f"{option.nodes} x {option.provider}/{option.instance_type}" if option.nodes > 1 else f"{option.provider}/{option.instance_type}"
 
 
 # ---- "Lambda is cheaper than AWS".

@@ -231,8 +231,7 @@ def _fewer_do(one: Hardware, jobs: Sequence[Mapping[str, Any]], model: str, cata
 
 def _needed(hardware: Sequence[Hardware], jobs: Sequence[Mapping[str, Any]], model: str, catalog: Catalog) -> Judged | None:
     """Whether a job needs a card: not where it costs less on another one."""
-    from rightfit.explain.claims import cost_text, where_text
-    from rightfit.explain.trials import best_of
+    from rightfit.explain.trials import best_of, cost_text, where_text
     from rightfit.workload import Workload
 
     names = {name for one in hardware for name in one.names}

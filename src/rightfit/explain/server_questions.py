@@ -16,11 +16,10 @@ from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import card_pattern, cards_of
-from rightfit.explain.claims import cost_text
 from rightfit.explain.command_text import command_line
 from rightfit.explain.messages import topic
 from rightfit.explain.reasons import offload_text
-from rightfit.explain.trials import outcome_of, outcome_text
+from rightfit.explain.trials import cost_text, outcome_of, outcome_text
 from rightfit.explain.yes_or_no import is_question
 from rightfit.messages import LANGS, Lang
 

@@ -380,3 +380,13 @@ def card_sizes(catalog: Catalog | None = None) -> tuple[float, ...]:
     servers = (catalog or open_priced()).servers(has_accelerator=True)
     known = zip(servers.accelerator_memory_bytes.tolist(), servers.num_accelerators.tolist(), servers.not_recommended, strict=True)
     return tuple(sorted({size for size, count, refused in known if count >= 1 and not refused and math.isfinite(size)}))
+
+
+def cost_text(option: Option) -> dict[Lang, str]:
+    money = q.money_text(option.cost.total_usd)
+    monthly = hasattr(option.cost, "monthly_usd") and "total_time_s" not in option.estimate  # a batch job ends
+    return {"en": f"{money} per month", "zh": f"每月 {money}"} if monthly else {"en": money, "zh": money}
+
+
+def where_text(option: Option) -> str:
+    return f"{option.nodes} x {option.provider}/{option.instance_type}" if option.nodes > 1 else f"{option.provider}/{option.instance_type}"

@@ -7,6 +7,7 @@ import pytest
 import rightfit
 from rightfit.explain.serving_text import serving_renderer
 from rightfit.physics import batch_queue
+from rightfit.search.service import options, sizing
 
 
 @pytest.mark.parametrize(
@@ -27,8 +28,8 @@ def test_many_replicas_share_their_queue(model: str, rate: str, latency: str, mo
     assert shared.facts["replica_rate_per_s"] * replicas >= float(rate.removesuffix("/s")) * (1.0 - 1e-9)
     assert any(reason.key == "serve_one_queue" for reason in shared.why)
     monkeypatch.setattr(batch_queue, "pooled_servers", lambda *_, most, **__: most)
-    monkeypatch.setattr("rightfit.search.service.sizing.pooled_s", lambda _wish, alone, *_, **__: alone * float("inf"))
-    monkeypatch.setattr("rightfit.search.service.options.pooled_s", lambda _wish, alone, *_, **__: alone * float("inf"))
+    monkeypatch.setattr(sizing, "pooled_s", lambda _wish, alone, *_, **__: alone * float("inf"))
+    monkeypatch.setattr(options, "pooled_s", lambda _wish, alone, *_, **__: alone * float("inf"))
     apart = rightfit.plan(model, task="serve", rate=rate, latency=latency, gpu="L40S", top=1).best
     assert apart is None or apart.layout.data > replicas
 
