@@ -4,6 +4,7 @@ of them on each node."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
@@ -336,6 +337,16 @@ def launch_script(job: Job, stack: ExportStack, *, span: Span = RECENT, ground: 
         f'find . -maxdepth 1 -type f -exec cp {{}} "$work" \\;\ncd "$work"\n{MOVED}'
         f"{settings}exec {shell_lines(words, variables)}\n"
     )
+
+
+def with_launcher(stack: Callable[[Job], ExportStack], *, span: Span = RECENT) -> Callable[[Job], Files]:
+    """What a target writes: train.sh and the files of its stack."""
+
+    def write(job: Job) -> Files:
+        found = stack(job)
+        return {"train.sh": launch_script(job, found, span=span), **found.files}
+
+    return write
 
 
 def common_settings(job: Job, *, columns: tuple[tuple[str, ...], ...]) -> dict[str, Any]:

@@ -9,17 +9,17 @@ from typing import Any
 from rightfit.exports.job import Job
 from rightfit.exports.model_words import hub_id, modality, sample
 from rightfit.exports.quoting import to_json
-from rightfit.exports.registry import Files, Target
+from rightfit.exports.registry import Target
 from rightfit.exports.stack import ExportStack, torch_problem
 from rightfit.exports.targets.torchrun import spreading
 from rightfit.exports.training_words import (
     common_settings,
     epochs,
-    launch_script,
     sample_problem,
     scripts,
     torchrun,
     training_stack,
+    with_launcher,
 )
 from rightfit.messages import Message
 
@@ -86,12 +86,6 @@ def detection_stack(job: Job) -> ExportStack:
     return training_stack(job, "detection", packages=PACKAGES, command=torchrun(job, ("train.py", "train.json")), files=files)
 
 
-def detection_write(job: Job) -> Files:
-    """Script, settings, packages and command."""
-    found = detection_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
-
-
 def _detection_refuses(job: Job) -> Message | str:
     if modality(job) != "detection":
         return Message("export.no_detection")
@@ -106,7 +100,7 @@ DETECTION = Target(
     "detection",
     "training",
     "PyTorch script for detection (DETR, RT-DETR, Faster R-CNN, RetinaNet)",
-    detection_write,
+    with_launcher(detection_stack),
     _detection_refuses,
     checked_by="runs on the processor with a tiny YOLOS",
     stack=detection_stack,
@@ -155,12 +149,6 @@ def yolo_stack(job: Job) -> ExportStack:
     return training_stack(job, "yolo", packages=YOLO_PACKAGES, command=("python", "train.py", "train.json"), files=files)
 
 
-def yolo_write(job: Job) -> Files:
-    """Script, settings, packages and command."""
-    found = yolo_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
-
-
 def _yolo_refuses(job: Job) -> Message | str:
     if not hub_id(job).startswith(YOLO):
         return Message("export.no_yolo", model=hub_id(job) or job.task)
@@ -178,7 +166,7 @@ YOLO_TARGET = Target(
     "yolo",
     "training",
     "Ultralytics' trainer for YOLO, with data in its form or ours",
-    yolo_write,
+    with_launcher(yolo_stack),
     _yolo_refuses,
     checked_by="a run on the processor with a tiny YOLO, stopped and gone on",
     stack=yolo_stack,

@@ -8,11 +8,11 @@ from typing import Any
 from rightfit.exports.job import SERVING_TASKS, Job
 from rightfit.exports.model_words import diffusion_family, hub_id, lender, model_kind, sample
 from rightfit.exports.quoting import to_json
-from rightfit.exports.registry import Files, Target
+from rightfit.exports.registry import Target
 from rightfit.exports.stack import ExportStack, torch_problem
 from rightfit.exports.targets.torchrun import NUMPY, spreading
 from rightfit.exports.targets.vision_and_speech import DIFFUSERS_PACKAGES, DIFFUSERS_RATES
-from rightfit.exports.training_words import common_settings, launch_script, sample_problem, scripts, torchrun, training_stack
+from rightfit.exports.training_words import common_settings, sample_problem, scripts, torchrun, training_stack, with_launcher
 from rightfit.messages import Message
 
 METHODS = ("lora", "qlora")
@@ -66,12 +66,6 @@ def diffusion_stack(job: Job) -> ExportStack:
     return training_stack(job, "diffusion-lora", packages=packages, command=torchrun(job, ("train.py", "train.json")), files=files)
 
 
-def diffusion_write(job: Job) -> Files:
-    """Script, settings, packages and command."""
-    found = diffusion_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
-
-
 def _diffusion_refuses(job: Job) -> Message | str:
     if job.task in SERVING_TASKS or job.task == "prepare":
         return Message("export.it_trains", task=job.task)
@@ -91,7 +85,7 @@ DIFFUSION_LORA = Target(
     "diffusion-lora",
     "training",
     "PyTorch script for adapters of FLUX and Wan: 8-bit base, block swap",
-    diffusion_write,
+    with_launcher(diffusion_stack),
     _diffusion_refuses,
     checked_by="runs on the processor with a tiny FLUX and a tiny Wan, one with an 8-bit base and swapped blocks",
     stack=diffusion_stack,

@@ -10,7 +10,7 @@ from rightfit.exports.job import SERVING_TASKS, Job
 from rightfit.exports.learning import lora_rank, lora_targets
 from rightfit.exports.model_words import architecture, hub_id, model_kind, revision_words
 from rightfit.exports.quoting import given, to_json, to_yaml
-from rightfit.exports.registry import Files, Target
+from rightfit.exports.registry import Target
 from rightfit.exports.stack import TRAINED_BY_TRL, ExportStack, shards_4_bit, torch_problem
 from rightfit.exports.targets import trl
 from rightfit.exports.training_words import (
@@ -21,7 +21,6 @@ from rightfit.exports.training_words import (
     has_experts,
     hub_packages,
     later_class,
-    launch_script,
     learning_rate,
     optimizer,
     recomputes,
@@ -30,6 +29,7 @@ from rightfit.exports.training_words import (
     torchrun,
     training_problem,
     training_stack,
+    with_launcher,
     workers,
 )
 from rightfit.facts.devices import Span
@@ -220,12 +220,6 @@ def axolotl_stack(job: Job) -> ExportStack:
     return training_stack(job, "axolotl", packages=(*AXOLOTL_PACKAGES, *extra), command=command, files=files, span=SPAN)
 
 
-def axolotl_write(job: Job) -> Files:
-    """Settings, packages and command."""
-    found = axolotl_stack(job)
-    return {"train.sh": launch_script(job, found, span=SPAN), **found.files}
-
-
 def _axolotl_refuses(job: Job) -> Message | str:
     layout = job.option.layout
     usual = training_problem(job, methods=TRAINED_BY_TRL, moves_activations=True) or torch_problem(job, span=SPAN)
@@ -244,7 +238,7 @@ AXOLOTL = Target(
     "axolotl",
     "training",
     "axolotl settings",
-    axolotl_write,
+    with_launcher(axolotl_stack, span=SPAN),
     _axolotl_refuses,
     checked_by="axolotl's own model of settings, unknown keys refused",
     stack=axolotl_stack,
@@ -363,12 +357,6 @@ def layout_quantizes(job: Job) -> bool:
     return job.option.layout.method == "qlora" or "bit" in optimizer(job)
 
 
-def llama_factory_write(job: Job) -> Files:
-    """Settings, description of the data, packages and command."""
-    found = llama_factory_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
-
-
 def refuses_like_deepspeed(job: Job) -> Message | str:
     """What programs that shard by DeepSpeed refuse."""
     if shows_images(job) and not template_of(job).get("images") and job.task not in (*SERVING_TASKS, "prepare"):
@@ -393,7 +381,7 @@ LLAMA_FACTORY = Target(
     "llama-factory",
     "training",
     "LLaMA-Factory settings",
-    llama_factory_write,
+    with_launcher(llama_factory_stack),
     refuses_like_deepspeed,
     checked_by="LLaMA-Factory's own parser, unknown keys refused",
     stack=llama_factory_stack,
@@ -460,12 +448,6 @@ def ms_swift_stack(job: Job) -> ExportStack:
     )
 
 
-def ms_swift_write(job: Job) -> Files:
-    """Command and packages."""
-    found = ms_swift_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
-
-
 def _ms_swift_refuses(job: Job) -> Message | str:
     if job.task == "train":
         return Message("export.from_scratch")
@@ -476,7 +458,7 @@ MS_SWIFT = Target(
     "ms-swift",
     "training",
     "ms-swift command",
-    ms_swift_write,
+    with_launcher(ms_swift_stack),
     _ms_swift_refuses,
     checked_by="ms-swift's own parser of arguments",
     stack=ms_swift_stack,

@@ -28,6 +28,7 @@ from rightfit.exports.training_words import (
     steps,
     torchrun,
     training_stack,
+    with_launcher,
     workers,
 )
 from rightfit.facts import TransformerArchitecture
@@ -309,12 +310,6 @@ def colossalai_stack(job: Job) -> ExportStack:
     return training_stack(job, "colossalai", packages=PACKAGES, command=torchrun(job, ("train.py", "train.json")), files=files, span=SPAN)
 
 
-def colossalai_write(job: Job) -> Files:
-    """Script, settings, packages and command."""
-    found = colossalai_stack(job)
-    return {"train.sh": launch_script(job, found, span=SPAN), **found.files}
-
-
 def _colossalai_refuses(job: Job) -> Message | str:
     if job.task in SERVING_TASKS or job.task == "prepare":
         return Message("export.it_trains", task=job.task)
@@ -342,7 +337,7 @@ COLOSSALAI = Target(
     "colossalai",
     "training",
     "ColossalAI script with the plug-in of the layout",
-    colossalai_write,
+    with_launcher(colossalai_stack, span=SPAN),
     _colossalai_refuses,
     checked_by="the arguments of ColossalAI's own plug-ins",
     stack=colossalai_stack,

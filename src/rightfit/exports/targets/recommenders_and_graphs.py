@@ -9,10 +9,10 @@ from typing import Any
 from rightfit.exports.job import Job
 from rightfit.exports.model_words import modality
 from rightfit.exports.quoting import to_json
-from rightfit.exports.registry import Files, Target
+from rightfit.exports.registry import Target
 from rightfit.exports.stack import ExportStack, torch_problem
 from rightfit.exports.targets.torchrun import spreading
-from rightfit.exports.training_words import common_settings, launch_script, sample_problem, scripts, torchrun, training_stack
+from rightfit.exports.training_words import common_settings, sample_problem, scripts, torchrun, training_stack, with_launcher
 from rightfit.messages import Message
 
 METHODS = ("full",)
@@ -49,12 +49,6 @@ def recommender_stack(job: Job) -> ExportStack:
     return training_stack(job, "recommender", packages=NUMPY, command=torchrun(job, ("train.py", "train.json")), files=files)
 
 
-def recommender_write(job: Job) -> Files:
-    """Script, settings, packages and command."""
-    found = recommender_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
-
-
 def _recommender_refuses(job: Job) -> Message | str:
     if modality(job) != "recommendation":
         return Message("export.no_recommender")
@@ -70,7 +64,7 @@ RECOMMENDER = Target(
     "recommender",
     "training",
     "PyTorch script for DLRM and DCNv2 with shared-out tables",
-    recommender_write,
+    with_launcher(recommender_stack),
     _recommender_refuses,
     checked_by="runs of two processes on the processor with small tables, killed and gone on",
     stack=recommender_stack,
@@ -104,12 +98,6 @@ def graph_stack(job: Job) -> ExportStack:
     return training_stack(job, "graph", packages=GRAPH_PACKAGES, command=torchrun(job, ("train.py", "train.json")), files=files)
 
 
-def graph_write(job: Job) -> Files:
-    """Script, settings, packages and command."""
-    found = graph_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
-
-
 def _graph_refuses(job: Job) -> Message | str:
     if modality(job) != "graph":
         return Message("export.no_graph")
@@ -122,7 +110,7 @@ GRAPH = Target(
     "graph",
     "training",
     "PyTorch script for GraphSAGE on sampled neighbours",
-    graph_write,
+    with_launcher(graph_stack),
     _graph_refuses,
     checked_by="runs on the processor with a small graph, killed and gone on",
     stack=graph_stack,

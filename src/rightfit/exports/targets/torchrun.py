@@ -8,19 +8,19 @@ from typing import Any
 from rightfit.exports.job import Job
 from rightfit.exports.model_words import lender, modality, model_kind
 from rightfit.exports.quoting import to_json
-from rightfit.exports.registry import Files, Target
+from rightfit.exports.registry import Target
 from rightfit.exports.stack import ExportStack, torch_problem
 from rightfit.exports.training_words import (
     class_problem,
     common_settings,
     data_problem,
     hub_packages,
-    launch_script,
     optimizer,
     scripts,
     torchrun,
     training_problem,
     training_stack,
+    with_launcher,
 )
 from rightfit.facts.tables import says
 from rightfit.messages import Message
@@ -91,12 +91,6 @@ def torchrun_stack(job: Job) -> ExportStack:
     return made(job, "torchrun", fsdp2=job.option.layout.sharding in SHARDED)
 
 
-def torchrun_write(job: Job) -> Files:
-    """Script, settings, packages and command."""
-    found = torchrun_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
-
-
 def problem(job: Job) -> Message | str:
     """Why the script cannot run the plan ("" if it can)."""
     if job.option.layout.method == "qlora":
@@ -134,7 +128,7 @@ TORCHRUN = Target(
     "torchrun",
     "training",
     "plain PyTorch script (DDP or FSDP2) with its torchrun command",
-    torchrun_write,
+    with_launcher(torchrun_stack),
     _torchrun_refuses,
     checked_by="runs of two processes on the processor with tiny models, DDP and FSDP2, stopped and gone on",
     stack=torchrun_stack,
@@ -150,12 +144,6 @@ def fsdp2_stack(job: Job) -> ExportStack:
     return made(job, "fsdp2", fsdp2=True)
 
 
-def fsdp2_write(job: Job) -> Files:
-    """Script, settings, packages and command."""
-    found = fsdp2_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
-
-
 def _fsdp2_refuses(job: Job) -> Message | str:
     found, layout = problem(job), job.option.layout
     if not found and layout.sharding not in SHARDED and not layout.moves_states:
@@ -167,7 +155,7 @@ FSDP2 = Target(
     "fsdp2",
     "training",
     "PyTorch FSDP2 script: sharded, and offloaded where the plan does",
-    fsdp2_write,
+    with_launcher(fsdp2_stack),
     _fsdp2_refuses,
     checked_by="runs of two processes on the processor with a tiny model",
     stack=fsdp2_stack,

@@ -20,7 +20,7 @@ from rightfit.exports.model_words import (
     sample,
 )
 from rightfit.exports.quoting import to_json
-from rightfit.exports.registry import Files, Target
+from rightfit.exports.registry import Target
 from rightfit.exports.stack import ExportStack, torch_problem
 from rightfit.exports.targets.torchrun import spreading
 from rightfit.exports.training_words import (
@@ -29,7 +29,6 @@ from rightfit.exports.training_words import (
     TIMM_COMMIT,
     common_settings,
     epochs,
-    launch_script,
     pinned_file,
     recomputes,
     sample_problem,
@@ -38,6 +37,7 @@ from rightfit.exports.training_words import (
     steps,
     torchrun,
     training_stack,
+    with_launcher,
     workers,
 )
 from rightfit.facts.tables import says
@@ -98,12 +98,6 @@ def timm_stack(job: Job) -> ExportStack:
     return training_stack(job, "timm", packages=TIMM_PACKAGES, command=command, files=files)
 
 
-def timm_write(job: Job) -> Files:
-    """The command, packages, and what fetches the script."""
-    found = timm_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
-
-
 def _timm_refuses(job: Job) -> Message | str:
     if job.task in SERVING_TASKS or job.task == "prepare":
         return Message("export.it_trains", task=job.task)
@@ -126,7 +120,7 @@ TIMM = Target(
     "timm",
     "training",
     "timm's training script for image classifiers",
-    timm_write,
+    with_launcher(timm_stack),
     _timm_refuses,
     checked_by="the options of timm's train.py at the pinned commit",
     stack=timm_stack,
@@ -231,12 +225,6 @@ def diffusers_stack(job: Job) -> ExportStack:
     return training_stack(job, "diffusers", packages=packages, command=command(job), files=files)
 
 
-def diffusers_write(job: Job) -> Files:
-    """Command, packages, and what fetches the script."""
-    found = diffusers_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
-
-
 def _diffusers_refuses(job: Job) -> Message | str:
     if job.task in SERVING_TASKS or job.task == "prepare":
         return Message("export.it_trains", task=job.task)
@@ -269,7 +257,7 @@ DIFFUSERS = Target(
     "diffusers",
     "training",
     "diffusers' own training scripts",
-    diffusers_write,
+    with_launcher(diffusers_stack),
     _diffusers_refuses,
     checked_by="the options of diffusers' scripts at the pinned commit",
     stack=diffusers_stack,
@@ -335,12 +323,6 @@ def segmentation_stack(job: Job) -> ExportStack:
     )
 
 
-def segmentation_write(job: Job) -> Files:
-    """Script, settings, packages and command."""
-    found = segmentation_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
-
-
 def _segmentation_refuses(job: Job) -> Message | str:
     if modality(job) != "segmentation":
         return Message("export.no_segmentation")
@@ -353,7 +335,7 @@ SEGMENTATION = Target(
     "segmentation",
     "training",
     "PyTorch script for segmentation (SegFormer, DeepLabV3)",
-    segmentation_write,
+    with_launcher(segmentation_stack),
     _segmentation_refuses,
     checked_by="runs on the processor with a tiny SegFormer, killed and gone on; models of torchvision are not run",
     stack=segmentation_stack,
@@ -403,12 +385,6 @@ def vision_stack(job: Job) -> ExportStack:
     return training_stack(job, "vision", packages=packages, command=torchrun(job, ("train.py", "train.json")), files=files)
 
 
-def vision_write(job: Job) -> Files:
-    """Script, settings, packages and command."""
-    found = vision_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
-
-
 def _vision_refuses(job: Job) -> Message | str:
     if modality(job) != "classification":
         return Message("export.no_vision")
@@ -423,7 +399,7 @@ VISION = Target(
     "vision",
     "training",
     "PyTorch script for image classifiers, CLIP and SigLIP, whole or by adapters",
-    vision_write,
+    with_launcher(vision_stack),
     _vision_refuses,
     checked_by="runs on the processor with a tiny ViT, CLIP and SigLIP, killed and gone on",
     stack=vision_stack,
@@ -464,12 +440,6 @@ def speech_stack(job: Job) -> ExportStack:
     )
 
 
-def speech_write(job: Job) -> Files:
-    """Script, settings, packages and command."""
-    found = speech_stack(job)
-    return {"train.sh": launch_script(job, found), **found.files}
-
-
 def _speech_refuses(job: Job) -> Message | str:
     if modality(job) != "speech":
         return Message("export.no_speech")
@@ -482,7 +452,7 @@ SPEECH = Target(
     "speech",
     "training",
     "PyTorch script for speech recognisers (Whisper, wav2vec 2.0)",
-    speech_write,
+    with_launcher(speech_stack),
     _speech_refuses,
     checked_by="runs on the processor with a tiny Whisper and a tiny wav2vec 2.0, killed and gone on",
     stack=speech_stack,
