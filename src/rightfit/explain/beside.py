@@ -25,7 +25,7 @@ from rightfit.explain.plan_words import data_path_lines
 from rightfit.explain.reasons import offload_text
 from rightfit.explain.rule_trials import measures_of
 from rightfit.explain.rules import all_rules, judge
-from rightfit.explain.trials import best_of, cost_text, need_on_one_card, where_text
+from rightfit.explain.trials import best_for, best_of, cost_text, need_on_one_card, where_text
 from rightfit.facts.tables import says
 from rightfit.market.offers import OfferFilter
 from rightfit.market.sellers import DEFAULT_TIER, tier_of
@@ -824,10 +824,10 @@ def _listed(wish: str, given: Mapping[str, Any], catalog: Catalog, sentence: str
 
 def _led(wishes: Mapping[str, Any], catalog: Catalog, server: str = "") -> Option | None:
     """What leads the plan of these options; None where nothing does."""
-    from rightfit.workload.model import Workload
-
+    if not server:
+        return best_for(wishes, catalog)
     try:
-        return _plan_of(wishes, server, catalog).best if server else best_of(Workload(**wishes), catalog)
+        return _plan_of(wishes, server, catalog).best
     except RightfitError:
         return None
 

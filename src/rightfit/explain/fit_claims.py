@@ -17,7 +17,17 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import Judged, any_of, both, card_pattern, cards_of, job_text, named, table, verb
 from rightfit.explain.statement_parts import word
-from rightfit.explain.trials import SetupOutcome, need_on_one_card, outcome_of, outcome_text
+from rightfit.explain.trials import (
+    UNHURRIED,
+    SetupOutcome,
+    best_for,
+    best_of,
+    cost_text,
+    need_on_one_card,
+    outcome_of,
+    outcome_text,
+    where_text,
+)
 from rightfit.explain.yes_or_no import is_question
 from rightfit.market.offers import OfferFilter
 from rightfit.messages import LANGS, Lang
@@ -47,8 +57,6 @@ _MEMORY = re.compile(
 _SIXTEEN = re.compile(r"(?<![a-z0-9])(?:fp16|bf16|float16|16[ -]?bits?)(?![a-z0-9])|16\s*位|半精度", re.IGNORECASE)
 #: Sizes of a card in brackets ("A100 (40/80GB)").
 _SIZES = re.compile(r"\s*\(\s*((?:\d+\s*(?:GB?|GiB)?\s*/\s*)*\d+\s*(?:GB?|GiB))\s*\)", re.IGNORECASE)
-#: A service whose memory alone is asked about: few requests, each of which may take long.
-_UNHURRIED: Mapping[str, str] = {"latency": "10min", "rate": "1/h"}
 #: Letters of a model's name that is written in capitals alone (SDXL, BERT).
 _SHORTEST_NAME = 4
 _OTHER_JOB = re.compile(r"以上|\bup\b", re.IGNORECASE)
@@ -142,9 +150,6 @@ def _tuned_too(jobs: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]
 def _on_cpu(said: str, model: str, catalog: Catalog) -> Judged | None:
     """Whether a server without a GPU serves a model to one user, and how fast; None where nothing
     says that there is no GPU, or of training."""
-    from rightfit.explain.trials import best_of
-    from rightfit.workload import Workload
-
     jobs = [job for job in _jobs(said, model) if job["task"] == "serve"]
     if not jobs or cards_of(said) or not any_of(table()["no_gpu"]["words"]).search(said):
         return None
@@ -152,17 +157,14 @@ def _on_cpu(said: str, model: str, catalog: Catalog) -> Judged | None:
     weights = facts.tables.senses("choices", "cpu_weights").get(told, told)
     wish = {
         **jobs[0],
-        **_UNHURRIED,
+        **UNHURRIED,
         "ttft": "1min",
         "tpot": "1s",
         "gpu": "none",
         "purchase": ("on-demand",),
         **({"quantization": weights} if weights else {}),
     }
-    try:
-        best = best_of(Workload(**wish), catalog)
-    except RightfitError:
-        return None
+    best = best_for(wish, catalog)
     if best is None or "tpot_s" not in best.estimate:
         return None
     speed = {"slow": 1.0 / best.estimate["tpot_s"].high80, "fast": 1.0 / best.estimate["tpot_s"].low80}
@@ -231,18 +233,11 @@ def _fewer_do(one: Hardware, jobs: Sequence[Mapping[str, Any]], model: str, cata
 
 def _needed(hardware: Sequence[Hardware], jobs: Sequence[Mapping[str, Any]], model: str, catalog: Catalog) -> Judged | None:
     """Whether a job needs a card: not where it costs less on another one."""
-    from rightfit.explain.trials import best_of, cost_text, where_text
-    from rightfit.workload import Workload
-
     names = {name for one in hardware for name in one.names}
     lines: list[dict[Lang, str]] = []
     found: list[bool] = []
     for job in jobs:
-        try:
-            best = best_of(Workload(**job), catalog)
-        except RightfitError:
-            continue
-        if best is not None:
+        if (best := best_for(job, catalog)) is not None:
             found.append(best.accelerator.name in names)
             card = f"{best.num_accelerators} x {best.accelerator.name}" if best.num_accelerators else "CPU"
             lines.append(both("need_cheapest", job=job_text(job), where=where_text(best), card=card, cost=cost_text(best)))
@@ -342,13 +337,12 @@ def _short_need(job: Mapping[str, Any], catalog: Catalog) -> float:
 
 def _by_peak(card: Accelerator, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -> _Trial | None:
     """One card by what the jobs take where they are rented: their middle and the interval."""
-    from rightfit.explain.trials import best_of
     from rightfit.workload import Workload
 
     answers, told = list[str](), list[dict[Lang, str]]()
     for job in jobs:
         try:
-            best = best_of(Workload(**{**job, **(_UNHURRIED if job["task"] == "serve" else {})}), catalog)
+            best = best_of(Workload(**{**job, **(UNHURRIED if job["task"] == "serve" else {})}), catalog)
         except RightfitError:
             continue
         if best is None or best.nodes > 1 or best.num_accelerators != 1 or "peak_memory_bytes" not in best.estimate:

@@ -19,7 +19,7 @@ from rightfit.explain.beside import answers, settle, way_text, without_questions
 from rightfit.explain.command_text import command_line
 from rightfit.explain.fit_claims import ROOMY, server_with, weights_bytes
 from rightfit.explain.messages import topic
-from rightfit.explain.trials import need_on_one_card
+from rightfit.explain.trials import UNHURRIED, need_on_one_card
 from rightfit.explain.yes_or_no import is_question
 from rightfit.market.denials import turned
 from rightfit.messages import LANGS, Lang
@@ -176,8 +176,6 @@ def moving_price(sentence: str, catalog: Catalog) -> CheckResult | None:
 _MOST_CLOUDS = 3
 
 
-#: A service of which nothing but its model and hardware is told.
-_UNHURRIED: Mapping[str, str] = {"latency": "10min", "rate": "1/h"}
 _MEMORY = re.compile(r"(?<![A-Za-z0-9.])(?P<amount>\d+(?:\.\d+)?)\s*G(?:i?B)?(?![A-Za-z0-9/])", re.IGNORECASE)
 
 
@@ -204,7 +202,7 @@ def largest_model(sentence: str, catalog: Catalog) -> CheckResult | None:
         ]
         ways = [way for at, way in enumerate(ways) if way not in ways[:at]]
     else:
-        load = {} if {"rate", "users"} & set(given) else _UNHURRIED
+        load = {} if {"rate", "users"} & set(given) else UNHURRIED
         formats = [given["quantization"]] if "quantization" in given else ["none", "int4"]
         ways = [{"task": "serve", **load, "quantization": one} for one in formats]
     had = float(memory["amount"]) * GIB if memory else 0.0

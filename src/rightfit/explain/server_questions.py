@@ -19,7 +19,7 @@ from rightfit.explain.claim_words import card_pattern, cards_of
 from rightfit.explain.command_text import command_line
 from rightfit.explain.messages import topic
 from rightfit.explain.reasons import offload_text
-from rightfit.explain.trials import cost_text, outcome_of, outcome_text
+from rightfit.explain.trials import UNHURRIED, cost_text, outcome_of, outcome_text
 from rightfit.explain.yes_or_no import is_question
 from rightfit.messages import LANGS, Lang
 
@@ -35,7 +35,6 @@ _MOST_SIZES = 8
 _LOAD = frozenset({"rate", "users", "concurrency", "latency", "ttft", "tpot"})
 #: The table of which nobody tells the size.
 _USUAL_TABLE = "1Mrows x 30cols"
-_UNHURRIED: Mapping[str, str] = {"latency": "10min", "rate": "1/h"}
 
 
 def _table() -> Mapping[str, Any]:
@@ -187,7 +186,7 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
     for kind in kinds[:_MOST_SIZES]:
         found = _estimate(wishes, kind, catalog)
         if is_open and (found is None or found.best is None):
-            found = _estimate({**wishes, **_UNHURRIED}, kind, catalog)
+            found = _estimate({**wishes, **UNHURRIED}, kind, catalog)
         if found is not None and found.best is not None:
             answer = _way(found)
             for lang in LANGS:
@@ -223,7 +222,7 @@ def _chosen(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalo
         return _result(sentence, " ".join(named), told)
     done = [(name, *_cheapest(wishes, rows, catalog)) for name, rows in named.items()]
     if wishes.get("task") == "serve" and not any(one[2] for one in done) and not _LOAD & set(wishes):
-        done = [(name, *_cheapest({**wishes, **_UNHURRIED}, rows, catalog)) for name, rows in named.items()]  # what it is able to at all
+        done = [(name, *_cheapest({**wishes, **UNHURRIED}, rows, catalog)) for name, rows in named.items()]  # what it is able to at all
     able = sorted((one for one in done if one[2] is not None), key=lambda one: float(one[2].best.cost.total_usd))
     if not able:
         return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.statement_parts import both, word
-from rightfit.explain.trials import best_of
+from rightfit.explain.trials import best_for
 from rightfit.messages import LANGS
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ _BY_THEN = re.compile(r"以内|之内|内|就能|就可以|不到|不用|足够|
 def time_lookup(query: str, catalog: Catalog) -> CheckResult | None:
     """The verdict on a time of training; None where none, no model or no card is told."""
     from rightfit.market.verdicts import CheckResult
-    from rightfit.workload import Workload
     from rightfit.workload.ask import understand
 
     found = _TIME.search(query)
@@ -73,10 +72,7 @@ def time_lookup(query: str, catalog: Catalog) -> CheckResult | None:
     wishes["objective"] = "time"  # what these cards can do, not what the cheapest server with them does
     if "data" not in wishes:
         return CheckResult(query, "rule", True, "unknown", {}, (), *(both("time_open")[lang] for lang in LANGS))
-    try:
-        best = best_of(Workload(**wishes), catalog)
-    except RightfitError:
-        return None
+    best = best_for(wishes, catalog)
     if best is None or "total_time_s" not in best.estimate:
         return None
     low, high = _stated(found)

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
+#: A service of which nothing but its model and hardware is told: few requests, each of which may
+#: take long.
+UNHURRIED: Mapping[str, str] = {"latency": "10min", "rate": "1/h"}
+
 # ---- How a named setup does on named servers: what rules and scenarios that name a
 # server are judged by.
 
@@ -118,6 +122,17 @@ def best_of(workload: Workload, catalog: Catalog | None = None) -> Option | None
         found = (plan(workload, catalog=market, top=1).best,)
         known.put(workload, found)
     return found[0]
+
+
+def best_for(wishes: Mapping[str, Any], catalog: Catalog) -> Option | None:
+    """`best_of` the workload of some wishes; None too where they make none, or none that can be
+    planned."""
+    from rightfit.workload.model import Workload
+
+    try:
+        return best_of(Workload(**wishes), catalog)
+    except RightfitError:
+        return None
 
 
 def outcome_of(wishes: Mapping[str, Any], server: str, *, nodes: int = 1, catalog: Catalog | None = None) -> SetupOutcome:
