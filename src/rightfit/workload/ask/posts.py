@@ -45,8 +45,6 @@ _LACKED = grammar.shape(r"{lacking}\s*{fast_network}")
 
 #: Sentences of a post, and how long it is: words, three Chinese characters counting as two.
 _MOST_SENTENCES, _FEWEST_WORDS = 1, 25
-
-
 #: Letters between a word for a replacement and what replaces.
 _NEAR = 20
 
@@ -113,10 +111,8 @@ def _heard_figures(sentence: Sentence, start: int, end: int) -> Iterator[str]:
     if not (heard := _HEARSAY.search(sentence.text, start, end)):
         return
     spans = [found.span() for found in grammar.DURATION.finditer(sentence.text, heard.end(), end)]
-    for name in names_in(sentence.text[:end]):
-        if name.kind == "gpu" and name.start >= heard.end():
-            counted = grammar.COUNT_BEFORE.search(sentence.text[: name.start])
-            spans.append((counted.start() if counted else name.start, name.end))
+    cards = [name for name in names_in(sentence.text[:end]) if name.kind == "gpu" and name.start >= heard.end()]
+    spans += [(_with_count(sentence.text, name.start), name.end) for name in cards]
     for first, last in spans:
         yield sentence.blank(first, last)
 
@@ -182,8 +178,7 @@ def _past_cards(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterato
             continue
         for name in names_in(sentence.text[start:end]):
             first, last = start + name.start, start + name.end
-            counted = grammar.COUNT_BEFORE.search(sentence.text[:first])
-            first = counted.start() if counted else first
+            first = _with_count(sentence.text, first)
             if name.kind == "gpu" and not grammar.OWNED.search(sentence.text[:first]):
                 yield sentence.blank(first, last)
 
@@ -196,10 +191,15 @@ def _replaced_cards(sentence: Sentence) -> Iterator[str]:
     if not any(0 <= name.start - word.end() <= _NEAR for name in cards):
         return
     for name in (one for one in cards if one.end <= word.start()):
-        counted = grammar.COUNT_BEFORE.search(sentence.text[: name.start])
-        first = counted.start() if counted else name.start
+        first = _with_count(sentence.text, name.start)
         if not grammar.OWNED.search(sentence.text[:first]):
             yield sentence.blank(first, name.end)
+
+
+def _with_count(text: str, start: int) -> int:
+    """Where a card begins that is named at `start`: with its number, where one stands before it."""
+    counted = grammar.COUNT_BEFORE.search(text[:start])
+    return counted.start() if counted else start
 
 
 def _choices(text: str, start: int, end: int) -> list[tuple[int, int]]:
