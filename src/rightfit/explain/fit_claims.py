@@ -112,8 +112,6 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
 def need_claim(said: str, catalog: Catalog) -> Judged | None:
     """The verdict on so much GPU memory that a job of a named model and method is said to need:
     less than it needs at least is wrong, and so is far more."""
-    from rightfit.workload import Workload
-
     said = said.replace("（", "(").replace("）", ")")
     model, amounts = _model(said), [one for one in _MEMORY.finditer(said) if one["noun"]]
     is_most = bool(word("most").search(said))
@@ -123,10 +121,7 @@ def need_claim(said: str, catalog: Catalog) -> Judged | None:
     needs: list[float] = []
     lines: list[dict[Lang, str]] = []
     for job in _tuned_too(list(_jobs(said, model))):
-        try:
-            need = weights_bytes(job) / ROOMY if job["task"] == "serve" else need_on_one_card(Workload(**job), catalog=catalog)
-        except RightfitError:
-            continue
+        need = least_bytes(job, catalog)
         if math.isfinite(need):
             needs.append(need)
             fields = {"job": job_text(job), "need": q.memory_text(need), "memory": f"{amounts[0]['size']} GB"}
@@ -291,15 +286,10 @@ def _joined(lines: Sequence[Mapping[Lang, str]]) -> dict[Lang, str]:
 def _in_memory(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -> _Trial | None:
     """Jobs against the memory of one card, by what they need at least: one sequence at a time,
     gradient checkpointing, nothing in the host's memory. A service: its weights."""
-    from rightfit.workload import Workload
-
     done: list[str] = []
     lines: list[dict[Lang, str]] = []
     for job in jobs:
-        try:
-            need = weights_bytes(job) if job["task"] == "serve" else need_on_one_card(Workload(**job), catalog=catalog)
-        except RightfitError:
-            continue
+        need = least_bytes(job, catalog, share=1.0)
         if not math.isfinite(need):
             continue
         room = _USABLE * one.memory_bytes
@@ -324,15 +314,9 @@ _SHORT = 512
 def _short_need(job: Mapping[str, Any], catalog: Catalog) -> float:
     """Memory that a language model's job takes at least with short sequences [bytes]; infinite of
     any other."""
-    from rightfit.workload import Workload
-
     if not str(job.get("data", "")).endswith("tok"):
         return math.inf
-    try:
-        need = need_on_one_card(Workload(**{**job, "seq_len": str(_SHORT)}), catalog=catalog)
-    except RightfitError:
-        return math.inf
-    return need if math.isfinite(need) else math.inf
+    return least_bytes({**job, "seq_len": str(_SHORT)}, catalog)
 
 
 def _by_peak(card: Accelerator, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -> _Trial | None:
@@ -405,6 +389,18 @@ def _outcome(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float)
     key = "fits" if outcome.fits else "slow" if _is_slow(job, outcome, memory_bytes) else "fits_not"
     shown = both("format_told", format=str(job["quantization"]).upper()) if job.get("quantization") else both("format_16")
     return both(f"serve_{key}", where=outcome.server, weights=weights, memory=memory, format=shown)
+
+
+def least_bytes(job: Mapping[str, Any], catalog: Catalog, *, share: float = ROOMY) -> float:
+    """Memory of one GPU that a job takes at least [bytes]; of a service its weights, which may take
+    this share of it. Infinite where nothing is known of the model or the job cannot be read."""
+    from rightfit.workload.model import Workload
+
+    try:
+        need = weights_bytes(job) / share if job["task"] == "serve" else need_on_one_card(Workload(**job), catalog=catalog)
+    except RightfitError:
+        return math.inf
+    return need if math.isfinite(need) else math.inf
 
 
 def weights_bytes(job: Mapping[str, Any], *, network: bool = True) -> float:

@@ -17,9 +17,9 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.beside import answers, settle, way_text, without_questions
 from rightfit.explain.command_text import command_line
-from rightfit.explain.fit_claims import ROOMY, server_with, weights_bytes
+from rightfit.explain.fit_claims import least_bytes, server_with
 from rightfit.explain.messages import topic
-from rightfit.explain.trials import UNHURRIED, need_on_one_card
+from rightfit.explain.trials import UNHURRIED
 from rightfit.explain.yes_or_no import is_question
 from rightfit.market.denials import turned
 from rightfit.messages import LANGS, Lang
@@ -256,16 +256,9 @@ def _how(wishes: Mapping[str, Any], lang: Lang) -> str:
 
 def _need(wishes: Mapping[str, Any], catalog: Catalog) -> float:
     """Memory of one GPU that a job takes at least; of a service its weights and some cache."""
-    from rightfit.workload.model import Workload
-
-    job = {name: value for name, value in wishes.items() if name not in ("gpu", "num_gpus", "budget", "latency", "rate")}
-    try:
-        if wishes["task"] == "serve":
-            return weights_bytes(job) / ROOMY
-        need = need_on_one_card(Workload(**job), catalog=catalog)
-    except RightfitError:
-        return math.inf
-    return need if math.isfinite(need) else math.inf
+    return least_bytes(
+        {name: value for name, value in wishes.items() if name not in ("gpu", "num_gpus", "budget", "latency", "rate")}, catalog
+    )
 
 
 def _read(sentence: str) -> Understood | None:
