@@ -32,7 +32,7 @@ JOB: dict[str, Any] = {"name": "a", "workload": {"model": "7B"}}
         ({"jobs": [JOB], "owned": [{"server": "p5"}]}, "请写成 PROVIDER/INSTANCE"),
         ({"jobs": [JOB], "owned": [{"gpu": "8xH1000"}]}, "没有名为“H1000”的加速卡"),
         ({"jobs": [JOB], "horizon": "9y"}, "不在 0 与三年之间"),
-        ({"jobs": [JOB], "limits": {"budget": "many"}}, "不是金额"),
+        ({"jobs": [JOB], "limits": {"budget": "many"}}, "其中没有数字"),
         ({"services": [{**JOB, "demand": "fast"}]}, "中没有数字"),
         ({"services": [{**JOB, "demand": "10/s nights"}]}, "没有名为“nights”的负载曲线"),
         ({"services": [{**JOB, "demand": "1,2,x"}]}, "不是数字"),

@@ -3,6 +3,7 @@ of them on each node."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from importlib import resources
@@ -340,8 +341,9 @@ def launch_script(job: Job, stack: ExportStack, *, span: Span = RECENT, ground: 
 
 
 def with_launcher(stack: Callable[[Job], ExportStack], *, span: Span = RECENT) -> Callable[[Job], Files]:
-    """What a target writes: train.sh and the files of its stack."""
+    """What a target writes: train.sh and the files of its stack, in whose module it stands."""
 
+    @functools.wraps(stack, assigned=("__module__",), updated=())
     def write(job: Job) -> Files:
         found = stack(job)
         return {"train.sh": launch_script(job, found, span=span), **found.files}
