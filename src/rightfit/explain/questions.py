@@ -50,6 +50,12 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     )
 
 
+def question_or_open_wish(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """The answer to a sentence that is planned by no options of its own: a question, or a wish that
+    names no model. Every face but the command line, which draws such plans, asks this first."""
+    return question_lookup(sentence, catalog) or open_wish(sentence, catalog)
+
+
 def asked_answer(sentence: str, *, catalog: Catalog | None = None) -> CheckResult | None:
     """The answer of `rightfit check` to a question that says nothing to be checked: as if it were
     asked of a plan. None of any other sentence."""

@@ -13,8 +13,7 @@ from pydantic import Field
 from rightfit import api, lookup
 from rightfit.explain.beside import Asked, settle, without_questions
 from rightfit.explain.messages import plain
-from rightfit.explain.open_wishes import open_wish
-from rightfit.explain.questions import question_lookup
+from rightfit.explain.questions import question_or_open_wish
 from rightfit.explain.sheets import Extent, estimate_sheet, short_sheet, verdict_sheet
 from rightfit.explain.voices import plan_document, verdict_document
 from rightfit.mcp.resources import KEPT, brief_plan, brief_verdict, option_records, sheet_text, spoken, spoken_data
@@ -117,7 +116,7 @@ def plan(values: Mapping[str, Any]) -> ToolAnswer:
     """Rank servers."""
     lang, catalog = _lang(values), _catalog()
     given = any(values.get(name) is not None for name in workload_fields())
-    if values.get("ask") and not given and (known := question_lookup(values["ask"], catalog) or open_wish(values["ask"], catalog)):
+    if values.get("ask") and not given and (known := question_or_open_wish(values["ask"], catalog)):
         record = known.to_dict(lang=lang)
         return ToolAnswer(record["explanation"], {"answer": "", "parts": [], "workload": {}, "options": [], "items": [record]})
     asked = settle(values["ask"], catalog, {name: values.get(name) for name in workload_fields()}) if values.get("ask") else Asked("")

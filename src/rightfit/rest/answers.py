@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit import api, lookup
 from rightfit.errors import InputError
 from rightfit.explain.beside import Asked, settle, without_questions
-from rightfit.explain.open_wishes import open_wish
-from rightfit.explain.questions import question_lookup
+from rightfit.explain.questions import question_or_open_wish
 from rightfit.explain.voices import plan_document, verdict_document
 from rightfit.messages import Lang, Message, at_place
 
@@ -54,7 +53,7 @@ def plan(
 
 def question(values: Mapping[str, Any], lang: Lang, catalog: Catalog) -> dict[str, Any] | None:
     """The answer to a sentence that asks what something is, costs or is worth; None of a wish."""
-    told = (question_lookup(values["ask"], catalog) or open_wish(values["ask"], catalog)) if set(values) == {"ask"} else None
+    told = question_or_open_wish(values["ask"], catalog) if set(values) == {"ask"} else None
     return None if told is None else {"options": [], **listed([told.to_dict(lang=lang)])}
 
 

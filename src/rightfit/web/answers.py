@@ -93,14 +93,9 @@ class Answers:
 
     async def question(self, sentence: str) -> CheckResult | None:
         """The answer to a question about what something is or costs; None of a wish."""
-        from rightfit.explain.open_wishes import open_wish
-        from rightfit.explain.questions import question_lookup
+        from rightfit.explain.questions import question_or_open_wish
 
-        def work() -> CheckResult | None:
-            catalog = self.market.catalog()
-            return question_lookup(sentence, catalog) or open_wish(sentence, catalog)
-
-        return await self.ask(("question", sentence), work)
+        return await self.ask(("question", sentence), lambda: question_or_open_wish(sentence, self.market.catalog()))
 
     async def staged(self, wishes: Mapping[str, str]) -> Plan:
         """The plan for wishes with the smallest trial that would confirm it."""
