@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,8 @@ from rightfit.market.offers import PURCHASES
 from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 from rightfit.search.answer import Option, Plan, Reason, Section
-from rightfit.units import HOURS_PER_MONTH, HOURS_PER_YEAR, normalize
-from rightfit.workload.vocabulary import read_cards
+from rightfit.units import HOURS_PER_MONTH, HOURS_PER_YEAR
+from rightfit.workload.vocabulary import read_cards, read_several
 
 if TYPE_CHECKING:
     from rightfit.market import Catalog, OfferTable
@@ -335,16 +334,12 @@ class Machine:
         return f"{self.count}x-{self.gpu}" + (f"-{self.place}" if self.place else "")
 
 
-_SEVERAL = re.compile(r"(?P<servers>\d{1,3})\s?[x×*]\s?(?P<cards>\d{1,3})\s?[x×*]\s?(?P<gpu>[A-Za-z][\w .-]*)")
-"""Several machines of one kind, "2x8xA800"."""
-
-
 def read_machine(text: str) -> Machine:
     """ "2x RTX-3090@home", "RTX-4090", "4 A100-SXM-80GB@office". Raises InputError, with
     the nearest cards."""
     said = read_cards(text)
-    if several := _SEVERAL.fullmatch(normalize(text)):
-        servers, cards, gpu = int(several["servers"]), int(several["cards"]), several["gpu"]
+    if several := read_several(text):
+        servers, cards, gpu = several
         raise InputError(
             Message("search.have_several", text=text, one=f"{cards}x{gpu}", gpu=gpu, gpus=servers * cards, servers=servers), field="have"
         )

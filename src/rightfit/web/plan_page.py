@@ -248,6 +248,9 @@ class PlanPage:
             heading(verdict or result.query, 2)
             for line in str(result.to_dict(lang=lang)["explanation"]).splitlines():
                 paragraph(line)
+            said = self.panel.understood
+            if said is not None and "data" in said.wishes and "model" not in said.wishes:
+                self._draw_guide_link(said.wishes)
 
     def _moved(self) -> None:
         """The address and the links follow the state."""
@@ -280,8 +283,13 @@ class PlanPage:
             for name, message in lines:
                 paragraph(self.panel.named(name, message))
             if not self.state.wishes.get("model") and any(name in ("model", "ask", "") for name, _ in lines):
-                told = {name: value for name, value in self.state.wishes.items() if name in GUIDE_OPTIONS}
-                link(word("guide.ask", lang), GuideState("", self.state.ask, told).address(lang), "chip gap").mark("to-guide")
+                self._draw_guide_link(self.state.wishes)
+
+    def _draw_guide_link(self, wishes: Mapping[str, Any]) -> None:
+        """The way to the page that finds a model, with what is known already."""
+        told = {name: str(value) for name, value in wishes.items() if name in GUIDE_OPTIONS}
+        lang = self.state.lang
+        link(word("guide.ask", lang), GuideState("", self.state.ask, told).address(lang), "chip gap").mark("to-guide")
 
     def _empty(self) -> None:
         """Take the answer away, and what led from it."""

@@ -91,3 +91,12 @@ def read_cards(text: str) -> tuple[int, str, str | None] | None:
     is, None altogether where it is no such text."""
     form = next((found for one in (_MEMORY, _NUMBERED, _FORM) if (found := one.fullmatch(text.strip()))), None)
     return None if form is None else (int(form["count"] or 1), form["gpu"], form["place"])
+
+
+_SEVERAL = re.compile(r"(?P<servers>\d{1,3})\s?[x×*]\s?(?P<cards>\d{1,3})\s?[x×*]\s?(?P<gpu>[A-Za-z][\w .-]*)")
+
+
+def read_several(text: str) -> tuple[int, int, str] | None:
+    """ "2x8xA800" as (2, 8, "A800"): servers and cards of each; None where it is no such text."""
+    form = _SEVERAL.fullmatch(normalize(text))
+    return None if form is None else (int(form["servers"]), int(form["cards"]), form["gpu"])
