@@ -49,7 +49,8 @@ class Understood:
         found: dict[str, Any] = {}
         for reading in (*self.readings, *self.inferred):
             if reading.option in _LISTS:
-                found[reading.option] = ",".join(filter(None, (found.get(reading.option, ""), reading.value)))
+                told = str(found.get(reading.option, "")).split(",")
+                found[reading.option] = ",".join(filter(None, told if reading.value in told else [*told, reading.value]))
             else:
                 found.setdefault(reading.option, reading.value)
         return found
