@@ -147,13 +147,10 @@ def _dataset_of(sentence: str, named: Mapping[str, Any]) -> Any:
     return None
 
 
-def _host_memory(sentence: str, named: Mapping[str, Any], catalog: Catalog) -> _Fields | None:
+def _host_memory(_: str, named: Mapping[str, Any], catalog: Catalog) -> _Fields | None:
     """Host memory and vCPUs of the servers that have so many of a card."""
-    from rightfit.explain.claim_words import cards_of
-
-    if not (cards := cards_of(sentence)):
-        return None
-    names, count = set(cards[0][1]), int(named.get("num_gpus") or 1)
+    spoken = str(named["gpu"]).split(",")[0]
+    names, count = set(facts.match_accelerators(spoken)), int(named.get("num_gpus") or 1)
     servers = catalog.servers()
     rows = [
         row
@@ -165,7 +162,7 @@ def _host_memory(sentence: str, named: Mapping[str, Any], catalog: Catalog) -> _
     memory = np.percentile([servers.memory_bytes[row] for row in rows], (10, 50, 90))
     vcpus = np.percentile([servers.vcpus[row] for row in rows], (10, 50, 90))
     total = count * max(float(facts.accelerators()[name].memory_bytes) for name in {servers.accelerator_name[row] for row in rows})
-    shown = {"card": cards[0][0], "count": f"{count}", "servers": f"{len(rows)}", "total": q.memory_text(total)}
+    shown = {"card": spoken, "count": f"{count}", "servers": f"{len(rows)}", "total": q.memory_text(total)}
     shown |= {f"memory{at}": q.memory_text(float(one)) for at, one in enumerate(memory)}
     shown |= {f"vcpus{at}": f"{one:.0f}" for at, one in enumerate(vcpus)}
     return dict.fromkeys(LANGS, shown)
