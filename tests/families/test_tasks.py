@@ -41,9 +41,6 @@ def test_a_task_that_was_given_stays(task: str) -> None:
 
 @pytest.mark.parametrize(("data", "side"), [("MNIST", 28), ("CIFAR-10", 32), ("imagenet", 224)])
 def test_small_pictures_are_trained_at_their_own_size(data: str, side: int) -> None:
-    from rightfit.api import plan
-
-    best = plan("resnet50", data=data, task="train", top=1).best
-    assert best is not None
-    taken = {one.field: one.value for one in plan("resnet50", data=data, task="train", top=1).assumed}
+    found = rightfit.plan("resnet50", data=data, task="train", top=1)
+    taken = {one.field: one.value for one in found.assumptions}
     assert taken["image_size"] == f"{side}x{side}"
