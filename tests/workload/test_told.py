@@ -165,11 +165,60 @@ def test_the_number_of_a_card_is_no_count(brand: str, number: str) -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [("一张24G的A10", "四张16G的V100"), ("2 x A100", "8 x V100")])
-def test_another_count_of_other_cards_is_asked_about(first: str, second: str) -> None:
+def test_counted_cards_with_or_between_are_ways_to_compare(first: str, second: str) -> None:
     joint = "或" if "张" in first else " or "
     found = understand(f"fine-tune 7B with LoRA on {first}{joint}{second}")
-    assert found.weighty
+    assert not found.weighty
+    assert len(dict(found.cards)) == 2
+    assert "num_gpus" not in found.wishes
     assert "data" not in found.wishes
+
+
+@pytest.mark.parametrize("forms", [("2x {one}", "4x {other}"), ("two {one}s", "four {other}s"), ("2 {one}", "4 {other}")])
+@pytest.mark.parametrize("joint", [" or ", " vs ", ", or "])
+@pytest.mark.parametrize(("one", "other"), [("A100", "L40S"), ("3090", "4090"), ("H100", "H200")])
+def test_each_counted_card_keeps_its_count(forms: tuple[str, str], joint: str, one: str, other: str) -> None:
+    said = joint.join(form.format(one=one, other=other) for form in forms)
+    assert understand(f"Fine-tune Llama-3-8B with LoRA on 20k samples, {said}?").cards == ((one, 2), (other, 4))
+
+
+@pytest.mark.parametrize(
+    ("said", "counts"),
+    [("8 A100 or H100", (8, 8)), ("8x A100 or an H100", (8, 1)), ("8 卡 A100 还是 H100", (8, 8)), ("8 张 A100 还是单张 H100", (8, 1))],
+)
+def test_a_number_before_or_counts_either_card(said: str, counts: tuple[int, int]) -> None:
+    assert tuple(count for _, count in understand(f"全参微调 Qwen2.5-7B，1 亿 token，{said}").cards) == counts
+
+
+@pytest.mark.parametrize("form", ["batch size {n}", "batch_size={n}", "batch {n}", "批大小 {n}"])
+@pytest.mark.parametrize(
+    ("number", "option"), [(1, "micro_batch"), (2, "micro_batch"), (4, "micro_batch"), (16, "global_batch"), (64, "global_batch")]
+)
+def test_a_batch_of_a_few_texts_is_that_of_each_gpu(form: str, number: int, option: str) -> None:
+    told = form.format(n=number)
+    assert understand(f"fine-tune Llama-3-8B with LoRA on 20k samples, {told}").wishes.get(option) == str(number)
+    assert understand(f"train resnet50 on 50k images, {told}").wishes.get("global_batch") == str(number)
+    assert understand(f"fine-tune Llama-3-8B with LoRA on 20k samples, global batch size {number}").wishes.get("global_batch") == str(
+        number
+    )
+
+
+@pytest.mark.parametrize(("said", "columns"), [("300 numeric features", "300"), ("40 input columns", "40"), ("120 个数值特征", "120")])
+def test_columns_with_a_word_before_them(said: str, columns: str) -> None:
+    assert understand(f"train XGBoost on 12M rows and {said}").wishes.get("columns") == columns
+
+
+@pytest.mark.parametrize(
+    "said", ["我们想租一个月服务器部署 Qwen2.5-14B，20 人用", "rent a server for a month to serve Qwen2.5-14B to 20 users"]
+)
+def test_the_term_of_a_service_is_no_limit(said: str) -> None:
+    found = understand(said)
+    assert not found.weighty
+    assert "deadline" not in found.wishes
+
+
+def test_a_quoted_line_end_ends_a_line() -> None:
+    assert understand("Issue\\nQLoRA of Qwen2.5-7B on 20k samples").wishes["method"] == "qlora"
 
 
 @pytest.mark.parametrize("cores", ["64-core CPU", "8 cores", "16-core AMD EPYC"])

@@ -228,10 +228,11 @@ def nothing_text(plan: Plan, lang: Lang) -> str:
         texts = {name: field_text("limit_bytes", getattr(host, name), lang) for name in ("needed", "had")}
         key = "choice.unfit_host" if plan.unfit.layout.offload == "none" else "choice.unfit_host_helped"
         return say(key, lang, **fields, **texts, offload=offload_text(plan.unfit.layout.offload, lang))
-    peak = q.memory_text(plan.unfit.estimate["peak_memory_bytes"].mid)
+    peak, usable = plan.unfit.estimate["peak_memory_bytes"].mid, usable_bytes(plan.unfit)
     memory = next((rejection for rejection in plan.rejected if rejection.criterion == "gpu_memory"), None)
-    safe = field_text("limit_bytes", memory.needed, lang) if memory else peak
-    return say("choice.unfit", lang, **fields, peak=peak, safe=safe, limit=q.memory_text(usable_bytes(plan.unfit)))
+    safe = field_text("limit_bytes", memory.needed, lang) if memory else q.memory_text(peak)
+    key = "choice.unfit_likely" if memory and peak <= usable else "choice.unfit"
+    return say(key, lang, **fields, peak=q.memory_text(peak), safe=safe, limit=q.memory_text(usable))
 
 
 def _given_text(plan: Plan, lang: Lang) -> str:

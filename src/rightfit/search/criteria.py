@@ -94,6 +94,9 @@ STANDING of one server (Verdict.standing): why_best {total_usd, total_time_s} (o
 ADVICE (Plan.advice), each with the predicted effect of following it:
     method {from_method, to_method, total_usd, saving_usd, provider, instance_type, nodes,
         accelerator, total_time_s}
+    framework {framework, ...}: one that splits the model, where the assumed libraries do not
+    likely_fits {peak_bytes, limit_bytes, probability, ...}: the predicted peak fits, the wanted
+        probability is not reached
     spot {saving_usd, total_usd, provider, instance_type},
         relax_deadline {deadline_s, total_usd, saving_usd}
     certainty {probability, certain_probability, more_share, total_usd, provider, instance_type,

@@ -209,9 +209,9 @@ def plan(
         found = with_own(found, catalog)
     unrented: list[str] = []
     if ask and found.best is None:
-        from rightfit.explain.beside import on_unrented
+        from rightfit.explain.beside import within_unsaid
 
-        found, unrented = on_unrented(found, catalog, view.lang, again=api.plan, **asked)
+        found, unrented = within_unsaid(found, catalog, view.lang, again=api.plan, **asked)
     answer = plan_answer(found, view, catalog=catalog)
     lines = asked_for.lines(found, catalog, view.lang) if ask else []
     if len(workload.gpu) > 1 and not (ask and asked_for.told):

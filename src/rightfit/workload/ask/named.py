@@ -296,7 +296,8 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     count = card_count(counted["count"]) if counted else card_count(after["times"] or after["cards"]) if after else 0
     first, last = counted.start() if counted else start, after.end() if after else end
     nodes = grammar.NODES_BEFORE.search(sentence.text[:first]) if counted else None
-    if owned := grammar.OWNED.search(sentence.text[: nodes.start() if nodes else first]):
+    owned = None if rented_there(sentence.whole, first) else grammar.OWNED.search(sentence.text[: nodes.start() if nodes else first])
+    if owned:
         last += len(memory[0]) if (memory := grammar.MEMORY_BEHIND.match(sentence.text[last:])) else 0
         if nodes and card_count(nodes["nodes"]) > 1:
             _own_servers(sentence, name, nodes, count, owned.start(), last)
@@ -315,10 +316,21 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     if sentence.wished_softly(first, last):
         return
     sentence.card_counts.append((name.value, count))
+    sentence.card_spans.append((first, last))
     sentence.take(start, end, "gpu", name.value)
     if after:
         sentence.take(end, last, "num_gpus", str(count))
     _count(sentence, counted, nodes, count)
+
+
+_STATEMENT_END = re.compile(r"[.!?](?=\s|$)|[!?;\n。！？；]")
+
+
+def rented_there(text: str, at: int) -> bool:
+    """Whether the statement at a place says that its machine is a cloud's, or rented."""
+    start = max((found.end() for found in _STATEMENT_END.finditer(text, 0, at)), default=0)
+    end = next((found.start() for found in _STATEMENT_END.finditer(text, at)), len(text))
+    return any(name.kind == "cloud" for name in names_in(text[start:end])) or bool(grammar.shape("{rented_now}").search(text[start:end]))
 
 
 def _with_memory(sentence: Sentence, name: Name) -> tuple[Name, int, int]:
@@ -349,7 +361,11 @@ def _count(sentence: Sentence, counted: re.Match[str] | None, nodes: re.Match[st
         return
     if sentence.has("num_gpus"):  # another number, of other cards, is a plan of its own
         told = next(reading.value for reading in sentence.readings if reading.option == "num_gpus")
-        (sentence.note if told == str(count) else sentence.ask)(*counted.span())
+        if told == str(count):
+            sentence.note(*counted.span())
+        else:
+            sentence.ask(*counted.span())
+            sentence.other_counts.append(sentence.asked[-1])
         return
     if grammar.HOW_MANY.search(sentence.text[: counted.start()]):  # cards of one server, of which the number is asked
         sentence.note(*counted.span())
@@ -384,6 +400,7 @@ def _own(sentence: Sentence, start: int, end: int, machine: str) -> None:
         sentence.assumed.append(Message("workload.assumed_one_machine", planned=sentence.own_machine, other=machine))
         return
     sentence.own_machine = machine + (f"@{places[0][0]}" if places else "")
+    sentence.own_at = start
 
 
 def read_cards(sentence: Sentence) -> None:
@@ -447,3 +464,13 @@ def read_lease(sentence: Sentence) -> None:
     while found := grammar.RENTING.search(sentence.text):
         asked = _RENT_ASKED.match(sentence.text, found.end()) or _RENT_ASKED_BEFORE.search(sentence.text[: found.start()])
         (sentence.note if asked else sentence.ask)(*found.span())
+        if not asked:
+            sentence.lease = sentence.asked[-1]
+
+
+def settle_lease(sentence: Sentence, task: str) -> None:
+    """The term of a service is no limit of it: its cost is told by the month."""
+    if task == "serve" and sentence.lease in sentence.asked:
+        sentence.asked.remove(sentence.lease)
+        sentence.noted.append(sentence.lease)
+        sentence.assumed.append(Message("workload.assumed_lease", words=sentence.lease))
