@@ -113,5 +113,6 @@ def test_an_amount_is_answered_with_no_yes(sentence: str, is_amount: bool) -> No
 
 def test_an_amount_asked_of_a_server_is_no_claim(catalog: Catalog) -> None:
     found = check_one("ecs.gn7e-c16g1.8xlarge 有几张 A100", catalog=catalog)
-    assert found.claim is None and found.exists
+    assert found.claim is None
+    assert found.exists
     assert verdict_of(check_one("阿里云 ecs.gn7i-c8g1.4xlarge 是 A10 吗", catalog=catalog), "zh") == "不存在"
