@@ -367,6 +367,10 @@ def _with_memory(sentence: Sentence, name: Name) -> tuple[Name, int, int]:
     return name, name.start, name.end
 
 
+#: Cards that a server has at most, but for a few: more of several servers are those of all of them.
+_MOST_A_SERVER = 8
+
+
 def _count(sentence: Sentence, counted: re.Match[str] | None, nodes: re.Match[str] | None, count: int) -> None:
     """So many cards, each of so many servers having them where that is said."""
     if counted is None:
@@ -382,7 +386,9 @@ def _count(sentence: Sentence, counted: re.Match[str] | None, nodes: re.Match[st
     if grammar.HOW_MANY.search(sentence.text[: counted.start()]):  # cards of one server, of which the number is asked
         sentence.note(*counted.span())
         return
-    sentence.take(counted.start(), counted.end(), "num_gpus", str(count * (card_count(nodes["nodes"]) if nodes else 1)))
+    servers = card_count(nodes["nodes"]) if nodes else 1
+    is_sum = servers > 1 and count > _MOST_A_SERVER and count % servers == 0  # 两机16卡, 4 机 32 卡
+    sentence.take(counted.start(), counted.end(), "num_gpus", str(count if is_sum else count * servers))
     if nodes:
         sentence.take(nodes.start(), nodes.end(), "max_nodes", str(card_count(nodes["nodes"])))
 
