@@ -61,9 +61,11 @@ def vague_wish(sentence: str, catalog: Catalog, questions: Sequence[Question] = 
     neither a model nor what its data are. `questions`: what was asked beside it, where that was
     taken out of the sentence."""
     found = _read(without_questions(sentence).wish)
-    if found is None or {"model", "gpu", "cloud", "operation"} & set(found.wishes) or found.weighty or found.unknown_model():
-        return None
     asked = tuple(questions) or without_questions(sentence).questions
+    is_amount = bool(asked) and "data" in (found.wishes if found else {})  # so much data on such a GPU
+    closed = {"model", "operation"} if is_amount else {"model", "gpu", "cloud", "operation"}
+    if found is None or closed & set(found.wishes) or found.weighty or found.unknown_model():
+        return None
     is_wish = _says("wish", sentence) and _says("asks", sentence)
     if not (is_wish or (asked and "data" in found.wishes)) or _says("other", sentence):
         return None
