@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import rightfit
 from rightfit import facts
 from rightfit.errors import UnknownNameError
 from rightfit.planner.plan import plan, search
