@@ -38,7 +38,7 @@ SECRETS = {
     "TF_VAR_ssh_public_key": "ssh-ed25519 k",
     "SSH_PUBLIC_KEY": "ssh-ed25519 k",
     "IMAGE_ID": "i",
-    **dict.fromkeys(("VSWITCH_ID", "SECURITY_GROUP_ID", "ZONE", "VPC_ID", "RAM_ROLE", "CAM_ROLE"), "n"),
+    **dict.fromkeys(("VSWITCH_ID", "SUBNET_ID", "SECURITY_GROUP_ID", "ZONE", "VPC_ID", "RAM_ROLE", "CAM_ROLE"), "n"),
 }
 
 
