@@ -179,6 +179,9 @@ def _other(plan: Plan, catalog: Catalog, **changes: Any) -> Option | None:
         return None
 
 
+_TRAINED = frozenset({"train", "finetune"})
+
+
 def _gpu(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     """With a GPU or without one, each at its best: the one that wins, with both costs."""
     best = _best(plan)
@@ -191,7 +194,9 @@ def _gpu(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     if other is not None and _total(other) < _total(best):
         best, other = other, best
     if other is None:
-        return _text("gpu_only" if best.num_accelerators else "gpu_none", lang, way=way_text(best, lang))
+        is_trained = str(plan.workload.task) in _TRAINED  # no speed of it is known without a GPU: that says not that it cannot be done
+        key = "gpu_none" if not best.num_accelerators else "gpu_trained" if is_trained else "gpu_only"
+        return _text(key, lang, way=way_text(best, lang))
     ratio = f"{_total(other) / _total(best):.2g}"
     key = "gpu_cheaper" if best.num_accelerators else "gpu_dearer"
     return _text(key, lang, ratio=ratio, way=way_text(best, lang), other=way_text(other, lang)) + rows
