@@ -145,3 +145,14 @@ def test_a_job_that_costs_more_than_its_time_says_why(name: str) -> None:
         rent = option.cost.hourly_usd * option.estimate["total_time_s"].mid / 3600.0
         outcome = voice_of(plan).option_text(option, plan.workload, "en").outcome
         assert option.cost.total_usd <= 1.5 * rent + 0.1 or " of it)" in outcome or "are billed for" in outcome, outcome
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_a_stated_length_is_not_called_assumed(lang: Lang) -> None:
+    """Of samples whose length was stated, and of those whose was not."""
+    told = {"model": "Qwen2.5-7B", "task": "finetune", "method": "lora", "data": "30ksamples"}
+    view = View(lang=lang)
+    stated, silent = (folded(text_of(short_parts(rightfit.plan(**told, **more), view), view)) for more in ({"seq_len": 800}, {}))
+    word = {"en": "lengthassumed", "zh": "长度为假定"}[lang]
+    assert word not in stated
+    assert word in silent

@@ -37,3 +37,10 @@ def test_the_task_that_is_meant_is_taken_and_said(model: str, data: str, task: s
 @pytest.mark.parametrize("task", ["train", "finetune"])
 def test_a_task_that_was_given_stays(task: str) -> None:
     assert rightfit.plan(model="resnet50", data="imagenet", task=task, cloud="aws", top=1).workload.task == task
+
+
+@pytest.mark.parametrize(("data", "side"), [("MNIST", 28), ("CIFAR-10", 32), ("imagenet", 224)])
+def test_small_pictures_are_trained_at_their_own_size(data: str, side: int) -> None:
+    found = rightfit.plan("resnet50", data=data, task="train", top=1)
+    taken = {one.field: one.value for one in found.assumptions}
+    assert taken["image_size"] == f"{side}x{side}"

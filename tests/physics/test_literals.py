@@ -69,6 +69,7 @@ ALLOWED: dict[str, tuple[tuple[float, ...], str]] = {
     "decode.within_power": ((0.25, 0.5), "definition: bits over 16"),
     "transformer.MASKED_SHARE": ((0.15,), "Devlin et al. 2019"),
     "transformer._other_matmuls": ((4,), "definition: expansion of two, for x and for z"),
+    "operators.outlier_search_s": ((3.0, 4.0), "definition: matrices of a block: query, key, value, output; gate, up, down"),
     "operators.TILES": ((64.0, 64.0, 128.0, 128.0, 128.0, 256.0), "shapes that vendor libraries offer, NVIDIA's guide"),
     "operators.sustained_flops": ((0.5,), "definition: bits over 16"),
     "interruption.LARGEST_EXPONENT": ((300.0,), OVERFLOW),

@@ -67,6 +67,18 @@ def test_an_engine_takes_as_many_cards_as_the_trainer_spreads_its_weights_over(v
     assert step.engine_gpus(model(), setup(**values), most=8.0)[0] == gpus
 
 
+@pytest.mark.parametrize(
+    ("weights_gb", "shards", "servers"),
+    [(14, 8, 1), (144, 64, 1), (256, 512, 1), (257, 512, 2), (470, 128, 2), (810, 512, 4), (1342, 512, 8), (1342, 32, 4), (1342, 8, 1)],
+)
+def test_an_engine_spans_as_few_servers_as_leave_room_beside_its_weights(weights_gb: float, shards: float, servers: int) -> None:
+    spread = setup(shard_stage=3.0, shard_degree=shards)
+    found = step.engine_stages(spread, tensor=np.full(1, 8.0), weights_bytes=np.full(1, weights_gb * 1e9), most_bytes=32e9)
+    assert found[0] == servers
+    alone = step.engine_stages(spread.replace(shard_stage=2.0), tensor=np.full(1, 8.0), weights_bytes=np.full(1, 1e12), most_bytes=32e9)
+    assert alone[0] == 1
+
+
 def test_a_forward_pass_is_about_a_third_of_a_step() -> None:
     job = setup(micro_batch=8.0, grad_accum=8.0)
     device, links = device_columns([facts.accelerators()["H100-SXM-80GB"]]), LinkColumns()

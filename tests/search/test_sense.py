@@ -13,6 +13,7 @@ import pytest
 
 import rightfit
 from rightfit import facts
+from rightfit.explain.quantities import memory_text
 from rightfit.explain.reasons import render
 from rightfit.explain.sheets import plan_sheet, short_sheet
 from rightfit.families.serving import explore
@@ -370,3 +371,56 @@ def test_advice_keeps_to_the_side_of_the_border_that_the_wish_means(wish: dict[s
     formats = [row for section in plan.sections if section.name == "formats" for row in section.content["formats"]]
     named = [reason.params for reason in plan.advice if "provider" in reason.params] + formats
     assert {row["provider"] for row in named} <= home
+
+
+# ---- Of jobs that cost the same: what surely ends in time, what ends soon, few GPUs.
+
+EVENLY: list[dict[str, Any]] = [
+    {"model": "Qwen/Qwen2.5-72B", "task": "finetune", "method": "qlora", "data": "10Mtokens"},
+    {"model": "Qwen/Qwen2.5-14B-Instruct", "task": "finetune", "method": "dpo", "update": "lora", "data": "30ksamples"},
+    {"model": "yolov8m", "task": "finetune", "data": "20kimages", "epochs": 100, "cloud": "gcp"},
+    {"model": "openai/whisper-large-v3", "task": "batch", "data": "5000hours", "deadline": "24h"},
+    {
+        "model": "Qwen/Qwen2.5-7B-Instruct",
+        "task": "batch",
+        "data": "3Msamples",
+        "input_tokens": 600,
+        "output_tokens": 150,
+        "deadline": "24h",
+    },
+    {"model": "lightgbm", "task": "train", "data": "20Mrows", "columns": 200, "trees": 500},
+]
+
+
+@pytest.mark.parametrize("wish", EVENLY, ids=lambda wish: f"{wish['model']}-{wish['task']}")
+def test_of_jobs_that_cost_the_same_the_sure_the_soon_and_the_small_lead(wish: dict[str, Any]) -> None:
+    found = rightfit.plan(**wish, top=8)
+    first, usual = found.options[0], facts.coefficients("planning")
+    marks = [_marks_of_a_job(option, found.workload.deadline_s) for option in found.options]
+    for option, mark in zip(found.options[1:], marks[1:], strict=True):
+        near = as_good_as(
+            np.array([option.cost.total_usd, first.cost.total_usd]), min(option.cost.total_usd, first.cost.total_usd), task="batch"
+        )
+        if (
+            near.all()
+            and option.nodes == first.nodes == 1
+            and option.facts.get("below_by", "") not in ("room", "measured", "arch", "held", "plain")
+        ):
+            assert marks[0][:1] <= mark[:1], "what keeps the deadline more surely is below"
+            assert not (first.estimate["total_time_s"].mid > usual["patience_s"] and mark[1] * usual["clearly_longer"] < marks[0][1])
+    assert marks[0][2] <= 2  # no box of eight for a job that one or two GPUs do at that price
+
+
+def _marks_of_a_job(option: Any, deadline_s: float | None) -> tuple[bool, float, float]:
+    unsure = deadline_s is not None and option.probability["deadline"] < facts.coefficients("planning")["surely"] - 0.02
+    cards = option.nodes * (option.accelerator.count_per_node if option.accelerator and option.accelerator.name else 0)
+    return unsure, option.estimate["total_time_s"].mid, cards
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("wish", [*EVENLY[:3], {"model": "Qwen/Qwen2.5-7B-Instruct", "task": "serve", "users": 5}], ids=str)
+def test_the_setup_says_what_memory_is_needed_of_what_there_is(wish: dict[str, Any], lang: str) -> None:
+    found = rightfit.plan(**wish, top=1)
+    shown = "\n".join(str(part) for part in short_sheet(found, lang))
+    for name in ("peak_memory_bytes", "host_memory_bytes"):
+        assert memory_text(found.options[0].estimate[name].mid) in shown

@@ -235,7 +235,42 @@ def test_what_was_tried_sets_nothing(lang: str, told: str) -> None:
         (
             "公司内部用 4 张 4090 跑 Qwen2.5-72B-Instruct-AWQ，平均输入 2000 token 输出 500 token。32 个人一起用的时候很慢。"
             "老板问要不要换成租 2 张 A100 80G 或者 2 张 H20。",
-            {"gpu": "A100 80G,H20", "num_gpus": "2"},
+            {"gpu": None, "num_gpus": None},
+            "4x4090",
+        ),
+        (
+            "We serve Mistral-Small-24B with vLLM for our users. At peak we see 40 concurrent requests, prompts are 1.5k tokens and outputs "
+            "300 tokens. TTFT went up last week. Would an A100 be enough or should we go for an H100?",
+            {"users": "40", "input_tokens": "1.5k", "output_tokens": "300", "gpu": "A100,H100"},
+            "",
+        ),
+        (
+            "Kaggle comp: 4M images at 384x384, ConvNeXt-Base, 10 epochs. My 3080 does 90 img/s so I'd need five days. Is there a spot "
+            "instance that gets it done overnight?",
+            {"deadline": "12h", "epochs": "10", "purchase": "spot"},
+            "",
+        ),
+        (
+            "手上只有一张 3060 12G，想微调 Qwen2.5-7B，数据 3 万条。用 QLoRA 显存够，但是一个 epoch 要二十几个小时。三个 epoch 大概多少钱？",
+            {"epochs": "三", "deadline": None, "method": "qlora"},
+            "1x3060 12G",
+        ),
+        (
+            "We fine-tune YOLOv8m on 60k images for 300 epochs. My own 3060 does batch 4 and takes 40 minutes an epoch, way too slow. "
+            "I want to rent a single 4090 or an A100, done in 3 days.",
+            {"global_batch": None, "deadline": "3 days"},
+            "",
+        ),
+        (
+            "I am trying to full fine-tune Llama-3.1-8B on one A100 80GB (Colab / Lambda). I get CUDA OOM at the first step. "
+            "My dataset is 60M tokens. How many A100s do I actually need?",
+            {"cloud": None, "method": "full", "data": "60M tokens"},
+            "",
+        ),
+        (
+            "QLoRA of Qwen2.5-32B-Instruct on RTX 4090 24GB, 20k samples. I get torch.cuda.OutOfMemoryError after loading the weights. "
+            "What is the smallest GPU that can do it safely?",
+            {"gpu": None, "method": "qlora"},
             "",
         ),
         (

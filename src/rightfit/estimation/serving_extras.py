@@ -287,10 +287,11 @@ SHARE_STEPS = 64.0
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """The answers of one iteration on one engine: `gpus` of it, `answers` that it gives, `share` of
-    the card's memory that it may take."""
+    """The answers of one iteration on one engine: `gpus` of it on each of `servers`, `answers` that
+    it gives, `share` of the card's memory that it may take."""
 
     gpus: Array
+    servers: Array
     answers: Array
     share: Array
     prompt_tokens: float
@@ -317,7 +318,7 @@ def rollout_s(
     keys = np.broadcast_arrays(
         device.architecture, device.memory_bytes, device.memory_bandwidth, device.bf16_flops, device.fp16_flops, device.tdp_w,
         links.intra_bandwidth, links.intra_kind, gpus_per_node, rollout.gpus, np.ceil(rollout.answers),
-        np.floor(rollout.share * SHARE_STEPS),
+        np.floor(rollout.share * SHARE_STEPS), rollout.servers, np.where(rollout.servers > 1.0, links.inter_bandwidth, 0.0),
     )  # fmt: skip
     _, first, inverse = np.unique(np.stack(keys, axis=1), axis=0, return_index=True, return_inverse=True)
     rows = first.astype(np.intp)
@@ -327,6 +328,7 @@ def rollout_s(
         chosen_links = links.take(rows)
     serve = _serve(arch, chosen_device, rows.shape[0]).replace(
         tensor=keys[9][rows],
+        pipeline=keys[12][rows],
         gpus_per_node=keys[8][rows],
         requests=np.maximum(keys[10][rows], 1.0),
         memory_fraction=np.maximum(keys[11][rows], 1.0) / SHARE_STEPS,

@@ -58,8 +58,10 @@ def _tokens(option: Option, workload: Any, passes: float, lang: Lang) -> tuple[s
     tokens = float(option.facts["tokens"]) / passes
     samples = workload.data_samples
     if samples and not option.layout.update:  # pairs and prompts are counted by their methods
-        each = q.plain(tokens / samples, 4)
-        return say("amounts.tokens_of_samples", lang, samples=q.count_text(samples, lang), each=each), ["stated", "each"]
+        texts = {"samples": q.count_text(samples, lang), "each": q.plain(tokens / samples, 4)}
+        if workload.seq_len:  # its length was stated, though it may be only the longest
+            return say("amounts.tokens_of_full_samples", lang, **texts), ["stated"]
+        return say("amounts.tokens_of_samples", lang, **texts), ["stated", "each"]
     return say("amounts.tokens", lang, tokens=q.count_text(tokens, lang)), ["amount", "passes"] if passes != 1.0 else ["amount"]
 
 

@@ -6,11 +6,13 @@ Words are data (data/beside.toml). A sentence that is all question is left as it
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from rightfit.market import Catalog
     from rightfit.search.answer import Option, Plan
     from rightfit.workload import Workload
+    from rightfit.workload.ask.sentence import Understood
 
 #: A card that costs so many times the cheapest way is near it; exchange that takes so much of a
 #: step is worth a faster network.
@@ -141,8 +144,25 @@ def _best(plan: Plan) -> Option:
     return plan.best
 
 
+_currency: ContextVar[str] = ContextVar("_currency", default="usd")
+
+
+@contextlib.contextmanager
+def _told_in(currency: str) -> Iterator[None]:
+    """Money in the currency of the plan, so that one answer has one."""
+    token = _currency.set(currency)
+    try:
+        yield
+    finally:
+        _currency.reset(token)
+
+
 def _money(option: Option, lang: Lang) -> str:
-    return cost_text(option)[lang]
+    return cost_text(option, _currency.get())[lang]
+
+
+def _usd(amount: float) -> str:
+    return q.money_text(amount, _currency.get())
 
 
 def _total(option: Option) -> float:
@@ -159,6 +179,9 @@ def _other(plan: Plan, catalog: Catalog, **changes: Any) -> Option | None:
         return None
 
 
+_TRAINED = frozenset({"train", "finetune"})
+
+
 def _gpu(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     """With a GPU or without one, each at its best: the one that wins, with both costs."""
     best = _best(plan)
@@ -171,7 +194,9 @@ def _gpu(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     if other is not None and _total(other) < _total(best):
         best, other = other, best
     if other is None:
-        return _text("gpu_only" if best.num_accelerators else "gpu_none", lang, way=way_text(best, lang))
+        is_trained = str(plan.workload.task) in _TRAINED  # no speed of it is known without a GPU: that says not that it cannot be done
+        key = "gpu_none" if not best.num_accelerators else "gpu_trained" if is_trained else "gpu_only"
+        return _text(key, lang, way=way_text(best, lang))
     ratio = f"{_total(other) / _total(best):.2g}"
     key = "gpu_cheaper" if best.num_accelerators else "gpu_dearer"
     return _text(key, lang, ratio=ratio, way=way_text(best, lang), other=way_text(other, lang)) + rows
@@ -291,7 +316,7 @@ def _fewest(plan: Plan, catalog: Catalog) -> Option | None:
     if plan.workload.num_gpus is not None or best.purchase == "owned":
         return None
     counts = [count for count in _COUNTS if count < best.num_accelerators]
-    for help_ in ({"offload": "none"}, {}):
+    for help_ in ({"offload": "none", "max_nodes": "1"}, {"offload": "none"}, {}):
         found = (_other(plan, catalog, num_gpus=count, **help_) for count in counts)
         if (few := next((one for one in found if one is not None), None)) is not None:
             return few
@@ -431,7 +456,7 @@ def _saving(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
         lang,
         share=q.percent_text(share),
         cost=_money(best, lang),
-        other=q.money_text(float(other["total_usd"])),
+        other=_usd(float(other["total_usd"])),
         purchase=purchase,
     )
 
@@ -467,7 +492,7 @@ def _serverless(question: Question, plan: Plan, catalog: Catalog, lang: Lang) ->
     unpriced = _text("serverless_unpriced", lang, product=named[0]["product"]) if named and not priced else ""
     best = min(priced or [one for one in offers if one["monthly_usd"] is not None], key=lambda one: float(one["monthly_usd"]))
     key = "serverless_cheaper" if best["monthly_usd"] < _total(_best(plan)) else "serverless_dearer"
-    fields = {"product": f"{q.provider_text(best['provider'], lang)} {best['product']}", "monthly": q.money_text(best["monthly_usd"])}
+    fields = {"product": f"{q.provider_text(best['provider'], lang)} {best['product']}", "monthly": _usd(float(best["monthly_usd"]))}
     return unpriced + _text(key, lang, cost=_money(_best(plan), lang), accelerator=best["accelerator"], **fields)
 
 
@@ -479,9 +504,7 @@ def _sellers(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     cards = tuple(dict.fromkeys(card for name in plan.workload.gpu for card in facts.match_accelerators(name))) or (best.accelerator.name,)
     if not best.num_accelerators:
         return _text("unknown", lang)
-    found = [
-        _text("seller", lang, cloud=q.provider_text(cloud, lang), price=q.money_text(price)) for cloud, price in clouds_of(cards, catalog)
-    ]
+    found = [_text("seller", lang, cloud=q.provider_text(cloud, lang), price=_usd(price)) for cloud, price in clouds_of(cards, catalog)]
     return ("、" if lang == "zh" else ", ").join(found[:_MANY_SELLERS]) or _text("unknown", lang)
 
 
@@ -494,7 +517,7 @@ def _then(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     if served is None:
         return _text("then_none", lang)
     fields = {"cost": _money(_best(plan), lang), "where": where_text(served), "monthly": _money(served, lang)}
-    return _text("then", lang, total=q.money_text(_total(_best(plan)) + _total(served)), command=command_line(wishes), **fields)
+    return _text("then", lang, total=_usd(_total(_best(plan)) + _total(served)), command=command_line(wishes), **fields)
 
 
 def _chart(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
@@ -523,10 +546,11 @@ class Asked:
 
     def lines(self, plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
         """What is said before the plan of the wish."""
-        able = able_lines(plan, lang, catalog) if self.is_able and not self.told else []
         told = self.told.get(lang, ())
         left = [one for one in self.questions if not told or _table()["questions"][one.key].get("answer") != "cost"]  # rows of ways have it
-        return [*able, *told, *answers(left, plan, catalog, lang)]
+        with _told_in(plan.workload.currency):
+            able = able_lines(plan, lang, catalog) if self.is_able and not self.told else []
+            return [*able, *told, *answers(left, plan, catalog, lang)]
 
 
 #: Criteria of what is sold, which say nothing of what the cards can do.
@@ -540,9 +564,9 @@ def able_lines(plan: Plan, lang: Lang, catalog: Catalog) -> list[str]:
 
     wish, best = plan.workload, plan.best
     if best is None:
-        assumed = next((reason.params for reason in plan.advice if reason.key in ("serve_change_assumed", "serve_wait_assumed")), None)
+        assumed = _assumed_limit(plan)
         if assumed is None:
-            is_missing = all(one.criterion in _OFFERING for one in plan.rejected)
+            is_missing = all(one.criterion in _OFFERING for one in plan.rejected) and not _is_offered(wish, catalog)
             return [_unrented(plan, catalog, lang) or _text("able_not_offered" if is_missing else "able_no", lang)]
         limit = q.duration_text(float(assumed["limit_s"]), lang)  # it runs, slower than a limit that nobody asked for
         return [_text("able_slow", lang, limit=limit, option=assumed["option"])]
@@ -556,6 +580,14 @@ def able_lines(plan: Plan, lang: Lang, catalog: Catalog) -> list[str]:
     return [_text("able_likely" if chance < _SURE else "able_yes", lang, way=way, chance=q.percent_text(chance))]
 
 
+def _is_offered(wish: Workload, catalog: Catalog) -> bool:
+    """Whether anybody rents a server with the cards that are named, in their number."""
+    if not (cards := _cards_named(wish)) or wish.num_gpus is None:
+        return False
+    offers = catalog.offers(OfferFilter(gpus=cards))
+    return bool((offers.servers.num_accelerators[offers.server_index] == wish.num_gpus).any())
+
+
 def unrented_machine(wish: Workload, catalog: Catalog) -> str:
     """The machine of the cards that a wish names, where no cloud rents any of them; else ""."""
     cards = _cards_named(wish)
@@ -564,6 +596,29 @@ def unrented_machine(wish: Workload, catalog: Catalog) -> str:
 
 def _cards_named(wish: Workload) -> tuple[str, ...]:
     return tuple(card for name in wish.gpu for card in facts.match_accelerators(name))
+
+
+def within_unsaid(plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[..., Plan], **asked: Any) -> tuple[Plan, list[str]]:
+    """Where nothing does what a sentence asks: the plan on a machine of one's own, or within a
+    longer wait where only a limit that nobody stated is in the way; and what is said of that."""
+    if plan.best is not None:
+        return plan, []
+    own, told = on_unrented(plan, catalog, lang, again=again, **asked)
+    assumed = _assumed_limit(plan)
+    if own.best is not None or assumed is None:
+        return own, told
+    fields = {name: q.duration_text(float(assumed[name]), lang) for name in ("limit_s", "usual_s") if name in assumed}
+    longer = again(plan.workload.with_changes(**{assumed["option"]: f"{float(assumed['limit_s']):g}s"}), catalog=catalog, **asked)
+    if longer.best is None:
+        return plan, []
+    return longer, [
+        _text("waited", lang, metric=_text(f"waited_{assumed['option']}", lang), option=assumed["option"], limit=fields["limit_s"])
+    ]
+
+
+def _assumed_limit(plan: Plan) -> Mapping[str, Any] | None:
+    """The latency that nobody stated and that keeps all servers out: what would let one pass."""
+    return next((reason.params for reason in plan.advice if reason.key in ("serve_change_assumed", "serve_wait_assumed")), None)
 
 
 def on_unrented(plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[..., Plan], **asked: Any) -> tuple[Plan, list[str]]:
@@ -628,7 +683,8 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
     done = [way for way in ways if way is not None]
     if len(ways) < 2 or len(done) < len(ways):
         return Asked(beside.wish, beside.questions, is_able=is_able)
-    done = _told_alike(done, catalog)
+    has_own = any("have" in way.wishes for way in done)
+    done = done if has_own else _told_alike(done, catalog)
     measure = (
         _peak
         if re.search(_table()["ways"]["memory"], sentence, re.IGNORECASE)
@@ -636,7 +692,8 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
     )
     done.sort(key=lambda way: math.inf if way.option is None else measure(way.option))
     why = [way.excluded(catalog) for way in done]
-    told = {lang: _compared(done, measure, why, lang) for lang in LANGS}
+    with _told_in(_currency_of(done)):
+        told = {lang: _compared(done, measure, why, lang) for lang in LANGS}
     apart = re.compile(_table()["ways"]["apart"], re.IGNORECASE)
     timed = [way for way in done if way.option is not None and "total_time_s" in way.option.estimate]
     questions = beside.questions
@@ -644,7 +701,16 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
         questions = tuple(one for one in questions if one.key != "time" or not apart.search(one.words))
         for lang in LANGS:
             told[lang].insert(1, _time_ratio(timed, lang))
-    return Asked(done[0].wish, questions, {lang: tuple(lines) for lang, lines in told.items()}, is_able, done[0].alone)
+    return Asked(done[0].wish, questions, {lang: tuple(lines) for lang, lines in told.items()}, is_able, {} if has_own else done[0].alone)
+
+
+def _currency_of(ways: Sequence[_Way]) -> str:
+    from rightfit.workload.model import Workload
+
+    try:
+        return Workload(**{name: value for name, value in ways[0].wishes.items() if name != "have"}).currency
+    except RightfitError:
+        return "usd"
 
 
 def _time_ratio(ways: Sequence[_Way], lang: Lang) -> str:
@@ -703,6 +769,8 @@ class _Way:
 
         if self.option is not None:
             return {}
+        if "have" in self.wishes:
+            return {lang: _text("own_not", lang) for lang in LANGS}
         try:
             blame = _plan_of(self.wishes, self.server, catalog).blame
         except RightfitError as error:
@@ -764,12 +832,21 @@ def _ways(wish: str, sentence: str) -> list[tuple[str, str]]:
         except RightfitError:
             continue
         wishes = [one.wishes for one in read]
+        told = [
+            {reading.option for reading in one.readings if _says(reading.words, name)} for (name, _), one in zip(ways, read, strict=True)
+        ]
         if any(one in wishes[:at] for at, one in enumerate(wishes)):  # two names of one way are no choice
             continue
         changed = {key for one in wishes for key in one if any(other.get(key) != one[key] for other in wishes)}
-        if len(ways) > 1 and len(changed - {"objective"}) == 1 and not changed & _LISTED and not any(one.weighty for one in read):
+        is_one = len(ways) > 1 and len(changed - {"objective"}) == 1 and not changed & _LISTED
+        if is_one and all(changed & options for options in told) and not any(one.weighty for one in read):
             return ways
     return _times(wish)
+
+
+def _says(words: str, name: str) -> bool:
+    """Whether a name stands in the words that an option was read from."""
+    return re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", words, re.IGNORECASE) is not None
 
 
 def _servers(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[_Way]:
@@ -803,23 +880,80 @@ def _listed(wish: str, given: Mapping[str, Any], catalog: Catalog, sentence: str
     [] where it names fewer than two."""
     from rightfit.workload.ask import understand
 
-    if not re.search(_table()["ways"]["choose"], sentence, re.IGNORECASE):
-        return []
     try:
-        wishes = {**understand(wish).settled(), **given}
+        said = understand(wish)
+        wishes = {**(said.wishes if said.own_machine and not said.weighty else said.settled()), **given}
     except RightfitError:
         return []
+    if "model" in wishes and "gpu" not in given and (cards := _cards_told(said, wishes, sentence)):
+        found = [_card_way(name, wish, {**wishes, **told}, told, catalog) for name, told in cards.items()]
+        return [*_own_way(said.own_machine, wish, wishes, catalog), *found] if any(way.option is not None for way in found) else []
+    if said.own_machine or not re.search(_table()["ways"]["choose"], sentence, re.IGNORECASE):
+        return []
     found: list[_Way] = []
-    for option in ("gpu", "cloud"):
-        names = [name for name in str(wishes.get(option, "")).split(",") if option != "gpu" or facts.match_accelerators(name)]
-        if option in given or len(names) < 2 or "model" not in wishes:
-            continue
-        spoken: Lang = "zh" if re.search(r"[\u4e00-\u9fff]", wish) else "en"
-        for name in names:
-            shown = name if option == "gpu" else q.provider_text(name, spoken)
-            found.append(_Way(shown, wish, alone := {**wishes, option: name}, _led(alone, catalog), alone={option: name}))
-        break
+    names = dict.fromkeys(str(wishes.get("cloud", "")).split(","))
+    if "cloud" in given or len(names) < 2 or "model" not in wishes:
+        return []
+    spoken: Lang = "zh" if re.search(r"[\u4e00-\u9fff]", wish) else "en"
+    for name in names:
+        found.append(
+            _Way(q.provider_text(name, spoken), wish, alone := {**wishes, "cloud": name}, _led(alone, catalog), alone={"cloud": name})
+        )
     return found if any(way.option is not None for way in found) else []
+
+
+def _card_way(name: str, wish: str, alone: Mapping[str, Any], told: Mapping[str, str], catalog: Catalog) -> _Way:
+    """What leads with one of the cards; within a longer wait where only a limit that nobody stated
+    is in the way."""
+    way = _Way(name, wish, alone, _led(alone, catalog), alone=told)
+    if way.option is not None:
+        return way
+    try:
+        assumed = _assumed_limit(_plan_of(alone, "", catalog))
+    except RightfitError:
+        return way
+    if assumed is None:
+        return way
+    longer = {assumed["option"]: f"{float(assumed['limit_s']):g}s"}
+    option = _led({**alone, **longer}, catalog)
+    return way if option is None else dataclasses.replace(way, wishes={**alone, **longer}, option=option, alone={**told, **longer})
+
+
+def _cards_told(said: Understood, wishes: Mapping[str, Any], sentence: str) -> dict[str, dict[str, str]]:
+    """Cards between which a sentence asks to choose, by their names there, and the options that
+    take each: different ones, or different numbers of one; beside a machine of one's own also one
+    alone. {} where there is no choice."""
+    from rightfit.workload.ask.posts import is_post
+
+    named = dict.fromkeys(name for name in str(wishes.get("gpu", "")).split(",") if facts.match_accelerators(name))
+    counted = [(name, count) for name, count in dict.fromkeys(said.cards) if said.own_machine or name in named]
+    counted += [(name, 0) for name in named if name not in dict(counted)]
+    several = {name for name, count in counted if count}
+    chosen = [(name, count) for name, count in counted if count or name not in several]
+    is_counted = len({count for _, count in chosen}) > 1 or said.own_machine
+    if len(chosen) < (1 if said.own_machine else 2) or not (
+        said.own_machine or is_counted or is_post(sentence) or re.search(_table()["ways"]["choose"], sentence, re.IGNORECASE)
+    ):
+        return {}
+    return {
+        f"{count} x {name}" if count and is_counted else name: {"gpu": name, **({"num_gpus": str(count)} if count and is_counted else {})}
+        for name, count in chosen
+    }
+
+
+def _own_way(have: str, wish: str, wishes: Mapping[str, Any], catalog: Catalog) -> list[_Way]:
+    """The machine of one's own as one of the ways; [] without one."""
+    from rightfit.planner.cards import plan_on_own
+    from rightfit.planner.plan import plan as plan_again
+    from rightfit.workload.model import Workload
+
+    if not have:
+        return []
+    try:
+        best = plan_on_own(Workload(**wishes), have, plan_again, catalog, top=1).best
+    except RightfitError:
+        best = None
+    return [_Way(have, wish, {**wishes, "have": have}, best if best is not None and best.purchase == "owned" else None)]
 
 
 def _led(wishes: Mapping[str, Any], catalog: Catalog, server: str = "") -> Option | None:
@@ -876,7 +1010,7 @@ def _compared(ways: Sequence[_Way], measure: Callable[[Option], float], why: Seq
     elif costs[0] >= 0.995 * costs[1]:
         choice = _text("compared_same", lang, better=better)
     else:
-        saved = q.money_text(costs[1] - costs[0]) if measure is _total else ""
+        saved = _usd(costs[1] - costs[0]) if measure is _total else ""
         choice = _text(key, lang, better=better, ratio=q.percent_text(costs[0] / costs[1]), saved=saved)
     return [
         _text("compared_head", lang, names=names, choice=choice),
@@ -895,7 +1029,12 @@ def _way_row(way: _Way, lang: Lang, *, why: str) -> str:
         "time": _text("compared_time", lang, time=q.duration_text(time.mid, lang)) if time else "",
         "memory": _text("compared_memory", lang, memory=q.memory_text(peak.mid)) if peak and option.num_accelerators else "",
     }
-    where = _text("compared_where", lang, where=where_text(option), purchase=q.purchase_text(option.purchase, lang))
+    is_own = option.purchase == "owned"
+    where = (
+        _text("own_machine", lang)
+        if is_own
+        else _text("compared_where", lang, where=where_text(option), purchase=q.purchase_text(option.purchase, lang))
+    )
     return _text("compared_row", lang, name=way.name, where=where, cost=_money(option, lang), command=command, **fields)
 
 

@@ -136,12 +136,18 @@ def _feature(said: str, catalog: Catalog) -> Judged | None:
         feature = named("features", told)
         if not feature or words_of("features").sub("", told).strip(" 吗么的、和/or?"):
             continue
-        judged = feature_of(subject, feature, catalog)
+        judged = feature_of(subject, feature, catalog) or feature_of(_without_cloud(subject), feature, catalog)
         if judged is not None:
             has, kind, reason = judged
             claim = "unknown" if has is None else "right" if has != is_lack else "wrong"
             return Judged(kind, claim, reason, {"subject": subject, "feature": feature, "has": has})
     return None
+
+
+def _without_cloud(subject: str) -> str:
+    """ "阿里云 gn7i" is gn7i."""
+    words = re.split(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z0-9])(?=的)|的|\s+", subject)
+    return " ".join(word for word in words if word and find_provider(word) is None)
 
 
 def features_in(text: str) -> list[str]:

@@ -53,6 +53,11 @@ _MEMORY = re.compile(
     r"(?<![A-Za-z0-9_.])(?P<size>\d+(?:\.\d+)?)\s*(?:GB|GiB|G)(?![A-Za-z/])\s*(?:的|of)?\s*(?P<noun>显存|显卡|GPU|VRAM|卡|cards?|(?:gpu|video) memory)?",
     re.IGNORECASE,
 )
+#: What stands before an amount of GPU memory ("显存必须 ≥40GB").
+_OF_MEMORY = re.compile(
+    r"(?:显存|\bvram|\b(?:gpu|video) memory)\s*(?:必须|至少|需要|最少|不低于|不少于|大于|达到|要|得|must be|should be|of|is|at least|\s|[≥>=])*$",
+    re.IGNORECASE,
+)
 #: Weights in 16 bits are said of a model that is to be loaded.
 _SIXTEEN = re.compile(r"(?<![a-z0-9])(?:fp16|bf16|float16|16[ -]?bits?)(?![a-z0-9])|16\s*位|半精度", re.IGNORECASE)
 #: Sizes of a card in brackets ("A100 (40/80GB)").
@@ -78,10 +83,11 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     is_row = " | " in said
     model = _model(card_pattern().sub(lambda one: " " if facts.match_accelerators(one[0]) else one[0], said))
     on_data = job_on_data(said) if not model else {}
-    if not model and not on_data and is_question(said) and verb("fits").search(said) and cards_of(said):
+    is_needed = bool(is_question(said) and verb("needs").search(said) and cards_of(said))
+    if not model and not on_data and is_question(said) and (is_needed or verb("fits").search(said)) and cards_of(said):
         model = _model_of_words(said)
     model = model or str(on_data.get("model", ""))
-    if not model or not (is_row or verb("fits").search(said)):
+    if not model or not (is_row or is_needed or verb("fits").search(said)):
         return None
     hardware = _hardware(said)
     if not hardware:
@@ -113,7 +119,7 @@ def need_claim(said: str, catalog: Catalog) -> Judged | None:
     """The verdict on so much GPU memory that a job of a named model and method is said to need:
     less than it needs at least is wrong, and so is far more."""
     said = said.replace("（", "(").replace("）", ")")
-    model, amounts = _model(said), [one for one in _MEMORY.finditer(said) if one["noun"]]
+    model, amounts = _model(said), [one for one in _MEMORY.finditer(said) if one["noun"] or _OF_MEMORY.search(said[: one.start()])]
     is_most = bool(word("most").search(said))
     if not model or len(amounts) != 1 or cards_of(said) or not (is_most or verb("needs").search(said)):
         return None

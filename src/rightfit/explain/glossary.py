@@ -35,14 +35,18 @@ def glossary() -> Mapping[str, Any]:
 
 def term_text(name: str, lang: Lang) -> str:
     """What a term means, with the figures of cards filled in from the table of cards."""
+    return f"{with_figures(glossary()[name][lang])} `{glossary()[name]['ask']}`"
+
+
+def with_figures(text: str) -> str:
+    """A text with the figures of cards ({T4.memory}) from the table of cards."""
     from rightfit import facts
 
     def figure(found: re.Match[str]) -> str:
         column, unit, shown = _CARD_FIGURES[found["figure"]]
         return f"{getattr(facts.accelerators()[found['card']], column) / unit:,.4g} {shown}"
 
-    told = re.sub(r"\{(?P<card>[\w-]+)\.(?P<figure>\w+)\}", figure, glossary()[name][lang])
-    return f"{told} `{glossary()[name]['ask']}`"
+    return re.sub(r"\{(?P<card>[\w-]+)\.(?P<figure>\w+)\}", figure, text)
 
 
 def term_lookup(query: str) -> CheckResult | None:

@@ -67,7 +67,9 @@ def market_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     if not asked or not (named := _named(_OUTSIDE.sub(" ", sentence))):
         return None
     spoken = _cards_compared(sentence) if "compare" in asked else []
-    if len(spoken) > 1 and set(named) <= {"gpu", "objective", "task", "method"} | ({"cloud"} if _replaces(sentence) else set()):
+    if "compare" in asked and len(sizes := named.get("gpu", "").split(",")) > max(len(spoken), 1):  # A100 40GB 和 80GB
+        spoken = sizes
+    if len(spoken) > 1 and set(named) <= {"gpu", "objective", "task", "method", "num_gpus"} | ({"cloud"} if _replaces(sentence) else set()):
         return _result(sentence, spoken[0], {lang: _compared(spoken, sentence, catalog, lang) for lang in LANGS}, {"cards": spoken})
     spoken = [name for name in named.get("gpu", "").split(",") if name]
     cards = tuple(dict.fromkeys(card for name in spoken for card in facts.match_accelerators(name)))
@@ -124,6 +126,10 @@ def _own_or_rent(sentence: str, catalog: Catalog) -> CheckResult | None:
     return _result(sentence, "own", told, dict(found.figures))
 
 
+#: What takes longer to pay back than a server is used does not [years].
+_LONGEST_PAYBACK = 10.0
+
+
 def _own_lines(content: Mapping[str, Any], rents: Sequence[Mapping[str, Any]], gpu: str, count: int, lang: Lang) -> list[str]:
     from rightfit.search.ownership import NEVER
 
@@ -138,7 +144,13 @@ def _own_lines(content: Mapping[str, Any], rents: Sequence[Mapping[str, Any]], g
         "share": q.percent_text(float(content["assumptions"]["utilisation"])),
         "even": q.percent_text(min(even, 1.0)),
     }
-    return [_text("own_pays" if even < min(NEVER, 1.0) else "own_never", lang, **fields), f"`rightfit own {shlex.quote(f'{count}x{gpu}')}`"]
+    price = {name: q.money_text(float(content[f"capex{end}_usd"])) for name, end in (("price", ""), ("low", "_low"), ("high", "_high"))}
+    price["power"] = q.money_text(float(content["yearly_terms"]["power_usd"]))
+    lines = [_text("own_price", lang, count=count, card=fields["card"], share=fields["share"], **price)]
+    lines.append(_text("own_pays" if even < min(NEVER, 1.0) else "own_never", lang, **fields))
+    if math.isfinite(years := float(least.get("payback_years") or math.inf)) and years < _LONGEST_PAYBACK:
+        lines.append(_text("own_back", lang, rent=fields["rent"], years=f"{years:.2g}", share=fields["share"]))
+    return [*lines, f"`rightfit own {shlex.quote(f'{count}x{gpu}')}`"]
 
 
 def way_to_pay(sentence: str, catalog: Catalog) -> CheckResult | None:
@@ -229,18 +241,21 @@ def daily_claim(sentence: str, catalog: Catalog) -> CheckResult | None:
 
 
 def _spot_saving(sentence: str, catalog: Catalog) -> CheckResult | None:
-    """How much cheaper spot is, of the clouds and cards that are named."""
-    from rightfit.explain.market_statements import price_ratios
+    """How much cheaper spot or a commitment is, of the clouds and cards that are named."""
+    from rightfit.explain.market_statements import COMMITMENTS, price_ratios
     from rightfit.market.offers import OfferFilter
 
-    if not _pattern("saving").search(sentence) or not re.search(_table()["ways"]["spot"], sentence, re.IGNORECASE):
+    way = next((name for name in ("spot", "reserved") if re.search(_table()["ways"][name], sentence, re.IGNORECASE)), "")
+    if not _pattern("saving").search(sentence) or not way:
         return None
     if (wishes := _job_free(sentence)) is None:
         return None
     clouds = tuple(lookup.read_names("cloud", wishes["cloud"])) if "cloud" in wishes else ()
     spoken = [name for name in str(wishes.get("gpu") or "").split(",") if name]
     cards = tuple(card for name in spoken for card in facts.match_accelerators(name))
-    saved = 1.0 - price_ratios(catalog.offers(OfferFilter(providers=clouds, gpus=cards, has_accelerator=True)), ("spot",))
+    saved = 1.0 - price_ratios(
+        catalog.offers(OfferFilter(providers=clouds, gpus=cards, has_accelerator=True)), ("spot",) if way == "spot" else COMMITMENTS
+    )
     told: dict[Lang, list[str]] = {}
     for lang in LANGS:
         place = q.provider_text(", ".join(clouds), lang) if clouds else _text("all_clouds", lang)
@@ -249,7 +264,7 @@ def _spot_saving(sentence: str, catalog: Catalog) -> CheckResult | None:
             told[lang] = [_text("spot_saving_none", lang, what=what)]
             continue
         low, mid, high = (q.percent_text(float(one)) for one in np.percentile(saved, (25, 50, 75)))
-        told[lang] = [_text("spot_saving", lang, what=what, count=len(saved), low=low, mid=mid, high=high)]
+        told[lang] = [_text(f"{way}_saving", lang, what=what, count=len(saved), low=low, mid=mid, high=high)]
     return _result(sentence, "spot", told, {"clouds": list(clouds), "cards": list(cards), "count": len(saved)})
 
 
@@ -258,7 +273,7 @@ def _measured(sentence: str, catalog: Catalog) -> CheckResult | None:
     if not any(_pattern(name).search(sentence) for name in ("faster", "which_cheaper", "better")):
         return None
     spoken, wishes = _cards_compared(sentence), _job_free(sentence)
-    if len(spoken) < 2 or wishes is None or not set(wishes) <= {"gpu", "objective", "method"}:
+    if len(spoken) < 2 or wishes is None or not set(wishes) <= {"gpu", "objective", "method", "task"}:
         return None
     return _result(sentence, spoken[0], {lang: _compared(spoken, sentence, catalog, lang) for lang in LANGS}, {"cards": spoken})
 
@@ -602,9 +617,29 @@ def _compared(spoken: Sequence[str], sentence: str, catalog: Catalog, lang: Lang
     if is_price and not is_speed and len(prices) > 1:
         (price, better), (dearer, other) = prices[0], prices[1]
         head.append(_text("cheaper", lang, better=better, price=q.money_text(price), other=other, dearer=q.money_text(dearer)))
+    money = _per_money(cards, catalog, lang) if not is_speed or is_price or _pattern("better").search(sentence) else []
     rooms = [_text("room_of", lang, name=card.name, size=f"{math.floor(card.memory_bytes / GIB / 2)}") for card in cards]
     room = _text("room", lang, rooms=("、" if lang == "zh" else ", ").join(rooms))
-    return [*head, *lines, *([] if is_speed else [ratio]), room, f"`rightfit plan MODEL --gpu {shlex.quote(','.join(spoken))}`"]
+    return [*head, *lines, *([] if is_speed else [ratio]), *money, room, f"`rightfit plan MODEL --gpu {shlex.quote(','.join(spoken))}`"]
+
+
+def _per_money(cards: Sequence[Accelerator], catalog: Catalog, lang: Lang) -> list[str]:
+    """What a dollar an hour buys of each card, and which to take."""
+    bought: dict[str, tuple[float, float, float]] = {}
+    for card in cards:
+        if (least := _least(card.name, catalog)) is not None:
+            rate = max(card.bf16_flops, card.fp16_flops) / 1e12
+            bought[card.name] = (rate / least[0], card.memory_bandwidth / 1e9 / least[0], card.memory_bytes / least[0])
+    if len(bought) < 2:
+        return []
+    shown = [
+        _text("per_money_of", lang, name=name, rate=f"{one:,.0f}", bandwidth=f"{two:,.0f}", memory=q.memory_text(three))
+        for name, (one, two, three) in bought.items()
+    ]
+    best = [max(bought, key=lambda name, at=at: bought[name][at]) for at in range(3)]  # type: ignore[misc]
+    key = "per_money_pick" if len(set(best)) == 1 else "per_money_split"
+    each = ("；" if lang == "zh" else "; ").join(shown)
+    return [_text("per_money", lang, each=each), _text(key, lang, better=best[0], compute=best[0], bandwidth=best[1], memory=best[2])]
 
 
 def _least(card: str, catalog: Catalog) -> tuple[float, str] | None:

@@ -7,6 +7,7 @@ of them; drawing tables and bars is left to the faces (a `Term` brings its share
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -228,10 +229,11 @@ def nothing_text(plan: Plan, lang: Lang) -> str:
         texts = {name: field_text("limit_bytes", getattr(host, name), lang) for name in ("needed", "had")}
         key = "choice.unfit_host" if plan.unfit.layout.offload == "none" else "choice.unfit_host_helped"
         return say(key, lang, **fields, **texts, offload=offload_text(plan.unfit.layout.offload, lang))
-    peak = q.memory_text(plan.unfit.estimate["peak_memory_bytes"].mid)
+    peak, usable = plan.unfit.estimate["peak_memory_bytes"].mid, usable_bytes(plan.unfit)
     memory = next((rejection for rejection in plan.rejected if rejection.criterion == "gpu_memory"), None)
-    safe = field_text("limit_bytes", memory.needed, lang) if memory else peak
-    return say("choice.unfit", lang, **fields, peak=peak, safe=safe, limit=q.memory_text(usable_bytes(plan.unfit)))
+    safe = field_text("limit_bytes", memory.needed, lang) if memory else q.memory_text(peak)
+    key = "choice.unfit_likely" if memory and peak <= usable else "choice.unfit"
+    return say(key, lang, **fields, peak=q.memory_text(peak), safe=safe, limit=q.memory_text(usable))
 
 
 def _given_text(plan: Plan, lang: Lang) -> str:
@@ -291,7 +293,22 @@ def worded(option: Option, workload: Any, lang: Lang, render: Callable[[Reason],
     """An option of any kind of plan: its reasons and its price, and what the kind
     says in its own words."""
     reasons: dict[str, Any] = {name: tuple(map(render, getattr(option, name))) for name in ("why", "warnings")}
+    own["setup"] = sentences([own["setup"], needed_text(option, lang)], lang)
     return OptionText(priced=priced_text(option, lang), cost=cost_terms(option, lang, currency=workload.currency), **reasons, **own)
+
+
+def needed_text(option: Option, lang: Lang) -> str:
+    """What the job takes of a card's memory and of the server's RAM, with what they have."""
+    accelerator, known = option.accelerator, option.estimate
+    takes = {"gpu": ("peak_memory_bytes", accelerator.memory_bytes)} if accelerator and accelerator.name else {}
+    takes["ram"] = ("host_memory_bytes", option.memory_bytes)
+    parts = []
+    for kind, (name, limit) in takes.items():
+        if (need := known.get(name)) is not None:
+            had = bool(limit and math.isfinite(limit))
+            texts = {"need": q.memory_text(need.mid), **({"limit": q.memory_text(limit)} if had else {})}
+            parts.append(say(f"choice.needs_{kind}" if had else f"choice.needs_{kind}_alone", lang, **texts))
+    return say("choice.needs", lang, parts=join(parts, lang)) if parts else ""
 
 
 def headline(option: Option, lang: Lang, *, currency: str = "usd") -> str:

@@ -18,6 +18,7 @@ from rightfit.explain.market_questions import market_question, way_to_pay
 from rightfit.explain.open_wishes import asked_rule, largest_model, moving_price, open_wish, planned_answer
 from rightfit.explain.rule_lookup import NAMED_SERVER, find_rule, rule_answer, statement_answer
 from rightfit.explain.server_questions import server_question
+from rightfit.explain.topic_questions import topic_question
 from rightfit.explain.yes_or_no import is_question
 from rightfit.market.denials import turned
 from rightfit.messages import LANGS
@@ -46,7 +47,11 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     if is_post(sentence) and is_whole_wish(sentence):  # its plan answers, and names in it are no questions
         return None
     return (
-        largest_model(sentence, catalog) or moving_price(sentence, catalog) or _looked_up(sentence, catalog) or _terms_of_question(sentence)
+        largest_model(sentence, catalog)
+        or moving_price(sentence, catalog)
+        or topic_question(sentence, catalog)
+        or _looked_up(sentence, catalog)
+        or _terms_of_question(sentence)
     )
 
 
@@ -216,6 +221,7 @@ _ASKS = re.compile(r"怎么|如何|什么|哪|为何|报错|原因|最后|一直
 _EITHER = re.compile(r"还是|或者?|\bor\b|\bvs\b", re.IGNORECASE)
 _IS = re.compile(r"是|用的|配的|\b(?:is|are|has|have|use[sd]?|come)\b", re.IGNORECASE)
 _WHAT = re.compile(
-    r"是什么|什么卡|什么配置|多少钱|几张卡|哪种卡|哪款卡|what (?:is|gpu|card)|which (?:gpu|card)|specs?|how much", re.IGNORECASE
+    r"(?:内存|显存|带宽)(?:是|有)?多[大少]|多[大少]的?(?:内存|显存|带宽)|几核|多少核|是什么|什么卡|什么配置|多少钱|几张卡|哪种卡|哪款卡|what (?:is|gpu|card)|which (?:gpu|card)|specs?|how much",
+    re.IGNORECASE,
 )
 _COMPARED = re.compile(r"比.+(?:快|慢|便宜|贵)|(?:faster|slower|cheaper|more expensive|dearer) than", re.IGNORECASE)

@@ -22,6 +22,7 @@ from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, e
 from rightfit.explain.sections import heading_of, job_lookup, section_lookup
 from rightfit.explain.statement_parts import clauses, states
 from rightfit.explain.time_claims import time_lookup
+from rightfit.explain.topic_questions import topic_question
 from rightfit.explain.trials import best_of
 from rightfit.explain.yes_or_no import is_question
 from rightfit.market.denials import turned
@@ -98,6 +99,8 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
     if not is_question(query) and (daily := daily_claim(query, market)) is not None:
         return daily
     rule = repeated_rule(query)
+    if rule is None and (told := topic_question(query, market)) is not None:
+        return told
     parts = None if rule is not None or is_question(query) else parts_lookup(query, market)
     if parts is not None and _is_told_first(query, parts):
         return parts
@@ -114,7 +117,7 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
         return parts
     rule = rule or find_rule(query)
     if rule is None:
-        return needs_answer(query, market) or job_lookup(query, market)
+        return needs_answer(query, market) or job_lookup(query, market) or topic_question(query, market, is_said=True)
     if not isinstance(rule, str) and (rule.kind == "host" or is_question(query)) and (held := job_lookup(query, market)) is not None:
         return held  # on the job that it names
     if isinstance(rule, str) or rule.kind == "term":

@@ -60,7 +60,8 @@ def server_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     rest = functools.reduce(lambda text, name: text.replace(name, " "), named, sentence)
     if cloud := _wishes(rest).get("cloud"):
         named = _of_cloud(named, str(cloud), catalog)
-    if len(named) > 1 and (_says("choose", rest) or _says("which", rest)) and not all(_is_exact(name, catalog) for name in named):
+    is_job = "model" in _wishes(rest) and all(_is_exact(name, catalog) for name in named)  # its plan names the servers
+    if len(named) > 1 and (_says("choose", rest) or _says("which", rest)) and not is_job:
         return _chosen(sentence, rest, named, catalog)
     if len(named) == 1 and _says("is", rest) and len(cards := cards_of(rest)) == 1:
         (name,) = named
@@ -179,8 +180,8 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
     is_what = _says("what", rest)
     told: dict[Lang, list[str]] = {lang: _series_lines(name, rows, catalog, lang) if is_what else [] for lang in LANGS}
     kinds = [f"{servers.provider[row]}/{servers.instance_type[row]}" for row in by_size(catalog, rows)]
-    if "data" not in wishes and wishes.get("task") != "serve" and _estimate(wishes, kinds[-1], catalog) is None:
-        sized = {**wishes, "data": _USUAL_TABLE}  # a model of tables is planned for none without its size
+    if "data" not in wishes and not _LOAD & set(wishes) and _estimate(wishes, kinds[-1], catalog) is None:
+        sized = {**wishes, "data": _USUAL_TABLE, "task": "train"}  # a model of tables is planned for none without its size
         wishes = sized if _estimate(sized, kinds[-1], catalog) is not None else wishes
     is_open = wishes.get("task") == "serve" and not _LOAD & set(wishes)  # able at all: a request now and then
     for kind in kinds[:_MOST_SIZES]:
@@ -219,6 +220,7 @@ def _chosen(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalo
     if "model" not in wishes:
         for lang in LANGS:
             told[lang] += [line for name, rows in named.items() for line in _series_lines(name, rows, catalog, lang)]
+            told[lang] += _weighed(named, catalog, lang)
         return _result(sentence, " ".join(named), told)
     done = [(name, *_cheapest(wishes, rows, catalog)) for name, rows in named.items()]
     if wishes.get("task") == "serve" and not any(one[2] for one in done) and not _LOAD & set(wishes):
@@ -231,6 +233,30 @@ def _chosen(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalo
         told[lang] += [f"{name}: {_done_text(kind, found, _way(found), lang)}" for name, kind, found in able]
         told[lang] += [_text("unable", lang, name=name) for name, _, found in done if found is None]
     return _result(sentence, able[0][0], told)
+
+
+def _weighed(named: Mapping[str, Sequence[int]], catalog: Catalog, lang: Lang) -> list[str]:
+    """Which of several servers or series costs least an hour, and what more of a GPU it has, or
+    the dearer one."""
+    from rightfit.market.verdicts import server_facts
+
+    servers, least = catalog.servers(), list[tuple[float, str, int]]()
+    for name, rows in named.items():
+        priced = [(price["price_usd_per_h"], name, row) for row in rows if (price := server_facts(catalog, row)["price"]) is not None]
+        least += [min(priced)] if priced else []
+    if len(least) < 2:
+        return []
+    (price, name, row), (dearer, other, at) = sorted(least)[:2]
+    told = _text("cheaper", lang, name=name, price=q.money_text(price), other=other, dearer=q.money_text(dearer))
+    cards = [facts.accelerators().get(servers.accelerator_name[one]) for one in (row, at)]
+    if cards[0] is None or cards[1] is None or cards[0] is cards[1]:
+        return [told]
+    memory = [float(servers.accelerator_memory_bytes[one]) for one in (row, at)]
+    is_more = memory[0] >= memory[1]
+    fields = {f"memory{number}": q.memory_text(one) for number, one in enumerate(memory)}
+    fields |= {f"bandwidth{number}": f"{card.memory_bandwidth / 1e9:,.4g}" for number, card in enumerate(cards) if card is not None}
+    key = "cheaper_and_more" if is_more else "cheaper_but_less"
+    return [told + _text(key, lang, card0=cards[0].name, card1=cards[1].name, **fields)]
 
 
 def _cheapest(wishes: Mapping[str, Any], rows: Sequence[int], catalog: Catalog) -> tuple[str, Any]:

@@ -274,6 +274,9 @@ FIRST_WARNINGS = tuple(tomllib.loads(Path(__file__).with_name("data").joinpath("
 #: Assumptions without which the answer would be one to another question.
 TAKEN = (
     *(f"assumed_serve_packed_{cause}" for cause in ("servers", "card", "cheapest", "fits")),
+    "assumed_serve_wait",
+    "assumed_by_qlora",
+    "assumed_serve_latency_wide",
     "assumed_smallest_card",
     "assumed_modules",
     "assumed_own_host",
@@ -290,7 +293,7 @@ FIRST_ADVICE = ("certainty",)
 #: That a machine of one's own does not do it: the answer to what was asked, and never left out.
 OWN_REFUSED = (
     *("own_does_not", "own_does_not_assumed", "own_does_not_gap", "own_does_not_ram"),
-    *("own_too_few", "own_too_few_unless", "own_too_few_either"),
+    *("own_too_few", "own_too_few_unless"),
 )
 #: Advice to ask for the price of a card that nobody publishes: it matters where several
 #: servers do its work.

@@ -397,8 +397,8 @@ def card_sizes(catalog: Catalog | None = None) -> tuple[float, ...]:
     return tuple(sorted({size for size, count, refused in known if count >= 1 and not refused and math.isfinite(size)}))
 
 
-def cost_text(option: Option) -> dict[Lang, str]:
-    money = q.money_text(option.cost.total_usd)
+def cost_text(option: Option, currency: str = "usd") -> dict[Lang, str]:
+    money = q.money_text(option.cost.total_usd, currency)
     monthly = hasattr(option.cost, "monthly_usd") and "total_time_s" not in option.estimate  # a batch job ends
     return {"en": f"{money} per month", "zh": f"每月 {money}"} if monthly else {"en": money, "zh": money}
 

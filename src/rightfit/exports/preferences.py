@@ -7,7 +7,7 @@ from typing import Any
 
 from rightfit.exports.job import Job
 from rightfit.exports.learning import objective, trained
-from rightfit.exports.model_words import class_names
+from rightfit.exports.model_words import architecture, class_names
 from rightfit.exports.quoting import shell
 from rightfit.exports.registry import Files
 from rightfit.exports.stack import ADAPTERS, ExportStack
@@ -17,6 +17,7 @@ from rightfit.exports.training_words import (
     data_packages,
     launch_script,
 )
+from rightfit.facts import coefficients
 from rightfit.facts.engine_releases import EngineRelease, numbers, release_for
 from rightfit.messages import Message
 
@@ -65,6 +66,8 @@ FIRST_ROLLOUT, LAST_ROLLOUT = "0.22.0", "0.31.0"
 """The vLLM that TRL 1.16 goes with: its METADATA, extra vllm."""
 ROLLOUT_PACKAGES = tuple(pin for pin in LATER if not pin.startswith("transformers"))
 USUAL_ANSWER, USUAL_GROUP, MOST_ENGINE_CARDS = 1024, 8, 8
+ENGINE_BYTES = 2.0
+"""Of a parameter of the engine: 16 bits."""
 ENGINE_SHARE = 0.5
 """Of a card that the engine may take while the trainer's states lie beside it: adapters and shards
 leave that much; TRL's own 0.3 is for trainers that keep everything on the card."""
@@ -102,6 +105,9 @@ def rollout_problem(job: Job) -> Message | str:
     layout = job.option.layout
     if layout.rollout not in ("", "colocated"):
         return Message("export.rollout_apart", rollout=layout.rollout)
+    known, cards = architecture(job), rollout(job)["vllm_tensor_parallel_size"]
+    if known and ENGINE_BYTES * known.params_total / cards > coefficients("tuning")["most_engine_weights"] and job.num_gpus > cards:
+        return Message("export.rollout_over_servers", model=job.model, cards=cards)
     if not rollout_release(job):
         return Message("export.no_rollout", model=job.model, card=job.accelerator or Message("export.a_processor"), last=LAST_ROLLOUT)
     batch = layout.micro_batch * layout.grad_accum * max(1, job.num_gpus)

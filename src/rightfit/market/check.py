@@ -442,6 +442,8 @@ def _checked(query: str, catalog: Catalog, rule: RuleLookup | None) -> CheckResu
         name, claim_text = _claim_about(catalog, name)
     if claim_text and _COMPARES.search(query):  # it asks how two things differ, and says nothing of either
         name, claim_text = query, ""
+    elif claim_text and _ASKS_HOW_MANY.search(claim_text):  # it asks for an amount, and says none
+        claim_text = ""
     if not claim_text and rule is not None and (answer := rule(query)) is not None:
         return answer
     name, claim_text = _embedded(name, claim_text)
@@ -453,6 +455,8 @@ def _checked(query: str, catalog: Catalog, rule: RuleLookup | None) -> CheckResu
     return _missing(catalog, query, name, claim_text)
 
 
+#: An amount that is asked for.
+_ASKS_HOW_MANY = re.compile(r"多少|几\s*[张块个台核颗]|\bhow (?:many|much)\b", re.IGNORECASE)
 #: How two things that are named differ.
 _COMPARES = re.compile(
     r"区别|差别|差异|有何不同|有什么不同|哪里不同|\b(?:differences?|differs?|versus|vs|compared? (?:to|with))\b", re.IGNORECASE
@@ -490,7 +494,7 @@ _OF_SERIES = re.compile(
     re.IGNORECASE,
 )
 _VERBS = re.compile(
-    r"是|为|满足|符合|达到|配备?|带有?|搭载|拥有|只?有|的|最低要求|\b(?:is|are|has|have|comes? with|with|meets?|an?|the|one|of)\b",
+    r"是不是|是否|有没有|是|为|满足|符合|达到|配备?|带有?|搭载|拥有|只?有|的|最低要求|实例|机型|\b(?:is|are|has|have|comes? with|with|meets?|an?|the|one|of)\b",
     re.IGNORECASE,
 )
 
@@ -519,7 +523,7 @@ def _claim_about(catalog: Catalog, text: str) -> tuple[str, str]:
 
 def _told_of(text: str, name: re.Match[str]) -> str:
     """What a sentence says of a name in it, without the cloud and the verbs."""
-    rest = f"{text[: name.start()]} {text[name.end() :]}"
+    rest = f"{text[: name.start()]} {re.split('[?？]', text[name.end() :])[0]}"  # what is asked behind it is another question
     cloud = next((word for word in re.split(r"[\s,，]+", rest) if word and find_provider(word)), "")
     return _VERBS.sub(" ", rest.replace(cloud, " ", 1) if cloud else rest).strip(" ,，。.?？吗()（）:：")
 

@@ -40,7 +40,10 @@ _TIMES = re.compile(
     re.IGNORECASE,
 )
 _CORES = re.compile(r"(\d+)\s*(?:-\s*)?(?:个\s*)?(?:v?cpus?\b|cores?\b|核|c(?=\d+\s*g\b))", re.IGNORECASE)
-_MEMORY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(t|g|m)(?:i?b)?(?![A-Za-z0-9/])", re.IGNORECASE)
+_MEMORY = re.compile(  # of the data of a job it says nothing
+    r"(?<![\w.])(\d+(?:\.\d+)?)\s*(t|g|m)(?:i?b)?(?![A-Za-z0-9/])(?!\s*(?:的|of\s)?\s*(?:训练|图片|文本|表格|training\s)?\s*(?:数据|图片|文本|表格|data))",
+    re.IGNORECASE,
+)
 _NETWORK = re.compile(r"(\d+(?:\.\d+)?)\s*([gt])(?:bps|bit/?s|b/s)", re.IGNORECASE)
 _PRICE = re.compile(
     r"(?:每小时\s*)?(?:(?P<sign>\$|us\$|¥|￥)\s*(?P<signed>\d+(?:\.\d+)?)|(?P<plain>\d+(?:\.\d+)?)\s*(?P<unit>usd|dollars?|\$|美元|美金|刀|元|人民币|rmb|cny|yuan))"

@@ -16,6 +16,7 @@ from rightfit.explain.messages import plain
 from rightfit.explain.questions import question_or_open_wish
 from rightfit.explain.sheets import Extent, estimate_sheet, short_sheet, verdict_sheet
 from rightfit.explain.voices import plan_document, verdict_document
+from rightfit.explain.yes_or_no import verdict_of
 from rightfit.mcp.resources import KEPT, brief_plan, brief_verdict, option_records, sheet_text, spoken, spoken_data
 from rightfit.messages import Lang
 from rightfit.proof.tables import HIDDEN_COLUMNS
@@ -161,12 +162,13 @@ def _words_text(words: Sequence[str]) -> str:
 
 def check(values: Mapping[str, Any]) -> ToolAnswer:
     """Names and claims."""
-    found = [result.to_dict(lang=_lang(values)) for result in api.check(values["claims"], catalog=_catalog())]
+    lang = _lang(values)
+    results = api.check(values["claims"], catalog=_catalog())
+    found = [result.to_dict(lang=lang) for result in results]
+    colon, stop = ("：", "。") if lang == "zh" else (": ", ". ")
     lines = [
-        f"{one['query']}: {'exists' if one['exists'] else 'does not exist'}"
-        + (f"; the claim is {one['claim']}" if one["claim"] else "")
-        + f". {one['explanation']}"
-        for one in found
+        stop.join(filter(None, [colon.join(filter(None, [one.query, verdict_of(one, lang)])), told["explanation"]]))
+        for one, told in zip(results, found, strict=True)
     ]
     return ToolAnswer("\n".join(lines), {"items": found})
 

@@ -203,13 +203,15 @@ def compute_times(model: ModelColumns, setup: SetupColumns, device: DeviceColumn
     moved_forward = moved + casts + _fp8_casts(model, setup, device, rates, tokens)
     moved_backward = moved * rates.backward_passes + casts * trains_weights(setup) + _fp8_casts(model, setup, device, rates, tokens)
     expand = operators.dequantise_s(model, setup, device, rates)
+    search = operators.outlier_search_s(model, setup, rates)
+    open_forward = np.where(search > 0, search, expand)  # forward, LLM.int8() multiplies 8-bit weights as they are
     adapter_forward, adapter_backward = _adapters(model, setup, device, rates, tokens)
     if np.any(setup.method == Method.DORA):
         more_forward, more_backward = _decomposed(model, setup, device, rates, products, tokens)
         adapter_forward, adapter_backward = adapter_forward + more_forward, adapter_backward + more_backward
     gemm_forward = products.forward + vision
     gemm_backward = products.input_gradient + vision + trains_weights(setup) * products.weight_gradient
-    forward = gemm_forward + attention.forward_s + moved_forward + expand + adapter_forward
+    forward = gemm_forward + attention.forward_s + moved_forward + open_forward + adapter_forward
     again_full = forward
     again_selective = attention.forward_s + rates.selective_share * (gemm_forward + moved_forward)
     again = np.where(setup.recompute == Recompute.FULL, again_full, np.where(setup.recompute == Recompute.SELECTIVE, again_selective, 0.0))
@@ -219,7 +221,7 @@ def compute_times(model: ModelColumns, setup: SetupColumns, device: DeviceColumn
         attention_s=attention.forward_s + attention.backward_s,
         memory_bound_s=moved_forward + moved_backward,
         recompute_s=again,
-        dequantise_s=2.0 * expand,
+        dequantise_s=open_forward + expand,
         adapter_s=adapter_forward + adapter_backward,
         head_s=products.head_forward + products.head_backward + operators.loss_s(model, setup, device, rates, tokens=tokens),
         forward_s=forward,

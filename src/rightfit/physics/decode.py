@@ -301,7 +301,9 @@ def _communication_s(model: ModelColumns, serve: ServeColumns, links: LinkColumn
     """The collectives of all layers, one hand-over a pipeline stage."""
     message = rows * model.hidden_size * 2.0
     stages = np.maximum(serve.pipeline - 1.0, 0.0)
-    hand_over = stages * (message / np.maximum(links.intra_bandwidth * rates.link_fraction, 1.0) + rates.all_reduce_s)
+    across = serve.pipeline * serve.tensor * serve.attention_data > serve.gpus_per_node
+    link = np.where(across & (links.inter_bandwidth > 0), np.minimum(links.intra_bandwidth, links.inter_bandwidth), links.intra_bandwidth)
+    hand_over = stages * (message / np.maximum(link * rates.link_fraction, 1.0) + rates.all_reduce_s)
     return layers_collective_s(model, serve, links, rates, rows=rows) + hand_over
 
 

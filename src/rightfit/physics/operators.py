@@ -54,7 +54,15 @@ from rightfit.physics.columns import (
     ShardStage,
     column,
 )
-from rightfit.physics.transformer import attention_layers, attention_pairs, attention_width, has_gate, head_share, trains_weights
+from rightfit.physics.transformer import (
+    attention_layers,
+    attention_pairs,
+    attention_width,
+    has_gate,
+    head_share,
+    num_moe_layers,
+    trains_weights,
+)
 from rightfit.records import dataclass
 from rightfit.units import FP32_BYTES
 
@@ -73,10 +81,11 @@ class RateColumns(Columns):
     Software: `gemm_quality` multiplies the reachable rate (stalls between kernels, clocks, fused
     epilogues); `layer_forward_cpu_s` host time to launch one layer forward, `backward_cpu_ratio`
     times that backward; `adapter_cpu_s` that of one adapter module; `fsdp_layer_cpu_s` that of
-    gathering one sharded unit, `adapter_units` of which each adapter module adds `step_cpu_s` per
-    micro-batch, `update_cpu_s` per optimizer step; `overlap` the share of compute time that can
-    hide communication; `norm_passes` ... are memory passes of an operator over its tensor,
-    `pass_factor` times what counting finds.
+    gathering one sharded unit, `adapter_units` of which each adapter module adds;
+    `outlier_search_s` of one product with 8-bit weights; `step_cpu_s` per micro-batch,
+    `update_cpu_s` per optimizer step; `overlap` the share of compute time that can hide
+    communication; `norm_passes` ... are memory passes of an operator over its tensor, `pass_factor`
+    times what counting finds.
 
     Links: fractions of the data sheet that collectives reach; `socket_fraction` is what remains of
     it when more than four PCIe cards, hence two processor sockets, are in one ring; `straggler`
@@ -120,6 +129,7 @@ class RateColumns(Columns):
     update_passes: Array = column(1, "1")
     accumulate_passes: Array = column(1, "1")
     adapter_units: Array = column(0, "1")
+    outlier_search_s: Array = column(0, "s")
     dequantise_fraction: Array = column(1, "1")
     quantised_gemm: Array = column(1.0, "1")
     expert_gemm: Array = column(1, "1")
@@ -480,3 +490,21 @@ def attention_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns,
     flash_forward, flash_backward = _fused(model, setup, device, rates)
     eager_forward, eager_backward = _eager(model, setup, device, rates)
     return AttentionTimes(np.where(fused, flash_forward, eager_forward), np.where(fused, flash_backward, eager_backward))
+
+
+def outlier_search_s(model: ModelColumns, setup: SetupColumns, rates: RateColumns) -> Array:
+    """Seconds that a forward pass over LLM.int8() weights waits, all layers of a rank -> [s].
+
+    Each product asks the card which inputs are outliers before it goes on, so that host and card
+    take turns: launches of some twenty kernels do not hide behind arithmetic. Of experts those that
+    tokens reach are multiplied one by one.
+
+    Source: Dettmers et al. 2022 (LLM.int8(), arXiv 2208.07339); docs/decisions/third-rows.md.
+    """
+    eight = (setup.quantized > 0) & (setup.keeps_linear_inputs > 0) & (setup.linear_weight_bytes >= 1.0)
+    wide = np.where(has_gate(model), 3.0, 2.0)
+    attention = np.where(setup.fused_query_key_value > 0, 2.0, 4.0)
+    moe = num_moe_layers(model)
+    reached = np.minimum(model.num_experts, setup.micro_batch * setup.seq_len * model.experts_per_token) / setup.expert
+    products = model.num_layers * attention + (model.num_layers - moe + moe * reached) * wide
+    return np.where(eight, products * rates.outlier_search_s, 0.0)

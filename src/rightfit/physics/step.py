@@ -439,6 +439,23 @@ def engine_gpus(model: ModelColumns, setup: SetupColumns, *, most: float) -> Arr
     return np.asarray(degree)
 
 
+def engine_stages(setup: SetupColumns, *, tensor: Array, weights_bytes: Array, most_bytes: float) -> Array:
+    """Servers that one engine spans, a stage of its layers on each: as few, of powers of two, as
+    leave a GPU at most `most_bytes` of weights, and no more than the trainer spreads a copy over.
+
+    `tensor` [GPUs], `weights_bytes` [bytes] of a whole copy, `most_bytes` [bytes] on one GPU
+    -> [servers].
+
+    Source: Sheng et al. 2024 (HybridFlow, arXiv 2409.19256); vLLM, "Parallelism and scaling":
+    tensor parallel within a server, pipeline parallel over servers. Mixtures may spread experts
+    instead, whose exchange between servers is slower than the hand-over that is counted here.
+    """
+    spread = np.where(setup.shard_stage >= ShardStage.WEIGHTS, setup.shard_degree, 1.0) * setup.tensor * setup.pipeline
+    wanted = np.ceil(np.log2(np.maximum(weights_bytes / (tensor * most_bytes), 1.0)))
+    most = np.floor(np.log2(np.maximum(spread / setup.gpus_per_node, 1.0)))
+    return np.asarray(2.0 ** np.minimum(wanted, most))
+
+
 def forward_s(setup: SetupColumns, rates: RateColumns, *, compute: ComputeTimes, communication: CommunicationTimes) -> Array:
     """One forward pass without gradients over all sequences of a step: 2 P FLOPs a token, a third
     of the 6 P of training.

@@ -4,7 +4,7 @@ searched for on a machine with these cards alone."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -122,15 +122,18 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     own = _within_unsaid(
         own, mine, lambda wish, ram: plan(wish, catalog=with_machine(catalog, machine, host_bytes=ram), **asked), host_bytes=host
     )
+    is_too_small = own.best is None and mine.task == SERVE and (first := _refused(own)) and first.criterion == "quota"
+    if is_too_small and (change := _first_that_does(mine, _LESS, with_machine(catalog, machine, alone=True))):
+        own = plan(mine.with_changes(**change), catalog=with_machine(catalog, machine), **asked)
+        narrower = (Reason("own_with_less", {"machine": machine.title, "change": _as_options(change)}),)
     rented = plan(workload.with_changes(gpu=()), catalog=catalog, **asked)
     assumed = (*_smallest(machine), *_host(machine, host))
     own, rented = (dataclasses.replace(one, assumptions=(*assumed, *one.assumptions)) for one in (own, rented))
     own = dataclasses.replace(own, options=tuple(_needing_ram(one, host) for one in own.options))
     if own.best is None:
-        alone = with_machine(catalog, machine, alone=True)
         why = _not_on_own(machine, own, workload, host_bytes=host)
         if why.key == "own_too_few":
-            why = _with_changes(why, mine, lambda wish: plan(wish, catalog=alone, **asked))
+            why = _with_fewer(why, mine, with_machine(catalog, machine, alone=True))
         return dataclasses.replace(rented, advice=(why, *rented.advice))
     if rented.best is None:
         return own
@@ -226,37 +229,34 @@ _LESS: tuple[Mapping[str, str], ...] = (
 )
 
 
-def _with_changes(why: Reason, mine: Workload, plan: Callable[[Workload], Plan]) -> Reason:
-    """The refusal of a service with the least that one can give way on so that the machine does it,
-    as options: of the weights and the waiting, and of the users."""
-    if mine.task != SERVE:
-        return why
-    given = {name for name in ("quantization", "ttft", "tpot") if getattr(mine, name if name == "quantization" else f"{name}_s", None)}
-    ways = [_first_that_does(mine, [wish for wish in _LESS if not given & wish.keys()], plan), _fewer_users(mine, plan)]
-    told = dict(zip(("change", "other"), (way for way in ways if way), strict=False))
-    return Reason(("own_too_few", "own_too_few_unless", "own_too_few_either")[len(told)], {**why.params, **told})
+def _with_fewer(why: Reason, mine: Workload, alone: Catalog) -> Reason:
+    """The refusal of a service with about the most users whom the machine serves."""
+    change = _fewer_users(mine, alone) if mine.task == SERVE else ""
+    return Reason("own_too_few_unless", {**why.params, "change": change}) if change else why
 
 
-def _fewer_users(mine: Workload, plan: Callable[[Workload], Plan]) -> str:
+def _fewer_users(mine: Workload, alone: Catalog) -> str:
     """About the most users whom the machine serves, as an option; "" where it serves none."""
-    most = fewest = int(mine.users or 0)
-    while fewest > 1:
-        most, fewest = fewest, fewest // 2
-        if found := _first_that_does(mine, [{"users": str((most + fewest) // 2)}, {"users": str(fewest)}], plan):
-            return found
-    return ""
+    halves = [int(mine.users or 0) >> step for step in range(1, 6)]
+    return _as_options(_first_that_does(mine, [{"users": str(users)} for users in halves if users], alone))
 
 
-def _first_that_does(mine: Workload, wishes: Sequence[Mapping[str, str]], plan: Callable[[Workload], Plan]) -> str:
-    """The first of some changes with which the machine does it, as options."""
+def _first_that_does(mine: Workload, wishes: Iterable[Mapping[str, str]], alone: Catalog) -> Mapping[str, str]:
+    """The first of some changes of what nobody said with which the machine alone does it; none
+    where none does."""
+    said = {name for name in ("quantization", *LATENCY_LIMITS) if getattr(mine, name if name == "quantization" else f"{name}_s", None)}
     for wish in wishes:
         try:
-            does_it = plan(mine.with_changes(**wish)).best is not None
+            does_it = not said & wish.keys() and bool((search(mine.with_changes(**wish), catalog=alone).bits == 0).any())
         except RightfitError:  # the model has no such weights, or the wish no such limit
             continue
         if does_it:
-            return " ".join(f"--{name} {value}" for name, value in wish.items())
-    return ""
+            return wish
+    return {}
+
+
+def _as_options(change: Mapping[str, str]) -> str:
+    return " ".join(f"--{name} {value}" for name, value in change.items())
 
 
 def beside(best: Option) -> dict[str, Any]:

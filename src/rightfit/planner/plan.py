@@ -81,7 +81,7 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = TOP, 
     room = family.room(found, options[0], ranking.top[0]) if options else ()
     others = [section for section in (several_section(found, options), seller_section(found, options)) if section]
     whole = answer(family, found, options, points, Beside(beside.advice, (*others, *beside.sections, *money, *room)))
-    instead = () if options else (*waiting_instead(family, whole, catalog), *api_instead(workload, catalog))
+    instead = () if options else (*waiting_instead(family, found, whole.advice, catalog), *api_instead(workload, catalog))
     whole = dataclasses.replace(whole, options=makeshifts_last(whole.options))
     return dataclasses.replace(
         whole, assumptions=(*whole.assumptions, *more, *by_sense), advice=(*instead, *whole.advice, *unpriced(found))
@@ -134,26 +134,53 @@ def api_instead(workload: Workload, catalog: Catalog) -> tuple[Reason, ...]:
     return tuple(Reason("serve_api_within", one.params) for one in within[:1])
 
 
-#: How many times as long as assumed the users of a service may wait, in what is tried.
-WAITS = (2.0, 4.0, 8.0)
+#: How many times as long as assumed the users of a service may wait: what is planned for where
+#: nothing keeps an assumed limit, and what is only named as a way out.
+WAIT, LONGER_WAITS = 2.0, (4.0, 8.0)
 #: Criteria that more servers or faster ones would meet, which a longer wait makes needless.
 OF_SIZE = frozenset({"gpu", "num_gpus", "max_nodes", "budget", "quota", "stock", "throughput"})
 
 
-def waiting_instead(family: Family[Any], refused: Plan, catalog: Catalog) -> tuple[Reason, ...]:
-    """The assumed limit of a latency without which a service that nothing does could be done, with
-    what it gives then: it decides as much as what was asked for."""
-    workload, told = refused.workload, {reason.key for reason in refused.advice}
-    criteria = {name for group in refused.blame for name in group}
-    if workload.task != "serve" or "serve_change_assumed" in told or not criteria & OF_SIZE:
-        return ()
+def assumed_limits(family: Family[Any], refused: Any) -> dict[str, float]:
+    """The latency limits [s] that nobody stated, of a search of a service that found nothing for
+    want of size; empty for others."""
+    if refused.workload.task != "serve" or not {name for group in minimal_blame(refused.bits) for name in group} & OF_SIZE:
+        return {}
     from rightfit.search.service.wish import LATENCY_LIMITS
 
-    assumed = {one.field: float(one.value) for one in refused.assumptions if one.field in LATENCY_LIMITS}
-    for name, limit_s in assumed.items():
-        for wait in WAITS:
-            longer = workload.with_changes(**{name: f"{rounded_up(limit_s * wait):g}s"})
-            if bool((family.explore(longer, catalog).bits == 0).any()) and (best := plan(longer, catalog=catalog, top=1).best):
+    return {one.field: float(one.value) for one in family.assumptions(refused) if one.field in LATENCY_LIMITS}
+
+
+def waited(workload: Workload, limits: dict[str, float], wait: float) -> Workload:
+    """The request with some assumed limits that many times as long."""
+    return workload.with_changes(**{name: f"{rounded_up(limit_s * wait):g}s" for name, limit_s in limits.items()})
+
+
+def waiting(family: Family[Any], refused: Any, workload: Workload, catalog: Catalog) -> tuple[Any, tuple[Assumption, ...]] | None:
+    """The search with one assumed limit of latency twice as long, where that is all that refuses:
+    what nobody asked for refuses nothing. None where it does not help."""
+    for name, limit_s in assumed_limits(family, refused).items():
+        longer = waited(workload, {name: limit_s}, WAIT)
+        found = family.explore(longer, catalog)
+        if bool((found.bits == 0).any()):
+            now_s = float(getattr(longer, f"{name}_s"))
+            told = Reason("assumed_serve_wait", {"value": now_s, "usual_s": limit_s, "option": name})
+            return found, (Assumption(name, now_s, told),)
+    return None
+
+
+def waiting_instead(family: Family[Any], refused: Any, told: tuple[Reason, ...], catalog: Catalog) -> tuple[Reason, ...]:
+    """The assumed limit of a latency without which a service that nothing does could be done, with
+    what it gives then: it decides as much as what was asked for."""
+    limits, workload = assumed_limits(family, refused), refused.workload
+    if not limits or any(reason.key == "serve_change_assumed" for reason in told):
+        return ()
+    if len(limits) > 1 and not bool((family.explore(waited(workload, limits, LONGER_WAITS[-1]), catalog).bits == 0).any()):
+        return ()  # one look where no wait helps
+    for name, limit_s in limits.items():
+        for wait in LONGER_WAITS:
+            longer = waited(workload, {name: limit_s}, wait)
+            if bool((explored(family, longer, catalog)[0].bits == 0).any()) and (best := plan(longer, catalog=catalog, top=1).best):
                 limit = {"metric": name, "option": name, "usual_s": limit_s, "limit_s": getattr(longer, f"{name}_s")}
                 effect = {each: getattr(best, each) for each in ("provider", "instance_type", "nodes", "purchase")}
                 return (Reason("serve_wait_assumed", {**limit, **effect, "monthly_usd": best.cost.total_usd}),)
@@ -163,14 +190,29 @@ def waiting_instead(family: Family[Any], refused: Plan, catalog: Catalog) -> tup
 def explored(family: Family[Any], workload: Workload, catalog: Catalog) -> tuple[Any, tuple[Assumption, ...]]:
     """The search over the sellers that are taken; over all where nobody said which and only the
     others can do it, with a larger batch where nobody said one and only that can be split, which is
-    assumed aloud."""
+    assumed aloud; with a longer wait where only a limit that nobody stated refuses."""
     found = family.explore(workload, catalog)
     if not bool((found.bits == 0).any()) and (larger := with_a_sequence_each(workload, family.name)):
         split = family.explore(larger, catalog)
         if bool((split.bits == 0).any()):
             return split, ()
     wider = widened(workload) if only_sellers_refuse(found) else None
-    return (family.explore(wider, catalog), (widened_assumption(),)) if wider else (found, ())
+    if wider:
+        return family.explore(wider, catalog), (widened_assumption(),)
+    if bool((found.bits == 0).any()):
+        return found, ()
+    if workload.method == "lora" and "method" in workload.assumed and workload.gpu:  # nobody said how to tune on it
+        few_bits, more = explored(family, workload.with_changes(method="qlora"), catalog)
+        told = Assumption("method", "qlora", Reason("assumed_by_qlora", {}))
+        return (few_bits, (told, *more)) if bool((few_bits.bits == 0).any()) else (found, ())
+    if workload.task != "serve":
+        return found, ()
+    # The quick law of a service may refuse a seller's servers that its queue does not.
+    wider = widened(workload) if any("seller" in group for group in minimal_blame(found.bits)) else None
+    wide = family.explore(wider, catalog) if wider else found
+    if bool((wide.bits == 0).any()):
+        return wide, (widened_assumption(),)
+    return waiting(family, found, workload, catalog) or (found, ())
 
 
 def refuse_simulation(family: Family[Any], workload: Workload) -> None:

@@ -94,6 +94,9 @@ STANDING of one server (Verdict.standing): why_best {total_usd, total_time_s} (o
 ADVICE (Plan.advice), each with the predicted effect of following it:
     method {from_method, to_method, total_usd, saving_usd, provider, instance_type, nodes,
         accelerator, total_time_s}
+    framework {framework, ...}: one that splits the model, where the assumed libraries do not
+    likely_fits {peak_bytes, limit_bytes, probability, ...}: the predicted peak fits, the wanted
+        probability is not reached
     spot {saving_usd, total_usd, provider, instance_type},
         relax_deadline {deadline_s, total_usd, saving_usd}
     certainty {probability, certain_probability, more_share, total_usd, provider, instance_type,
@@ -116,9 +119,10 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
     own_does_not_gap {machine, criterion, needed, had}   the same, with what it lacks
     own_does_not_assumed {machine, criterion, needed, had, option}   the same of a limit that nobody
                      stated
+    own_with_less {machine, change}   nobody said which weights or how soon, and with these options
+                     it does it
     own_too_few {machine, number, count}   it does it, but not alone
     own_too_few_unless {machine, number, count, change}   the same, with options by which it does
-    own_too_few_either {machine, number, count, change, other}   the same, with two sets of them
     own_does_not_ram {machine, criterion, needed, had, each_bytes}   the same of host RAM, which is
                      assumed for each card
 

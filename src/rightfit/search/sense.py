@@ -2,8 +2,9 @@
 
 Costs that differ by under a tenth or a dollar (of a service under a tenth or $50 a month) do not
 decide. Among what is as good as equal these do, in this order (RULES): what runs without last
-resorts such as state in host RAM, what surely fits its memory, measured stacks before unmeasured
-ones, x86 before Arm, on demand before spot while it costs under $5, one server before several,
+resorts such as state in host RAM, what surely fits its memory, what surely keeps a deadline or a
+budget, measured stacks before unmeasured ones, x86 before Arm, on demand before spot while it costs
+under $5, one server before several, what ends soon before what takes days, few cards before many,
 established sellers first, usual places first. Arm must save 15 % to go before x86 at all, and a
 GPU without measured runs 30 % and $10 to go before one that has them (`counted`).
 """
@@ -33,7 +34,7 @@ Index = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
 #: What decides among equals, the weightiest first.
-RULES = ("plain", "room", "measured", "arch", "held", "servers", "cards", "seller", "place")
+RULES = ("plain", "room", "sure", "measured", "arch", "held", "servers", "soon", "cards", "seller", "place")
 #: Those that count as money too (advice.counted_usd), so that more than a tenth may lie between.
 WEIGHED = ("plain", "measured", "arch", "servers")
 #: What stands behind whatever can be had, however little it costs.
@@ -113,16 +114,18 @@ def usual_place_first(search_result: SearchResult, offer: Index, node: Index, sc
 
 def marks_of(search_result: SearchResult, offer: Index, node: Index, usd: Array) -> Mapping[str, Array]:
     """What speaks against each row, by rule: 0 nothing."""
-    offers = search_result.market.offers
+    offers, several = search_result.market.offers, _servers(search_result, offer, node) > 1
     # One limit for all that are compared: else the dearer of two on spot would lead.
     is_small = float(usd.min(initial=np.inf)) < facts.coefficients("planning")["held_under_usd"]
     return {
         "plain": search_result.last_resort(offer, node).astype(np.float64),
         "room": search_result.is_tight(offer, node).astype(np.float64),
+        "sure": _unsure(search_result, offer, node),
         "measured": is_unmeasured(offers)[offer].astype(np.float64),
         "arch": is_arm(offers)[offer].astype(np.float64),
         "held": (offers.purchase_index[offer] == SPOT) * float(is_small and search_result.workload.task != "serve"),
-        "servers": (_servers(search_result, offer, node) > 1).astype(np.float64),
+        "servers": several.astype(np.float64),
+        "soon": _late(search_result, search_result.bill.total_s[offer, node], several),
         "cards": _cards(search_result, offer, node),
         "seller": (offer_tiers(offers)[offer] > ESTABLISHED).astype(np.float64),
         "place": _unusual(search_result)[offer],
@@ -188,10 +191,32 @@ def _servers(search_result: SearchResult, offer: Index, node: Index) -> Array:
     return np.where(np.isfinite(number), number, 0.0)
 
 
+def _unsure(search_result: SearchResult, offer: Index, node: Index) -> Array:
+    """1 for rows (N,) that keep a deadline or a budget with less than 19 chances in 20."""
+    sure, wanted, told = search_result.failures.sure, search_result.filters, facts.coefficients("planning")["surely"]
+    missed = np.zeros(offer.shape, dtype=np.bool_)
+    if sure is not None and wanted.deadline_s is not None:
+        missed |= sure.time_s(told)[offer, node] > wanted.deadline_s
+    if sure is not None and wanted.budget_usd is not None:
+        missed |= sure.usd(told)[offer, node] > wanted.budget_usd
+    return missed.astype(np.float64)
+
+
+def _late(search_result: SearchResult, seconds: Array, several: Flags) -> Array:
+    """1 for rows (N,) of a job that take longer than anybody waits where another takes clearly less
+    for as good as the same money: a night, or a share of the deadline. What several servers do
+    sooner does not count beside one."""
+    if search_result.workload.task == "serve" or not seconds.size:
+        return np.zeros(seconds.shape)
+    usual, deadline_s = facts.coefficients("planning"), search_result.filters.deadline_s
+    patience_s = max(usual["patience_s"], usual["patience_share"] * (deadline_s or 0.0))
+    soonest_s = float(seconds[~several].min() if not several.all() else seconds.min())
+    return np.asarray((seconds > patience_s) & (seconds > usual["clearly_longer"] * soonest_s)).astype(np.float64)
+
+
 def _cards(search_result: SearchResult, offer: Index, node: Index) -> Array:
-    """Cards (O,) of the servers of a service: each answer of many small ones waits for all of them
-    and for the links between them. A job is done sooner by many."""
-    if search_result.workload.task != "serve":
-        return np.zeros(offer.shape)
+    """Cards (O,): each is one more that must be free, be driven and keep up with the others. Of a
+    service each answer of many small ones waits for all of them; a job that needs fewer takes them
+    unless many save clearly, or end it in time."""
     offers = search_result.market.offers
     return np.asarray(np.ceil(offers.servers.num_accelerators[offers.server_index[offer]]) * _servers(search_result, offer, node))

@@ -17,6 +17,7 @@ from rightfit.explain.cards import option_card
 from rightfit.explain.messages import label
 from rightfit.explain.quantities import Table
 from rightfit.explain.sheets import Choice, Extent, Lines, first_caution, plan_sheet, short_sheet, verdict_sheet
+from rightfit.explain.yes_or_no import headline
 from rightfit.web.answers import Answers
 from rightfit.web.ask import AskPanel
 from rightfit.web.cards import draw_card, draw_parts
@@ -243,7 +244,7 @@ class PlanPage:
         self._moved()
         self._empty()
         lang = self.state.lang
-        verdict = "" if result.claim is None else label("check", f"claim_{result.claim}", lang)
+        verdict = headline(result, lang)
         with self.results, box("section", "section panel answer"):
             heading(verdict or result.query, 2)
             for line in str(result.to_dict(lang=lang)["explanation"]).splitlines():

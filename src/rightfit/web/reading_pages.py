@@ -15,11 +15,12 @@ from nicegui import ui
 import rightfit
 from rightfit.errors import RightfitError
 from rightfit.explain.cards import memory_use, option_card
-from rightfit.explain.messages import label, say
+from rightfit.explain.messages import say
 from rightfit.explain.rule_lookup import LONGEST_TEXT
 from rightfit.explain.rules import all_rules, post_title
 from rightfit.explain.sheets import Breakdown, choice_of, option_parts, plan_sheet
 from rightfit.explain.voices import option_text, voice_of
+from rightfit.explain.yes_or_no import headline
 from rightfit.messages import Lang
 from rightfit.web.answers import Answers
 from rightfit.web.cards import breakdown, compare_table, draw_card, draw_part, draw_parts
@@ -161,7 +162,7 @@ def _told(result: CheckResult, lang: Lang) -> str:
 
 def _headed(result: CheckResult, lang: Lang) -> str:
     """What was stated, of several statements of one text, and the verdict."""
-    verdict = "" if result.claim is None else label("check", f"claim_{result.claim}", lang)
+    verdict = headline(result, lang)
     return ("：" if lang == "zh" else ": ").join(part for part in (result.query, verdict) if part)
 
 

@@ -40,10 +40,29 @@ def test_an_assumed_limit_that_decides_is_among_the_reasons(wish: dict[str, Any]
         assert any(f"--{reason.params['option']}" in " ".join(part.lines) for part in short_sheet(found, lang) if hasattr(part, "lines"))
 
 
-def test_the_example_names_the_first_token() -> None:
-    [reason] = [one for one in rightfit.plan(task="serve", **REFUSED[0]).advice if one.key == "serve_wait_assumed"]
-    assert reason.params["option"] == "ttft"
-    assert reason.params["monthly_usd"] > 0
+def test_an_assumed_limit_twice_as_long_is_planned_for_and_said() -> None:
+    found = rightfit.plan(task="serve", **REFUSED[0])
+    [told] = [one for one in found.assumptions if one.why.key == "assumed_serve_wait"]
+    assert found.options
+    assert told.field == "ttft"
+    assert told.value > told.why.params["usual_s"]
+    assert "--ttft" in "\n".join(map(str, short_sheet(found, "en")))
+
+
+def test_what_keeps_every_limit_by_the_queue_is_not_refused_by_the_quick_law() -> None:
+    wish = {"model": "Qwen3-32B", "country": "CN", "ttft": "1s", "budget": "20000 yuan/month", "users": 50}
+    found = rightfit.plan(task="serve", **wish)
+    first = found.options[0]
+    assert first.estimate["tpot_p95_s"].mid < 0.2
+    assert first.estimate["ttft_p95_s"].mid < 1.0
+    assert not [one for one in found.assumptions if one.why.key == "assumed_serve_wait"]
+
+
+def test_whoever_may_wait_longer_asks_as_often() -> None:
+    wish = {"model": "Qwen/Qwen2.5-7B-Instruct", "users": 100}
+    usual, longer = (rightfit.plan(task="serve", **wish, tpot=tpot, top=1) for tpot in ("200ms", "800ms"))
+    rates = [plan.options[0].facts["rate_per_s"] for plan in (usual, longer)]
+    assert rates[0] == rates[1]
 
 
 def test_a_limit_that_was_stated_is_not_called_assumed() -> None:

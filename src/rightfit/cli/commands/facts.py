@@ -378,19 +378,11 @@ def _flat(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _verdict(result: Mapping[str, Any], view: View) -> str:
     """One claim in two to four lines."""
-    from rightfit.explain.rule_lookup import is_statement
-    from rightfit.explain.yes_or_no import answer_word, is_question
+    from rightfit.explain.yes_or_no import verdict_words
 
-    missing = "not_a_rule" if is_statement(str(result["query"])) else "does_not_exist" if result["facts"] else "not_known"
-    exists = label("check", "exists" if result["exists"] else missing, view.lang)
-    claim = "" if result["claim"] is None else label("check", f"claim_{result['claim']}", view.lang)
-    is_answered = bool(result["claim"]) and is_question(str(result["query"]))
-    if is_answered:
-        answer = str(result["facts"].get("answer") or (result["claim"] if result["exists"] else "none"))
-        claim = answer_word(str(result["query"]), answer, view.lang)
-    colon, semicolon = ("：", "；") if view.lang == "zh" else (": ", "; ")
-    told = [claim] if is_answered or (result["kind"] in ("rule", "term", "market") and result["exists"]) else [exists, claim]
-    head = colon.join([result["query"], *filter(None, [semicolon.join(part for part in told if part)])])
+    query = str(result["query"])
+    words = verdict_words(query, kind=result["kind"], exists=result["exists"], claim=result["claim"], known=result["facts"], lang=view.lang)
+    head = ("：" if view.lang == "zh" else ": ").join(filter(None, [query, words]))
     lines = [head, *(f"  {line}" for line in result["explanation"].splitlines())]
     if result["nearest"] and result["nearest"][0] not in result["explanation"] + result["query"]:
         lines.append("  " + label("check", "nearest", view.lang, names=", ".join(result["nearest"])))

@@ -235,7 +235,8 @@ class TunedEngine(LanguageEngine):
     def _engine_bytes(self, setup: SetupColumns) -> dict[str, Array]:
         """Weights, least cache and the rest of the engine that answers, per GPU of it."""
         usual = facts.coefficients("tuning")
-        serve = ServeColumns(tensor=self._engine_gpus(setup))
+        tensor, stages = self._engine_layout(setup)
+        serve = ServeColumns(tensor=tensor, pipeline=stages)
         length = np.full(1, self.tuning.prompt_tokens + self.tuning.answer_tokens)
         cache = serving_columns.kv_bytes_per_device(self.policy, serve, tokens=length)
         return {
@@ -244,8 +245,12 @@ class TunedEngine(LanguageEngine):
             "engine": np.full(1, usual["engine_bytes"]),
         }
 
-    def _engine_gpus(self, setup: SetupColumns) -> Array:
-        return physics.engine_gpus(self.policy, setup, most=facts.coefficients("tuning")["most_engine_gpus"])
+    def _engine_layout(self, setup: SetupColumns) -> tuple[Array, Array]:
+        """GPUs of a server and servers that one engine takes."""
+        usual = facts.coefficients("tuning")
+        tensor = physics.engine_gpus(self.policy, setup, most=usual["most_engine_gpus"])
+        whole = serving_columns.weights_bytes_per_device(self.policy, ServeColumns())
+        return tensor, physics.engine_stages(setup, tensor=tensor, weights_bytes=whole, most_bytes=usual["most_engine_weights"])
 
     def host(self, setup: SetupColumns) -> Array:
         """Host memory per node [bytes]: what is moved there of a value model's states counts as
@@ -284,7 +289,8 @@ class TunedEngine(LanguageEngine):
     def _rollout_s(self, setup: SetupColumns, device: DeviceColumns, links: LinkColumns) -> Array:
         from rightfit.estimation.serving_extras import Rollout, rollout_s  # half of serving, which most methods never ask
 
-        gpus = self._engine_gpus(setup)
+        tensor, stages = self._engine_layout(setup)
+        engines = np.maximum(np.floor(setup.num_gpus / (tensor * stages)), 1.0)
         sequences = setup.data * setup.micro_batch * setup.grad_accum
         memory = np.maximum(device.memory_bytes, 1.0)
         share = np.broadcast_to(facts.coefficients("memory")["usable_fraction"], memory.shape)
@@ -292,9 +298,7 @@ class TunedEngine(LanguageEngine):
             lying = self._memory(setup)
             outside = [value for name, value in lying.answering.items() if not name.startswith("engine")]
             share = share - sum(outside, start=np.zeros(1)) / memory
-        rollout = Rollout(
-            gpus, sequences * gpus / setup.num_gpus, np.maximum(share, 0.0), self.tuning.prompt_tokens, self.tuning.answer_tokens
-        )
+        rollout = Rollout(tensor, stages, sequences / engines, np.maximum(share, 0.0), self.tuning.prompt_tokens, self.tuning.answer_tokens)
         return rollout_s(self.arch, self.policy, device, links, rollout, gpus_per_node=setup.gpus_per_node)
 
     def figure(self, metric: str, mid: Array, regime: RegimeColumns) -> FigureColumns:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -18,12 +18,14 @@ from rightfit.families.language.wish import read_wish, tuned_layout
 from rightfit.market.offers import ServerTable
 from rightfit.messages import Message, cause
 from rightfit.physics.columns import Array, MemoryCounter, Method, Recompute, SetupColumns
+from rightfit.search.advice import cheapest_of, effect_of
+from rightfit.search.answer import Option, Reason
 from rightfit.search.criteria import ADAPTER_METHODS, assumed_framework, splits_models
 from rightfit.search.market import Volume
 from rightfit.search.option_facts import WorkFacts
 from rightfit.search.rank import Row
 from rightfit.search.risk import with_start
-from rightfit.search.training.explore import Craft, Details, TrainingResult
+from rightfit.search.training.explore import Craft, Details, TrainingResult, explore
 from rightfit.search.training.kind import training_family
 from rightfit.search.training.machines import Fleet, Variant, build_fleet, collapse
 from rightfit.search.training.options import row_risk, shifted, with_risks
@@ -270,6 +272,27 @@ def engine_of(wish: TrainingRequest) -> LanguageEngine:
     return TunedEngine.tuned(wish)
 
 
+def stack_that_splits(search_result: TrainingResult, best: Option | None) -> Iterable[Reason]:
+    """Where nothing is feasible with the libraries that are assumed: what a stack that can split
+    the model over accelerators would cost under the same limits."""
+    workload = search_result.wish.workload
+    if best is not None or workload.framework or search_result.space.limits.splits_models:
+        return
+    try:
+        wish = read_wish(workload.with_changes(framework=SPLITTER))
+    except RightfitError:
+        return  # an option of the user's does not go with it
+    if not splits_models(wish.workload, wish.method):
+        return
+    there = explore(wish, search_result.market, search_result.filters, CRAFT, node_counts=search_result.space.limits.node_counts)
+    at = cheapest_of(there, there.bits == 0)
+    if at is not None:
+        yield Reason("framework", {"framework": SPLITTER, **effect_of(there, at, None)})
+
+
+SPLITTER = "megatron"
+"""The stack that splits models by tensor, pipeline and experts alike."""
+
 CRAFT = Craft(
     read=read_wish,
     limits=space_limits,
@@ -282,4 +305,4 @@ CRAFT = Craft(
     facts=facts_of,
     unit_cost=lambda wish: ("per_million_tokens_usd", wish.amount.tokens),
 )
-FAMILY = training_family("language", CRAFT)
+FAMILY = training_family("language", CRAFT, more=stack_that_splits)

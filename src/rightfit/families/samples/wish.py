@@ -442,6 +442,8 @@ def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[Mod
     from rightfit.estimation.sample_work import train_work
 
     height, width = sides_in(workload.image_size or "")
+    if not height and not workload.image_size:
+        height = width = _own_side(workload, record)
     frames = float(workload.frames or _usual_frames(record))
     meant = usual_model(workload.model or "") or workload.model
     wish = NetworkInput(meant, height=height, width=width, frames=frames, audio_s=audio_s)
@@ -477,6 +479,18 @@ def _with_data(workload: Workload) -> list[str]:
     return [name for name in found if trained_graph(name)]
 
 
+def _own_side(workload: Workload, record: Any) -> float:
+    """The side of the pictures of a small data set [pixels], at which networks of convolutions are
+    trained on it; 0 of any other."""
+    if not isinstance(record, VisionModel) or workload.method not in (None, "", "full") or workload.task != "train":
+        return 0.0
+    if workload.data_unit != "dataset" or not workload.data:
+        return 0.0
+    name = facts.dataset(workload.data).name
+    rows = facts.table("dataset_pixels")
+    return next((float(row["side"]) for row in rows if row["dataset"] == name and record.family in row["families"].split()), 0.0)
+
+
 def _usual_frames(record: Any) -> float:
     """Frames of a video model's usual output."""
     return output_frames(record) if isinstance(record, DiffusionModel) and record.modality == "video" else 0.0
@@ -492,7 +506,7 @@ def _sample(workload: Workload, record: Any, asked: NetworkInput, usual: UsualTr
         sizes = output_sizes(record)
         height, width = (sizes[-2], sizes[-1]) if len(sizes) > 1 else (512.0, 512.0)
     if pictures and height and not workload.image_size:
-        notes.take("image_size", f"{height:.0f}x{width:.0f}", "image_size")
+        notes.take("image_size", f"{height:.0f}x{width:.0f}", "image_size_of_data" if _own_side(workload, record) else "image_size")
     if workload.image_size and not pictures:
         raise ContradictionError(Message("families.takes_no_images", model=workload.model), field="image_size")
     seconds = workload.audio_length_s or usual.seconds

@@ -28,6 +28,7 @@ from rightfit.search.rank import first_row
 from rightfit.search.service.batch import judged
 from rightfit.search.service.found import ServingResult, shared_fleet
 from rightfit.search.service.grid import token_grid, token_times
+from rightfit.search.service.limits import second_look
 from rightfit.search.service.sizing import serving_wanted
 from rightfit.search.service.space import CPU_FAMILY as FAMILY
 from rightfit.search.service.space import build_serving_space, family_of, known_accelerator, serving_fleet
@@ -201,7 +202,7 @@ def explore(workload: Workload, catalog: Catalog, *, market: Market | None = Non
     """Search every way to serve a model; on the servers of `market` alone where one is given. Where
     nobody said in which format, and weights of fewer bits are what one would take, those."""
     found = explore_tokens(read_token_wish(workload), catalog, market=market)
-    return found if market is not None else packed_first(found, workload, catalog)
+    return found if market is not None else packed_first(second_look(found), workload, catalog)
 
 
 # ---- Weights of fewer bits before those as published: where the cheapest is asked for, where a
@@ -222,14 +223,14 @@ def packed_first(found: ServingResult, workload: Workload, catalog: Catalog) -> 
     cause = _cause(found, workload, offer, column) if np.isfinite(usd) else "fits"
     if not cause:
         return found
-    freed = explore_tokens(read_token_wish(workload.with_changes(quantization="any")), catalog)
+    freed = second_look(explore_tokens(read_token_wish(workload.with_changes(quantization="any")), catalog))
     packed_usd, at, place = _first(freed, only=_HARMLESS)
     if not np.isfinite(packed_usd) or packed_usd > usd * (1.0 - SAVING_WORTH_SAYING):
         return found
     chosen = format_rows()[freed.space.stack[freed.candidate(at, place)].format]
     if chosen["quality"] == "full":
         return found
-    packed = explore_tokens(read_token_wish(workload.with_changes(quantization=chosen["words"].split("|")[0])), catalog)
+    packed = second_look(explore_tokens(read_token_wish(workload.with_changes(quantization=chosen["words"].split("|")[0])), catalog))
     told: dict[str, Any] = {"value": chosen["name"], "quality": chosen["quality"], "cause": cause}
     key = f"assumed_serve_packed_{cause}"
     if np.isfinite(usd):

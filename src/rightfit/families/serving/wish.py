@@ -188,9 +188,9 @@ def read_seen(workload: Workload, model: TransformerArchitecture, notes: Notes) 
     """What the workload says of images and sound; raises what the model does not take."""
     given = {name: getattr(workload, f"{name}_s" if name == "audio_length" else name) for name in OPTIONS}
     given = {name: value for name, value in given.items() if value is not None}
-    if not given:
-        return Seen()
     rule = image_rule(model)
+    if not given:
+        return _one_each(workload, rule, notes)
     for name in given:
         _refuse(name, workload, rule)
     assert rule is not None
@@ -201,6 +201,18 @@ def read_seen(workload: Workload, model: TransformerArchitecture, notes: Notes) 
     if not {"images", "image_size", "frames"} & set(given):
         return Seen(tokens=sound)
     return _images(workload, rule, notes, sound)
+
+
+def _one_each(workload: Workload, rule: ImageRule | None, notes: Notes) -> Seen:
+    """One image in each request of a batch job over images, unless the prompt that was stated is
+    long enough to hold it."""
+    if workload.task != "batch" or workload.data_unit != "images" or rule is None or not rule.takes_images:
+        return Seen()
+    pictured = workload.settled(images=1, assumed=(*workload.assumed, "images"))
+    seen = _images(pictured, rule, start_notes(workload), 0)
+    if workload.input_tokens is not None and workload.input_tokens >= seen.tokens:
+        return Seen()
+    return _images(pictured, rule, notes, 0)
 
 
 def _refuse(name: str, workload: Workload, rule: ImageRule | None) -> None:
@@ -258,7 +270,7 @@ def read_token_wish(workload: Workload) -> ServingRequest:
     prompt = _with_seen(prompt, output, seen, workload, model)
     limits = token_limits(workload, notes, prompt=prompt)
     rate = request_rate(workload, notes, trace=trace)
-    asked_by_users = 0.0 if rate else rate_of_users(workload, limits, output, notes)
+    asked_by_users = 0.0 if rate else rate_of_users(workload, limits, notes, prompt=prompt, output=output)
     rate = rate or asked_by_users
     extras = read_extras(workload, model, input_tokens=prompt, notes=notes)
     load = read_load(workload, trace, lengths=(prompt, output), rate_per_s=rate, longest=model.max_position or 0, notes=notes)
@@ -352,10 +364,11 @@ def request_rate(workload: Workload, notes: Notes, *, trace: Requests | None = N
     return workload.rate_per_s
 
 
-def rate_of_users(workload: Workload, limits: Limits, output: int, notes: Notes) -> float:
+def rate_of_users(workload: Workload, limits: Limits, notes: Notes, *, prompt: int, output: int) -> float:
     """Requests a second of users who read an answer and write on before they ask again; 0 where
     nobody thinks (then each user always has a request in flight). An answer is taken to come in
-    half the time that the limits allow.
+    half the time that the limits allow, or the usual ones where these are shorter: whoever may wait
+    longer does not ask less often of a server that answers as soon.
 
     Reference: the interactive response time law, E. Lazowska et al., Quantitative System
     Performance (1984), chapter 3: X = N / (Z + R).
@@ -365,7 +378,8 @@ def rate_of_users(workload: Workload, limits: Limits, output: int, notes: Notes)
     pause_s = think_s(workload)
     if pause_s <= 0:
         return 0.0
-    answer_s = 0.5 * min(limits.latency_s, limits.ttft_s + max(output - 1, 0) * limits.tpot_s)
+    ttft_s, tpot_s = min(limits.ttft_s, usual_first_token_s(prompt)[0]), min(limits.tpot_s, float(usual()["tpot_s"]))
+    answer_s = 0.5 * min(limits.latency_s, ttft_s + max(output - 1, 0) * tpot_s)
     rate = workload.users / (pause_s + answer_s)
     if workload.think_s is None:
         notes.take("think", pause_s, "serve_think", users=workload.users, rate=rate)

@@ -15,7 +15,7 @@ from rightfit.search.service.found import ServingResult
 from rightfit.search.service.grid import capacity
 from rightfit.search.service.refine import refined
 from rightfit.search.service.sizing import rejudged, size
-from rightfit.search.service.wish import LATENCY_LIMITS
+from rightfit.search.service.wish import LATENCY_LIMITS, Limits
 
 #: What is saved by at least this share without a limit was decided by it.
 DECIDES = 0.1
@@ -61,11 +61,35 @@ def _first_usd(search_result: ServingResult) -> float:
 
 def relaxed(search_result: ServingResult, name: str) -> ServingResult:
     """The search without one limit of latency, sized, priced and judged again."""
-    wish, space = search_result.wish, search_result.space
     changed: dict[str, float] = {f"{name}_s": float("inf")}
-    wish = dataclasses.replace(wish, limits=dataclasses.replace(wish.limits, **changed))
-    able = capacity(search_result.grid, wish.limits)
+    wish = dataclasses.replace(search_result.wish, limits=dataclasses.replace(search_result.wish.limits, **changed))
+    return _sized(dataclasses.replace(search_result, wish=wish), wish.limits)
+
+
+#: So many times the limits the quick law may exceed for the queue model to be asked, where it
+#: refuses all.
+GENEROUS = 2.0
+
+
+def second_look(search_result: ServingResult) -> ServingResult:
+    """The search in which nothing keeps the limits of latency by the quick law, with what keeps
+    them by the queue model; the same where nothing does, or something does already."""
+    wish = search_result.wish
+    if (search_result.bits == 0).any() or wish.is_batch or not wish.generates or not wish.rate_per_s or wish.load is None:
+        return search_result
+    wider: dict[str, float] = {f"{name}_s": GENEROUS * getattr(wish.limits, f"{name}_s") for name in LATENCY_LIMITS}
+    generous = _sized(search_result, dataclasses.replace(wish.limits, **wider))
+    if not (generous.bits == 0).any():
+        return search_result
+    sure, ranking = refined(generous, top=1)
+    is_sure = [sure.candidate(row.offer, row.node) in sure.confirmed.kept for row in ranking.top]
+    return sure if any(is_sure) else search_result
+
+
+def _sized(search_result: ServingResult, limits: Limits) -> ServingResult:
+    """The search sized by the quick law for some limits, priced and judged by its own."""
+    wish, space = search_result.wish, search_result.space
+    able = capacity(search_result.grid, limits)
     able = dataclasses.replace(able, rate_per_s=able.rate_per_s * space.fits, users=able.users * space.fits)
     parts = (search_result.fleet, space, search_result.grid, able, search_result.column)
-    sizing = size(wish, *parts, num_columns=len(search_result.formats))
-    return rejudged(dataclasses.replace(search_result, wish=wish), sizing, able=able)
+    return rejudged(search_result, size(wish, *parts, num_columns=len(search_result.formats)), able=able)

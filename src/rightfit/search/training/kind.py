@@ -14,7 +14,7 @@ from rightfit.search.advice import WORTHWHILE, cheaper_spot, cheapest_of, effect
 from rightfit.search.answer import Assumption, Counts, Option, Reason, Section
 from rightfit.search.bill import money_parts
 from rightfit.search.constraints import assumed_purchases, read_filters
-from rightfit.search.criteria import listed_stacks
+from rightfit.search.criteria import CRITERIA, listed_stacks
 from rightfit.search.family import Beside, Family, Given
 from rightfit.search.offers import Market, open_market
 from rightfit.search.option_reasons import with_reasons
@@ -41,19 +41,43 @@ LIGHTER_METHODS = {
 ONE_NODE = (1,)
 
 
-def advise(search_result: TrainingResult, options: tuple[Option, ...], more: Iterable[Reason] = ()) -> tuple[Reason, ...]:
-    """Advice for a plan: the least changes first where nothing is feasible; `more`: what
-    only the family knows."""
+def advise(search_result: TrainingResult, options: tuple[Option, ...], more: Sequence[Reason] = ()) -> tuple[Reason, ...]:
+    """Advice for a plan; `more`: what only the family knows, which goes first where nothing is
+    feasible, then what is refused for want of certainty alone, then the least changes."""
     best = options[0] if options else None
-    changes = () if best else least_changes(search_result)
+    changes = () if best else (*more, *_likely(search_result), *least_changes(search_result))
     return (
         *changes,
         *_other_methods(search_result, best),
-        *more,
+        *(more if best else ()),
         *relaxed(search_result, best),
         *cheaper_spot(search_result, best),
         *_fewest(search_result, best),
     )
+
+
+def _likely(search_result: TrainingResult) -> Iterable[Reason]:
+    """The nearest server that is refused for its accelerators' memory alone, where the predicted
+    peak fits and only the probability that plans ask for does not."""
+    lone = search_result.bits == 1 << CRITERIA.index("gpu_memory")
+    if not lone.any():
+        return
+    offers, found = search_result.market.offers, np.nonzero(lone)
+    margin, price = search_result.failures.margin("gpu_memory", found), offers.price_usd_per_h[found[0]]
+    offer, node = (int(axis[np.lexsort((price, found[1], margin))[0]]) for axis in found)
+    lone_offer = dataclasses.replace(offers.take(np.array([offer])), servers=offers.servers.take(offers.server_index[[offer]]))
+    market = dataclasses.replace(
+        search_result.market.take(np.array([offer])), offers=dataclasses.replace(lone_offer, server_index=np.zeros(1, dtype=np.intp))
+    )
+    counts = (int(search_result.node_counts[node]),)
+    there = with_least_memory(explore(search_result.wish, market, search_result.filters, search_result.craft, node_counts=counts))
+    known = search_result.craft.evaluate(there, [Row(0, 0)])
+    peak, limit = (float(np.broadcast_to(value, (1,))[0]) for value in (known.memory.required_bytes, known.memory.capacity_bytes))
+    if peak <= limit:
+        probability = float(known.fit_probability[0])
+        yield Reason(
+            "likely_fits", {**effect_of(there, (0, 0), None), "peak_bytes": peak, "limit_bytes": limit, "probability": probability}
+        )
 
 
 def _other_methods(search_result: TrainingResult, best: Option | None) -> Iterable[Reason]:
@@ -107,7 +131,7 @@ def training_family(name: str, craft: Craft, *, more: More = lambda *_: ()) -> F
         return explore(craft.read(workload), open_market(catalog), read_filters(workload, catalog), craft)
 
     def beside(search_result: TrainingResult, options: tuple[Option, ...], _rows: Sequence[Row], _catalog: Catalog) -> Beside:
-        return Beside(advise(search_result, options, more(search_result, options[0] if options else None)))
+        return Beside(advise(search_result, options, tuple(more(search_result, options[0] if options else None))))
 
     def given(workload: Workload, market: Market, nodes: int, catalog: Catalog) -> Given[TrainingResult]:
         return given_servers(craft, workload, market, nodes, catalog)

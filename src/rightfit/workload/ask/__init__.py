@@ -50,6 +50,7 @@ from rightfit.workload.ask.named import (
     read_watched,
     settle_data_set,
     settle_data_store,
+    settle_lease,
 )
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
@@ -65,9 +66,14 @@ _DASH = re.compile(r"(?<=\s)(?<!\d\s)[-–—](?=\s)|(?<=\d\s)[-–—](?=\s(?:(
 """Between the parts of a sentence: it stands between no two numbers."""
 
 
+_LINE_END = re.compile(r"(?:\\r)?\\n(?![a-z])")
+"""The end of a line as it stands in quoted text."""
+
+
 def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     """Read a wish from plain words. `today` settles "by Monday". InputError when there
     is nothing to read."""
+    text = _LINE_END.sub("\n", text)
     plain = normalize(text)
     if not plain:
         raise InputError(Message("workload.say_what"), field="ask")
@@ -143,6 +149,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     settle_hours_a_day(sentence, task)
     drop_staff(sentence)
     settle_steps(sentence, task)
+    settle_lease(sentence, task)
     settle_per_time(sentence, task)
     if task == "serve" and sentence.is_post:
         settle_things_a_day(sentence)
@@ -174,7 +181,15 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     kind = next(iter(sentence.kinds), "")
     unused = tuple(dict.fromkeys((*weighty, *soft)))
     return Understood(
-        plain, tuple(sentence.readings), tuple(inferred), weighty, unused, sentence.own_machine, kind, tuple(sentence.assumed)
+        plain,
+        tuple(sentence.readings),
+        tuple(inferred),
+        weighty,
+        unused,
+        sentence.own_machine,
+        kind,
+        tuple(sentence.assumed),
+        tuple(sentence.card_counts),
     )
 
 

@@ -147,6 +147,10 @@ _HOURS_OF = grammar.shape(rf"(?<![\w.,-])(?P<amount>(?P<value>{{amount}})\s?(?:{
 """Hours of sound of a data set by its name: "the 1000hr librispeech"."""
 
 
+_THINGS_OF = grammar.shape(rf"(?<![\w.,$€¥-])(?P<amount>{{amount}})\s{grammar.BLANK}+\s[a-z]{{3,}}s(?![a-z])")
+"""Things of a data set by its name: "40 million Wikipedia paragraphs"."""
+
+
 def settle_data_set(sentence: Sentence) -> None:
     """How much of a named data set is worked on: what is told of it, "10B tokens of FineWeb", else
     the whole; an amount near the whole, or in bytes, says nothing more."""
@@ -156,6 +160,8 @@ def settle_data_set(sentence: Sentence) -> None:
     part = None if sentence.has("data") else grammar.OF_DATA_SET.search(sentence.text)
     if part is None and not sentence.has("data") and (hours := _HOURS_OF.search(sentence.text)):
         sentence.take(*hours.span("amount"), "data", f"{hours['value']} hours")
+    if part is None and not sentence.has("data") and (counted := _THINGS_OF.search(sentence.text)):
+        sentence.take(*counted.span(), "data", f"{counted['amount']} samples")
     if part:
         is_sound = part["zh"] or grammar.HOURS.fullmatch(f"{part['amount']} {part['unit']}")
         sentence.take(part.start(), part.end() - 1, "data", f"{part['amount']} {'hours' if is_sound else 'samples'}")
@@ -237,8 +243,15 @@ def _read_unknown_alternative(sentence: Sentence, chain: list[Name], names: list
             _note_alternative(sentence, chain[0].value, start, end)
 
 
+_SIZED_REWARD = grammar.shape(r"(?<![\w.])(?P<size>\d+(?:\.\d+)?\s?[BM])[\s-]+{reward_model_head}(?![a-z])")
+"""A model that rewards, by its size."""
+
+
 def _rewarding(sentence: Sentence, models: list[Name]) -> Name | None:
     """The model after "reward model": it rewards the answers of another one, which is trained."""
+    sized = _SIZED_REWARD.search(sentence.text)
+    if sized and is_taken("reward_model", size := sized["size"].upper().replace(" ", "")):
+        sentence.take(*sized.span(), "reward_model", size)
     for name in models if len(models) > 1 else ():
         if head := grammar.shape(r"{reward_model_head}\s*$").search(sentence.text[: name.start]):
             sentence.take(head.start(), name.end, "reward_model", name.value)
@@ -296,7 +309,10 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     count = card_count(counted["count"]) if counted else card_count(after["times"] or after["cards"]) if after else 0
     first, last = counted.start() if counted else start, after.end() if after else end
     nodes = grammar.NODES_BEFORE.search(sentence.text[:first]) if counted else None
-    if owned := grammar.OWNED.search(sentence.text[: nodes.start() if nodes else first]):
+    owned = None if rented_there(sentence.whole, first) else grammar.OWNED.search(sentence.text[: nodes.start() if nodes else first])
+    if owned is None and counted and not rented_there(sentence.whole, first):
+        owned = _HAS_COUNTED.search(sentence.text[: nodes.start() if nodes else first])
+    if owned:
         last += len(memory[0]) if (memory := grammar.MEMORY_BEHIND.match(sentence.text[last:])) else 0
         if nodes and card_count(nodes["nodes"]) > 1:
             _own_servers(sentence, name, nodes, count, owned.start(), last)
@@ -315,10 +331,22 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     if sentence.wished_softly(first, last):
         return
     sentence.card_counts.append((name.value, count))
+    sentence.card_spans.append((first, last))
     sentence.take(start, end, "gpu", name.value)
     if after:
         sentence.take(end, last, "num_gpus", str(count))
     _count(sentence, counted, nodes, count)
+
+
+_HAS_COUNTED = grammar.shape(r"(?<![一-鿿]){has_counted}\s*$")
+_STATEMENT_END = re.compile(r"[.!?](?=\s|$)|[!?;\n。！？；]")
+
+
+def rented_there(text: str, at: int) -> bool:
+    """Whether the statement at a place says that its machine is a cloud's, or rented."""
+    start = max((found.end() for found in _STATEMENT_END.finditer(text, 0, at)), default=0)
+    end = next((found.start() for found in _STATEMENT_END.finditer(text, at)), len(text))
+    return any(name.kind == "cloud" for name in names_in(text[start:end])) or bool(grammar.shape("{rented_now}").search(text[start:end]))
 
 
 def _with_memory(sentence: Sentence, name: Name) -> tuple[Name, int, int]:
@@ -339,18 +367,28 @@ def _with_memory(sentence: Sentence, name: Name) -> tuple[Name, int, int]:
     return name, name.start, name.end
 
 
+#: Cards that a server has at most, but for a few: more of several servers are those of all of them.
+_MOST_A_SERVER = 8
+
+
 def _count(sentence: Sentence, counted: re.Match[str] | None, nodes: re.Match[str] | None, count: int) -> None:
     """So many cards, each of so many servers having them where that is said."""
     if counted is None:
         return
     if sentence.has("num_gpus"):  # another number, of other cards, is a plan of its own
         told = next(reading.value for reading in sentence.readings if reading.option == "num_gpus")
-        (sentence.note if told == str(count) else sentence.ask)(*counted.span())
+        if told == str(count):
+            sentence.note(*counted.span())
+        else:
+            sentence.ask(*counted.span())
+            sentence.other_counts.append(sentence.asked[-1])
         return
     if grammar.HOW_MANY.search(sentence.text[: counted.start()]):  # cards of one server, of which the number is asked
         sentence.note(*counted.span())
         return
-    sentence.take(counted.start(), counted.end(), "num_gpus", str(count * (card_count(nodes["nodes"]) if nodes else 1)))
+    servers = card_count(nodes["nodes"]) if nodes else 1
+    is_sum = servers > 1 and count > _MOST_A_SERVER and count % servers == 0  # 两机16卡, 4 机 32 卡
+    sentence.take(counted.start(), counted.end(), "num_gpus", str(count if is_sum else count * servers))
     if nodes:
         sentence.take(nodes.start(), nodes.end(), "max_nodes", str(card_count(nodes["nodes"])))
 
@@ -378,6 +416,7 @@ def _own(sentence: Sentence, start: int, end: int, machine: str) -> None:
         sentence.assumed.append(Message("workload.assumed_one_machine", planned=sentence.own_machine, other=machine))
         return
     sentence.own_machine = machine + (f"@{places[0][0]}" if places else "")
+    sentence.own_at = start
 
 
 def read_cards(sentence: Sentence) -> None:
@@ -441,3 +480,13 @@ def read_lease(sentence: Sentence) -> None:
     while found := grammar.RENTING.search(sentence.text):
         asked = _RENT_ASKED.match(sentence.text, found.end()) or _RENT_ASKED_BEFORE.search(sentence.text[: found.start()])
         (sentence.note if asked else sentence.ask)(*found.span())
+        if not asked:
+            sentence.lease = sentence.asked[-1]
+
+
+def settle_lease(sentence: Sentence, task: str) -> None:
+    """The term of a service is no limit of it: its cost is told by the month."""
+    if task == "serve" and sentence.lease in sentence.asked:
+        sentence.asked.remove(sentence.lease)
+        sentence.noted.append(sentence.lease)
+        sentence.assumed.append(Message("workload.assumed_lease", words=sentence.lease))

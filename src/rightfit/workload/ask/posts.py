@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from rightfit.messages import Message
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.leftover import demands
+from rightfit.workload.ask.named import card_count, rented_there
 from rightfit.workload.ask.names import names_in
 from rightfit.workload.ask.sentence import Sentence
 
@@ -40,6 +41,8 @@ _BOTH = grammar.shape(
 """A choice between a server with cards and one without."""
 _OWN_BOX = grammar.shape(r"(?<![A-Za-z]){own_box}(?![A-Za-z])|{own_box_zh}")
 """A computer at home, which is no limit where something is to be rented."""
+_CARD_OR = grammar.shape(r"\s*[,，、]?\s*{card_or}\s*(?P<one>{one_card})?\s*")
+_BRACKETS = re.compile(r"[(（][^()（）]{1,60}[)）]")
 _LACKED = grammar.shape(r"{lacking}\s*{fast_network}")
 """A network that one's own servers lack."""
 
@@ -78,7 +81,8 @@ def read_post(sentence: Sentence) -> None:
         elsewhere = {name for other, named in enumerate(models) if other != at for name in named}
         rest = any(named for other, named in enumerate(models) if other != at and _WANTED.search(sentence.text[slice(*parts[other])]))
         if (not models[at] - elsewhere or (rest and _RAN_BEFORE.search(text) and not _WANTED.search(text))) and (
-            _is_told(text) or (rents and _OWN_BOX.search(text) and not _WANTED.search(text))
+            (_is_told(text) and not _asks_cards(sentence.text, start, end))
+            or (rents and _OWN_BOX.search(text) and not _WANTED.search(text))
         ):
             told.append(text.strip(" ,，"))
             kept = _choices(sentence.text, start, end)
@@ -89,6 +93,7 @@ def read_post(sentence: Sentence) -> None:
             told += list(_told_clauses(sentence, start, end))
             told += list(_heard_figures(sentence, start, end))
     told += list(_taken_back(sentence, parts))
+    told += list(_past_places(sentence))
     told += list(_past_cards(sentence, parts))
     if told:
         sentence.noted += told
@@ -142,26 +147,50 @@ def give_up_own(sentence: Sentence) -> None:
         return
     if any(_OF_OWN.search(text) and _QUESTION.search(text) for text in asks):
         return
-    sentence.noted.append(sentence.own_machine)
-    sentence.assumed.append(Message("workload.assumed_told", words=sentence.own_machine))
+    told = [sentence.own_machine, *_batches_there(sentence)]
+    sentence.noted += told
+    sentence.assumed.append(Message("workload.assumed_told", words="; ".join(told)))
     sentence.own_machine = ""
 
 
+def _batches_there(sentence: Sentence) -> Iterator[str]:
+    """The batch that went on the machine that is given up: another one takes what it can."""
+    ends = [0, *(found.end() for found in _END.finditer(sentence.whole)), len(sentence.whole)]
+    start, end = next(((first, last) for first, last in itertools.pairwise(ends) if first <= sentence.own_at < last), (0, 0))
+    for rule in grammar.QUANTITIES:
+        for found in list(rule.pattern.finditer(sentence.text, start, end)) if rule.option in ("global_batch", "micro_batch") else ():
+            yield sentence.blank(*found.span())
+
+
 def compare_cards(sentence: Sentence) -> None:
-    """Cards that a post asks about are ways to compare: a number of one of them limits no other,
-    and a processor beside them is none of them."""
-    if not sentence.is_post:
+    """Cards that a post asks about, or that have "or" between them, are ways to compare: a number
+    of one of them limits no other, and a processor beside them is none of them."""
+    joints = [_CARD_OR.fullmatch(sentence.whole, one[1], other[0]) for one, other in itertools.pairwise(sentence.card_spans)]
+    if not (sentence.is_post or any(joints)):
         return
+    for at, joint in enumerate(joints, 1):  # "8 A100 or H100" are eight of either, "or an H100" is one
+        name, count = sentence.card_counts[at]
+        if joint and not count and (before := sentence.card_counts[at - 1][1]):
+            sentence.card_counts[at] = (name, 1 if joint["one"] else before)
     for reading in [one for one in sentence.readings if one.option == "gpu" and one.value == "none"]:
         if sentence.card_counts or any(reading.words in text and _BOTH.search(text) for text in _END.split(sentence.whole)):
             sentence.readings.remove(reading)
             sentence.noted.append(reading.words)
-    counts = dict(sentence.card_counts)
     for reading in [one for one in sentence.readings if one.option == "num_gpus"]:
-        if len(counts) > 1 and len({count for _, count in sentence.card_counts}) > 1:
+        if len(set(sentence.card_counts)) > 1 and len({count for _, count in sentence.card_counts}) > 1:
             sentence.readings.remove(reading)
-            sentence.noted.append(reading.words)
-            sentence.assumed.append(Message("workload.assumed_without", words=reading.words))
+            sentence.noted += [reading.words, *sentence.other_counts]
+            sentence.asked = [words for words in sentence.asked if words not in sentence.other_counts]
+
+
+def _past_places(sentence: Sentence) -> Iterator[str]:
+    """Clouds in brackets, where something fails: it is tried there, and may be done elsewhere."""
+    if not _FAILS.search(sentence.whole):
+        return
+    for inside in list(_BRACKETS.finditer(sentence.text)):
+        for name in names_in(inside[0]):
+            if name.kind == "cloud":
+                yield sentence.blank(inside.start() + name.start, inside.start() + name.end)
 
 
 def _past_cards(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterator[str]:
@@ -172,9 +201,11 @@ def _past_cards(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterato
     named = [any(name.kind == "gpu" for name in names_in(sentence.text[start:end])) for start, end in parts]
     if not asks and sum(named) < 2:
         return
+    fails_elsewhere = asks and sum(named) == 1 and _FAILS.search(sentence.whole)
     for start, end in parts:
-        text = sentence.whole[start:end]
-        if not (_FAILS.search(text) if asks else _RAN_BEFORE.search(text)):
+        text = sentence.whole[start : end + 1]
+        is_past = _FAILS.search(text) or (fails_elsewhere and not _QUESTION.search(text)) if asks else _RAN_BEFORE.search(text)
+        if not is_past:
             continue
         for name in names_in(sentence.text[start:end]):
             first, last = start + name.start, start + name.end
@@ -191,9 +222,13 @@ def _replaced_cards(sentence: Sentence) -> Iterator[str]:
     if not any(0 <= name.start - word.end() <= _NEAR for name in cards):
         return
     for name in (one for one in cards if one.end <= word.start()):
-        first = _with_count(sentence.text, name.start)
-        if not grammar.OWNED.search(sentence.text[:first]):
-            yield sentence.blank(first, name.end)
+        counted = grammar.COUNT_BEFORE.search(sentence.text[: name.start])
+        first = counted.start() if counted else name.start
+        if grammar.OWNED.search(sentence.text[:first]):
+            continue
+        if counted and not sentence.own_machine and not rented_there(sentence.whole, first):  # what it is to be compared with
+            sentence.own_machine = f"{card_count(counted['count'])}x{name.value}"
+        yield sentence.blank(first, name.end)
 
 
 def _with_count(text: str, start: int) -> int:
@@ -219,6 +254,12 @@ def _choices(text: str, start: int, end: int) -> list[tuple[int, int]]:
 def _models(text: str) -> set[str]:
     """The models that a statement names, by a name or by a size."""
     return {name.value for name in names_in(text) if name.kind == "model"} or {match[0] for match in grammar.BARE_SIZE.finditer(text)}
+
+
+def _asks_cards(text: str, start: int, end: int) -> bool:
+    """Whether a statement asks which of some cards would do."""
+    named = [name for name in names_in(text[start:end]) if name.kind == "gpu" and name.value != "none"]
+    return len(named) > 1 and bool(_QUESTION.search(text[start : end + 1]))
 
 
 def _is_told(text: str) -> bool:

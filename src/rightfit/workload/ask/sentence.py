@@ -42,6 +42,8 @@ class Understood:
     own_machine: str = ""
     kind: str = ""
     assumed: tuple[Message, ...] = ()
+    #: Cards that are named to rent, each with how many (0: nobody says).
+    cards: tuple[tuple[str, int], ...] = ()
 
     @property
     def wishes(self) -> dict[str, Any]:
@@ -49,7 +51,7 @@ class Understood:
         found: dict[str, Any] = {}
         for reading in (*self.readings, *self.inferred):
             if reading.option in _LISTS:
-                found[reading.option] = ",".join(filter(None, (found.get(reading.option, ""), reading.value)))
+                found[reading.option] = ",".join(dict.fromkeys([*filter(None, found.get(reading.option, "").split(",")), reading.value]))
             else:
                 found.setdefault(reading.option, reading.value)
         return found
@@ -105,8 +107,12 @@ class Sentence:
         self.noted: list[str] = []
         self.assumed: list[Message] = []
         self.own_machine = ""
+        self.own_at = -1
         self.card_counts: list[tuple[str, int]] = []
+        self.card_spans: list[tuple[int, int]] = []
+        self.other_counts: list[str] = []
         self.is_post = False
+        self.lease = ""
         self.hours_a_day: tuple[str, float] = ("", 0.0)
         self.kinds: list[str] = []
         self.data_start = self.data_end = -1

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import contextlib
 
-from rightfit.errors import InputError
+from rightfit import facts
+from rightfit.errors import InputError, RightfitError
 from rightfit.messages import Message
 from rightfit.units import parse_count, parse_data
 from rightfit.workload.ask import grammar
@@ -45,6 +46,7 @@ def settle_accumulation(sentence: Sentence) -> None:
     Without a batch it is asked about."""
     micro, whole = _told(sentence, "micro_batch"), _told(sentence, "global_batch")
     if sentence.accumulation is None:
+        _settle_small_batch(sentence, whole)
         return
     words, times = sentence.accumulation
     if not (micro or whole):
@@ -64,6 +66,27 @@ def settle_accumulation(sentence: Sentence) -> None:
         size = max(int(parse_count(whole.value)) // (times * gpus), 1)
         _say(sentence, "micro_batch", f"{size}", words)
         sentence.assumed.append(Message("workload.assumed_accumulation", batch=whole.value, micro=size, times=times, gpus=gpus))
+
+
+#: Sequences of a batch that trainers of language models give each GPU: no whole batch is so small.
+_SMALL_BATCH = 4
+
+
+def _settle_small_batch(sentence: Sentence, whole: Reading | None) -> None:
+    """A batch of a few texts, of a model that writes, is that of each GPU: "batch size 1"."""
+    if whole is None or _WHOLE.search(whole.words) or sentence.has("micro_batch") or parse_count(whole.value) > _SMALL_BATCH:
+        return
+    model = _told(sentence, "model")
+    try:
+        writes = model is not None and getattr(facts.model(model.value, network=False), "kind", "") in _WRITING
+    except RightfitError:
+        return
+    if writes:
+        sentence.readings[sentence.readings.index(whole)] = Reading("micro_batch", whole.value, whole.words)
+        sentence.assumed.append(Message("workload.assumed_small_batch", words=whole.words))
+
+
+_WRITING = ("decoder", "moe-decoder", "vlm", "encoder-decoder")
 
 
 def read_steps(sentence: Sentence) -> None:

@@ -1,0 +1,269 @@
+"""Questions about hardware, data and ways to train rather than about one job ("does more data need
+more GPU memory", "LoRA 比全参快多少", "ImageNet 有多大"), each answered in a few sentences with
+figures of our tables and plans.
+
+What a question is about is data (data/topic_questions.toml): classes of words, and for each topic
+the classes that must all stand in it; the topic with the most of them answers.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rightfit import facts
+from rightfit.errors import RightfitError
+from rightfit.explain import quantities as q
+from rightfit.explain.glossary import with_figures
+from rightfit.explain.messages import topic
+from rightfit.explain.yes_or_no import is_question
+from rightfit.messages import LANGS, Lang
+
+if TYPE_CHECKING:
+    from rightfit.market import Catalog
+    from rightfit.market.verdicts import CheckResult
+
+_Fields = dict[Lang, dict[str, str]]
+
+
+@functools.cache
+def _class(name: str) -> re.Pattern[str]:
+    return re.compile(topic("topic_questions")["classes"][name], re.IGNORECASE)
+
+
+def topic_question(sentence: str, catalog: Catalog, *, is_said: bool = False) -> CheckResult | None:
+    """The answer to a question about one of the topics, or where it `is_said` the verdict on a
+    statement; None for any other sentence."""
+    from rightfit.market.verdicts import CheckResult
+
+    if not is_said and not is_question(sentence):
+        return None
+    topics = [one for one in topic("topic_questions")["topics"] if not is_said or "answer" in one]
+    if not (fitting := [one for one in topics if all(_class(name).search(sentence) for name in one["all"])]):
+        return None
+    named = _named(sentence)
+    fitting = [one for one in fitting if _is_about(one, sentence, named)]
+    for found in sorted(fitting, key=lambda one: -len(one["all"])):
+        fields = _FIELDS[found["figures"]](sentence, named, catalog) if "figures" in found else {lang: {} for lang in LANGS}
+        if fields is None:
+            continue
+        told = {lang: with_figures(found[lang]).format(**fields[lang]) + _asked(found, fields[lang]) for lang in LANGS}
+        claim = {"yes": "right", "no": "wrong", "depends": "unknown"}.get(str(found.get("answer", "")))
+        return CheckResult(sentence, "market", True, claim, {"topic": found["id"]}, (), told["en"], told["zh"])
+    return None
+
+
+def _asked(found: Mapping[str, Any], fields: Mapping[str, str]) -> str:
+    return f" `{found['ask'].format(**fields)}`" if "ask" in found else ""
+
+
+def _is_about(one: Mapping[str, Any], sentence: str, named: Mapping[str, Any]) -> bool:
+    """Whether no class that a topic excludes stands in a sentence; a job that is named is asked
+    about itself, unless the topic takes it."""
+    if any(_class(name).search(sentence) for name in one.get("none", ())):
+        return False
+    if set(one.get("without", ())) & set(named):
+        return False
+    takes = set(one.get("takes", ()))
+    return not {"model", "gpu", "server"} & set(named) - takes and set(one.get("needs", ())) <= set(named)
+
+
+def _named(sentence: str) -> dict[str, Any]:
+    from rightfit.explain.beside import without_questions
+    from rightfit.explain.rule_lookup import NAMED_SERVER
+    from rightfit.workload.ask import understand
+
+    server = {"server": found[0]} if (found := NAMED_SERVER.search(sentence)) else {}
+    try:
+        return {**understand(without_questions(sentence).wish).wishes, **server}
+    except RightfitError:
+        return server
+
+
+# ---- Figures of topics.
+
+
+def _methods(_: str, named: Mapping[str, Any], catalog: Catalog) -> _Fields | None:
+    """How long one server takes for the same data by each method, and what each needs of memory."""
+    from rightfit.explain.fit_claims import least_bytes
+    from rightfit.planner.given import estimate_one
+    from rightfit.workload.model import Workload
+
+    rule = topic("topic_questions")["methods"]
+    model = str(named.get("model") or rule["model"])
+    times, memory = dict[str, float](), dict[str, float]()
+    for method in ("full", "lora", "qlora"):
+        job = {"model": model, "task": "finetune", "method": method, "data": str(named.get("data") or rule["data"])}
+        try:
+            found = estimate_one(Workload(**job), on=rule["server"], catalog=catalog)
+            memory[method] = least_bytes(job, catalog)
+        except RightfitError:
+            return None
+        if found.best is None:
+            return None
+        times[method] = found.best.estimate["total_time_s"].mid
+    return {
+        lang: {
+            "model": model,
+            "data": str(named.get("data") or rule["data"]),
+            "server": rule["server"],
+            **{f"{method}_time": q.duration_text(time, lang) for method, time in times.items()},
+            **{f"{method}_memory": q.memory_text(need) for method, need in memory.items()},
+            "lora_ratio": f"{times['lora'] / times['full']:.2g}",
+            "qlora_ratio": f"{times['qlora'] / times['full']:.2g}",
+        }
+        for lang in LANGS
+    }
+
+
+def _dataset(sentence: str, named: Mapping[str, Any], _: Catalog) -> _Fields | None:
+    """How large a public data set is that a question names."""
+    record = _dataset_of(sentence, named)
+    if record is None or not record.size_bytes or not record.samples:
+        return None
+    return {
+        lang: {
+            "name": record.name,
+            "size": q.data_text(record.size_bytes),
+            "samples": f"{record.samples:,}",
+            "disk": q.data_text(2.0 * record.size_bytes),
+        }
+        for lang in LANGS
+    }
+
+
+def _dataset_of(sentence: str, named: Mapping[str, Any]) -> Any:
+    words = [str(named.get("data", "")), *re.findall(r"[A-Za-z][\w./-]*\d*(?: \d+[Kk]?)?", sentence, re.ASCII)]
+    for word in filter(None, words):
+        try:
+            return facts.dataset(word)
+        except RightfitError:
+            continue
+    return None
+
+
+def _host_memory(_: str, named: Mapping[str, Any], catalog: Catalog) -> _Fields | None:
+    """Host memory and vCPUs of the servers that have so many of a card."""
+    spoken = str(named["gpu"]).split(",")[0]
+    names, count = set(facts.match_accelerators(spoken)), int(named.get("num_gpus") or 1)
+    servers = catalog.servers()
+    rows = [
+        row
+        for row, name in enumerate(servers.accelerator_name)
+        if name in names and servers.num_accelerators[row] == count and not servers.not_recommended[row] and servers.memory_bytes[row] > 0
+    ]
+    if not rows:
+        return None
+    memory = np.percentile([servers.memory_bytes[row] for row in rows], (10, 50, 90))
+    vcpus = np.percentile([servers.vcpus[row] for row in rows], (10, 50, 90))
+    total = count * max(float(facts.accelerators()[name].memory_bytes) for name in {servers.accelerator_name[row] for row in rows})
+    shown = {"card": spoken, "count": f"{count}", "servers": f"{len(rows)}", "total": q.memory_text(total)}
+    shown |= {f"memory{at}": q.memory_text(float(one)) for at, one in enumerate(memory)}
+    shown |= {f"vcpus{at}": f"{one:.0f}" for at, one in enumerate(vcpus)}
+    return dict.fromkeys(LANGS, shown)
+
+
+def _checkpoint(_: str, named: Mapping[str, Any], __: Catalog) -> _Fields | None:
+    """Bytes of a model's weights in 16 bits, and of all that a full run saves."""
+    from rightfit.explain.fit_claims import weights_bytes
+
+    job = {"model": named["model"], "task": "serve"}
+    try:
+        weights = weights_bytes(job, network=False)
+    except RightfitError:
+        return None
+    if math.isnan(weights):
+        return None
+    shown = {"model": str(named["model"]), "weights": q.data_text(weights), "whole": q.data_text(7.0 * weights)}
+    return dict.fromkeys(LANGS, shown)
+
+
+def _notices(sentence: str, named: Mapping[str, Any], _: Catalog) -> _Fields | None:
+    """How long before it is taken back clouds give notice of a spot server."""
+    from rightfit import lookup
+
+    wanted = set(lookup.read_names("cloud", named["cloud"])) if "cloud" in named else set()
+    rows = [row for row in facts.table("spot_notices") if not wanted or row["provider"] in wanted]
+    if not rows:
+        return None
+    texts = topic("topic_questions")["notices"]
+    told: _Fields = {}
+    for lang in LANGS:
+        each = [
+            texts["protected" if float(row["protected_s"]) else "plain"][lang].format(
+                cloud=q.provider_text(row["provider"], lang),
+                notice=q.duration_text(float(row["notice_s"]), lang),
+                protected=q.duration_text(float(row["protected_s"]), lang),
+            )
+            for row in rows
+        ]
+        told[lang] = {"notices": ("；" if lang == "zh" else "; ").join(each)}
+    return told
+
+
+#: What a project moves in a month [GB], free amounts of small accounts aside.
+_MONTHLY_GB = 10_000.0
+
+
+def _traffic(_: str, named: Mapping[str, Any], catalog: Catalog) -> _Fields | None:
+    """What clouds charge for a GB that leaves a region."""
+    from rightfit import lookup
+
+    clouds = lookup.read_names("cloud", named["cloud"]) if "cloud" in named else tuple(topic("topic_questions")["traffic"]["regions"])
+    texts, told = topic("topic_questions")["traffic"], dict[Lang, dict[str, str]]()
+    for lang in LANGS:
+        lines = []
+        for cloud in clouds:
+            region = texts["regions"].get(cloud)
+            prices = [catalog.egress_price(cloud, region, destination=where) for where in ("other_region", "internet")] if region else []
+            if prices and all(prices):
+                other, internet = (q.money_text(one.cost_usd(_MONTHLY_GB) / _MONTHLY_GB) for one in prices if one)
+                lines.append(texts["line"][lang].format(cloud=q.provider_text(cloud, lang), region=region, other=other, internet=internet))
+        if not lines:
+            return None
+        told[lang] = {"prices": ("；" if lang == "zh" else "; ").join(lines)}
+    return told
+
+
+def _volumes(sentence: str, _: Mapping[str, Any], __: Catalog) -> _Fields | None:
+    """What the kinds of disks give that a question names."""
+    texts = topic("topic_questions")["volumes"]
+    rows = [row for row in facts.table("volumes") if _spells(row["volume"], sentence, texts["spoken"])]
+    if not rows:
+        return None
+    told: _Fields = {}
+    for lang in LANGS:
+        each = [
+            texts["line"][lang].format(
+                volume=row["volume"],
+                rate=f"{float(row['max_mb_per_s']) + float(row['provisioned_mb_per_s']):,.0f}",
+                iops=f"{float(row['max_iops']):,.0f}",
+                price=texts["price" if float(row["usd_per_gb_month"]) else "with_server"][lang].format(
+                    price=f"${float(row['usd_per_gb_month']):.3g}"
+                ),
+            )
+            for row in rows[:4]
+        ]
+        told[lang] = {"disks": ("；" if lang == "zh" else "; ").join(each)}
+    return told
+
+
+def _spells(volume: str, sentence: str, spoken: Mapping[str, str]) -> bool:
+    words = spoken.get(volume) or re.escape(volume).replace(r"\-", r"[\s-]*")
+    return bool(re.search(rf"(?<![A-Za-z0-9])(?:{words})(?![A-Za-z0-9])", sentence, re.IGNORECASE))
+
+
+_FIELDS: Mapping[str, Callable[[str, Mapping[str, Any], Catalog], _Fields | None]] = {
+    "methods": _methods,
+    "dataset": _dataset,
+    "host_memory": _host_memory,
+    "checkpoint": _checkpoint,
+    "notices": _notices,
+    "traffic": _traffic,
+    "volumes": _volumes,
+}

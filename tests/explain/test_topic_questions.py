@@ -1,0 +1,118 @@
+"""Questions about hardware, data and methods are answered by their topic, in both languages, and no
+wish is taken for one."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rightfit.explain.messages import topic
+from rightfit.explain.topic_questions import topic_question
+from rightfit.explain.yes_or_no import is_open, verdict_of
+from rightfit.market import Catalog
+from rightfit.market.check import check_one
+
+ASKED = {
+    "data_and_vram": ("数据越多需要的显存越大吗", "Does more data need more GPU memory?"),
+    "data_in_ram": ("数据放内存里训练会更快吗", "Is training faster with the dataset loaded into RAM?"),
+    "method_speed": ("LoRA 比全参微调快多少", "How much faster is LoRA than full fine-tuning?"),
+    "method_memory": ("LoRA 比全参能省多少显存", "How much less memory does LoRA take than full fine-tuning?"),
+    "quantized_quality": ("INT8 量化会掉精度吗", "Does INT8 quantization hurt accuracy?"),
+    "mixed_precision_half": ("用混合精度训练能省一半显存吗", "Does mixed precision halve GPU memory?"),
+    "graph_memory": ("图神经网络为什么要大内存", "Why do graph neural networks need so much RAM?"),
+    "recommender_memory": ("推荐系统为什么吃内存", "Why do recommenders need so much RAM?"),
+    "dataset_size": ("ImageNet 有多大", "How big is CIFAR-10?"),
+    "checkpoint_size": ("Llama-3-8B 的检查点有多大", "How large is a checkpoint of Llama-3-8B?"),
+    "host_memory_of_cards": ("8×A100 需要多少内存", "How much RAM do 8 A100s need?"),
+    "ram_for_data": ("100GB 的数据要多大内存", "How much RAM do I need for a 100GB dataset?"),
+    "parallel_files_needed": ("2TB 视频数据训练需要 Lustre 吗", "Do I need Lustre for 2TB of video?"),
+    "nvme_needed": ("20GB 图片要用 NVMe 吗", "Do I need NVMe for a 20GB image dataset?"),
+    "read_rate_needed": ("数据读取需要 3GB/s 吗", "Does the data need to be read at 3 GB/s?"),
+    "loading_share": ("数据加载占每步 20% 算正常吗", "Is it normal that data loading takes 20% of a step?"),
+    "utilization_normal": ("GPU 利用率 70% 算正常吗", "Is 70% GPU utilization normal?"),
+    "read_from_object_store": ("训练时直接读 OSS 会慢吗", "Is it slow to read S3 directly while training?"),
+    "traffic_price": ("OSS 流量要钱吗", "Is traffic out of S3 free?"),
+    "spot_notice": ("阿里云抢占式实例会不会突然被回收", "Will a spot instance be reclaimed suddenly?"),
+    "spot_interrupted": ("训练中途 spot 被中断怎么办", "My spot server was interrupted, what should I do?"),
+    "game_cards_reliable": ("推理用 RTX 3060 稳定吗", "Is an RTX 4090 reliable in production?"),
+    "why_data_center_cards": ("RTX 4090 比 A100 便宜,为什么还要租 A100", "Why rent an A100 when a 4090 is cheaper?"),
+    "cards_pooled": ("两张 RTX 3090 等于 48GB 显存吗", "Do two RTX 3090s combine to 48 GB of VRAM?"),
+    "sagemaker_serverless": ("SageMaker Serverless 推理支持 GPU 吗", "Does SageMaker Serverless support GPUs?"),
+    "disks_compared": ("ESSD PL1 和 PL3 有什么区别", "What is the difference between gp3 and io2?"),
+    "disk_enough": ("ESSD 云盘够快吗", "Is gp3 fast enough?"),
+    "network_enough": ("100Gbps 网络做多机训练够吗", "Is 100 Gbps enough for multi-node training?"),
+    "small_images_gpu": ("MNIST 需要 GPU 吗", "Do I need a GPU for CIFAR-10?"),
+    "workers": ("num_workers 越大越好吗", "Are more num_workers always better?"),
+    "own_pros": ("自建服务器和租云各有什么优缺点", "What are the pros and cons of on-prem servers?"),
+    "spot_pros": ("竞价实例有什么优缺点", "What are the drawbacks of spot instances?"),
+    "start_small": ("为什么要先用小配置试跑", "Why should I prototype on a small GPU first?"),
+    "classical_gpu": ("用随机森林要不要 GPU", "Do I need a GPU for random forests?"),
+    "why_many_cards": ("为什么训练大模型要多卡", "Why does training large language models take multi GPU servers?"),
+    "cpu_inference": ("推理用 CPU 行不行", "Can I run inference on a CPU?"),
+    "data_and_cards": ("500GB 数据要几张卡", "Which GPU for 10 GB of data?"),
+    "scaling": ("4 张 A100 比 1 张快 4 倍吗", "Are four GPUs 4 times faster than one?"),
+    "memory_map_useful": ("内存映射有用吗", "Is memory mapping useful?"),
+    "loading_bottleneck": ("怎么判断数据加载是不是瓶颈", "How do I tell whether data loading is the bottleneck?"),
+    "series_for_preparation": ("c 系列和 r 系列哪个适合数据预处理", "Compute-optimized or memory-optimized for preprocessing?"),
+    "t4_language_models": ("T4 能跑大模型推理吗", "Can a T4 serve LLMs?"),
+    "t4_large_training": ("为什么不用 T4 训练大模型", "Can a T4 train large language models?"),
+    "cuda_mismatch": ("CUDA 版本不匹配怎么办", "How do I fix a CUDA version mismatch?"),
+    "auto_stop_saves": ("自动启停脚本能省多少钱", "How much does auto-stop save?"),
+    "auto_stop_monthly": ("包月的服务器夜间关机能省钱吗", "Does auto-stop save money with a monthly subscription?"),
+    "prefix_or_lora": ("Prefix-tuning 和 LoRA 哪个好", "Is prefix tuning better than LoRA?"),
+}
+
+WISHES = (
+    "用 LoRA 微调 Qwen2.5-7B，1 万条数据，预算 300 元",
+    "ResNet-50 训 ImageNet 90 轮，单卡 V100 要几天",
+    "部署 BERT，每秒 100 次请求，延迟 50 毫秒",
+    "Qwen2.5-7B LoRA 微调要多少显存",
+    "8 张 A100 全参微调 LLaMA-7B 够吗",
+    "用随机森林训练 8GB 的表格数据，需要 GPU 吗",
+    "How long does ResNet-50 on ImageNet take on 8 A100s?",
+    "A100 在阿里云一小时多少钱",
+    "T4 和 A10 哪个便宜",
+    "ecs.gn7i-c8g1.2xlarge 是 A10 吗",
+)
+
+
+def test_every_topic_is_asked_for() -> None:
+    assert set(ASKED) == {one["id"] for one in topic("topic_questions")["topics"]}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_questions_find_their_topic(name: str, catalog: Catalog) -> None:
+    for lang, sentence in zip(("zh", "en"), ASKED[name], strict=True):
+        found = topic_question(sentence, catalog)
+        assert found is not None, sentence
+        assert found.facts["topic"] == name, (sentence, found.facts)
+        told = found.explanation_zh if lang == "zh" else found.explanation_en
+        assert re.search(r"\d", told), told
+        assert not re.search(r"\{|nan|- MiB", told), told
+
+
+@pytest.mark.parametrize("sentence", WISHES)
+def test_wishes_and_other_questions_are_no_topic(sentence: str, catalog: Catalog) -> None:
+    assert topic_question(sentence, catalog) is None
+
+
+def test_classes_are_all_used() -> None:
+    table = topic("topic_questions")
+    used = {name for one in table["topics"] for name in (*one["all"], *one.get("none", ()))}
+    assert used == set(table["classes"])
+
+
+@pytest.mark.parametrize(
+    ("sentence", "is_amount"),
+    [("V100 FP16 有多少 TFLOPS", True), ("7B 全参微调要几张 A100", True), ("T4 够吗", False), ("g4dn.xlarge 是不是 T4？显存多少", False)],
+)
+def test_an_amount_is_answered_with_no_yes(sentence: str, is_amount: bool) -> None:
+    assert is_open(sentence) == is_amount
+
+
+def test_an_amount_asked_of_a_server_is_no_claim(catalog: Catalog) -> None:
+    found = check_one("ecs.gn7e-c16g1.8xlarge 有几张 A100", catalog=catalog)
+    assert found.claim is None
+    assert found.exists
+    assert verdict_of(check_one("阿里云 ecs.gn7i-c8g1.4xlarge 是 A10 吗", catalog=catalog), "zh") == "不存在"
