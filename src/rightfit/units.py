@@ -327,6 +327,8 @@ def _seconds_of(unit: str, *, number: float, text: str) -> float:
     if unit == "M":
         raise QuantityError(Message("units.minutes_or_months", value=_shown(text), minutes=f"{number:g}min", months=f"{number:g}months"))
     seconds = _SECONDS.get(unit.casefold())
+    if seconds is None and (many := next((word for word in _MULTIPLIERS if not word.isascii() and unit.startswith(word)), "")):
+        return _MULTIPLIERS[many] * _seconds_of(unit.removeprefix(many), number=number, text=text)  # 2 万分钟
     if seconds is None:
         raise QuantityError(Message("units.no_duration", value=_shown(text), unit=_shown(unit)))
     return seconds

@@ -239,6 +239,23 @@ def test_what_was_tried_sets_nothing(lang: str, told: str) -> None:
             "4x4090",
         ),
         (
+            "We serve Mistral-Small-24B with vLLM for our users. At peak we see 40 concurrent requests, prompts are 1.5k tokens and outputs "
+            "300 tokens. TTFT went up last week. Would an A100 be enough or should we go for an H100?",
+            {"users": "40", "input_tokens": "1.5k", "output_tokens": "300", "gpu": "A100,H100"},
+            "",
+        ),
+        (
+            "Kaggle comp: 4M images at 384x384, ConvNeXt-Base, 10 epochs. My 3080 does 90 img/s so I'd need five days. Is there a spot "
+            "instance that gets it done overnight?",
+            {"deadline": "12h", "epochs": "10", "purchase": "spot"},
+            "",
+        ),
+        (
+            "手上只有一张 3060 12G，想微调 Qwen2.5-7B，数据 3 万条。用 QLoRA 显存够，但是一个 epoch 要二十几个小时。三个 epoch 大概多少钱？",
+            {"epochs": "三", "deadline": None, "method": "qlora"},
+            "1x3060 12G",
+        ),
+        (
             "We fine-tune YOLOv8m on 60k images for 300 epochs. My own 3060 does batch 4 and takes 40 minutes an epoch, way too slow. "
             "I want to rent a single 4090 or an A100, done in 3 days.",
             {"global_batch": None, "deadline": "3 days"},

@@ -238,3 +238,64 @@ def test_hours_before_a_data_set_are_its_size() -> None:
 def test_a_card_that_is_rented_is_not_said_to_be_missing(card: str) -> None:
     found = question_lookup(f"Can I run Wan2.1 I2V 14B at 480p on an {card}, is it possible?", default_catalog())
     assert found is None or "is known" not in found.explanation_en
+
+
+@pytest.mark.parametrize("joint", ["的不超过", "提问的最多", "在线大约", "使用的不超过"])
+@pytest.mark.parametrize("number", [8, 20, 150])
+def test_how_many_are_there_at_once_goes_before_how_many_there_are(joint: str, number: int) -> None:
+    found = understand(f"部署 Qwen2.5-14B，大概 900 人，同时{joint} {number} 人")
+    assert found.wishes["users"] == str(number)
+    assert not found.weighty
+
+
+@pytest.mark.parametrize("form", ["白天集中在 {n} 个小时", "主要在 {n} 个小时", "集中在{n}小时"])
+@pytest.mark.parametrize("number", [6, 10])
+def test_hours_that_hold_the_load_are_no_deadline(form: str, number: int) -> None:
+    found = understand(f"部署 Qwen2.5-7B，一天 5 万次调用，{form.format(n=number)}")
+    assert "deadline" not in found.wishes
+    assert found.wishes["rate"] == "5 万/天"
+    assert float(found.wishes["office_hours"]) == pytest.approx(number * 730 / 24, rel=0.01)
+
+
+@pytest.mark.parametrize("form", ["{a} 点到 {b} 点", "{a}点到{b}点", "{a} 点到 {b} 点之间"])
+def test_a_window_of_hours_with_spaces(form: str) -> None:
+    said = form.format(a=1, b=6)
+    assert understand(f"每天 2 万分钟的音频，在凌晨 {said}用 whisper-large-v3 转写完").wishes["deadline"] == "5h"
+    served = understand(f"部署 Qwen2.5-7B，同时在线 60 人，晚上 {said}用")
+    assert float(served.wishes["office_hours"]) == pytest.approx(5 * 730 / 24, rel=0.01)
+
+
+@pytest.mark.parametrize(("amount", "hours"), [("2 万分钟", "333.333 hours"), ("3 千小时", "3000 hours"), ("1.5 万小时", "15000 hours")])
+def test_a_multiplier_before_a_unit_of_time(amount: str, hours: str) -> None:
+    assert understand(f"用 whisper-large-v3 转写 {amount}的音频").wishes["data"] in (hours, amount)
+
+
+@pytest.mark.parametrize(
+    ("said", "data"), [("40 million Wikipedia paragraphs", "40 million samples"), ("300k GSM8K problems", "300k samples")]
+)
+def test_things_of_a_named_data_set_are_the_amount(said: str, data: str) -> None:
+    found = understand(f"embed {said} with e5-large-v2")
+    assert found.wishes["data"] == data
+    assert not found.weighty
+
+
+@pytest.mark.parametrize("size", ["1B", "7B", "0.5B"])
+def test_a_reward_model_by_its_size(size: str) -> None:
+    found = understand(f"PPO on Llama-3-8B with a {size} reward model, 20k prompts")
+    assert (found.wishes["reward_model"], found.wishes["model"]) == (size, "Llama-3-8B")
+    assert not found.weighty
+
+
+@pytest.mark.parametrize("side", [224, 384])
+def test_the_side_of_images_behind_their_number(side: int) -> None:
+    found = understand(f"训练 ResNet101，30 万张 {side} 图片，epochs 90，batch 64")
+    assert {name: found.wishes.get(name) for name in ("image_size", "data", "epochs")} == {
+        "image_size": str(side),
+        "data": "30 万张",
+        "epochs": "90",
+    }
+
+
+@pytest.mark.parametrize(("said", "own"), [("有 4 张 2080Ti", "4x2080Ti"), ("实验室有 2 张 3090", "2x3090"), ("阿里云有 2 张 A10", "")])
+def test_cards_that_are_there_by_their_number(said: str, own: str) -> None:
+    assert understand(f"{said}，部署 Qwen2.5-14B 给 10 个人用").own_machine == own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit.cli.declared import is_chinese
@@ -30,6 +30,14 @@ class NoModelError(InputError):
         asked = Message("cli.catalog_question", command=_catalog_command(wishes)) if catalog else Message("cli.sentence_without_model")
         super().__init__(asked, field="ask")
         self.found, self.wishes = found, dict(wishes)
+
+
+class SeveralModelsError(InputError):
+    """A sentence that names several models; `parts`: the wishes of each, in order."""
+
+    def __init__(self, found: Understood, parts: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(found.question(), field="ask")
+        self.parts = tuple(parts)
 
 
 _QUESTIONS: Mapping[str, tuple[str, ...]] = {
@@ -61,6 +69,11 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View, *, ask_with: 
     else:
         found = understand(sentence)
     chosen = {name: value for name, value in given.items() if value is not None}
+    if found.weighty and not chosen:
+        from rightfit.explain.open_wishes import wishes_by_model
+
+        if several := wishes_by_model(found):
+            raise SeveralModelsError(found, several)
     wishes = {**found.wishes, **chosen}
     if have := found.own_machine:
         wishes = {**{name: value for name, value in wishes.items() if name != "gpu"}, "have": have}

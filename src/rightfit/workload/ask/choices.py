@@ -310,13 +310,19 @@ def _task(sentence: Sentence, text: str) -> str:
     verb = grammar.WORKS_ON.search(sentence.text[: max(sentence.data_start, 0)])
     if sentence.has("model") and verb and (verb["verb"] or "").casefold() not in grammar.listed("filler_en", "fillers"):
         return "batch"
-    if sentence.has("data") and (sentence.has("frames") or reads_pages(sentence)):
+    if sentence.has("data") and (sentence.has("frames") or reads_pages(sentence) or _turns_sound(sentence)):
         return "batch"
     if sentence.has("model") and not sentence.has("data") and grammar.RUNNING.search(text):
         return "serve"
     if sentence.has("model") and not sentence.has("data") and grammar.SPEED_TALK.search(sentence.whole):
         return "serve"
     return ""
+
+
+def _turns_sound(sentence: Sentence) -> bool:
+    """Whether hours of sound are there, and a model that turns sound into text."""
+    told = next((reading.value for reading in sentence.readings if reading.option == "data"), "")
+    return bool(grammar.TURNS_SOUND.search(sentence.whole)) and parse_data(told).unit == "hours"
 
 
 _FEW_BITS = ("nf4", "int4")

@@ -30,7 +30,7 @@ _MOMENT = grammar.shape(
 )
 _WINDOW = grammar.shape(
     r"{window_start}?\s*(?<![\d:])(?P<from>\d{1,2})(?::00)?\s?(?P<half>{half_of_day})?\s?{window_joint}\s?(?P<to>\d{1,2})(?::00)?\s?(?P<other>{half_of_day})(?![a-z])"
-    r"|(?:从)?(?P<when>{night_zh})?(?:的)?(?P<first>\d{1,2}|[零一二两三四五六七八九十]{1,3})点(?:钟)?(?:到|至|-|~){next_day_zh}?(?P<then>{dawn_zh})?(?P<last>\d{1,2}|[零一二两三四五六七八九十]{1,3})点(?:钟)?(?:之?间)?"
+    r"|(?:从)?(?P<when>{night_zh})?(?:的)?\s*(?P<first>\d{1,2}|[零一二两三四五六七八九十]{1,3})\s*点(?:钟)?\s*(?:到|至|-|~)\s*{next_day_zh}?(?P<then>{dawn_zh})?\s*(?P<last>\d{1,2}|[零一二两三四五六七八九十]{1,3})\s*点(?:钟)?(?:之?间)?"
 )
 _LEARNS = re.compile("|".join(grammar.STRONG[task].pattern for task in ("train", "finetune")), re.IGNORECASE)
 _EACH_DAY = grammar.shape("(?<![a-z])(?:{each_day})(?![a-z])|{each_day_zh}")

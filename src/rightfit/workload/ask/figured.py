@@ -238,7 +238,12 @@ def _read_staff(sentence: Sentence) -> None:
 
 
 def drop_staff(sentence: Sentence) -> None:
-    """A share of a head count says nothing beside a rate that is told."""
+    """A share of a head count says nothing beside a rate that is told, nor a head count beside how
+    many are there at once."""
+    if any(reading.option == "users" and _AT_ONCE.search(reading.words) for reading in sentence.readings):
+        for pattern in [rule.pattern for rule in grammar.QUANTITIES if rule.option == "users"]:
+            for match in list(pattern.finditer(sentence.text)):
+                sentence.note(*match.span())
     said = next((one for one in sentence.assumed if one.key == "workload.assumed_staff"), None)
     if said is None or not sentence.has("rate"):
         return
@@ -425,6 +430,11 @@ def read_window(sentence: Sentence) -> None:
     """The hours of a day between which work that comes daily is to be done, as its deadline."""
     found = _WINDOW.search(sentence.text)
     told = next((reading for reading in sentence.readings if reading.option == "rate"), None)
+    if found and told is None and sentence.has("users") and not sentence.has("office_hours"):
+        begin, end = (int(_first(found, *names)) for names in (("from", "start"), ("to", "end")))
+        if hours := (end - begin) % 24:  # a service is used then
+            sentence.take(*found.span(), "office_hours", f"{hours * HOURS_PER_MONTH / 24.0:.4g}")
+        return
     if found is None or told is None or not _IN_A_DAY.search(told.value) or sentence.has("deadline"):
         return
     begin, end = (int(_first(found, *names)) for names in (("from", "start"), ("to", "end")))

@@ -147,6 +147,10 @@ _HOURS_OF = grammar.shape(rf"(?<![\w.,-])(?P<amount>(?P<value>{{amount}})\s?(?:{
 """Hours of sound of a data set by its name: "the 1000hr librispeech"."""
 
 
+_THINGS_OF = grammar.shape(rf"(?<![\w.,$€¥-])(?P<amount>{{amount}})\s{grammar.BLANK}+\s[a-z]{{3,}}s(?![a-z])")
+"""Things of a data set by its name: "40 million Wikipedia paragraphs"."""
+
+
 def settle_data_set(sentence: Sentence) -> None:
     """How much of a named data set is worked on: what is told of it, "10B tokens of FineWeb", else
     the whole; an amount near the whole, or in bytes, says nothing more."""
@@ -156,6 +160,8 @@ def settle_data_set(sentence: Sentence) -> None:
     part = None if sentence.has("data") else grammar.OF_DATA_SET.search(sentence.text)
     if part is None and not sentence.has("data") and (hours := _HOURS_OF.search(sentence.text)):
         sentence.take(*hours.span("amount"), "data", f"{hours['value']} hours")
+    if part is None and not sentence.has("data") and (counted := _THINGS_OF.search(sentence.text)):
+        sentence.take(*counted.span(), "data", f"{counted['amount']} samples")
     if part:
         is_sound = part["zh"] or grammar.HOURS.fullmatch(f"{part['amount']} {part['unit']}")
         sentence.take(part.start(), part.end() - 1, "data", f"{part['amount']} {'hours' if is_sound else 'samples'}")
@@ -237,8 +243,15 @@ def _read_unknown_alternative(sentence: Sentence, chain: list[Name], names: list
             _note_alternative(sentence, chain[0].value, start, end)
 
 
+_SIZED_REWARD = grammar.shape(r"(?<![\w.])(?P<size>\d+(?:\.\d+)?\s?[BM])[\s-]+{reward_model_head}(?![a-z])")
+"""A model that rewards, by its size."""
+
+
 def _rewarding(sentence: Sentence, models: list[Name]) -> Name | None:
     """The model after "reward model": it rewards the answers of another one, which is trained."""
+    sized = _SIZED_REWARD.search(sentence.text)
+    if sized and is_taken("reward_model", size := sized["size"].upper().replace(" ", "")):
+        sentence.take(*sized.span(), "reward_model", size)
     for name in models if len(models) > 1 else ():
         if head := grammar.shape(r"{reward_model_head}\s*$").search(sentence.text[: name.start]):
             sentence.take(head.start(), name.end, "reward_model", name.value)
@@ -297,6 +310,8 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     first, last = counted.start() if counted else start, after.end() if after else end
     nodes = grammar.NODES_BEFORE.search(sentence.text[:first]) if counted else None
     owned = None if rented_there(sentence.whole, first) else grammar.OWNED.search(sentence.text[: nodes.start() if nodes else first])
+    if owned is None and counted and not rented_there(sentence.whole, first):
+        owned = _HAS_COUNTED.search(sentence.text[: nodes.start() if nodes else first])
     if owned:
         last += len(memory[0]) if (memory := grammar.MEMORY_BEHIND.match(sentence.text[last:])) else 0
         if nodes and card_count(nodes["nodes"]) > 1:
@@ -323,6 +338,7 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     _count(sentence, counted, nodes, count)
 
 
+_HAS_COUNTED = grammar.shape(r"(?<![一-鿿]){has_counted}\s*$")
 _STATEMENT_END = re.compile(r"[.!?](?=\s|$)|[!?;\n。！？；]")
 
 

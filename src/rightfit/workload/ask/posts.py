@@ -81,7 +81,8 @@ def read_post(sentence: Sentence) -> None:
         elsewhere = {name for other, named in enumerate(models) if other != at for name in named}
         rest = any(named for other, named in enumerate(models) if other != at and _WANTED.search(sentence.text[slice(*parts[other])]))
         if (not models[at] - elsewhere or (rest and _RAN_BEFORE.search(text) and not _WANTED.search(text))) and (
-            _is_told(text) or (rents and _OWN_BOX.search(text) and not _WANTED.search(text))
+            (_is_told(text) and not _asks_cards(sentence.text, start, end))
+            or (rents and _OWN_BOX.search(text) and not _WANTED.search(text))
         ):
             told.append(text.strip(" ,，"))
             kept = _choices(sentence.text, start, end)
@@ -253,6 +254,12 @@ def _choices(text: str, start: int, end: int) -> list[tuple[int, int]]:
 def _models(text: str) -> set[str]:
     """The models that a statement names, by a name or by a size."""
     return {name.value for name in names_in(text) if name.kind == "model"} or {match[0] for match in grammar.BARE_SIZE.finditer(text)}
+
+
+def _asks_cards(text: str, start: int, end: int) -> bool:
+    """Whether a statement asks which of some cards would do."""
+    named = [name for name in names_in(text[start:end]) if name.kind == "gpu" and name.value != "none"]
+    return len(named) > 1 and bool(_QUESTION.search(text[start : end + 1]))
 
 
 def _is_told(text: str) -> bool:

@@ -128,6 +128,7 @@ def read_prices(sentence: Sentence) -> None:
 _HOURS_A_DAY = grammar.shape(
     r"(?<![\w.])(?:\d{1,2}\s?{range_word}\s?)?(?P<en>\d{1,2})\s?(?:{hour_en}|h)\s?{of_each_day}\s?day(?![a-z])"
     r"|{every_day_zh}\s*[一-鿿]{0,4}?\s*(?:(?:\d{1,2}|{han})\s*[、,到至~-]\s*)?(?P<zh>\d{1,2}|{han})\s*个?{hour_zh}"
+    r"|{part_of_day}?[一-鿿]{0,2}{gathered_zh}\s*(?P<gathered>\d{1,2}|{han})\s*个?{hour_zh}"
 )
 
 
@@ -135,7 +136,7 @@ def read_hours_a_day(sentence: Sentence) -> None:
     """So many hours of each day: of a service those in which it runs."""
     if (found := _HOURS_A_DAY.search(sentence.text)) and not grammar.TURNS_SOUND.search(sentence.whole):
         words = sentence.blank(*found.span())
-        sentence.hours_a_day = (words, float(parse_count(found["en"] or found["zh"])))
+        sentence.hours_a_day = (words, float(parse_count(found["en"] or found["zh"] or found["gathered"])))
 
 
 def settle_hours_a_day(sentence: Sentence, task: str) -> None:
