@@ -60,7 +60,7 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View, *, ask_with: 
     """The wishes of a sentence, overruled by options that were given beside it. Says on standard
     error what was understood and what was not used. `ask_with`: the language model that reads it,
     URL#MODEL."""
-    from rightfit.workload.ask import understand
+    from rightfit.workload.ask import FROM_SCRATCH, understand
 
     if ask_with:
         from rightfit.workload.ask.by_model import understand_with
@@ -82,8 +82,8 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View, *, ask_with: 
         f"{name} = {value}" + (f" ({quoted[name]!r})" if name in quoted and name not in chosen else "") for name, value in wishes.items()
     ]
     note(label("status", "understood", view.lang, wishes="; ".join(parts) or "-"), view)
-    if found.assumed:
-        note(label("status", "assumed", view.lang, words="; ".join(one.text(view.lang) for one in found.assumed)), view)
+    if assumed := [one for one in found.assumed if one.key != FROM_SCRATCH or "task" not in chosen]:
+        note(label("status", "assumed", view.lang, words="; ".join(one.text(view.lang) for one in assumed)), view)
     if found.unused:
         note(label("status", "not_used", view.lang, words="; ".join(found.unused)), view)
     if is_library(wishes.get("model")):  # names no algorithm
