@@ -8,9 +8,10 @@ import re
 import pytest
 
 from rightfit import api
-from rightfit.explain.open_wishes import open_wish, vague_wish
+from rightfit.explain.open_wishes import open_wish, vague_wish, wishes_by_model, wishes_by_step
 from rightfit.explain.questions import question_lookup
 from rightfit.planner.plan import default_catalog
+from rightfit.workload.ask import understand
 
 
 @pytest.mark.parametrize(
@@ -123,3 +124,48 @@ def test_what_a_wrong_rule_asks_for_can_be_done_without(sentence: str) -> None:
     found = question_lookup(sentence, default_catalog())
     assert found is not None
     assert found.claim == "right", found.explanation_zh
+
+
+SEVERAL = {
+    "Which server for a RAG backend: bge-m3 for embeddings at 20 requests/s plus Qwen2.5-14B-Instruct answering 3 requests/s with 4k context": [
+        {"model": "bge-m3", "rate": "20/s", "task": "serve"},
+        {"model": "Qwen2.5-14B-Instruct", "rate": "3/s", "input_tokens": "4k", "task": "serve"},
+    ],
+    "RAG over 200k PDF pages: embed with e5-large and answer with Llama-3.1-8B for 15 people": [
+        {"model": "e5-large", "data": "200k samples", "task": "batch"},
+        {"model": "Llama-3.1-8B", "users": "15", "task": "serve"},
+    ],
+    "RAG 知识库：bge-m3 向量化加 Qwen2.5-14B 回答，30 个人用": [
+        {"model": "bge-m3", "rate": "1/s", "task": "serve"},
+        {"model": "Qwen2.5-14B", "users": "30", "task": "serve"},
+    ],
+    "fine-tune Qwen2.5-7B and Llama-3.1-8B with LoRA on 10M tokens": [
+        {"model": "Qwen2.5-7B", "data": "10M tokens", "method": "lora", "task": "finetune"},
+        {"model": "Llama-3.1-8B", "data": "10M tokens", "method": "lora", "task": "finetune"},
+    ],
+}
+
+
+@pytest.mark.parametrize("sentence", SEVERAL)
+def test_each_model_of_a_sentence_is_planned_with_its_own_amounts(sentence: str) -> None:
+    found = wishes_by_model(understand(sentence))
+    assert found == SEVERAL[sentence]
+
+
+@pytest.mark.parametrize("sentence", ["QLoRA of Qwen2.5-7B on 10M tokens", "bge-m3 Qwen2.5-14B for 30 users"])
+def test_a_sentence_of_one_model_or_without_clauses_is_no_list_of_models(sentence: str) -> None:
+    assert wishes_by_model(understand(sentence)) == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "steps"),
+    [
+        ("Deduplicate and tokenize 2 TB of web text, which CPU machines?", ["dedup-text", "tokenize"]),
+        ("对 500GB 中文网页去重、清洗并分词，用什么服务器", ["dedup-text", "filter", "tokenize"]),
+        ("tokenize 300 GB of text", []),
+    ],
+)
+def test_each_step_of_a_sentence_is_planned(sentence: str, steps: list[str]) -> None:
+    found = wishes_by_step(understand(sentence))
+    assert [one["operation"] for one in found] == steps
+    assert len({one["data"] for one in found}) <= 1

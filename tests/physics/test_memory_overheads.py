@@ -63,3 +63,9 @@ def test_cards_with_gddr6_keep_a_sixteenth_for_error_correction() -> None:
     plain, inline = DeviceColumns.of(memory_bytes=24e9), DeviceColumns.of(memory_bytes=24e9, inline_ecc=1)
     whole, kept = (overheads.usable_bytes(card, coefficients=COEFFICIENTS)[0] for card in (plain, inline))
     assert kept == pytest.approx(whole * 15 / 16)
+
+
+@pytest.mark.parametrize(("num_sms", "expected"), [(0, 9e8), (40, 3.32e8), (84, 6.972e8), (108, 8.964e8), (132, 9e8), (304, 9e8)])
+def test_the_driver_sets_memory_aside_for_each_multiprocessor(num_sms: int, expected: float) -> None:
+    found = overheads.driver_bytes(DeviceColumns.of(num_sms=num_sms), usual=9e8, per_sm=8.3e6)
+    assert float(found[0]) == pytest.approx(expected)

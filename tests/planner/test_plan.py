@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import rightfit
 from rightfit import facts
 from rightfit.errors import UnknownNameError
 from rightfit.planner.plan import plan, search
@@ -302,3 +303,11 @@ def test_who_asks_for_speed_is_not_advised_to_be_slower() -> None:
     assert found.best is not None
     quickest = found.best.estimate["total_time_s"].mid
     assert all(reason.params["total_time_s"] <= quickest for reason in found.advice if reason.key == "method")
+
+
+def test_a_named_gpu_that_lora_does_not_fit_is_planned_with_qlora_where_nobody_said_how() -> None:
+    wish = {"model": "GLM-4-9B", "task": "finetune", "data": "10Mtok", "gpu": ["RTX-4090"], "num_gpus": 1}
+    found = rightfit.plan(**wish, top=1)
+    assert [option.layout.method for option in found.options] == ["qlora"]
+    assert "assumed_by_qlora" in {one.why.key for one in found.assumptions}
+    assert not rightfit.plan(**wish, method="lora", top=1).options  # what was said is kept

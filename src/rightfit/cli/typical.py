@@ -16,6 +16,7 @@ from rightfit.explain.beside import answers
 from rightfit.explain.command_text import command_line
 from rightfit.explain.listings import volume_text
 from rightfit.explain.messages import label
+from rightfit.explain.quantities import money_text
 from rightfit.explain.sheets import choice_sheet
 from rightfit.explain.voices import plan_document
 from rightfit.messages import Lang
@@ -65,6 +66,28 @@ def typical_answer(
     is_read = bool(size) and any(option.data_path for option in options)
     volume = volume_lines(decide(size, options, catalog), view.lang, is_billed=True) if is_read else []
     return Answer(plans, [], [*parts, *volume, label("typical", "question", view.lang, command=_named(wishes))])
+
+
+def several_answer(parts: Sequence[Mapping[str, Any]], view: View, *, catalog: Any) -> Answer:
+    """A plan for each model or step of a sentence, one paragraph each, and what all cost."""
+    shown, plans, month, once, currency = [], [], 0.0, 0.0, "usd"
+    for wishes in parts:
+        found = api.plan(Workload(**wishes), catalog=catalog, top=1)
+        plans.append(plan_document(found, view.lang, catalog=catalog))
+        said = [part for part in screen_parts(choice_sheet(found, view.lang), view) if isinstance(part, str)]
+        head = label("several", "model", view.lang, model=wishes.get("model") or wishes["operation"])
+        shown.append("\n".join([head, *(f"  {line}" for line in said), f"  {command_line(wishes)}"]))
+        if found.best is None:
+            continue
+        currency = found.workload.currency
+        month, once = (
+            (month + found.best.cost.total_usd, once) if found.workload.task == "serve" else (month, once + found.best.cost.total_usd)
+        )
+    sums = {"total": money_text(month, currency), "once": money_text(once, currency)}
+    if not month:
+        return Answer(plans, [], [*shown, label("several", "sum", view.lang, **sums)])
+    last = [label("several", "once" if once else "together", view.lang, **sums), label("several", "shared", view.lang)]
+    return Answer(plans, [], [*shown, "\n".join(last)])
 
 
 def volume_lines(made: VolumeDecision, lang: Lang, *, is_billed: bool) -> list[str]:

@@ -7,6 +7,8 @@ Words and texts are data (data/open_wishes.toml).
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +27,7 @@ from rightfit.market.denials import turned
 from rightfit.messages import LANGS, Lang
 from rightfit.planner.typical import MOST_MODELS, typical_rows, typical_wishes
 from rightfit.units import GIB, parse_data
+from rightfit.workload.options import read_wish
 
 if TYPE_CHECKING:
     from rightfit.explain.beside import Question
@@ -87,6 +90,58 @@ def vague_wish(sentence: str, catalog: Catalog, questions: Sequence[Question] = 
         head = [_text("head", lang), _text("which", lang), _text("amount", lang, amounts=" / ".join(amounts)), _text("limit", lang)]
         told[lang] = [*head, *told[lang]]
     return _result(sentence, told, {"commands": commands})
+
+
+#: What is said once of all models of a sentence; a budget is of their sum.
+_AMOUNTS = frozenset({"rate", "users", "data"})
+_OF_ALL = ("cloud", "region", "country", "residency", "purchase", "avoid", "sellers", "currency")
+
+
+def wishes_by_model(found: Understood) -> list[dict[str, Any]]:
+    """The wishes of each model of a sentence that names several, each from its own clause; one
+    without an amount serves the requests of the others. Empty where that leaves a word unused."""
+    from rightfit.workload.ask.names import is_model
+
+    sentence, seconds = found.sentence, [word for word in found.weighty if is_model(word)]
+    if "model" not in found.wishes or not seconds:
+        return []
+    places = sorted(sentence.casefold().find(name.casefold()) for name in (found.wishes["model"], *seconds))
+    cuts = [0]
+    for place, following in itertools.pairwise(places):
+        between = list(re.finditer(topic("open_wishes")["words"]["clause"], sentence[place:following], re.IGNORECASE))
+        if place < 0 or not between:
+            return []
+        cuts.append(place + between[-1].end())
+    clauses = [_read(sentence[start:end].strip(" ,;.，；。")) for start, end in itertools.pairwise([*cuts, len(sentence)])]
+    if not all(clause and "model" in clause.wishes and not clause.weighty for clause in clauses):
+        return []
+    told = [{**{name: found.wishes[name] for name in _OF_ALL if name in found.wishes}, **clause.wishes} for clause in clauses if clause]
+    whole = next((one for one in told if _AMOUNTS & set(one)), {})
+    if "data" in whole:
+        load = {name: value for name, value in whole.items() if name not in ("model", *_OF_ALL)}
+    else:
+        # A user asks once in the time that one reads an answer, each model of the chain as often.
+        pause_s = facts.coefficients("serving_planning")["think_s"]
+        rate = whole.get("rate") or f"{read_wish('users', whole['users'])['users'] / pause_s:.3g}/s"
+        load = {"task": "serve", "rate": rate}
+    return [one if _AMOUNTS & set(one) else {**one, **load} for one in told] if whole else []
+
+
+def wishes_by_step(found: Understood) -> list[dict[str, Any]]:
+    """The wishes of each step of a sentence that names several things to do with its data, in its
+    order; empty where it does not, or does not read them one by one."""
+    told = next((one.fields for one in found.assumed if one.key == "workload.assumed_heaviest"), None)
+    if told is None or found.weighty:
+        return []
+    verbs = sorted((str(told["verb"]), *str(told["others"]).split(", ")), key=found.sentence.find)
+    steps = []
+    for verb in verbs:
+        alone = functools.reduce(lambda rest, other: rest.replace(other, " "), [one for one in verbs if one != verb], found.sentence)
+        read = _read(alone)
+        if read is None or "operation" not in read.wishes or "data" not in read.wishes:
+            return []
+        steps.append(read.wishes)
+    return steps
 
 
 def _typical(sentence: str, rows: Iterable[Mapping[str, str]], found: Understood, catalog: Catalog) -> CheckResult | None:

@@ -275,6 +275,7 @@ FIRST_WARNINGS = tuple(tomllib.loads(Path(__file__).with_name("data").joinpath("
 TAKEN = (
     *(f"assumed_serve_packed_{cause}" for cause in ("servers", "card", "cheapest", "fits")),
     "assumed_serve_wait",
+    "assumed_by_qlora",
     "assumed_serve_latency_wide",
     "assumed_smallest_card",
     "assumed_modules",

@@ -230,7 +230,19 @@ def workspace_bytes(setup: SetupColumns, *, workspace: Array) -> Array:
     return workspace + 0.0 * setup.micro_batch
 
 
-def context_bytes(setup: SetupColumns, *, context: float, per_peer: float, most_peers: float) -> Array:
+def driver_bytes(device: DeviceColumns, *, usual: float, per_sm: float) -> Array:
+    """The CUDA context and kernels of one process: the driver sets stacks and local memory aside
+    for every multiprocessor, so that small cards lose less of their memory.
+
+    `usual` [bytes] where the multiprocessors are unknown, and at most, `per_sm` [bytes] ->
+    [bytes].
+
+    Source: docs/decisions/memory-physics.md.
+    """
+    return np.where(device.num_sms > 0, np.minimum(per_sm * device.num_sms, usual), usual)
+
+
+def context_bytes(setup: SetupColumns, *, context: Array | float, per_peer: float, most_peers: float) -> Array:
     """CUDA context and kernels, and NCCL's buffers by number of GPUs in the job; seen
     by the driver only.
 
@@ -398,7 +410,7 @@ def phase_memory(model: ModelColumns, setup: SetupColumns, *, coefficients: Mapp
 def _needed(phases: tuple[dict[str, Array], ...], setup: SetupColumns, coefficients: Mapping[str, float]) -> tuple[Array, ...]:
     """Tensors of each moment, the least slack it can run with, and what lies
     outside of the allocator."""
-    outside, live = _outside(setup, coefficients), [_sum(phase, TERMS) for phase in phases]
+    outside, live = _outside(setup, DeviceColumns(), coefficients), [_sum(phase, TERMS) for phase in phases]
     return tuple(one + squeezed_bytes(one, coefficients=coefficients) + outside for one in live)
 
 
@@ -455,7 +467,7 @@ def _stage_peak(
     left_over = left_over_bytes(phases[Phase.STEP]["scratch"], waiting, setup, coefficients=coefficients)
     slacks = [_slack(phase, setup, left_over * (index == Phase.STEP), coefficients) for index, phase in enumerate(phases)]
     usable = usable_bytes(device, coefficients=coefficients)
-    outside = _outside(setup, coefficients)
+    outside = _outside(setup, device, coefficients)
     live = [_sum(phase, TERMS) for phase in phases]
     room = usable - outside
     whole = [np.maximum(np.minimum(slack, room - tensors), 0.0) for tensors, slack in zip(live, slacks, strict=True)]
@@ -479,11 +491,10 @@ def _live(
     return _phases(steady, moving, setup)
 
 
-def _outside(setup: SetupColumns, coefficients: Mapping[str, float]) -> Array:
+def _outside(setup: SetupColumns, device: DeviceColumns, coefficients: Mapping[str, float]) -> Array:
     """What the driver holds beside the allocator."""
-    return context_bytes(
-        setup, context=coefficients["context_bytes"], per_peer=coefficients["nccl_peer_bytes"], most_peers=coefficients["nccl_most_peers"]
-    )
+    own = driver_bytes(device, usual=coefficients["context_bytes"], per_sm=coefficients["context_bytes_per_sm"])
+    return context_bytes(setup, context=own, per_peer=coefficients["nccl_peer_bytes"], most_peers=coefficients["nccl_most_peers"])
 
 
 def _largest(moments: list[dict[str, Array]], totals: list[Array]) -> tuple[Array, NDArray[np.intp], dict[str, Array]]:

@@ -199,7 +199,13 @@ def explored(family: Family[Any], workload: Workload, catalog: Catalog) -> tuple
     wider = widened(workload) if only_sellers_refuse(found) else None
     if wider:
         return family.explore(wider, catalog), (widened_assumption(),)
-    if bool((found.bits == 0).any()) or workload.task != "serve":
+    if bool((found.bits == 0).any()):
+        return found, ()
+    if workload.method == "lora" and "method" in workload.assumed and workload.gpu:  # nobody said how to tune on it
+        few_bits, more = explored(family, workload.with_changes(method="qlora"), catalog)
+        told = Assumption("method", "qlora", Reason("assumed_by_qlora", {}))
+        return (few_bits, (told, *more)) if bool((few_bits.bits == 0).any()) else (found, ())
+    if workload.task != "serve":
         return found, ()
     # The quick law of a service may refuse a seller's servers that its queue does not.
     wider = widened(workload) if any("seller" in group for group in minimal_blame(found.bits)) else None
