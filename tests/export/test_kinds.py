@@ -96,7 +96,7 @@ MODELS = (
     *("Qwen/Qwen2.5-0.5B", "meta-llama/Meta-Llama-3-70B", "Qwen/Qwen3-30B-A3B", "Qwen/Qwen3.5-27B", "Qwen/Qwen3.5-35B-A3B"),
     *("bert-base-uncased", "t5-base", "BAAI/bge-m3", "openai/whisper-large-v3", "openai/clip-vit-base-patch32", "vit-base", "sdxl"),
 )
-METHODS = ("full", "lora", "qlora", "dora", "dpo", "grpo", "ppo")
+METHODS = ("full", "lora", "qlora", "dora", "freeze", "dpo", "grpo", "ppo")
 
 
 def differs(name: str, values: dict[str, object]) -> str:
@@ -136,7 +136,7 @@ def test_every_method_of_every_kind_of_model_is_started_or_said_not_to_be(method
     faults = []
     for model in MODELS:
         wish = {"model": model, "task": "finetune", "data": "10ksamples"}
-        wish |= {"method": method} if method in ("full", "lora", "qlora", "dora", "ppo") else {"method": method, "update": "lora"}
+        wish |= {"method": method} if method in ("full", "lora", "qlora", "dora", "freeze", "ppo") else {"method": method, "update": "lora"}
         values = asked(lambda wish=wish: stored(f"walk {wish}", lambda: rightfit.plan(**wish).to_dict()))
         if not isinstance(values, RightfitError):
             faults.append(differs(f"{model} {method}", values))

@@ -12,7 +12,9 @@ from typical_plans import WISHES, plan_values
 
 from rightfit.errors import FileInputError, InputError, UnknownNameError
 from rightfit.exports import ExportSettings, all_targets, files_of, find_target, job_of, plan_document, write_files
+from rightfit.exports.afterwards import then_problem
 from rightfit.exports.registry import GROUPS
+from rightfit.exports.stack import stack_name
 
 
 def job(name: str = "qlora-8b", **settings: str):  # type: ignore[no-untyped-def]
@@ -44,7 +46,7 @@ def test_unknown_targets_name_the_nearest() -> None:
 @pytest.mark.parametrize("name", sorted(WISHES))
 def test_every_target_writes_or_says_why_not(name: str) -> None:
     for target in all_targets().values():
-        problem = target.refuses(job(name))
+        problem = target.problem(job(name))
         if problem:
             assert "\n" not in str(problem)
             with pytest.raises(InputError, match="cannot express this plan"):
@@ -57,10 +59,11 @@ def test_every_target_writes_or_says_why_not(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(WISHES))
 def test_a_refusal_names_an_option_or_targets_that_can_be_exported(name: str) -> None:
-    offered = 0
+    """A target for another kind of work names what starts the plan: program and launcher."""
+    offered, started = 0, 0
     for target in all_targets().values():
         try:
-            target.files(job(name))
+            files_of(job(name), target.name)
         except InputError as refused:
             line = str(refused)
         else:
@@ -71,7 +74,19 @@ def test_a_refusal_names_an_option_or_targets_that_can_be_exported(name: str) ->
         elif others := re.search(r"can be exported to (.+)$", line):
             assert all(files_of(job(name), one) for one in others[1].split(", "))
         offered += bool(rank or others)
+        if not target.other_work(job(name)):
+            continue
+        started += 1
+        named = re.findall(r"--to ([\w-]+)", line)
+        assert named[0] == stack_name(job(name)).replace("_", "-"), line
+        assert find_target(named[1]).group in ("launch", "kubernetes"), line
+        assert all(files_of(job(name), one) for one in named)
+        if "--then serve" in line:
+            assert files_of(job(name, then="serve"), named[0])["then-serve/serve.sh"]
+        else:
+            assert "serve" not in target.works_for or then_problem(job(name)), line
     assert offered
+    assert started
 
 
 def test_a_target_of_one_vendor_offers_the_first_option_with_its_cards() -> None:
@@ -90,7 +105,7 @@ def test_a_bundle_orders_its_targets() -> None:
     readme = files["README.md"]
     assert readme.index("cd skypilot") < readme.index("`kubernetes/`") < readme.index("`trl/`") < readme.index("`prometheus/`")
     assert readme.index("`trl/`") < readme.index("`accelerate/`")  # the one that the launchers start stands first
-    assert "- vllm: the plan is to finetune" in readme
+    assert "- vllm: it serves models, and this plan is a fine-tuning run" in readme
     assert "- `HF_TOKEN` in the environment" in readme
     assert readme.splitlines()[2].startswith(f"What the job makes is kept in `$RIGHTFIT_BUCKET/{job().name}-{job().plan_id}`")
     assert f"${job().option.cost.hourly_usd:,.2f} an hour" in readme

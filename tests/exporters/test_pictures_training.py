@@ -65,9 +65,10 @@ def make_yolos(folder: Path) -> Path:
     return folder
 
 
-def test_a_detector_of_transformers_is_killed_and_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["detr", "detr-frozen"])
+def test_a_detector_of_transformers_is_killed_and_goes_on(kind: str, tmp_path: Path) -> None:
     make_scenes(tmp_path / "data")
-    put(tmp_path, "detection", "detr", model=str(make_yolos(tmp_path / "model")), height=64, width=96, learning_rate=1e-3)
+    put(tmp_path, "detection", kind, model=str(make_yolos(tmp_path / "model")), height=64, width=96, learning_rate=1e-3)
     whole = undisturbed(tmp_path)
     assert all(math.isfinite(loss) for loss in whole.values())
     first = kill_at(tmp_path, 3)
@@ -78,6 +79,10 @@ def test_a_detector_of_transformers_is_killed_and_goes_on(tmp_path: Path) -> Non
     from transformers import AutoConfig
 
     assert AutoConfig.from_pretrained(tmp_path / "out/model").num_labels == 2
+    if kind == "detr-frozen":
+        from test_samples_training import assert_frozen
+
+        assert_frozen(tmp_path, "class_labels_classifier|bbox_predictor")
     assert math.isfinite(json.loads((tmp_path / "out/evaluation.json").read_text(encoding="utf-8"))["eval_loss"])
 
 
@@ -90,16 +95,22 @@ def test_a_detector_of_torchvision_trains(tmp_path: Path) -> None:
     assert math.isfinite(json.loads((tmp_path / "out/evaluation.json").read_text(encoding="utf-8"))["eval_loss"])
 
 
-def test_a_yolo_trains_and_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["yolo", "yolo-frozen"])
+def test_a_yolo_trains_and_goes_on(kind: str, tmp_path: Path) -> None:
     pytest.importorskip("ultralytics")
     make_scenes(tmp_path / "data")
-    put(tmp_path, "yolo", "yolo", model="ultralytics/yolo11n", from_scratch=True, cards=[], epochs=2, size=64, optimizer="auto")
+    put(tmp_path, "yolo", kind, model="ultralytics/yolo11n", from_scratch=True, cards=[], epochs=2, size=64, optimizer="auto")
     further = {"YOLO_CONFIG_DIR": str(tmp_path), "YOLO_OFFLINE": "true"}
     run([sys.executable, "train.py", "train.json"], tmp_path, further=further)
     judged = json.loads((tmp_path / "out/evaluation.json").read_text(encoding="utf-8"))
     assert any("mAP50" in name for name in judged)
     assert (tmp_path / "out/model/model.pt").stat().st_size > 1_000_000
     assert "done" in run([sys.executable, "train.py", "train.json"], tmp_path, further=further)
+    if kind == "yolo-frozen":
+        import torch
+
+        trained = torch.load(tmp_path / "out/run/weights/last.pt", weights_only=False)["train_args"]
+        assert trained["freeze"] == len(__import__("ultralytics").YOLO("yolo11n.yaml").model.model) - 1
 
 
 # ---- adapters of diffusion models

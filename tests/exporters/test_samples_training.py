@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 import wave
 from pathlib import Path
@@ -149,6 +150,16 @@ def make_vit(folder: Path) -> Path:
     return folder
 
 
+def make_resnet(folder: Path) -> Path:
+    """A ResNet of a few thousand parameters, whose norms keep statistics."""
+    from transformers import ResNetConfig, ResNetForImageClassification, ViTImageProcessor
+
+    config = ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], num_labels=7)
+    ResNetForImageClassification(config).save_pretrained(folder)
+    ViTImageProcessor(size={"height": 32, "width": 32}).save_pretrained(folder)
+    return folder
+
+
 def make_both(folder: Path, kind: str) -> Path:
     """A CLIP or a SigLIP of a few thousand parameters."""
     import transformers
@@ -188,6 +199,10 @@ CASES: dict[str, dict[str, Any]] = {
     "vision-full": {"height": 32, "width": 32},
     "vision-lora": {"height": 32, "width": 32, "lora_rank": 2, "gradient_checkpointing": True},
     "vision-dora": {"lora_rank": 2, "height": 0, "width": 0, "model": "timm/test_vit", "from_scratch": True},
+    "vision-frozen": {"height": 32, "width": 32},
+    "clip-frozen": {},
+    "segmentation-frozen": {"height": 32, "width": 32},
+    "speech-frozen": {"longest_s": 2.0},
     "clip": {},
     "clip-lora": {"lora_rank": 2},
     "siglip-lora": {"lora_rank": 2},
@@ -199,11 +214,22 @@ MAKES = {
     "segformer-train": make_segformer,
     "segmentation-lora": make_segformer,
     "vision-full": make_vit,
+    "vision-frozen": make_resnet,
+    "clip-frozen": lambda folder: make_both(folder, "CLIP"),
+    "segmentation-frozen": make_segformer,
+    "speech-frozen": make_wav2vec,
     "vision-lora": make_vit,
     "clip": lambda folder: make_both(folder, "CLIP"),
     "clip-lora": lambda folder: make_both(folder, "CLIP"),
     "siglip-lora": lambda folder: make_both(folder, "Siglip"),
 }
+LEARNING = {
+    "vision-frozen": "classifier",
+    "clip-frozen": "(visual|text)_projection|logit_scale",
+    "segmentation-frozen": "decode_head",
+    "speech-frozen": "lm_head",
+}
+"""Of a model whose backbone is frozen, what learns all the same."""
 OF_SOUND = ("whisper", "wav2vec", "speech")
 NEEDED = {"vision-dora": ("timm", "peft")}
 
@@ -238,5 +264,23 @@ def test_killed_it_goes_on_as_if_nothing_had_happened(name: str, tmp_path: Path)
         assert any("lora_A" in part for part in kept)
         assert any(part.split(".")[-2] in HEADS for part in kept) == (name not in ("speech-lora", "clip-lora", "siglip-lora")), kept
         assert name == "siglip-lora" or not any("lora" in part and part.split(".")[-3] in HEADS for part in kept), kept
+    if name in LEARNING:
+        assert_frozen(tmp_path, LEARNING[name])
     if name.startswith(OF_SOUND):
         assert next(line for line in lines(told) if "left_out" in line)["left_out"] == 1
+
+
+def assert_frozen(folder: Path, learning: str) -> None:
+    """The model that was kept is whole; what does not learn in it is as it was, to the last
+    statistic of its norms."""
+    import torch
+    from safetensors.torch import load_file
+
+    before, after = (load_file(str(folder / place / "model.safetensors")) for place in ("model", "out/model"))
+    old = {name: before.get(name, before.get(name.removeprefix("wav2vec2."))) for name in after}  # the encoder alone has no prefix
+    same = {
+        name for name, part in after.items() if old[name] is not None and part.shape == old[name].shape and torch.equal(part, old[name])
+    }
+    learnt = {name for name in after if re.search(learning, name)}
+    assert learnt
+    assert set(after) - learnt == same

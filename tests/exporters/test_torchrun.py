@@ -17,7 +17,7 @@ from jobs import files, taken
 from killed import COMMAND as ALONE
 from killed import alone, half_copy, kill_at, undisturbed
 from killed import losses as killed_losses
-from tiny import SMALL, environment, make_bert, make_data, make_llama, make_t5, make_tokenizer, run, torchrun
+from tiny import SMALL, environment, make_bert, make_data, make_led, make_llama, make_nllb, make_t5, make_tokenizer, run, torchrun
 
 for needed in ("torch", "transformers", "datasets", "peft"):
     pytest.importorskip(needed, reason=f"{needed} is not installed; see requirements.txt of the target torchrun")
@@ -302,6 +302,7 @@ def test_an_encoder_learns_classes(tmp_path_factory: pytest.TempPathFactory, tmp
     assert (tmp_path / "out/model/model.safetensors").exists()
 
 
+AFTER = [{"prompt": f"after {number % 4}", "completion": "abcd"[number % 4]} for number in range(20)]
 ROWS: dict[str, tuple[Callable[[Path], Path], list[dict[str, Any]]]] = {
     "reranker": (
         make_bert,
@@ -311,7 +312,9 @@ ROWS: dict[str, tuple[Callable[[Path], Path], list[dict[str, Any]]]] = {
             for wrong in (0, 1)
         ],
     ),
-    "text-to-text": (make_t5, [{"prompt": f"after {number % 4}", "completion": "abcd"[number % 4]} for number in range(20)]),
+    "text-to-text": (make_t5, AFTER),
+    "long-text": (make_led, AFTER),
+    "translation": (make_nllb, [{**row, "source_language": "eng_Latn", "target_language": "fra_Latn"} for row in AFTER]),
 }
 """Kind -> a tiny model of it, and rows that it can learn."""
 
@@ -327,7 +330,7 @@ def test_texts_are_judged_and_answered(kind: str, tmp_path: Path) -> None:
     (model / "config.json").write_text(json.dumps({**config, **{name: value for name, value in still.items() if name in config}}))
     data = tmp_path / "rows.jsonl"
     data.write_text("\n".join(json.dumps(row) for row in rows * 4))
-    found, small = {}, {"data": str(data), "micro_batch": 4, "grad_accum": 1, "steps": 24, "learning_rate": 0.01}
+    found, small = {}, {"data": str(data), "micro_batch": 4, "grad_accum": 1, "steps": 24, "learning_rate": 0.01, "method": "full"}
     for name, changed in {
         "ddp": {"parallel": "ddp"},
         "fsdp2": {"parallel": "fsdp2", "sharding": "zero-3", "reshard_after_forward": True},
@@ -340,6 +343,17 @@ def test_texts_are_judged_and_answered(kind: str, tmp_path: Path) -> None:
         assert (folder / "out/model/model.safetensors").exists()
     assert sum(found["ddp"][-4:]) < 0.9 * sum(found["ddp"][:4])
     assert found["fsdp2"] == pytest.approx(found["ddp"], rel=2e-2)
+
+
+def test_a_language_that_the_tokenizer_has_not_ends_the_run_in_a_line(tmp_path: Path) -> None:
+    row = {**AFTER[0], "source_language": "eng_Latn", "target_language": "French"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    put(
+        tmp_path, make_nllb(tmp_path / "model"), target="torchrun", plan="translation", data=str(tmp_path / "rows.jsonl"), attention="eager"
+    )
+    done = subprocess.run(ALONE, cwd=tmp_path, env=environment(tmp_path, **alone()), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "knows no language 'French'; it has eng_Latn, fra_Latn" in done.stderr
 
 
 def test_weights_may_stay_on_the_host(llama: Path, tmp_path: Path) -> None:

@@ -66,6 +66,39 @@ def make_t5(folder: Path) -> Path:
     return folder
 
 
+def make_nllb(folder: Path) -> Path:
+    """An NLLB of as many, whose tokenizer knows two languages."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import M2M100Config, M2M100ForConditionalGeneration, NllbTokenizerFast
+
+    folder.mkdir(exist_ok=True)
+    words = {word: number for number, word in enumerate(["<s>", "<pad>", "</s>", "<unk>", *"abcdefghijklmnopqrstuvwxyz0123456789▁"])}
+    tokenizer = Tokenizer(models.BPE(words, [], unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    own = NllbTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), additional_special_tokens=["eng_Latn", "fra_Latn"])
+    own.save_pretrained(folder)
+    sizes = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2}
+    told = {"vocab_size": len(own), "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "max_position_embeddings": 128}
+    still = {"dropout": 0.0, "attention_dropout": 0.0, "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0}
+    tokens = {"decoder_start_token_id": 2, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
+    M2M100ForConditionalGeneration(M2M100Config(**sizes, **told, **tokens, **still)).save_pretrained(folder)
+    return folder
+
+
+def make_led(folder: Path) -> Path:
+    """An LED of as many, which sees eight tokens to each side and all from the first."""
+    from transformers import LEDConfig, LEDForConditionalGeneration
+
+    words = make_tokenizer(folder)
+    sizes = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2}
+    told = {"encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "max_encoder_position_embeddings": 128, "max_decoder_position_embeddings": 64}
+    still = {"dropout": 0.0, "attention_dropout": 0.0, "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0}
+    tokens = dict.fromkeys(("decoder_start_token_id", "pad_token_id", "bos_token_id", "eos_token_id"), words - 1)
+    LEDForConditionalGeneration(LEDConfig(vocab_size=words, attention_window=8, **sizes, **told, **tokens, **still)).save_pretrained(folder)
+    return folder
+
+
 def make_data(path: Path, *, samples: int = 64) -> Path:
     """JSON lines with a text, its class, and the same as a conversation."""
 

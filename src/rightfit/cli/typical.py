@@ -69,13 +69,13 @@ def typical_answer(
 
 
 def several_answer(parts: Sequence[Mapping[str, Any]], view: View, *, catalog: Any) -> Answer:
-    """A plan for each model of a sentence, one paragraph each, and what they cost together."""
+    """A plan for each model or step of a sentence, one paragraph each, and what all cost."""
     shown, plans, month, once, currency = [], [], 0.0, 0.0, "usd"
     for wishes in parts:
         found = api.plan(Workload(**wishes), catalog=catalog, top=1)
         plans.append(plan_document(found, view.lang, catalog=catalog))
         said = [part for part in screen_parts(choice_sheet(found, view.lang), view) if isinstance(part, str)]
-        head = label("several", "model", view.lang, model=wishes["model"])
+        head = label("several", "model", view.lang, model=wishes.get("model") or wishes["operation"])
         shown.append("\n".join([head, *(f"  {line}" for line in said), f"  {command_line(wishes)}"]))
         if found.best is None:
             continue

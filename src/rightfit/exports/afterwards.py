@@ -9,7 +9,7 @@ from rightfit.exports.job import SERVING_TASKS, Job
 from rightfit.exports.learning import objective, trained
 from rightfit.exports.model_words import PORT, architecture, engine_release, hub_id, limited, model_kind, release_problem
 from rightfit.exports.quoting import comment, shell, shell_lines, to_json
-from rightfit.exports.registry import Files
+from rightfit.exports.registry import Files, work_words
 from rightfit.exports.stack import ADAPTERS, stack_name, stack_problem
 from rightfit.exports.targets.model_servers import TABLE_COMMAND, table_files
 from rightfit.exports.training_words import scripts
@@ -26,7 +26,7 @@ BYTES_PER_WEIGHT = 2.0
 def then_problem(job: Job) -> Message | str:
     """Why what the run makes cannot be served ("" if it can)."""
     if job.task in SERVING_TASKS or job.task == "prepare":
-        return Message("export.then_of_a_run", task=job.task)
+        return Message("export.then_of_a_run", plan=work_words(job))
     if problem := stack_problem(job):
         return problem
     name = stack_name(job)

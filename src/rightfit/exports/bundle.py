@@ -7,9 +7,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
+from rightfit.errors import InputError
 from rightfit.exports import skypilot_words
 from rightfit.exports.afterwards import FOLDER as THEN_FOLDER
-from rightfit.exports.afterwards import then_files
+from rightfit.exports.afterwards import then_files, then_problem
 from rightfit.exports.bare_server import OPTIONAL_SECRETS
 from rightfit.exports.buckets import BUCKET, CLIENTS, OPT_IN_REGIONS, bucket_of, scheme_of, whole, whole_words
 from rightfit.exports.finding import found_by
@@ -608,4 +609,19 @@ def files_of(job: Job, name: str) -> Files:
     then = then_files(job) if job.settings.then else {}
     if name.strip().casefold() == ALL:
         return {**bundle(job), **then}
-    return {**find_target(name, job).files(job), **then}
+    target = find_target(name, job)
+    if problem := target.other_work(job):
+        told = {"target": target.name, "problem": problem, "instead": _starts(job, target) or target.instead(job)}
+        raise InputError(Message("export.not_expressed", **told), field="to")
+    return {**target.files(job), **then}
+
+
+def _starts(job: Job, other: Target) -> Message | str:
+    """What starts a job that a target of other work was asked for ("" if nothing does)."""
+    if stack_problem(job):
+        return ""
+    program = stack_name(job).replace("_", "-")
+    launcher = launcher_of(job, [target.name for target in all_targets().values() if has_recipe(target.name) and not target.problem(job)])
+    serves = "serve" in other.works_for and not then_problem(job)
+    told = {"program": program, "launcher": launcher or program, "then": Message("export.instead_then") if serves else ""}
+    return Message("export.instead_starts" if launcher and launcher != program else "export.instead_starts_here", **told)

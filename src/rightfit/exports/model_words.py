@@ -334,8 +334,6 @@ def wrong_engine(job: Job, *engines: str, carries: tuple[str, ...] = ()) -> Mess
     """Why a server program cannot serve the plan ("" if it can): another task, a plan made for
     another engine, or one with something beside the model that is not among those that the
     file `carries`."""
-    if job.task not in SERVING_TASKS:
-        return Message("export.serves_language", task=job.task)
     planned = job.option.layout.engine
     if planned.casefold() not in {engine.casefold() for engine in engines}:
         framework = engines[0].casefold()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rightfit.errors import InputError, UnknownNameError
-from rightfit.exports.job import SERVING_TASKS, Job
+from rightfit.exports.job import Job
 from rightfit.exports.model_words import chip_of, columns_problem, limits_problem, revision_problem, size_problem
 from rightfit.facts.tables import says
 from rightfit.messages import Message
@@ -21,6 +21,18 @@ Files = Mapping[str, str]
 GROUPS = ("launch", "kubernetes", "training", "serving", "environment", "operations")
 ALL = "all"
 _MOST_NAMED = 3
+WORKS = ("train", "prepare", "batch", "serve")
+_WORKS_OF_GROUP: Mapping[str, tuple[str, ...]] = {"training": ("train",), "serving": ("batch", "serve")}
+
+
+def work_of(job: Job) -> str:
+    """One of WORKS: what the plan is for."""
+    return job.task if job.task in WORKS else "train"
+
+
+def work_words(job: Job) -> Message:
+    """What the plan is, for a sentence."""
+    return Message(f"export.plan_{'finetune' if job.task == 'finetune' else work_of(job)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +40,7 @@ class Target:
     """One kind of file. `write` is pure: job -> {relative path: text}. `refuses` says in one line
     why a job cannot be expressed ("" if it can).
     `stack`: what a launcher starts for it (an ExportStack).
+    `works`: for which of WORKS it is; what is usual in its group where it says nothing.
     `run`: what to type in the target's folder, one command a line, for the bundle's README; ""
     where the files are read by something else."""
 
@@ -39,6 +52,20 @@ class Target:
     checked_by: str = ""
     run: str = ""
     stack: Callable[[Job], Any] | None = None
+    works: tuple[str, ...] = ()
+
+    @property
+    def works_for(self) -> tuple[str, ...]:
+        """The kinds of work that the target is for."""
+        return self.works or _WORKS_OF_GROUP.get(self.group, WORKS)
+
+    def other_work(self, job: Job) -> Message | str:
+        """That the target is for another kind of work than the plan's ("" if it is not)."""
+        if work_of(job) in self.works_for:
+            return ""
+        runs = "train" in self.works_for
+        done = {"operations": "keep", "kubernetes": "run"}.get(self.group, "train") if runs else self.works_for[-1]
+        return Message("export.other_work", does=Message(f"export.does_{done}"), plan=work_words(job))
 
     def problem(self, job: Job) -> Message | str:
         """Why the target cannot express a job in one line ("" if it can); no target divides cards
@@ -47,7 +74,8 @@ class Target:
         if shared:
             return Message("export.shared", feature=shared, option=shared)
         return (
-            (size_problem(job) if self.group in ("training", "serving", "kubernetes") else "")
+            self.other_work(job)
+            or (size_problem(job) if self.group in ("training", "serving", "kubernetes") else "")
             or revision_problem(job, self.name)
             or (columns_problem(job, self.name) or limits_problem(job, self.name) if self.group in ("training", "serving") else "")
             or self.refuses(job)
@@ -57,10 +85,10 @@ class Target:
         """The files; InputError where the target cannot express the job."""
         problem = self.problem(job)
         if problem:
-            raise InputError(Message("export.not_expressed", target=self.name, problem=problem, instead=self._instead(job)), field="to")
+            raise InputError(Message("export.not_expressed", target=self.name, problem=problem, instead=self.instead(job)), field="to")
         return self.write(job)
 
-    def _instead(self, job: Job) -> Message | str:
+    def instead(self, job: Job) -> Message | str:
         """What can be written in place of a job that the target cannot express: the first other
         option of its plan, else this option for other targets of the group ("" if nothing)."""
         for other in job.alternatives:
@@ -172,10 +200,3 @@ def most_usd(job: Job) -> float:
 def folder_of(job: Job) -> str:
     """Where a run keeps its checkpoints."""
     return f"/checkpoints/{job.name}"
-
-
-def only_runs(job: Job) -> str:
-    """Why there is nothing to keep ("" for a run that trains)."""
-    if job.task in SERVING_TASKS or job.task == "prepare":
-        return f"the plan is to {job.task}; only training has checkpoints"
-    return ""

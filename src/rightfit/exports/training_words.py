@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 from rightfit.exports.buckets import place_of
-from rightfit.exports.job import SERVING_TASKS, Job
+from rightfit.exports.job import Job
 from rightfit.exports.learning import lora_rank, lora_targets, objective, trained
 from rightfit.exports.model_words import architecture, class_names, hub_id, model_kind
 from rightfit.exports.quoting import comment, shell, shell_lines, to_json
@@ -165,8 +165,6 @@ def training_problem(
     """What Trainer-like programs cannot do: other tasks, models, methods, and models split among
     accelerators. `moves_activations`: the program keeps the inputs of layers in host memory where
     the plan does."""
-    if job.task in SERVING_TASKS or job.task == "prepare":
-        return Message("export.it_trains", task=job.task)
     layout = job.option.layout
     if model_kind(job) not in kinds:
         return Message("export.trains_kinds", why=_listed(kinds), problem=_kind(job))
@@ -188,8 +186,6 @@ ACTIVATIONS_ELSEWHERE = Message("export.activations_elsewhere")
 def sample_problem(job: Job, *, methods: tuple[str, ...]) -> Message | str:
     """What the scripts for models of samples (speech, segmentation) cannot do: other tasks, methods
     and optimizers, split models, data they cannot reach."""
-    if job.task in SERVING_TASKS or job.task == "prepare":
-        return Message("export.it_trains", task=job.task)
     if splits_model(job):
         return Message("export.splits_script")
     if job.option.layout.method not in methods:

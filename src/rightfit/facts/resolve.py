@@ -194,10 +194,11 @@ def is_beside_weights(model: str) -> bool:
     return known is not None and bool(known.architecture) and not known.transformers
 
 
-def has_program(task: str, model: str, work: str, method: str, *, vendor: str) -> bool:
+def has_program(task: str, model: str, work: str, method: str, *, vendor: str, spread: str = "ddp") -> bool:
     """Whether a target of `rightfit export` runs such work (facts/data/programs.csv): its task, the
     model's name (with lists of facts/data/words/setup.csv), the kind of work or the engine, the
-    method, and the vendor of the GPUs. Nothing of ours trains a class whose code lies beside the
+    method, the vendor of the GPUs, and how the model is spread over them (the sharding, or
+    "offload"). Nothing of ours trains a class whose code lies beside the
     weights."""
     if task in ("train", "finetune") and work in _TEXT_WORKS and is_beside_weights(model):
         return False
@@ -207,6 +208,7 @@ def has_program(task: str, model: str, work: str, method: str, *, vendor: str) -
         and method in row["methods"].split("|")
         and tables.shape("setup", row["models"]).match(model.casefold())
         and row["vendor"] in ("", vendor)
+        and (not row["spread"] or spread in row["spread"].split("|"))
         for row in tables.table("programs")
     )
 

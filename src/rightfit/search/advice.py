@@ -399,11 +399,10 @@ def program_warnings(workload: Workload, option: Option) -> list[Reason]:
     else:
         return []
     apart = getattr(layout, "rollout", "") not in ("", "colocated")
-    return (
-        []
-        if not apart and facts.has_program(workload.task, workload.model, work, layout.method, vendor=str(told.get("vendor") or ""))
-        else [Reason("no_program", {"what": what})]
-    )
+    spread = "offload" if getattr(layout, "offload", "none") != "none" else getattr(layout, "sharding", "none")
+    given = {"vendor": str(told.get("vendor") or ""), "spread": spread}
+    found_one = not apart and facts.has_program(workload.task, workload.model, work, layout.method, **given)
+    return [] if found_one else [Reason("no_program", {"what": what})]
 
 
 def market_warnings(option: Option, *, by_engine: bool = False) -> list[Reason]:

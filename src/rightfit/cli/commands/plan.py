@@ -161,7 +161,7 @@ def plan(
 
         asked_for = settle(ask, open_market(view), {"model": model, **wishes})
         ask, wishes = asked_for.wish, {**wishes, **asked_for.chosen}
-    from rightfit.cli.asking import NoModelError, SeveralModelsError
+    from rightfit.cli.asking import NoModelError, SeveralPlansError
 
     if have is not None and not have.strip():
         raise InputError(Message("cli.have_what"), field="have")
@@ -188,7 +188,7 @@ def plan(
         said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
     except NoModelError as error:
         return _typical(ask or "", error, view, asked_for.questions if ask else ())
-    except SeveralModelsError as error:
+    except SeveralPlansError as error:
         from rightfit.cli.typical import several_answer
 
         emit(several_answer(error.parts, view, catalog=open_market(view)), view)

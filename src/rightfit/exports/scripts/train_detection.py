@@ -12,6 +12,17 @@ import train_loop as loop
 import train_pictures as pictures
 
 plan = loop.plan
+OF_TORCHVISION = ("box_predictor", "head")
+HEADS = (
+    "class_labels_classifier",
+    "bbox_predictor",
+    "class_embed",
+    "bbox_embed",
+    "enc_score_head",
+    "enc_bbox_head",
+    "denoising_class_embed",
+)
+"""The parts of detectors that say what is where: all that learns where the rest is frozen."""
 LEAST_SIDE = 1.0  # pixels: thinner boxes are slips of whoever drew them
 
 
@@ -101,7 +112,7 @@ def main():
     rows = loop.first_alone(lambda: core.rows(plan))
     classes = plan["classes"] or 1 + max(int(boxes_of(row)[1].max(initial=0)) for row in rows.select_columns("objects"))
     learnt, held = core.split(rows, plan)
-    bare = load_model(classes)
+    bare = loop.with_adapter(load_model(classes), whole=OF_TORCHVISION if pictures.of_torchvision else HEADS)
 
     plan["judged_as_learning"] = pictures.of_torchvision
     loop.train(bare, Scenes(learnt), collate, pictures.keeper(bare), held=held and Scenes(held))

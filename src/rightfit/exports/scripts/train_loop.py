@@ -63,9 +63,12 @@ def first_alone(work):
 
 
 def with_adapter(model, task_type=None, whole=()):
-    """The model with adapters where the plan trains those alone, and the parts of it that are new and learn `whole`."""
+    """The model with adapters where the plan trains those alone, and the parts of it that are new and learn `whole`; with these alone where it
+    freezes the rest."""
     if plan["method"] == "full":
         return model
+    if plan["method"] == "freeze":
+        return with_frozen(model, whole)
     from peft import LoraConfig, get_peft_model
 
     found, targets = {name.rpartition(".")[2] for name, _ in model.named_modules()}, plan["lora_targets"]
@@ -93,6 +96,22 @@ def with_adapter(model, task_type=None, whole=()):
         if part.requires_grad:
             part.data = part.data.float()
     return adapted
+
+
+def with_frozen(model, learning):
+    """The model of which only the parts of these names learn; statistics of the others' norms stay as they were published."""
+    for name, part in model.named_parameters():
+        if set(name.split(".")) & set(learning):
+            part.data = part.data.float()
+        else:
+            part.requires_grad_(False)
+    if not any(part.requires_grad for part in model.parameters()):
+        raise SystemExit(f"{plan['model']} has no head of its own to train ({', '.join(learning)}): make a plan with --method full or lora")
+    for part in model.modules():
+        own = list(part.parameters(recurse=False))
+        if getattr(part, "running_mean", None) is not None and not any(one.requires_grad for one in own):
+            part.eval().train = lambda _mode=True, kept=part: kept
+    return model
 
 
 def kept_dtype():
@@ -478,7 +497,7 @@ def train(bare, rows, collate, keep, source=None, held=None):
         if sharded and plan["method"] == "full":
             weights = write_model(model, output / "model")
         else:
-            adapters = plan["method"] != "full"  # their base is where it was
+            adapters = plan["method"] not in ("full", "freeze")  # their base is where it was
             weights = get_model_state_dict(
                 model, options=StateDictOptions(full_state_dict=True, cpu_offload=True, ignore_frozen_params=adapters)
             )

@@ -83,8 +83,8 @@ def main():
         images = images.contiguous(memory_format=torch.channels_last) if plan["channels_last"] else images
         return {"pixel_values": images, "labels": torch.stack(masks)}
 
-    bare = loop.with_adapter(model, whole=("decode_head", "auxiliary_head", "class_predictor"))
-
+    heads = ("classifier", "aux_classifier") if pictures.of_torchvision else ("decode_head", "auxiliary_head", "class_predictor")
+    bare = loop.with_adapter(model, whole=heads)
     loop.train(bare, Masked(learnt), collate, pictures.keeper(bare), held=held and Masked(held))
 
 

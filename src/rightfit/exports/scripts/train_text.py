@@ -89,7 +89,19 @@ def load_data(tokenizer):
             written = tokenizer(text_target=batch["completion"], truncation=True, max_length=length)
             return {"input_ids": read["input_ids"], "labels": written["input_ids"]}
 
-        return found.map(both_sides, batched=True, remove_columns=found.column_names)
+        def translated(row):
+            tokenizer.src_lang, tokenizer.tgt_lang = known(row["source_language"]), known(row["target_language"])
+            return both_sides(row)
+
+        def known(language):
+            token = getattr(tokenizer, "lang_code_to_token", {}).get(language, language)
+            if token not in tokenizer.all_special_tokens:
+                there = sorted(set(tokenizer.all_special_tokens) - {"<s>", "</s>", "<pad>", "<unk>", "<mask>"})
+                raise SystemExit(f"the tokenizer knows no language {language!r}; it has {', '.join(there[:8])} ...")
+            return language
+
+        languages = "source_language" in plan["data_columns"][0]
+        return found.map(translated if languages else both_sides, batched=not languages, remove_columns=found.column_names)
 
     def blocks(batch):
         both = [list(itertools.chain.from_iterable(part)) for part in zip(*pieces(tokenizer, batch), strict=True)]
@@ -121,7 +133,11 @@ def collate(tokenizer):
     def sides(rows):
         longest = max(len(row["labels"]) for row in rows)
         labels = torch.tensor([row["labels"] + [-100] * (longest - len(row["labels"])) for row in rows])
-        return {**tokenizer.pad({"input_ids": [row["input_ids"] for row in rows]}, return_tensors="pt"), "labels": labels}
+        read = dict(tokenizer.pad({"input_ids": [row["input_ids"] for row in rows]}, return_tensors="pt"))
+        if plan.get("first_sees_all"):
+            read["global_attention_mask"] = torch.zeros_like(read["input_ids"])
+            read["global_attention_mask"][:, 0] = 1
+        return {**read, "labels": labels}
 
     return {"classification": classes, "embedding": pairs, "reranking": scores, "text-to-text": sides}.get(plan["objective"], causal)
 

@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 plan = loop.plan
 TIMM = "timm/"
 of_timm = plan["model"].startswith(TIMM)
+BOTH = ["visual_projection", "text_projection", "head", "logit_scale", "logit_bias"]
 LONGEST_TEXT = 77  # of CLIP; a model's own limit comes first
 
 
@@ -107,7 +108,9 @@ def load_hub(classes, names):
 
 
 def heads_of(model):
-    """The last layer of a classifier, which is new and learns whole."""
+    """The last layer of a classifier, which is new and learns whole; of images beside texts what puts both into one space, where nothing else learns."""
+    if plan["texts"]:
+        return BOTH if plan["method"] == "freeze" else []
     return [name for name in ("classifier", "cls_classifier", "distillation_classifier", "head", "fc", "score") if hasattr(model, name)]
 
 
@@ -145,7 +148,7 @@ def main():
         return {"pixel_values": images, **words, "return_loss": True, **scaled}
 
     def keep(folder, weights):
-        if of_timm and plan["method"] == "full":
+        if of_timm and plan["method"] in ("full", "freeze"):
             folder.mkdir(parents=True, exist_ok=True)
             torch.save({name.removeprefix("model."): part for name, part in weights.items()}, folder / "model.pt")
         else:

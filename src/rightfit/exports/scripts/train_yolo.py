@@ -101,6 +101,8 @@ def main():
         "exist_ok": True,
         "plots": False,
     }
+    if plan["method"] == "freeze":  # all layers but the last, which says what is where
+        settings["freeze"] = len(model.model.model) - 1
     model.train(resume=begun, **settings)
     best = YOLO(str(RUN / "weights" / "best.pt"))
     figures = best.val(

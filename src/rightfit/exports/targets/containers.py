@@ -295,8 +295,6 @@ def docker_compose_write(job: Job) -> Files:
 
 
 def _docker_compose_refuses(job: Job) -> Message | str:
-    if not job.is_service:
-        return Message("export.keeps_a_service", task=job.task)
     if problem := spans_servers(job) or stack_problem(job):
         return problem
     if stack_of(job).port is None:
@@ -315,4 +313,5 @@ DOCKER_COMPOSE = Target(
     _docker_compose_refuses,
     checked_by="the schema of the Compose specification; promtool reads the settings of Prometheus",
     run=RUN,
+    works=("serve",),
 )

@@ -137,6 +137,7 @@ TABULAR = Target(
     _tabular_refuses,
     checked_by="runs to the end on the processor, killed and gone on (XGBoost, LightGBM, scikit-learn); cuML wants a card",
     stack=tabular_stack,
+    works=("train", "batch"),
 )
 
 
@@ -236,8 +237,6 @@ def prepare_write(job: Job) -> Files:
 
 def _prepare_refuses(job: Job) -> Message | str:
     layout, done = job.option.layout, operation(job)
-    if job.task != "prepare":
-        return Message("export.prepares", task=job.task)
     if done not in PREPARE_PACKAGES:
         return Message("export.needs_what_no_plan_says", operation=done, known=", ".join(PREPARE_PACKAGES))
     if layout.library == "spark" and done not in BY_SPARK:
@@ -257,6 +256,7 @@ PREPARE = Target(
     _prepare_refuses,
     checked_by="runs of every operation to the end on the processor, killed and gone on; Spark itself",
     stack=prepare_stack,
+    works=("prepare",),
 )
 
 
@@ -410,8 +410,6 @@ def batch_write(job: Job) -> Files:
 
 
 def _batch_refuses(job: Job) -> Message | str:
-    if job.task != "batch":
-        return Message("export.runs_once", task=job.task)
     if not kind(job):
         return Message("export.batch_programs", engine=job.option.layout.engine or Message("export.a_model_of_tables"))
     return (
@@ -435,4 +433,5 @@ BATCH = Target(
     _batch_refuses,
     checked_by="runs to the end on the processor, killed and gone on: a text encoder and a Whisper; language models with a stand-in for vLLM",
     stack=batch_stack,
+    works=("batch",),
 )

@@ -23,7 +23,7 @@ from rightfit.exports.training_words import (
 )
 from rightfit.messages import Message
 
-METHODS = ("full",)
+METHODS = ("full", "freeze")
 COLUMNS = (("image", "objects"),)
 PACKAGES = (
     "transformers==5.23.0",
@@ -36,6 +36,8 @@ PACKAGES = (
 )
 RATES = {"train": 1e-4, "finetune": 5e-5}
 """Not part of a plan: usual values to begin with, of AdamW."""
+HEAD_RATE = 1e-3
+"""The same, of a head that learns alone."""
 SGD_RATE, SGD_BATCH = 0.02, 16
 """Of torchvision's own references: 0.02 at 16 images a step."""
 PUBLISHED = {
@@ -60,7 +62,7 @@ def learning_rate(job: Job) -> float:
     layout = job.option.layout
     if str(job.wish("optimizer") or "").startswith("sgd"):
         return SGD_RATE * layout.micro_batch * layout.grad_accum * max(1, job.num_gpus) / SGD_BATCH
-    return RATES[job.task]
+    return HEAD_RATE if layout.method == "freeze" else RATES[job.task]
 
 
 def detection_settings(job: Job) -> dict[str, Any]:
@@ -122,6 +124,7 @@ def yolo_settings(job: Job) -> dict[str, Any]:
         "plan",
         "model",
         "from_scratch",
+        "method",
         "data",
         "data_columns",
         "columns",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightfit.exports.job import SERVING_TASKS, Job
+from rightfit.exports.job import Job
 from rightfit.exports.model_words import diffusion_family, hub_id, lender, model_kind, sample
 from rightfit.exports.quoting import to_json
 from rightfit.exports.registry import Target
@@ -67,8 +67,6 @@ def diffusion_stack(job: Job) -> ExportStack:
 
 
 def _diffusion_refuses(job: Job) -> Message | str:
-    if job.task in SERVING_TASKS or job.task == "prepare":
-        return Message("export.it_trains", task=job.task)
     if model_kind(job) != "diffusion":
         return Message("export.no_diffusion_model")
     if lender(job) not in REPOSITORIES:

@@ -39,8 +39,6 @@ GRACE_S = 120
 def _problem(job: Job, most: int) -> Message | str:
     """What both refuse: other tasks and engines, queues that their objects are not told of, and
     names that leave no room for what they put behind them."""
-    if not job.is_service:
-        return Message("export.it_serves")
     if not job.gpus_per_node:
         return Message("export.needs_cards")
     if queue_of(job)[0]:
@@ -144,6 +142,7 @@ LLM_D = Target(
     llm_d_write,
     _llm_d_refuses,
     checked_by="the chart's own schema of values, and the names that its templates read",
+    works=("serve",),
 )
 
 
@@ -254,4 +253,5 @@ DYNAMO = Target(
     _dynamo_refuses,
     checked_by="the fields of its definition, pods by the API's schema",
     run="kubectl apply -f dynamo.yaml",
+    works=("serve",),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightfit.exports.job import SERVING_TASKS, Job
+from rightfit.exports.job import Job
 from rightfit.exports.kubernetes_words import (
     SECURITY,
     Places,
@@ -234,8 +234,6 @@ def jobset_write(job: Job) -> Files:
 
 
 def _jobset_refuses(job: Job) -> Message | str:
-    if job.task in SERVING_TASKS and job.task != "batch":
-        return Message("export.runs_to_an_end", task=job.task)
     if len(job.name) > LONGEST_NAME:
         return Message("export.name_too_long", word=job.name, most=LONGEST_NAME)
     return stack_problem(job)
@@ -249,6 +247,7 @@ JOBSET = Target(
     _jobset_refuses,
     checked_by="its definition's schema, unknown fields refused",
     run="kubectl apply -f jobset.yaml",
+    works=("train", "prepare", "batch"),
 )
 
 
@@ -317,8 +316,6 @@ def leaderworkerset_write(job: Job) -> Files:
 
 
 def _leaderworkerset_refuses(job: Job) -> Message | str:
-    if not job.is_service:
-        return Message("export.task_it_serves", task=job.task)
     if servers_of_replica(job) == 1:
         return Message("export.replica_on_one")
     return group_problem(job) or stack_problem(job)
@@ -332,6 +329,7 @@ LEADERWORKERSET = Target(
     _leaderworkerset_refuses,
     checked_by="its definition's schema, unknown fields refused; two nodes of Ray run the script that joins them",
     run="kubectl apply -f group.yaml",
+    works=("serve",),
 )
 
 
@@ -391,18 +389,13 @@ def kubeflow_trainjob_write(job: Job) -> Files:
     }
 
 
-def _kubeflow_trainjob_refuses(job: Job) -> Message | str:
-    if job.task in SERVING_TASKS:
-        return Message("export.task_it_trains", task=job.task)
-    return stack_problem(job)
-
-
 KUBEFLOW_TRAINJOB = Target(
     "kubeflow-trainjob",
     "kubernetes",
     "Kubeflow Trainer TrainJob with its runtime",
     kubeflow_trainjob_write,
-    _kubeflow_trainjob_refuses,
+    stack_problem,
     checked_by="its definition's schema, unknown fields refused; the fake API server",
     run="kubectl apply -f trainjob.yaml",
+    works=("train", "prepare"),
 )

@@ -62,8 +62,6 @@ def threshold(job: Job) -> float:
 
 
 def _keda_refuses(job: Job) -> Message | str:
-    if not job.is_service:
-        return Message("export.only_services_scaled")
     if job.option.layout.engine.casefold() not in QUERIES:
         return Message("export.no_count_of_requests", engine=job.option.layout.engine or Message("export.the_engine"))
     return kubernetes.KUBERNETES.refuses(job)
@@ -76,6 +74,7 @@ KEDA = Target(
     keda_write,
     _keda_refuses,
     checked_by="its definition's schema, unknown fields refused; the fake API server",
+    works=("serve",),
 )
 
 
@@ -133,20 +132,15 @@ def kserve_write(job: Job) -> Files:
     return {"inference-service.yaml": to_yaml(*files_objects(job), service(job)), **ready_files(job, "inferenceservice")}
 
 
-def _kserve_refuses(job: Job) -> Message | str:
-    if not job.is_service:
-        return Message("export.it_serves")
-    return kubernetes.KUBERNETES.refuses(job)
-
-
 KSERVE = Target(
     "kserve",
     "kubernetes",
     "KServe InferenceService scaled at the plan's threshold",
     kserve_write,
-    _kserve_refuses,
+    kubernetes.KUBERNETES.refuses,
     checked_by="its definition's schema, unknown fields refused; the fake API server",
     run="kubectl apply -f inference-service.yaml",
+    works=("serve",),
 )
 
 
@@ -342,8 +336,6 @@ server {{
 
 
 def _nginx_refuses(job: Job) -> Message | str:
-    if not job.is_service:
-        return Message("export.only_services_spread", task=job.task)
     return spans_servers(job) or stack_problem(job)
 
 
@@ -354,4 +346,5 @@ NGINX = Target(
     nginx_write,
     _nginx_refuses,
     checked_by="nginx -t, and requests through a running nginx",
+    works=("serve",),
 )

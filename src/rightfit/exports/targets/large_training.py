@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightfit.exports.job import DATA_FOLDER, SERVING_TASKS, Job
+from rightfit.exports.job import DATA_FOLDER, Job
 from rightfit.exports.model_words import architecture, hub_id, model_kind
 from rightfit.exports.quoting import HEAD, comment, shell_lines, to_json
 from rightfit.exports.registry import Files, Target
@@ -217,8 +217,6 @@ def _capability(job: Job) -> float:
 
 
 def _megatron_refuses(job: Job) -> Message | str:
-    if job.task in SERVING_TASKS or job.task == "prepare":
-        return Message("export.it_trains", task=job.task)
     layout, model = job.option.layout, architecture(job)
     if model_kind(job) != "decoder" or model is None:
         return Message("export.no_decoder")
@@ -311,8 +309,6 @@ def colossalai_stack(job: Job) -> ExportStack:
 
 
 def _colossalai_refuses(job: Job) -> Message | str:
-    if job.task in SERVING_TASKS or job.task == "prepare":
-        return Message("export.it_trains", task=job.task)
     layout, known = job.option.layout, architecture(job)
     if model_kind(job) != "decoder":
         return Message("export.no_language_model")

@@ -102,8 +102,6 @@ def speech_write(job: Job) -> Files:
 
 
 def _problem(job: Job, engine: str, planned: str) -> Message | str:
-    if job.task != "serve":
-        return Message("export.it_serves")
     if planned != engine:
         return (
             Message("export.made_for", engine=job.option.layout.engine, framework=engine)
@@ -133,6 +131,7 @@ DIFFUSION_SERVICE = Target(
     _diffusion_refuses,
     checked_by="a run on the processor with a tiny Stable Diffusion",
     stack=diffusion_stack,
+    works=("serve",),
 )
 SPEECH_SERVICE = Target(
     "speech-service",
@@ -142,4 +141,5 @@ SPEECH_SERVICE = Target(
     _speech_refuses,
     checked_by="a run on the processor with a tiny Whisper",
     stack=speech_stack,
+    works=("serve",),
 )

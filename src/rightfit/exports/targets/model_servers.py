@@ -6,7 +6,7 @@ from __future__ import annotations
 from importlib import resources
 from typing import Any
 
-from rightfit.exports.job import SERVING_TASKS, Job
+from rightfit.exports.job import Job
 from rightfit.exports.model_words import KEY, ONNX_GPU, PORT, image_of, onnx_problem
 from rightfit.exports.quoting import comment, label, script, to_json, to_yaml
 from rightfit.exports.registry import Files, Target
@@ -98,8 +98,6 @@ def onnx_service_write(job: Job) -> Files:
 
 
 def _refuses(job: Job) -> Message | str:
-    if job.task not in SERVING_TASKS:
-        return Message("export.serves_encoder", task=job.task)
     if job.option.layout.engine.casefold() not in ENGINES:
         engine = job.option.layout.engine
         return Message("export.made_for_engine", engine=engine) if engine else Message("export.made_for_engine_none")
@@ -194,8 +192,6 @@ def table_write(job: Job) -> Files:
 
 
 def _table_refuses(job: Job) -> Message | str:
-    if job.task != "serve":
-        return Message("export.serves_encoder", task=job.task)
     return "" if table_library(job) else Message("export.scores_tables")
 
 
@@ -207,6 +203,7 @@ TABULAR_SERVICE = Target(
     _table_refuses,
     checked_by="runs on the processor with a small model of each library",
     stack=table_stack,
+    works=("serve",),
 )
 
 

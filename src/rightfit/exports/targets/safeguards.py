@@ -9,7 +9,7 @@ from typing import Any
 from rightfit.exports.buckets import COPIERS, place_of, scheme_of
 from rightfit.exports.job import Job
 from rightfit.exports.quoting import comment, shell, shell_lines, to_json
-from rightfit.exports.registry import Files, Target, most_usd, only_runs
+from rightfit.exports.registry import Files, Target, most_usd
 from rightfit.exports.training_words import FOLDER
 from rightfit.messages import Message
 from rightfit.records import dataclass
@@ -338,7 +338,7 @@ CHECKPOINT_SYNC = Target(
     "operations",
     "checkpoints to the bucket and back",
     checkpoint_sync_write,
-    only_runs,
+    works=("train",),
     checked_by="shellcheck; runs against a simulated S3 with the real aws program, and with stand-ins for the other clouds' programs",
     run="sh checkpoint-sync.sh restore   # before the run\nsh checkpoint-sync.sh watch &    # beside it",
 )
@@ -431,8 +431,6 @@ def spot_recovery_write(job: Job) -> Files:
 
 
 def _spot_recovery_refuses(job: Job) -> Message | str:
-    if problem := only_runs(job):
-        return problem
     if not job.is_spot:
         return Message("export.only_spot_taken", purchase=job.option.purchase)
     if job.option.provider not in NOTICES:
@@ -448,4 +446,5 @@ SPOT_RECOVERY = Target(
     _spot_recovery_refuses,
     checked_by="shellcheck; runs against a local server that speaks as the cloud's metadata does, with a stand-in for its copying program",
     run="sh start.sh sh ../TRAINING-TARGET/train.sh",
+    works=("train",),
 )

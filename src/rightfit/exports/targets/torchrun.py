@@ -35,6 +35,7 @@ COLUMNS = {
     "embedding": (("anchor", "positive"),),
     "reranking": (("query", "text", "label"),),
     "text-to-text": (("prompt", "completion"),),
+    "translation": (("prompt", "completion", "source_language", "target_language"),),
     "causal": (("text",),),
     "tuning": (("messages",), ("prompt", "completion"), ("text",)),
 }
@@ -64,9 +65,12 @@ def settings(job: Job, *, fsdp2: bool) -> dict[str, Any]:
     after the forward pass."""
     layout = job.option.layout
     objective = OBJECTIVES.get(model_kind(job), "causal")
+    translates = objective == "text-to-text" and says("setup", "told_languages", lender(job).casefold())
+    rows = "tuning" if objective == "causal" and job.task != "train" else "translation" if translates else objective
     return {
-        **common_settings(job, columns=COLUMNS["tuning" if objective == "causal" and job.task != "train" else objective]),
+        **common_settings(job, columns=COLUMNS[rows]),
         "objective": objective,
+        **({"first_sees_all": True} if says("setup", "sees_all_from", lender(job).casefold()) else {}),
         "attention": "eager" if layout.attention == "eager" or objective == "text-to-text" else "sdpa",  # T5 has the first alone
         **spreading(job, fsdp2=fsdp2),
     }
@@ -99,9 +103,7 @@ def problem(job: Job) -> Message | str:
         return Message("export.encoders_as_classifiers")
     if model_kind(job) == "reranker" and (job.task == "train" or says("setup", "answering_reranker", lender(job).casefold())):
         return Message("export.rerankers_with_a_score")
-    if model_kind(job) == "encoder-decoder" and (
-        modality(job) or job.task == "train" or says("setup", "told_beside", lender(job).casefold())
-    ):
+    if model_kind(job) == "encoder-decoder" and (modality(job) or job.task == "train"):
         return Message("export.text_to_text_alone")
     if model_kind(job) == "embedding":
         if job.task == "train" or says("setup", "dense", lender(job).casefold()):

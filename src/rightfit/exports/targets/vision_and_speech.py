@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from rightfit.exports.job import SERVING_TASKS, Job
+from rightfit.exports.job import Job
 from rightfit.exports.learning import lora_rank
 from rightfit.exports.model_words import (
     diffusion_family,
@@ -99,8 +99,6 @@ def timm_stack(job: Job) -> ExportStack:
 
 
 def _timm_refuses(job: Job) -> Message | str:
-    if job.task in SERVING_TASKS or job.task == "prepare":
-        return Message("export.it_trains", task=job.task)
     layout = job.option.layout
     if model_kind(job) == "vision" and lender(job).startswith(PREFIX) and not hub_id(job).startswith(PREFIX):
         return Message("export.other_timm", model=hub_id(job), record=lender(job))
@@ -226,8 +224,6 @@ def diffusers_stack(job: Job) -> ExportStack:
 
 
 def _diffusers_refuses(job: Job) -> Message | str:
-    if job.task in SERVING_TASKS or job.task == "prepare":
-        return Message("export.it_trains", task=job.task)
     layout = job.option.layout
     if model_kind(job) != "diffusion":
         return Message("export.no_diffusion_model")
@@ -269,13 +265,15 @@ DIFFUSERS = Target(
 
 PEFT = "peft==0.17.1"
 ADAPTED = ("full", "lora", "dora")
+HEADED = (*ADAPTED, "freeze")
 ADAPTER_RATE = 1e-3
-"""Not part of a plan: a usual value to begin with, of PEFT's own examples on images and speech."""
+"""Not part of a plan: a usual value to begin with, of PEFT's own examples on images and speech;
+also of a head that learns alone."""
 
 
 def adapted_packages(job: Job) -> tuple[str, ...]:
     """What makes adapters, where the plan has some."""
-    return () if job.option.layout.method == "full" else (PEFT,)
+    return (PEFT,) if job.option.layout.method in ADAPTED[1:] else ()
 
 
 def first_rate(job: Job, rates: Mapping[str, float]) -> float:
@@ -288,7 +286,7 @@ def first_rate(job: Job, rates: Mapping[str, float]) -> float:
 
 SEGMENTATION_PACKAGES = ("transformers==4.57.1", "datasets==4.3.0", "torchvision==0.23.0", "pillow==12.0.0", "numpy==2.2.6")
 SEGMENTATION_COLUMNS = (("image", "mask"),)
-SEGMENTATION_METHODS = ADAPTED
+SEGMENTATION_METHODS = HEADED
 OTHERS = ("ultralytics/", "timm/")
 SEGMENTATION_RATES = {"train": 5e-4, "finetune": 6e-5}
 """Not part of a plan: usual values to begin with."""
@@ -392,7 +390,7 @@ def _vision_refuses(job: Job) -> Message | str:
         return Message("export.no_vision_model", model=hub_id(job))
     if hub_id(job).startswith(PREFIX) and (problem := revision_problem(job, "timm")):
         return problem
-    return sample_problem(job, methods=ADAPTED) or torch_problem(job)
+    return sample_problem(job, methods=HEADED) or torch_problem(job)
 
 
 VISION = Target(
@@ -411,7 +409,6 @@ VISION = Target(
 
 SPEECH_PACKAGES = ("transformers==4.57.1", "datasets==4.3.0", "soundfile==0.13.1", "scipy==1.16.3", "numpy==2.2.6")
 SPEECH_COLUMNS = (("audio", "text"),)
-SPEECH_METHODS = ADAPTED
 FILLED_S = 30.0
 """Seconds to which Whisper fills every recording."""
 LONGEST = 2.0
@@ -445,7 +442,8 @@ def _speech_refuses(job: Job) -> Message | str:
         return Message("export.no_speech")
     if "/" not in hub_id(job):
         return Message("export.no_speech_model", model=hub_id(job))
-    return sample_problem(job, methods=SPEECH_METHODS) or torch_problem(job)
+    writes = says("setup", "writes_speech", lender(job).casefold())  # its last layer is that which reads what it wrote
+    return sample_problem(job, methods=ADAPTED if writes else HEADED) or torch_problem(job)
 
 
 SPEECH = Target(
