@@ -330,11 +330,14 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
     from rightfit.cli.typical import typical_answer
     from rightfit.explain.open_wishes import vague_wish
     from rightfit.planner.typical import typical_rows
+    from rightfit.units import parse_bytes
 
     rows = typical_rows(sentence, error.found.kind, str(error.wishes.get("task", "")))
     if rows and error.found.weighty:  # usual models would be those of another wish
         raise InputError(error.found.question(), field="ask")
-    answer = typical_answer(rows, error.wishes, view, catalog=open_market(view), questions=questions)
+    tables = next((str(one.fields["trained"]) for one in error.found.assumed if one.key == "workload.assumed_tables"), "")
+    least = parse_bytes(tables) if tables else 0.0
+    answer = typical_answer(rows, error.wishes, view, catalog=open_market(view), questions=questions, least_bytes=least)
     if answer is None:
         if (open_ := vague_wish(sentence, open_market(view), questions)) is None:
             raise error
