@@ -85,7 +85,9 @@ def _memory_bytes(option: Option) -> float:
 
 def several_answer(parts: Sequence[Mapping[str, Any]], view: View, *, catalog: Any) -> Answer:
     """A plan for each model or step of a sentence, one paragraph each, and what all cost."""
-    shown, plans, month, once, currency = [], [], 0.0, 0.0, "usd"
+    shown: list[str] = []
+    plans: list[Any] = []
+    month, once, currency = 0.0, 0.0, "usd"
     for wishes in parts:
         found = api.plan(Workload(**wishes), catalog=catalog, top=1)
         plans.append(plan_document(found, view.lang, catalog=catalog))
