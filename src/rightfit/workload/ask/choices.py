@@ -283,6 +283,8 @@ def _as_qlora(reading: Reading) -> Reading:
 
 def _task(sentence: Sentence, text: str) -> str:
     """The task that the words and figures mean; "" when nothing tells."""
+    if sentence.each_day:
+        return "batch"
     read = " ".join(reading.words for reading in sentence.readings if reading.option in ("method", "model", "deadline"))
     first = {task: match.start() for task, pattern in grammar.STRONG.items() if (match := pattern.search(text))}
     if sentence.has("method"):

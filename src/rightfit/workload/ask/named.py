@@ -348,7 +348,8 @@ def rented_there(text: str, at: int) -> bool:
     """Whether the statement at a place says that its machine is a cloud's, or rented."""
     start = max((found.end() for found in _STATEMENT_END.finditer(text, 0, at)), default=0)
     end = next((found.start() for found in _STATEMENT_END.finditer(text, at)), len(text))
-    return any(name.kind == "cloud" for name in names_in(text[start:end])) or bool(grammar.shape("{rented_now}").search(text[start:end]))
+    said = grammar.shape("{rejects_own}").sub(" ", text[start:end])  # what is to be rented instead is not there
+    return any(name.kind == "cloud" for name in names_in(said)) or bool(grammar.shape("{rented_now}").search(said))
 
 
 def _with_memory(sentence: Sentence, name: Name) -> tuple[Name, int, int]:

@@ -29,6 +29,7 @@ _FAILS = grammar.shape(r"(?<![A-Za-z]){fails}(?![A-Za-z])|{fails_zh}")
 _RAN_BEFORE = grammar.shape(r"(?<![A-Za-z]){ran_before}(?![A-Za-z])|{ran_before_zh}")
 _RENTS = grammar.shape(r"(?<![A-Za-z]){rents_en}(?![A-Za-z])|{rents_zh}")
 _GIVES_UP = grammar.shape(r"(?<![A-Za-z]){gives_up}(?![a-z])|{gives_up}(?<=[一-鿿])")
+_REJECTS_OWN = grammar.shape(r"(?<![A-Za-z]){rejects_own}(?![a-z])|{rejects_own}(?<=[一-鿿])")
 _OF_OWN = grammar.shape(r"(?<![A-Za-z]){asked_of_own}(?![a-z])|{asked_of_own}(?<=[一-鿿])")
 _REPLACES = grammar.shape(r"(?<![A-Za-z]){replaces}|{replaces}(?<=[一-鿿])")
 _QUESTION = grammar.shape(r"[?？]|{question_zh}|^\s*{question_head}(?![a-z])")
@@ -141,14 +142,16 @@ def _taken_back(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterato
 def give_up_own(sentence: Sentence) -> None:
     """A machine that is there and given up, where something is rented and nothing is asked of it,
     is no machine to plan on."""
-    if not (sentence.is_post and sentence.own_machine and _GIVES_UP.search(sentence.whole)):
+    rejects = _REJECTS_OWN.search(sentence.whole)
+    if not (sentence.own_machine and (rejects or (sentence.is_post and _GIVES_UP.search(sentence.whole)))):
         return
     asks = [sentence.whole[start : end + 1] for start, end in statements(sentence.whole)]
-    if not (_RENTS.search(sentence.whole) or any(reading.option == "gpu" for reading in sentence.readings)):
+    if not (rejects or _RENTS.search(sentence.whole) or any(reading.option == "gpu" for reading in sentence.readings)):
         return
     if any(_OF_OWN.search(text) and _QUESTION.search(text) for text in asks):
         return
     told = [sentence.own_machine, *_batches_there(sentence)]
+    told += [sentence.blank(*found.span()) for found in list(_REJECTS_OWN.finditer(sentence.text))]
     sentence.noted += told
     sentence.assumed.append(Message("workload.assumed_told", words="; ".join(told)))
     sentence.own_machine = ""

@@ -113,6 +113,8 @@ class Sentence:
         self.other_counts: list[str] = []
         self.is_post = False
         self.lease = ""
+        self.each_day = False
+        self.cut: tuple[str, str] = ("", "")
         self.hours_a_day: tuple[str, float] = ("", 0.0)
         self.kinds: list[str] = []
         self.data_start = self.data_end = -1
