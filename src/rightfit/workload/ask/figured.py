@@ -415,7 +415,7 @@ def _read_recordings(sentence: Sentence) -> None:
         return
 
 
-_SOUND_LENGTH = grammar.shape(r"(?:每|单|一){measure_zh}(?:{recording_zh}|{sound_zh})?\s*{around_zh}?\s*(?P<zh>{sound_time})(?:左右|以内)?")
+_SOUND_LENGTH = grammar.shape(r"(?:每|单|一){measure_zh}(?:{recording_zh}|{sound_zh})?\s*{around_zh}?\s*(?P<zh>{sound_time})(?:左右)?")
 
 
 def _read_sound_length(sentence: Sentence) -> None:

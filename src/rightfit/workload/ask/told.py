@@ -184,8 +184,8 @@ def _is_demanded(text: str, found: re.Match[str]) -> bool:
 
 
 _CUT = grammar.shape(
-    r"(?<![A-Za-z]){cut_to}{is}{about}?(?P<value>\d[\d,.]*\s?(?:k|千)?)\s*(?:个)?\s*{token_plain}?(?![A-Za-z0-9%])"
-    r"|{cut_to}(?<=[一-鿿]){is}(?P<zh>\d[\d,.]*\s?(?:k|千)?)\s*(?:个)?\s*(?:{token_plain}|字)?(?![A-Za-z0-9%])"
+    r"(?<![A-Za-z]){cut_to}{is}{about}?(?P<value>\d[\d,.]*\s?(?:k|千)?)\s*(?:个)?\s*{token_plain}?(?![A-Za-z0-9%]|\s*{money_unit}|\s*{long_unit})"
+    r"|{cut_to}(?<=[一-鿿]){is}(?P<zh>\d[\d,.]*\s?(?:k|千)?)\s*(?:个)?\s*(?:{token_plain}|字)?(?![A-Za-z0-9%]|\s*{money_unit}|\s*{long_unit})"
 )
 _CONTEXTS = tuple(
     grammar.shape(text)
