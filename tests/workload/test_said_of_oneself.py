@@ -139,3 +139,48 @@ def test_samples_beside_a_longer_sequence_are_tokens(said: str) -> None:
     assert found.wishes["seq_len"] == "4k"
     assert found.wishes["data"] == "4000000 tokens"
     assert not found.weighty
+
+
+ALTERNATIVES = (
+    ("I was going to rent a single 4090 on RunPod or 8xH100", {"4090": "runpod"}, ""),
+    ("a 4090 on RunPod or 8 H100", {"4090": "runpod"}, ""),
+    ("8 H100 or a 4090 at RunPod", {}, "runpod"),
+    ("a 4090 on RunPod or an H100 on Lambda", {"4090": "runpod", "H100": "lambda"}, ""),
+    ("an A10 from AWS, or should it be an L40S", {"A10": "aws"}, ""),
+    ("A100 or H100 on AWS", {}, "aws"),
+    ("on AWS, A100 or H100", {}, "aws"),
+)
+
+
+@pytest.mark.parametrize(("said", "own", "shared"), ALTERNATIVES)
+def test_each_alternative_has_its_own_cloud(said: str, own: dict[str, str], shared: str) -> None:
+    found = understand(f"LoRA Llama-3-8B on 10M tokens, {said}, which is cheaper?")
+    assert dict(found.card_clouds) == own
+    assert found.wishes.get("cloud", "") == shared
+
+
+@pytest.mark.parametrize(
+    "said", ["8-10 of them hitting the chatbot at the same moment", "8 to 10 of them at the same time", "10 of them using it at once"]
+)
+def test_the_number_there_at_once_beats_a_share_of_all(said: str) -> None:
+    found = understand(f"Serve Qwen3-32B to about 60 employees, maybe {said} during office hours.")
+    assert found.wishes["users"] == "10"
+
+
+@pytest.mark.parametrize("said", ["高峰期同时在线提问的也就20个人左右", "同时在线的就20人", "同时使用的最多20人"])
+def test_people_at_once_beat_those_who_have_it(said: str) -> None:
+    found = understand(f"部署 DeepSeek-R1 671B，大概200人用，{said}。")
+    assert found.wishes["users"] == "20"
+    assert not any("staff" in one.key for one in found.assumed)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"), [("in 4 bit", "awq"), ("in 4-bit", "awq"), ("4bit", "awq"), ("in nf4", "nf4"), ("4-bit with bitsandbytes", "nf4")]
+)
+def test_four_bits_are_served_in_the_format_that_engines_run(said: str, meant: str) -> None:
+    assert understand(f"Serve Qwen3-32B {said} to 10 concurrent users").wishes["quantization"] == meant
+
+
+@pytest.mark.parametrize("said", ["满血版 DeepSeek-R1", "DeepSeek-R1 满血版", "满血 DeepSeek-R1 671B"])
+def test_the_whole_model_is_not_quantized(said: str) -> None:
+    assert understand(f"部署{said}，同时 20 人在线").wishes["quantization"] == "none"

@@ -55,7 +55,7 @@ from rightfit.workload.ask.named import (
 )
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
-from rightfit.workload.ask.posts import compare_cards, give_up_own, read_post, settle_post, statements
+from rightfit.workload.ask.posts import compare_cards, give_up_own, read_post, settle_card_clouds, settle_post, statements
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
 from rightfit.workload.ask.told import (
@@ -126,6 +126,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     give_up_own(sentence)
     read_cards(sentence)
     compare_cards(sentence)
+    settle_card_clouds(sentence)
     for read in (read_paged, read_figured, read_watched, read_classes, read_lease):
         read(sentence)
     read_accumulation(sentence)
@@ -204,6 +205,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         kind,
         tuple(sentence.assumed),
         tuple(sentence.card_counts),
+        tuple(sentence.card_clouds),
     )
 
 

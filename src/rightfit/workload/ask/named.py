@@ -290,6 +290,8 @@ def _read_place(sentence: Sentence, name: Name) -> None:
     elif denied := sentence.denied_from(name.start, name.end):
         sentence.deny(denied, option, value)
     elif not sentence.wished_softly(name.start, name.end):
+        if option == "cloud":
+            sentence.cloud_spans.append((value, name.start, name.end))
         sentence.take(name.start, name.end, option, value)
 
 

@@ -44,6 +44,9 @@ _OWN_BOX = grammar.shape(r"(?<![A-Za-z]){own_box}(?![A-Za-z])|{own_box_zh}")
 """A computer at home, which is no limit where something is to be rented."""
 _CARD_OR = grammar.shape(r"\s*[,，、]?\s*{card_or}\s*(?P<one>{one_card})?\s*")
 _CARD_CHOICE = grammar.shape(r"(?<![A-Za-z]){card_choice}(?![a-z])|{card_choice}(?<=[一-鿿])")
+_OF_CLOUD = grammar.shape(r"s?\s*(?:{cloud_joint}\s*)?")
+_CLOUD_OF = grammar.shape(r"(?:'s)?\s*(?:{cloud_joint_zh})?\s*(?:的|an?\s|single\s|{card_count}\s?[x×*]?\s?)*{card_counter}?\s*")
+"""Between a card and its cloud."""
 _BRACKETS = re.compile(r"[(（][^()（）]{1,60}[)）]")
 _LACKED = grammar.shape(r"{lacking}\s*{fast_network}")
 """A network that one's own servers lack."""
@@ -185,6 +188,35 @@ def compare_cards(sentence: Sentence) -> None:
             sentence.readings.remove(reading)
             sentence.noted += [reading.words, *sentence.other_counts]
             sentence.asked = [words for words in sentence.asked if words not in sentence.other_counts]
+
+
+def settle_card_clouds(sentence: Sentence) -> None:
+    """A cloud that stands with one of the cards between which a choice is asked is no limit of the
+    others: "a single 4090 on RunPod or 8 H100"."""
+    cards = list(zip(sentence.card_counts, sentence.card_spans, strict=True))
+    if len({name for (name, _), _ in cards}) < 2:
+        return
+    bound: list[tuple[str, str, int]] = []
+    for cloud, start, end in sentence.cloud_spans:
+        before = next((at for at, (_, span) in enumerate(cards) if _OF_CLOUD.fullmatch(sentence.whole, span[1], start)), None)
+        after = next((at for at, (_, span) in enumerate(cards) if _CLOUD_OF.fullmatch(sentence.whole, end, span[0])), None)
+        at = before if before is not None else after
+        if at is None:
+            return
+        bound.append((cards[at][0][0], cloud, at))
+    last = len(cards) - 1
+    if not bound or (len(bound) == 1 and bound[0][2] in (0, last) and _is_shared(sentence, cards, bound[0])):
+        return
+    sentence.card_clouds = [(name, cloud) for name, cloud, _ in bound]
+    sentence.readings = [one for one in sentence.readings if one.option != "cloud"]
+    sentence.assumed += [Message("workload.assumed_card_cloud", card=name, cloud=cloud) for name, cloud in sentence.card_clouds]
+
+
+def _is_shared(sentence: Sentence, cards: Sequence[tuple[tuple[str, int], tuple[int, int]]], bound: tuple[str, str, int]) -> bool:
+    """Whether a cloud behind or before a list of cards is that of all of them: "A100 or H100 on
+    AWS", 阿里云的A10还是L20."""
+    joints = [_CARD_OR.fullmatch(sentence.whole, one[1][1], other[1][0]) for one, other in itertools.pairwise(cards)]
+    return all(joints)
 
 
 def _past_places(sentence: Sentence) -> Iterator[str]:
