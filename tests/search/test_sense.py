@@ -186,7 +186,7 @@ def test_a_spot_headline_names_what_the_same_costs_on_demand() -> None:
     other = found.options[0].facts["price"]["otherwise"]
     assert other["purchase"] in ("on-demand", "capacity-block")
     assert other["total_usd"] > found.options[0].cost.total_usd
-    for lang, word in (("en", "The same on demand: $"), ("zh", "同样配置按量付费：$")):
+    for lang, word in (("en", "The same on demand costs $"), ("zh", "同样配置按量付费共需 $")):
         assert word in str(plan_sheet(found, lang)[0].headline)
 
 

@@ -417,7 +417,7 @@ def volume_of(search_result: ServingResult) -> Volume:
     return (
         batch_volume(wish)
         if wish.is_batch
-        else Volume(weights_gb(wish) * GB, 0.0, 0.0, egress_gb(wish, float(usual()["hours_per_month"])) * GB)
+        else Volume(weights_gb(wish) * GB, 0.0, 0.0, egress_gb(wish, wish.month_h) * GB)
     )
 
 
