@@ -41,6 +41,8 @@ ASKED = [
     ("阿里云上部署Qwen2.5-7B用哪个机型", ["which"]),
     ("A100 1到8张微调Qwen-14B,选几张", ["count", "count"]),
     ("用Optimum加速BERT推理,每秒500次", ["optimum"]),
+    ("一张 A10 部署 Qwen2.5-7B,延迟多少", ["latency"]),
+    ("What is the latency of BERT on a T4?", ["latency"]),
     ("checkpoint多大,Llama-3-8B全参数微调", ["checkpoint"]),
     ("train resnet50 on imagenet on spot, how often should I save checkpoints", ["checkpoint"]),
     ("7B模型微调要多少显存", ["vram"]),
@@ -371,3 +373,8 @@ def plan_catalog():  # type: ignore[no-untyped-def]
     from rightfit.planner.plan import default_catalog
 
     return default_catalog()
+
+
+def test_training_before_serving_is_fine_tuning() -> None:
+    sentence = "训练用高配跑两天,然后推理用低配长期部署,Qwen2.5-7B,总共多少钱"
+    assert settle(sentence, plan_catalog()).chosen == {"task": "finetune"}

@@ -73,6 +73,7 @@ WISHES = (
     "How long does ResNet-50 on ImageNet take on 8 A100s?",
     "A100 在阿里云一小时多少钱",
     "T4 和 A10 哪个便宜",
+    "文本清洗 100GB 阿里云 用c系列还是r系列",
     "ecs.gn7i-c8g1.2xlarge 是 A10 吗",
 )
 

@@ -32,8 +32,8 @@ class NoModelError(InputError):
         self.found, self.wishes = found, dict(wishes)
 
 
-class SeveralModelsError(InputError):
-    """A sentence that names several models; `parts`: the wishes of each, in order."""
+class SeveralPlansError(InputError):
+    """A sentence that names several models or steps; `parts`: the wishes of each, in order."""
 
     def __init__(self, found: Understood, parts: Sequence[Mapping[str, Any]]) -> None:
         super().__init__(found.question(), field="ask")
@@ -60,7 +60,7 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View, *, ask_with: 
     """The wishes of a sentence, overruled by options that were given beside it. Says on standard
     error what was understood and what was not used. `ask_with`: the language model that reads it,
     URL#MODEL."""
-    from rightfit.workload.ask import understand
+    from rightfit.workload.ask import FROM_SCRATCH, understand
 
     if ask_with:
         from rightfit.workload.ask.by_model import understand_with
@@ -69,11 +69,11 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View, *, ask_with: 
     else:
         found = understand(sentence)
     chosen = {name: value for name, value in given.items() if value is not None}
-    if found.weighty and not chosen:
-        from rightfit.explain.open_wishes import wishes_by_model
+    if not chosen and (found.weighty or "operation" in found.wishes):
+        from rightfit.explain.open_wishes import wishes_by_model, wishes_by_step
 
-        if several := wishes_by_model(found):
-            raise SeveralModelsError(found, several)
+        if several := wishes_by_model(found) or wishes_by_step(found):
+            raise SeveralPlansError(found, several)
     wishes = {**found.wishes, **chosen}
     if have := found.own_machine:
         wishes = {**{name: value for name, value in wishes.items() if name != "gpu"}, "have": have}
@@ -82,8 +82,8 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View, *, ask_with: 
         f"{name} = {value}" + (f" ({quoted[name]!r})" if name in quoted and name not in chosen else "") for name, value in wishes.items()
     ]
     note(label("status", "understood", view.lang, wishes="; ".join(parts) or "-"), view)
-    if found.assumed:
-        note(label("status", "assumed", view.lang, words="; ".join(one.text(view.lang) for one in found.assumed)), view)
+    if assumed := [one for one in found.assumed if one.key != FROM_SCRATCH or "task" not in chosen]:
+        note(label("status", "assumed", view.lang, words="; ".join(one.text(view.lang) for one in assumed)), view)
     if found.unused:
         note(label("status", "not_used", view.lang, words="; ".join(found.unused)), view)
     if is_library(wishes.get("model")):  # names no algorithm

@@ -227,6 +227,19 @@ def _link(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     return _text(key, lang, count=q.plain(best.num_accelerators), link=link, share=q.percent_text(share))
 
 
+def _latency(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """How long one request takes on what leads."""
+    best = _best(plan) if plan.workload.task == "serve" else _other(plan, catalog, task="serve")
+    if best is None:
+        return _text("latency_none", lang)
+    found = best.estimate
+    if "ttft_p95_s" in found:
+        first, each = (q.duration_text(found[name].mid, lang) for name in ("ttft_p95_s", "tpot_p50_s"))
+        return _text("latency_tokens", lang, first=first, tpot=each, way=way_text(best, lang))
+    mid, p95 = (q.duration_text(found[name].mid, lang) for name in ("latency_p50_s", "latency_p95_s"))
+    return _text("latency", lang, mid=mid, p95=p95, way=way_text(best, lang))
+
+
 def _network(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     best = _best(plan)
     if best.nodes == 1:
@@ -682,7 +695,7 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
     )
     done = [way for way in ways if way is not None]
     if len(ways) < 2 or len(done) < len(ways):
-        return Asked(beside.wish, beside.questions, is_able=is_able)
+        return Asked(beside.wish, beside.questions, is_able=is_able, chosen={} if "task" in chosen else _tuned_first(beside))
     has_own = any("have" in way.wishes for way in done)
     done = done if has_own else _told_alike(done, catalog)
     measure = (
@@ -702,6 +715,20 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
         for lang in LANGS:
             told[lang].insert(1, _time_ratio(timed, lang))
     return Asked(done[0].wish, questions, {lang: tuple(lines) for lang, lines in told.items()}, is_able, {} if has_own else done[0].alone)
+
+
+def _tuned_first(beside: Beside) -> dict[str, Any]:
+    """What a sentence means by training a large model that it serves afterwards: fine-tuning, where
+    nothing says that it begins from scratch."""
+    from rightfit.workload.ask import FROM_SCRATCH, understand
+
+    if "then" not in {one.key for one in beside.questions}:
+        return {}
+    try:
+        found = understand(beside.wish)
+    except RightfitError:
+        return {}
+    return {"task": "finetune"} if any(one.key == FROM_SCRATCH for one in found.assumed) else {}
 
 
 def _currency_of(ways: Sequence[_Way]) -> str:
@@ -1063,6 +1090,7 @@ _Answer = Callable[[Question, "Plan", "Catalog", Lang], str]
 _ANSWERS: Mapping[str, _Answer] = {
     "gpu": _gpu,
     "link": _link,
+    "latency": _latency,
     "network": _network,
     "cores": _cores,
     "memory": _memory,

@@ -226,6 +226,7 @@ def _accelerators(question: Question, lang: Lang, catalog: Catalog) -> CatalogPa
         Column("architecture"),
         Column("memory_bytes", _known(q.memory_text), right=True),
         Column("memory_bandwidth", _scaled(1e9), right=True),
+        Column("fp16_flops", _scaled(1e12), right=True),
         Column("bf16_flops", _scaled(1e12), right=True),
         Column("fp8_flops", _scaled(1e12), right=True),
         Column("nvlink_bandwidth", _scaled(1e9), right=True),

@@ -315,6 +315,8 @@ def _note_training(sentence: Sentence) -> None:
             sentence.note(*match.span())
 
 
+#: What is assumed of a large model that is trained on an amount of data that nobody told.
+FROM_SCRATCH = "workload.assumed_from_scratch"
 #: A model of so many parameters is seldom trained from scratch.
 _SELDOM_PARAMS = 1e9
 
