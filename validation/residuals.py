@@ -6,9 +6,10 @@ line a row, by source.
         validation/residuals/second_now.csv
 
 `left_out` gives those of validation/truth, each source predicted with coefficients fitted without
-it. The file in residuals/ holds those of the second set, whose rows are not in this repository: as
-they were at first contact (validation/first_contact), the program being the one of that day. Rows
-are put as a user's case is: without remarks, source and place.
+it. The files in residuals/ hold those of the second and the third set, whose rows are not in this
+repository: as they were at first contact (validation/first_contact), the program being the one of
+that day (that of the third set: commit 194bc2a). Rows are put as a user's case is: without remarks,
+source and place.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from rightfit.proof.tables import read_truth
 
 VALIDATION = Path(__file__).resolve().parent
 SECOND = VALIDATION / "residuals" / "second.csv"
+THIRD = VALIDATION / "residuals" / "third.csv"
 #: The same rows as the program answers them now, of the tables with verdicts: thresholds of fitting
 #: are chosen on these.
 NOW = VALIDATION / "residuals" / "second_now.csv"

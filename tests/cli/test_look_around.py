@@ -196,3 +196,11 @@ def test_models_of_a_kind_without_a_query(run: Any) -> None:
     assert kinds == {"encoder"}
     families = {row["family"] for row in json.loads(run("models", "--kind", "diffusion", "--format", "json").out)}
     assert families == {"diffusion"}
+
+
+@pytest.mark.parametrize("query", [["H100 in Frankfurt"], ["L4", "in", "Germany", "spot"], ["阿里云 A10 北京"]], ids=str)
+def test_prices_of_words_are_those_of_the_filters_that_they_say(query: list[str], run: Any) -> None:
+    found = run("prices", *query)
+    assert found.code == 0
+    assert "rightfit prices --" in found.err
+    assert len(found.out.splitlines()) > 3

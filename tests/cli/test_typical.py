@@ -4,6 +4,7 @@ that would narrow it."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -138,3 +139,13 @@ def test_a_library_that_is_its_own_algorithm_is_the_model(capsys: pytest.Capture
     told = capsys.readouterr().out
     assert "lightgbm" in told
     assert "home" in told
+
+
+def test_no_server_is_shown_that_the_tables_of_the_sentence_do_not_fit(run: Any) -> None:
+    found = run(
+        "plan", "--ask", "Train a two-tower recommender with 100M users, 10M items, 64-dim embeddings on 5 billion interactions, one epoch"
+    )
+    assert found.code == 0
+    servers = re.findall(r"(\d+) x \S+ \((\d+) GiB\)", found.out)
+    assert servers
+    assert all(int(count) * int(each) >= 84.5e9 / 2**30 for count, each in servers)

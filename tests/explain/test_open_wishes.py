@@ -8,7 +8,7 @@ import re
 import pytest
 
 from rightfit import api
-from rightfit.explain.open_wishes import open_wish, vague_wish, wishes_by_model
+from rightfit.explain.open_wishes import open_wish, vague_wish, wishes_by_model, wishes_by_step
 from rightfit.explain.questions import question_lookup
 from rightfit.planner.plan import default_catalog
 from rightfit.workload.ask import understand
@@ -155,3 +155,17 @@ def test_each_model_of_a_sentence_is_planned_with_its_own_amounts(sentence: str)
 @pytest.mark.parametrize("sentence", ["QLoRA of Qwen2.5-7B on 10M tokens", "bge-m3 Qwen2.5-14B for 30 users"])
 def test_a_sentence_of_one_model_or_without_clauses_is_no_list_of_models(sentence: str) -> None:
     assert wishes_by_model(understand(sentence)) == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "steps"),
+    [
+        ("Deduplicate and tokenize 2 TB of web text, which CPU machines?", ["dedup-text", "tokenize"]),
+        ("对 500GB 中文网页去重、清洗并分词，用什么服务器", ["dedup-text", "filter", "tokenize"]),
+        ("tokenize 300 GB of text", []),
+    ],
+)
+def test_each_step_of_a_sentence_is_planned(sentence: str, steps: list[str]) -> None:
+    found = wishes_by_step(understand(sentence))
+    assert [one["operation"] for one in found] == steps
+    assert len({one["data"] for one in found}) <= 1

@@ -36,3 +36,16 @@ def test_a_long_run_hardly_sees_its_first_wave(engine: str) -> None:
     users = ALONE | {"engine": engine, "batch_or_concurrency": "64", "arrival": "closed", "input_tokens": "2000"}
     short, long = predict([users | {"num_requests": requests} for requests in ("64", "6400")])
     assert long["predicted"] < 0.5 * short["predicted"]
+
+
+@pytest.mark.parametrize("engine", ["vLLM", "SGLang", "TensorRT-LLM", "LMDeploy", "TGI"])
+@pytest.mark.parametrize("users", ["1", "64"])
+@pytest.mark.parametrize("percentile", ["", "p50", "p99"])
+def test_a_named_engine_narrows_the_interval(engine: str, users: str, percentile: str) -> None:
+    """Ends of the 80 % interval were 22 times apart and held 96 % of blind rows."""
+    job = ALONE | {"batch_or_concurrency": users, "percentile": percentile}
+    named, unnamed, unknown = predict([job | {"engine": name} for name in (engine, "", "someones own engine")])
+    width, other, own = (answer["high80"] / answer["low80"] for answer in (named, unnamed, unknown))
+    assert width < 13
+    assert other > 1.5 * width
+    assert own > 1.5 * width

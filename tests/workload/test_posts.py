@@ -256,6 +256,12 @@ def test_what_was_tried_sets_nothing(lang: str, told: str) -> None:
             "1x3060 12G",
         ),
         (
+            "I currently rent 2x H100 on RunPod for Llama-3.3-70B. Load is 25 concurrent users, 3k prompts and 500 token outputs. "
+            "Is there something cheaper that keeps TTFT below 2 s?",
+            {"gpu": None, "num_gpus": None, "cloud": None, "users": "25", "ttft": "2 s"},
+            "",
+        ),
+        (
             "We fine-tune YOLOv8m on 60k images for 300 epochs. My own 3060 does batch 4 and takes 40 minutes an epoch, way too slow. "
             "I want to rent a single 4090 or an A100, done in 3 days.",
             {"global_batch": None, "deadline": "3 days"},

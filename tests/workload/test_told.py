@@ -299,3 +299,26 @@ def test_the_side_of_images_behind_their_number(side: int) -> None:
 @pytest.mark.parametrize(("said", "own"), [("有 4 张 2080Ti", "4x2080Ti"), ("实验室有 2 张 3090", "2x3090"), ("阿里云有 2 张 A10", "")])
 def test_cards_that_are_there_by_their_number(said: str, own: str) -> None:
     assert understand(f"{said}，部署 Qwen2.5-14B 给 10 个人用").own_machine == own
+
+
+@pytest.mark.parametrize(
+    ("form", "servers"), [("两台服务器，每台 {n} 张 A100", 2), ("三台机器，每台 {n} 张 A100", 3), ("2 servers, each with {n} A100", 2)]
+)
+@pytest.mark.parametrize("number", [4, 8])
+def test_cards_of_each_server_are_counted_over_all_servers(form: str, servers: int, number: int) -> None:
+    found = understand(f"{form.format(n=number)}, full fine-tune Qwen2.5-14B, 100M tokens").wishes
+    assert (found["num_gpus"], found["max_nodes"]) == (str(servers * number), str(servers))
+
+
+@pytest.mark.parametrize("form", ["每个 prompt 采样 {n} 个", "每条提示采样 {n} 个回答", "每个问题生成 {n} 次"])
+@pytest.mark.parametrize("number", [4, 16])
+def test_answers_drawn_for_each_prompt(form: str, number: int) -> None:
+    assert understand(f"Qwen2.5-7B 做 GRPO，{form.format(n=number)}，5000 条 prompt").wishes["completions"] == str(number)
+
+
+@pytest.mark.parametrize("ask", ["比哪个快、哪个便宜", "相比哪个好"])
+def test_cards_apart_from_one_another_are_compared(ask: str) -> None:
+    found = understand(f"用 4 张 A100 40G 训练 SD3.5 的 LoRA，3000 张图，想知道和 1 张 H100 {ask}")
+    assert found.cards == (("A100 40G", 4), ("H100", 1))
+    assert not found.weighty
+    assert "num_gpus" not in found.wishes

@@ -32,8 +32,8 @@ class NoModelError(InputError):
         self.found, self.wishes = found, dict(wishes)
 
 
-class SeveralModelsError(InputError):
-    """A sentence that names several models; `parts`: the wishes of each, in order."""
+class SeveralPlansError(InputError):
+    """A sentence that names several models or steps; `parts`: the wishes of each, in order."""
 
     def __init__(self, found: Understood, parts: Sequence[Mapping[str, Any]]) -> None:
         super().__init__(found.question(), field="ask")
@@ -69,11 +69,11 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View, *, ask_with: 
     else:
         found = understand(sentence)
     chosen = {name: value for name, value in given.items() if value is not None}
-    if found.weighty and not chosen:
-        from rightfit.explain.open_wishes import wishes_by_model
+    if not chosen and (found.weighty or "operation" in found.wishes):
+        from rightfit.explain.open_wishes import wishes_by_model, wishes_by_step
 
-        if several := wishes_by_model(found):
-            raise SeveralModelsError(found, several)
+        if several := wishes_by_model(found) or wishes_by_step(found):
+            raise SeveralPlansError(found, several)
     wishes = {**found.wishes, **chosen}
     if have := found.own_machine:
         wishes = {**{name: value for name, value in wishes.items() if name != "gpu"}, "have": have}

@@ -25,15 +25,22 @@ from rightfit.workload.model import Workload
 
 if TYPE_CHECKING:
     from rightfit.explain.beside import Question
-    from rightfit.search.answer import Plan
+    from rightfit.search.answer import Option, Plan
 
 
 def typical_answer(
-    rows: Sequence[Mapping[str, str]], wishes: Mapping[str, Any], view: View, *, catalog: Any, questions: Sequence[Question] = ()
+    rows: Sequence[Mapping[str, str]],
+    wishes: Mapping[str, Any],
+    view: View,
+    *,
+    catalog: Any,
+    questions: Sequence[Question] = (),
+    least_bytes: float = 0.0,
 ) -> Answer | None:
     """A plan for each typical model, one paragraph each, and no more of them than help to choose;
     where no server serves, that of the last with what was lacking. None where there is no such
-    model."""
+    model. `least_bytes`: what the user's own tables take, which no server of less memory is shown
+    for."""
     parts: list[Any] = []
     refused: list[RightfitError] = []
     plans, options, size = [], [], 0.0
@@ -47,6 +54,8 @@ def typical_answer(
         head = label("typical", "model", view.lang, model=row["model"], why=row[f"why_{view.lang}"])
         if found.best is None:
             missed = (found, head)
+            continue
+        if _memory_bytes(found.best) < least_bytes:
             continue
         plans.append(plan_document(found, view.lang, catalog=catalog))
         options.append(found.best)
@@ -68,14 +77,22 @@ def typical_answer(
     return Answer(plans, [], [*parts, *volume, label("typical", "question", view.lang, command=_named(wishes))])
 
 
+def _memory_bytes(option: Option) -> float:
+    """Memory of an option's GPUs, of its servers where they have none."""
+    card = option.accelerator
+    return option.nodes * (card.count_per_node * card.memory_bytes if card and card.name else option.memory_bytes)
+
+
 def several_answer(parts: Sequence[Mapping[str, Any]], view: View, *, catalog: Any) -> Answer:
-    """A plan for each model of a sentence, one paragraph each, and what they cost together."""
-    shown, plans, month, once, currency = [], [], 0.0, 0.0, "usd"
+    """A plan for each model or step of a sentence, one paragraph each, and what all cost."""
+    shown: list[str] = []
+    plans: list[Any] = []
+    month, once, currency = 0.0, 0.0, "usd"
     for wishes in parts:
         found = api.plan(Workload(**wishes), catalog=catalog, top=1)
         plans.append(plan_document(found, view.lang, catalog=catalog))
         said = [part for part in screen_parts(choice_sheet(found, view.lang), view) if isinstance(part, str)]
-        head = label("several", "model", view.lang, model=wishes["model"])
+        head = label("several", "model", view.lang, model=wishes.get("model") or wishes["operation"])
         shown.append("\n".join([head, *(f"  {line}" for line in said), f"  {command_line(wishes)}"]))
         if found.best is None:
             continue

@@ -403,8 +403,8 @@ def family_of(group: str) -> str:
 @dataclass(frozen=True, slots=True)
 class IntervalLaw:
     """`quantiles` of the score at LEVELS by group, family and ALL; `factors` of the conditions by
-    family; `devices` that the coefficients of a family were fitted on; `risks` the largest
-    probability of running out of memory at which a case is said to fit."""
+    family, those of a group beside them; `devices` that the coefficients of a family were fitted
+    on; `risks` the largest probability of running out of memory at which a case is said to fit."""
 
     quantiles: Mapping[str, tuple[float, ...]]
     factors: Mapping[str, Mapping[str, float]]
@@ -422,11 +422,11 @@ class IntervalLaw:
 
     def scale(self, groups: Sequence[str], conditions: Mapping[str, Array]) -> Array:
         """s(x), one a row. `conditions` are arrays by name; "knowledge" is k(x) itself."""
-        families = np.array([family_of(group) for group in groups])
         log_scale = np.log(conditions["knowledge"]) if "knowledge" in conditions else np.zeros(len(groups))
-        for family in np.unique(families):
-            here = families == family
-            for name, factor in self.factors.get(str(family), {}).items():
+        names, families = np.array(groups), np.array([family_of(group) for group in groups])
+        for of in sorted({*groups, *families.tolist()}):
+            here = (names == of) | (families == of)
+            for name, factor in self.factors.get(of, {}).items():
                 if name in conditions:
                     log_scale[here] += factor * conditions[name][here]
         return np.asarray(np.exp(log_scale), dtype=np.float64)

@@ -7,6 +7,7 @@ Words and texts are data (data/open_wishes.toml).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 import re
@@ -124,6 +125,23 @@ def wishes_by_model(found: Understood) -> list[dict[str, Any]]:
         rate = whole.get("rate") or f"{read_wish('users', whole['users'])['users'] / pause_s:.3g}/s"
         load = {"task": "serve", "rate": rate}
     return [one if _AMOUNTS & set(one) else {**one, **load} for one in told] if whole else []
+
+
+def wishes_by_step(found: Understood) -> list[dict[str, Any]]:
+    """The wishes of each step of a sentence that names several things to do with its data, in its
+    order; empty where it does not, or does not read them one by one."""
+    told = next((one.fields for one in found.assumed if one.key == "workload.assumed_heaviest"), None)
+    if told is None or found.weighty:
+        return []
+    verbs = sorted((str(told["verb"]), *str(told["others"]).split(", ")), key=found.sentence.find)
+    steps = []
+    for verb in verbs:
+        alone = functools.reduce(lambda rest, other: rest.replace(other, " "), [one for one in verbs if one != verb], found.sentence)
+        read = _read(alone)
+        if read is None or "operation" not in read.wishes or "data" not in read.wishes:
+            return []
+        steps.append(read.wishes)
+    return steps
 
 
 def _typical(sentence: str, rows: Iterable[Mapping[str, str]], found: Understood, catalog: Catalog) -> CheckResult | None:

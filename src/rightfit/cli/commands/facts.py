@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -272,12 +273,11 @@ def prices(
     if history:
         listing_of_history(lookup.price_history(_joined(query), **chosen, catalog=open_market(view)), view)
         return
-    found = lookup.prices(
-        _joined(query),
-        **chosen,
-        limit=view.limit(default=20),
-        catalog=open_market(view),
-    )
+    asked: dict[str, Any] = {"limit": view.limit(default=20), "catalog": open_market(view)}
+    found = lookup.prices(_joined(query), **chosen, **asked)
+    if not found.total and (said := _filters_said(_joined(query), chosen)):
+        note(label("status", "same_as", view.lang, command=shlex.join(["rightfit", "prices", *_as_options(said)])), view)
+        found = lookup.prices("", **{**chosen, **said}, **asked)
     columns = (*_PRICE_COLUMNS, Column("source", flexible=True)) if view.verbose else _PRICE_COLUMNS
     records = found.rows()
     shown = (
@@ -286,6 +286,23 @@ def prices(
         else [{**record, "remark": price_remark(record, view.lang), "expected": _expected_range(record, view.lang)} for record in records]
     )
     listing(shown, Table(columns, []), view, total=found.total)
+
+
+def _filters_said(query: str, chosen: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The filters that a query of several words says in full ("H100 in Frankfurt"), which is no
+    name of a server; empty where it says anything else or an option says it otherwise."""
+    from rightfit.workload.ask import understand
+
+    if len(query.split()) < 2:
+        return {}
+    read = understand(query)
+    said = {name: str(value).split(",") for name, value in read.wishes.items() if name in chosen}
+    is_whole = len(said) == len(read.wishes) and not (read.weighty or read.unused) and not any(chosen[name] for name in said)
+    return said if is_whole else {}
+
+
+def _as_options(said: Mapping[str, Sequence[str]]) -> list[str]:
+    return [word for name, values in said.items() for word in (f"--{name}", ",".join(values))]
 
 
 def check(

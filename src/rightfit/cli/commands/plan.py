@@ -161,7 +161,7 @@ def plan(
 
         asked_for = settle(ask, open_market(view), {"model": model, **wishes})
         ask, wishes = asked_for.wish, {**wishes, **asked_for.chosen}
-    from rightfit.cli.asking import NoModelError, SeveralModelsError
+    from rightfit.cli.asking import NoModelError, SeveralPlansError
 
     if have is not None and not have.strip():
         raise InputError(Message("cli.have_what"), field="have")
@@ -188,7 +188,7 @@ def plan(
         said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
     except NoModelError as error:
         return _typical(ask or "", error, view, asked_for.questions if ask else ())
-    except SeveralModelsError as error:
+    except SeveralPlansError as error:
         from rightfit.cli.typical import several_answer
 
         emit(several_answer(error.parts, view, catalog=open_market(view)), view)
@@ -330,11 +330,14 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
     from rightfit.cli.typical import typical_answer
     from rightfit.explain.open_wishes import vague_wish
     from rightfit.planner.typical import typical_rows
+    from rightfit.units import parse_bytes
 
     rows = typical_rows(sentence, error.found.kind, str(error.wishes.get("task", "")))
     if rows and error.found.weighty:  # usual models would be those of another wish
         raise InputError(error.found.question(), field="ask")
-    answer = typical_answer(rows, error.wishes, view, catalog=open_market(view), questions=questions)
+    tables = next((str(one.fields["trained"]) for one in error.found.assumed if one.key == "workload.assumed_tables"), "")
+    least = parse_bytes(tables) if tables else 0.0
+    answer = typical_answer(rows, error.wishes, view, catalog=open_market(view), questions=questions, least_bytes=least)
     if answer is None:
         if (open_ := vague_wish(sentence, open_market(view), questions)) is None:
             raise error

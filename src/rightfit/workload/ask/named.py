@@ -308,7 +308,7 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     after = None if counted else grammar.COUNT_AFTER.match(sentence.text, end)
     count = card_count(counted["count"]) if counted else card_count(after["times"] or after["cards"]) if after else 0
     first, last = counted.start() if counted else start, after.end() if after else end
-    nodes = grammar.NODES_BEFORE.search(sentence.text[:first]) if counted else None
+    nodes = (grammar.NODES_BEFORE.search(sentence.text[:first]) or _EACH_OF_NODES.search(sentence.text[:first])) if counted else None
     owned = None if rented_there(sentence.whole, first) else grammar.OWNED.search(sentence.text[: nodes.start() if nodes else first])
     if owned is None and counted and not rented_there(sentence.whole, first):
         owned = _HAS_COUNTED.search(sentence.text[: nodes.start() if nodes else first])
@@ -338,6 +338,8 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     _count(sentence, counted, nodes, count)
 
 
+_EACH_OF_NODES = grammar.shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<nodes>{card_count})\s*{node_name}[^,，。；;]{0,4}\s*[,，]?\s*{each_node}\s*$")
+"""So many servers, each of them with the cards that follow: 两台服务器，每台 8 张 4090."""
 _HAS_COUNTED = grammar.shape(r"(?<![一-鿿]){has_counted}\s*$")
 _STATEMENT_END = re.compile(r"[.!?](?=\s|$)|[!?;\n。！？；]")
 

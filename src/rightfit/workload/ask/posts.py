@@ -42,6 +42,7 @@ _BOTH = grammar.shape(
 _OWN_BOX = grammar.shape(r"(?<![A-Za-z]){own_box}(?![A-Za-z])|{own_box_zh}")
 """A computer at home, which is no limit where something is to be rented."""
 _CARD_OR = grammar.shape(r"\s*[,，、]?\s*{card_or}\s*(?P<one>{one_card})?\s*")
+_CARD_CHOICE = grammar.shape(r"(?<![A-Za-z]){card_choice}(?![a-z])|{card_choice}(?<=[一-鿿])")
 _BRACKETS = re.compile(r"[(（][^()（）]{1,60}[)）]")
 _LACKED = grammar.shape(r"{lacking}\s*{fast_network}")
 """A network that one's own servers lack."""
@@ -166,7 +167,7 @@ def compare_cards(sentence: Sentence) -> None:
     """Cards that a post asks about, or that have "or" between them, are ways to compare: a number
     of one of them limits no other, and a processor beside them is none of them."""
     joints = [_CARD_OR.fullmatch(sentence.whole, one[1], other[0]) for one, other in itertools.pairwise(sentence.card_spans)]
-    if not (sentence.is_post or any(joints)):
+    if not (sentence.is_post or any(joints) or (len(dict(sentence.card_counts)) > 1 and _CARD_CHOICE.search(sentence.whole))):
         return
     for at, joint in enumerate(joints, 1):  # "8 A100 or H100" are eight of either, "or an H100" is one
         name, count = sentence.card_counts[at]
@@ -210,7 +211,8 @@ def _past_cards(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterato
         for name in names_in(sentence.text[start:end]):
             first, last = start + name.start, start + name.end
             first = _with_count(sentence.text, first)
-            if name.kind == "gpu" and not grammar.OWNED.search(sentence.text[:first]):
+            is_there = name.kind == "gpu" and not grammar.OWNED.search(sentence.text[:first])
+            if is_there or (name.kind == "cloud" and rented_there(sentence.whole, start) and named[parts.index((start, end))]):
                 yield sentence.blank(first, last)
 
 
