@@ -73,6 +73,8 @@ WISHES = (
     "How long does ResNet-50 on ImageNet take on 8 A100s?",
     "A100 在阿里云一小时多少钱",
     "T4 和 A10 哪个便宜",
+    "LoRA、QLoRA、Prefix-tuning哪个最省显存,Qwen2.5-7B",
+    "LoRA 比全参微调 Qwen2.5-7B 2 万条快多少",
     "文本清洗 100GB 阿里云 用c系列还是r系列",
     "ecs.gn7i-c8g1.2xlarge 是 A10 吗",
 )
