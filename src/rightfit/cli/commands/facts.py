@@ -263,7 +263,13 @@ def prices(
         return
     from rightfit import lookup
 
-    chosen = {"cloud": cloud or (), "gpu": gpu or (), "region": region or (), "country": country or (), "purchase": purchase or ()}
+    chosen: dict[str, Any] = {
+        "cloud": cloud or (),
+        "gpu": gpu or (),
+        "region": region or (),
+        "country": country or (),
+        "purchase": purchase or (),
+    }
     if break_even:
         section = lookup.ways_to_buy(_joined(query), region=region or (), catalog=open_market(view))
         from rightfit.cli.plan_view import break_even_answer
