@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 import rightfit
-from rightfit.explain.sheets import Choice
-from rightfit.explain.sheets import plan_sheet
+from rightfit.explain.sheets import Choice, plan_sheet
 from rightfit.search.answer import Plan
 from rightfit.units import HOURS_PER_MONTH
 
