@@ -143,7 +143,7 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     return dataclasses.replace(own, sections=(section, *own.sections))
 
 
-#: What a way to fine-tune can be given up for where a machine is too small for it, the nearest first.
+#: What a way to fine-tune can be given up for where a machine is too small, the nearest first.
 _LIGHTER = {"full": ("lora", "qlora"), "lora": ("qlora",)}
 
 

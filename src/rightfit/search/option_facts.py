@@ -166,7 +166,8 @@ class ScoringFacts(TypedDict, total=False):
 class ServiceFacts(OfferFacts, ScoringFacts):
     """Of an option for a service or a batch of inference; a simulation adds
     `simulated`, its figures. `think_s`: what a user pauses after an answer (0: none, or a rate was
-    given). `month_h`: hours of use in the month; `always_usd`: the month at all hours, where hours of use are stated. `one_input`: height, width, frames, denoise_steps, seconds of an
+    given). `month_h`: hours of use in the month; `always_usd`: the month at all hours, where hours
+    of use are stated. `one_input`: height, width, frames, denoise_steps, seconds of an
     input, those that it has."""
 
     rate_per_s: float

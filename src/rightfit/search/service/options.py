@@ -63,8 +63,8 @@ class ServingLayout(Layout):
 
 @dataclass(frozen=True, slots=True)
 class ServingCost(Cost):
-    """Money of a service: `monthly_usd` of the hours of use (730 where none are stated) at the load asked for, and what a thousand
-    requests and a million tokens cost at that load.
+    """Money of a service: `monthly_usd` of the hours of use (730 where none are stated) at the load
+    asked for, and what a thousand requests and a million tokens cost at that load.
 
     `by_purchase`: the month in the other ways to pay for the same servers in the same region.
     """

@@ -190,8 +190,8 @@ def share_of_load(wish: ServingRequest, replicas: Array) -> dict[str, Any]:
 
 
 def monthly_bill(wish: ServingRequest, market: Market, fleet: ServingFleet, space: ServingSpace, sizing: Sizing) -> ServingBill:
-    """Rent, disks and traffic of a month for every (offer, format): of the hours of use that are
-    stated, of all hours where a term is owed. Disks, addresses and balancers are kept throughout."""
+    """Rent, disks and traffic of a month for every (offer, format): rent of the hours of use that
+    are stated, of all hours where a term is owed; disks, addresses and balancers are kept."""
     offers = market.offers
     machine = fleet.machine_index[offers.server_index]
     known = machine >= 0
