@@ -19,6 +19,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
+from rightfit.explain.claim_words import NAMED_SERVER
 from rightfit.explain.glossary import with_figures
 from rightfit.explain.messages import topic
 from rightfit.explain.yes_or_no import is_question
@@ -76,7 +77,6 @@ def _is_about(one: Mapping[str, Any], sentence: str, named: Mapping[str, Any]) -
 
 def _named(sentence: str) -> dict[str, Any]:
     from rightfit.explain.beside import without_questions
-    from rightfit.explain.rule_lookup import NAMED_SERVER
     from rightfit.workload.ask import understand
 
     server = {"server": found[0]} if (found := NAMED_SERVER.search(sentence)) else {}
