@@ -1,5 +1,5 @@
 """Write what the pages of export targets show of the targets themselves: docs/exports/TARGET.md,
-and the tables of edits and of ways in docs/commands/export.md.
+and the tables of edits, of ways and of what is executed in docs/commands/export.md.
 
 Usage: python scripts/write_export_pages.py [--check] [TARGET ...]     (--check writes nothing and
     exits 1 when a page is behind)
@@ -36,9 +36,11 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "export"), str(ROOT / "t
 from docs_examples import excerpt
 from kinds import STARTED
 from typical_plans import COMMON, FURTHER, OTHER_KINDS, WISHES, plan_values
+from walked import EVERY_WAY, FIRST_WAY, NAMED_BY_HAND, OWN_PROGRAM
 
 from rightfit.exports import Job, Target, all_targets, job_of, plan_document
-from rightfit.exports.recipes import edits, has_recipe, recipe_of
+from rightfit.exports.recipes import edits, has_recipe, launcher_of, recipe_of
+from rightfit.exports.stack import stack_name
 
 MARK = re.compile(
     r"(?P<mark><!-- (?P<kind>plans|example: (?P<plan>\S+) (?P<path>\S+) (?P<lines>.+?)) -->\n)(?P<body>.*?)(?P<end><!-- end -->\n)",
@@ -147,11 +149,29 @@ def ways_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+EXECUTED = re.compile(r"(<!-- executed -->\n).*?(<!-- end -->\n)", re.DOTALL)
+
+
+def executed_table() -> str:
+    """How the README of each plan is executed by the tests: its first way, the program on the
+    server, and its other ways."""
+    lines = ["| plan | program | way named first | program on the server | other ways |", "|---|---|---|---|---|"]
+    for name in dict.fromkeys((*FIRST_WAY, *EVERY_WAY, *OWN_PROGRAM)):
+        found = job(name)
+        able = [target for target in all_targets() if has_recipe(target) and not all_targets()[target].problem(found)]
+        first = launcher_of(found, able)
+        others = [target for target in able if name in EVERY_WAY and target not in (first, *NAMED_BY_HAND)]
+        program = "its own" if name in OWN_PROGRAM else "a stand-in"
+        lines.append(f"| `{name}` | {stack_name(found).replace('_', '-')} | {first} | {program} | {', '.join(others) or '-'} |")
+    return "\n".join(lines) + "\n"
+
+
 def current_index() -> tuple[str, str]:
     """docs/commands/export.md as it is, and with its tables of edits and of ways."""
     before = INDEX.read_text(encoding="utf-8")
     after = EDITS.sub(lambda found: found[1] + edits_table() + found[2], before)
-    return before, WAYS.sub(lambda found: found[1] + ways_table() + found[2], after)
+    after = WAYS.sub(lambda found: found[1] + ways_table() + found[2], after)
+    return before, EXECUTED.sub(lambda found: found[1] + executed_table() + found[2], after)
 
 
 def skeleton(target: Target) -> str:

@@ -53,10 +53,10 @@ def plan(
     >>> plan("7B", task="serve", rate="5/s", ttft="300ms", cloud=["aws", "gcp"])
     >>> plan("workload.yaml", budget="1500cny")
 
-    `workload` is a model name, a workload file (a `Path`, or text ending in .yaml, .yml or .toml)
-    or a `Workload`. `options` are those of `rightfit plan --help` with underscores: task, method,
-    data, rate, deadline, budget, cloud, gpu, region, purchase, seq_len, ... (all of them:
-    `help(rightfit.workload.option_types.WorkloadOptions)`).
+    `workload` is a model name, a workload file (a `Path`, or text ending in .yaml, .yml or .toml),
+    a saved plan (plan.json) or a `Workload`. `options` are those of `rightfit plan --help` with
+    underscores: task, method, data, rate, deadline, budget, cloud, gpu, region, purchase, seq_len,
+    ... (all of them: `help(rightfit.workload.option_types.WorkloadOptions)`).
 
     `top`: number of options to return. `simulate`: also simulate each option of a service.
     `staged`: add the smallest trial run that would confirm the plan, in `.sections`. `runs`: a
@@ -143,19 +143,20 @@ def resize(
     """Find the bottleneck of measured runs of one job, free changes, the server to rent, and
     whether another test pays off.
 
-    `runs`: as in `plan`, or one or more run records. Set the amount of work with `data`, `rate` or
-    `users`; without it no servers are compared. Other options default to those of the runs.
+    `runs`: as in `plan`, a log or table that `ingest` reads, or one or more run records. Set the
+    amount of work with `data`, `rate` or `users`; without it no servers are compared. Other options
+    default to those of the runs.
     `tests`: number of further test runs you can spend.
     """
     from rightfit.errors import InputError
+    from rightfit.measure.ingest import measured_runs
     from rightfit.measure.own_runs import with_runs
     from rightfit.measure.record import Run, wishes_of
     from rightfit.measure.resizing import MOST_OPTIONS, resize
-    from rightfit.measure.store import runs_at
     from rightfit.proof.predict import evidence
     from rightfit.proof.predict import predict as predict_rows
 
-    records = runs_at(runs) if isinstance(runs, str | Path) else [runs] if isinstance(runs, Run) else list(runs)
+    records = measured_runs(runs) if isinstance(runs, str | Path) else [runs] if isinstance(runs, Run) else list(runs)
     if not records:
         raise InputError(Message("units.resize_without_run"), field="runs")
     found = None
@@ -174,13 +175,29 @@ def why(
 
     >>> why("aws/g5.xlarge", "7B", method="qlora", data="50Mtok")
 
-    `server`: PROVIDER/INSTANCE_TYPE, or an accelerator ("L4", "8xH100"), judged by the best
-    server that has it. `workload` and `options` as in `plan`.
+    `server`: PROVIDER/INSTANCE_TYPE, or an accelerator ("L4", "8xH100") or a cloud ("gcp"), judged
+    by its best server; or a saved plan alone, judged by its first option. `workload` and `options`
+    as in `plan`.
     """
     from rightfit.answers import verdict_of
     from rightfit.planner.given import why as why_server
 
+    if workload is None and (chosen := chosen_server(server)):
+        server, workload = chosen, server
     return verdict_of(why_server(read_workload(workload, options), server, catalog=catalog))
+
+
+def chosen_server(name: str) -> str:
+    """The server of the first option of a saved plan; empty for any other name."""
+    from rightfit.errors import FileInputError
+    from rightfit.workload.model import saved_plan
+
+    if (found := saved_plan(name)) is None:
+        return ""
+    if not found["options"]:
+        raise FileInputError(Message("planner.plan_without_options", file=name), field="on")
+    first = found["options"][0]
+    return f"{first['provider']}/{first['instance_type']}"
 
 
 def fleet(
@@ -240,11 +257,11 @@ def read_workload(workload: Workload | str | Path | None, wishes: Mapping[str, A
 
 
 def _as_workload(workload: Workload | str | Path | None, wishes: Mapping[str, Any]) -> Workload:
-    from rightfit.workload.model import Workload
+    from rightfit.workload.model import Workload, saved_plan
 
     if isinstance(workload, Workload):
         return workload.with_changes(**wishes) if wishes else workload
-    if isinstance(workload, Path) or (isinstance(workload, str) and workload.casefold().endswith(_FILE_ENDINGS)):
+    if isinstance(workload, Path) or (isinstance(workload, str) and (workload.casefold().endswith(_FILE_ENDINGS) or saved_plan(workload))):
         return Workload.from_file(workload, **wishes)
     return Workload(**wishes) if workload is None else Workload(**{"model": workload, **wishes})
 

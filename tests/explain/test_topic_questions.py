@@ -8,10 +8,12 @@ import re
 import pytest
 
 from rightfit.explain.messages import topic
+from rightfit.explain.rule_lookup import verdict_of
 from rightfit.explain.topic_questions import topic_question
-from rightfit.explain.yes_or_no import is_open, verdict_of
+from rightfit.explain.yes_or_no import is_open
 from rightfit.market import Catalog
 from rightfit.market.check import check_one
+from rightfit.messages import LANGS
 
 ASKED = {
     "data_and_vram": ("数据越多需要的显存越大吗", "Does more data need more GPU memory?"),
@@ -73,6 +75,8 @@ WISHES = (
     "How long does ResNet-50 on ImageNet take on 8 A100s?",
     "A100 在阿里云一小时多少钱",
     "T4 和 A10 哪个便宜",
+    "LoRA、QLoRA、Prefix-tuning哪个最省显存,Qwen2.5-7B",
+    "LoRA 比全参微调 Qwen2.5-7B 2 万条快多少",
     "文本清洗 100GB 阿里云 用c系列还是r系列",
     "ecs.gn7i-c8g1.2xlarge 是 A10 吗",
 )
@@ -117,3 +121,11 @@ def test_an_amount_asked_of_a_server_is_no_claim(catalog: Catalog) -> None:
     assert found.claim is None
     assert found.exists
     assert verdict_of(check_one("阿里云 ecs.gn7i-c8g1.4xlarge 是 A10 吗", catalog=catalog), "zh") == "不存在"
+
+
+def test_no_price_is_written_into_a_topic() -> None:
+    """Prices move: they are asked of the catalog when the question is."""
+    written = {
+        one["id"] for one in topic("topic_questions")["topics"] for lang in LANGS if re.search(r"[$¥]\s?\d|\d\s*(?:万)?[美]?元", one[lang])
+    }
+    assert written == set()

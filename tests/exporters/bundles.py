@@ -89,7 +89,7 @@ class Bundle:
             capture_output=True,
             text=True,
             check=False,
-            timeout=int(os.environ.get("RIGHTFIT_README_S", "300")),
+            timeout=900,
         )
 
     @property

@@ -294,7 +294,7 @@ def first_boot(text: str, *, bucket: str = "") -> int:
     return 0
 
 
-def inside() -> dict[str, str]:
+def in_image() -> dict[str, str]:
     """The environment of a job's program: python3 is it there, and real on the server."""
     return {**os.environ, "PATH": f"{BOX}/image:{os.environ['PATH']}"}
 
@@ -315,7 +315,7 @@ def docker(words: list[str]) -> int:
         if path.is_file():
             path.write_text(path.read_text().replace('"/checkpoints', f'"{volumes["/checkpoints"]}'))
     return subprocess.run(
-        ["sh", "-c", words[-1].replace("/checkpoints", volumes["/checkpoints"])], cwd=volumes["/job"], env=inside(), check=False
+        ["sh", "-c", words[-1].replace("/checkpoints", volumes["/checkpoints"])], cwd=volumes["/job"], env=in_image(), check=False
     ).returncode
 
 
@@ -361,7 +361,7 @@ def kubectl(words: list[str]) -> int:
         values = {one["name"]: one["value"] if "value" in one else known[one["valueFrom"]["secretKeyRef"]["key"]] for one in main["env"]}
         told = {"JOB_COMPLETION_INDEX": "0", "PET_NNODES": "1", "PET_NODE_RANK": "0", "PET_MASTER_ADDR": "n", "PET_MASTER_PORT": "29500"}
         note("server begun")
-        code = subprocess.run(command_of(each, main, files), cwd=files, env={**inside(), **told, **values}, check=False).returncode
+        code = subprocess.run(command_of(each, main, files), cwd=files, env={**in_image(), **told, **values}, check=False).returncode
         note(f"server ended {code}")
         if code:
             (BOX / "job-failed").touch()
@@ -407,7 +407,7 @@ def sbatch(words: list[str]) -> int:
 
 
 def srun(words: list[str]) -> int:
-    return subprocess.run(words[1:], env=inside(), check=False).returncode
+    return subprocess.run(words[1:], env=in_image(), check=False).returncode
 
 
 # ------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from bundles import Bundle
 from typical_plans import plan_values
+from walked import FIRST_WAY
 
 from rightfit.exports.buckets import bucket_of, whole
 
@@ -35,6 +36,10 @@ encoders, images, sound, tables, a model split among cards, batches, preparation
 one server and several; spot and not; a bucket that is mounted, made, copied to."""
 RUNS = [name for name in KINDS if plan_values(name)["workload"].get("task") != "serve"]
 OTHERS = ("dstack", "cloudformation", "provider-cli", "kubernetes", "slurm", "terraform-aws")
+
+
+def test_the_documented_plans_are_those_that_are_run() -> None:
+    assert set(KINDS) == set(FIRST_WAY)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -112,7 +117,7 @@ def test_the_check_names_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mon
     assert said == [
         ["the", "program", "sky:"],
         ["AWS_ACCESS_KEY_ID:", "an", "access"],
-        ["data:", "put", "the"],
         ["the", "bucket", "RIGHTFIT_BUCKET:"],
+        ["data:", "put", "the"],
     ]
     assert found.returncode == 1

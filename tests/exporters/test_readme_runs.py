@@ -24,6 +24,7 @@ import pytest
 from bundles import Bundle
 from stand_ins import PROGRESS
 from tiny import SMALL, make_bert, make_data, make_llama, make_nllb, make_t5
+from walked import OWN_PROGRAM
 
 TEXT = {**SMALL, "grad_accum": 1, "steps": 30}
 SAMPLES = {**TEXT, "learning_rate": 1e-3}
@@ -235,7 +236,7 @@ CASES: dict[str, tuple[tuple[str, ...], Callable[[Path], Path] | None, Callable[
         None,
         made("test_graph_and_clicks", "make_clicks"),
         {**NETWORK, "optimizer": "adagrad", "width": 8, "below": [16], "above": [16], "most_rows": 50},
-        "model/model.pt",
+        "model/part-0.pt",
     ),
 }
 """Plan: (what its program needs, its model, its data, its settings made small, what lies in
@@ -244,6 +245,10 @@ result/ in the end)."""
 
 OF_ARRAYS = ("graphsage", "dcn", "xgboost-train-aws", "table-train", "whisper-batch-aws")
 """Plans whose data are no rows of text: they look for files of their own."""
+
+
+def test_the_documented_plans_are_those_that_are_run() -> None:
+    assert set(CASES) == set(OWN_PROGRAM)
 
 
 def bundle_of(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Bundle:

@@ -11,16 +11,8 @@ from pathlib import Path
 import pytest
 from bundles import Bundle
 from typical_plans import plan_values
+from walked import EVERY_WAY, NAMED_BY_HAND
 
-PLANS = (
-    *("qlora-8b", "lora-8b-aws", "full-8b-gcp", "full-70b", "bert-azure", "pretrain-1b-alicloud", "pretrain-8b-megatron"),
-    *("sdxl-aws", "resnet-gcp", "whisper-train-aws", "graphsage", "xgboost-train-aws", "tokenize-aws", "bge-batch", "batch-8b-tencent"),
-)
-"""Fifteen plans of every kind of run: adapters, whole models, encoders, images, sound, networks,
-tables, models split among cards, batches, preparation of data; one server and several, spot and
-not, on five clouds and one whose programs have no way of their own."""
-NAMED_BY_HAND = ("cloud-init",)
-"""Ways whose server is none that the README rents."""
 ENDS = ("given back", "shutdown", "DeleteInstance", "TerminateInstances", "kubectl delete")
 
 
@@ -39,7 +31,7 @@ def emptied(bundle: Bundle) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", EVERY_WAY)
 def test_every_way_fails_is_killed_and_goes_on_to_the_result(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert plan_values(name)["workload"]["task"] != "serve"
     bundle = Bundle(name, tmp_path, monkeypatch)

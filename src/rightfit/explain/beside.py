@@ -917,7 +917,7 @@ def _listed(wish: str, given: Mapping[str, Any], catalog: Catalog, sentence: str
         return [*_own_way(said.own_machine, wish, wishes, catalog), *found] if any(way.option is not None for way in found) else []
     if said.own_machine or not re.search(_table()["ways"]["choose"], sentence, re.IGNORECASE):
         return []
-    found: list[_Way] = []
+    found = []
     names = dict.fromkeys(str(wishes.get("cloud", "")).split(","))
     if "cloud" in given or len(names) < 2 or "model" not in wishes:
         return []

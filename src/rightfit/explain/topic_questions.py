@@ -19,6 +19,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
+from rightfit.explain.claim_words import NAMED_SERVER
 from rightfit.explain.glossary import with_figures
 from rightfit.explain.messages import topic
 from rightfit.explain.yes_or_no import is_question
@@ -49,9 +50,10 @@ def topic_question(sentence: str, catalog: Catalog, *, is_said: bool = False) ->
     named = _named(sentence)
     fitting = [one for one in fitting if _is_about(one, sentence, named)]
     for found in sorted(fitting, key=lambda one: -len(one["all"])):
-        fields = _FIELDS[found["figures"]](sentence, named, catalog) if "figures" in found else {lang: {} for lang in LANGS}
-        if fields is None:
+        known = [_FIELDS[name](sentence, named, catalog) for name in str(found.get("figures", "")).split()]
+        if None in known:
             continue
+        fields = {lang: {name: text for one in known if one for name, text in one[lang].items()} for lang in LANGS}
         told = {lang: with_figures(found[lang]).format(**fields[lang]) + _asked(found, fields[lang]) for lang in LANGS}
         claim = {"yes": "right", "no": "wrong", "depends": "unknown"}.get(str(found.get("answer", "")))
         return CheckResult(sentence, "market", True, claim, {"topic": found["id"]}, (), told["en"], told["zh"])
@@ -75,7 +77,6 @@ def _is_about(one: Mapping[str, Any], sentence: str, named: Mapping[str, Any]) -
 
 def _named(sentence: str) -> dict[str, Any]:
     from rightfit.explain.beside import without_questions
-    from rightfit.explain.rule_lookup import NAMED_SERVER
     from rightfit.workload.ask import understand
 
     server = {"server": found[0]} if (found := NAMED_SERVER.search(sentence)) else {}
@@ -253,6 +254,43 @@ def _volumes(sentence: str, _: Mapping[str, Any], __: Catalog) -> _Fields | None
     return told
 
 
+def _market(_: str, __: Mapping[str, Any], catalog: Catalog) -> _Fields | None:
+    """Hourly prices of the cards that examples are told with, what spot and commitments save, and
+    when an own server pays off."""
+    from rightfit.explain.market_statements import judge_statement, saving_of
+    from rightfit.search.ownership import own_of
+
+    shown = dict[str, str]()
+    for name, card, count in (("t4", "T4", 1), ("a10g", "A10G", 1), ("a100s", "A100-SXM-80GB", 8)):
+        prices = _hourly(catalog, card, count)
+        if not len(prices):
+            return None
+        low, mid = np.percentile(prices, (0, 50))
+        shown |= {
+            f"{name}_low": q.money_text(float(low)),
+            f"{name}_mid": q.money_text(float(mid)),
+            f"{name}_day": q.money_text(24.0 * float(low)),
+        }
+    shown["spot_saves"] = q.percent_text(saving_of(catalog, ("spot",))[1])
+    shown["committed_hours"] = f"{judge_statement('market_subscription_for_long_use', catalog).figures['hours']:.0f}"
+    bought = own_of("A100", count=8, catalog=catalog).content
+    rents = [one["break_even"] for one in bought["rents"] if one["purchase"] == "on-demand" and math.isfinite(one["break_even"])]
+    shown |= {f"own_{end}": q.money_text(bought[f"capex_{end}_usd"]) for end in ("low", "high")}
+    shown["own_most"] = q.percent_text(max(rents, default=1.0))
+    return dict.fromkeys(LANGS, shown)
+
+
+def _hourly(catalog: Catalog, card: str, count: int) -> Any:
+    """Sound prices on demand [USD per hour] of servers with so many of a card."""
+    from rightfit.market.offers import PURCHASE_CODES
+
+    offers = catalog.all_offers(has_accelerator=True)
+    servers = offers.servers
+    is_such = (np.array(servers.accelerator_name) == card) & (servers.num_accelerators == count)
+    is_sound = ~offers.is_quarantined & ~offers.is_estimate & ~offers.is_stale & np.isfinite(offers.price_usd_per_h)
+    return offers.price_usd_per_h[is_such[offers.server_index] & is_sound & (offers.purchase_index == PURCHASE_CODES["on-demand"])]
+
+
 def _spells(volume: str, sentence: str, spoken: Mapping[str, str]) -> bool:
     words = spoken.get(volume) or re.escape(volume).replace(r"\-", r"[\s-]*")
     return bool(re.search(rf"(?<![A-Za-z0-9])(?:{words})(?![A-Za-z0-9])", sentence, re.IGNORECASE))
@@ -266,4 +304,5 @@ _FIELDS: Mapping[str, Callable[[str, Mapping[str, Any], Catalog], _Fields | None
     "notices": _notices,
     "traffic": _traffic,
     "volumes": _volumes,
+    "market": _market,
 }

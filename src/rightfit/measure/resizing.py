@@ -111,6 +111,8 @@ def resize(runs: Sequence[Run], plan: Plan | None, predict: Predict, *, tests: i
     out_of_memory = any(run.oom for run in runs)
     needs_changes = out_of_memory or any(finding.code in ("unused", "idle", "one_core") for finding in findings)
     changes = changes_of(runs[-1], predict) if needs_changes else ()
+    if out_of_memory:  # what takes more of it, or no less, helps nobody
+        changes = tuple(change for change in changes if (change.saved_gib or 0.0) > 0.0)
     options = plan.options if plan else ()
     test = next_test(options, runs) if tests > 0 else None
     bottleneck = (

@@ -4,7 +4,8 @@ not chosen (`why`)."""
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.families.registry import settled
+from rightfit.market.names import find_provider
 from rightfit.messages import Message
 from rightfit.planner.plan import TOP, assumptions_of, default_catalog, explored, plan
 from rightfit.records import dataclass
@@ -129,9 +131,12 @@ def why(workload: Workload, server: str, *, catalog: Catalog | None = None) -> V
     that would alter it."""
     catalog = catalog or default_catalog()
     family, workload = settled(workload)
-    known, cards, count = _named(catalog, server)
+    named = _named(catalog, server)
+    if isinstance(named, _Stand) and named.cloud and (not workload.cloud or named.cloud in workload.cloud):
+        best = plan(workload.with_changes(cloud=(named.cloud,)), catalog=catalog, top=1).best
+        named = (best.provider, best.instance_type) if best else named
     found, _ = confirmed(family, explored(family, workload, catalog)[0], TOP)  # as many as a plan confirms, so that both name one choice
-    names = known or _server_with(cards, count, found, catalog)
+    names = _server_with(named, found, catalog) if isinstance(named, _Stand) else named
     servers = found.market.offers.servers
     mine = np.array([pair == names for pair in zip(servers.provider, servers.instance_type, strict=True)], dtype=np.bool_)
     offers = np.flatnonzero(mine[found.market.offers.server_index])
@@ -140,28 +145,42 @@ def why(workload: Workload, server: str, *, catalog: Catalog | None = None) -> V
     return _refused(family, found, offers, names, catalog)
 
 
-def _named(catalog: Catalog, server: str) -> tuple[tuple[str, str] | None, tuple[str, ...], int]:
-    """The server of a name, or the accelerators and how many of them ("L4", "2x RTX 4090"); of a
-    name that is both, the accelerator, which is what people mean."""
+class _Stand(NamedTuple):
+    """What servers are named by that is none itself: which of a table have it, what is said where
+    none has, and the cloud that it is."""
+
+    has: Callable[[ServerTable], NDArray[np.bool_]]
+    none: Message
+    cloud: str = ""
+
+
+def _named(catalog: Catalog, server: str) -> tuple[str, str] | _Stand:
+    """The server of a name, or which servers have the accelerators ("L4", "2x RTX 4090") or are of
+    the cloud ("gcp") that it names, and what is said where none is; of a name that is both, the
+    accelerator, which is what people mean."""
     said = None if set(server) & set("/._") else read_cards(server)
     if said is not None and (cards := facts.match_accelerators(said[1])):
-        return None, cards, said[0]
-    return names_of(catalog, server), (), 1
+        count = said[0]
+        title = f"{count} x {cards[0]}" if count > 1 else " / ".join(cards)
+        return _Stand(lambda table: _with_cards(table, cards, count), Message("planner.no_server_with", card=title))
+    if cloud := find_provider(server):
+        none = Message("planner.no_server_of", cloud=cloud)
+        return _Stand(lambda table: np.array([name == cloud for name in table.provider], dtype=np.bool_), none, cloud)
+    return names_of(catalog, server)
 
 
-def _server_with(cards: tuple[str, ...], count: int, found: SearchResult, catalog: Catalog) -> tuple[str, str]:
-    """The server that stands for accelerators: the first feasible one that has them, else the
-    cheapest of those that fail the fewest criteria, else one that nobody offers."""
+def _server_with(stand: _Stand, found: SearchResult, catalog: Catalog) -> tuple[str, str]:
+    """The server that stands for accelerators or a cloud: the first feasible one, else the cheapest
+    of those that fail the fewest criteria, else one that nobody offers."""
     table = found.market.offers
     servers = table.servers
-    offers = np.flatnonzero(_with_cards(servers, cards, count)[table.server_index])
+    offers = np.flatnonzero(stand.has(servers)[table.server_index])
     if not offers.shape[0]:
-        listed = catalog.servers(has_accelerator=True)
-        unoffered = np.flatnonzero(_with_cards(listed, cards, count))
-        if unoffered.shape[0]:
-            return listed.provider[unoffered[0]], listed.instance_type[unoffered[0]]
-        card = f"{count} x {cards[0]}" if count > 1 else " / ".join(cards)
-        raise InputError(Message("planner.no_server_with", card=card), field="on")
+        for listed in (catalog.servers(has_accelerator=True), catalog.servers()):
+            unoffered = np.flatnonzero(stand.has(listed))
+            if unoffered.shape[0]:
+                return listed.provider[unoffered[0]], listed.instance_type[unoffered[0]]
+        raise InputError(stand.none, field="on")
     failed = np.array([[int(bits).bit_count() for bits in row] for row in found.bits[offers]])
     fewest = np.flatnonzero(failed.min(axis=1) == failed.min())
     if failed.min() == 0:

@@ -35,6 +35,8 @@ def load(path: str | Path, wishes: Mapping[str, Any]) -> dict[str, Any]:
 
     name = str(path)
     given = {key: value for key, value in wishes.items() if value is not None and value != ()}
+    if (planned := plan_wishes(name)) is not None:
+        return _of_plan(name, planned, given)
     if name != "-" and (kept := read_kept(Path(name))) is not None:
         if not kept.wishes.get("model") and not given.get("model"):
             raise FileInputError(Message("workload.kept_without_model", name=name, form=", ".join(kept.forms)), field="model")
@@ -51,6 +53,43 @@ def load(path: str | Path, wishes: Mapping[str, Any]) -> dict[str, Any]:
             problems.append(FileInputError(at_place(place, without_place(error.message, error.field)), field=error.field))
     raise_problems(problems)
     return {**{key.replace("-", "_"): value for key, (value, _) in entries.items()}, **given}
+
+
+def saved_plan(name: str) -> Mapping[str, Any] | None:
+    """The plan of a JSON file that `rightfit plan` wrote; None for any other file or name."""
+    if not name.casefold().endswith(".json") or not Path(name).is_file():
+        return None
+    reach.refuse_file(repr(name[:80]))
+    try:
+        found = json.loads(Path(name).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    if (
+        not isinstance(found, dict)
+        or not {"schema_version", "options", "workload"} <= found.keys()
+        or not isinstance(found["workload"], dict)
+    ):
+        return None
+    return found
+
+
+def plan_wishes(name: str) -> dict[str, Any] | None:
+    """The request that a saved plan answers, without the defaults that it took; None for any
+    other file."""
+    if (found := saved_plan(name)) is None:
+        return None
+    assumed = (*found["workload"].get("assumed", ()), "assumed")
+    return {key: value for key, value in found["workload"].items() if key not in assumed}
+
+
+def _of_plan(name: str, planned: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The request of a plan, with what is changed of it; a service of what a run trains is made
+    by the export of that run."""
+    ends = not any(planned.get(key) for key in ("rate_per_s", "users")) and planned.get("task") not in ("serve", "batch")
+    if ends and "task" in given and read_wish("task", given["task"]).get("task") in ("serve", "batch"):
+        raise FileInputError(Message("workload.plan_then_serve", name=name, model=str(planned.get("model", ""))), field="task")
+    overruled = {attribute for key in given for attribute in overrules(key)}
+    return {**{key: value for key, value in planned.items() if key not in overruled}, **given}
 
 
 def save(path: str | Path, wishes: Mapping[str, Any]) -> Path:

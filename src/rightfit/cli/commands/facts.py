@@ -263,7 +263,13 @@ def prices(
         return
     from rightfit import lookup
 
-    chosen = {"cloud": cloud or (), "gpu": gpu or (), "region": region or (), "country": country or (), "purchase": purchase or ()}
+    chosen: dict[str, Any] = {
+        "cloud": cloud or (),
+        "gpu": gpu or (),
+        "region": region or (),
+        "country": country or (),
+        "purchase": purchase or (),
+    }
     if break_even:
         section = lookup.ways_to_buy(_joined(query), region=region or (), catalog=open_market(view))
         from rightfit.cli.plan_view import break_even_answer
@@ -396,7 +402,7 @@ def _flat(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _verdict(result: Mapping[str, Any], view: View) -> str:
     """One claim in two to four lines."""
-    from rightfit.explain.yes_or_no import verdict_words
+    from rightfit.explain.rule_lookup import verdict_words
 
     query = str(result["query"])
     words = verdict_words(query, kind=result["kind"], exists=result["exists"], claim=result["claim"], known=result["facts"], lang=view.lang)

@@ -286,16 +286,20 @@ def why(server: Server = None, model: Model = None, on: On = None, file: File = 
 
     Example: rightfit why aws/g5.xlarge 7B --method qlora --data 50Mtok
 
-    A GPU is judged by the best server that has it: rightfit why L4 7B --method qlora --data 50Mtok
+    A GPU is judged by the best server that has it, a cloud by its best server:
+    rightfit why gcp 7B --method qlora --data 50Mtok
+
+    Of a saved plan, its first option: rightfit why plan.json
 
     The server may be given as --on aws/g5.xlarge too, as for estimate.
     """
-    server, model = _server_and_model(server, model, on)
-    workload = _workload(model, file, wishes)
     from rightfit import api
     from rightfit.cli.plan_view import verdict_answer
 
-    emit(verdict_answer(api.why(server, workload, catalog=open_market(view)), view), view)
+    server, model = _server_and_model(server, model, on)
+    if model is None and file is None and (chosen := api.chosen_server(server)):
+        server, model = chosen, server
+    emit(verdict_answer(api.why(server, _workload(model, file, wishes), catalog=open_market(view)), view), view)
     return 0
 
 
@@ -440,8 +444,11 @@ def _num_options(view: View) -> int:
 
 
 def _workload(model: str | None, file: Path | None, wishes: dict[str, Any]) -> Workload:
-    from rightfit.workload.model import Workload
+    from rightfit.workload.model import Workload, saved_plan
 
+    if model is not None and file is None and saved_plan(model):
+        file, model = Path(model), None
+        wishes = {name: value for name, value in wishes.items() if name != "model"}
     given = {"model": model, **wishes} if model is not None else wishes
     return Workload.from_file(file, **given) if file is not None else Workload(**given)
 

@@ -267,19 +267,21 @@ def setup_of(given: list[str]) -> dict[str, str]:
     return checked_setup(setup)
 
 
-def _ask_for_missing(runs: list[Run], view: View) -> None:
+def _ask_for_missing(runs: list[Run], view: View, key: str = "missing", **fields: str) -> None:
     from rightfit.measure.ingest import missing_setup
 
     names = sorted({name for run in runs for name in missing_setup(run)})
     if names:
-        note(say("measure.missing", view.lang, names=", ".join(names)), view)
+        note(say(f"measure.{key}", view.lang, names=", ".join(names), **fields), view)
 
 
 # ---- Advice from measured runs.
 
 
 def resize(
-    run: Annotated[list[str], argument(help="Record ID (or its prefix), or a file.", metavar="RUN", show_default=False)],
+    run: Annotated[
+        list[str], argument(help="Record ID (or its prefix), or a file; also a training log.", metavar="RUN", show_default=False)
+    ],
     tests: Annotated[int, option("--tests", help="Maximum number of further tests.", metavar="N", min=0)] = 2,
     *,
     view: View,
@@ -295,12 +297,22 @@ def resize(
     from rightfit import api
     from rightfit.explain.run_text import advice_lines
 
-    runs = [one(name, None) for name in run]
+    runs = [found for name in run for found in _measured(name)]
+    if any(found.oom for found in runs):  # what to change depends on it
+        _ask_for_missing(runs, view, "missing_to_change", path=run[0])
     advice = api.resize(runs, tests=tests, catalog=open_market(view), **wishes)
     records = [{"verdict": advice.verdict, "bottleneck": advice.bottleneck}]
     lines = advice_lines(advice, view.lang)
     is_asked = any(wishes.get(name) for name in ("data", "rate", "users"))
     emit(Answer(advice.to_dict(), records, ["\n".join(lines if is_asked else [*lines, say("measure.no_servers", view.lang)])]), view)
+
+
+def _measured(name: str) -> list[Run]:
+    """The records of a file, also of a log as `ingest` reads it, or the one of an id."""
+    from rightfit.measure.ingest import measured_runs
+    from rightfit.measure.record import is_there
+
+    return measured_runs(name) if is_there(name) else [one(name, None)]
 
 
 # ---- Measure a command while it runs.

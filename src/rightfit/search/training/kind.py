@@ -71,7 +71,7 @@ def _likely(search_result: TrainingResult) -> Iterable[Reason]:
     )
     counts = (int(search_result.node_counts[node]),)
     there = with_least_memory(explore(search_result.wish, market, search_result.filters, search_result.craft, node_counts=counts))
-    known = search_result.craft.evaluate(there, [Row(0, 0)])
+    known = search_result.craft.evaluate(there, [Row(0, 0)], None)
     peak, limit = (float(np.broadcast_to(value, (1,))[0]) for value in (known.memory.required_bytes, known.memory.capacity_bytes))
     if peak <= limit:
         probability = float(known.fit_probability[0])

@@ -1,0 +1,93 @@
+"""What people try first, without the manual: each does what is meant or says in one line how."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import rightfit
+from rightfit.cli import main
+from rightfit.errors import InputError
+from rightfit.market.names import find_provider
+
+JOB = ("8B", "--method", "lora", "--data", "50Mtok")
+_LOG = """{'loss': 2.31, 'grad_norm': 1.2, 'learning_rate': 2e-4, 'epoch': 0.01}
+  1%|          | 10/1000 [00:21<35:10,  2.13s/it]
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB \
+of which 1.10 GiB is free. Of the allocated memory 21.90 GiB is allocated by PyTorch.
+"""
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("planned") / "plan.json"
+    place.write_text(rightfit.plan("8B", method="lora", data="50Mtok").to_json(), encoding="utf-8")
+    return place
+
+
+@pytest.mark.parametrize("cloud", ["gcp", "Google Cloud", "谷歌云", "aws", "lambda"])
+def test_a_cloud_is_explained_by_its_best_server(cloud: str) -> None:
+    found = rightfit.why(cloud, "8B", method="lora", data="50Mtok")
+    assert found.provider == find_provider(cloud)
+    assert found.standing
+    lonely = rightfit.plan("8B", method="lora", data="50Mtok", cloud=cloud).best
+    assert lonely is not None
+    assert (found.provider, found.instance_type) == (lonely.provider, lonely.instance_type)
+
+
+def test_a_cloud_that_was_left_out_says_what_did() -> None:
+    found = rightfit.why("gcp", "8B", method="lora", data="50Mtok", cloud="aws")
+    assert found.provider == "gcp"
+    assert "cloud" in [one.criterion for one in found.failed]
+
+
+def test_why_reads_a_saved_plan(planned: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = json.loads(planned.read_text(encoding="utf-8"))["options"][0]
+    assert main(["why", str(planned), "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["provider"], told["instance_type"]) == (first["provider"], first["instance_type"])
+    assert main(["why", "gcp", str(planned), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["provider"] == "gcp"
+    found = rightfit.why(str(planned))
+    assert (found.provider, found.instance_type) == (first["provider"], first["instance_type"])
+
+
+def test_a_saved_plan_is_planned_again_with_changes(planned: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for ways in ([str(planned)], ["--file", str(planned)]):
+        assert main(["plan", *ways, "--data", "100Mtok", "--format", "json"]) == 0
+        told = json.loads(capsys.readouterr().out)["workload"]
+        assert (told["model"], told["method"], told["data_tokens"]) == ("8B", "lora", 1e8)
+    again, first = (
+        rightfit.plan(*one, **more).best for one, more in (((str(planned),), {}), (("8B",), {"method": "lora", "data": "50Mtok"}))
+    )
+    assert again
+    assert first
+    assert (again.instance_type, again.cost.total_usd) == (first.instance_type, first.cost.total_usd)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_planned_run_is_served_by_its_export(planned: Path, lang: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(planned), "--task", "serve", "--lang", lang]) == 2
+    assert "--then serve" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("setup", [{}, {"model": "8B", "method": "lora", "gpu": "RTX-4090", "micro_batch": "4", "seq_len": "2048"}])
+def test_a_log_out_of_memory_is_resized_as_it_is(setup: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "oom.log"
+    log.write_text(_LOG, encoding="utf-8")
+    assert main(["resize", str(log), "--format", "json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["bottleneck"] == "memory"
+    assert "rightfit ingest" in shown.err
+    advice = rightfit.resize(rightfit.ingest(log, setup=setup))
+    assert bool(advice.changes) == bool(setup)
+    assert all(change.saved_gib and change.saved_gib > 0 for change in advice.changes)
+
+
+def test_what_is_neither_log_nor_record_names_ingest(tmp_path: Path) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_text("nothing was measured here", encoding="utf-8")
+    with pytest.raises(InputError, match="rightfit ingest"):
+        rightfit.resize(other)
