@@ -11,6 +11,8 @@ import rightfit
 from rightfit.cli import main
 from rightfit.errors import InputError
 from rightfit.market.names import find_provider
+from rightfit.workload.ask import understand
+from rightfit.workload.kept_files import kept_words, read_typed
 
 JOB = ("8B", "--method", "lora", "--data", "50Mtok")
 _LOG = """{'loss': 2.31, 'grad_norm': 1.2, 'learning_rate': 2e-4, 'epoch': 0.01}
@@ -91,3 +93,48 @@ def test_what_is_neither_log_nor_record_names_ingest(tmp_path: Path) -> None:
     other.write_text("nothing was measured here", encoding="utf-8")
     with pytest.raises(InputError, match="rightfit ingest"):
         rightfit.resize(other)
+
+
+#: Options with which every command of the table is pasted, by what it is for.
+_OPTIONS = {"serve": "--tensor-parallel-size 2 --max-model-len 8192", None: "--max_seq_length 4096 --per_device_train_batch_size 2"}
+_MODEL = "meta-llama/Llama-3.1-8B-Instruct"
+
+
+def _pasted(row: dict[str, str]) -> str:
+    options = _OPTIONS["serve" if row.get("task") == "serve" else None]
+    named = (
+        _MODEL if row.get("model") == "first" else f"--model {_MODEL}" if row.get("task") == "serve" else f"--model_name_or_path {_MODEL}"
+    )
+    return f"{' '.join(row['words'])} {named} {options}"
+
+
+@pytest.mark.parametrize("row", kept_words()["commands"], ids=lambda row: " ".join(row["words"]))
+def test_a_pasted_command_is_read_as_its_file(row: dict[str, str], tmp_path: Path) -> None:
+    text = _pasted(row)
+    script = tmp_path / "run.sh"
+    script.write_text(text, encoding="utf-8")
+    assert rightfit.Workload(**understand(text).wishes) == rightfit.Workload.from_file(script)
+    assert not understand(text).weighty
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vllm serve Llama-3-8B at 5 requests per second on an L4",
+        "torchrun a full fine-tuning of Llama-3-8B on 8 H100 with 50M tokens",
+        "which is better for Llama-3-8B, vllm serve or TGI?",
+        "用 vllm serve 部署 Qwen2.5-7B，每秒 5 个请求",
+    ],
+)
+def test_a_sentence_that_names_a_command_stays_a_sentence(text: str) -> None:
+    assert read_typed(text) is None
+
+
+def test_a_pasted_command_is_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    command = f"vllm serve {_MODEL} --tensor-parallel-size 2 --max-model-len 8192"
+    assert main(["plan", "--ask", command, "--rate", "5/s", "--format", "json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["workload"]["tensor_parallel"] == 2
+    assert "max_model_len=8192" in shown.err
+    assert main(["plan", "--ask", "torchrun --nproc_per_node 8 train.py --max_seq_length 4096"]) == 2
+    assert "--file" in capsys.readouterr().err
