@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 import rightfit
+from rightfit import facts
 from rightfit.cli import main
 from rightfit.errors import InputError
 from rightfit.market.names import find_provider
 from rightfit.workload.ask import understand
 from rightfit.workload.kept_files import kept_words, read_typed
+from rightfit.workload.options import OPTIONS
+from rightfit.workload.vocabulary import JOINTS
 
 JOB = ("8B", "--method", "lora", "--data", "50Mtok")
 _LOG = """{'loss': 2.31, 'grad_norm': 1.2, 'learning_rate': 2e-4, 'epoch': 0.01}
@@ -138,3 +142,35 @@ def test_a_pasted_command_is_planned(capsys: pytest.CaptureFixture[str]) -> None
     assert "max_model_len=8192" in shown.err
     assert main(["plan", "--ask", "torchrun --nproc_per_node 8 train.py --max_seq_length 4096"]) == 2
     assert "--file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("gpus", ["L40S or A100-80GB", "L40S 还是 A100-80GB", "L40S vs A100-80GB", "L40S或A100-80GB"])
+def test_two_cards_are_named_as_people_say_it(gpus: str) -> None:
+    assert rightfit.Workload(model="8B", gpu=gpus) == rightfit.Workload(model="8B", gpu="L40S,A100-80GB")
+
+
+def test_names_of_the_market_contain_no_word_between_entries() -> None:
+    names = [*facts.accelerators(), *(f"{one['provider']} {one['region']}" for one in rightfit.regions())]
+    assert not [name for name in names if JOINTS.search(name)]
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_machine_of_ones_own_belongs_to_have(lang: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for machine in ("2x4090", "RTX-3090", "4xA100-SXM-80GB@home"):
+        assert main(["plan", *JOB, "--own", machine, "--lang", lang]) == 2
+        assert f"--have {machine}" in capsys.readouterr().err
+
+
+def test_every_option_of_a_plan_has_its_place_in_a_fleet_file(capsys: pytest.CaptureFixture[str]) -> None:
+    places = {}
+    for name in OPTIONS:
+        assert main(["fleet", "fleet.yaml", f"--{name.replace('_', '-')}", "1"]) == 2
+        told = re.search(r"fleet file: ([\w.\[\]]+)", capsys.readouterr().err)
+        places[name] = told[1] if told else ""
+    assert not [name for name, place in places.items() if not place]
+    assert (places["budget"], places["deadline"], places["cloud"], places["method"]) == (
+        "limits.budget",
+        "jobs[].deadline",
+        "limits.clouds",
+        "defaults.method",
+    )
