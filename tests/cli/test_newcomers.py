@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 import rightfit
 from rightfit import facts
 from rightfit.cli import main
+from rightfit.cli.app import build
 from rightfit.errors import InputError
 from rightfit.market.names import find_provider
+from rightfit.measure.record import Run, Source
 from rightfit.workload.ask import understand
 from rightfit.workload.kept_files import kept_words, read_typed
 from rightfit.workload.options import OPTIONS
@@ -174,3 +177,31 @@ def test_every_option_of_a_plan_has_its_place_in_a_fleet_file(capsys: pytest.Cap
         "limits.clouds",
         "defaults.method",
     )
+
+
+@pytest.mark.parametrize("name", ["plan", "estimate", "why", "resize"])
+def test_every_option_of_a_command_is_a_keyword_or_names_the_way(name: str) -> None:
+    function = getattr(rightfit, name)
+    known = {*inspect.signature(function).parameters, *OPTIONS}
+    options = {
+        flag.removeprefix("--").replace("-", "_")
+        for one in build([name]).commands[name].params
+        for flag in one.opts
+        if flag.startswith("--")
+    }
+    assert len(options) > 50
+    first = {"why": ["aws/g5.xlarge", "8B"], "resize": [[Run(source=Source(kind="probe"))]]}.get(name, ["8B"])
+    silent = []
+    for option in sorted(options - known):
+        with pytest.raises(InputError) as caught:
+            function(*first, **{"data": "1Mtok", **({"on": "aws/g5.xlarge"} if name == "estimate" else {})}, **{option: "1"})
+        if "instead" not in str(caught.value):
+            silent.append(option)
+    assert not silent
+
+
+def test_a_machine_of_ones_own_is_planned_in_python() -> None:
+    plan = rightfit.plan("8B", method="qlora", data="5Mtok", have="1x4090")
+    assert plan.best is not None
+    assert plan.best.purchase == "owned"
+    assert next(section.name for section in plan.sections) == "rental"

@@ -204,12 +204,7 @@ def plan(
 
     catalog = open_market(view)
     asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
-    if have:
-        from rightfit.planner.cards import plan_on_own
-
-        found = plan_on_own(workload, have, api.plan, catalog, **asked)
-    else:
-        found = api.plan(workload, catalog=catalog, **asked)
+    found = api.plan(workload, catalog=catalog, have=have or None, **asked)
     if own_:
         from rightfit.cli.commands.own import with_own
 
