@@ -164,6 +164,8 @@ def resize(
     from rightfit.proof.predict import predict as predict_rows
     from rightfit.running import measured_runs
 
+    for name in options:
+        _refuse_of_command(name)
     records = measured_runs(runs) if isinstance(runs, str | Path) else [runs] if isinstance(runs, Run) else list(runs)
     if not records:
         raise InputError(Message("units.resize_without_run"), field="runs")
