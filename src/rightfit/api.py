@@ -157,12 +157,12 @@ def resize(
     `tests`: number of further test runs you can spend.
     """
     from rightfit.errors import InputError
+    from rightfit.measure.ingest import measured_runs
     from rightfit.measure.own_runs import with_runs
     from rightfit.measure.record import Run, wishes_of
     from rightfit.measure.resizing import MOST_OPTIONS, resize
     from rightfit.proof.predict import evidence
     from rightfit.proof.predict import predict as predict_rows
-    from rightfit.running import measured_runs
 
     for name in options:
         _refuse_of_command(name)

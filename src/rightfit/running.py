@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rightfit.errors import FileInputError, InputError, NetworkError
+from rightfit.errors import InputError, NetworkError
 from rightfit.messages import Message, at_place, did_you_mean
 from rightfit.records import dataclass
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rightfit.measure.watching.sources import Look, Source
 
 
-#: What is said of a file that holds no records of ours.
-_NO_RECORDS = ("measure.not_json", "measure.not_a_run_record", "measure.holds_no_run_record")
 _COUNTERS = ("allocated", "reserved", "nvidia-smi")
 
 
@@ -111,22 +109,6 @@ def ingest(
     window = {name: value for name, value in (("last_s", last_s), ("until", until)) if value is not None}
     definitions = Definitions(first_token, counter, checked_setup(setup or {}), **window, match=match)
     return [run for place in places for run in read(str(place), kind, definitions)]
-
-
-def measured_runs(place: str | Path) -> list[Run]:
-    """Records of a file as `resize` takes it, or what `ingest` reads of a log or a table."""
-    from rightfit.measure.record import is_there
-    from rightfit.measure.store import runs_at
-
-    try:
-        return runs_at(place)
-    except FileInputError as error:
-        if not is_there(place) or error.key not in _NO_RECORDS:
-            raise
-        try:
-            return ingest(place)
-        except InputError:
-            raise error from None
 
 
 def runs(store: str | Path | None = None) -> RunStore:

@@ -176,3 +176,29 @@ def test_a_trial_on_one_s_own_machine_is_no_launch(run: Any) -> None:
     assert "rightfit probe --plan plan.json" in own
     assert "rightfit launch" not in own
     assert "rightfit launch" in run("plan", "Qwen/Qwen2.5-7B", *words[:4], "--staged").out
+
+
+TOO_MUCH = [
+    ("2xRTX-4090@office", "Qwen/Qwen2.5-32B --method lora --data 10ksamples", "qlora"),
+    ("2xRTX-4090@office", "Qwen/Qwen2.5-7B --method full --data 10ksamples", "lora"),
+    ("RTX-3090", "Qwen/Qwen2.5-14B --method lora --data 1Mtok", "qlora"),
+]
+
+
+@pytest.mark.parametrize(("have", "wish", "lighter"), TOO_MUCH)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_refusal_of_a_named_method_says_which_lighter_one_runs(run: Any, have: str, wish: str, lighter: str, lang: str) -> None:
+    asked = ("plan", *wish.split(), "--task", "finetune", "--have", have, "--top", "1")
+    said = " ".join(run(*asked, "--lang", lang).out.split())
+    assert f"--method {lighter}" in said
+    run_lighter = run(*(lighter if word == wish.split()[2] else word for word in asked))
+    assert "Run on your own" in run_lighter.out
+
+
+@pytest.mark.parametrize(("have", "wish"), [(have, wish) for have, wish, _ in TOO_MUCH[:2]])
+def test_ram_of_a_refusal_is_that_of_its_cards(run: Any, have: str, wish: str) -> None:
+    """What the machine "has" is what each card is taken to have, times the cards."""
+    said = " ".join(run("plan", *wish.split(), "--task", "finetune", "--have", have, "--top", "1").out.split())
+    found = re.search(r"has ([\d.]+) GiB, assuming at most ([\d.]+) GiB of host RAM per GPU", said)
+    assert found
+    assert float(found[1]) == pytest.approx(float(found[2]) * read_machine(have).count, rel=0.01)

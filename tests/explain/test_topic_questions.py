@@ -8,8 +8,9 @@ import re
 import pytest
 
 from rightfit.explain.messages import topic
+from rightfit.explain.rule_lookup import verdict_of
 from rightfit.explain.topic_questions import topic_question
-from rightfit.explain.yes_or_no import is_open, verdict_of
+from rightfit.explain.yes_or_no import is_open
 from rightfit.market import Catalog
 from rightfit.market.check import check_one
 from rightfit.messages import LANGS

@@ -117,7 +117,7 @@ def test_the_check_names_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mon
     assert said == [
         ["the", "program", "sky:"],
         ["AWS_ACCESS_KEY_ID:", "an", "access"],
-        ["data:", "put", "the"],
         ["the", "bucket", "RIGHTFIT_BUCKET:"],
+        ["data:", "put", "the"],
     ]
     assert found.returncode == 1

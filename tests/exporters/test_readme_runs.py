@@ -236,7 +236,7 @@ CASES: dict[str, tuple[tuple[str, ...], Callable[[Path], Path] | None, Callable[
         None,
         made("test_graph_and_clicks", "make_clicks"),
         {**NETWORK, "optimizer": "adagrad", "width": 8, "below": [16], "above": [16], "most_rows": 50},
-        "model/model.pt",
+        "model/part-0.pt",
     ),
 }
 """Plan: (what its program needs, its model, its data, its settings made small, what lies in

@@ -15,7 +15,7 @@ import rightfit
 from rightfit import facts
 from rightfit.explain.quantities import memory_text
 from rightfit.explain.reasons import render
-from rightfit.explain.sheets import plan_sheet, short_sheet
+from rightfit.explain.sheets import first_options, plan_sheet, short_sheet
 from rightfit.families.serving import explore
 from rightfit.market import open_catalog
 from rightfit.market.packed_tables import rules
@@ -186,7 +186,7 @@ def test_a_spot_headline_names_what_the_same_costs_on_demand() -> None:
     other = found.options[0].facts["price"]["otherwise"]
     assert other["purchase"] in ("on-demand", "capacity-block")
     assert other["total_usd"] > found.options[0].cost.total_usd
-    for lang, word in (("en", "The same on demand: $"), ("zh", "同样配置按量付费：$")):
+    for lang, word in (("en", "The same on demand costs $"), ("zh", "同样配置按量付费共需 $")):
         assert word in str(plan_sheet(found, lang)[0].headline)
 
 
@@ -424,3 +424,11 @@ def test_the_setup_says_what_memory_is_needed_of_what_there_is(wish: dict[str, A
     shown = "\n".join(str(part) for part in short_sheet(found, lang))
     for name in ("peak_memory_bytes", "host_memory_bytes"):
         assert memory_text(found.options[0].estimate[name].mid) in shown
+
+
+@pytest.mark.parametrize("model", ["Qwen/Qwen2.5-72B-Instruct", "meta-llama/Llama-3.3-70B-Instruct", "Qwen/Qwen2.5-32B-Instruct"])
+def test_many_servers_for_many_times_the_money_are_not_shown(model: str) -> None:
+    found = asked({"model": model, "task": "serve", "rate": "2/s", "input_tokens": 1000, "output_tokens": 300, "residency": "cn-mainland"})
+    best = found.options[0]
+    for one in first_options(found, len(found.options)):
+        assert one.nodes < 4 * best.nodes or one.cost.total_usd <= 10 * best.cost.total_usd

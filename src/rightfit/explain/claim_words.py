@@ -14,6 +14,9 @@ from rightfit.explain.messages import topic
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
 
+#: What only servers are called: a family with a digit, a dot, a size.
+NAMED_SERVER = re.compile(r"(?<![\w.])(?:ecs\.)?[A-Za-z]+\d[\w\-]*\.[\w]*(?:large|medium|small|xlarge|LARGE|MEDIUM)\w*(?![\w.])", re.ASCII)
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:

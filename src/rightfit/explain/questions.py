@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import RightfitError
 from rightfit.explain.beside import terms_told, without_questions
-from rightfit.explain.claim_words import cards_of
+from rightfit.explain.claim_words import NAMED_SERVER, cards_of
 from rightfit.explain.claims import as_fast_lookup, claim_lookup
 from rightfit.explain.decisions import chart_lookup
 from rightfit.explain.fit_questions import asked_to_fit, feature_question, fit_question, overflowing
 from rightfit.explain.glossary import defined_terms, glossary, term_lookup, terms_in, told_terms
 from rightfit.explain.market_questions import market_question, way_to_pay
 from rightfit.explain.open_wishes import asked_rule, largest_model, moving_price, open_wish, planned_answer
-from rightfit.explain.rule_lookup import NAMED_SERVER, find_rule, rule_answer, statement_answer
+from rightfit.explain.rule_lookup import find_rule, rule_answer, statement_answer
 from rightfit.explain.server_questions import server_question
 from rightfit.explain.topic_questions import topic_question
 from rightfit.explain.yes_or_no import is_question

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain import quantities as q
-from rightfit.explain.claim_words import card_pattern, cards_of, no_claim, verb
+from rightfit.explain.claim_words import NAMED_SERVER, card_pattern, cards_of, no_claim, verb
 from rightfit.explain.fit_questions import asked_to_fit
 from rightfit.explain.glossary import term_lookup
 from rightfit.explain.judged_parts import parts_lookup
 from rightfit.explain.market_questions import daily_claim, market_question
 from rightfit.explain.market_statements import COMMITMENTS, find_statement, judge_statement, saving_of
+from rightfit.explain.messages import label
 from rightfit.explain.pasted_tables import cells_of, is_cloud, is_row, row_statement
 from rightfit.explain.rule_match import folded, match_rule, sense
 from rightfit.explain.rule_trials import measures_of, setup_outcomes
@@ -24,7 +25,7 @@ from rightfit.explain.statement_parts import clauses, states
 from rightfit.explain.time_claims import time_lookup
 from rightfit.explain.topic_questions import topic_question
 from rightfit.explain.trials import best_of
-from rightfit.explain.yes_or_no import is_question
+from rightfit.explain.yes_or_no import answer_word, is_open, is_question
 from rightfit.market.denials import turned
 from rightfit.messages import LANGS, Lang
 
@@ -213,8 +214,6 @@ _SHORT_TEXT = 120
 LONGEST_TEXT = 12_000
 _MOST_STATEMENTS = 120
 _LONGEST_STATEMENT = 390
-#: What only servers are called: a family with a digit, a dot, a size.
-NAMED_SERVER = re.compile(r"(?<![\w.])(?:ecs\.)?[A-Za-z]+\d[\w\-]*\.[\w]*(?:large|medium|small|xlarge|LARGE|MEDIUM)\w*(?![\w.])", re.ASCII)
 _SIZE = re.compile(r"\d+\s*x\s*[A-Z]+\d\w*|\d+\s*(?:核(?:CPU)?|v?CPUs?)|\d+\s*G(?:i?B)?\s*(?:的?内存|RAM|memory)", re.ASCII | re.IGNORECASE)
 _SIZED_SERVER = re.compile(
     rf"{NAMED_SERVER.pattern.replace('(?<![', '(?P<name>(?<![', 1)})(?P<rest>[\s|,，:：]+(?:{_SIZE.pattern}).*)$", re.ASCII | re.IGNORECASE
@@ -251,8 +250,8 @@ def find_rule(text: str) -> RuleOfThumb | str | None:
     statement about the market."""
     if (known := repeated_rule(text)) is not None or len(folded(text)) < _SHORTEST:
         return known
-    label, _, rest = re.sub("：", ":", text).partition(":")
-    is_labelled = bool(rest) and not re.search(r"\d", label) and bool(sense(rest).quantities)  # "Long use: spot saves 50-90 %"
+    head, _, rest = re.sub("：", ":", text).partition(":")
+    is_labelled = bool(rest) and not re.search(r"\d", head) and bool(sense(rest).quantities)  # "Long use: spot saves 50-90 %"
     if (found := match_rule(text) or _stated_saving(text)) is not None or not is_labelled:
         return found
     labelled = match_rule(rest)
@@ -444,3 +443,31 @@ def _by_method(found: RuleCheck, lang: Lang) -> str:
     return say(
         "rule_words.by_method", lang, method=method, verdict=say(f"rule_words.verdict_{found.verdict}", lang), reason=found.reason(lang)
     )
+
+
+# ---- What heads an answer.
+
+
+def verdict_of(result: CheckResult, lang: Lang) -> str:
+    """What heads the answer to a name, a claim or a question, by `verdict_words`."""
+    return verdict_words(result.query, kind=result.kind, exists=result.exists, claim=result.claim, known=result.facts, lang=lang)
+
+
+def headline(result: CheckResult, lang: Lang) -> str:
+    """What heads an answer that says whether something is right; "" of any other."""
+    return "" if result.claim is None else verdict_of(result, lang)
+
+
+def verdict_words(query: str, *, kind: str, exists: bool, claim: str | None, known: Mapping[str, Any], lang: Lang) -> str:
+    """What heads the answer to a name, a claim or a question: whether it exists, whether it is
+    right, or yes or no; "" where a question asks for an amount or a choice."""
+    missing = "not_a_rule" if is_statement(query) else "does_not_exist" if known else "not_known"
+    there = label("check", "exists" if exists else missing, lang)
+    is_missing = not exists and bool(known)  # what is asked about does not exist, which is the answer
+    if claim and is_question(query) and not is_missing:
+        if exists and is_open(query):
+            return ""
+        return answer_word(query, str(known.get("answer") or (claim if exists else "none")), lang)
+    said = "" if claim is None or (is_missing and is_question(query)) else label("check", f"claim_{claim}", lang)
+    told = [said] if kind in ("rule", "term", "market") and exists else [there, said]
+    return ("；" if lang == "zh" else "; ").join(part for part in told if part)

@@ -260,8 +260,14 @@ def outcome_text(option: Option, workload: Any, lang: Lang) -> str:
     if not is_priced(option):
         return say("serving.outcome_unpriced", lang, **fields)
     if has_tokens:
-        return say("serving.outcome", lang, **fields, per_million=money(cost.per_million_tokens_usd))
-    return say("serving.outcome_forward", lang, **fields)
+        text = say("serving.outcome", lang, **fields, per_million=money(cost.per_million_tokens_usd))
+    else:
+        text = say("serving.outcome_forward", lang, **fields)
+    always = option.facts.get("always_usd")
+    if always is None:
+        return text
+    owed = "_owed" if always == cost.monthly_usd else ""
+    return sentences([text, say(f"serving.outcome_hours{owed}", lang, hours=q.plain(workload.office_hours, 4), always=money(always))], lang)
 
 
 def serving_setup_text(option: Option, lang: Lang) -> str:

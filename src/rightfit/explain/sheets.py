@@ -293,7 +293,7 @@ FIRST_ADVICE = ("certainty",)
 #: That a machine of one's own does not do it: the answer to what was asked, and never left out.
 OWN_REFUSED = (
     *("own_does_not", "own_does_not_assumed", "own_does_not_gap", "own_does_not_ram"),
-    *("own_too_few", "own_too_few_unless"),
+    *("own_too_few", "own_too_few_unless", "own_by_lighter"),
 )
 #: Advice to ask for the price of a card that nobody publishes: it matters where several
 #: servers do its work.

@@ -19,6 +19,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
+from rightfit.explain.claim_words import NAMED_SERVER
 from rightfit.explain.glossary import with_figures
 from rightfit.explain.messages import topic
 from rightfit.explain.yes_or_no import is_question
@@ -76,7 +77,6 @@ def _is_about(one: Mapping[str, Any], sentence: str, named: Mapping[str, Any]) -
 
 def _named(sentence: str) -> dict[str, Any]:
     from rightfit.explain.beside import without_questions
-    from rightfit.explain.rule_lookup import NAMED_SERVER
     from rightfit.workload.ask import understand
 
     server = {"server": found[0]} if (found := NAMED_SERVER.search(sentence)) else {}
@@ -257,8 +257,8 @@ def _volumes(sentence: str, _: Mapping[str, Any], __: Catalog) -> _Fields | None
 def _market(_: str, __: Mapping[str, Any], catalog: Catalog) -> _Fields | None:
     """Hourly prices of the cards that examples are told with, what spot and commitments save, and
     when an own server pays off."""
-    from rightfit import api
     from rightfit.explain.market_statements import judge_statement, saving_of
+    from rightfit.search.ownership import own_of
 
     shown = dict[str, str]()
     for name, card, count in (("t4", "T4", 1), ("a10g", "A10G", 1), ("a100s", "A100-SXM-80GB", 8)):
@@ -273,7 +273,7 @@ def _market(_: str, __: Mapping[str, Any], catalog: Catalog) -> _Fields | None:
         }
     shown["spot_saves"] = q.percent_text(saving_of(catalog, ("spot",))[1])
     shown["committed_hours"] = f"{judge_statement('market_subscription_for_long_use', catalog).figures['hours']:.0f}"
-    bought = api.own("8xA100", catalog=catalog).content
+    bought = own_of("A100", count=8, catalog=catalog).content
     rents = [one["break_even"] for one in bought["rents"] if one["purchase"] == "on-demand" and math.isfinite(one["break_even"])]
     shown |= {f"own_{end}": q.money_text(bought[f"capex_{end}_usd"]) for end in ("low", "high")}
     shown["own_most"] = q.percent_text(max(rents, default=1.0))

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from rightfit.explain.claim_words import table
-from rightfit.explain.messages import label
 from rightfit.messages import Lang
-
-if TYPE_CHECKING:
-    from rightfit.market.verdicts import CheckResult
 
 _QUESTION = re.compile(
     r"[?？吗么呢嘛]\s*$|能不能|是不是|有没有|够不够|要不要|会不会|值不值|可不可以|行不行|怎么|如何|多少|多久|多[大快高长]|什么|啥|哪|几|还是"
@@ -44,30 +38,3 @@ def answer_word(text: str, answer: str, lang: Lang) -> str:
         return told + (words["helped"]["zh"] if known == "helped" else "")
     plain: str = words[known][lang] if known != "helped" else words["yes"][lang] + words["helped"][lang]
     return plain
-
-
-def verdict_of(result: CheckResult, lang: Lang) -> str:
-    """What heads the answer to a name, a claim or a question, by `verdict_words`."""
-    return verdict_words(result.query, kind=result.kind, exists=result.exists, claim=result.claim, known=result.facts, lang=lang)
-
-
-def headline(result: CheckResult, lang: Lang) -> str:
-    """What heads an answer that says whether something is right; "" of any other."""
-    return "" if result.claim is None else verdict_of(result, lang)
-
-
-def verdict_words(query: str, *, kind: str, exists: bool, claim: str | None, known: Mapping[str, Any], lang: Lang) -> str:
-    """What heads the answer to a name, a claim or a question: whether it exists, whether it is
-    right, or yes or no; "" where a question asks for an amount or a choice."""
-    from rightfit.explain.rule_lookup import is_statement
-
-    missing = "not_a_rule" if is_statement(query) else "does_not_exist" if known else "not_known"
-    there = label("check", "exists" if exists else missing, lang)
-    is_missing = not exists and bool(known)  # what is asked about does not exist, which is the answer
-    if claim and is_question(query) and not is_missing:
-        if exists and is_open(query):
-            return ""
-        return answer_word(query, str(known.get("answer") or (claim if exists else "none")), lang)
-    said = "" if claim is None or (is_missing and is_question(query)) else label("check", f"claim_{claim}", lang)
-    told = [said] if kind in ("rule", "term", "market") and exists else [there, said]
-    return ("；" if lang == "zh" else "; ").join(part for part in told if part)

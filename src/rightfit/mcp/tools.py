@@ -14,9 +14,9 @@ from rightfit import api, lookup
 from rightfit.explain.beside import Asked, settle, without_questions
 from rightfit.explain.messages import plain
 from rightfit.explain.questions import question_or_open_wish
+from rightfit.explain.rule_lookup import verdict_of
 from rightfit.explain.sheets import Extent, estimate_sheet, short_sheet, verdict_sheet
 from rightfit.explain.voices import plan_document, verdict_document
-from rightfit.explain.yes_or_no import verdict_of
 from rightfit.mcp.resources import KEPT, brief_plan, brief_verdict, option_records, sheet_text, spoken, spoken_data
 from rightfit.messages import Lang
 from rightfit.proof.tables import HIDDEN_COLUMNS

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from rightfit.errors import AmbiguousNameError, FileInputError, NetworkError, RightfitError, UnknownNameError
+from rightfit.errors import AmbiguousNameError, FileInputError, InputError, NetworkError, RightfitError, UnknownNameError
 from rightfit.facts.tables import nearest
 from rightfit.measure.readers import prometheus
 from rightfit.measure.readers.item import MOST_BYTES, Definitions, Item, Reader
@@ -70,6 +70,25 @@ def ingest(path: str | Path, kind: str = "", definitions: Definitions | None = N
     if not is_there(place):
         raise FileInputError(Message("measure.no_file_or_folder", word=text))
     return [_with_setup(run, definitions) for run in _read(Item(place, text), kind, definitions)]
+
+
+#: What is said of a file that holds no records of ours.
+_NO_RECORDS = ("measure.not_json", "measure.not_a_run_record", "measure.holds_no_run_record")
+
+
+def measured_runs(place: str | Path) -> list[Run]:
+    """Records of a file as `resize` takes it, or what `ingest` reads of a log or a table."""
+    from rightfit.measure.store import runs_at
+
+    try:
+        return runs_at(place)
+    except FileInputError as error:
+        if not is_there(place) or error.key not in _NO_RECORDS:
+            raise
+        try:
+            return ingest(str(place))
+        except InputError:
+            raise error from None
 
 
 def _read(item: Item, kind: str, definitions: Definitions) -> list[Run]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
-from rightfit.units import HOURS_PER_MONTH, MILLION, SECONDS_PER_HOUR, SECONDS_PER_MONTH
+from rightfit.units import HOURS_PER_MONTH, MILLION, SECONDS_PER_HOUR
 
 
 def replicas_for_rate(rate_per_s: Array, *, capacity_per_s: Array, headroom: Array, spare: Array) -> Array:
@@ -202,12 +202,14 @@ def serverless_usd_per_month(
     idle_before_sleep_s: Array,
     cold_start_s: Array,
     concurrency: Array,
+    month_h: float = HOURS_PER_MONTH,
 ) -> Array:
     """Monthly price of a service billed per second of instance time and per request.
 
     `rate_per_s` [requests/s], `busy_s` [s], `price_usd_per_s` [USD/s] of one running instance (GPU,
     vCPU and memory together), `request_usd` [USD], `idle_before_sleep_s`, `cold_start_s` [s],
-    `concurrency` [requests] that one instance serves at once -> [USD/month]. Instances beyond the
+    `concurrency` [requests] that one instance serves at once, `month_h` [h] of a month in which
+    requests come -> [USD/month]. Instances beyond the
     first follow the load: max(awake share, rate * busy / concurrency) * price * month + requests.
     Services that bill only while a request runs have idle_before_sleep_s and cold_start_s of 0.
     """
@@ -215,7 +217,7 @@ def serverless_usd_per_month(
     idle_billed = (idle_before_sleep_s + cold_start_s) > 0
     awake = awake_share(rate_per_s, busy_s=busy_s, idle_before_sleep_s=idle_before_sleep_s, cold_start_s=cold_start_s)
     instances = np.where(idle_billed, np.maximum(awake, billed_alone), billed_alone)
-    return SECONDS_PER_MONTH * (instances * price_usd_per_s + rate_per_s * request_usd)
+    return month_h * SECONDS_PER_HOUR * (instances * price_usd_per_s + rate_per_s * request_usd)
 
 
 def serverless_break_even_per_s(
@@ -360,12 +362,14 @@ def api_break_even(
     output_tokens: Array,
     input_usd_per_million: Array,
     output_usd_per_million: Array,
+    month_h: float = HOURS_PER_MONTH,
 ) -> BreakEven:
     """Monthly volume above which own replicas cost less than an API.
 
     `replica_usd_per_h` [USD/h], `replica_requests_per_s` [requests/s] at the latency target,
     `input_tokens`, `output_tokens` [tokens] per request, `input_usd_per_million`,
-    `output_usd_per_million` [USD/Mtoken] of the API.
+    `output_usd_per_million` [USD/Mtoken] of the API,
+    `month_h` [h] of a month in which the replica is paid and asked.
     Own cost is a stair: a whole replica per started capacity. The first step is passed at
     requests = month of one replica / API price per request; if that is beyond one replica's
     capacity, each further replica loses too and the answer is never.
@@ -378,9 +382,9 @@ def api_break_even(
         input_usd_per_million=input_usd_per_million,
         output_usd_per_million=output_usd_per_million,
     )
-    month_usd = replica_usd_per_h * HOURS_PER_MONTH
+    month_usd = replica_usd_per_h * month_h
     requests = np.divide(month_usd, request_usd, out=np.full(np.broadcast(month_usd, request_usd).shape, np.inf), where=request_usd > 0)
-    capacity = replica_requests_per_s * SECONDS_PER_MONTH
+    capacity = replica_requests_per_s * month_h * SECONDS_PER_HOUR
     tokens = input_tokens + output_tokens
     share = requests / capacity
     return BreakEven(

@@ -131,15 +131,33 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     own, rented = (dataclasses.replace(one, assumptions=(*assumed, *one.assumptions)) for one in (own, rented))
     own = dataclasses.replace(own, options=tuple(_needing_ram(one, host) for one in own.options))
     if own.best is None:
-        why = _not_on_own(machine, own, workload, host_bytes=host)
+        why = _not_on_own(machine, own, workload)
         if why.key == "own_too_few":
             why = _with_fewer(why, mine, with_machine(catalog, machine, alone=True))
-        return dataclasses.replace(rented, advice=(why, *rented.advice))
+        lighter = _lighter(mine, lambda wish: plan(wish, catalog=with_machine(catalog, machine, host_bytes=host), **asked))
+        return dataclasses.replace(rented, advice=(why, *lighter, *rented.advice))
     if rented.best is None:
         return own
     instead = Reason("rent_instead" + month_of_task(workload.task), beside(rented.best))
     section = Section("rental", {"option": rented.best.to_dict()}, (*narrower, instead))
     return dataclasses.replace(own, sections=(section, *own.sections))
+
+
+#: What a way to fine-tune can be given up for where a machine is too small, the nearest first.
+_LIGHTER = {"full": ("lora", "qlora"), "lora": ("qlora",)}
+
+
+def _lighter(mine: Workload, plan: Callable[[Workload], Plan]) -> tuple[Reason, ...]:
+    """The nearest lighter way to fine-tune that the machine does where the one that was named is
+    too much for it, with its time and cost; nothing where it does none."""
+    for method in _LIGHTER.get(mine.method or "", ()) if mine.task == "finetune" else ():
+        try:
+            best = plan(mine.with_changes(method=method)).best
+        except RightfitError:  # not a way to train this model
+            continue
+        if best is not None:
+            return (Reason("own_by_lighter", {"method": method, "change": f"--method {method}", **beside(best)}),)
+    return ()
 
 
 def _needing_ram(option: Option, host_bytes: float) -> Option:
@@ -204,7 +222,7 @@ def _refused(own: Plan) -> Any:
     return next((one for one in found if one.criterion != "quota"), next(iter(found), None))  # there is one such machine
 
 
-def _not_on_own(machine: Machine, own: Plan, workload: Workload, *, host_bytes: float) -> Reason:
+def _not_on_own(machine: Machine, own: Plan, workload: Workload) -> Reason:
     """Why the machine does not do it: what stands in its own way, not in that of the rentals that
     were left out beside it; of a limit that nobody stated, how to state one."""
     first = _refused(own)
@@ -214,7 +232,7 @@ def _not_on_own(machine: Machine, own: Plan, workload: Workload, *, host_bytes: 
         return Reason("own_too_few", {"machine": machine.title, "number": first.needed, "count": first.had})
     told = {"machine": machine.title, "criterion": first.criterion, "needed": first.needed, "had": first.had}
     if first.criterion == "host_memory":  # nobody said how much it has
-        return Reason("own_does_not_ram", {**told, "each_limit_bytes": host_bytes / machine.count})
+        return Reason("own_does_not_ram", {**told, "each_limit_bytes": float(first.had) / machine.count})
     if first.criterion in LATENCY_LIMITS and getattr(workload, f"{first.criterion}_s", None) is None:
         return Reason("own_does_not_assumed", {**told, "option": first.criterion})
     return Reason("own_does_not_gap", told)

@@ -358,17 +358,18 @@ def render_all(reasons: tuple[Reason, ...], render: Render | None) -> list[Any]:
     return [render(reason) if render else reason.to_dict() for reason in reasons]
 
 
-#: How many times the servers of the choice are a makeshift, where their price is old too; how many
-#: times its time is, for no less money.
-MAKESHIFT, MUCH_LONGER = 4, 5.0
+#: How many times the servers of the choice are a makeshift, where their price is old too or they
+#: cost so many times as much; how many times its time is, for no less money.
+MAKESHIFT, MUCH_DEARER, MUCH_LONGER = 4, 10.0, 5.0
 
 
 def is_makeshift(option: Option, best: Option) -> bool:
     """Whether an option needs many more servers than the choice, at prices that nobody may ask any
-    more, or takes several times as long for no less money."""
+    more or for many times its money, or takes several times as long for no less money."""
     mine, its = (one.estimate.get("total_time_s") for one in (option, best))
     is_slow = bool(mine and its and mine.mid > MUCH_LONGER * its.mid and option.cost.total_usd >= best.cost.total_usd)
-    return is_slow or (option.nodes >= MAKESHIFT * best.nodes and bool(option.facts.get("is_stale")))
+    is_dear = option.cost.total_usd > MUCH_DEARER * best.cost.total_usd
+    return is_slow or (option.nodes >= MAKESHIFT * best.nodes and (is_dear or bool(option.facts.get("is_stale"))))
 
 
 def makeshifts_last(options: tuple[Option, ...]) -> tuple[Option, ...]:

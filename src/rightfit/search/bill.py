@@ -110,6 +110,8 @@ def paid_of(
     service, whose `startup_s` is given."""
     charges, is_job = market.charges, isinstance(bill, Bill)
     kept_s = option.estimate["total_time_s"].mid if is_job else SECONDS_PER_MONTH
+    hourly = float(bill.hourly_usd[cell])
+    used_s = float(bill.servers_usd[cell]) / hourly * SECONDS_PER_HOUR if hourly else kept_s  # of a month, its hours of use
     address_usd_per_h = float(charges.public_ip_usd_per_h[cell[0]]) if charges.public_ip_usd_per_h is not None else 0.0
     return Paid(
         bill=bill,
@@ -117,7 +119,7 @@ def paid_of(
         option=option,
         volume=volume,
         kept_s=kept_s,
-        spans={name: float(getattr(bill, span)[cell]) for name, span in SPANS.items()} if is_job else {"work": kept_s},
+        spans={name: float(getattr(bill, span)[cell]) for name, span in SPANS.items()} if is_job else {"work": used_s},
         startup_s=float(bill.startup_s[cell]) if isinstance(bill, Bill) else startup_s or 0.0,
         sent_usd=volume.result_bytes / GB * float(charges.egress_usd_per_gb[cell[0]]),
         address_usd=address_usd_per_h * option.nodes * kept_s / SECONDS_PER_HOUR,

@@ -17,7 +17,7 @@ from rightfit.physics import money
 from rightfit.search.answer import Assumption, Option, Reason, Section
 from rightfit.search.constraints import Filters
 from rightfit.search.rank import Ranking, Row
-from rightfit.units import SECONDS_PER_MONTH
+from rightfit.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
     from rightfit.search.constraints import SearchResult
@@ -177,7 +177,7 @@ def energy_sections(options: Sequence[Option]) -> tuple[Section, ...]:
     use = usual["card_use_train" if best.time_terms and "step_s" in best.estimate else "card_use_serve"]
     building = buildings().get(best.provider)
     pue = float(building["pue"]) if building else usual["pue"]
-    seconds = (time.low80, time.mid, time.high80) if time else (SECONDS_PER_MONTH,) * 3
+    seconds = (time.low80, time.mid, time.high80) if time else (best.facts.get("month_h", HOURS_PER_MONTH) * SECONDS_PER_HOUR,) * 3
     power = [_power_w(best, card_w, use * part) for part in (usual["card_use_low"], 1.0, usual["card_use_high"])]
     kwh = [
         float(money.energy_kwh(np.array([watt]), servers=np.array([best.nodes]), time_s=np.array([second]), pue=np.array([pue]))[0])

@@ -123,6 +123,7 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
                      it does it
     own_too_few {machine, number, count}   it does it, but not alone
     own_too_few_unless {machine, number, count, change}   the same, with options by which it does
+    own_by_lighter {method, change, total_time_s, total_usd, ...}   a lighter way that it does
     own_does_not_ram {machine, criterion, needed, had, each_bytes}   the same of host RAM, which is
                      assumed for each card
 

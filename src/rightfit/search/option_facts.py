@@ -166,7 +166,8 @@ class ScoringFacts(TypedDict, total=False):
 class ServiceFacts(OfferFacts, ScoringFacts):
     """Of an option for a service or a batch of inference; a simulation adds
     `simulated`, its figures. `think_s`: what a user pauses after an answer (0: none, or a rate was
-    given). `one_input`: height, width, frames, denoise_steps, seconds of an
+    given). `month_h`: hours of use in the month; `always_usd`: the month at all hours, where hours
+    of use are stated. `one_input`: height, width, frames, denoise_steps, seconds of an
     input, those that it has."""
 
     rate_per_s: float
@@ -177,6 +178,8 @@ class ServiceFacts(OfferFacts, ScoringFacts):
     fit_probability: float
     percentile: float
     latency_law: str
+    month_h: float
+    always_usd: float | None
     n_plus_one_usd: float
     replica_rate_per_s: float
     servers_per_replica: float

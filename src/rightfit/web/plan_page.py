@@ -16,8 +16,8 @@ from rightfit.explain import quantities as q
 from rightfit.explain.cards import option_card
 from rightfit.explain.messages import label
 from rightfit.explain.quantities import Table
+from rightfit.explain.rule_lookup import headline
 from rightfit.explain.sheets import Choice, Extent, Lines, first_caution, plan_sheet, short_sheet, verdict_sheet
-from rightfit.explain.yes_or_no import headline
 from rightfit.web.answers import Answers
 from rightfit.web.ask import AskPanel
 from rightfit.web.cards import draw_card, draw_parts

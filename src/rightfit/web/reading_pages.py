@@ -16,11 +16,10 @@ import rightfit
 from rightfit.errors import RightfitError
 from rightfit.explain.cards import memory_use, option_card
 from rightfit.explain.messages import say
-from rightfit.explain.rule_lookup import LONGEST_TEXT
+from rightfit.explain.rule_lookup import LONGEST_TEXT, headline
 from rightfit.explain.rules import all_rules, post_title
 from rightfit.explain.sheets import Breakdown, choice_of, option_parts, plan_sheet
 from rightfit.explain.voices import option_text, voice_of
-from rightfit.explain.yes_or_no import headline
 from rightfit.messages import Lang
 from rightfit.web.answers import Answers
 from rightfit.web.cards import breakdown, compare_table, draw_card, draw_part, draw_parts

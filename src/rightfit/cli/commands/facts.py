@@ -402,7 +402,7 @@ def _flat(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _verdict(result: Mapping[str, Any], view: View) -> str:
     """One claim in two to four lines."""
-    from rightfit.explain.yes_or_no import verdict_words
+    from rightfit.explain.rule_lookup import verdict_words
 
     query = str(result["query"])
     words = verdict_words(query, kind=result["kind"], exists=result["exists"], claim=result["claim"], known=result["facts"], lang=view.lang)

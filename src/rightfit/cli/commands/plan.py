@@ -458,7 +458,8 @@ def _workload(model: str | None, file: Path | None, wishes: dict[str, Any]) -> W
     from rightfit.workload.model import Workload, saved_plan
 
     if model is not None and file is None and saved_plan(model):
-        model, file, wishes = None, Path(model), {name: value for name, value in wishes.items() if name != "model"}
+        file, model = Path(model), None
+        wishes = {name: value for name, value in wishes.items() if name != "model"}
     given = {"model": model, **wishes} if model is not None else wishes
     return Workload.from_file(file, **given) if file is not None else Workload(**given)
 

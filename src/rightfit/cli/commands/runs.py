@@ -309,8 +309,8 @@ def resize(
 
 def _measured(name: str) -> list[Run]:
     """The records of a file, also of a log as `ingest` reads it, or the one of an id."""
+    from rightfit.measure.ingest import measured_runs
     from rightfit.measure.record import is_there
-    from rightfit.running import measured_runs
 
     return measured_runs(name) if is_there(name) else [one(name, None)]
 

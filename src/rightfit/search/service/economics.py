@@ -30,7 +30,7 @@ from rightfit.search.service.scaling import capacity_at_limits, cold_start_of, f
 from rightfit.search.service.stacks import format_rows, kept_of, published_quality
 from rightfit.search.service.wish import usual
 from rightfit.search.sources import num_parameters
-from rightfit.units import SECONDS_PER_MONTH
+from rightfit.units import SECONDS_PER_HOUR
 
 Index = NDArray[np.intp]
 
@@ -73,7 +73,7 @@ def unit_of(search_result: ServingResult, option: Option) -> Unit:
     assert isinstance(layout, ServingLayout)
     count = count_of(option)
     each = layout.replicas_per_node if span_of(option) == 1 else 1
-    usd_per_h = option.cost.total_usd / usual()["hours_per_month"] / count
+    usd_per_h = option.cost.total_usd / search_result.wish.month_h / count
     full_per_s = capacity_at_limits(search_result, _candidate_of(search_result, option), replicas=float(layout.data))
     return Unit(usd_per_h, full_per_s * max(each, 1), count)
 
@@ -144,14 +144,16 @@ def service_against_api(search_result: ServingResult, option: Option, price: Api
         output_tokens=np.array([float(wish.output_tokens)]),
         input_usd_per_million=np.array([price.input_usd_per_million]),
         output_usd_per_million=np.array([price.output_usd_per_million]),
+        month_h=wish.month_h,
     )
-    requests = float(option.facts["rate_per_s"]) * usual()["hours_per_month"] * 3600.0
+    month_s = wish.month_h * SECONDS_PER_HOUR
+    requests = float(option.facts["rate_per_s"]) * month_s
     return {
         "api_usd": price.usd_of(wish.input_tokens, wish.output_tokens) * requests,
         "own_usd": option.cost.total_usd,
         "tokens_per_month": requests * tokens,
         "break_even_tokens_per_month": float(even.tokens_per_month[0]),
-        "break_even_rate_per_s": float(even.tokens_per_month[0]) / tokens / SECONDS_PER_MONTH,
+        "break_even_rate_per_s": float(even.tokens_per_month[0]) / tokens / month_s,
         "full_usd_per_million": float(even.full_usd_per_million[0]),
     }
 
@@ -216,8 +218,8 @@ def _serverless_offer(search_result: ServingResult, row: dict[str, str], *, rate
     }
     cold = cold_start_s(search_result, at, start_s=float(row["start_s"]) if row["start_s"] else server_start_s())
     idle = {"idle_before_sleep_s": np.array([float(row["idle_before_sleep_s"] or 0.0)]), "cold_start_s": np.array([cold if idles else 0.0])}
-    month = scaling.serverless_usd_per_month(np.array([rate]), **known, **idle)
-    own_per_h = np.array([own_usd / usual()["hours_per_month"]])
+    month = scaling.serverless_usd_per_month(np.array([rate]), **known, **idle, month_h=search_result.wish.month_h)
+    own_per_h = np.array([own_usd / search_result.wish.month_h])
     if idles:
         even = scaling.scale_to_zero_break_even_per_s(
             server_usd_per_h=own_per_h, busy_s=known["busy_s"], price_usd_per_s=known["price_usd_per_s"], **idle
@@ -269,7 +271,7 @@ def spot_section(search_result: ServingResult, option: Option) -> Section | None
     short of servers as rarely as asked."""
     cost = option.cost
     assert isinstance(cost, ServingCost)
-    hours = usual()["hours_per_month"]
+    hours = search_result.wish.month_h
     spot, steady = cost.by_purchase.get("spot"), cost.by_purchase.get("on-demand")
     count = count_of(option)
     if spot is None or steady is None or spot >= steady:

@@ -414,11 +414,7 @@ def told(search_result: ServingResult) -> tuple[str, str]:
 def volume_of(search_result: ServingResult) -> Volume:
     """What the servers keep and send: of a batch job in all, of a service within a month."""
     wish = search_result.wish
-    return (
-        batch_volume(wish)
-        if wish.is_batch
-        else Volume(weights_gb(wish) * GB, 0.0, 0.0, egress_gb(wish, float(usual()["hours_per_month"])) * GB)
-    )
+    return batch_volume(wish) if wish.is_batch else Volume(weights_gb(wish) * GB, 0.0, 0.0, egress_gb(wish, wish.month_h) * GB)
 
 
 def spread_out(front: Sequence[Row]) -> Sequence[Row]:

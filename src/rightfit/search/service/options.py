@@ -63,8 +63,8 @@ class ServingLayout(Layout):
 
 @dataclass(frozen=True, slots=True)
 class ServingCost(Cost):
-    """Money of a service: `monthly_usd` of 730 hours at the load asked for, and what a thousand
-    requests and a million tokens cost at that load.
+    """Money of a service: `monthly_usd` of the hours of use (730 where none are stated) at the load
+    asked for, and what a thousand requests and a million tokens cost at that load.
 
     `by_purchase`: the month in the other ways to pay for the same servers in the same region.
     """
@@ -340,8 +340,8 @@ def batch_risk(search_result: ServingResult, row: Row, rate: Figure) -> Risk | N
 
 
 def requests_per_month(search_result: ServingResult, rate_per_s: float) -> float:
-    """Requests of a month at a steady rate."""
-    return rate_per_s * float(usual()["hours_per_month"]) * 3600.0
+    """Requests of a month at a steady rate, in the hours of use."""
+    return rate_per_s * search_result.wish.month_h * 3600.0
 
 
 def _cost(search_result: ServingResult, details: _Details, row: Row, position: int) -> ServingCost:
@@ -373,10 +373,11 @@ def _by_purchase(search_result: ServingResult, row: Row, servers: float) -> dict
     """A month's rent of the same servers in the same region in every way to pay [USD]."""
     offers = search_result.market.offers
     same = (offers.server_index == offers.server_index[row.offer]) & (offers.region_index == offers.region_index[row.offer])
-    out: dict[str, float] = {}
+    out, hours = dict[str, float](), float(usual()["hours_per_month"])
     for other in np.flatnonzero(same).tolist():
         name = PURCHASES[int(offers.purchase_index[other])]
-        price = float(offers.price_usd_per_h[other]) * servers * usual()["hours_per_month"]
+        is_owed = search_result.market.charges.minimum_s[other] >= hours * 3600.0
+        price = float(offers.price_usd_per_h[other]) * servers * (hours if is_owed else search_result.wish.month_h)
         out[name] = min(price, out.get(name, np.inf))
     return dict(sorted(out.items(), key=lambda item: item[1]))
 
@@ -402,6 +403,8 @@ def _facts(search_result: ServingResult, details: _Details, row: Row, position: 
         "fit_probability": probability_of(fit_figure(float(details.memory["weights"][position]), needed, wish), capacity),
         "percentile": wish.limits.percentile,
         "latency_law": "queue" if at in search_result.confirmed.kept else "one-queue" if details.one_queue[position] else "quick",
+        "month_h": wish.month_h,
+        "always_usd": _always(search_result, row) if wish.workload.office_hours and not wish.is_batch else None,
         "n_plus_one_usd": _n_plus_one(search_result, details, row, position),
         "replica_rate_per_s": capacity_of(search_result, at, replicas=replicas),
         "servers_per_replica": float(search_result.space.nodes[at]),
@@ -431,6 +434,12 @@ def _batch_facts(search_result: ServingResult, row: Row, estimate: Mapping[str, 
         "deadline_probability": None,
         "deadline_s": search_result.filters.deadline_s,
     }
+
+
+def _always(search_result: ServingResult, row: Row) -> float:
+    """A month [USD] of the same servers if they ran at all hours."""
+    bill, at = search_result.bill, (row.offer, row.node)
+    return float(bill.total_usd[at] - bill.servers_usd[at] + bill.hourly_usd[at] * usual()["hours_per_month"])
 
 
 def _n_plus_one(search_result: ServingResult, details: _Details, row: Row, position: int) -> float:

@@ -127,7 +127,7 @@ def _disk_usd_per_h(search_result: ServingResult, passes: Index) -> Array:
     offers, disk_gb = search_result.market.offers, weights_gb(search_result.wish)
     nvme = np.nan_to_num(offers.servers.local_nvme_bytes)[offers.server_index[passes]] >= disk_gb * 1e9
     monthly = disk_gb * search_result.market.charges.storage_usd_per_gb_month[passes]
-    return np.asarray(np.where(nvme, 0.0, monthly) / usual()["hours_per_month"])
+    return np.asarray(np.where(nvme, 0.0, monthly) / search_result.wish.month_h)
 
 
 def cheapest_fleet(search_result: ServingResult) -> tuple[ServerKinds, NDArray[np.intp]] | None:
@@ -163,7 +163,7 @@ def fleet_section(search_result: ServingResult, option: Option) -> Section | Non
         return None
     kinds, counts = chosen
     load = search_result.wish.rate_per_s or float(search_result.wish.users)
-    hours = usual()["hours_per_month"]
+    hours = search_result.wish.month_h
     every = kinds_of(search_result)
     single = float(((np.ceil(load / every.capacity - 1e-9) + 1.0) * every.usd_per_h).min()) * hours
     parts = [

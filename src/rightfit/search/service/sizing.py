@@ -23,6 +23,7 @@ from rightfit.search.service.space import CPU_FAMILY, ServingFleet, ServingSpace
 from rightfit.search.service.stacks import kept_of, weights_bytes
 from rightfit.search.service.wish import LATENCY_LIMITS, ServingRequest, usual
 from rightfit.search.sources import num_parameters
+from rightfit.units import SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
     from rightfit.market import Catalog
@@ -189,7 +190,8 @@ def share_of_load(wish: ServingRequest, replicas: Array) -> dict[str, Any]:
 
 
 def monthly_bill(wish: ServingRequest, market: Market, fleet: ServingFleet, space: ServingSpace, sizing: Sizing) -> ServingBill:
-    """Rent, disks and traffic of a month for every (offer, format)."""
+    """Rent, disks and traffic of a month for every (offer, format): rent of the hours of use that
+    are stated, of all hours where a term is owed; disks, addresses and balancers are kept."""
     offers = market.offers
     machine = fleet.machine_index[offers.server_index]
     known = machine >= 0
@@ -199,16 +201,17 @@ def monthly_bill(wish: ServingRequest, market: Market, fleet: ServingFleet, spac
         return np.where(known[:, None], values[pick], np.inf) if values.shape[0] else np.full((len(offers), values.shape[1]), np.inf)
 
     servers, latency = by_offer(sizing.servers), by_offer(sizing.latency_s)
-    hours = usual()["hours_per_month"]
+    hours, asked_h = usual()["hours_per_month"], wish.month_h
     finite = np.isfinite(servers)
     count = np.where(finite, servers, 0.0)
     hourly = count * offers.price_usd_per_h[:, None]
     disk_gb = weights_gb(wish) + (kept_of(wish) / 1e9 / np.maximum(count, 1.0) if wish.extras.kv_tier == "ssd" else 0.0)
     nvme = np.nan_to_num(offers.servers.local_nvme_bytes)[offers.server_index][:, None] >= disk_gb * 1e9
     storage = count * np.where(nvme, 0.0, disk_gb * market.charges.storage_usd_per_gb_month[:, None])
-    egress = np.broadcast_to((egress_gb(wish, hours) * market.charges.egress_usd_per_gb)[:, None], count.shape)
-    rent = hourly * hours
-    balancer = np.where(count > 1, balancer_usd(market.charges, hours=hours, sent_gb=egress_gb(wish, hours))[:, None], 0.0)
+    egress = np.broadcast_to((egress_gb(wish, asked_h) * market.charges.egress_usd_per_gb)[:, None], count.shape)
+    is_owed = market.charges.minimum_s >= hours * SECONDS_PER_HOUR
+    rent = hourly * np.where(is_owed, hours, asked_h)[:, None]
+    balancer = np.where(count > 1, balancer_usd(market.charges, hours=hours, sent_gb=egress_gb(wish, asked_h))[:, None], 0.0)
     network = count * address_usd(market.charges, np.full(count.shape, hours * 3600.0)) + balancer
     total = np.where(finite, rent + storage + egress + network, np.inf)
     return ServingBill(total, np.where(finite, latency, np.inf), hourly, rent, storage, egress, network)

@@ -234,6 +234,11 @@ class ServingRequest:
         return bool(self.workload.task == "batch")
 
     @property
+    def month_h(self) -> float:
+        """Hours of a month in which the servers run and are asked: those stated, else all."""
+        return float(self.workload.office_hours or usual()["hours_per_month"])
+
+    @property
     def generates(self) -> bool:
         """Whether the model produces text token by token."""
         return is_generating(self.model)
