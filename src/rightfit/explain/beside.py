@@ -962,8 +962,13 @@ def _cards_told(said: Understood, wishes: Mapping[str, Any], sentence: str) -> d
         said.own_machine or is_counted or is_post(sentence) or re.search(_table()["ways"]["choose"], sentence, re.IGNORECASE)
     ):
         return {}
+    clouds = dict(said.card_clouds)
     return {
-        f"{count} x {name}" if count and is_counted else name: {"gpu": name, **({"num_gpus": str(count)} if count and is_counted else {})}
+        f"{count} x {name}" if count and is_counted else name: {
+            "gpu": name,
+            **({"num_gpus": str(count)} if count and is_counted else {}),
+            **({"cloud": clouds[name]} if name in clouds else {}),
+        }
         for name, count in chosen
     }
 
