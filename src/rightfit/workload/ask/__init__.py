@@ -68,6 +68,7 @@ from rightfit.workload.ask.told import (
     settle_cut,
     settle_hours_a_day,
 )
+from rightfit.workload.kept_files import read_typed
 
 LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
 
@@ -91,6 +92,9 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         raise InputError(Message("workload.sentence_too_long", count=len(plain), most=LONGEST_SENTENCE), field="ask")
     if endless := re.search(rf"\d{{{LONGEST_NUMBER + 1}}}", plain):  # every rule for quantities would try each of its digits
         raise InputError(Message("workload.endless_number", count=LONGEST_NUMBER, digits=endless[0][:10]), field="ask")
+    if (kept := read_typed(text)) is not None:
+        told = tuple(Reading(option, value, where.rpartition(": ")[2]) for option, value, where in kept.told)
+        return Understood(plain, told, (), (), tuple(key for key, _ in kept.unused))
     _refuse_unplanned(plain)
     today = today or datetime.date.today()
     said, assumed = spoken(normalize(_DASH.sub(";", _sizes_apart(text.replace("，", ", ")))))
