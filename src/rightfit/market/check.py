@@ -446,6 +446,9 @@ def _checked(query: str, catalog: Catalog, rule: RuleLookup | None) -> CheckResu
         claim_text = ""
     if not claim_text and rule is not None and (answer := rule(query)) is not None:
         return answer
+    is_more = bool(claim_text) and _says_more(name, claim_text)  # each part of it is judged, not the amount alone
+    if is_more and rule is not None and (answer := rule(query)) is not None and answer.claim is not None:
+        return answer
     name, claim_text = _embedded(name, claim_text)
     for look in _LOOKS:
         if (answer := look(catalog, query, name, claim_text)) is not None:
@@ -453,6 +456,14 @@ def _checked(query: str, catalog: Catalog, rule: RuleLookup | None) -> CheckResu
     if claim_text and rule is not None and server_names.take_apart(catalog, name) is None and (answer := rule(query)) is not None:
         return answer  # "VRAM = parameters x 16 bytes": an equation about no product
     return _missing(catalog, query, name, claim_text)
+
+
+def _says_more(name: str, claim: str) -> bool:
+    """Whether a claim about a card says more of it than its number, its memory and its names."""
+    if not facts.match_accelerators(name):
+        return False
+    others = (word for word in re.findall(r"(?<![\w.-])[A-Za-z]+\d[\w-]*", claim, re.ASCII) if not facts.match_accelerators(word))
+    return any(others) or bool(re.search(r"[\u4e00-\u9fff]{3}|[A-Za-z]{4}", _OF_SERIES.sub(" ", claim)))
 
 
 #: An amount that is asked for.
