@@ -45,6 +45,7 @@ def plan(
     simulate: bool = False,
     staged: bool = False,
     runs: str | Path | None = None,
+    have: str | None = None,
     **options: Unpack[WorkloadOptions],
 ) -> Plan:
     """Rank servers for a workload.
@@ -61,7 +62,8 @@ def plan(
     `top`: number of options to return. `simulate`: also simulate each option of a service.
     `staged`: add the smallest trial run that would confirm the plan, in `.sections`. `runs`: a
     folder of run records, a file or a store ("mine" is your own); predictions are corrected by
-    these runs. `catalog`: servers and prices to use instead of the default.
+    these runs. `have`: your own machine ("2xRTX-3090@home"): the plan on it, compared with the best
+    rental. `catalog`: servers and prices to use instead of the default.
 
     The result shows itself in a terminal and in a notebook. It has `.best` (None when nothing is
     feasible), `.options`, `.pareto`, `.rejected`, `.advice`, `.export()`, `.launch()`,
@@ -70,6 +72,12 @@ def plan(
     """
     from rightfit.answers import plan_of
 
+    if have is not None:
+        from rightfit.planner.cards import plan_on_own
+        from rightfit.planner.plan import default_catalog
+
+        more: dict[str, Any] = {"top": top, "simulate": simulate, "staged": staged, "runs": runs}
+        return plan_of(plan_on_own(read_workload(workload, options), have, plan, catalog or default_catalog(), **more))
     return plan_of(_planned(workload, catalog=catalog, top=top, simulate=simulate, staged=staged, runs=runs, wishes=options))
 
 
@@ -156,6 +164,8 @@ def resize(
     from rightfit.proof.predict import evidence
     from rightfit.proof.predict import predict as predict_rows
 
+    for name in options:
+        _refuse_of_command(name)
     records = measured_runs(runs) if isinstance(runs, str | Path) else [runs] if isinstance(runs, Run) else list(runs)
     if not records:
         raise InputError(Message("units.resize_without_run"), field="runs")
@@ -253,7 +263,23 @@ def read_workload(workload: Workload | str | Path | None, wishes: Mapping[str, A
     here: module:function runs their code."""
     from rightfit.search.request_checks import settle_own_model
 
+    for name in wishes:
+        _refuse_of_command(name)
     return settle_own_model(_as_workload(workload, wishes))
+
+
+def _refuse_of_command(name: str) -> None:
+    """An option of the command that is no keyword here: how the same is done."""
+    from rightfit.workload.options import OPTIONS
+
+    if name in OPTIONS:
+        return
+    from rightfit.errors import InputError
+    from rightfit.facts.tables import read_rows
+
+    text = (Path(__file__).parent / "data" / "python_ways.csv").read_text(encoding="utf-8")
+    if way := next((row["way"] for row in read_rows(text) if row["option"] == name), ""):
+        raise InputError(Message("units.option_of_command", option=name, way=way), field=name)
 
 
 def _as_workload(workload: Workload | str | Path | None, wishes: Mapping[str, Any]) -> Workload:

@@ -23,6 +23,8 @@ def test_accelerators(run: Any) -> None:
         "architecture",
         "memory",
         "GB/s",
+        "fp16",
+        "TFLOP/s",
         "bf16",
         "TFLOP/s",
         "fp8",

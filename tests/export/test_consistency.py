@@ -159,7 +159,7 @@ def test_every_skypilot_task_mounts_its_bucket_as_skypilot_does(name: str) -> No
     target = find_target("skypilot")
     for bucket in ("", "s3://mine", "gs://mine/runs", "https://mine.blob.core.windows.net/box/runs/of/us"):
         found = job(name, bucket=bucket)
-        if target.refuses(found):
+        if target.problem(found):
             continue
         task, recipe = yaml.safe_load(target.files(found)["task.yaml"]), recipe_of(found, "skypilot")
         assert mount_problems(task) == []
@@ -194,7 +194,7 @@ def test_skypilot_is_installed_with_every_cloud_that_a_job_needs(provider: str) 
         assert skypilot_words.install(found).startswith(f'pip install "skypilot[{",".join(needed)}')
         if not found.is_service and (skypilot_words.copies(found) or scheme_of(found) == "s3"):
             assert "aws" in skypilot_words.install(found)  # the program that copies to S3
-        if not find_target("skypilot").refuses(found):
+        if not find_target("skypilot").problem(found):
             recipe = recipe_of(found, "skypilot")
             assert f"sky check {' '.join(needed)}" in recipe.program[1]
             told = skypilot_words.controller_words(found)

@@ -114,7 +114,7 @@ def test_disks_hold_weights_images_data_and_checkpoints(name: str) -> None:
     for values in plan_values(name)["options"][:3]:
         found = job(name, rank=values["rank"])
         needed = 1.2 * weights_of(name) + kept_beside(values) + copied_to(name, values) + 60e9
-        for target in (target for target in RENTERS if not find_target(target).refuses(found)):
+        for target in (target for target in RENTERS if not find_target(target).problem(found)):
             sizes = sizes_written(found, target)
             if target in CLUSTERS and found.is_service:
                 continue
@@ -125,7 +125,7 @@ def test_disks_hold_weights_images_data_and_checkpoints(name: str) -> None:
 def test_no_other_target_writes_a_disk() -> None:
     names = ("chat-8b-aws", "full-8b-gcp", "lora-8b-aws", "chat-8b", "batch-8b-tencent")
     for target in set(all_targets()) - RENTERS:
-        taken = [name for name in names if not find_target(target).refuses(job(name))]
+        taken = [name for name in names if not find_target(target).problem(job(name))]
         assert not any(sizes_written(job(name), target) for name in taken), f"{target} belongs to RENTERS"
 
 
@@ -203,7 +203,7 @@ def test_exporters_read_nothing_that_no_plan_carries() -> None:
         option = found.option.model_copy(update={part: Noted(part, values, read) for part, values in parts.items()})
         noted = dataclasses.replace(found, option=option, sections=Noted("sections", found.sections, read))
         for target in all_targets().values():
-            if not target.refuses(noted):
+            if not target.problem(noted):
                 target.files(noted)
     assert {"disk_bytes", "total_time_s"} <= read["estimate"]
     assert {place: keys - carried[place] for place, keys in read.items() if keys - carried[place]} == {}

@@ -48,5 +48,5 @@ def test_pods_are_asked_for_under_the_launcher_s_names(card: str) -> None:
 
 def test_a_card_that_they_do_not_know_is_refused() -> None:
     found = on_runpod("B300-SXM-288GB")
-    assert "knows no pod of runpod with B300-SXM-288GB" in str(found["skypilot"].refuses(found["job"]))
-    assert "knows no pod of runpod with B300-SXM-288GB" in str(found["dstack"].refuses(found["job"]))
+    assert "knows no pod of runpod with B300-SXM-288GB" in str(found["skypilot"].problem(found["job"]))
+    assert "knows no pod of runpod with B300-SXM-288GB" in str(found["dstack"].problem(found["job"]))

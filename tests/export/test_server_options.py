@@ -26,7 +26,7 @@ def job(name: str, **settings: str) -> Job:
 
 
 def taken(target: str) -> list[str]:
-    return [name for name in (*WISHES, *FURTHER) if not find_target(target).refuses(job(name))]
+    return [name for name in (*WISHES, *FURTHER) if not find_target(target).problem(job(name))]
 
 
 class Server:
@@ -179,7 +179,7 @@ def cache_bytes_of_a_token(found: Job) -> float:
         (target, name)
         for target in LENGTHS
         for name in (*WISHES, *FURTHER, *OTHER_KINDS, *WITHOUT_LENGTHS)
-        if not find_target(target).refuses(job(name))
+        if not find_target(target).problem(job(name))
     ],
 )
 def test_the_longest_request_has_room_in_the_cache_that_the_plan_leaves(target: str, name: str) -> None:

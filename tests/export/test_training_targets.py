@@ -64,7 +64,7 @@ def job(name: str, **changed: Any) -> Job:
 
 
 def taken(target: str) -> list[str]:
-    return [name for name in PLANS if not find_target(target).refuses(job(name))]
+    return [name for name in PLANS if not find_target(target).problem(job(name))]
 
 
 def words_of(target: str, given: Job) -> list[str]:
@@ -104,7 +104,7 @@ def test_a_model_that_is_trained_whole_in_shards_is_loaded_and_saved_in_shards(n
     assert (settings["parallel"], settings["from_scratch"]) == ("fsdp2", False)
     assert settings["data_columns"] == [["messages"], ["prompt", "completion"], ["text"]]
     for target in ("trl", "accelerate"):
-        assert re.search(r"gathers it on one process|hybrid", str(find_target(target).refuses(found)))
+        assert re.search(r"gathers it on one process|hybrid", str(find_target(target).problem(found)))
     adapters = job(name, sharding="zero-3", method="lora")
     told = yaml.safe_load(find_target("accelerate").files(adapters)["accelerate.yaml"])
     assert told["fsdp_config"]["fsdp_state_dict_type"] == "FULL_STATE_DICT"
@@ -151,7 +151,7 @@ def test_megatron_has_the_options(name: str) -> None:
 )
 def test_megatron_has_the_options_of_other_layouts(changed: dict[str, Any]) -> None:
     found = job("pretrain-8b-megatron", **changed)
-    assert not find_target("megatron").refuses(found)
+    assert not find_target("megatron").problem(found)
     parser("megatron").parse_args(list(megatron_options(found)))
 
 
@@ -183,7 +183,7 @@ def test_timm_has_the_options() -> None:
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_diffusers_scripts_have_the_options(model: str, method: str) -> None:
     found = job("sdxl-aws", model=model, method=method, recompute="full", optimizer="adamw-8bit")
-    if problem := find_target("diffusers").refuses(found):
+    if problem := find_target("diffusers").problem(found):
         assert "no script is chosen" in str(problem)
         assert model.endswith("medium")
         return
@@ -209,7 +209,7 @@ def test_a_short_run_of_diffusers_reaches_its_learning_rate(steps: int, warm: st
 def test_activations_alone_are_moved_or_the_plan_is_refused(target: str) -> None:
     name = next(name for name in taken(target) if "param" not in job(name).option.layout.offload)
     changed = job(name, offload="activations", recompute="full")
-    if problem := find_target(target).refuses(changed):
+    if problem := find_target(target).problem(changed):
         assert "activations in host memory" in str(problem), problem
         return
     assert target in ("trl", "axolotl", "torchrun", "fsdp2")
@@ -236,13 +236,13 @@ def test_the_batch_is_the_plan_s_everywhere(name: str) -> None:
     found, layout = job(name), job(name).option.layout
     settings = json.loads(find_target("deepspeed").files(found)["deepspeed.json"])
     assert settings["train_batch_size"] == layout.micro_batch * layout.grad_accum * max(1, found.num_gpus)
-    if not find_target("llama-factory").refuses(found):
+    if not find_target("llama-factory").problem(found):
         factory = yaml.safe_load(find_target("llama-factory").files(found)["train.yaml"])
         assert (factory["per_device_train_batch_size"], factory["gradient_accumulation_steps"]) == (layout.micro_batch, layout.grad_accum)
         assert factory.get("max_steps") == told_steps(found)
     tool = yaml.safe_load(find_target("axolotl").files(found)["axolotl.yaml"])
     assert (tool["micro_batch_size"], tool["gradient_accumulation_steps"]) == (layout.micro_batch, layout.grad_accum)
-    if not find_target("accelerate").refuses(found):
+    if not find_target("accelerate").problem(found):
         accelerate = yaml.safe_load(find_target("accelerate").files(found)["accelerate.yaml"])
         assert accelerate["num_processes"] == max(1, found.num_gpus)
 
@@ -338,7 +338,7 @@ def test_checkpoints_come_at_the_plan_s_interval() -> None:
     ],
 )
 def test_what_a_target_cannot_express_is_named(target: str, changed: dict[str, Any], said: str) -> None:
-    assert said in str(find_target(target).refuses(job("full-70b", **changed)))
+    assert said in str(find_target(target).problem(job("full-70b", **changed)))
 
 
 @pytest.mark.parametrize("target", TRAINING)
@@ -347,7 +347,7 @@ def test_hostile_names_stay_in_their_place(target: str) -> None:
     JSON, YAML and the shell's own words."""
     for name in taken(target):
         changed = job(name, data_path=HOSTILE) if name in FURTHER else job(name, model=HOSTILE, data_path=HOSTILE, facts={"seq_len": 512})
-        if find_target(target).refuses(changed):
+        if find_target(target).problem(changed):
             continue
         files = find_target(target).files(changed)
         scripts = "\0".join(
@@ -421,7 +421,7 @@ def test_a_conda_environment_lists_the_stack_s_packages() -> None:
     combinations = json.loads(files["compatibility.json"])["frameworks"]
     assert combinations["tensorflow"]["package"] == "tensorflow[and-cuda]==2.20.0"
     assert combinations["pytorch"]["least_driver"] == "570.26"
-    assert "container image" in str(find_target("conda").refuses(job("pretrain-8b-megatron")))
+    assert "container image" in str(find_target("conda").problem(job("pretrain-8b-megatron")))
 
 
 def test_a_run_on_spot_saves_on_its_way_whatever_saving_takes() -> None:
@@ -482,7 +482,7 @@ def test_what_runs_is_the_set_up_that_the_plan_counted(target: str, name: str) -
 def runs_as_counted(target: str, name: str, epochs_told: int, recompute: str) -> None:
     base = job(name, recompute=recompute)
     given = dataclasses.replace(base, workload={**base.workload, **({"epochs": epochs_told} if epochs_told else {})})
-    if find_target(target).refuses(given):
+    if find_target(target).problem(given):
         return
     layout, found = given.option.layout, set_up(target, given)
     assert (found["micro"], found["accum"], found["length"]) == (layout.micro_batch, layout.grad_accum, given.seq_len)

@@ -16,7 +16,7 @@ def job(name: str, **settings: object) -> Job:
 def taken(target: str) -> list[str]:
     """Names of the typical plans that a target can express."""
     found = find_target(target)
-    return [name for name in WISHES if not found.refuses(job(name))]
+    return [name for name in WISHES if not found.problem(job(name))]
 
 
 def files(target: str, name: str, **settings: object) -> Files:
@@ -28,4 +28,4 @@ def hostile(target: str, name: str) -> Files:
     data set's name does where a target must know the model."""
     values = plan_values(name)
     found = job_of(plan_document({**values, "workload": {**values["workload"], "model": HOSTILE}}))
-    return find_target(target).files(job(name, data_path=HOSTILE) if find_target(target).refuses(found) else found)
+    return find_target(target).files(job(name, data_path=HOSTILE) if find_target(target).problem(found) else found)

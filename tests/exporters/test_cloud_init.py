@@ -20,7 +20,7 @@ from rightfit.exports.targets import provider_cli
 
 CLOUD_INIT = shutil.which("cloud-init")
 BUCKET = {"bucket": "s3://mine/runs"}
-TAKEN = [name for name in WISHES if not find_target("cloud-init").refuses(job(name, **BUCKET))]
+TAKEN = [name for name in WISHES if not find_target("cloud-init").problem(job(name, **BUCKET))]
 SHELLCHECK = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
 
 
@@ -56,8 +56,8 @@ def test_the_script_inside_is_clean_and_asks_for_its_secrets(name: str, tmp_path
 
 
 def test_a_run_without_a_bucket_is_refused() -> None:
-    assert "--bucket" in str(find_target("cloud-init").refuses(job("qlora-8b")))
-    assert not find_target("cloud-init").refuses(job("chat-8b-aws"))
+    assert "--bucket" in str(find_target("cloud-init").problem(job("qlora-8b")))
+    assert not find_target("cloud-init").problem(job("chat-8b-aws"))
 
 
 @pytest.mark.parametrize("provider", ["aws", "lambda", "gcp", "crusoe", "runpod", "own"])
@@ -75,4 +75,4 @@ def test_a_server_without_a_role_is_given_the_keys_of_its_bucket(provider: str) 
         assert any(name in line and line.startswith("RCLONE_S3_") for line in boot.credentials) != has_role
     google = job("qlora-8b", bucket="gs://mine/runs")
     google = dataclasses.replace(google, option=google.option.model_copy(update={"provider": provider}))
-    assert bool(find_target("cloud-init").refuses(google)) == (provider != "gcp")
+    assert bool(find_target("cloud-init").problem(google)) == (provider != "gcp")

@@ -61,7 +61,7 @@ def lines() -> Mapping[tuple[str, str, str], str]:
     for job in jobs():
         for target in all_targets().values():
             try:
-                files = {} if target.refuses(job) else target.files(job)
+                files = {} if target.problem(job) else target.files(job)
             except RightfitError:
                 files = {}
             for path, text in files.items():
@@ -105,7 +105,7 @@ def test_every_program_that_a_line_installs_is_there() -> None:
     for job in jobs():
         for target in all_targets().values():
             try:
-                files = {} if target.refuses(job) else target.files(job)
+                files = {} if target.problem(job) else target.files(job)
             except RightfitError:
                 continue
             lines = [line for text in files.values() for line in text.splitlines() if re.search(r"\bpip3? install\b", line)]

@@ -118,7 +118,7 @@ def mounting() -> dict[str, tuple[dict[str, Any], str]]:
     plans = {name: job(name) for name in (*WISHES, *FURTHER, *OTHER_KINDS)} | {"lora-8b-lambda": of_lambda()}
     target = find_target("skypilot")
     for name, plain in plans.items():
-        if target.refuses(plain) or not skypilot_words.mounts(plain):
+        if target.problem(plain) or not skypilot_words.mounts(plain):
             continue
         addresses = [address for known in BUCKETS.values() for address in known]
         for address in ("", *addresses):

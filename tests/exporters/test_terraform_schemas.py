@@ -122,7 +122,7 @@ def test_runs_and_services_of_both_kinds_of_purchase(target: str, purchase: str,
 def test_services_are_rented_by_the_month_and_runs_are_not(target: str) -> None:
     for name, month in (("chat-8b-aws", True), ("lora-8b-aws", False)):
         job = job_of(plan_document(moved_to(OTHERS[target], name, purchase="subscription-1m")))
-        assert (find_target(target).refuses(job) == "") == month
+        assert (find_target(target).problem(job) == "") == month
         if month:
             found = find_target(target).files(job)
             checked(target, found)
@@ -135,7 +135,7 @@ def test_first_boots_are_short_enough(target: str, home: str, name: str) -> None
     """16 kB is what the strictest clouds take (AWS, Tencent Cloud), of which what only whoever
     starts the server knows takes a few hundred letters. Every plan, on a server of every cloud."""
     moved = job_of(plan_document(moved_to(home, name, nodes=1)))
-    if not find_target(target).refuses(moved):
+    if not find_target(target).problem(moved):
         assert len(find_target(target).files(moved)["first-boot.sh"].encode()) < 15_500
 
 

@@ -96,6 +96,8 @@ def usage_problem(error: Any, arguments: Sequence[str] = ()) -> Message | None:
 
         if "plan" in taken and error.option_name.removeprefix("--").replace("-", "_") in OPTIONS:
             return Message("usage.of_plan", option=error.option_name, command=context.command_path)
+        if context.command.name == "fleet" and (place := _in_a_fleet(error.option_name)):
+            return Message("usage.of_fleet", option=error.option_name, place=place)
         return Message("usage.no_option", option=error.option_name, hint=_nearest(error.option_name, names))
     text = " ".join(error.format_message().split())
     if text.startswith("No such command") and context is not None:
@@ -103,12 +105,41 @@ def usage_problem(error: Any, arguments: Sequence[str] = ()) -> Message | None:
         names = [name for name, entry in context.command.commands.items() if not entry.hidden]
         hint = _nearest(typed, names) or Message("usage.known", names=", ".join(names))
         return Message("usage.no_command", command=repr(typed), hint=hint)
-    if (found := _EXTRA.search(text)) and context is not None and (unquoted := _unquoted(found[1].split(), arguments, context.command)):
+    if (found := _EXTRA.search(text)) and (machine := _machine_of_own(arguments)):
+        return Message("usage.own_machine", machine=machine)
+    if found and context is not None and (unquoted := _unquoted(found[1].split(), arguments, context.command)):
         return unquoted
     see = Message("usage.see", help=f"{context.command_path} --help") if context is not None else ""
     if isinstance(error, UnusableValueError):
         return Message("usage.value", option=_param_hint(error), problem=error.problem, hint=see)
     return Message("usage.said", problem=foreign(text[:1].lower() + text[1:].rstrip(".")), hint=see)
+
+
+def _in_a_fleet(option: str) -> str:
+    """The key of a fleet file that an option of a plan is there; empty for any other option."""
+    from rightfit.fleets.sources import JobRecord, LimitRecord
+    from rightfit.workload.options import OPTIONS
+
+    name = option.removeprefix("--").replace("-", "_")
+    limit = next((key for key in (name, f"{name}s") if key in LimitRecord.model_fields), "")
+    if limit or name in JobRecord.model_fields:
+        return f"limits.{limit}" if limit else f"jobs[].{name}"
+    return f"defaults.{name}" if name in OPTIONS else ""
+
+
+def _machine_of_own(arguments: Sequence[str]) -> str:
+    """The machine that was typed behind --own, which takes none; empty where that is none."""
+    if "--own" not in arguments[:-1]:
+        return ""
+    from rightfit.errors import RightfitError
+    from rightfit.search.ownership import read_machine
+
+    machine = arguments[arguments.index("--own") + 1]
+    try:
+        read_machine(machine)
+    except RightfitError:
+        return ""
+    return machine
 
 
 _EXTRA = re.compile(r"unexpected extra arguments? \((.*)\)")

@@ -556,6 +556,8 @@ class Asked:
     is_able: bool = False
     #: Options that take the way that is told to be better, where its sentence names all of them.
     chosen: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    #: How often the work is done that is planned once, and as what (a key of the texts).
+    repeated: tuple[str, float] = ("", 1.0)
 
     def lines(self, plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
         """What is said before the plan of the wish."""
@@ -563,7 +565,29 @@ class Asked:
         left = [one for one in self.questions if not told or _table()["questions"][one.key].get("answer") != "cost"]  # rows of ways have it
         with _told_in(plan.workload.currency):
             able = able_lines(plan, lang, catalog) if self.is_able and not self.told else []
-            return [*able, *told, *answers(left, plan, catalog, lang)]
+            return [*able, *repeated_lines(self.repeated, plan.best, lang), *told, *answers(left, plan, catalog, lang)]
+
+
+#: What a sentence assumes of work that comes again: the text of its line, and how often.
+_REPEATS = {"workload.assumed_jobs": "repeated_jobs", "workload.assumed_each_day": "repeated_days"}
+_DAYS = 30.0
+
+
+def repeats_of(said: Understood) -> tuple[str, float]:
+    """How often the work of a sentence is done: each of its jobs, or each day of a month."""
+    found = next((one for one in said.assumed if one.key in _REPEATS), None)
+    if found is None:
+        return "", 1.0
+    return _REPEATS[found.key], float(str(found.fields.get("jobs", _DAYS)).replace(",", ""))
+
+
+def repeated_lines(repeated: tuple[str, float], best: Option | None, lang: Lang) -> list[str]:
+    """What all of the work takes and costs, where one part of it is planned."""
+    key, count = repeated
+    if not key or best is None or "total_time_s" not in best.estimate:
+        return []
+    time = q.duration_text(float(best.estimate["total_time_s"].mid) * count, lang)
+    return [_text(key, lang, count=q.plain(count), time=time, cost=_usd(_total(best) * count))]
 
 
 #: Criteria of what is sold, which say nothing of what the cards can do.
@@ -685,6 +709,16 @@ def way_text(option: Option, lang: Lang) -> str:
 
 def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = None) -> Asked:
     """Take a sentence apart; `given`: options beside it, which win."""
+    from rightfit.workload.ask import understand
+
+    asked = _settled(sentence, catalog, given)
+    try:
+        return dataclasses.replace(asked, repeated=repeats_of(understand(asked.wish)))
+    except RightfitError:
+        return asked
+
+
+def _settled(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None) -> Asked:
     beside = without_questions(sentence)
     is_able = bool(re.search(_table()["ways"]["able"], sentence, re.IGNORECASE))
     chosen = {name: value for name, value in (given or {}).items() if value is not None}
@@ -962,8 +996,13 @@ def _cards_told(said: Understood, wishes: Mapping[str, Any], sentence: str) -> d
         said.own_machine or is_counted or is_post(sentence) or re.search(_table()["ways"]["choose"], sentence, re.IGNORECASE)
     ):
         return {}
+    clouds = dict(said.card_clouds)
     return {
-        f"{count} x {name}" if count and is_counted else name: {"gpu": name, **({"num_gpus": str(count)} if count and is_counted else {})}
+        f"{count} x {name}" if count and is_counted else name: {
+            "gpu": name,
+            **({"num_gpus": str(count)} if count and is_counted else {}),
+            **({"cloud": clouds[name]} if name in clouds else {}),
+        }
         for name, count in chosen
     }
 

@@ -109,6 +109,9 @@ def find_regions(text: str, regions: Iterable[Region]) -> tuple[Region, ...]:
         if exact or begun:
             return tuple(dict.fromkeys((*exact, *begun)))
     wanted = fold(text)
+    for group, told in names_data()["region_groups"].items():
+        if wanted in (group, *told["also"]):
+            return tuple(record for record in records if record.country == "CN" and record.city in told["cities"])
     return tuple(record for record in records if wanted and wanted in _region_names(record))
 
 

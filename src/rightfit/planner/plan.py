@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from rightfit.search.answer import Assumption, Option, Plan, Reason, makeshifts_
 from rightfit.search.confirm import assumed_confidence, confirmed, dearer_but_certain, energy_sections, options_of
 from rightfit.search.constraints import SearchResult, minimal_blame
 from rightfit.search.family import Beside, Family
-from rightfit.search.rank import pareto_front, score_of, with_below, with_rule
+from rightfit.search.rank import Ranking, Row, pareto_front, score_of, with_below, with_rule
 from rightfit.search.refusals import rejections, rounded_up
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = TOP, 
         refuse_simulation(family, workload)
     found, more = explored(family, workload, catalog)
     found, ranking = confirmed(family, found, top)
-    front = family.front(ranking.pareto)
+    front = front_with_best(family.front(ranking.pareto), ranking)
     built = options_of(family, found, (*ranking.top, *front), len(ranking.top))
     ranked = with_below(built[: len(ranking.top)], found, ranking.top)
     options, points = with_market_warnings(family.reasons(found, ranked), found), built[len(ranking.top) :]
@@ -86,6 +86,18 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = TOP, 
     return dataclasses.replace(
         whole, assumptions=(*whole.assumptions, *more, *by_sense), advice=(*instead, *whole.advice, *unpriced(found))
     )
+
+
+def front_with_best(front: Sequence[Row], ranking: Ranking) -> list[Row]:
+    """Points of the front with the best row among them, where it is on the front: in place of the
+    nearest one."""
+    shown, places = list(front), {(row.offer, row.node): at for at, row in enumerate(ranking.pareto)}
+    best = places.get((ranking.top[0].offer, ranking.top[0].node)) if ranking.top else None
+    at = [places[row.offer, row.node] for row in shown]
+    if best is None or best in at or not shown:
+        return shown
+    shown[min(range(len(shown)), key=lambda one: abs(at[one] - best))] = ranking.pareto[best]
+    return shown
 
 
 def assumed_model(workload: Workload) -> tuple[Assumption, ...]:

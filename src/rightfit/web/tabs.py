@@ -313,7 +313,7 @@ def export_tab(page: PlanHost, plan: Plan, option: Option) -> None:
     except RightfitError as error:
         paragraph(problem_lines(error, lang)[0][1])
         return
-    able = {name: f"{name} – {target.summary}" for name, target in all_targets().items() if not target.refuses(job)}
+    able = {name: f"{name} – {target.summary}" for name, target in all_targets().items() if not target.problem(job)}
     if not able:
         paragraph(word("tab.export_none", lang), "muted")
         return

@@ -41,6 +41,9 @@ _REFERRING = ("deepspeed", "settings")
 #: Fields whose option needs no value.
 _YES_OR_NO = ("is_bf16", "is_fp16", "recomputes", "keeps", "flash", "uses_lora", "four_bit", "eight_bit")
 _ADAPTER = "adapter_config.json"
+#: Words that may stand before a command, and how many; a name of a model or a file.
+_BEFORE, _MOST_BEFORE = re.compile(r"[A-Z_][A-Z0-9_]*=.*|python[\d.]*|-m|sudo|env|nohup|uv|run|exec"), 8
+_NAME = re.compile(r"[\w-]/[\w-]|\.(?:py|ya?ml|json|toml)$|=|^&$")
 _WORDS_OF_YES = ("true", "yes", "1", "on")
 
 
@@ -389,6 +392,36 @@ def read_commands(sheet: Sheet, text: str, where: str, told: Mapping[str, str] |
     for value in variables.values():
         if " " in value:  # a command that is put together and started later
             _read_line(sheet, value, where)
+
+
+def read_typed(text: str) -> Kept | None:
+    """What a command that is pasted as a request says (vllm serve ..., torchrun ...); None for a
+    sentence, also for one that only begins with a command."""
+    lines = [line.strip().lstrip("$>").strip().strip("`") for line in _lines(text)]
+    if not any(map(_is_command, lines)) or not all(_is_command(line) or not line or _ASSIGNED.match(line) for line in lines):
+        return None
+    sheet = Sheet()
+    read_commands(sheet, text, "--ask")
+    return settled(sheet, Path()) if sheet.forms else None
+
+
+def _is_command(line: str) -> bool:
+    """Whether a line is a command from its first word to its last: what is neither an option nor
+    its value is the name of a model or a file."""
+    words = _words(line)
+    row = next((row for row in kept_words()["commands"] if _starts(words[:_MOST_BEFORE], row["words"]) is not None), None)
+    if row is None:
+        return False
+    begun = _starts(words, row["words"]) or 0
+    before, rest = words[: begun - len(row["words"])], words[begun:]
+    is_named = row.get("model") == "first"
+    if not all(_BEFORE.fullmatch(word.rpartition("/")[2]) for word in before):
+        return False
+    for at, word in enumerate(rest):
+        is_value = at > 0 and rest[at - 1].startswith("-") and "=" not in rest[at - 1]
+        if not (word.startswith("-") or is_value or _NAME.search(word) or (is_named and at == 0)):
+            return False
+    return any(word.startswith("-") or "=" in word for word in rest) or len(rest) <= 1
 
 
 def _lines(text: str) -> list[str]:

@@ -248,7 +248,7 @@ def _listed(option: RequestOption, value: Any) -> list[str]:
     """The entries of "a,b", ["a", "b"] or ("a,b", "c")."""
     parts = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
     joined = ",".join(_text(option, part) for part in parts).replace("、", ",").replace(";", ",")
-    entries = [entry.strip() for entry in joined.split(",")]
+    entries = [entry.strip() for entry in vocabulary.JOINTS.sub(",", joined).split(",")]
     return list(dict.fromkeys(entry for entry in entries if entry))
 
 

@@ -29,6 +29,7 @@ _OF_TUNING = {
 }
 #: Lengths of prompt and answer are options of serving, and of methods in which an
 #: engine answers prompts.
+_OF_SAMPLES = ("images",)  # what a model that sees is asked with, and learns from
 _OF_ANSWERS = ("input_tokens", "output_tokens")
 
 Given = Mapping[str, Any]
@@ -184,7 +185,9 @@ def _against_task(given: Given, task: str) -> list[SearchResult]:
         found += [
             _against(option, task, "task", why=why, do=do)
             for attribute, option in _SERVING_ATTRIBUTES.items()
-            if attribute in given and not (option in _OF_ANSWERS and given.get("method") in REINFORCEMENTS)
+            if attribute in given
+            and not (option in _OF_ANSWERS and given.get("method") in REINFORCEMENTS)
+            and not (option in _OF_SAMPLES and task in _TRAINING)
         ]
     if task == "batch":
         waits = Message("contradictions.nobody_waits")

@@ -68,6 +68,13 @@ _TABLES = tomllib.loads((DATA / "vocabulary.toml").read_text(encoding="utf-8"))
 VOCABULARIES: Mapping[str, Vocabulary] = {name: _vocabulary(table) for name, table in _TABLES.items()}
 TASKS, METHODS, PURCHASES, OPTIMIZERS = (VOCABULARIES[name] for name in ("tasks", "methods", "purchases", "optimizers"))
 CLOUDS, COUNTRIES = (VOCABULARIES[name].aliases for name in ("clouds", "countries"))
+#: What stands between entries of a list beside the comma; a word of letters has blanks around it.
+JOINTS = re.compile(
+    "|".join(
+        rf"\s+{word}\s+" if word.isascii() else rf"\s*{word}\s*" for word in sorted(VOCABULARIES["joints"].aliases, key=len, reverse=True)
+    ),
+    re.IGNORECASE,
+)
 #: Methods that learn from preferences or rewards: what they train is said by `update`.
 PREFERENCES = ("dpo", "orpo", "kto", "reward")
 REINFORCEMENTS = ("ppo", "grpo")

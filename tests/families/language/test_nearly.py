@@ -95,5 +95,5 @@ def test_models_larger_than_a_server_are_tuned_on_many(model: str, method: str) 
         # a month of 512 GPUs for ten thousand samples would be absurd
         assert plan.best.estimate["total_time_s"].mid < 5 * 86_400
     if plan.best is not None and method == "grpo":  # what writes the run's files says that its engine stays within a server
-        refused = find_target("trl").refuses(job_of(plan_document(json.loads(plan.to_json()))))
+        refused = find_target("trl").problem(job_of(plan_document(json.loads(plan.to_json()))))
         assert "verl" in str(refused)

@@ -174,7 +174,7 @@ def test_every_exporter_carries_it_or_refuses_in_one_line(method: TuningMethod) 
     plan = rightfit.plan(model="Qwen/Qwen2.5-0.5B", method=method.method, data="4ksamples", cloud="aws", gpu="L4,A10G", top=1)
     job = job_of(export_document(json.loads(plan.to_json())))
     for name, target in all_targets().items():
-        problem = target.refuses(job)
+        problem = target.problem(job)
         assert "\n" not in str(problem)
         if problem:
             assert len(str(problem)) > 10

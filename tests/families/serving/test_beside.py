@@ -126,12 +126,12 @@ def test_vllm_is_told_what_it_can_do_and_refuses_the_rest() -> None:
     assert "--enable-lora --max-loras 4 --max-lora-rank 16" in words
     blocks = int(words.split('"num_cpu_blocks": ')[1].split("}")[0])
     assert blocks == 0.5 * 16000 * 120 / 16
-    assert "an EAGLE head" in str(llm_servers.refuses(job(speculative="eagle3")))
-    assert "make one with --kv-offload host" in str(llm_servers.refuses(job(kv_offload="ssd")))
+    assert "an EAGLE head" in str(llm_servers.problem(job(speculative="eagle3")))
+    assert "make one with --kv-offload host" in str(llm_servers.problem(job(kv_offload="ssd")))
 
 
 def test_other_files_refuse_in_one_line() -> None:
-    problem = str(llm_servers.SGLANG.refuses(job(framework="sglang", adapters=4)))
+    problem = str(llm_servers.SGLANG.problem(job(framework="sglang", adapters=4)))
     assert "adapters 4, which these files do not carry" in problem
     assert "\n" not in problem
 

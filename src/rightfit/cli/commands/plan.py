@@ -151,6 +151,8 @@ def plan(
             "alternatives": alternatives,
         }
         return _of_table(wish_table, plans_out, on=work_place, workers=at_once, model=model, wishes=wishes, beside=beside, view=view)
+    if ask and (typed := _typed(ask, model, file, wishes, view)) is not None:
+        ask, (model, wishes) = None, typed
     if ask:
         from rightfit.cli.asking import in_words_of
 
@@ -202,12 +204,7 @@ def plan(
 
     catalog = open_market(view)
     asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
-    if have:
-        from rightfit.planner.cards import plan_on_own
-
-        found = plan_on_own(workload, have, api.plan, catalog, **asked)
-    else:
-        found = api.plan(workload, catalog=catalog, **asked)
+    found = api.plan(workload, catalog=catalog, have=have or None, **asked)
     if own_:
         from rightfit.cli.commands.own import with_own
 
@@ -421,6 +418,20 @@ def _said(
     return found.pop("model", None), None, found
 
 
+def _typed(ask: str, model: str | None, file: Path | None, wishes: dict[str, Any], view: View) -> tuple[str | None, dict[str, Any]] | None:
+    """Model and wishes of a command that was pasted as a request; None for a sentence."""
+    from rightfit.workload.kept_files import read_typed
+
+    if file is not None or (kept := read_typed(ask)) is None:
+        return None
+    given = {name: value for name, value in wishes.items() if value not in (None, ()) and name != "model"}
+    if not (named := model or kept.wishes.get("model")):
+        raise InputError(Message("workload.command_without_model", form=", ".join(kept.forms)), field="model")
+    _tell(kept, view, {"model": model, **given})
+    said = {**wishes, **kept.wishes, **given}
+    return named, {name: value for name, value in said.items() if name != "model"}
+
+
 def _answers_question(ask: str, file: Path | None, wishes: Mapping[str, Any], view: View) -> bool:
     """Whether the sentence asks what something is or whether something holds ("what is LoRA", "does
     7B fit on a T4?") rather than for a plan; then it was answered as `check` does."""
@@ -447,7 +458,8 @@ def _workload(model: str | None, file: Path | None, wishes: dict[str, Any]) -> W
     from rightfit.workload.model import Workload, saved_plan
 
     if model is not None and file is None and saved_plan(model):
-        model, file, wishes = None, Path(model), {name: value for name, value in wishes.items() if name != "model"}
+        file, model = Path(model), None
+        wishes = {name: value for name, value in wishes.items() if name != "model"}
     given = {"model": model, **wishes} if model is not None else wishes
     return Workload.from_file(file, **given) if file is not None else Workload(**given)
 

@@ -231,7 +231,7 @@ def _axolotl_refuses(job: Job) -> Message | str:
         return Message("export.hybrid")
     if shards_4_bit(job):
         return sharded_problem(job)
-    return trl.DEEPSPEED.refuses(job) if trl.stage(job) else ""
+    return trl.DEEPSPEED.problem(job) if trl.stage(job) else ""
 
 
 AXOLOTL = Target(

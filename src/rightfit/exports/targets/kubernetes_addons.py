@@ -64,7 +64,7 @@ def threshold(job: Job) -> float:
 def _keda_refuses(job: Job) -> Message | str:
     if job.option.layout.engine.casefold() not in QUERIES:
         return Message("export.no_count_of_requests", engine=job.option.layout.engine or Message("export.the_engine"))
-    return kubernetes.KUBERNETES.refuses(job)
+    return kubernetes.KUBERNETES.problem(job)
 
 
 KEDA = Target(

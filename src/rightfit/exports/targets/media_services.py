@@ -44,11 +44,12 @@ def diffusion_settings(job: Job) -> dict[str, Any]:
     """What service.json holds: sizes and steps are those that the plan counted."""
     given = job.option.facts.get("one_input")
     counted = given if isinstance(given, dict) else {}
-    sizes = {name: int(counted.get(name) or 0) for name in ("height", "width", "frames")}
+    sizes = {"height": 0, "width": 0, "frames": 0}
     return {
         **_shared(job),
         "revision": job.settings.revision or "main",
         **sizes,
+        **{name: int(value) for name, value in counted.items() if name in sizes},
         "steps": int(counted.get("denoise_steps") or 50),
         "frames_per_s": FRAMES_PER_S,
         "precision": job.option.layout.precision,

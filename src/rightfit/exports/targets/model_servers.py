@@ -262,7 +262,7 @@ BENTOML = Target(
     "serving",
     "BentoML service with adaptive batching",
     bentoml_write,
-    lambda job: ONNX_SERVICE.refuses(job),
+    lambda job: ONNX_SERVICE.problem(job),
     checked_by="bentoml itself: its build file is parsed, and the service runs on the processor with a small model",
 )
 
@@ -354,6 +354,6 @@ TRITON = Target(
     "serving",
     "Triton model repository with dynamic batching",
     triton_write,
-    lambda job: ONNX_SERVICE.refuses(job) or _no_image(job),
+    lambda job: ONNX_SERVICE.problem(job) or _no_image(job),
     checked_by="Triton's own protobuf of the model's configuration; shellcheck",
 )

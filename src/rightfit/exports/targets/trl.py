@@ -325,7 +325,7 @@ def _accelerate_refuses(job: Job) -> Message | str:
     if problem := usual_problem(job):
         return problem
     if kind(job) == "DEEPSPEED":
-        return DEEPSPEED.refuses(job)
+        return DEEPSPEED.problem(job)
     if job.option.layout.sharding == "hybrid":
         return Message("export.hybrid")
     if shards_4_bit(job):

@@ -5,8 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rightfit import facts
+from rightfit.facts.image_tokens import image_rule
+from rightfit.facts.records import TransformerArchitecture
 from rightfit.messages import Message
 from rightfit.search.request_checks import Honours, leave_out
+from rightfit.search.seen import PICTURES
 from rightfit.workload.vocabulary import REINFORCEMENTS, TUNINGS
 
 if TYPE_CHECKING:
@@ -39,7 +43,7 @@ HONOURS = Honours(
     frozenset({"data", "method", "epochs", "seq_len", "global_batch", "micro_batch", "optimizer", "lora_rank", "lora_targets"})
     | {"recompute", "attention", "precision", "quantization", "tensor_parallel", "pipeline_parallel", "sharding", "offload", "framework"}
     | {"storage", "data_location", "decode", "workers"},
-    because=dict.fromkeys(("image_size", "frames", "audio_length", "latents"), LEAVE),
+    because=dict.fromkeys(("images", "image_size", "frames", "audio_length", "latents"), LEAVE),
 )
 
 
@@ -52,7 +56,17 @@ REWARD_HONOURS = Honours(
 
 def honours(workload: Workload) -> Honours:
     """The options that training on tokens reads, by preferences and rewards
-    more than by examples."""
+    more than by examples; of a model that sees what its images are like too."""
+    told = PREFERENCE_HONOURS if workload.method in TUNINGS else HONOURS
     if workload.method in REINFORCEMENTS:
-        return REWARD_HONOURS
-    return PREFERENCE_HONOURS if workload.method in TUNINGS else HONOURS
+        told = REWARD_HONOURS
+    if not _sees(workload):
+        return told
+    return Honours(told.options | set(PICTURES), because={name: why for name, why in told.because.items() if name not in PICTURES})
+
+
+def _sees(workload: Workload) -> bool:
+    """Whether a model takes images as tokens."""
+    model = facts.model(workload.model)
+    rule = image_rule(model) if isinstance(model, TransformerArchitecture) else None
+    return rule is not None and rule.takes_images

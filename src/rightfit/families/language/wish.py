@@ -16,6 +16,7 @@ from rightfit.physics.columns import Method
 from rightfit.search.answer import Layout
 from rightfit.search.criteria import assumed_framework, refuse_impossible_splits
 from rightfit.search.request_checks import Notes, note_own
+from rightfit.search.seen import Seen, read_pictures
 from rightfit.search.training.wish import Amount, TrainingRequest, Tuning, read_framework
 from rightfit.workload.vocabulary import nearest_words
 
@@ -105,14 +106,14 @@ def _reward_model(workload: Workload, method: TuningMethod, model: TransformerAr
     return None
 
 
-def tuned_length(workload: Workload, tuning: Tuning, model: TransformerArchitecture, notes: Notes) -> int:
+def tuned_length(workload: Workload, tuning: Tuning, model: TransformerArchitecture, notes: Notes, *, seen: int = 0) -> int:
     """Tokens of a sequence that is trained on: prompt and answer, or the usual limit of
-    trainers on preferences."""
+    trainers on preferences and so many tokens of images."""
     limit = model.max_position if model.certainty != "typical" else 0
     if tuning.rollout:
         wanted, field = int(tuning.prompt_tokens + tuning.answer_tokens), "output_tokens"
     else:
-        wanted, field = workload.seq_len or int(facts.coefficients("tuning")["pair_seq_len"]), "seq_len"
+        wanted, field = workload.seq_len or int(facts.coefficients("tuning")["pair_seq_len"]) + seen, "seq_len"
         if not workload.seq_len:
             wanted = min(wanted, limit) if limit else wanted
             notes.take("seq_len", wanted, "pair_seq_len")
@@ -162,6 +163,7 @@ def tuned_layout(wish: TrainingRequest, layout: Layout) -> Layout:
     return dataclasses.replace(layout, micro_batch=layout.micro_batch // pair, update=wish.tuning.update, rollout=wish.tuning.rollout)
 
 
+USUAL_PATCH = 14  # pixels, where a configuration states none
 FLOPS_PER_PARAMETER_AND_TOKEN = 6.0  # forward 2, backward 4: the definition used by the batch-size law
 
 
@@ -176,6 +178,10 @@ def read_wish(workload: Workload) -> TrainingRequest:
     refuse_kept_activations(workload)
     workload = settle_language_method(workload, model)
     tuning = read_tuning(workload, model, notes)
+    told_notes = Notes()
+    seen = read_pictures(workload, model, told_notes)
+    if tuning and tuning.rollout:
+        tuning = dataclasses.replace(tuning, prompt_tokens=tuning.prompt_tokens + seen.tokens)
     for field in workload.assumed:
         if field == "task" and workload.task == "train":
             notes.take("task", "train", "task_corpus", tokens=pretraining_tokens(workload))
@@ -186,13 +192,16 @@ def read_wish(workload: Workload) -> TrainingRequest:
     if model.certainty == "typical":
         notes.take("model", model.name, "typical_shape", params=model.params_total)
     if tuning:
-        seq_len = tuned_length(workload, tuning, model, notes)
+        seq_len = tuned_length(workload, tuning, model, notes, seen=0 if tuning.rollout else seen.tokens)
         amount = tuned_amount(workload, tuning, seq_len, notes)
         batch = tuned_batch(workload, tuning, amount.tokens / seq_len, notes)
     else:
-        seq_len = sequence_length(workload, model, notes)
-        amount = amount_of_work(workload, model, seq_len, notes)
+        seq_len = sequence_length(workload, model, notes, seen=seen.tokens)
+        amount = amount_of_work(workload, model, seq_len, notes, seen=seen.tokens)
         batch = global_batch(workload, model, seq_len, amount, notes)
+    notes.taken.extend(told_notes.taken)
+    if seen.patches:
+        model = _with_tower(model, seen, 1.0 if tuning else seq_len / sample_tokens(workload, model, seq_len, seen=seen.tokens))
     method = Method[(tuning.update if tuning else workload.method or "full").upper()]
     refuse_impossible_splits(workload, method)
     if not workload.framework:
@@ -200,6 +209,13 @@ def read_wish(workload: Workload) -> TrainingRequest:
     if method in LOW_RANK:
         take_adapters(workload, method, model, notes)
     return TrainingRequest(workload, model, method, seq_len, batch, amount, tuple(notes.taken), tuning)
+
+
+def _with_tower(model: TransformerArchitecture, seen: Seen, samples: float) -> TransformerArchitecture:
+    """The model with a vision tower that works on all patches of a sequence of so many samples."""
+    patch = model.vision_patch or USUAL_PATCH
+    side = math.sqrt(seen.images * seen.patches * samples)
+    return dataclasses.replace(model, vision_patch=patch, vision_image_size=round(side) * patch)
 
 
 def pretraining_tokens(workload: Workload) -> float:
@@ -291,10 +307,14 @@ def transformer(workload: Workload) -> TransformerArchitecture:
     return model
 
 
-def sequence_length(workload: Workload, model: TransformerArchitecture, notes: Notes) -> int:
+def sequence_length(workload: Workload, model: TransformerArchitecture, notes: Notes, *, seen: int = 0) -> int:
     """Tokens per sequence: the user's, or the usual one within the model's limit (a typical shape
-    of some size has none of its own)."""
+    of some size has none of its own); longer where a sample with its images is."""
     limit = model.max_position
+    if workload.seq_len is not None and seen > workload.seq_len:
+        raise ContradictionError(
+            Message("families.tokens_over_limit", option="images", tokens=seen, model="seq_len", limit=workload.seq_len), field="images"
+        )
     if workload.seq_len is not None:
         if limit and workload.seq_len > limit and model.certainty != "typical":
             raise ContradictionError(
@@ -302,23 +322,29 @@ def sequence_length(workload: Workload, model: TransformerArchitecture, notes: N
             )
         return workload.seq_len
     usual = int(facts.coefficients("planning")[f"{workload.task}_seq_len"])
+    if seen:
+        usual = max(usual, sample_tokens(workload, model, usual, seen=seen))
+    if limit and seen >= limit:
+        raise ContradictionError(
+            Message("families.tokens_over_limit", option="images", tokens=seen, model=model.name, limit=limit), field="images"
+        )
     chosen = min(usual, limit) if limit else usual
     notes.take("seq_len", chosen, "seq_len", limit=limit)
     return chosen
 
 
-def amount_of_work(workload: Workload, model: TransformerArchitecture, seq_len: int, notes: Notes) -> Amount:
+def amount_of_work(workload: Workload, model: TransformerArchitecture, seq_len: int, notes: Notes, *, seen: int = 0) -> Amount:
     """Tokens over all epochs and bytes on disk, from what the user gave or
     from the usual amount."""
     per_token = facts.coefficients("planning")["bytes_per_token"]
-    once = _one_pass(workload, model, seq_len, notes, per_token)
+    once = _one_pass(workload, model, seq_len, notes, per_token, seen)
     if workload.epochs is None:
         notes.take("epochs", 1.0, "epochs")
     epochs = workload.epochs or 1.0
     return dataclasses.replace(once, tokens=once.tokens * epochs, samples=once.samples * epochs)
 
 
-def _one_pass(workload: Workload, model: TransformerArchitecture, seq_len: int, notes: Notes, per_token: float) -> Amount:
+def _one_pass(workload: Workload, model: TransformerArchitecture, seq_len: int, notes: Notes, per_token: float, seen: int) -> Amount:
     if workload.data_tokens is not None:
         return Amount(workload.data_tokens, workload.data_tokens * per_token)
     if workload.data_bytes is not None:
@@ -326,19 +352,20 @@ def _one_pass(workload: Workload, model: TransformerArchitecture, seq_len: int, 
         notes.take("data_tokens", tokens, "tokens_from_bytes", bytes=workload.data_bytes, bytes_per_token=per_token)
         return Amount(tokens, workload.data_bytes)
     if workload.data_samples is not None:
-        length = sample_tokens(workload, model, seq_len)
+        length = sample_tokens(workload, model, seq_len, seen=seen)
         return _from_samples(workload.data_samples, _unit(workload, model), length, notes, per_token, full=length == seq_len)
     if workload.data is not None:
         return _from_dataset(facts.dataset(workload.data), seq_len, notes, per_token)
     return _usual_amount(workload, model, notes, per_token)
 
 
-def sample_tokens(workload: Workload, model: TransformerArchitecture, seq_len: int) -> int:
-    """Tokens of a sample: the usual length of instruction data where a decoder is fine-tuned and no
-    length is said; else the full sequence, to which encoders pad."""
+def sample_tokens(workload: Workload, model: TransformerArchitecture, seq_len: int, *, seen: int = 0) -> int:
+    """Tokens of a sample: the usual length of instruction data and its images where a decoder is
+    fine-tuned and no length is said; else the full sequence, to which encoders pad."""
     if workload.task != "finetune" or workload.seq_len is not None or model.kind == "encoder":
         return seq_len
-    return min(seq_len, int(facts.coefficients("planning")["finetune_sample_tokens"]))
+    usual = int(facts.coefficients("planning")["finetune_sample_tokens"]) + seen
+    return usual if seen else min(seq_len, usual)
 
 
 def _unit(workload: Workload, model: TransformerArchitecture) -> str:

@@ -4,19 +4,18 @@ limits, and every default that was taken."""
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
 from rightfit.estimation.serving_extras import ServingExtras
-from rightfit.facts.image_tokens import ImageRule, image_rule
+from rightfit.facts.image_tokens import image_rule
 from rightfit.facts.parameter_count import draft_head
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.messages import Message
-from rightfit.records import dataclass
 from rightfit.search.request_checks import Notes, note_own
+from rightfit.search.seen import Seen, read_seen
 from rightfit.search.service.wish import (
     LATENCY_LIMITS,
     Limits,
@@ -169,92 +168,7 @@ def _draft_model(name: str, model: TransformerArchitecture) -> TransformerArchit
     return draft
 
 
-# ---- What a request holds beside text: images, frames of a video, a recording, as tokens of the
-# prompt and work of the vision tower.
-
-OPTIONS = ("images", "image_size", "frames", "audio_length")
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """`tokens` of a prompt that are no text; `images` that pass the tower, each of `patches`."""
-
-    tokens: int = 0
-    images: float = 0.0
-    patches: float = 0.0
-
-
-def read_seen(workload: Workload, model: TransformerArchitecture, notes: Notes) -> Seen:
-    """What the workload says of images and sound; raises what the model does not take."""
-    given = {name: getattr(workload, f"{name}_s" if name == "audio_length" else name) for name in OPTIONS}
-    given = {name: value for name, value in given.items() if value is not None}
-    rule = image_rule(model)
-    if not given:
-        return _one_each(workload, rule, notes)
-    for name in given:
-        _refuse(name, workload, rule)
-    assert rule is not None
-    for name in ("trace", "input_law"):
-        if getattr(workload, name):
-            _against_lengths(next(iter(given)), name.removesuffix("_law") + ("_tokens" if name == "input_law" else ""))
-    sound = _sound_tokens(workload, rule, notes)
-    if not {"images", "image_size", "frames"} & set(given):
-        return Seen(tokens=sound)
-    return _images(workload, rule, notes, sound)
-
-
-def _one_each(workload: Workload, rule: ImageRule | None, notes: Notes) -> Seen:
-    """One image in each request of a batch job over images, unless the prompt that was stated is
-    long enough to hold it."""
-    if workload.task != "batch" or workload.data_unit != "images" or rule is None or not rule.takes_images:
-        return Seen()
-    pictured = workload.settled(images=1, assumed=(*workload.assumed, "images"))
-    seen = _images(pictured, rule, start_notes(workload), 0)
-    if workload.input_tokens is not None and workload.input_tokens >= seen.tokens:
-        return Seen()
-    return _images(pictured, rule, notes, 0)
-
-
-def _refuse(name: str, workload: Workload, rule: ImageRule | None) -> None:
-    if name == "audio_length":
-        if rule is None or not rule.audio_tokens_per_s:
-            raise ContradictionError(Message("families.hears_no_sound", model=workload.model), field=name)
-    elif rule is None or not rule.takes_images:
-        raise ContradictionError(
-            Message("families.sees_no_images", option=name, model=workload.model, other="Qwen/Qwen2.5-VL-7B-Instruct"),
-            field=name,
-        )
-
-
-def _against_lengths(name: str, other: str) -> None:
-    raise ContradictionError(Message("families.images_in_lengths", option=name, other=other), field=name)
-
-
-def _sound_tokens(workload: Workload, rule: ImageRule, notes: Notes) -> int:
-    if workload.audio_length_s is None:
-        return 0
-    tokens = math.ceil(workload.audio_length_s * rule.audio_tokens_per_s)
-    notes.take("audio_tokens", tokens, "audio_tokens", seconds=workload.audio_length_s, each=rule.audio_tokens_per_s, source=rule.source)
-    return tokens
-
-
-def _images(workload: Workload, rule: ImageRule, notes: Notes, sound: int) -> Seen:
-    side = float(usual()["image_side"])
-    height, width = sides_of(workload.image_size) if workload.image_size else (side, side)
-    if not workload.image_size:
-        notes.take("image_size", f"{side:.0f}x{side:.0f}", "serve_image_size")
-    one = rule.size_of(height, width)
-    count = float((workload.images or 0) + math.ceil((workload.frames or 0) / rule.frames_together)) or 1.0
-    tokens = math.ceil(count * one.tokens)
-    key = "image_tokens" if rule.is_known else "image_tokens_guessed"
-    notes.take("image_tokens", tokens, key, images=count, each=one.tokens, size=f"{height:.0f}x{width:.0f}", source=rule.source)
-    return Seen(tokens + sound, count, one.patches)
-
-
-def sides_of(text: str) -> tuple[float, float]:
-    """Height and width of "512" or "512x768" [pixels]."""
-    first, _, second = text.partition("x")
-    return float(first), float(second or first)
+# ---- A service of a language model as numbers.
 
 
 def read_token_wish(workload: Workload) -> ServingRequest:

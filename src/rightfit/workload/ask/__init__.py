@@ -18,7 +18,7 @@ from rightfit.messages import Message
 from rightfit.units import normalize, parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.choices import infer, read_words
-from rightfit.workload.ask.dates import ask_for_day, assume_each_day, read_calendar, read_daily, read_dates
+from rightfit.workload.ask.dates import ask_for_day, assume_each_day, read_calendar, read_daily, read_dates, settle_restated
 from rightfit.workload.ask.figured import (
     drop_staff,
     keep_in_flight,
@@ -32,6 +32,7 @@ from rightfit.workload.ask.figured import (
     read_volumes,
     read_window,
     score_pairs,
+    settle_each_day,
     settle_per_time,
     settle_speed,
     settle_things_a_day,
@@ -54,10 +55,20 @@ from rightfit.workload.ask.named import (
 )
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
-from rightfit.workload.ask.posts import compare_cards, give_up_own, read_post, settle_post, statements
+from rightfit.workload.ask.posts import compare_cards, give_up_own, read_post, settle_card_clouds, settle_post, statements
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
-from rightfit.workload.ask.told import read_host, read_hours_a_day, read_memory_said, read_prices, read_run, settle_hours_a_day
+from rightfit.workload.ask.told import (
+    read_cut,
+    read_host,
+    read_hours_a_day,
+    read_memory_said,
+    read_prices,
+    read_run,
+    settle_cut,
+    settle_hours_a_day,
+)
+from rightfit.workload.kept_files import read_typed
 
 LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
 
@@ -81,6 +92,9 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         raise InputError(Message("workload.sentence_too_long", count=len(plain), most=LONGEST_SENTENCE), field="ask")
     if endless := re.search(rf"\d{{{LONGEST_NUMBER + 1}}}", plain):  # every rule for quantities would try each of its digits
         raise InputError(Message("workload.endless_number", count=LONGEST_NUMBER, digits=endless[0][:10]), field="ask")
+    if (kept := read_typed(text)) is not None:
+        told = tuple(Reading(option, value, where.rpartition(": ")[2]) for option, value, where in kept.told)
+        return Understood(plain, told, (), (), tuple(key for key, _ in kept.unused))
     _refuse_unplanned(plain)
     today = today or datetime.date.today()
     said, assumed = spoken(normalize(_DASH.sub(";", _sizes_apart(text.replace("，", ", ")))))
@@ -92,6 +106,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     read_run(sentence)
     read_daily(sentence)
     read_dates(sentence, today)
+    settle_restated(sentence)
     read_ranges(sentence)
     for match in list(grammar.NOTHING_ASKED.finditer(sentence.text)):
         sentence.blank(*match.span())
@@ -115,10 +130,12 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     give_up_own(sentence)
     read_cards(sentence)
     compare_cards(sentence)
+    settle_card_clouds(sentence)
     for read in (read_paged, read_figured, read_watched, read_classes, read_lease):
         read(sentence)
     read_accumulation(sentence)
     _read_model_words(sentence)
+    read_cut(sentence)
     for rule in grammar.QUANTITIES:
         _apply(sentence, rule)
     _read_length(sentence)
@@ -144,9 +161,11 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     inferred = infer(sentence, task_text)
     if is_daily and not inferred:
         inferred = [Reading("task", "batch", "")]
+    settle_each_day(sentence)
     task = inferred[0].value if inferred else ""
     _note_from_scratch(sentence, task)
     settle_hours_a_day(sentence, task)
+    settle_cut(sentence, task)
     drop_staff(sentence)
     settle_steps(sentence, task)
     settle_lease(sentence, task)
@@ -190,6 +209,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         kind,
         tuple(sentence.assumed),
         tuple(sentence.card_counts),
+        tuple(sentence.card_clouds),
     )
 
 

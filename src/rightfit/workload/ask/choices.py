@@ -143,7 +143,7 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
             sentence.note(*counted.span())  # how many things make up the amount that was told
     if task == "serve":
         _ask_of_data(sentence)
-        sentence.readings = [_as_cpu_weights(sentence, reading) for reading in sentence.readings]
+        sentence.readings = [_as_cpu_weights(sentence, _as_served(sentence, reading)) for reading in sentence.readings]
     if task in ("train", "finetune", "prepare"):
         _count_people(sentence)
     if task in ("serve", "batch"):
@@ -269,6 +269,17 @@ def _as_prompt(reading: Reading) -> Reading:
     return dataclasses.replace(reading, option="input_tokens") if reading.option == "seq_len" else reading
 
 
+_NAMES_FORMAT = grammar.shape("{names_format}")
+
+
+def _as_served(sentence: Sentence, reading: Reading) -> Reading:
+    """Weights in four bits, no format named, are served as AWQ, which engines on GPUs run fast."""
+    is_cpu = any(one.option == "gpu" and "none" in one.value for one in sentence.readings)
+    if is_cpu or reading.option != "quantization" or reading.value != "nf4" or _NAMES_FORMAT.search(sentence.whole):
+        return reading
+    return dataclasses.replace(reading, value="awq")
+
+
 def _as_cpu_weights(sentence: Sentence, reading: Reading) -> Reading:
     """Weights of few bits on a CPU, in the format that its engines run: what is written for them on
     GPUs no CPU runs."""
@@ -283,6 +294,8 @@ def _as_qlora(reading: Reading) -> Reading:
 
 def _task(sentence: Sentence, text: str) -> str:
     """The task that the words and figures mean; "" when nothing tells."""
+    if sentence.each_day:
+        return "batch"
     read = " ".join(reading.words for reading in sentence.readings if reading.option in ("method", "model", "deadline"))
     first = {task: match.start() for task, pattern in grammar.STRONG.items() if (match := pattern.search(text))}
     if sentence.has("method"):

@@ -12,7 +12,7 @@ from rightfit.facts import tables
 from rightfit.messages import Message
 from rightfit.units import parse_count
 from rightfit.workload.ask import grammar
-from rightfit.workload.ask.sentence import Sentence
+from rightfit.workload.ask.sentence import Reading, Sentence
 
 _UNTIL = r"(?<![a-z]){until_day}\s(?:the\s)?"
 _DATE = grammar.shape(
@@ -72,6 +72,26 @@ def read_dates(sentence: Sentence, today: datetime.date) -> None:
         sentence.assumed.append(
             Message("workload.assumed_date", date=day.isoformat(), hours=hours) if hours else Message("workload.assumed_today", hours=12)
         )
+
+
+_RESTATED = grammar.shape(
+    rf"{grammar.BLANK}\s*(?:[(（]\s*(?:{{same_time}}\s*)*(?P<inside>{{long_time}})(?:\s{{from_now}})?\s*[)）]|[,，]?\s*(?:{{same_time}}\s*)+(?P<behind>{{long_time}})(?:\s{{from_now}})?(?![a-z]))"
+)
+
+
+def settle_restated(sentence: Sentence) -> None:
+    """A deadline that is told twice, "by tomorrow evening (24 h)": the number settles it."""
+    told = next((reading for reading in sentence.readings if reading.option == "deadline"), None)
+    found = _RESTATED.search(sentence.text) if told else None
+    if told is None or found is None:
+        return
+    words = sentence.blank(*found.span()).strip(" (（)）")
+    sentence.readings[sentence.readings.index(told)] = Reading("deadline", _first(found, "inside", "behind"), f"{told.words} ({words})")
+    sentence.assumed = [one for one in sentence.assumed if one.key not in _CLOCKS]
+
+
+#: What a deadline by a clock or a calendar takes on trust.
+_CLOCKS = ("workload.assumed_clock", "workload.assumed_date", "workload.assumed_today", "workload.assumed_midnight")
 
 
 def _is_morning(found: re.Match[str]) -> bool:

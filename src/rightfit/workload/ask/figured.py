@@ -14,6 +14,7 @@ from rightfit.facts import tables
 from rightfit.messages import Message
 from rightfit.units import (
     HOURS_PER_MONTH,
+    SECONDS_PER_DAY,
     SECONDS_PER_HOUR,
     SECONDS_PER_MONTH,
     format_bytes,
@@ -52,7 +53,16 @@ _REQUESTS = re.compile(r"(?<![a-z])requests?(?![a-z])|请求", re.IGNORECASE)
 _CLIPS = grammar.shape(
     r"(?:(?P<count>{amount})\s+)?(?P<seconds>{digits})[\s-]?{second_en}(?:[\s-]long)?\s+(?:[a-z]+\s|\d+p\s){0,2}?{clip_name}(?![a-z])"
     r"|(?P<many>{amount})\s+(?:[a-z]+\s|\d+p\s){0,2}?{clip_name}(?:\s(?:{lasting}|each))*,?\s(?P<each>{digits})\s?{second_en}(?![a-z])(?:\s{apiece})*"
-    r"|(?P<zh>{number})\s*秒(?:钟)?(?:长)?的?(?:[一-鿿]{0,3}?){clip_name_zh}"
+    r"|(?:(?P<count_zh>{amount})\s*{measure_zh}\s*)?(?P<zh>{number})\s*秒(?:钟)?(?:长)?的?(?:[一-鿿]{0,3}?){clip_name_zh}"
+)
+_CLIP_LENGTH = grammar.shape(
+    r"(?:每|单|一){measure_zh}\s*{around_zh}?\s*(?P<zh>{number})\s*秒钟?|(?<!\d)(?P<tail>{number})\s*秒钟?\s*(?:一|每){measure_zh}"
+    r"|(?<![\w.])(?P<en>{digits})\s?(?:{second_en}|s)\s(?:long\s)?(?:each|{apiece})(?![a-z])|(?<![a-z])each\s(?:{lasting}\s|about\s|is\s)*(?P<each>{digits})\s?(?:{second_en}|s)(?![a-z])(?:\slong)?"
+)
+"""So many seconds of each clip, said apart from the clips."""
+_EACH_DAY_AMOUNT = grammar.shape(
+    r"(?<![\w.,-])(?P<en>{amount})\s(?:[a-z]+\s|\d+p\s){0,3}?(?:(?P<films>{clip_name})|(?P<hours>{hour_en})(?:\sof\s(?:[a-z-]+\s){0,2}?{sound})?)(?:\sof\s[a-z]+)?\s*{each_period}\s*day(?![a-z])"
+    r"|每[天日]\s*{about_zh}*\s*(?P<zh>{amount})\s*(?:(?P<films_zh>{measure_zh})|(?P<hours_zh>个?小时)(?:的?{sound_zh})?)"
 )
 _PER_CLASS = grammar.shape(
     r"(?P<en>{amount})\s(?:[a-z]+\s){1,3}?{of_each}\s{class_name}(?![a-z])|每(?:个)?{each_class_zh}\s*(?:约|大约|有)?\s*(?P<zh>{amount})\s*[张条个份]{class_sample_zh}?"
@@ -136,7 +146,9 @@ def read_figured(sentence: Sentence) -> None:
         _read_per_time,
         _read_slow_frames,
         _read_slow_rate,
+        _read_each_day,
         _read_recordings,
+        _read_sound_length,
         _read_clips,
         _read_own_jobs,
         _read_candidates,
@@ -291,19 +303,62 @@ def _read_clips(sentence: Sentence) -> None:
     first one."""
     model = next((reading.value for reading in sentence.readings if reading.option == "model"), "")
     speed = tables.meaning(grammar.TABLE, "video_fps", model, ignore_case=True)
+    if not speed or sentence.has("frames"):
+        return
     found = _CLIPS.search(sentence.text)
-    if found is None or not speed or sentence.has("frames"):
+    if found is None:
+        if told := _CLIP_LENGTH.search(sentence.text):
+            seconds = _number(_first(told, "zh", "tail", "en", "each"))
+            sentence.take(*told.span(), "frames", f"{seconds * int(speed) + 1:.0f}")
+            sentence.assumed.append(Message("workload.assumed_frames", fps=speed, seconds=f"{seconds:g}"))
         return
     seconds = _number(_first(found, "seconds", "each", "zh"))
     sentence.readings.append(Reading("frames", f"{seconds * int(speed) + 1:.0f}", found[0].strip()))
     sentence.assumed.append(Message("workload.assumed_frames", fps=speed, seconds=f"{seconds:g}"))
-    if count := _first(found, "count", "many"):
+    if count := _first(found, "count", "many", "count_zh"):
         sentence.take(*found.span(), "data", f"{count} clips")
         lines = grammar.shape(r"(?<![\w.]){video_lines}p(?![a-z0-9])").search(found[0])
         if lines and not sentence.has("image_size"):
             sentence.readings.append(Reading("image_size", tables.meaning(grammar.TABLE, "video_lines", lines[0][:-1]), lines[0]))
     else:
         sentence.blank(*found.span())
+
+
+def _read_each_day(sentence: Sentence) -> None:
+    """Films to be made, or hours of sound to be worked through, that come in a day: an amount that
+    a day must do. What is to be answered at once stays a rate."""
+    if sentence.has("data") or grammar.shape("{answered_at_once}").search(sentence.whole):
+        return
+    model = next((reading.value for reading in sentence.readings if reading.option == "model"), "")
+    draws = tables.meaning(grammar.TABLE, "video_fps", model, ignore_case=True)
+    for found in _EACH_DAY_AMOUNT.finditer(sentence.text):
+        hours, amount = _first(found, "hours", "hours_zh"), _first(found, "en", "zh")
+        if hours and grammar.TURNS_SOUND.search(sentence.whole):
+            sentence.take(*found.span(), "data", f"{amount} hours")
+        elif not hours and draws:
+            end = found.end() if found["en"] else found.end("films_zh")
+            seconds = re.match(r"\s*(?P<seconds>[\d.]+)\s*秒", sentence.text[end:])
+            start = found.start()
+            sentence.take(start, end, "data", f"{amount} clips" if found["en"] else f"{amount}条")
+            if seconds:  # 每天200条5秒视频
+                sentence.text = sentence.text[:end] + sentence.text[end:].replace(seconds[0], f" 每条{seconds['seconds']}秒", 1)
+        else:
+            continue
+        sentence.each_day = True
+        return
+
+
+def settle_each_day(sentence: Sentence) -> None:
+    """What comes in a day is done within it: a longer time says for how long it goes on."""
+    if not sentence.each_day:
+        return
+    told = next((reading for reading in sentence.readings if reading.option == "deadline"), None)
+    if told and parse_duration(told.value) > SECONDS_PER_DAY:
+        sentence.readings.remove(told)
+        sentence.noted.append(told.words)
+        told = None
+    if told is None:
+        sentence.readings.append(Reading("deadline", "24h", ""))
 
 
 def _read_per_class(sentence: Sentence) -> None:
@@ -358,6 +413,18 @@ def _read_recordings(sentence: Sentence) -> None:
             each, end = f"{usual}min", found.end("thing" if found["thing"] else "zh_thing")
         sentence.take(found.start(), end, "data", f"{count * parse_duration(each) / SECONDS_PER_HOUR:.6g} hours")
         return
+
+
+_SOUND_LENGTH = grammar.shape(r"(?:每|单|一){measure_zh}(?:{recording_zh}|{sound_zh})?\s*{around_zh}?\s*(?P<zh>{sound_time})(?:左右)?")
+
+
+def _read_sound_length(sentence: Sentence) -> None:
+    """How long each recording is that comes to a service: 每段 5 秒."""
+    if sentence.has("data") or sentence.has("audio_length") or not grammar.TURNS_SOUND.search(sentence.whole):
+        return
+    found = _SOUND_LENGTH.search(sentence.text)
+    if found and is_taken("audio_length", found["zh"]):
+        sentence.take(*found.span(), "audio_length", found["zh"])
 
 
 def _read_slow_rate(sentence: Sentence) -> None:

@@ -290,6 +290,8 @@ def _read_place(sentence: Sentence, name: Name) -> None:
     elif denied := sentence.denied_from(name.start, name.end):
         sentence.deny(denied, option, value)
     elif not sentence.wished_softly(name.start, name.end):
+        if option == "cloud":
+            sentence.cloud_spans.append((value, name.start, name.end))
         sentence.take(name.start, name.end, option, value)
 
 
@@ -348,7 +350,8 @@ def rented_there(text: str, at: int) -> bool:
     """Whether the statement at a place says that its machine is a cloud's, or rented."""
     start = max((found.end() for found in _STATEMENT_END.finditer(text, 0, at)), default=0)
     end = next((found.start() for found in _STATEMENT_END.finditer(text, at)), len(text))
-    return any(name.kind == "cloud" for name in names_in(text[start:end])) or bool(grammar.shape("{rented_now}").search(text[start:end]))
+    said = grammar.shape("{rejects_own}").sub(" ", text[start:end])  # what is to be rented instead is not there
+    return any(name.kind == "cloud" for name in names_in(said)) or bool(grammar.shape("{rented_now}").search(said))
 
 
 def _with_memory(sentence: Sentence, name: Name) -> tuple[Name, int, int]:

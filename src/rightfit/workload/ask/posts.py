@@ -29,6 +29,7 @@ _FAILS = grammar.shape(r"(?<![A-Za-z]){fails}(?![A-Za-z])|{fails_zh}")
 _RAN_BEFORE = grammar.shape(r"(?<![A-Za-z]){ran_before}(?![A-Za-z])|{ran_before_zh}")
 _RENTS = grammar.shape(r"(?<![A-Za-z]){rents_en}(?![A-Za-z])|{rents_zh}")
 _GIVES_UP = grammar.shape(r"(?<![A-Za-z]){gives_up}(?![a-z])|{gives_up}(?<=[一-鿿])")
+_REJECTS_OWN = grammar.shape(r"(?<![A-Za-z]){rejects_own}(?![a-z])|{rejects_own}(?<=[一-鿿])")
 _OF_OWN = grammar.shape(r"(?<![A-Za-z]){asked_of_own}(?![a-z])|{asked_of_own}(?<=[一-鿿])")
 _REPLACES = grammar.shape(r"(?<![A-Za-z]){replaces}|{replaces}(?<=[一-鿿])")
 _QUESTION = grammar.shape(r"[?？]|{question_zh}|^\s*{question_head}(?![a-z])")
@@ -43,6 +44,9 @@ _OWN_BOX = grammar.shape(r"(?<![A-Za-z]){own_box}(?![A-Za-z])|{own_box_zh}")
 """A computer at home, which is no limit where something is to be rented."""
 _CARD_OR = grammar.shape(r"\s*[,，、]?\s*{card_or}\s*(?P<one>{one_card})?\s*")
 _CARD_CHOICE = grammar.shape(r"(?<![A-Za-z]){card_choice}(?![a-z])|{card_choice}(?<=[一-鿿])")
+_OF_CLOUD = grammar.shape(r"s?\s*(?:{cloud_joint}\s*)?")
+_CLOUD_OF = grammar.shape(r"(?:'s)?\s*(?:{cloud_joint_zh})?\s*(?:的|an?\s|single\s|{card_count}\s?[x×*]?\s?)*{card_counter}?\s*")
+"""Between a card and its cloud."""
 _BRACKETS = re.compile(r"[(（][^()（）]{1,60}[)）]")
 _LACKED = grammar.shape(r"{lacking}\s*{fast_network}")
 """A network that one's own servers lack."""
@@ -141,14 +145,16 @@ def _taken_back(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterato
 def give_up_own(sentence: Sentence) -> None:
     """A machine that is there and given up, where something is rented and nothing is asked of it,
     is no machine to plan on."""
-    if not (sentence.is_post and sentence.own_machine and _GIVES_UP.search(sentence.whole)):
+    rejects = _REJECTS_OWN.search(sentence.whole)
+    if not (sentence.own_machine and (rejects or (sentence.is_post and _GIVES_UP.search(sentence.whole)))):
         return
     asks = [sentence.whole[start : end + 1] for start, end in statements(sentence.whole)]
-    if not (_RENTS.search(sentence.whole) or any(reading.option == "gpu" for reading in sentence.readings)):
+    if not (rejects or _RENTS.search(sentence.whole) or any(reading.option == "gpu" for reading in sentence.readings)):
         return
     if any(_OF_OWN.search(text) and _QUESTION.search(text) for text in asks):
         return
     told = [sentence.own_machine, *_batches_there(sentence)]
+    told += [sentence.blank(*found.span()) for found in list(_REJECTS_OWN.finditer(sentence.text))]
     sentence.noted += told
     sentence.assumed.append(Message("workload.assumed_told", words="; ".join(told)))
     sentence.own_machine = ""
@@ -182,6 +188,35 @@ def compare_cards(sentence: Sentence) -> None:
             sentence.readings.remove(reading)
             sentence.noted += [reading.words, *sentence.other_counts]
             sentence.asked = [words for words in sentence.asked if words not in sentence.other_counts]
+
+
+def settle_card_clouds(sentence: Sentence) -> None:
+    """A cloud that stands with one of the cards between which a choice is asked is no limit of the
+    others: "a single 4090 on RunPod or 8 H100"."""
+    cards = list(zip(sentence.card_counts, sentence.card_spans, strict=True))
+    if len({name for (name, _), _ in cards}) < 2:
+        return
+    bound: list[tuple[str, str, int]] = []
+    for cloud, start, end in sentence.cloud_spans:
+        before = next((at for at, (_, span) in enumerate(cards) if _OF_CLOUD.fullmatch(sentence.whole, span[1], start)), None)
+        after = next((at for at, (_, span) in enumerate(cards) if _CLOUD_OF.fullmatch(sentence.whole, end, span[0])), None)
+        at = before if before is not None else after
+        if at is None:
+            return
+        bound.append((cards[at][0][0], cloud, at))
+    last = len(cards) - 1
+    if not bound or (len(bound) == 1 and bound[0][2] in (0, last) and _is_shared(sentence, cards, bound[0])):
+        return
+    sentence.card_clouds = [(name, cloud) for name, cloud, _ in bound]
+    sentence.readings = [one for one in sentence.readings if one.option != "cloud"]
+    sentence.assumed += [Message("workload.assumed_card_cloud", card=name, cloud=cloud) for name, cloud in sentence.card_clouds]
+
+
+def _is_shared(sentence: Sentence, cards: Sequence[tuple[tuple[str, int], tuple[int, int]]], bound: tuple[str, str, int]) -> bool:
+    """Whether a cloud behind or before a list of cards is that of all of them: "A100 or H100 on
+    AWS", 阿里云的A10还是L20."""
+    joints = [_CARD_OR.fullmatch(sentence.whole, one[1][1], other[1][0]) for one, other in itertools.pairwise(cards)]
+    return all(joints)
 
 
 def _past_places(sentence: Sentence) -> Iterator[str]:

@@ -44,6 +44,8 @@ class Understood:
     assumed: tuple[Message, ...] = ()
     #: Cards that are named to rent, each with how many (0: nobody says).
     cards: tuple[tuple[str, int], ...] = ()
+    #: The cloud of each card that has its own: "a 4090 on RunPod or 8 H100".
+    card_clouds: tuple[tuple[str, str], ...] = ()
 
     @property
     def wishes(self) -> dict[str, Any]:
@@ -113,6 +115,12 @@ class Sentence:
         self.other_counts: list[str] = []
         self.is_post = False
         self.lease = ""
+        self.each_day = False
+        #: Clouds that are named, where each stands.
+        self.cloud_spans: list[tuple[str, int, int]] = []
+        #: Cards that a choice is between, each with the cloud that is said of it alone.
+        self.card_clouds: list[tuple[str, str]] = []
+        self.cut: tuple[str, str] = ("", "")
         self.hours_a_day: tuple[str, float] = ("", 0.0)
         self.kinds: list[str] = []
         self.data_start = self.data_end = -1

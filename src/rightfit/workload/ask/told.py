@@ -9,7 +9,7 @@ import re
 
 from rightfit.facts import tables
 from rightfit.messages import Message
-from rightfit.units import HOURS_PER_MONTH, parse_count
+from rightfit.units import HOURS_PER_MONTH, format_count, parse_count, parse_data
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.sentence import Reading, Sentence
 
@@ -181,3 +181,57 @@ def _is_demanded(text: str, found: re.Match[str]) -> bool:
     """Whether so much is what a server must have: "at least 64 GB of RAM"."""
     clause = re.split(r"[,，.。;；?？!！]", text[: found.start()])[-1]
     return bool(_DEMANDED.search(clause) or _DEMANDED.search(found[0]))
+
+
+_CUT = grammar.shape(
+    r"(?<![A-Za-z]){cut_to}{is}{about}?(?P<value>\d[\d,.]*\s?(?:k|千)?)\s*(?:个)?\s*{token_plain}?(?![A-Za-z0-9%]|\s*{money_unit}|\s*{long_unit})"
+    r"|{cut_to}(?<=[一-鿿]){is}(?P<zh>\d[\d,.]*\s?(?:k|千)?)\s*(?:个)?\s*(?:{token_plain}|字)?(?![A-Za-z0-9%]|\s*{money_unit}|\s*{long_unit})"
+)
+_CONTEXTS = tuple(
+    grammar.shape(text)
+    for text in (
+        r"(?P<value>\d[\d,.]*k?)[- ]?(?:tokens?\s)?{context_after}(?:\s{context_end})?(?![a-z])",
+        r"{context}{is}(?P<value>\d[\d,.]*k?)(?![\w%])",
+    )
+)
+_TUNED = frozenset(grammar.UPDATES)
+
+
+def read_cut(sentence: Sentence) -> None:
+    """To how many tokens each text is cut: the length of a sequence, whatever the average is."""
+    if found := _CUT.search(sentence.text):
+        value = (found["value"] or found["zh"]).strip(" ,.")
+        sentence.cut = (value, found[0].strip(" ,，"))
+        sentence.blank(*found.span())
+
+
+def settle_cut(sentence: Sentence, task: str) -> None:
+    """The length of a sequence beside that of a sample: the samples are so many tokens, in
+    sequences of that length."""
+    told = next((one for one in sentence.readings if one.option == "seq_len"), None)
+    cut, words = sentence.cut
+    found = next((one for shape in _CONTEXTS if (one := shape.search(sentence.text))), None)
+    if not cut and told is not None and task in ("train", "finetune") and found:
+        cut, words = found["value"], found[0].strip()
+        sentence.blank(*found.span())
+    if not cut:
+        return
+    method = next((one.value for one in sentence.readings if one.option == "method"), "full")
+    data = next((one for one in sentence.readings if one.option == "data"), None)
+    if told is None or task not in ("train", "finetune") or method not in _TUNED:
+        if told is None:
+            sentence.readings.append(Reading("seq_len", cut, words))
+        else:
+            sentence.asked.append(words)
+        return
+    sentence.readings[sentence.readings.index(told)] = Reading("seq_len", cut, words)
+    samples = parse_data(data.value).samples if data else None
+    if data is None or not samples:
+        sentence.noted.append(told.words)
+        return
+    each = min(parse_count(told.value.replace(" ", "")), parse_count(cut.replace(" ", "")))
+    tokens = f"{samples * each:.0f} tokens"
+    sentence.readings[sentence.readings.index(data)] = Reading("data", tokens, f"{data.words}; {told.words}")
+    sentence.assumed.append(
+        Message("workload.assumed_cut", samples=data.words, each=f"{each:,.0f}", tokens=format_count(samples * each), length=cut)
+    )
