@@ -302,3 +302,28 @@ def test_that_one_card_alone_has_a_feature_is_held_against_all_cards(card: str, 
 def test_each_part_of_what_is_said_of_a_card_is_judged(sentence: str, claim: str) -> None:
     (found,) = api.check(sentence)
     assert found.claim == claim
+
+
+@pytest.mark.parametrize(
+    ("sentence", "claim"),
+    [
+        ("PyTorch DataParallel is as fast as DDP", "wrong"),
+        ("DataParallel 和 DDP 一样快", "wrong"),
+        ("DDP is slower than DataParallel", "wrong"),
+        ("DDP 比 DataParallel 慢", "wrong"),
+        ("DataParallel is slower than DDP", "right"),
+        ("DDP 比 DataParallel 快", "right"),
+    ],
+)
+def test_a_rule_that_compares_is_judged_by_the_direction_that_is_said(sentence: str, claim: str) -> None:
+    (found,) = api.check(sentence)
+    assert found.claim == claim
+
+
+@pytest.mark.parametrize("noun", ["text", "documents", "log files", "images"])
+@pytest.mark.parametrize("verb", ["preprocess", "tokenize"])
+def test_a_size_of_data_is_no_memory_of_a_server(verb: str, noun: str) -> None:
+    (found,) = api.check(f"ecs.g7.2xlarge is enough to {verb} 500 GB of {noun} in a day")
+    assert found.claim != "wrong"
+    (memory,) = api.check("ecs.g7.2xlarge has 500 GB of memory")
+    assert memory.claim == "wrong"
