@@ -124,7 +124,7 @@ def test_a_difference_in_money_asks_for_no_time() -> None:
 
 
 def test_cards_for_games_that_no_rented_server_does_it_with_are_planned_as_ones_own() -> None:
-    wish = {"model": "13B", "gpu": "3090", "num_gpus": 2}
+    wish = {"model": "13B", "method": "lora", "gpu": "3090", "num_gpus": 2}
     catalog = open_priced()
     rented = api.plan(**wish, catalog=catalog, top=1)
     assert rented.best is None

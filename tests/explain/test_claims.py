@@ -260,3 +260,70 @@ def test_a_card_that_nobody_rents_is_tried_as_ones_own() -> None:
     (found,) = api.check("RTX 3060部署ResNet50够吗")
     assert found.claim == "right"
     assert "自己的机器" in found.explanation_zh
+
+
+@pytest.mark.parametrize("feature", ["BF16", "FP8", "TF32", "NVLink", "FP4"])
+@pytest.mark.parametrize("card", ["H100", "V100", "A10"])
+def test_that_one_card_alone_has_a_feature_is_held_against_all_cards(card: str, feature: str) -> None:
+    catalog = open_priced()
+    sentences = (
+        f"{feature} 只有 {card} 支持",
+        f"only {card} supports {feature}",
+        f"{card} is the only GPU with {feature}",
+        f"只有 {card} 支持 {feature}",
+    )
+    for sentence in sentences:
+        found = claim_lookup(sentence, catalog)
+        assert found is not None, sentence
+        others = found.facts["others"]
+        assert found.claim == "wrong", sentence
+        assert others, sentence
+        assert not set(others) & set(facts.match_accelerators(card))
+        assert others[0] in found.explanation_zh
+        assert others[0] in found.explanation_en
+
+
+@pytest.mark.parametrize(
+    ("sentence", "claim"),
+    [
+        ("A10 has 24 GB and NVLink", "wrong"),
+        ("T4 has 16 GB and BF16", "wrong"),
+        ("T4 有 16GB 显存和 BF16", "wrong"),
+        ("A10 有 24GB 显存和 NVLink", "wrong"),
+        ("A100 has 80 GB and NVLink", "right"),
+        ("H100 有 80GB 显存和 FP8", "right"),
+        ("L4 has 24 GB and no NVLink", "right"),
+        ("A100 has 80 GB and no NVLink", "wrong"),
+        ("T4 显存 16GB 训练 Llama-3-70B 够用", "wrong"),
+        ("T4 has 16 GB and is enough to train Llama-3-70B", "wrong"),
+        ("不是只有 H100 支持 FP8", "right"),
+    ],
+)
+def test_each_part_of_what_is_said_of_a_card_is_judged(sentence: str, claim: str) -> None:
+    (found,) = api.check(sentence)
+    assert found.claim == claim
+
+
+@pytest.mark.parametrize(
+    ("sentence", "claim"),
+    [
+        ("PyTorch DataParallel is as fast as DDP", "wrong"),
+        ("DataParallel 和 DDP 一样快", "wrong"),
+        ("DDP is slower than DataParallel", "wrong"),
+        ("DDP 比 DataParallel 慢", "wrong"),
+        ("DataParallel is slower than DDP", "right"),
+        ("DDP 比 DataParallel 快", "right"),
+    ],
+)
+def test_a_rule_that_compares_is_judged_by_the_direction_that_is_said(sentence: str, claim: str) -> None:
+    (found,) = api.check(sentence)
+    assert found.claim == claim
+
+
+@pytest.mark.parametrize("noun", ["text", "documents", "log files", "images"])
+@pytest.mark.parametrize("verb", ["preprocess", "tokenize"])
+def test_a_size_of_data_is_no_memory_of_a_server(verb: str, noun: str) -> None:
+    (found,) = api.check(f"ecs.g7.2xlarge is enough to {verb} 500 GB of {noun} in a day")
+    assert found.claim != "wrong"
+    (memory,) = api.check("ecs.g7.2xlarge has 500 GB of memory")
+    assert memory.claim == "wrong"

@@ -48,7 +48,8 @@ def test_the_choice_in_words(option_of: Callable[..., Option], workload: Workloa
     assert text.outcome.startswith(
         "QLoRA of meta-llama/Meta-Llama-3-8B on 50 M tokens takes 5 h 12 min (80% interval 4 h 41 min to 5 h 43 min) and costs $3.68"
     )
-    assert text.setup == "Setup: one GPU; micro-batch 2, sequence length 2048, gradient accumulation 8; gradient checkpointing; bf16."
+    setup = "Setup: one GPU; micro-batch 2, sequence length 2048, gradient accumulation 8; gradient checkpointing; bf16."
+    assert text.setup == f"{setup} Peak memory: 12 GiB of 24 GiB per GPU, 24 GiB of 16 GiB RAM."
     assert text.margin == "Free memory per GPU: 10 GiB (55% used; 95% upper bound 14.4 GiB)."
     assert text.speed == "Speed: 3,277 tokens/s, 10 s per step, 42% MFU."
     assert text.warnings == ("The price dates from 2024-12-31, over a year ago, and may have changed. Check it before renting.",)

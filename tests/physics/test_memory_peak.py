@@ -164,6 +164,6 @@ def test_frozen_layers_keep_no_activations() -> None:
 @given(layout=LAYOUTS)
 def test_the_worst_moment_is_what_the_card_must_hold(layout: dict[str, float]) -> None:
     setup = _setup(layout)
-    phases = phase_memory(MISTRAL, setup, coefficients=facts.coefficients("memory"))
+    phases = phase_memory(MISTRAL, setup, DeviceColumns(), coefficients=facts.coefficients("memory"))
     assert len(phases) == len(Phase)
     assert max(float(np.ravel(phase)[0]) for phase in phases) == pytest.approx(float(peak(setup).required[0]), rel=1e-12)

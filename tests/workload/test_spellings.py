@@ -93,3 +93,18 @@ def test_one_wish_has_many_spellings() -> None:
 @pytest.mark.parametrize("block", range(30))
 def test_three_thousand_wishes_in_twenty_spellings(block: int) -> None:
     assert not differences(range(300 + 100 * block, 400 + 100 * block), 20)
+
+
+@pytest.mark.parametrize("bits", ["4bit", "4-bit", "int4"])
+@pytest.mark.parametrize("form", ["awq", "gptq"])
+def test_bits_beside_the_name_of_a_format_say_it_again(form: str, bits: str) -> None:
+    for said in (f"Qwen2.5-72B {form.upper()} {bits} 部署在两张 A10 上行吗", f"Deploy {bits} {form.upper()} Qwen2.5-72B on two A10"):
+        found = understand(said)
+        assert dict(found.settled())["quantization"] == form
+        assert not found.weighty
+
+
+@pytest.mark.parametrize("engine", ["vLLM", "SGLang", "TensorRT-LLM"])
+def test_a_model_with_a_serving_engine_is_served(engine: str) -> None:
+    for said in (f"What is the throughput of Llama-3-8B on one L4 with {engine}?", f"Llama-3-8B 用 {engine} 在一张 L4 上多快"):
+        assert dict(understand(said).settled())["task"] == "serve"

@@ -237,11 +237,19 @@ def _architecture(clause: str, told: Told) -> Sequence[Part]:
 
 def _features(catalog: Catalog, clause: str, told: Told) -> Sequence[Part]:
     """Every feature of a clause that says what the card supports or lacks."""
-    is_lack = bool(claim_words.verb("lacks").search(clause))
-    if not told.cards or _AMOUNT.search(clause) or not (is_lack or claim_words.verb("supports").search(clause)):
+    if claims.is_exclusive(clause):
+        alone = claims.only_one(clause, catalog)
+        return [judged(clause, alone.claim == "right", alone.reason)] if alone else ()
+    if not told.cards or not (claim_words.verb("lacks").search(clause) or claim_words.verb("supports").search(clause)):
         return ()
-    told_of = ((claims.feature_of(told.cards[-1], feature, catalog)) for feature in claims.features_in(clause))
-    return [judged(clause, found[0] != is_lack, found[2]) for found in told_of if found is not None and found[0] is not None]
+    parts, is_lack = [], False
+    for piece in re.split(word("conjunction"), clause) if _AMOUNT.search(clause) else [clause]:  # an amount of a feature is a figure
+        if _AMOUNT.search(piece):
+            continue
+        is_lack = is_lack or bool(claim_words.verb("lacks").search(piece))
+        told_of = ((claims.feature_of(told.cards[-1], feature, catalog)) for feature in claims.features_in(piece))
+        parts += [judged(clause, found[0] != is_lack, found[2]) for found in told_of if found is not None and found[0] is not None]
+    return parts
 
 
 def _suited(catalog: Catalog, clause: str, told: Told) -> Sequence[Part]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,7 @@ def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
     from rightfit.explain.statement_parts import clauses
 
     is_one = len([one for one in clauses(query) if verb("suits").search(one)]) < 2  # others are judged one by one
-    for reader in (_cuda, _cheaper, _faster, _as_fast, _compared, _feature, fits, *([suits] if is_one or " | " in said else [])):
+    for reader in (_cuda, _cheaper, _faster, _as_fast, _compared, only_one, _feature, fits, *([suits] if is_one or " | " in said else [])):
         if (found := reader(said, catalog)) is not None:
             texts = {lang: text_of("line", lang, reason=found.reason[lang]) for lang in LANGS}
             return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])
@@ -127,7 +128,46 @@ def _driver_claim(said: str, driver: int, row: Mapping[str, str]) -> str:
 # ---- "T4 supports BF16", "gn7i has NVLink".
 
 
+def is_exclusive(said: str) -> bool:
+    """Whether a sentence says that one card alone has something."""
+    return bool(re.search(table()["only"]["marks"], said, re.IGNORECASE))
+
+
+def only_one(said: str, catalog: Catalog) -> Judged | None:
+    """ "Only H100 supports FP8": whether the cards that it names have a feature, and they alone."""
+    entry = table()["only"]
+    matches = (re.fullmatch(words, said, re.IGNORECASE) for words in entry["words"]) if is_exclusive(said) else ()
+    for found in (match for match in matches if match):
+        feature, named_cards = named("features", found["told"]), [facts.match_accelerators(one) for one in _listed(found["first"])]
+        if not feature or feature == "rdma" or not named_cards or not all(named_cards):
+            continue
+        own = [name for names in named_cards for name in names]
+        has, kind, reason = _card_has([facts.accelerators()[name] for name in own], feature, shown := _shown(feature))
+        others = _others_with(feature, own, catalog)
+        more = both("only_others", others=", ".join(others[:_MOST_PAIRS])) if others else both("only_none", feature=shown)
+        holds = bool(has) and not others
+        told: dict[Lang, str] = {lang: ("；" if lang == "zh" else "; ").join((reason[lang], more[lang])) for lang in LANGS}
+        claim = "right" if holds != bool(re.search(entry["denied"], said, re.IGNORECASE)) else "wrong"
+        return Judged(kind, claim, told, {"feature": feature, "others": others})
+    return None
+
+
+def _listed(said: str) -> list[str]:
+    return [one.strip() for one in re.split(table()["only"]["joins"], said) if one.strip()]
+
+
+def _others_with(feature: str, own: Sequence[str], catalog: Catalog) -> list[str]:
+    """Every other card that has a feature: of the same makers first, then those that most servers
+    carry."""
+    records, carried = facts.accelerators(), Counter(catalog.servers().accelerator_name)
+    makers = {records[name].vendor for name in own}
+    having = [name for name, record in records.items() if name not in own and _rate(record, feature)]
+    return sorted(having, key=lambda name: (records[name].vendor not in makers, -carried[name], name))
+
+
 def _feature(said: str, catalog: Catalog) -> Judged | None:
+    if is_exclusive(said):
+        return None
     for is_lack, words in ((True, verb("lacks")), (False, verb("supports"))):
         found = words.search(said)
         if found is None or not said[: found.start()].strip():
@@ -142,6 +182,11 @@ def _feature(said: str, catalog: Catalog) -> Judged | None:
             claim = "unknown" if has is None else "right" if has != is_lack else "wrong"
             return Judged(kind, claim, reason, {"subject": subject, "feature": feature, "has": has})
     return None
+
+
+def _shown(feature: str) -> str:
+    word: str = table()["features"][feature][0]
+    return word.upper() if word in ("bf16", "fp16", "tf32", "fp8", "fp4", "int8", "int4", "fp64") else word.replace("nvlink", "NVLink")
 
 
 def _without_cloud(subject: str) -> str:
@@ -160,8 +205,7 @@ _Feature = tuple[bool | None, str, dict[Lang, str]]
 
 def feature_of(subject: str, feature: str, catalog: Catalog) -> _Feature | None:
     """Whether a card or a server has a feature (None where it is not published), and why."""
-    word = table()["features"][feature][0]
-    shown = word.upper() if word in ("bf16", "fp16", "tf32", "fp8", "fp4", "int8", "int4", "fp64") else word.replace("nvlink", "NVLink")
+    shown = _shown(feature)
     rows = server_names.exact_servers(catalog, subject) or server_names.series_members(catalog, subject)
     cards = facts.match_accelerators(server_names.bare_name(subject))
     if cards and feature != "rdma":

@@ -17,7 +17,7 @@ from rightfit.explain.market_questions import daily_claim, market_question
 from rightfit.explain.market_statements import COMMITMENTS, find_statement, judge_statement, saving_of
 from rightfit.explain.messages import label
 from rightfit.explain.pasted_tables import cells_of, is_cloud, is_row, row_statement
-from rightfit.explain.rule_match import folded, match_rule, sense
+from rightfit.explain.rule_match import contradicts, folded, match_rule, sense
 from rightfit.explain.rule_trials import measures_of, setup_outcomes
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, Verdict, all_rules, example_of, rule_line
 from rightfit.explain.sections import heading_of, job_lookup, section_lookup
@@ -413,6 +413,8 @@ def rule_answer(query: str, rule: RuleOfThumb, catalog: Catalog | None) -> Check
         facts |= {"claim": found[0].claim, "figure": found[0].figure}
     texts = {lang: _explanation(rule, found, verdict, lang) for lang in ("en", "zh")}
     claim: str | None = _DENIALS.get((rule.kind, verdict), _DENIALS.get(("", verdict), "unknown")) if is_denied else _CLAIMS[verdict]
+    if rule.kind == "fixed" and contradicts(query, rule):
+        claim = turned(claim)
     if is_question(query):
         is_partly = rule.kind == "fixed" or len(verdicts) > 1  # it holds in part, or of one way to do it
         is_turned = bool(_DENIED.search(rule.statement["zh"])) and not _DENIED.search(query)

@@ -150,6 +150,35 @@ def sense(text: str) -> Sense:
     return Sense(frozenset(concept for _, concept in words if concept), tuple(quantities), frozenset(left))
 
 
+@functools.cache
+def _directions() -> dict[int, re.Pattern[str]]:
+    known = tomllib.loads((_DATA / "concepts.toml").read_text(encoding="utf-8"))["directions"]
+    return {sign: re.compile(known[name], re.IGNORECASE) for name, sign in (("equal", 0), ("less", -1), ("more", 1))}
+
+
+def _compared(text: str) -> dict[str, int]:
+    """How a text that compares two things ranks each concept in it: 1 ahead, -1 behind, 0 equal;
+    empty where it compares nothing."""
+    sign = next((sign for sign, words in _directions().items() if words.search(text)), None)
+    folded = _fold(text)
+    named = [
+        _concepts()[one.group()] for one in _words().finditer(folded) if not any(d.search(one.group()) for d in _directions().values())
+    ]
+    named = [concept for concept in named if concept]
+    return {} if sign is None or not named else {concept: sign if concept == named[0] else -sign for concept in named}
+
+
+def contradicts(text: str, rule: RuleOfThumb) -> bool:
+    """Whether a sentence compares the things that a rule compares, the other way round or as
+    equals."""
+    said = _compared(text)
+    for words in (*rule.aliases, *rule.statement.values()):
+        heard = _compared(words)
+        if common := sorted(said.keys() & heard.keys()):
+            return said[common[0]] != heard[common[0]]
+    return False
+
+
 _Span = tuple[int, int]
 
 

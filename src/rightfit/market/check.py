@@ -446,6 +446,11 @@ def _checked(query: str, catalog: Catalog, rule: RuleLookup | None) -> CheckResu
         claim_text = ""
     if not claim_text and rule is not None and (answer := rule(query)) is not None:
         return answer
+    is_more = bool(claim_text) and (
+        _says_more(name, claim_text) or bool(_OF_DATA.search(query))
+    )  # each part of it is judged, not the amount alone
+    if is_more and rule is not None and (answer := rule(query)) is not None and answer.claim is not None:
+        return answer
     name, claim_text = _embedded(name, claim_text)
     for look in _LOOKS:
         if (answer := look(catalog, query, name, claim_text)) is not None:
@@ -453,6 +458,14 @@ def _checked(query: str, catalog: Catalog, rule: RuleLookup | None) -> CheckResu
     if claim_text and rule is not None and server_names.take_apart(catalog, name) is None and (answer := rule(query)) is not None:
         return answer  # "VRAM = parameters x 16 bytes": an equation about no product
     return _missing(catalog, query, name, claim_text)
+
+
+def _says_more(name: str, claim: str) -> bool:
+    """Whether a claim about a card says more of it than its number, its memory and its names."""
+    if not facts.match_accelerators(name):
+        return False
+    others = (word for word in re.findall(r"(?<![\w.-])[A-Za-z]+\d[\w-]*", claim, re.ASCII) if not facts.match_accelerators(word))
+    return any(others) or bool(re.search(r"[\u4e00-\u9fff]{3}|[A-Za-z]{4}", _OF_SERIES.sub(" ", claim)))
 
 
 #: An amount that is asked for.
@@ -509,7 +522,8 @@ def _claim_about(catalog: Catalog, text: str) -> tuple[str, str]:
         if (is_card or _is_server(catalog, subject)) and not is_more and _says(told):
             return subject, told
     for match in _NAME.finditer(text):
-        if _is_server(catalog, match[0]) and not facts.match_accelerators(match[0]) and _says(told := _told_of(text, match)):
+        is_server = _is_server(catalog, match[0]) and not facts.match_accelerators(match[0])
+        if is_server and (_says(told := _told_of(text, match)) or _OF_DATA.search(text)):
             return match[0], told
     for match in _SPACED.finditer(text):
         joined = match[0].replace(" ", "_")
@@ -521,8 +535,16 @@ def _claim_about(catalog: Catalog, text: str) -> tuple[str, str]:
     return text, ""
 
 
+#: An amount of data, which is no memory: "500 GB of text".
+_OF_DATA = re.compile(
+    r"\d+(?:\.\d+)?\s*[TGM]i?B\s*(?:of\s+(?!(?:\w+\s+)?(?:v?ram|memory|storage|disk|ssd|nvme|hbm\w*|g?ddr\w*)\b)\w+|的?\s*(?:训练)?(?:数据|图片|文本|表格))",
+    re.IGNORECASE,
+)
+
+
 def _told_of(text: str, name: re.Match[str]) -> str:
     """What a sentence says of a name in it, without the cloud and the verbs."""
+    text = text[: name.end()] + _OF_DATA.sub(" ", text[name.end() :])
     rest = f"{text[: name.start()]} {re.split('[?？]', text[name.end() :])[0]}"  # what is asked behind it is another question
     cloud = next((word for word in re.split(r"[\s,，]+", rest) if word and find_provider(word)), "")
     return _VERBS.sub(" ", rest.replace(cloud, " ", 1) if cloud else rest).strip(" ,，。.?？吗()（）:：")

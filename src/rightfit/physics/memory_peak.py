@@ -393,24 +393,29 @@ def _worse_stage(last: PeakColumns, first: PeakColumns, piped: NDArray[np.intp])
     )
 
 
-def phase_memory(model: ModelColumns, setup: SetupColumns, *, coefficients: Mapping[str, float]) -> tuple[Array, ...]:
+def phase_memory(
+    model: ModelColumns, setup: SetupColumns, device: DeviceColumns, *, coefficients: Mapping[str, float]
+) -> tuple[Array, ...]:
     """What the card must hold at each moment of a step, in the order of Phase, the worse of the
     first and the last pipeline stage.
 
-    The largest is `required` of `peak_memory`. `coefficients` [coefficients] -> [bytes].
+    The largest is `required` of `peak_memory` on that device. `coefficients` [coefficients] ->
+    [bytes].
     coefficients: see facts/data/coefficients/memory.toml.
     """
-    last = _needed(_live(model, setup, coefficients, first=False, last=True), setup, coefficients)
+    last = _needed(_live(model, setup, coefficients, first=False, last=True), setup, device, coefficients)
     if not np.any(setup.pipeline > 1):
         return last
-    first = _needed(_live(model, setup, coefficients, first=True, last=False), setup, coefficients)
+    first = _needed(_live(model, setup, coefficients, first=True, last=False), setup, device, coefficients)
     return tuple(np.where(setup.pipeline > 1, np.maximum(one, other), one) for one, other in zip(last, first, strict=True))
 
 
-def _needed(phases: tuple[dict[str, Array], ...], setup: SetupColumns, coefficients: Mapping[str, float]) -> tuple[Array, ...]:
+def _needed(
+    phases: tuple[dict[str, Array], ...], setup: SetupColumns, device: DeviceColumns, coefficients: Mapping[str, float]
+) -> tuple[Array, ...]:
     """Tensors of each moment, the least slack it can run with, and what lies
     outside of the allocator."""
-    outside, live = _outside(setup, DeviceColumns(), coefficients), [_sum(phase, TERMS) for phase in phases]
+    outside, live = _outside(setup, device, coefficients), [_sum(phase, TERMS) for phase in phases]
     return tuple(one + squeezed_bytes(one, coefficients=coefficients) + outside for one in live)
 
 

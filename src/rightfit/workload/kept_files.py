@@ -42,8 +42,10 @@ _REFERRING = ("deepspeed", "settings")
 _YES_OR_NO = ("is_bf16", "is_fp16", "recomputes", "keeps", "flash", "uses_lora", "four_bit", "eight_bit")
 _ADAPTER = "adapter_config.json"
 #: Words that may stand before a command, and how many; a name of a model or a file.
-_BEFORE, _MOST_BEFORE = re.compile(r"[A-Z_][A-Z0-9_]*=.*|python[\d.]*|-m|sudo|env|nohup|uv|run|exec"), 8
-_NAME = re.compile(r"[\w-]/[\w-]|\.(?:py|ya?ml|json|toml)$|=|^&$")
+_MOST_BEFORE = 8
+_BEFORE = ("python", "python3", "-m", "sudo", "env", "nohup", "uv", "run", "exec")
+_NAME = re.compile(r"[\w-]/[\w-]|=|^&$")
+_NAMED_FILES = (".py", *_SETTINGS)
 _WORDS_OF_YES = ("true", "yes", "1", "on")
 
 
@@ -415,11 +417,11 @@ def _is_command(line: str) -> bool:
     begun = _starts(words, row["words"]) or 0
     before, rest = words[: begun - len(row["words"])], words[begun:]
     is_named = row.get("model") == "first"
-    if not all(_BEFORE.fullmatch(word.rpartition("/")[2]) for word in before):
+    if not all(word.rpartition("/")[2] in _BEFORE or _ASSIGNED.match(word) for word in before):
         return False
     for at, word in enumerate(rest):
         is_value = at > 0 and rest[at - 1].startswith("-") and "=" not in rest[at - 1]
-        if not (word.startswith("-") or is_value or _NAME.search(word) or (is_named and at == 0)):
+        if not (word.startswith("-") or is_value or _NAME.search(word) or word.endswith(_NAMED_FILES) or (is_named and at == 0)):
             return False
     return any(word.startswith("-") or "=" in word for word in rest) or len(rest) <= 1
 

@@ -19,6 +19,7 @@ from rightfit.messages import Message
 if TYPE_CHECKING:
     from rightfit.cli.asking import NoModelError
     from rightfit.explain.beside import Question
+    from rightfit.search.answer import Plan
     from rightfit.workload.kept_files import Kept
     from rightfit.workload.model import Workload
 
@@ -204,7 +205,7 @@ def plan(
 
     catalog = open_market(view)
     asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
-    found = api.plan(workload, catalog=catalog, have=have or None, **asked)
+    found: Plan = api.plan(workload, catalog=catalog, have=have or None, **asked)
     if own_:
         from rightfit.cli.commands.own import with_own
 

@@ -59,9 +59,9 @@ class LanguageEngine:
         """Peak memory of each setup, all that the card must hold [bytes]."""
         return peak_memory(self.model, setup, DeviceColumns(), coefficients=facts.coefficients("memory")).required
 
-    def phases(self, setup: SetupColumns) -> dict[str, Array]:
+    def phases(self, setup: SetupColumns, device: DeviceColumns) -> dict[str, Array]:
         """What the card must hold at each moment of a step [bytes]."""
-        found = phase_memory(self.model, setup, coefficients=facts.coefficients("memory"))
+        found = phase_memory(self.model, setup, device, coefficients=facts.coefficients("memory"))
         return {phase.name.lower(): held for phase, held in zip(Phase, found, strict=True)}
 
     def safety(self, setup: SetupColumns, device: DeviceColumns, *, sure: bool = False) -> Array:
@@ -198,11 +198,11 @@ class TunedEngine(LanguageEngine):
         found = self._memory(setup)
         return np.asarray(np.maximum(LanguageEngine.memory(self, setup) + found.beside_bytes, found.answering_bytes))
 
-    def phases(self, setup: SetupColumns) -> dict[str, Array]:
+    def phases(self, setup: SetupColumns, device: DeviceColumns) -> dict[str, Array]:
         """What the card must hold at each moment of a step, and while answers
         are written [bytes]."""
         found = self._memory(setup)
-        training = {name: held + found.beside_bytes for name, held in LanguageEngine.phases(self, setup).items()}
+        training = {name: held + found.beside_bytes for name, held in LanguageEngine.phases(self, setup, device).items()}
         return {**training, **({"answering": found.answering_bytes} if found.answering else {})}
 
     def _memory(self, setup: SetupColumns) -> TunedMemory:

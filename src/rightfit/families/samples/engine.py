@@ -146,9 +146,10 @@ class SampleEngine:
         """Peak memory of each setup, all that the card must hold [bytes]."""
         return np.asarray(sum(self.memory_terms(setup).values(), np.zeros(1)))
 
-    def phases(self, setup: SetupColumns) -> dict[str, Array]:
+    def phases(self, setup: SetupColumns, device: DeviceColumns) -> dict[str, Array]:
         """The one moment that is counted, the backward pass: everything that a sample keeps lies on
         the card with all states [bytes]."""
+        del device
         return {"backward_start": self.memory(setup)}
 
     def interval(self, metric: str, mid: Array) -> FigureColumns:

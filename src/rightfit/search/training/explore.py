@@ -48,7 +48,7 @@ class TrainingEngine(Physics, Protocol):
         """Memory and step of a few rows, term by term."""
         ...
 
-    def phases(self, setup: SetupColumns) -> dict[str, Array]:
+    def phases(self, setup: SetupColumns, device: DeviceColumns) -> dict[str, Array]:
         """What the card must hold at each moment that is told apart [bytes]."""
         ...
 

@@ -47,7 +47,7 @@ def room_sections(search_result: TrainingResult, option: Option, row: Row) -> tu
     setups = search_result.space.setups.take(np.array([search_result.setup_of(row.offer, row.node)], dtype=np.intp))
     machine = search_result.fleet.machine_index[search_result.market.offers.server_index[[row.offer]]]
     columns, device = collapse(setups.columns(search_result.base)), search_result.fleet.machines.device.take(machine)
-    phases = {name: float(np.max(held)) for name, held in search_result.engine.phases(columns).items()}
+    phases = {name: float(np.max(held)) for name, held in search_result.engine.phases(columns, device).items()}
     largest = largest_batch(search_result.engine, columns, device)
     if not largest:
         return ()

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from rightfit import facts
-from rightfit.facts import tables
+from rightfit.facts import engines, tables
 from rightfit.messages import Message
 from rightfit.units import parse_data
 from rightfit.workload.ask import grammar
@@ -119,8 +119,11 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
     task = _task(sentence, text)
     if task == "prepare":
         task = _settle_library(sentence, text)
-    if not task and sentence.has("quantization") and not any(sentence.has(option) for option in ("data", "method", "epochs", "steps")):
-        task = "serve"  # weights in so many bits are served
+    is_served = sentence.has("quantization") or any(
+        one.option == "framework" and engines.stacks_named(one.value) for one in sentence.readings
+    )
+    if not task and is_served and not any(sentence.has(option) for option in ("data", "method", "epochs", "steps")):
+        task = "serve"  # weights in so many bits are served, and so is what a serving engine runs
     inferred = [Reading("task", task, "")] if task else []
     if task == "prepare" and (operation := _heaviest(sentence, text) or _usual_operation(sentence, text)):
         inferred.append(Reading("operation", operation, ""))
