@@ -377,7 +377,8 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     speed = best.speed if voice.is_service and (extent.speed or is_asked) else ""
     expected = (best.outcome, best.setup, speed, *_otherwise(plan, voice, lang))
     yield Choice(text.headline, tuple(line for line in expected if line))
-    asked = _quotes(plan, voice, lang) if plan.options[0].nodes > 1 else []  # several stand in for what has no price
+    several = plan.options[0].nodes > 1  # they stand in for what has no price
+    asked = _quotes(plan, voice, lang) if several and extent.rows else []
     told = (_border, _dearer_api, _larger_batch, _own_refused, _own_runs, _rental, _usual)
     yield "\n".join([*asked, *(line for lines in told for line in lines(plan, voice, lang))])
     if extent.weighty and not any(reason.key in FIRST_WARNINGS and not _is_remote(reason) for reason in plan.options[0].warnings):
