@@ -191,23 +191,11 @@ def why(
     """
     from rightfit.answers import verdict_of
     from rightfit.planner.given import why as why_server
+    from rightfit.workload.model import chosen_server
 
     if workload is None and (chosen := chosen_server(server)):
         server, workload = chosen, server
     return verdict_of(why_server(read_workload(workload, options), server, catalog=catalog))
-
-
-def chosen_server(name: str) -> str:
-    """The server of the first option of a saved plan; empty for any other name."""
-    from rightfit.errors import FileInputError
-    from rightfit.workload.model import saved_plan
-
-    if (found := saved_plan(name)) is None:
-        return ""
-    if not found["options"]:
-        raise FileInputError(Message("planner.plan_without_options", file=name), field="on")
-    first = found["options"][0]
-    return f"{first['provider']}/{first['instance_type']}"
 
 
 def fleet(

@@ -73,6 +73,16 @@ def saved_plan(name: str) -> Mapping[str, Any] | None:
     return found
 
 
+def chosen_server(name: str) -> str:
+    """The server of the first option of a saved plan; empty for any other name."""
+    if (found := saved_plan(name)) is None:
+        return ""
+    if not found["options"]:
+        raise FileInputError(Message("planner.plan_without_options", file=name), field="on")
+    first = found["options"][0]
+    return f"{first['provider']}/{first['instance_type']}"
+
+
 def plan_wishes(name: str) -> dict[str, Any] | None:
     """The request that a saved plan answers, without the defaults that it took; None for any
     other file."""

@@ -293,9 +293,10 @@ def why(server: Server = None, model: Model = None, on: On = None, file: File = 
     """
     from rightfit import api
     from rightfit.cli.plan_view import verdict_answer
+    from rightfit.workload.model import chosen_server
 
     server, model = _server_and_model(server, model, on)
-    if model is None and file is None and (chosen := api.chosen_server(server)):
+    if model is None and file is None and (chosen := chosen_server(server)):
         server, model = chosen, server
     emit(verdict_answer(api.why(server, _workload(model, file, wishes), catalog=open_market(view)), view), view)
     return 0
