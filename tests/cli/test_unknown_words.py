@@ -16,7 +16,7 @@ UNKNOWN = {
     "lora targets": ((*TRAIN, "--lora-targets", "q_proj,k_prj"), "k_proj"),
     "lora targets far": ((*TRAIN, "--lora-targets", "foo"), "foo"),
     "storage": ((*TRAIN, "--storage", "gp4"), "gp3"),
-    "storage of a cloud": ((*TRAIN, "--storage", "essdd"), "essd-pl0"),
+    "storage of a cloud": ((*TRAIN, "--storage", "essdd"), "essd-pl"),
     "framework": ((*TRAIN, "--framework", "axoltl"), "axolotl"),
     "engine": ((*SERVE, "--framework", "vlm"), "vLLM"),
     "engine of one pass": ((*PASS, "--framework", "onxruntime"), "ONNX Runtime"),
