@@ -253,11 +253,14 @@ def drawn(page: str) -> str:
 
 def main() -> None:
     """Write or check."""
+    from rightfit.market import open_catalog
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("pages", nargs="*", type=Path)
     options = parser.parse_args()
     behind = []
+    open_catalog()  # builds the store, which the first command would otherwise tell of
     for page in [path.resolve() for path in options.pages] or pages():
         before, after = refresh_page(page)
         if before != after:
