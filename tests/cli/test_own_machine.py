@@ -124,10 +124,10 @@ def test_where_nobody_named_a_method_the_one_that_the_machine_does_is_taken_and_
     wish = ("plan", model, "--task", "finetune", "--data", "5Mtok", "--have", have, "--top", "1", "--lang", lang)
     found = run(*wish).out
     assert "QLoRA" in found
-    assert {"en": "No method was named", "zh": "未指定训练方法"}[lang] in found
+    assert {"en": "LoRA does not fit the GPUs you named", "zh": "指定的显卡放不下 LoRA"}[lang] in found
     asked = run(*wish, "--method", "lora").out
     assert {"en": "cannot run this", "zh": "做不了"}[lang] in asked
-    assert "QLoRA" not in asked
+    assert "--method qlora" in asked  # named as a way out, not taken
 
 
 @pytest.mark.parametrize("have", ["8xA800", "8xA100", "8xH100", "8xV100"])

@@ -112,12 +112,9 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     # named, so that its own software stack counts
     mine = workload.with_changes(gpu=(machine.gpu,), cloud=("private",), purchase=("owned",))
     own = plan(mine, catalog=with_machine(catalog, machine), **asked)
+    if any(one.why.key == "assumed_by_qlora" for one in own.assumptions):
+        workload = workload.with_changes(method="qlora")  # the rental beside it is of the same job
     narrower: tuple[Reason, ...] = ()
-    if own.best is None and workload.method == "lora" and "method" in workload.assumed:
-        with_few_bits = plan(mine.with_changes(method="qlora"), catalog=with_machine(catalog, machine), **asked)
-        if with_few_bits.best is not None:  # nobody said how: the one of the usual ways that the machine does
-            narrower = (Reason("own_by_qlora", {"machine": machine.title}),)
-            own, workload = with_few_bits, workload.with_changes(method="qlora")
     host = own_host(catalog, machine)[1]
     own = _within_unsaid(
         own, mine, lambda wish, ram: plan(wish, catalog=with_machine(catalog, machine, host_bytes=ram), **asked), host_bytes=host

@@ -114,7 +114,6 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
     rent_instead {provider, instance_type, region, purchase, nodes, total_usd, total_time_s}: of
         section rental, beside a machine of one's own
         (rent_instead_month of a service)
-    own_by_qlora {machine}   no method was named, and the machine does QLoRA but not LoRA
     own_does_not {machine, criterion}   the machine that one has does not do it
     own_does_not_gap {machine, criterion, needed, had}   the same, with what it lacks
     own_does_not_assumed {machine, criterion, needed, had, option}   the same of a limit that nobody
