@@ -80,7 +80,7 @@ def test_nothing_asked_and_wishes_that_cannot_be(visit: Any, lang: str) -> None:
         await sees(user, word("measure.trial_none", lang), word("measure.advice_none", lang))  # type: ignore[arg-type]
         await user.open(f"/measure?model=Lama-3-9Z&data=5Mtok&lang={lang}")
         await sees(user, "Lama-3-9Z")
-        await user.open(f"/measure?model=Llama-3-8B&data=5Mtok&gpu=T4&max_nodes=1&deadline=1h&lang={lang}")
+        await user.open(f"/measure?model=Llama-3-8B&method=full&data=5Mtok&gpu=T4&max_nodes=1&deadline=1h&lang={lang}")
         await sees(user, word("measure.no_trial", lang))  # type: ignore[arg-type]
 
     visit(steps)
