@@ -90,13 +90,14 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = TOP, 
 
 def front_with_best(front: Sequence[Row], ranking: Ranking) -> list[Row]:
     """Points of the front with the best row among them, where it is on the front: in place of the
-    nearest one."""
+    nearest one, its ends kept."""
     shown, places = list(front), {(row.offer, row.node): at for at, row in enumerate(ranking.pareto)}
     best = places.get((ranking.top[0].offer, ranking.top[0].node)) if ranking.top else None
     at = [places[row.offer, row.node] for row in shown]
     if best is None or best in at or not shown:
         return shown
-    shown[min(range(len(shown)), key=lambda one: abs(at[one] - best))] = ranking.pareto[best]
+    inner = range(1, len(shown) - 1) or range(len(shown))
+    shown[min(inner, key=lambda one: abs(at[one] - best))] = ranking.pareto[best]
     return shown
 
 
