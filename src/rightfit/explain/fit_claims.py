@@ -417,6 +417,16 @@ def weights_bytes(job: Mapping[str, Any], *, network: bool = True) -> float:
     return params * float(next(rows, {"linear_bytes": "2"})["linear_bytes"])
 
 
+def counted_weights(job: Mapping[str, Any]) -> float | None:
+    """Weights of a service [bytes] without asking the network; None of a model that nobody has
+    counted."""
+    try:
+        weights = weights_bytes(job, network=False)
+    except RightfitError:
+        return None
+    return None if math.isnan(weights) else weights
+
+
 def _is_slow(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float) -> bool:
     """A service whose weights leave a quarter of the memory or more for the cache, and that is
     refused still: it runs, slower than the usual limits."""
