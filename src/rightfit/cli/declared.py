@@ -114,7 +114,9 @@ def usage_problem(error: Any, arguments: Sequence[str] = ()) -> Message | None:
         return Message("usage.missing", argument=_param_hint(error).strip("'"), example=example)
     if found and context is not None and (other := command_names().get(f"{context.command.name} MODEL")):
         meant = [f"rightfit {command.format(found[1])}" for command in other["commands"].split("|")]
-        return Message("usage.said", problem=Message("usage.takes_none", command=context.command_path, word=found[1]), hint=did_you_mean(meant))
+        return Message(
+            "usage.said", problem=Message("usage.takes_none", command=context.command_path, word=found[1]), hint=did_you_mean(meant)
+        )
     see = Message("usage.see", help=f"{context.command_path} --help") if context is not None else ""
     if isinstance(error, UnusableValueError):
         return Message("usage.value", option=_param_hint(error), problem=error.problem, hint=see)

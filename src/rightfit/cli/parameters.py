@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     from rightfit.spread.pieces import Done
 
-FORMATS = Vocabulary(tuple(form.value for form in Format), {"md": "markdown", "yml": "yaml", "htm": "html", "text": "table", "txt": "table"})
+FORMATS = Vocabulary(
+    tuple(form.value for form in Format), {"md": "markdown", "yml": "yaml", "htm": "html", "text": "table", "txt": "table"}
+)
 LANGS = Vocabulary(("en", "zh"), {"english": "en", "chinese": "zh", "cn": "zh", "zh-cn": "zh", "中文": "zh", "英文": "en"})
 #: The options that matter to most wishes: --help starts with them.
 FIRST_OPTIONS = ("task", "method", "data", "rate", "deadline", "budget", "cloud", "gpu")
