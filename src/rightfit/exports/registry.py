@@ -37,9 +37,9 @@ def work_words(job: Job) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One kind of file. `write` is pure: job -> {relative path: text}. `own_problem` says in one line
-    what of a job this target alone cannot express ("" for nothing): `problem` asks it last, after
-    what all targets share, and is what others ask.
+    """One kind of file. `write` is pure: job -> {relative path: text}. `own_problem` says in one
+    line what of a job this target alone cannot express ("" for nothing): `problem` asks it last,
+    after what all targets share, and is what others ask.
     `stack`: what a launcher starts for it (an ExportStack).
     `works`: for which of WORKS it is; what is usual in its group where it says nothing.
     `run`: what to type in the target's folder, one command a line, for the bundle's README; ""
