@@ -33,7 +33,14 @@ def test_a_detector_by_its_parts() -> None:
 
 @pytest.mark.parametrize(
     ("model", "wide"),
-    [("yolov5m", 0), ("ultralytics/yolov8m", 0), ("yolo11x", 0), ("YOLOX-s", 0), ("mask-rcnn-r50-fpn", 1), ("torchvision/fasterrcnn_resnet50_fpn", 1)],
+    [
+        ("yolov5m", 0),
+        ("ultralytics/yolov8m", 0),
+        ("yolo11x", 0),
+        ("YOLOX-s", 0),
+        ("mask-rcnn-r50-fpn", 1),
+        ("torchvision/fasterrcnn_resnet50_fpn", 1),
+    ],
 )
 def test_only_detectors_that_pool_regions_or_freeze_normalisation_stay_wide(model: str, wide: float) -> None:
     assert train_work(NetworkInput(model, task="detection", height=640)).wide == wide
