@@ -195,10 +195,12 @@ def _unusual_regions(providers: tuple[str, ...], regions: tuple[str, ...]) -> Ar
     )
 
 
-def many_on_spot(search_result: SearchResult, offer: Index, node: Index) -> Flags:
-    """Rows of many servers on spot: so many at once are seldom had, and seldom kept."""
-    is_spot = search_result.market.offers.purchase_index[offer] == SPOT
-    return np.asarray(is_spot & (_servers(search_result, offer, node) >= facts.coefficients("planning")["many_servers"]))
+def many_at_once(search_result: SearchResult, offer: Index, node: Index) -> Flags:
+    """Rows of many servers on spot: so many at once are seldom had, and seldom kept; where time is
+    what counts, of many servers at all, which nothing but haste asks for."""
+    in_haste = search_result.workload.objective == "time"
+    is_short = (search_result.market.offers.purchase_index[offer] == SPOT) | in_haste
+    return np.asarray(is_short & (_servers(search_result, offer, node) >= facts.coefficients("planning")["many_servers"]))
 
 
 def much_older(search_result: SearchResult, offer: Index, node: Index) -> NDArray[np.bool_]:

@@ -44,7 +44,7 @@ def near_section(search_result: ServingResult, options: tuple[Option, ...]) -> S
 def _near(search_result: ServingResult, best: Option) -> Iterator[Reason]:
     wish, usual = search_result.wish, facts.coefficients("planning")
     most_usd = (1.0 - usual["near_saves"]) * best.cost.total_usd
-    follows = wish.modality == "audio" and not wish.workload.audio_length  # pieces grow with the limit: nothing is near
+    follows = wish.modality == "audio" and not wish.workload.audio_length_s  # pieces grow with the limit: nothing is near
     for name in () if follows else LATENCY_LIMITS:
         limit_s = getattr(wish.workload, f"{name}_s")
         if limit_s is None:
