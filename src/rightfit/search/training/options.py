@@ -61,13 +61,14 @@ def largest_batch(engine: TrainingEngine, columns: SetupColumns, device: DeviceC
     """The largest micro-batch of one set-up that fits the card as the search asks it to; 0 where
     not even one sample does."""
     low, high = 0, MOST_SAMPLES + 1
-    room = float(np.ravel(engine.capacity(device))[0])
+    room, spared = (float(np.ravel(value)[0]) for value in (engine.capacity(device), engine.spared(device)))
     while high - low > 1:
         points = np.unique(
             np.geomspace(max(low, 1), high, _POINTS).round() if high > 2 * low + _POINTS else np.linspace(low, high, _POINTS).round()
         )
         tried = columns.replace(micro_batch=points)
-        fits = points[np.broadcast_to(engine.memory(tried) * engine.safety(tried, device) * resolved() <= room, points.shape)]
+        needed = (engine.memory(tried) - spared) * engine.safety(tried, device) * resolved()
+        fits = points[np.broadcast_to(needed <= room, points.shape)]
         low = max(low, int(fits.max(initial=0)))
         high = min(high, int(points[points > low].min(initial=high)))
     return low
