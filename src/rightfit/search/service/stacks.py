@@ -108,12 +108,12 @@ def read_stack_wish(
     memory_share: float = 0.0,
 ) -> StackRequest:
     """The user's words as names of the tables; unknown ones raise with what is allowed. Without a
-    word a model is served as it was published."""
+    word, or where nothing is to be quantized, a model is served as it was published."""
     formats, is_free = _formats(quantization, precision)
     published = published_format(model)
     if is_packed(published):
         formats, is_free = _packed_formats(published, quantization, precision, formats), False
-    elif published and not precision and not quantization.strip():
+    elif published and not precision and quantization.strip().lower() in ("", *UNQUANTIZED):
         formats = (published, *formats)
     kv = {"fp8": ("fp8",), "any": ("16-bit", "fp8")}.get(kv_cache, ("16-bit",))
     wish = StackRequest(_engines(engine), formats, is_free, published, kv, names, memory_share)
@@ -122,6 +122,10 @@ def read_stack_wish(
         told = {"engine": wish.engines[0], "engines": ", ".join(settable)}
         raise ContradictionError(Message("search.no_memory_setting", **told), field="gpu_memory_utilization")
     return wish
+
+
+#: Words for weights that nobody quantizes.
+UNQUANTIZED = ("none", "off", "no")
 
 
 def is_packed(published: str) -> bool:
@@ -171,7 +175,7 @@ def _formats(quantization: str, precision: str) -> tuple[tuple[str, ...], bool]:
                 allowed=Message("names.allowed_words", names=f"none, any, {', '.join(format_rows())}"),
                 field="quantization",
             )
-        return (found if lowered in ("none", "off", "no") else found[:1]), False
+        return (found if lowered in UNQUANTIZED else found[:1]), False
     if precision in ("fp16", "bf16", "fp8"):
         return (precision,), False
     if precision:
