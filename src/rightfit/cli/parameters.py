@@ -47,7 +47,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
     "Service": (
         *("rate", "users", "input_tokens", "output_tokens", "trace", "profile", "ttft", "tpot", "latency", "percentile"),
         *("api_price", "prefix_share", "cached_tokens", "adapters", "adapter_rank"),
-        *("speculative", "draft_tokens", "acceptance", "kv_cache", "fleet"),
+        *("speculative", "draft_tokens", "acceptance", "kv_cache", "gpu_memory_utilization", "fleet"),
     ),
     "Where and how to rent": (
         "cloud",

@@ -818,6 +818,7 @@ def _say_service(sheet: Sheet, say: Say) -> None:
     say("pipeline_parallel", _whole(sheet.value("pipeline_parallel")) or None, "pipeline_parallel")
     say("quantization", _meant("quantization", sheet.value("quantization") or ""), "quantization")
     say("kv_cache", _meant("kv_cache", sheet.value("kv_cache") or ""), "kv_cache")
+    say("gpu_memory_utilization", sheet.value("memory_share") or None, "memory_share")
     _say_precision(sheet, say)
     say("output_tokens", _whole(sheet.value("output_tokens")) or None, "output_tokens")
     if context := sheet.value("context"):

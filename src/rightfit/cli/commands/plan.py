@@ -179,6 +179,10 @@ def plan(
         raise InputError(Message("cli.have_what"), field="have")
     model, file, wishes = read_others(model, file, code, wishes, view)
     wishes = count_data(model, wishes, view)
+    if data_kind and not goal and model is not None:
+        from rightfit.planner.typical import is_of_kind
+
+        data_kind = None if is_of_kind(model, data_kind) else data_kind  # says again what the model says
     told = next((name for name, text in (("kind", data_kind), ("goal", goal)) if text), "")
     if told and (model is not None or file is not None or ask is not None):
         named = f"model {model}" if model is not None else "file" if file is not None else "ask"
