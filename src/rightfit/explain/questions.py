@@ -44,7 +44,7 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     server, a cloud or a model; None for any other, wishes above all."""
     from rightfit.workload.ask.posts import is_post
 
-    if is_post(sentence) and is_whole_wish(sentence):  # its plan answers, and names in it are no questions
+    if is_post(sentence) and (is_whole_wish(sentence) or _is_set_up(sentence)):  # its plan answers, and names in it are no questions
         return None
     return (
         largest_model(sentence, catalog)
@@ -127,6 +127,16 @@ def is_whole_wish(sentence: str) -> bool:
     """Whether a sentence names a model and amounts of its work, so that it can be planned."""
     wishes = _wishes_of(sentence)
     return "model" in wishes and bool(_AMOUNTS & set(wishes))
+
+
+#: Options that say how a job runs that is there already.
+_SETUP = frozenset({"micro_batch", "global_batch", "recompute"})
+
+
+def _is_set_up(sentence: str) -> bool:
+    """Whether a sentence names a model and how it runs."""
+    wishes = _wishes_of(sentence)
+    return "model" in wishes and bool(_SETUP & set(wishes))
 
 
 def _is_planned(sentence: str) -> bool:

@@ -206,6 +206,7 @@ def plan(
     catalog = open_market(view)
     asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
     found: Plan = api.plan(workload, catalog=catalog, have=have or None, **asked)
+    own_ = own_ or bool(ask and asked_for.is_purchase and have is None and found.best and found.best.num_accelerators)
     if own_:
         from rightfit.cli.commands.own import with_own
 
@@ -214,7 +215,7 @@ def plan(
     if ask and found.best is None:
         from rightfit.explain.beside import within_unsaid
 
-        found, unrented = within_unsaid(found, catalog, view.lang, again=api.plan, **asked)
+        found, unrented = within_unsaid(found, catalog, view.lang, again=api.plan, is_asked=asked_for.is_able, **asked)
     answer = plan_answer(found, view, catalog=catalog)
     lines = asked_for.lines(found, catalog, view.lang) if ask else []
     if len(workload.gpu) > 1 and not (ask and asked_for.told):
@@ -225,7 +226,7 @@ def plan(
     if own_:
         from rightfit.cli.commands.own import with_own_parts
 
-        answer = with_own_parts(answer, found, view)
+        answer = with_own_parts(answer, found, view, is_asked=bool(ask and asked_for.is_purchase))
     if alternatives:
         from rightfit.cli.plan_view import with_alternatives
 

@@ -17,6 +17,13 @@ from rightfit.errors import InputError, RightfitError
 from rightfit.messages import Message
 from rightfit.units import normalize, parse_count
 from rightfit.workload.ask import grammar
+from rightfit.workload.ask.asides import (
+    deny_unavailable,
+    read_day_tokens,
+    read_prompt_parts,
+    settle_named,
+    settle_purchase,
+)
 from rightfit.workload.ask.choices import infer, read_words
 from rightfit.workload.ask.dates import ask_for_day, assume_each_day, read_calendar, read_daily, read_dates, settle_restated
 from rightfit.workload.ask.figured import (
@@ -55,6 +62,7 @@ from rightfit.workload.ask.named import (
 )
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
+from rightfit.workload.ask.pasted import read_checkpointing, read_errors
 from rightfit.workload.ask.posts import compare_cards, give_up_own, read_post, settle_card_clouds, settle_post, statements
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
@@ -100,7 +108,9 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     said, assumed = spoken(normalize(_DASH.sub(";", _sizes_apart(text.replace("，", ", ")))))
     sentence = Sentence(said)
     sentence.assumed += assumed
+    read_errors(sentence)
     read_post(sentence)
+    read_day_tokens(sentence)
     read_prices(sentence)
     read_later(sentence)
     read_run(sentence)
@@ -123,6 +133,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     read_memory_said(sentence)
     read_host(sentence)
     store, owner = read_data_store(sentence)
+    deny_unavailable(sentence)
     read_families(sentence)
     read_names(sentence)
     if store:
@@ -133,6 +144,8 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     settle_card_clouds(sentence)
     for read in (read_paged, read_figured, read_watched, read_classes, read_lease):
         read(sentence)
+    read_checkpointing(sentence)
+    read_prompt_parts(sentence)
     read_accumulation(sentence)
     _read_model_words(sentence)
     read_cut(sentence)
@@ -189,6 +202,8 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     for again in (grammar.GLUE_PHRASE, *((grammar.QUANTIZED,) if sentence.has("quantization") else ())):
         for match in list(again.finditer(sentence.text)):
             sentence.blank(*match.span())
+    settle_named(sentence)
+    settle_purchase(sentence)
     _note_other_card(sentence)
     _note_unpriced(sentence)
     _drop_wider_card(sentence)
@@ -235,6 +250,9 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
         if match.end() > match.start() and not is_negative and is_taken(rule.option, value):
             if rule.option == "data" and sentence.is_post and (_is_memory(sentence, match) or _EACH.match(match.string, match.end())):
                 continue
+            if rule.option == "data" and _is_size_of_counted(sentence, match):
+                sentence.note(*match.span())
+                continue
             if rule.option == "data" and _is_length(sentence, match.start(), match.end(), value):
                 if not sentence.has("seq_len") and not sentence.has("input_tokens"):
                     sentence.take(match.start(), match.end(), "seq_len", value.split()[0])
@@ -257,6 +275,21 @@ def _is_memory(sentence: Sentence, found: re.Match[str]) -> bool:
         return False
     inside = [sentence.whole[start:end] for start, end in statements(sentence.whole) if start <= found.start() < end]
     return not any(_DATA_SAID.search(text) for text in (*inside, found[0]))
+
+
+def _is_size_of_counted(sentence: Sentence, found: re.Match[str]) -> bool:
+    """Whether bytes are the size of pictures that are counted beside them: "1.2 million product
+    photos (60 GB on disk)"."""
+    if not _BYTES.fullmatch(found["value"].strip() if "value" in found.re.groupindex else "") or grammar.OPERATION_VERB.search(
+        sentence.whole
+    ):
+        return False
+    counted = (one for pattern in (grammar.DESCRIBED, grammar.COUNTED_DATA) for one in pattern.finditer(sentence.text))
+    return any(not _BYTES.search(one[0]) and grammar.data_of(_unit_of(one)).endswith("images") for one in counted)
+
+
+def _unit_of(found: re.Match[str]) -> str:
+    return f"{found['amount']} {found['unit']}" if "unit" in found.re.groupindex else found[0]
 
 
 _EACH = grammar.shape(r"\s{apiece_average}(?![a-z])|[\s]each(?![a-z])")

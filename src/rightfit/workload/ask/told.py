@@ -212,7 +212,7 @@ def settle_cut(sentence: Sentence, task: str) -> None:
     cut, words = sentence.cut
     found = next((one for shape in _CONTEXTS if (one := shape.search(sentence.text))), None)
     if not cut and told is not None and task in ("train", "finetune") and found:
-        cut, words = found["value"], found[0].strip()
+        cut, words = found["value"].strip(",. "), found[0].strip()
         sentence.blank(*found.span())
     if not cut:
         return
