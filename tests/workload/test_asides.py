@@ -120,3 +120,15 @@ def test_the_size_of_counted_pictures_is_no_second_amount() -> None:
 def test_a_context_before_a_comma_is_read() -> None:
     post = "Can I LoRA fine-tune Qwen2.5-7B at a sequence length of 4096, and how long would 30,000 samples of 1,200 tokens take? I have a week."
     assert understand(post).wishes["seq_len"] == "4096"
+
+
+@pytest.mark.parametrize("said", ["Common Voice in Hindi (about 20 hours)", "Common Voice (20 hours)"])
+def test_hours_in_brackets_are_those_of_the_data_set(said: str) -> None:
+    assert understand(f"Fine-tune whisper-small on {said} in under one hour").wishes["data"] == "20 hours"
+
+
+def test_steps_over_pictures_without_a_batch_take_one_each() -> None:
+    post = "I want to train a LoRA of FLUX.1-dev on 25 pictures of my dog, 2000 steps at 1024x1024. How long does it take on RunPod? Four times in all."
+    found = understand(post)
+    assert (found.wishes["epochs"], found.wishes["global_batch"]) == ("80", "1")
+    assert any(one.key == "workload.assumed_steps" for one in found.assumed)
