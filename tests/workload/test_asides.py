@@ -132,3 +132,9 @@ def test_steps_over_pictures_without_a_batch_take_one_each() -> None:
     found = understand(post)
     assert (found.wishes["epochs"], found.wishes["global_batch"]) == ("80", "1")
     assert any(one.key == "workload.assumed_steps" for one in found.assumed)
+
+
+@pytest.mark.parametrize("said", ["4090够不够", "4090够不够用？", "4090行不行，"])
+def test_a_card_that_is_asked_about_is_none_on_which_it_failed(said: str) -> None:
+    post = f"想用LoRA微调Qwen2.5-7B，3000条，每条300字。自己的笔记本是4060 8G显存，一跑就报 CUDA out of memory。请问租什么卡合适？{said}大概要跑多久"
+    assert understand(post).wishes["gpu"] == "4090"

@@ -363,6 +363,18 @@ def _vram(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     return ("；" if lang == "zh" else "; ").join(told) or _text("unknown", lang)
 
 
+def _buying(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """What the servers of the plan cost to buy, compared with renting them."""
+    from rightfit.explain.reasons import renderer
+    from rightfit.search.ownership import own_section
+
+    section = own_section(plan, catalog)
+    if section is None:
+        return ""
+    render = renderer(lang, currency=_currency.get())
+    return ("" if lang == "zh" else " ").join(render(reason) for reason in section.reasons[:2])
+
+
 def _hourly(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     """What costs least per hour of all that does it."""
     least = min(_all(plan, catalog), key=lambda option: (option.cost.hourly_usd, _total(option)))
@@ -639,6 +651,7 @@ class Asked:
                 *repeated_lines(self.repeated, plan.best, lang),
                 *told,
                 *answers(left, plan, catalog, lang),
+                *(answers([Question("buying", _text("buying", lang))], plan, catalog, lang) if self.is_purchase else []),
                 *shortage_lines(self.short, plan, catalog, lang),
             ]
 
@@ -1273,6 +1286,7 @@ _ANSWERS: Mapping[str, _Answer] = {
     "vram": _vram,
     "room": _room,
     "hourly": _hourly,
+    "buying": _buying,
     "commitment": _commitment,
     "api": _api,
     "time": _time,

@@ -30,6 +30,8 @@ _TRAINED = frozenset({"train", "finetune"})
 _USABLE = 0.95
 #: What else a service may be held in: its formats, the largest first.
 _FORMATS = ("none", "int8", "int4")
+#: Letters before the words for it within which the card stands on which memory ran out.
+_NEAR = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ def shortage_of(said: Understood, sentence: str, catalog: Catalog) -> Shortage |
     from rightfit.workload.ask.pasted import MEMORY_ERROR, UNKNOWN
 
     error = next((one for one in said.assumed if one.key == MEMORY_ERROR), None)
-    if error is None and not re.search(topic("memory_out")["words"]["ran_out"], sentence, re.IGNORECASE):
+    trouble = re.search(topic("memory_out")["words"]["ran_out"], sentence, re.IGNORECASE)
+    if error is None and trouble is None:
         return None
     wishes = said.wishes
     cards, name = int(wishes.get("num_gpus", 1)), str(wishes.get("gpu", "")).split(",")[0]
@@ -57,11 +60,16 @@ def shortage_of(said: Understood, sentence: str, catalog: Catalog) -> Shortage |
         with contextlib.suppress(RightfitError):
             machine = read_machine(said.own_machine)
             cards, name = machine.count, machine.gpu
-    elif not name or name == "none":
-        name = next((one.value for one in names_in(sentence) if one.kind == "gpu" and one.value != "none"), "")
-    found = facts.match_accelerators(name) if name else ()
+    elif error is None and trouble is not None:  # the card on which it failed, not one that is asked about
+        before = sentence[max(0, trouble.start() - _NEAR) : trouble.start()]
+        near = [one.value for one in names_in(before) if one.kind == "gpu" and one.value != "none"]
+        cards, name = (cards, name) if not near or near[-1] == name else (1, near[-1])
+    found = facts.match_accelerators(name) if name and name != "none" else ()
     if not found:
         cards, found = _cards_of_server(sentence, catalog)
+    if not found:
+        name = next((one.value for one in names_in(sentence) if one.kind == "gpu" and one.value != "none"), "")
+        found = facts.match_accelerators(name) if name else ()
     told = str(error.fields["had"]).replace(UNKNOWN, "") if error else ""
     had = parse_bytes(told) if told else float(facts.accelerators()[found[0]].memory_bytes) if found else math.nan
     return Shortage(had, cards, str(wishes.get("quantization", "")))

@@ -168,14 +168,14 @@ def with_own(answered: Any, catalog: Catalog) -> Any:
     )
 
 
-def with_own_parts(answer: Answer, answered: Any, view: View, *, is_asked: bool = False) -> Answer:
-    """The answer with the comparison at its end, for people; services show their sections
-    themselves, unless buying is what is asked about."""
+def with_own_parts(answer: Answer, answered: Any, view: View) -> Answer:
+    """The answer with the comparison at its end, for people; services show their
+    sections themselves."""
     import dataclasses
 
     from rightfit.explain.voices import voice_of
 
-    if view.is_machine or (voice_of(answered).is_service and not is_asked):
+    if view.is_machine or voice_of(answered).is_service:
         return answer
     parts = [
         part

@@ -206,7 +206,6 @@ def plan(
     catalog = open_market(view)
     asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
     found: Plan = api.plan(workload, catalog=catalog, have=have or None, **asked)
-    own_ = own_ or bool(ask and asked_for.is_purchase and have is None and found.best and found.best.num_accelerators)
     if own_:
         from rightfit.cli.commands.own import with_own
 
@@ -226,7 +225,7 @@ def plan(
     if own_:
         from rightfit.cli.commands.own import with_own_parts
 
-        answer = with_own_parts(answer, found, view, is_asked=bool(ask and asked_for.is_purchase))
+        answer = with_own_parts(answer, found, view)
     if alternatives:
         from rightfit.cli.plan_view import with_alternatives
 

@@ -49,6 +49,7 @@ _CLOUD_OF = grammar.shape(r"(?:'s)?\s*(?:{cloud_joint_zh})?\s*(?:的|an?\s|singl
 """Between a card and its cloud."""
 _BRACKETS = re.compile(r"[(（][^()（）]{1,60}[)）]")
 _CLAIM_ASKED = grammar.shape(r"(?<![A-Za-z]){claim_asked}|{claim_asked}(?<=[一-鿿])")
+_WHETHER = grammar.shape("{asks_whether}")
 _LACKED = grammar.shape(r"{lacking}\s*{fast_network}")
 """A network that one's own servers lack."""
 
@@ -241,7 +242,11 @@ def _past_cards(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterato
     fails_elsewhere = asks and sum(named) == 1 and _FAILS.search(sentence.whole)
     for start, end in parts:
         text = sentence.whole[start : end + 1]
-        is_past = _FAILS.search(text) or (fails_elsewhere and not _QUESTION.search(text)) if asks else _RAN_BEFORE.search(text)
+        is_past = (
+            _FAILS.search(_WHETHER.sub(" ", text)) or (fails_elsewhere and not (_QUESTION.search(text) or _WHETHER.search(text)))
+            if asks
+            else _RAN_BEFORE.search(text)
+        )
         if not is_past:
             continue
         for name in names_in(sentence.text[start:end]):
