@@ -82,8 +82,8 @@ def _cards_of_server(sentence: str, catalog: Catalog) -> tuple[int, tuple[str, .
     servers = catalog.servers()
     for word in re.findall(r"[A-Za-z][\w.-]*\d[\w.-]*\w", sentence, re.ASCII):
         rows = exact_servers(catalog, word) if "." in word or "-" in word else ()
-        if len(rows) and servers.accelerator_name[rows[0]]:
-            return max(1, int(servers.num_accelerators[rows[0]])), (servers.accelerator_name[rows[0]],)
+        if len(rows) and servers.accelerator_name[rows[0]] and servers.num_accelerators[rows[0]] >= 1:
+            return int(servers.num_accelerators[rows[0]]), (servers.accelerator_name[rows[0]],)
     return 1, ()
 
 
