@@ -135,7 +135,7 @@ def room_text(amount: float, plan: Plan, catalog: Catalog, lang: Lang) -> str:
         return _served(plan.workload.model, "" if _is_assumed(plan) else plan.workload.quantization or "", had, lang) or _planned(
             plan, had, lang
         )
-    told, rest = [], list(_methods(plan.workload))
+    told, rest = list[str](), list(_methods(plan.workload))
     while rest:
         way, job = rest.pop(0)
         need = need_on_one_card(job, catalog=catalog)
