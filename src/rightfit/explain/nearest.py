@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 #: What a phrasing of a question, and prose, must share with a query to be told; from where on a
 #: phrasing is told before what is planned, and from where on it is what was asked.
-_RELEVANT, _RELEVANT_PROSE, _SURE, _SAME = 0.42, 0.5, 0.6, 0.8
+_RELEVANT, _RELEVANT_PROSE, _SURE, _SAME = 0.46, 0.55, 0.6, 0.8
 #: What prose must share in all: one rare word is no subject.
 _LEAST_WEIGHT = 7.0
 _MOST_TEXTS, _MOST_THINGS = 2, 3
 #: A second text is told where it is so near beside the first.
-_BESIDE = 0.75
+_BESIDE = 0.85
 #: A word that stands nowhere in our texts counts less than a rare one that does: names, amounts.
 _UNKNOWN = 0.6
 #: What a phrasing of a question weighs beside the prose of its answer, and how much a long text
@@ -102,7 +102,7 @@ def _documents() -> tuple[tuple[str, str, frozenset[str], str], ...]:
     found: list[tuple[str, str, frozenset[str], str]] = []
 
     def add(source: str, name: str, asks: Iterable[str], prose: Iterable[str]) -> None:
-        found.extend((source, name, frozenset(words_in(_bare(one))), one) for one in asks)
+        found.extend((source, name, frozenset(words_in(one)), one) for one in asks)
         found.extend((source, name, frozenset(words_in(one)), "") for one in prose)
 
     for name, entry in _table()["known"].items():
@@ -137,8 +137,8 @@ def _weight(words: Iterable[str]) -> float:
 
 def nearest_texts(sentence: str) -> list[Near]:
     """The texts that share most with a sentence, the nearest first, each once."""
-    asked = frozenset(words_in(_bare(sentence)) or words_in(sentence))
-    whole = _weight(asked)
+    bare, asked = frozenset(words_in(_bare(sentence)) or words_in(sentence)), frozenset(words_in(sentence))
+    whole = _weight(bare)
     best: dict[tuple[str, str], Near] = {}
     for source, name, words, phrase in _documents():
         if not (shared := asked & words):
@@ -146,7 +146,8 @@ def nearest_texts(sentence: str) -> list[Near]:
         part = _weight(shared)
         if not phrase and part < _LEAST_WEIGHT:
             continue
-        score = 2.0 * part / (whole + _weight(words)) if phrase else _PROSE * part / whole / (1.0 + _LENGTH * len(words))
+        # names that a phrasing lacks make it no farther, those that it has beside the query do
+        score = 2.0 * part / (_weight(bare | shared) + _weight(words)) if phrase else _PROSE * part / whole / (1.0 + _LENGTH * len(words))
         if (source, name) not in best or best[source, name].score < score:
             best[source, name] = Near(source, name, score, phrase)
     return sorted(best.values(), key=lambda one: -one.score)
@@ -158,7 +159,7 @@ def _bare(sentence: str) -> str:
     rest = sentence
     for spoken, _ in cards_of(sentence):
         rest = rest.replace(spoken, " ")
-    return re.sub(r"\d[\d.,]*\s*(?:[万亿]|[kKmMgGtT]i?[bB]?(?![A-Za-z]))?", " ", rest)
+    return re.sub(r"(?<![A-Za-z0-9.-])\d[\d.,]*\s*(?:[万亿]|[kKmMgGtT]i?[bB]?(?![A-Za-z]))?", " ", rest)
 
 
 # ---- What is told.
@@ -192,7 +193,7 @@ def general_lines(sentence: str) -> dict[Lang, str] | None:
 
 def _claimed(sentence: str, least: float) -> Near | None:
     """The statement of our table that says the same as a sentence."""
-    asked = frozenset(words_in(_bare(sentence)) or words_in(sentence))
+    asked = frozenset(words_in(sentence))
     found = [
         Near(source, name, score, phrase)
         for source, name, words, phrase in _documents()
@@ -210,6 +211,8 @@ def _is_said_alike(sentence: str, phrase: str) -> bool:
     if Counter(map(str.casefold, polar.findall(sentence))) != Counter(map(str.casefold, polar.findall(phrase))):
         return False
     mine, theirs = words_in(sentence), words_in(phrase)
+    if not sentence.isascii() and {word for word in mine if word.isascii()} != {word for word in theirs if word.isascii()}:
+        return False  # of something else
     shared = set(mine) & set(theirs)
     order = [list(dict.fromkeys(word for word in words if word in shared)) for words in (mine, theirs)]
     return order[0] == order[1] and _amounts(sentence) == _amounts(phrase)
