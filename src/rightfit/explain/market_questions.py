@@ -346,6 +346,12 @@ def _cards_compared(sentence: str) -> list[str]:
     return list(dict.fromkeys(found[0] for found in card_pattern().finditer(sentence) if facts.match_accelerators(found[0])))
 
 
+def is_of_store(sentence: str) -> bool:
+    """Whether a sentence is about an object store: S3 is a series of servers too."""
+    store = re.search(topic("topic_questions")["classes"]["object_store"], sentence, re.IGNORECASE)
+    return store is not None and not re.search(topic("server_questions")["words"]["series"], sentence, re.IGNORECASE)
+
+
 def _server_prices(sentence: str, catalog: Catalog) -> CheckResult | None:
     """What a server or the sizes of a series cost, by the hour or for a month; None where the
     sentence names none, or a model."""
@@ -353,6 +359,8 @@ def _server_prices(sentence: str, catalog: Catalog) -> CheckResult | None:
     from rightfit.market.verdicts import by_size, named_shape, server_facts
     from rightfit.workload.ask import understand
 
+    if is_of_store(sentence):
+        return None
     words = [word for word in re.findall(r"[A-Za-z][\w.-]*\d[\w.-]*", sentence, re.ASCII) if not facts.match_accelerators(word)]
     name = next((word for word in words if exact_servers(catalog, word) or series_members(catalog, word)), "")
     if not name:

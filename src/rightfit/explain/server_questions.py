@@ -93,9 +93,10 @@ def servers_named(sentence: str, catalog: Catalog) -> dict[str, Sequence[int]]:
 
     found: dict[str, Sequence[int]] = {}
     stores = re.compile(topic("topic_questions")["classes"]["object_store"], re.IGNORECASE)
+    is_store = stores.search(sentence) is not None and not _says("series", sentence)
     for match in _NAME.finditer(grammar.PROCESSOR.sub(" ", sentence)):
         word = match[0].rstrip(".")
-        if stores.fullmatch(word) and not _says("series", sentence):
+        if is_store and stores.fullmatch(word):
             continue  # "10 TB on S3" are kept in no server
         if not facts.match_accelerators(word) and (rows := exact_servers(catalog, word) or series_members(catalog, word)):
             found.setdefault(word, _usual(rows, catalog))
