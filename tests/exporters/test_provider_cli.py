@@ -24,7 +24,7 @@ from jobs import files
 from typical_plans import plan_values
 
 from rightfit.exports import Files, find_target, job_of, plan_document
-from rightfit.exports.finding import ROLES
+from rightfit.exports.finding import ROLES, found_by, vault_needs
 from rightfit.exports.targets.provider_cli import BUCKET_VARIABLE, NEEDS
 
 BIN = str(Path(sys.executable).parent)
@@ -244,7 +244,10 @@ def asked_of_az(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]
     noted(tools, "az", ON_AZURE)
     (tools / "terraform").write_text("#!/bin/sh\necho made\n")
     told = {"LIMIT_S": "1", "EVERY_S": "0.2", "RIGHTFIT_EMAIL": "me@example.com", "SSH_PUBLIC_KEY": "ssh-rsa AAAA me"}
-    told |= {"TF_VAR_ssh_public_key": told["SSH_PUBLIC_KEY"], "RIGHTFIT_VAULT": "", "RIGHTFIT_VAULT_GROUP": ""}
+    told |= {"TF_VAR_ssh_public_key": told["SSH_PUBLIC_KEY"]}
+    # What az itself knows is not set: it is asked for each.
+    names = [name for name, _ in (*NEEDS["azure"], *vault_needs(bundle.job))]
+    told |= {name: "" for name in names if "az " in found_by(bundle.job, name)}
     stop = f'curl() {{ echo {SERVER_ID}; }}; eval "$(grep "^stop_server()" auto-stop/auto-stop.sh)"; stop_server'
     for lines in (bundle.other("terraform-azure"), bundle.other("provider-cli"), "sh budget-alarm/budget.sh", stop):
         bundle.run(lines, **told)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from rightfit.cli.declared import Looks, UnusableValueError, help_text, looks
+from rightfit.cli.declared import Looks, UnusableValueError, command_as_ours, help_text, lang_of, looks
 from rightfit.cli.parameters import command
 from rightfit.files import write_whole
 from rightfit.messages import Message
@@ -192,9 +192,19 @@ def _version(context: click.Context, _parameter: click.Parameter, is_asked: bool
         context.exit()
 
 
+def _renamed(arguments: Sequence[str]) -> Sequence[str]:
+    """The arguments with our name for the command, where people have another; that is said."""
+    ours, meant = command_as_ours(arguments)
+    if meant:
+        click.echo(Message("usage.read_as", option=arguments[0], meant=f"rightfit {meant}").text(lang_of(arguments)), err=True)
+    return ours
+
+
 def call(arguments: Sequence[str]) -> Any:
     """Run the command line and give what the command returns; what stops it is raised (click's own
     `main` writes on Ctrl-C)."""
+    if arguments and arguments[0] not in COMMANDS and arguments[0] not in GROUPS:
+        arguments = _renamed(arguments)
     root = build(arguments)
     if VARIABLE in os.environ:
         return root.main(args=list(arguments), prog_name="rightfit", standalone_mode=False, complete_var=VARIABLE)

@@ -29,6 +29,7 @@ from rightfit.explain.rule_trials import measures_of
 from rightfit.explain.rules import all_rules, judge
 from rightfit.explain.trials import best_for, best_of, cost_text, need_on_one_card, where_text
 from rightfit.facts.tables import says
+from rightfit.market.names import find_provider
 from rightfit.market.offers import OfferFilter
 from rightfit.market.sellers import DEFAULT_TIER, tier_of
 from rightfit.messages import LANGS, Lang
@@ -1107,24 +1108,31 @@ def _way_row(way: _Way, lang: Lang, *, why: str) -> str:
 
 
 def other_card_lines(plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
-    """A line for each GPU that was asked for by name and leads no row that is shown: its best way,
-    by other sellers where the usual ones have none, or that there is none."""
-    wish = plan.workload
-    spoken = [name for name in wish.gpu if facts.match_accelerators(name)]
-    if len(spoken) < 2 or plan.best is None or plan.best.purchase == "owned" or len(spoken) > _MOST_CARDS:
+    """A line for each GPU and cloud that was asked for by name and leads no row that is shown: its
+    best way, by other sellers where the usual ones have none, or that there is none."""
+    if plan.best is None or plan.best.purchase == "owned":
         return []
-    shown = {option.accelerator.name for option in plan.options[:_SHOWN]}
+    wish, shown = plan.workload, plan.options[:_SHOWN]
+    cards = [name for name in wish.gpu if facts.match_accelerators(name)]
     lines = []
-    for name in spoken:
-        if shown & set(facts.match_accelerators(name)):
-            continue
-        option = _other(plan, catalog, gpu=name) or (None if wish.sellers else _other(plan, catalog, gpu=name, sellers="all"))
-        if option is None:
-            lines.append(_text("card_none", lang, card=name))
-            continue
-        is_usual = bool(wish.sellers) or tier_of(option.provider, option.purchase) <= DEFAULT_TIER
-        lines.append(_text("card_row" if is_usual else "card_row_sellers", lang, card=name, way=way_text(option, lang)))
+    if 2 <= len(cards) <= _MOST_CARDS:
+        led = {option.accelerator.name for option in shown}
+        lines += [_named_line(plan, catalog, lang, "gpu", name) for name in cards if not led & set(facts.match_accelerators(name))]
+    clouds = [find_provider(name) or name for name in wish.cloud]
+    if 2 <= len(clouds) <= _MOST_CARDS:
+        led = {option.provider for option in shown}
+        lines += [_named_line(plan, catalog, lang, "cloud", name) for name in clouds if name not in led]
     return lines
+
+
+def _named_line(plan: Plan, catalog: Catalog, lang: Lang, asked: str, name: str) -> str:
+    """The best way with one of the GPUs or clouds that were named."""
+    wish = plan.workload
+    option = _other(plan, catalog, **{asked: name}) or (None if wish.sellers else _other(plan, catalog, **{asked: name, "sellers": "all"}))
+    if option is None:
+        return _text("card_none" if asked == "gpu" else "cloud_none", lang, card=name)
+    is_usual = bool(wish.sellers) or asked == "cloud" or tier_of(option.provider, option.purchase) <= DEFAULT_TIER
+    return _text("card_row" if is_usual else "card_row_sellers", lang, card=name, way=way_text(option, lang))
 
 
 _Answer = Callable[[Question, "Plan", "Catalog", Lang], str]

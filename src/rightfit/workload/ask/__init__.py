@@ -18,7 +18,7 @@ from rightfit.errors import InputError, RightfitError
 from rightfit.messages import Message
 from rightfit.units import normalize, parse_count
 from rightfit.workload.ask import grammar
-from rightfit.workload.ask.choices import infer, read_words
+from rightfit.workload.ask.choices import as_prompt, infer, read_words
 from rightfit.workload.ask.dates import ask_for_day, assume_each_day, read_calendar, read_daily, read_dates, settle_restated
 from rightfit.workload.ask.figured import (
     drop_staff,
@@ -184,6 +184,14 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     if task in ("batch", "serve"):
         inferred += read_pages(sentence)
     _read_amount(sentence, inferred)
+    made = sentence.has("data") and (sentence.has("denoise_steps") or sentence.has("output_tokens"))
+    if made and not any(
+        one.option in ("task", "method") for one in (*inferred, *sentence.readings)
+    ):  # answers are made, nothing is trained
+        inferred = [Reading("task", "batch", ""), *inferred]
+        sentence.readings = [as_prompt(reading) for reading in sentence.readings]
+    if any(one.option == "method" and one.value == "grpo" for one in sentence.readings):  # answers are what is cut
+        sentence.readings = [as_prompt(reading, "output_tokens") for reading in sentence.readings]
     _note_known_amount(sentence)
     _note_size_of_samples(sentence)
     _rescale_tokens(sentence)
@@ -246,7 +254,7 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
             return
 
 
-_TOKENS_ALONE = re.compile(r"(?<=[,;(])\s*(?P<number>\d{1,5})\s?tokens?(?=\s*(?:[,;.)]|$))")
+_TOKENS_ALONE = grammar.shape(r"(?<=[,;(，；（])\s*(?:{at_most}\s*)?(?P<number>\d{1,5}k?)\s?tokens?(?=\s*(?:[,;.)，；。）]|$))")
 _FEW_TOKENS = re.compile(r"(?P<number>\d{1,5}) tokens?")
 
 

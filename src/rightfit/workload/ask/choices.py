@@ -150,7 +150,7 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
     if task in ("train", "finetune", "prepare"):
         _count_people(sentence)
     if task in ("serve", "batch"):
-        sentence.readings = [_as_prompt(reading) for reading in sentence.readings]
+        sentence.readings = [as_prompt(reading) for reading in sentence.readings]
     if task == "finetune" and any(reading.option == "quantization" and reading.value in _FEW_BITS for reading in sentence.readings):
         sentence.readings = [
             _as_qlora(reading)
@@ -267,9 +267,9 @@ def _operation(text: str) -> str:
     return next((row["operation"] for row in rows if re.search(row["pattern"], text, re.IGNORECASE)), "")
 
 
-def _as_prompt(reading: Reading) -> Reading:
-    """Where requests are answered, a context is the length of the prompt."""
-    return dataclasses.replace(reading, option="input_tokens") if reading.option == "seq_len" else reading
+def as_prompt(reading: Reading, option: str = "input_tokens") -> Reading:
+    """Where requests are answered, a context is the length of the prompt, or of another part."""
+    return dataclasses.replace(reading, option=option) if reading.option == "seq_len" else reading
 
 
 _NAMES_FORMAT = grammar.shape("{names_format}")
