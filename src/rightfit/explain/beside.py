@@ -316,7 +316,9 @@ def _count_text(key: str, option: Option, lang: Lang) -> str:
         "where": where_text(option),
         "cost": _money(option, lang),
     }
-    return _text(key, lang, **fields) + _offload_text(option, lang)
+    weights = str(getattr(option.layout, "weight_format", "") or "")
+    in_format = _text("in_format", lang, format=weights) if weights and option.accelerator.name and not weights.endswith("16") else ""
+    return _text(key, lang, **fields) + in_format + _offload_text(option, lang)
 
 
 def _offload_text(option: Option, lang: Lang) -> str:

@@ -71,8 +71,8 @@ def outcome_text(outcome: SetupOutcome, lang: Lang) -> str:
         key = "fits_not_load" if outcome.host_needed_bytes <= outcome.host_bytes else "fits_not_host"
     elif outcome.helps:
         key += "_helped" if math.isfinite(outcome.host_bytes) else "_helped_host_unknown"
-    if outcome.fits and outcome.helps and outcome.plain_bytes <= outcome.limit_bytes and math.isfinite(outcome.host_bytes):
-        key = "fits_helped_tight"
+    if outcome.fits and outcome.helps and outcome.plain_bytes <= outcome.limit_bytes:
+        key = "fits_helped_tight" if math.isfinite(outcome.host_bytes) else "fits_tight_host_unknown"
     names = ("peak", "limit", "plain", "host_needed", "host")
     fields = {name: q.memory_text(getattr(outcome, f"{name}_bytes")) for name in names}
     return say(f"rule_words.{key}", lang, where=outcome.server, helps=offload_text("+".join(outcome.helps), lang), **fields)

@@ -9,6 +9,7 @@ stands before. What is left at the end is hard (`leftover`): the answer stops wi
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import re
 
@@ -205,6 +206,8 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     if any(one.option == "method" and one.value == "grpo" for one in sentence.readings):  # answers are what is cut
         sentence.readings = [as_prompt(reading, "output_tokens") for reading in sentence.readings]
     _note_known_amount(sentence)
+    _note_size_of_samples(sentence)
+    _rescale_tokens(sentence)
     assume_each_day(sentence, task)
     ask_for_day(sentence)
     for again in (grammar.GLUE_PHRASE, *((grammar.QUANTIZED,) if sentence.has("quantization") else ())):
@@ -346,6 +349,33 @@ def _read_length(sentence: Sentence) -> None:
         return
     if found := _TOKENS_ALONE.search(sentence.text):
         sentence.take(*found.span(), "seq_len", found["number"])
+
+
+def _rescale_tokens(sentence: Sentence) -> None:
+    """Requests that were counted from tokens of a day, by the lengths that are told of them."""
+    usual = facts.coefficients("serving_planning")
+    lengths = {name: float(usual[name]) for name in ("input_tokens", "output_tokens")}
+    told = {one.option: float(one.value) for one in sentence.readings if one.option in lengths and one.value.isdigit()}
+    for at, one in enumerate(sentence.readings):
+        if told and one.option == "rate" and _OF_TOKENS.search(one.words):
+            number, _, period = one.value.partition("/")
+            scaled = float(number) * sum(lengths.values()) / sum((lengths | told).values())
+            sentence.readings[at] = dataclasses.replace(one, value=f"{scaled:.4g}/{period}")
+
+
+def _note_size_of_samples(sentence: Sentence) -> None:
+    """What counted samples take in bytes says nothing more: "100 million texts (about 200 GB)"."""
+    if any(one.option == "data" and not re.search(r"[GMT]i?B$", one.value) for one in sentence.readings):
+        for match in list(_BYTES_BESIDE.finditer(sentence.text)):
+            sentence.note(*match.span())
+
+
+#: An amount of bytes in brackets, or behind a word that sums up.
+_BYTES_BESIDE = re.compile(
+    r"[（(]\s*(?:[约共~]|大约|一共|about|around|some)?\s*\d+(?:\.\d+)?\s*[GMT]i?B\s*[)）]|(?:一?共|总共|合计|\bin total|\baltogether)\s*约?\s*\d+(?:\.\d+)?\s*[GMT]i?B",
+    re.IGNORECASE,
+)
+_OF_TOKENS = re.compile(r"tokens?|词元", re.IGNORECASE)
 
 
 def _read_described(sentence: Sentence) -> None:
