@@ -182,8 +182,12 @@ def test_four_bits_are_served_in_the_format_that_engines_run(said: str, meant: s
 
 
 @pytest.mark.parametrize("said", ["满血版 DeepSeek-R1", "DeepSeek-R1 满血版", "满血 DeepSeek-R1 671B"])
-def test_the_whole_model_is_not_quantized(said: str) -> None:
-    assert understand(f"部署{said}，同时 20 人在线").wishes["quantization"] == "none"
+def test_the_whole_model_is_in_the_format_that_was_published(said: str) -> None:
+    assert understand(f"部署{said}，同时 20 人在线").wishes["quantization"] == "fp8"
+
+
+def test_the_whole_model_is_not_quantized() -> None:
+    assert understand("部署满血版 Qwen2.5-72B，同时 20 人在线").wishes["quantization"] == "none"
 
 
 @pytest.mark.parametrize(
