@@ -192,7 +192,7 @@ def test_cards_that_read_one_another_pay_neither_the_host_nor_the_socket() -> No
 
 
 def test_bytes_that_meet_in_the_host_are_counted_once() -> None:
-    """GeForce cards at PCIe 4: their half bandwidth is the staging itself; two cards have one processor."""
+    """GeForce cards at PCIe 4: half bandwidth is the staging itself; two cards have one CPU."""
     rates = RATES.replace(link_fraction=np.ones(1), socket_crossing=np.array([0.5]), host_staging=np.array([0.5]))
     geforce = LinkColumns.of(intra_bandwidth=16e9, host_bandwidth=32e9, intra_kind=1)
     found = [

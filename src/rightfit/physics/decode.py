@@ -274,10 +274,11 @@ def attention_s(
 def group_link(serve: ServeColumns, links: LinkColumns, rates: ServeRates) -> Array:
     """Bandwidth of the slowest link in a group of ranks -> [bytes/s]."""
     ranks = serve.tensor * serve.attention_data
-    # Cards that do not read one another meet in the host's memory; that is counted here, so from the
-    # bare PCIe link (`intra_bandwidth` of GeForce cards halves it already). Half of a server's cards
-    # hang on each processor: groups beyond that share the link between the two, where there are two
-    # (cards in pairs have one); a ring of cards that read one another passes it once in each direction.
+    # Cards that do not read one another meet in the host's memory; that is counted here, so from
+    # the bare PCIe link (`intra_bandwidth` of GeForce cards halves it already). Half of a server's
+    # cards hang on each processor: groups beyond that share the link between the two, where there
+    # are two (cards in pairs have one); a ring of cards that read one another passes it once in
+    # each direction.
     staged = (links.intra_kind == float(IntraKind.PCIE)) & (serve.peer_access == 0.0)
     crossing = (serve.gpus_per_node > 2.0) & (ranks > serve.gpus_per_node / 2.0)
     met = links.host_bandwidth * rates.host_staging * np.where(crossing, rates.socket_crossing, 1.0)
