@@ -555,7 +555,7 @@ def read_others(
     from rightfit.workload.kept_files import is_settings, read_adapter, read_kept
 
     if model is not None and file is None and code is None and is_settings(model):
-        model, file, wishes = None, Path(model), {name: value for name, value in wishes.items() if name != "model"}
+        file, model, wishes = Path(model), None, {name: value for name, value in wishes.items() if name != "model"}
     if code is not None and (file is not None or (model is not None and is_code(model))):
         raise ContradictionError(Message("cli.code_or_file"), field="code")
     if code is None and model is not None and is_code(model):
