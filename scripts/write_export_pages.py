@@ -84,14 +84,14 @@ def refreshed(text: str, target: Target) -> str:
 
 def plans_of(target: Target) -> str:
     """Which typical plans the target takes, and what it says to the others."""
-    answers = {name: target.refuses(job(name)) for name in WISHES}
+    answers = {name: target.problem(job(name)) for name in WISHES}
     taken = [f"`{name}`" for name, problem in answers.items() if not problem]
     reasons: dict[str, list[str]] = {}
     for name, problem in answers.items():
         if problem:
             reasons.setdefault(problem, []).append(f"`{name}`")
-    more = FURTHER if any(not target.refuses(job(name)) for name in (*WISHES, *FURTHER)) else (*OTHER_KINDS, *STARTED)
-    further = [f"`{name}`" for name in more if not target.refuses(job(name))]
+    more = FURTHER if any(not target.problem(job(name)) for name in (*WISHES, *FURTHER)) else (*OTHER_KINDS, *STARTED)
+    further = [f"`{name}`" for name in more if not target.problem(job(name))]
     lines = [f"Takes {len(taken)} of our {len(answers)} typical plans: {', '.join(taken) or 'none'}."]
     lines[0] += f" Of the further plans (server programs by name, images, a split model): {', '.join(further)}." if further else ""
     lines += [f"- refused: {problem} ({', '.join(names)})" for problem, names in reasons.items()]
@@ -176,7 +176,7 @@ def current_index() -> tuple[str, str]:
 
 def skeleton(target: Target) -> str:
     """A page to start from."""
-    plan = next(name for name in (*WISHES, *FURTHER, *OTHER_KINDS, *STARTED) if not target.refuses(job(name)))
+    plan = next(name for name in (*WISHES, *FURTHER, *OTHER_KINDS, *STARTED) if not target.problem(job(name)))
     path = next(iter(target.files(job(plan))))
     return (
         f"# {target.name}\n\n{target.summary}.\n\n    rightfit export plan.json --to {target.name} --out job\n\n"

@@ -33,7 +33,7 @@ from rightfit.facts.own.reference import FUNCTION
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.messages import Message, cause
 from rightfit.physics import memory_peak as overheads
-from rightfit.physics.columns import SetupColumns
+from rightfit.physics.columns import DeviceColumns, SetupColumns
 from rightfit.records import dataclass
 
 INSTALL_HINT = Message("estimate.no_torch")
@@ -394,7 +394,8 @@ def traced_estimate(
     else:
         result = trace_config(traced_config(model), recompute=recompute, **shared)  # type: ignore[arg-type]
     setup = SetupColumns.of(micro_batch=micro_batch, seq_len=seq_len, data=shard_degree, shard_degree=shard_degree)
-    terms = with_overheads(result, setup, scratch=result.optimizer_bytes / 2.0)
+    device = device_columns([facts.accelerator(accelerator)]) if accelerator else DeviceColumns()
+    terms = with_overheads(result, setup, device, scratch=result.optimizer_bytes / 2.0)
     return TracedEstimate(
         model=model,
         num_parameters=result.num_parameters,
@@ -403,7 +404,7 @@ def traced_estimate(
         terms=terms,
         peak_bytes=sum(terms.values()),
         accelerator=accelerator,
-        capacity_bytes=capacity_of(accelerator) if accelerator else None,
+        capacity_bytes=float(overheads.usable_bytes(device, coefficients=facts.coefficients("memory"))[0]) if accelerator else None,
         **shared,  # type: ignore[arg-type]
     )
 
@@ -419,13 +420,7 @@ def traced_config(model: str) -> dict[str, Any]:
     return module_config(record)
 
 
-def capacity_of(accelerator: str) -> float:
-    """What a job can use of a card [bytes]."""
-    device = device_columns([facts.accelerator(accelerator)])
-    return float(overheads.usable_bytes(device, coefficients=facts.coefficients("memory"))[0])
-
-
-def with_overheads(result: TracedMemory, setup: SetupColumns, *, scratch: float) -> dict[str, float]:
+def with_overheads(result: TracedMemory, setup: SetupColumns, device: DeviceColumns, *, scratch: float) -> dict[str, float]:
     """The tracker's kinds in our words, and the workspace, slack and context that no
     tracker sees [bytes].
 
@@ -442,8 +437,9 @@ def with_overheads(result: TracedMemory, setup: SetupColumns, *, scratch: float)
     moment = {"steady": states + gradients + scratch, "stored": stored, "spikes": moving - stored, "buffers": 0.0}
     nothing = np.zeros(1)
     slack = overheads.slack_bytes({name: np.array([value]) for name, value in moment.items()}, nothing, setup, coefficients=coefficients)
+    own = overheads.own_driver_bytes(device, coefficients=coefficients)
     context = overheads.context_bytes(
-        setup, context=coefficients["context_bytes"], per_peer=coefficients["nccl_peer_bytes"], most_peers=coefficients["nccl_most_peers"]
+        setup, context=own, per_peer=coefficients["nccl_peer_bytes"], most_peers=coefficients["nccl_most_peers"]
     )
     return {
         "weights": result.parameters_bytes,

@@ -37,8 +37,9 @@ def work_words(job: Job) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One kind of file. `write` is pure: job -> {relative path: text}. `refuses` says in one line
-    why a job cannot be expressed ("" if it can).
+    """One kind of file. `write` is pure: job -> {relative path: text}. `own_problem` says in one
+    line what of a job this target alone cannot express ("" for nothing): `problem` asks it last,
+    after what all targets share, and is what others ask.
     `stack`: what a launcher starts for it (an ExportStack).
     `works`: for which of WORKS it is; what is usual in its group where it says nothing.
     `run`: what to type in the target's folder, one command a line, for the bundle's README; ""
@@ -48,7 +49,7 @@ class Target:
     group: str
     summary: str
     write: Callable[[Job], Files]
-    refuses: Callable[[Job], Message | str] = lambda _job: ""
+    own_problem: Callable[[Job], Message | str] = lambda _job: ""
     checked_by: str = ""
     run: str = ""
     stack: Callable[[Job], Any] | None = None
@@ -78,7 +79,7 @@ class Target:
             or (size_problem(job) if self.group in ("training", "serving", "kubernetes") else "")
             or revision_problem(job, self.name)
             or (columns_problem(job, self.name) or limits_problem(job, self.name) if self.group in ("training", "serving") else "")
-            or self.refuses(job)
+            or self.own_problem(job)
         )
 
     def files(self, job: Job) -> Files:

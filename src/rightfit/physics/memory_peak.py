@@ -242,6 +242,16 @@ def driver_bytes(device: DeviceColumns, *, usual: float, per_sm: float) -> Array
     return np.where(device.num_sms > 0, np.minimum(per_sm * device.num_sms, usual), usual)
 
 
+def own_driver_bytes(device: DeviceColumns, *, coefficients: Mapping[str, float]) -> Array:
+    """The driver's share of one process by the coefficients of memory, for every question.
+
+    `coefficients` [bytes] -> [bytes].
+
+    Source: docs/decisions/memory-physics.md.
+    """
+    return driver_bytes(device, usual=coefficients["context_bytes"], per_sm=coefficients["context_bytes_per_sm"])
+
+
 def context_bytes(setup: SetupColumns, *, context: Array | float, per_peer: float, most_peers: float) -> Array:
     """CUDA context and kernels, and NCCL's buffers by number of GPUs in the job; seen
     by the driver only.
@@ -498,7 +508,7 @@ def _live(
 
 def _outside(setup: SetupColumns, device: DeviceColumns, coefficients: Mapping[str, float]) -> Array:
     """What the driver holds beside the allocator."""
-    own = driver_bytes(device, usual=coefficients["context_bytes"], per_sm=coefficients["context_bytes_per_sm"])
+    own = own_driver_bytes(device, coefficients=coefficients)
     return context_bytes(setup, context=own, per_peer=coefficients["nccl_peer_bytes"], most_peers=coefficients["nccl_most_peers"])
 
 

@@ -60,7 +60,8 @@ def test_memory_reads_nothing_but_its_key(number: int) -> None:
     assert need.peak_bytes == pytest.approx(engine.memory(columns), rel=1e-12)
     assert need.host_bytes == pytest.approx(engine.host(columns), rel=1e-12)
     for machine in range(len(machines)):
-        safe = engine.memory(columns) * engine.safety(columns, machines.device.take(np.array([machine]))) * resolved()
+        device = machines.device.take(np.array([machine]))
+        safe = (engine.memory(columns) - engine.spared(device)) * engine.safety(columns, device) * resolved()
         assert need.safe_bytes[need.caution[machine]] == pytest.approx(safe, rel=1e-12)
 
 

@@ -284,10 +284,11 @@ def brute_force(wish: TrainingRequest, market: Market, filters: Filters, physics
                     continue
                 setup = setup_of(base, one, gpus)
                 margin, capacity = float(physics.safety(setup, device)[0]), float(physics.capacity(device)[0])
-                if float(physics.memory(setup)[0]) * margin > capacity:
+                needed = float((physics.memory(setup) - physics.spared(device))[0])
+                if needed * margin > capacity:
                     continue
                 # what may not fit is taken only where what surely does takes twice as long
-                is_tight = float(physics.memory(setup)[0] * physics.safety(setup, device, sure=True)[0]) > capacity
+                is_tight = needed * float(physics.safety(setup, device, sure=True)[0]) > capacity
                 # what the leanest setup that fits the cards needs of the host, over all servers of
                 # the same kind, leaves the rest to the data
                 kind = (server, nodes)

@@ -50,6 +50,10 @@ class ToyPhysics:
         kept = np.choose(setup.recompute.astype(np.intp), [8e5, 3e5, 5e4]) * setup.micro_batch * setup.seq_len / setup.tensor
         return (state + optimizer) / ranks + kept * np.minimum(setup.grad_accum, setup.pipeline) + 1e8 * np.minimum(setup.num_gpus, 8)
 
+    def spared(self, device: DeviceColumns) -> Array:
+        """A little on accelerators that are not from NVIDIA."""
+        return 5e7 * (device.vendor != 1)
+
     def safety(self, setup: SetupColumns, device: DeviceColumns, *, sure: bool = False) -> Array:
         """Wider for quantised setups and for accelerators that are not from NVIDIA."""
         return 1.1 + 0.1 * (setup.shard_stage >= 3) + 0.2 * (device.vendor != 1)

@@ -373,7 +373,7 @@ def hub_pin(job: Job, last: str) -> str:
 def loads_like(job: Job, program: str, last: str, kinds: tuple[str, ...] = ("decoder",)) -> Message | str:
     """What a program that shards by DeepSpeed and takes Transformers up to `last` refuses."""
     problem = training_problem(job, methods=TRAINED_BY_TRL, kinds=kinds) or torch_problem(job) or class_problem(job, program, last)
-    sharding_problem = trl.zero_problem if shows_images(job) else trl.DEEPSPEED.refuses
+    sharding_problem = trl.zero_problem if shows_images(job) else trl.DEEPSPEED.own_problem
     return problem or (sharding_problem(job) if trl.stage(job) or job.option.layout.sharding == "hybrid" else "")
 
 

@@ -137,7 +137,7 @@ KSERVE = Target(
     "kubernetes",
     "KServe InferenceService scaled at the plan's threshold",
     kserve_write,
-    kubernetes.KUBERNETES.refuses,
+    kubernetes.KUBERNETES.own_problem,
     checked_by="its definition's schema, unknown fields refused; the fake API server",
     run="kubectl apply -f inference-service.yaml",
     works=("serve",),

@@ -19,7 +19,7 @@ from rightfit.physics import memory_states, serving_columns
 from rightfit.physics import step as physics
 from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, ModelColumns, SetupColumns
 from rightfit.physics.compute import ComputeTimes, compute_times
-from rightfit.physics.memory_peak import Phase, peak_memory, phase_memory
+from rightfit.physics.memory_peak import Phase, own_driver_bytes, peak_memory, phase_memory, usable_bytes
 from rightfit.physics.serving_columns import ServeColumns
 from rightfit.physics.step import communication_times, step_times
 from rightfit.recent import exact_key
@@ -56,8 +56,14 @@ class LanguageEngine:
         return regime_columns(self.model, setup, device, shape_typical=self.shape_typical)
 
     def memory(self, setup: SetupColumns) -> Array:
-        """Peak memory of each setup, all that the card must hold [bytes]."""
+        """Peak memory of each setup, all that the card must hold where its driver takes the
+        most [bytes]."""
         return peak_memory(self.model, setup, DeviceColumns(), coefficients=facts.coefficients("memory")).required
+
+    def spared(self, device: DeviceColumns) -> Array:
+        """What the driver of each accelerator takes less than the most [bytes]."""
+        usual = facts.coefficients("memory")
+        return np.asarray(usual["context_bytes"] - own_driver_bytes(device, coefficients=usual))
 
     def phases(self, setup: SetupColumns, device: DeviceColumns) -> dict[str, Array]:
         """What the card must hold at each moment of a step [bytes]."""
@@ -91,7 +97,7 @@ class LanguageEngine:
 
     def capacity(self, device: DeviceColumns) -> Array:
         """What a job can use of each accelerator's memory [bytes]."""
-        return device.memory_bytes * facts.coefficients("memory")["usable_fraction"]
+        return usable_bytes(device, coefficients=facts.coefficients("memory"))
 
     def host(self, setup: SetupColumns) -> Array:
         """Host memory per node [bytes]."""
@@ -195,17 +201,17 @@ class TunedEngine(LanguageEngine):
 
     def memory(self, setup: SetupColumns) -> Array:
         """Peak memory of each setup over training and answering [bytes]."""
-        found = self._memory(setup)
+        found = self._memory(setup, DeviceColumns())
         return np.asarray(np.maximum(LanguageEngine.memory(self, setup) + found.beside_bytes, found.answering_bytes))
 
     def phases(self, setup: SetupColumns, device: DeviceColumns) -> dict[str, Array]:
         """What the card must hold at each moment of a step, and while answers
         are written [bytes]."""
-        found = self._memory(setup)
+        found = self._memory(setup, device)
         training = {name: held + found.beside_bytes for name, held in LanguageEngine.phases(self, setup, device).items()}
         return {**training, **({"answering": found.answering_bytes} if found.answering else {})}
 
-    def _memory(self, setup: SetupColumns) -> TunedMemory:
+    def _memory(self, setup: SetupColumns, device: DeviceColumns) -> TunedMemory:
         usual, method = facts.coefficients("tuning"), self.tuning.method
         own = physics.state_bytes(self.model, setup)
         copy = physics.frozen_bytes(self.policy, setup, weight_bytes=usual["frozen_weight_bytes"])
@@ -221,7 +227,7 @@ class TunedEngine(LanguageEngine):
             logits = physics.frozen_logits_bytes(self.model, setup, logit_bytes=usual["frozen_logit_bytes"])
             return TunedMemory({**beside, **({"frozen_logits": logits} if method.reference else {})}, {})
         engine = self._engine_bytes(setup)
-        context = {"context": np.full(1, facts.coefficients("memory")["context_bytes"])}
+        context = {"context": own_driver_bytes(device, coefficients=facts.coefficients("memory"))}
         if self.tuning.is_apart:
             return TunedMemory(beside, {**engine, **context})
         return TunedMemory(beside, {"weights": own.weights, "states": own.trained, **beside, **engine, **context})
@@ -293,9 +299,9 @@ class TunedEngine(LanguageEngine):
         engines = np.maximum(np.floor(setup.num_gpus / (tensor * stages)), 1.0)
         sequences = setup.data * setup.micro_batch * setup.grad_accum
         memory = np.maximum(device.memory_bytes, 1.0)
-        share = np.broadcast_to(facts.coefficients("memory")["usable_fraction"], memory.shape)
+        share = self.capacity(device) / memory
         if not self.tuning.is_apart:
-            lying = self._memory(setup)
+            lying = self._memory(setup, device)
             outside = [value for name, value in lying.answering.items() if not name.startswith("engine")]
             share = share - sum(outside, start=np.zeros(1)) / memory
         rollout = Rollout(tensor, stages, sequences / engines, np.maximum(share, 0.0), self.tuning.prompt_tokens, self.tuning.answer_tokens)
@@ -322,7 +328,7 @@ class TunedEngine(LanguageEngine):
         shape = step.step_s.shape
         terms = {**step.terms, **{name: np.broadcast_to(value, shape) for name, value in more.items()}}
         told = StepColumns(terms, np.broadcast_to(times.step_s, shape), step.model_flops, step.bottleneck)
-        return self._told_memory(memory, self._memory(setup), shape), told
+        return self._told_memory(memory, self._memory(setup, device), shape), told
 
     def _told_memory(self, memory: MemoryColumns, found: TunedMemory, shape: tuple[int, ...]) -> MemoryColumns:
         """Terms of the phase that needs more, row by row."""

@@ -251,7 +251,7 @@ def evaluate_rows(search_result: TrainingResult, rows: Sequence[Row], num_full: 
         fit_probability=np.broadcast_to(fits, shape),
         deadline_probability=in_time,
         uncalibrated=np.broadcast_to(engine.uncalibrated(device), shape),
-        stored_bytes=np.broadcast_to(engine.memory(columns.replace(recompute=float(Recompute.NONE))), shape),
+        stored_bytes=np.broadcast_to(engine.memory(columns.replace(recompute=float(Recompute.NONE))) - engine.spared(device), shape),
         waiting_s=np.broadcast_to(step_s - step.step_s, shape),
         risks=risks,
     )

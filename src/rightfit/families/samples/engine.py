@@ -146,6 +146,10 @@ class SampleEngine:
         """Peak memory of each setup, all that the card must hold [bytes]."""
         return np.asarray(sum(self.memory_terms(setup).values(), np.zeros(1)))
 
+    def spared(self, device: DeviceColumns) -> Array:
+        """Nothing: one share of the driver is known for all accelerators [bytes]."""
+        return np.zeros(device.num_rows)
+
     def phases(self, setup: SetupColumns, device: DeviceColumns) -> dict[str, Array]:
         """The one moment that is counted, the backward pass: everything that a sample keeps lies on
         the card with all states [bytes]."""

@@ -140,7 +140,7 @@ def evaluate_rows(search_result: TrainingResult, rows: Sequence[Row], num_full: 
         fit_probability=probability_within(figures["peak_memory_bytes"], np.broadcast_to(memory.capacity_bytes, shape)),
         deadline_probability=probability_within(figures["total_time_s"], np.full(shape, deadline or np.inf)),
         uncalibrated=np.broadcast_to(engine.uncalibrated(device), shape),
-        stored_bytes=np.broadcast_to(engine.memory(columns.replace(recompute=float(Recompute.NONE))), shape),
+        stored_bytes=np.broadcast_to(engine.memory(columns.replace(recompute=float(Recompute.NONE))) - engine.spared(device), shape),
         waiting_s=np.broadcast_to(step_s - step.step_s, shape),
         risks=risks,
     )

@@ -56,7 +56,10 @@ class Physics(Protocol):
         ...
 
     def memory(self, setup: SetupColumns) -> Array:
-        """Peak memory of each setup on one accelerator [bytes]."""
+        """Peak memory of each setup on one accelerator whose driver takes the most [bytes]."""
+
+    def spared(self, device: DeviceColumns) -> Array:
+        """What the driver of each accelerator takes less than the most [bytes]."""
 
     def safety(self, setup: SetupColumns, device: DeviceColumns, *, sure: bool = False) -> Array:
         """Factor on the peak memory of each setup that makes it fit `device` (one row) with the
@@ -109,7 +112,7 @@ class Best:
 class MemoryNeed:
     """What each setup needs [bytes]: on one accelerator at the peak, the same with the margin
     for safety and the one with which it surely fits, shape (caution class, setup), and on one host.
-    `caution`: each machine's caution class."""
+    `caution`: each machine's class, of those that have safety and the driver's share in common."""
 
     peak_bytes: Array
     safe_bytes: Array
@@ -140,10 +143,17 @@ def memory_of(setups: SetupTable, base: SetupColumns, machines: Machines, physic
     columns = collapse(setups.take(first).columns(base))
     peak = np.broadcast_to(physics.memory(columns), first.shape)
     cautions = np.broadcast_to(physics.caution(machines.device), (len(machines),))
-    _, representative, caution = np.unique(cautions, return_index=True, return_inverse=True)
-    devices = [machines.device.take(row[None]) for row in representative]
+    _, careful, caution = np.unique(cautions, return_index=True, return_inverse=True)
+    devices = [machines.device.take(row[None]) for row in careful]
+    spared = np.broadcast_to(physics.spared(machines.device), (len(machines),))
+    shares, share = np.unique(spared, return_inverse=True)
+    kinds, kind = np.unique(caution * shares.shape[0] + share, return_inverse=True)
+    of_caution, of_share = np.divmod(kinds, shares.shape[0])
+    least = np.maximum(peak - shares[of_share, None], 0.0)
     safe, sure = (
-        np.stack([np.broadcast_to(peak * physics.safety(columns, device, sure=is_sure), first.shape)[inverse] for device in devices])
+        (least * np.stack([np.broadcast_to(physics.safety(columns, one, sure=is_sure), first.shape) for one in devices])[of_caution])[
+            :, inverse
+        ]
         for is_sure in (False, True)
     )
     host_first, host_inverse = distinct_rows(
@@ -151,7 +161,7 @@ def memory_of(setups: SetupTable, base: SetupColumns, machines: Machines, physic
     )
     host = physics.host(collapse(setups.take(host_first).columns(base)))
     safe = safe * resolved()
-    return MemoryNeed(peak[inverse], safe, sure, np.broadcast_to(host, host_first.shape)[host_inverse], caution)
+    return MemoryNeed(peak[inverse], safe, sure, np.broadcast_to(host, host_first.shape)[host_inverse], kind)
 
 
 def work_steps(setups: SetupTable, *, tokens: float, seq_len: int) -> Array:

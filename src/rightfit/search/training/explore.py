@@ -290,7 +290,7 @@ def with_least_memory(search_result: TrainingResult) -> TrainingResult:
     if not space.setups.num_rows:
         return search_result
     over = np.maximum(
-        need.safe_bytes[0], search_result.best.capacity_bytes[0]
+        need.safe_bytes[need.caution[0]], search_result.best.capacity_bytes[0]
     )  # what fits the accelerators is equally good: then the host decides
     chosen = int(np.lexsort((np.arange(space.setups.num_rows), need.host_bytes, over))[0])
     setup = space.setups.take(np.array([chosen]))
