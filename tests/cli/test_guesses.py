@@ -4,6 +4,7 @@ option, a missing argument. Each is read as ours and said, or answered by the li
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from rightfit.cli import main
 from rightfit.cli.app import COMMANDS, GROUPS, build
 from rightfit.cli.declared import command_as_ours, command_names
 from rightfit.errors import UnknownNameError
+from rightfit.facts.tables import read_rows
 from rightfit.planner.given import estimate_one
 from rightfit.workload import Workload
 from rightfit.workload.options import OPTIONS
 
+SOURCE = Path(rightfit.__file__).parent.parent
 JOB = ("plan", "7B", "--method", "lora", "--data", "5Mtok")
 _AXOLOTL = """base_model: Qwen/Qwen2.5-7B
 adapter: lora
@@ -180,3 +183,24 @@ def test_every_cloud_that_is_named_is_told(capsys: pytest.CaptureFixture[str], l
     printed = capsys.readouterr().out
     assert "gcp: gcp/" in printed or "gcp：gcp/" in printed
     assert "hetzner" in printed
+
+
+# ---- The first commands of the READMEs and of --help.
+
+
+def test_the_first_commands_are_the_same_everywhere_and_are_taken() -> None:
+    rows = list(read_rows((SOURCE / "rightfit/cli/data/first_commands.csv").read_text(encoding="utf-8")))
+    root = SOURCE.parent
+    for name, lang in (("README.md", "en"), ("README.zh.md", "zh")):
+        listed = re.findall(r"^\| \[(.*?)\]\((.*?)\) \| `rightfit (.*?)` \|$", (root / name).read_text(encoding="utf-8"), re.MULTILINE)
+        assert [(want.casefold(), command) for want, _, command in listed] == [(row[lang].casefold(), row["command"]) for row in rows]
+        assert all((root / page).is_file() for _, page, _ in listed)
+    told = build(["--help"]).epilog or ""
+    for row in rows:
+        _parsed(row["command"])
+        assert row["command"] in told
+
+
+@pytest.mark.parametrize("words", [["--lang", "zh", *JOB], [*JOB, "--lang", "zh"]], ids=["before", "behind"])
+def test_the_language_may_stand_before_the_command(run: Any, words: list[str]) -> None:
+    assert run(*words).out.startswith("租用")

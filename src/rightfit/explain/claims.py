@@ -18,6 +18,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import Judged, any_of, both, cards_of, job_text, named, table, text_of, verb, words_of
+from rightfit.explain.factor_claims import factor_claim
 from rightfit.explain.fit_claims import fits, need_claim
 from rightfit.explain.trials import best_of, cost_text, where_text
 from rightfit.market import server_names
@@ -49,7 +50,18 @@ def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
     from rightfit.explain.statement_parts import clauses
 
     is_one = len([one for one in clauses(query) if verb("suits").search(one)]) < 2  # others are judged one by one
-    for reader in (_cuda, _cheaper, _faster, _as_fast, _compared, only_one, _feature, fits, *([suits] if is_one or " | " in said else [])):
+    for reader in (
+        _cuda,
+        factor_claim,
+        _cheaper,
+        _faster,
+        _as_fast,
+        _compared,
+        only_one,
+        _feature,
+        fits,
+        *([suits] if is_one or " | " in said else []),
+    ):
         if (found := reader(said, catalog)) is not None:
             texts = {lang: text_of("line", lang, reason=found.reason[lang]) for lang in LANGS}
             return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])

@@ -294,6 +294,7 @@ FIRST_ADVICE = ("certainty",)
 OWN_REFUSED = (
     *("own_does_not", "own_does_not_assumed", "own_does_not_gap", "own_does_not_ram"),
     *("own_too_few", "own_too_few_unless", "own_by_lighter"),
+    *("card_does_not", "card_does_not_assumed", "card_does_not_gap", "card_does_not_ram", "card_too_few", "card_too_few_unless"),
 )
 #: Advice to ask for the price of a card that nobody publishes: it matters where several
 #: servers do its work.

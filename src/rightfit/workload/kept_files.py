@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import math
 import re
 import shlex
 import tomllib
@@ -16,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rightfit import reach
-from rightfit.errors import FileInputError, InputError
+from rightfit.errors import FileInputError, InputError, RightfitError
 from rightfit.messages import Message, system_problem
 from rightfit.records import dataclass
 from rightfit.workload import vocabulary
@@ -718,6 +719,8 @@ def _say_run(sheet: Sheet, say: Say, path: Path) -> None:
         say("recompute", "none" if _yes(keeps) else "full", "keeps")
     elif (recomputes := sheet.value("recomputes")) is not None:
         say("recompute", "none" if str(recomputes).casefold() in ("false", "no", "0", "none") else "full", "recomputes")
+    elif any(form.get("recomputes") for form in kept_words()["forms"] if form["name"] in sheet.forms):  # its trainer does unless told
+        say("recompute", "full", "method", "stage")
     attention = _meant("attention", sheet.value("attention") or "")
     say("attention", attention or ("flash" if _yes(sheet.value("flash")) else ""), "attention", "flash")
     _say_sharding(sheet, say)
@@ -787,6 +790,10 @@ def _say_data(sheet: Sheet, say: Say, path: Path, *, steps: int, batch: int, epo
     if isinstance(name, str) and name in _LOADERS:  # a way to read files, no data set
         name = _data_file(sheet, path)
     if isinstance(name, str) and name:
+        most = _whole(sheet.value("samples")) * (len(dataset) if isinstance(dataset, list) else name.count(",") + 1)
+        if most and most < (_rows_of(name) or math.inf):  # of each data set so many rows
+            say("data", f"{most}samples", "samples", "dataset")
+            return
         say("data", name, "dataset")
         if not any(one.startswith("dataset=") for one in sheet.unused):
             _say_share(sheet, say, name, steps=steps, batch=batch)
@@ -798,6 +805,15 @@ def _say_data(sheet: Sheet, say: Say, path: Path, *, steps: int, batch: int, epo
         say("data", f"{steps * batch / (epochs or 1.0):.0f}samples", "steps")
     elif steps > 0:
         sheet.leave(f"steps={steps}", sheet.where("steps"))
+
+
+def _rows_of(name: str) -> float:
+    """Rows of a data set that is known; 0 of any other."""
+    try:
+        rows = read_wish("data", name).get("data_samples")
+    except RightfitError:
+        return 0.0
+    return float(rows) if isinstance(rows, int | float) else 0.0
 
 
 def _say_share(sheet: Sheet, say: Say, name: str, *, steps: int, batch: int) -> None:

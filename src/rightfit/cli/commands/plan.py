@@ -163,6 +163,7 @@ def plan(
     view = into_file(view, plans_out)
     if ask and (typed := _typed(ask, model, file, wishes, view)) is not None:
         ask, (model, wishes) = None, typed
+    sentence = ask or ""
     if ask:
         from rightfit.cli.asking import in_words_of
 
@@ -203,12 +204,17 @@ def plan(
     try:
         said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
     except NoModelError as error:
-        return _typical(ask or "", error, view, asked_for.questions if ask else ())
+        try:
+            return _typical(ask or "", error, view, asked_for.questions if ask else ())
+        except InputError as refused:
+            return _nearest(sentence, given, refused, view)
     except SeveralPlansError as error:
         from rightfit.cli.typical import several_answer
 
         emit(several_answer(error.parts, view, catalog=open_market(view)), view)
         return 0
+    except InputError as refused:
+        return _nearest(sentence, given, refused, view)
     have = have or said[2].pop("have", None)
     workload = _workload(*said)
     if save is not None:
@@ -227,13 +233,15 @@ def plan(
     if ask and found.best is None:
         from rightfit.explain.beside import within_unsaid
 
-        found, unrented = within_unsaid(found, catalog, view.lang, again=api.plan, **asked)
+        found, unrented = within_unsaid(found, catalog, view.lang, again=api.plan, is_asked=asked_for.is_able, **asked)
     answer = plan_answer(found, view, catalog=catalog)
     lines = asked_for.lines(found, catalog, view.lang) if ask else []
     if max(len(workload.gpu), len(workload.cloud)) > 1 and not (ask and asked_for.told):
         from rightfit.explain.beside import other_card_lines
 
         lines += other_card_lines(found, catalog, view.lang)
+    if ask and (general := _general(sentence, lines, view)):
+        lines = [*lines, general]
     answer = with_answers(answer, [*unrented, *lines])
     if own_:
         from rightfit.cli.commands.own import with_own_parts
@@ -364,6 +372,29 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
         tell_checked([open_], view)
         return 0
     emit(answer, view)
+    return 0
+
+
+def _general(sentence: str, lines: Sequence[str], view: View) -> str:
+    """What is said in general of a question that its plan does not answer; "" where it does."""
+    from rightfit.explain.nearest import asks_something, general_lines
+
+    told = general_lines(sentence) if not lines and asks_something(sentence) else None
+    return told[view.lang] if told else ""
+
+
+def _nearest(sentence: str, given: Mapping[str, Any], refused: InputError, view: View) -> int:
+    """The nearest that is known to a question that was refused; else the refusal, with what can be
+    asked."""
+    from rightfit.cli.commands.facts import tell_checked
+    from rightfit.explain.nearest import askable_note, asks_something, nearest_answer
+
+    if not sentence or given or not asks_something(sentence):
+        raise refused
+    if (found := nearest_answer(sentence, open_market(view))) is None:
+        note(askable_note(sentence, view.lang), view)
+        raise refused
+    tell_checked([found], view)
     return 0
 
 

@@ -88,6 +88,14 @@ def _rate(match: re.Match[str]) -> str:
     return f"{match['value'].strip()}/{short.rstrip('s') if short.isascii() and len(short) > 3 else short}"
 
 
+def _tokens_a_period(match: re.Match[str]) -> str:
+    """Tokens of a day or another period as requests of the length that is assumed of one."""
+    usual = tables.coefficients("serving_planning")
+    each = usual["input_tokens"] + usual["output_tokens"]
+    period = match["period"].casefold().removeprefix("个")
+    return f"{parse_count(match['value'].replace(' ', '')) / each:.4g}/{period.rstrip('s') if period.isascii() and len(period) > 3 else period}"
+
+
 _NO_SIZE = tables.spelled(TABLE, r"(?!\s+{no_size})")
 
 
@@ -166,6 +174,7 @@ _READERS: Mapping[str, Callable[[re.Match[str]], str]] = {
     "data": _data,
     "table": _table,
     "tokens_a_second": _tokens_a_second,
+    "tokens_a_period": _tokens_a_period,
     "lines": _lines,
     "sides": _sides,
     "storage": _storage,
