@@ -356,7 +356,7 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
     VRAM") is right, and find the correct or nearest one. A pasted paragraph or table gives one
     result for each statement in it."""
     from rightfit.errors import InputError
-    from rightfit.explain.questions import asked_answer
+    from rightfit.explain.questions import asked_answer, nearest_of
     from rightfit.explain.rule_lookup import LONGEST_TEXT, is_pasted, not_judged, rule_lookup, statements_in, told_once
     from rightfit.market.check import check as check_claims
 
@@ -372,6 +372,8 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
         return told if told is not None or is_text else asked_answer(query, catalog=catalog)
 
     found = check_claims([statement for statement, _ in asked], catalog=catalog, rule=rule)
+    if not is_text:
+        found = [nearest_of(result, catalog=catalog) for result in found]
     # Of a pasted text, headings are left out, and what cannot be judged stands together at its end.
     told = [result for result in found if (result.claim is not None and result.exists) or (result.kind == "server" and result.exists)]
     told += [result for result in found if result not in told and result.claim in ("right", "wrong")]

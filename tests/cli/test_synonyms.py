@@ -8,14 +8,25 @@ from rightfit.cli import main
 from rightfit.cli.declared import MODEL, as_ours, option_names
 from rightfit.workload.options import OPTIONS, read_wish
 
-FLAGS = {"--" + name.replace("_", "-") for name in OPTIONS if name != "model"} | {MODEL, "--on", "--lang", "--format"}
-NUMBERS = {"{}samples": "10k", "{}tokens": "5M", "{}rows": "1M", "{}/s": "10", "{}h": "12"}
+_OF_COMMANDS = {"--on", "--lang", "--format", "--top", "--file", "--ask", "--code", "--have", "--out"}
+FLAGS = {"--" + name.replace("_", "-") for name in OPTIONS if name != "model"} | {MODEL, *_OF_COMMANDS}
+NUMBERS = {
+    "{}samples": "10k",
+    "{}tokens": "5M",
+    "{}rows": "1M",
+    "{}/s": "10",
+    "{}h": "12",
+    "{}d": "2",
+    "{}/min": "10",
+    "{}/day": "10",
+    "{}/month": "500usd",
+}
 
 
 @pytest.mark.parametrize("name", sorted(option_names()))
 def test_every_name_means_an_option_and_none_of_ours(name: str) -> None:
     row = option_names()[name]
-    assert f"--{name}" not in FLAGS - {"--on", "--lang", "--format"}
+    assert f"--{name}" not in FLAGS - _OF_COMMANDS
     meant = row["option"] if row["option"] == MODEL else f"--{row['option']}"
     assert meant in FLAGS
     value = NUMBERS.get(row["value"], "7")

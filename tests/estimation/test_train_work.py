@@ -31,6 +31,21 @@ def test_a_detector_by_its_parts() -> None:
     assert work.macs + work.frozen_macs == pytest.approx(134.4e9 * 1.3, rel=0.25)
 
 
+@pytest.mark.parametrize(
+    ("model", "wide"),
+    [
+        ("yolov5m", 0),
+        ("ultralytics/yolov8m", 0),
+        ("yolo11x", 0),
+        ("YOLOX-s", 0),
+        ("mask-rcnn-r50-fpn", 1),
+        ("torchvision/fasterrcnn_resnet50_fpn", 1),
+    ],
+)
+def test_only_detectors_that_pool_regions_or_freeze_normalisation_stay_wide(model: str, wide: float) -> None:
+    assert train_work(NetworkInput(model, task="detection", height=640)).wide == wide
+
+
 def test_a_head_on_a_quarter_of_the_channels_has_a_sixteenth_of_the_weights() -> None:
     # DeepLabv3 of mmsegmentation: 512 channels on the 2048 of ResNet-50, 128 on the 512 of
     # ResNet-18 (11.2 M without its classifier)

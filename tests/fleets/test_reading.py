@@ -80,6 +80,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "unknown key of a job": ({"jobs": [{**JOB, "dedline": "3d"}]}, "unknown key jobs[1].dedline; did you mean deadline"),
     "unknown key of limits": (fleet(limits={"qouta": []}), "did you mean quota"),
     "unknown option": ({"jobs": [{**JOB, "workload": {"modell": "7B"}}]}, "did you mean model"),
+    "hours in the workload": ({"services": [{"name": "chat", "demand": "2/s", "workload": {"model": "7B", "office_hours": 176}}]}, "in the demand"),
     "deadline in the workload": ({"jobs": [{**JOB, "workload": {"model": "7B", "deadline": "3h"}}]}, "deadline belongs next to it"),
     "dates that go round": ({"jobs": [{**JOB, "earliest": "5d", "deadline": "2d"}]}, "the deadline 2d is not after the earliest start 5d"),
     "dates that go round of what is owned": (fleet(owned=[{"gpu": "8xH100", "since": "5d", "until": "2d"}]), "until 2d is not after since 5d"),

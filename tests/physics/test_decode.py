@@ -177,7 +177,7 @@ def test_hosts_of_desktop_cards_are_faster() -> None:
 
 def test_pcie_groups_beyond_one_processor_pass_the_link_between_sockets() -> None:
     rates = RATES.replace(link_fraction=np.ones(1), socket_crossing=np.array([0.5]))
-    pcie = LinkColumns.of(intra_bandwidth=32e9, intra_kind=1)
+    pcie = LinkColumns.of(intra_bandwidth=32e9, host_bandwidth=32e9, intra_kind=1)
     assert group_link(ServeColumns.of(tensor=4), pcie, rates)[0] == 32e9
     assert group_link(ServeColumns.of(tensor=8), pcie, rates)[0] == 16e9
     assert group_link(ServeColumns.of(tensor=8), SWITCH, rates)[0] == 300e9
@@ -185,10 +185,20 @@ def test_pcie_groups_beyond_one_processor_pass_the_link_between_sockets() -> Non
 
 def test_cards_that_read_one_another_pay_neither_the_host_nor_the_socket() -> None:
     rates = RATES.replace(link_fraction=np.ones(1), socket_crossing=np.array([0.5]), host_staging=np.array([0.25]))
-    pcie = LinkColumns.of(intra_bandwidth=32e9, intra_kind=1)
+    pcie = LinkColumns.of(intra_bandwidth=32e9, host_bandwidth=32e9, intra_kind=1)
     assert group_link(ServeColumns.of(tensor=8, peer_access=1), pcie, rates)[0] == 32e9
     assert group_link(ServeColumns.of(tensor=4), pcie, rates)[0] == 8e9
     assert group_link(ServeColumns.of(tensor=8), pcie, rates)[0] == 4e9
+
+
+def test_bytes_that_meet_in_the_host_are_counted_once() -> None:
+    """GeForce cards at PCIe 4: half bandwidth is the staging itself; two cards have one CPU."""
+    rates = RATES.replace(link_fraction=np.ones(1), socket_crossing=np.array([0.5]), host_staging=np.array([0.5]))
+    geforce = LinkColumns.of(intra_bandwidth=16e9, host_bandwidth=32e9, intra_kind=1)
+    found = [
+        group_link(ServeColumns.of(tensor=ranks, gpus_per_node=gpus), geforce, rates)[0] for ranks, gpus in ((2, 2), (4, 8), (4, 4), (8, 8))
+    ]
+    assert found == [16e9, 16e9, 8e9, 8e9]
 
 
 def test_the_indexer_of_sparse_attention_adds_its_kernels() -> None:

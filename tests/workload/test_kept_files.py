@@ -241,3 +241,16 @@ def test_several_answers_a_prompt_are_a_training_by_reward(completions: int, tmp
     found = read_kept(file)
     assert found is not None
     assert (found.wishes["method"], found.wishes["completions"]) == ("grpo", completions)
+
+
+@pytest.mark.parametrize(("dataset", "samples"), [("identity", "1000samples"), ("identity,alpaca_en_demo", "2000samples")])
+@pytest.mark.parametrize(("more", "recompute"), [("", "full"), ("disable_gradient_checkpointing: true\n", "none")])
+def test_llama_factory_takes_so_many_rows_and_recomputes(tmp_path: Path, dataset: str, samples: str, more: str, recompute: str) -> None:
+    path = tmp_path / "sft.yaml"
+    path.write_text(
+        f"model_name_or_path: Qwen/Qwen2.5-7B-Instruct\nstage: sft\nfinetuning_type: lora\ndataset: {dataset}\nmax_samples: 1000\n"
+        f"cutoff_len: 2048\nper_device_train_batch_size: 1\n{more}"
+    )
+    found = read_kept(path)
+    assert found is not None
+    assert (found.wishes["data"], found.wishes["recompute"]) == (samples, recompute)

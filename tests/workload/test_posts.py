@@ -294,7 +294,7 @@ def test_what_was_tried_sets_nothing(lang: str, told: str) -> None:
         (
             "I run DeepSeek V3 on a box at work. Would it fit on 8x H100 80GB? My usage is perhaps 5 million tokens in and 500k out per day, "
             "and the API is at $0.27 / $1.10 per million. Somebody offered the server for $18/h. Which is cheaper to serve it with?",
-            {"output_tokens": None, "budget": None, "num_gpus": "8"},
+            {"input_tokens": "1000", "output_tokens": "100", "rate": "5000/day", "budget": None, "num_gpus": "8"},
             "",
         ),
         (

@@ -182,5 +182,31 @@ def test_four_bits_are_served_in_the_format_that_engines_run(said: str, meant: s
 
 
 @pytest.mark.parametrize("said", ["满血版 DeepSeek-R1", "DeepSeek-R1 满血版", "满血 DeepSeek-R1 671B"])
-def test_the_whole_model_is_not_quantized(said: str) -> None:
-    assert understand(f"部署{said}，同时 20 人在线").wishes["quantization"] == "none"
+def test_the_whole_model_is_in_the_format_that_was_published(said: str) -> None:
+    assert understand(f"部署{said}，同时 20 人在线").wishes["quantization"] == "fp8"
+
+
+def test_the_whole_model_is_not_quantized() -> None:
+    assert understand("部署满血版 Qwen2.5-72B，同时 20 人在线").wishes["quantization"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("said", "option", "value"),
+    [
+        ("run 400k prompts of 600 tokens with 100-token answers on Llama-3.1-70B", "input_tokens", "600"),
+        ("run 400k prompts of 600 tokens with 100-token answers on Llama-3.1-70B", "data", "400k samples"),
+        ("run 400k prompts of 600 tokens with 100-token answers on Llama-3.1-70B", "task", "batch"),
+        ("What would 1 million text-to-image generations with SD 1.5 (25 steps, 512px) cost?", "task", "batch"),
+        ("GRPO on Qwen2.5-1.5B with 20k prompts, 8 samples each, max 2k tokens, single node", "output_tokens", "2k"),
+        ("fine-tune Qwen2.5-7B on 20k samples, max 2048 tokens", "seq_len", "2048"),
+        ("serve Qwen2.5-7B at 2 requests per second, prompts of 600 tokens", "input_tokens", "600"),
+    ],
+)
+def test_an_amount_keeps_its_length_and_what_is_made_is_no_training(said: str, option: str, value: str) -> None:
+    assert understand(said).wishes[option] == value
+
+
+@pytest.mark.parametrize("said", ["双路", "双卡", "两张", "四路"])
+def test_cards_on_one_board_are_counted(said: str) -> None:
+    count = 4 if said[0] == "四" else 2
+    assert understand(f"我有一台{said} RTX 4090 的机器，想部署 Qwen2.5-72B").own_machine == f"{count}xRTX 4090"

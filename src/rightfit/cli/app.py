@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
-from rightfit.cli.declared import Looks, UnusableValueError, help_text, looks
+from rightfit.cli.declared import Looks, UnusableValueError, command_as_ours, help_lang, help_text, lang_of, looks
 from rightfit.cli.parameters import command
+from rightfit.facts.tables import read_rows
 from rightfit.files import write_whole
 from rightfit.messages import Message
 from rightfit.records import dataclass
@@ -138,7 +139,7 @@ def build(arguments: Sequence[str] = ()) -> click.Group:
     root: click.Group = look.group(
         "rightfit",
         help=help_text("command", "root", _PURPOSE),
-        epilog="Example: rightfit plan meta-llama/Meta-Llama-3-8B --task finetune --method qlora --data 50Mtok --deadline 24h",
+        epilog=_first_commands() if look.has_panels else "",
         no_args_is_help=True,
         params=_root_options(),
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120, **look.settings},
@@ -150,6 +151,13 @@ def build(arguments: Sequence[str] = ()) -> click.Group:
     for group in groups.values():
         root.add_command(group)
     return root
+
+
+def _first_commands() -> str:
+    """What people want first, each with a command; the READMEs have the same table."""
+    lang = help_lang()
+    rows = read_rows((Path(__file__).with_name("data") / "first_commands.csv").read_text(encoding="utf-8"))
+    return "\n\n".join(f"{row[lang]}{': ' if lang == 'en' else '：'}rightfit {row['command']}" for row in rows)
 
 
 def _group(name: str, look: Looks) -> click.Group:
@@ -192,9 +200,23 @@ def _version(context: click.Context, _parameter: click.Parameter, is_asked: bool
         context.exit()
 
 
+def _renamed(arguments: Sequence[str]) -> Sequence[str]:
+    """The arguments with our name for the command, where people have another; that is said."""
+    ours, meant = command_as_ours(arguments)
+    if meant:
+        click.echo(Message("usage.read_as", option=arguments[0], meant=f"rightfit {meant}").text(lang_of(arguments)), err=True)
+    return ours
+
+
 def call(arguments: Sequence[str]) -> Any:
     """Run the command line and give what the command returns; what stops it is raised (click's own
     `main` writes on Ctrl-C)."""
+    if arguments and arguments[0].startswith("-") and "--lang" in arguments[:-1]:  # of the whole command line: of its command
+        place = list(arguments).index("--lang")
+        rest = [*arguments[:place], *arguments[place + 2 :]]
+        arguments = rest if all(word.startswith("-") for word in rest) else [*rest, *arguments[place : place + 2]]
+    if arguments and arguments[0] not in COMMANDS and arguments[0] not in GROUPS:
+        arguments = _renamed(arguments)
     root = build(arguments)
     if VARIABLE in os.environ:
         return root.main(args=list(arguments), prog_name="rightfit", standalone_mode=False, complete_var=VARIABLE)

@@ -69,7 +69,7 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View, *, ask_with: 
     else:
         found = understand(sentence)
     chosen = {name: value for name, value in given.items() if value is not None}
-    if not chosen and (found.weighty or "operation" in found.wishes):
+    if not chosen and not found.own_machine and (found.unused or "operation" in found.wishes):
         from rightfit.explain.open_wishes import wishes_by_model, wishes_by_step
 
         if several := wishes_by_model(found) or wishes_by_step(found):
@@ -82,7 +82,8 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View, *, ask_with: 
         f"{name} = {value}" + (f" ({quoted[name]!r})" if name in quoted and name not in chosen else "") for name, value in wishes.items()
     ]
     note(label("status", "understood", view.lang, wishes="; ".join(parts) or "-"), view)
-    if assumed := [one for one in found.assumed if one.key != FROM_SCRATCH or "task" not in chosen]:
+    compared = {FROM_SCRATCH: "task", "workload.assumed_alternative": "model"}
+    if assumed := [one for one in found.assumed if compared.get(one.key) not in chosen]:
         note(label("status", "assumed", view.lang, words="; ".join(one.text(view.lang) for one in assumed)), view)
     if found.unused:
         note(label("status", "not_used", view.lang, words="; ".join(found.unused)), view)

@@ -103,16 +103,46 @@ def usage_problem(error: Any, arguments: Sequence[str] = ()) -> Message | None:
     if text.startswith("No such command") and context is not None:
         typed = text.split("'")[1]
         names = [name for name, entry in context.command.commands.items() if not entry.hidden]
-        hint = _nearest(typed, names) or Message("usage.known", names=", ".join(names))
+        meant = _meant_commands(typed, names, arguments, context)
+        hint = did_you_mean(meant) if meant else Message("usage.known", names=", ".join(names))
         return Message("usage.no_command", command=repr(typed), hint=hint)
     if (found := _EXTRA.search(text)) and (machine := _machine_of_own(arguments)):
         return Message("usage.own_machine", machine=machine)
     if found and context is not None and (unquoted := _unquoted(found[1].split(), arguments, context.command)):
         return unquoted
+    if isinstance(error, click.MissingParameter) and context is not None and (example := _example(context.command.help or "")):
+        return Message("usage.missing", argument=_param_hint(error).strip("'"), example=example)
+    if found and context is not None and (other := command_names().get(f"{context.command.name} MODEL")):
+        meant = [f"rightfit {command.format(found[1])}" for command in other["commands"].split("|")]
+        return Message(
+            "usage.said", problem=Message("usage.takes_none", command=context.command_path, word=found[1]), hint=did_you_mean(meant)
+        )
     see = Message("usage.see", help=f"{context.command_path} --help") if context is not None else ""
     if isinstance(error, UnusableValueError):
         return Message("usage.value", option=_param_hint(error), problem=error.problem, hint=see)
     return Message("usage.said", problem=foreign(text[:1].lower() + text[1:].rstrip(".")), hint=see)
+
+
+def _meant_commands(typed: str, names: Sequence[str], arguments: Sequence[str], context: Any) -> list[str]:
+    """The commands that do what was typed, by what it means, else by how it is spelled."""
+    others = command_names()
+    group = f"{context.info_name} " if context.parent else ""
+    known = {name: row["commands"] for name, row in others.items() if not group or f"|{row['commands']}".find(f"|{group}") >= 0}
+    near = [_plain_name(typed)] if _plain_name(typed) in known else nearest_words(_plain_name(typed), [*names, *known], count=2)
+    rest = " ".join(map(shlex.quote, itertools.islice(itertools.dropwhile(lambda word: word != typed, arguments), 1, None)))
+    meant = [
+        name if name in names else f"rightfit {command.format(rest or MODEL)}"
+        for name in near
+        for command in ([group] if name in names else known[name].split("|"))
+        if command.startswith(group)
+    ]
+    return list(dict.fromkeys(meant))
+
+
+def _example(told: str) -> str:
+    """The first example of a command's help."""
+    found = re.search(r"(?:Examples?|例)[:：]\s*(rightfit (?:[^\n]|\n(?!\n))*)", told)
+    return " ".join(found[1].split()) if found else ""
 
 
 def _in_a_fleet(option: str) -> str:
@@ -380,6 +410,29 @@ def option_names() -> Mapping[str, Mapping[str, str]]:
     or that the value given is put into, `otherwise` the option where the value is no number."""
     text = (_DATA / "option_names.csv").read_text(encoding="utf-8")
     return {row["name"]: row for row in read_rows(text)}
+
+
+@functools.cache
+def command_names() -> Mapping[str, Mapping[str, str]]:
+    """Name that people give a command -> its line: `commands` that do it ({}: what was typed behind
+    it), of one meaning with it where `is_same`."""
+    text = (_DATA / "command_names.csv").read_text(encoding="utf-8")
+    return {row["name"]: row for row in read_rows(text)}
+
+
+def _plain_name(typed: str) -> str:
+    return typed.casefold().replace("_", "-")
+
+
+def command_as_ours(arguments: Sequence[str]) -> tuple[list[str], str]:
+    """(arguments with our name of the command, how its name is read: empty where that was ours)."""
+    name, *rest = arguments or ("",)
+    row = command_names().get(_plain_name(name))
+    if row is None or not row["is_same"]:
+        return [*arguments], ""
+    words = shlex.split(row["commands"])
+    ours = [one for word in words for one in (rest if word == "{}" else [word])]
+    return ours, " ".join(word for word in words if word != "{}")
 
 
 def as_ours(arguments: Sequence[str], known: Container[str]) -> tuple[list[str], list[tuple[str, str]]]:

@@ -11,11 +11,12 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain.messages import label
 from rightfit.explain.quantities import Column, Table
-from rightfit.files import safe_cell
+from rightfit.files import safe_cell, write_whole
 from rightfit.messages import Lang
 from rightfit.records import dataclass
 
@@ -228,6 +229,7 @@ class View:
     verbose: bool = False
     price_book: str | None = None
     is_lang_given: bool = False
+    out: Path | None = None  # the file that the answer goes to; standard output otherwise
 
     @property
     def is_machine(self) -> bool:
@@ -257,7 +259,22 @@ class Answer:
 
 
 def emit(answer: Answer, view: View) -> None:
-    """Write the answer to standard output."""
+    """Write the answer to standard output, or to the file that is named for it."""
+    text = _written(answer, view)
+    if view.out is not None:
+        write_whole(view.out, text)
+        key = "answer_json" if view.format is Format.json else "answer"
+        return note(label("status", key, view.lang, path=view.out), view)
+    if view.top == 0 and sys.stdout.isatty():
+        import click
+
+        return click.echo_via_pager(text)
+    sys.stdout.write(text)
+    return None
+
+
+def _written(answer: Answer, view: View) -> str:
+    """The answer in the format asked for."""
     text = {
         Format.json: lambda: _json(answer.data),
         Format.yaml: lambda: _yaml(answer.data),
@@ -266,13 +283,7 @@ def emit(answer: Answer, view: View) -> None:
         Format.html: lambda: _html(answer, view),
         Format.table: lambda: text_of(_plain_parts(answer), view),
     }[view.format]()
-    text = text.rstrip("\n") + "\n" if text else ""
-    if view.top == 0 and sys.stdout.isatty():
-        import click
-
-        return click.echo_via_pager(text)
-    sys.stdout.write(text)
-    return None
+    return text.rstrip("\n") + "\n" if text else ""
 
 
 def note(text: str, view: View) -> None:

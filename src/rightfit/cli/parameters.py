@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     from rightfit.spread.pieces import Done
 
-FORMATS = Vocabulary(tuple(form.value for form in Format), {"md": "markdown", "yml": "yaml", "text": "table"})
+FORMATS = Vocabulary(
+    tuple(form.value for form in Format), {"md": "markdown", "yml": "yaml", "htm": "html", "text": "table", "txt": "table"}
+)
 LANGS = Vocabulary(("en", "zh"), {"english": "en", "chinese": "zh", "cn": "zh", "zh-cn": "zh", "中文": "zh", "英文": "en"})
 #: The options that matter to most wishes: --help starts with them.
 FIRST_OPTIONS = ("task", "method", "data", "rate", "deadline", "budget", "cloud", "gpu")
@@ -45,7 +47,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
     "Service": (
         *("rate", "users", "input_tokens", "output_tokens", "trace", "profile", "ttft", "tpot", "latency", "percentile"),
         *("api_price", "prefix_share", "cached_tokens", "adapters", "adapter_rank"),
-        *("speculative", "draft_tokens", "acceptance", "kv_cache", "fleet"),
+        *("speculative", "draft_tokens", "acceptance", "kv_cache", "gpu_memory_utilization", "fleet"),
     ),
     "Where and how to rent": (
         "cloud",
@@ -242,6 +244,17 @@ def _view(values: Mapping[str, Any]) -> View:
     return View(
         Format(form), shown, values["top"], values["quiet"], values["verbose"], values["price_book"], is_lang_given=bool(values["lang"])
     )
+
+
+def into_file(view: View, out: Path | None) -> View:
+    """The view of an answer that goes to a file, in the format of its ending unless --format says
+    another."""
+    if out is None:
+        return view
+    form = view.format
+    if form is Format.table:
+        form = Format(FORMATS.find(out.suffix.removeprefix(".") or str(out), kind="format", field="out"))
+    return dataclasses.replace(view, format=form, out=out)
 
 
 # ---- What the commands over big tables share: where the work is done, how far it is, and what

@@ -16,7 +16,7 @@ from rightfit.explain.beside import answers
 from rightfit.explain.command_text import command_line
 from rightfit.explain.listings import volume_text
 from rightfit.explain.messages import label
-from rightfit.explain.quantities import money_text
+from rightfit.explain.open_wishes import several_sum
 from rightfit.explain.sheets import choice_sheet
 from rightfit.explain.voices import plan_document
 from rightfit.messages import Lang
@@ -85,26 +85,14 @@ def _memory_bytes(option: Option) -> float:
 
 def several_answer(parts: Sequence[Mapping[str, Any]], view: View, *, catalog: Any) -> Answer:
     """A plan for each model or step of a sentence, one paragraph each, and what all cost."""
+    plans = [api.plan(Workload(**wishes), catalog=catalog, top=1) for wishes in parts]
     shown: list[str] = []
-    plans: list[Any] = []
-    month, once, currency = 0.0, 0.0, "usd"
-    for wishes in parts:
-        found = api.plan(Workload(**wishes), catalog=catalog, top=1)
-        plans.append(plan_document(found, view.lang, catalog=catalog))
+    for wishes, found in zip(parts, plans, strict=True):
         said = [part for part in screen_parts(choice_sheet(found, view.lang), view) if isinstance(part, str)]
         head = label("several", "model", view.lang, model=wishes.get("model") or wishes["operation"])
         shown.append("\n".join([head, *(f"  {line}" for line in said), f"  {command_line(wishes)}"]))
-        if found.best is None:
-            continue
-        currency = found.workload.currency
-        month, once = (
-            (month + found.best.cost.total_usd, once) if found.workload.task == "serve" else (month, once + found.best.cost.total_usd)
-        )
-    sums = {"total": money_text(month, currency), "once": money_text(once, currency)}
-    if not month:
-        return Answer(plans, [], [*shown, label("several", "sum", view.lang, **sums)])
-    last = [label("several", "once" if once else "together", view.lang, **sums), label("several", "shared", view.lang)]
-    return Answer(plans, [], [*shown, "\n".join(last)])
+    documents = [plan_document(found, view.lang, catalog=catalog) for found in plans]
+    return Answer(documents, [], [*shown, several_sum(plans, view.lang)])
 
 
 def volume_lines(made: VolumeDecision, lang: Lang, *, is_billed: bool) -> list[str]:

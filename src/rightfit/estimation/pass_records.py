@@ -253,7 +253,8 @@ class ModelWork:
     `units` what published rates count per sample (mel frames of an utterance). `side_macs` is what
     frozen encoders cost per sample unless their outputs are cached, `side_elements` what those hold
     at a time; `adapter_params_per_rank` what an adapter of rank 1 learns. `pointwise` multiplies
-    the element-wise crossings usual for the kind.
+    the element-wise crossings usual for the kind; `wide` 1 where those of a detector stay in fp32
+    under autocast.
     """
 
     name: str
@@ -280,6 +281,7 @@ class ModelWork:
     side_elements: float = 0.0
     adapter_params_per_rank: float = 0.0
     pointwise: float = 1.0
+    wide: float = 1.0
     epoch_samples: float = 0.0
     epochs: float = 0.0
     units: float = 1.0

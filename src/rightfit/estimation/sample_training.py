@@ -100,6 +100,7 @@ class WorkColumns(Columns):
     side_elements: Array = column(0)
     adapter_params_per_rank: Array = column(0)
     pointwise: Array = column(1)
+    wide: Array = column(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +256,10 @@ def pass_rates(work: WorkColumns, setup: TrainSetup, device: TrainDevices, value
     transposes = tensor_cores & convolution & (setup.channels_last == 0) & np.isin(setup.software, _CHANNELS_FIRST)
     passes = passes + np.where(transposes, values["passes_transpose"], 0.0)
     moved = _pick(_MOVED_BYTES, setup.precision) * np.where(setup.precision == PRECISIONS.index("amp"), values["amp_traffic"], 1.0)
-    # Boxes, masks and losses of detectors stay wide under autocast: regions are pooled, normalised
-    # by frozen constants and matched in fp32.
-    detects = half & (work.kind == KINDS.index("detection")) & np.isin(setup.software, _PLAIN)
+    # Boxes, masks and losses of region detectors stay wide under autocast: regions are pooled,
+    # normalised by frozen constants and matched in fp32. Those of one stage that train their own
+    # normalisation (YOLO) are convolutions like any other.
+    detects = half & (work.wide > 0) & (work.kind == KINDS.index("detection")) & np.isin(setup.software, _PLAIN)
     moved = moved * np.where(detects, values["wide_detection"], 1.0)
     scale = _look(values, "layers_kind", KINDS, work.kind)
     autocast = np.where(setup.precision == PRECISIONS.index("amp"), values["amp_launch"], 1.0)

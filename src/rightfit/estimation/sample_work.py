@@ -232,7 +232,7 @@ def _assemble(wish: NetworkInput, words: str, part: VisionPart, head: VisionHead
         wish.model, "detection" if detector else "segmentation", kind, macs=macs, score_macs=scores, activations=written,
         frozen_macs=part.frozen_macs * mean, frozen_activations=part.frozen_activations * mean, layers=part.layers + (60.0 if detector else 20.0),
         params=params, trained=params - part.frozen_params, kept=kept, block_inputs=part.block_inputs * peak, block=block, widest=16.0 * peak + (0.5 * classes * peak if maps else 0.0),
-        host_s=head.host_s, epoch_samples=data_set_samples("coco") if detector else 0.0, epochs=_FIGURES["detector_epochs"] if detector else 0.0,
+        host_s=head.host_s, wide=head.wide, epoch_samples=data_set_samples("coco") if detector else 0.0, epochs=_FIGURES["detector_epochs"] if detector else 0.0,
     )  # fmt: skip
 
 
@@ -359,7 +359,7 @@ def _from_forward(wish: NetworkInput, record: object) -> ModelWork | None:
             wish.model, _modality(record, found.modality), kind, macs=macs * count, score_macs=sum(stage.score_macs for stage in stages) * count,
             activations=written * count, layers=sum(stage.layers for stage in stages), params=found.params, trained=found.params,
             kept=written * factor * count, block_inputs=_FIGURES["block_inputs_share"] * written * count, block=_FIGURES["block_share"] * written * factor,
-            widest=_FIGURES["widest_share"] * written, pointwise=stages[0].pointwise, assumptions=found.assumptions,
+            widest=_FIGURES["widest_share"] * written, pointwise=stages[0].pointwise, wide=_is_wide(name), assumptions=found.assumptions,
         )  # fmt: skip
         if total is not None:
             part = dataclasses.replace(
@@ -374,6 +374,13 @@ def _from_forward(wish: NetworkInput, record: object) -> ModelWork | None:
         return None
     epoch, epochs = _usual_run(total.modality)
     return _with_tables(dataclasses.replace(total, epoch_samples=epoch, epochs=epochs), record)
+
+
+def _is_wide(name: str) -> float:
+    """Whether element-wise work of a detector stays in fp32 under autocast, by its head; 1 for an
+    unknown one."""
+    head = vision_head(name.lower())
+    return head.wide if head else 1.0
 
 
 def _kept_share(record: object, kind: str) -> float:

@@ -22,13 +22,16 @@ from rightfit.explain.claim_words import card_pattern
 from rightfit.explain.command_text import command_line
 from rightfit.explain.decisions import chart_words, decision_lines
 from rightfit.explain.glossary import term_text
+from rightfit.explain.memory_out import Shortage, room_text, shortage_lines, shortage_of
 from rightfit.explain.messages import topic
 from rightfit.explain.plan_words import data_path_lines
 from rightfit.explain.reasons import offload_text
 from rightfit.explain.rule_trials import measures_of
 from rightfit.explain.rules import all_rules, judge
 from rightfit.explain.trials import best_for, best_of, cost_text, need_on_one_card, where_text
+from rightfit.facts.expressions import Expression, expression
 from rightfit.facts.tables import says
+from rightfit.market.names import find_provider
 from rightfit.market.offers import OfferFilter
 from rightfit.market.sellers import DEFAULT_TIER, tier_of
 from rightfit.messages import LANGS, Lang
@@ -37,7 +40,7 @@ from rightfit.units import GIB
 
 if TYPE_CHECKING:
     from rightfit.market import Catalog
-    from rightfit.search.answer import Option, Plan
+    from rightfit.search.answer import Option, Plan, Reason
     from rightfit.workload import Workload
     from rightfit.workload.ask.sentence import Understood
 
@@ -79,9 +82,9 @@ def _table() -> Mapping[str, Any]:
 
 
 @functools.cache
-def _patterns() -> Mapping[str, tuple[re.Pattern[str], ...]]:
+def _patterns() -> Mapping[str, tuple[Expression, ...]]:
     words = {key: entry.get("words", ()) for key, entry in _table()["questions"].items()}
-    return {key: tuple(re.compile(word, re.IGNORECASE) for word in listed) for key, listed in words.items()} | {"chart": chart_words()}
+    return {key: tuple(expression(word) for word in listed) for key, listed in words.items()} | {"chart": chart_words()}
 
 
 def _text(key: str, lang: Lang, **fields: Any) -> str:
@@ -108,16 +111,16 @@ def without_questions(sentence: str) -> Beside:
 
 def answers(questions: Sequence[Question], plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
     """A line for each question, answered from the plan; none where nothing can be rented."""
-    if plan.best is None:
-        return []
     told: dict[str, str] = {}
     for question in questions:
+        if plan.best is None and not _table()["questions"][question.key].get("always"):
+            continue
         entry, words = _table()["questions"][question.key], question.words
         parts = [_ANSWERS[entry["answer"]](question, plan, catalog, lang)] if "answer" in entry else []
         parts += [_rule(entry["rule"], plan, catalog, lang)] if "rule" in entry else []
         parts += [term_text(entry["term"], lang)] if "term" in entry else []
-        answer = ("" if lang == "zh" else " ").join(part for part in parts if part)
-        told.setdefault(answer, words)
+        if answer := ("" if lang == "zh" else " ").join(part for part in parts if part):
+            told.setdefault(answer, words)
     end = "。" if lang == "zh" else "."
     return [
         _text("line", lang, question=words, answer=answer.rstrip(".。") + ("" if answer.endswith("`") else end))
@@ -314,7 +317,9 @@ def _count_text(key: str, option: Option, lang: Lang) -> str:
         "where": where_text(option),
         "cost": _money(option, lang),
     }
-    return _text(key, lang, **fields) + _offload_text(option, lang)
+    weights = str(getattr(option.layout, "weight_format", "") or "")
+    in_format = _text("in_format", lang, format=weights) if weights and option.accelerator.name and not weights.endswith("16") else ""
+    return _text(key, lang, **fields) + in_format + _offload_text(option, lang)
 
 
 def _offload_text(option: Option, lang: Lang) -> str:
@@ -360,6 +365,77 @@ def _vram(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
             + _offload_text(best, lang)
         )
     return ("；" if lang == "zh" else "; ").join(told) or _text("unknown", lang)
+
+
+def _buying(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """What the servers of the plan cost to buy, compared with renting them."""
+    from rightfit.explain.reasons import renderer
+    from rightfit.search.ownership import own_section
+
+    section = own_section(plan, catalog)
+    if section is None:
+        return ""
+    render = renderer(lang, currency=_currency.get())
+    return ("" if lang == "zh" else " ").join(render(reason) for reason in section.reasons[:2])
+
+
+def _hourly(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """What costs least per hour of all that does it."""
+    least = min(_all(plan, catalog), key=lambda option: (option.cost.hourly_usd, _total(option)))
+    time = least.estimate.get("total_time_s")
+    return _text(
+        "hourly",
+        lang,
+        where=where_text(least),
+        hourly=_usd(least.cost.hourly_usd),
+        count=q.plain(least.num_accelerators),
+        card=least.accelerator.name or "CPU",
+        time=("，" if lang == "zh" else ", ") + q.duration_text(time.mid, lang) if time else "",
+        cost=_money(least, lang) + _offload_text(least, lang),
+    )
+
+
+#: Pricing models that commit to a year.
+_OF_A_YEAR = ("reserved-1y", "savings-plan-1y", "subscription-1y")
+
+
+def _commitment(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """Whether what leads with a commitment of a year costs less than what leads on demand."""
+    bound = _other(plan, catalog, purchase=_OF_A_YEAR)
+    free = _other(plan, catalog, purchase=("on-demand",))
+    if bound is None or free is None:
+        return _text("commitment_none", lang)
+    share = 1.0 - _total(bound) / _total(free)
+    fields = {"where": where_text(bound), "purchase": q.purchase_text(bound.purchase, lang), "cost": _money(bound, lang)}
+    return _text("commitment" if share > 0.0 else "commitment_not", lang, **fields, share=q.percent_text(share), other=_money(free, lang))
+
+
+def _api(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """The same tokens at an API; where a place is named also at those that do not say where they
+    compute."""
+    from rightfit.planner.plan import plan as plan_again
+
+    found, is_bound = _api_of(plan), False
+    if not found:
+        wish = plan.workload.with_changes(country=(), residency=(), region=(), cloud=())
+        found, is_bound = _api_of(plan_again(wish, catalog=catalog, top=1)), True
+    if not found:
+        return _text("api_none", lang)
+    share, month = float(found["api_usd"]), plan.workload.task == "serve"
+    money = q.money_text(share, _currency.get())
+    api = (f"每月 {money}" if lang == "zh" else f"{money} per month") if month else money
+    key = "api_cheaper" if share < _total(_best(plan)) else "api_dearer"
+    said = _text(key, lang, api=api, own=_money(_best(plan), lang), seller=str(found["price"]["provider"]))
+    return said + (_text("api_anywhere", lang) if is_bound else "")
+
+
+def _api_of(plan: Plan) -> Mapping[str, Any]:
+    section = next((one for one in plan.sections if one.name == "api"), None)
+    return section.content if section is not None and section.content.get("price") else {}
+
+
+def _room(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    return room_text(question.amount, plan, catalog, lang)
 
 
 def _served_vram(plan: Plan, lang: Lang) -> list[str]:
@@ -558,14 +634,30 @@ class Asked:
     chosen: Mapping[str, str] = dataclasses.field(default_factory=dict)
     #: How often the work is done that is planned once, and as what (a key of the texts).
     repeated: tuple[str, float] = ("", 1.0)
+    #: Whether hardware is to be bought, so that buying is compared with renting.
+    is_purchase: bool = False
+    #: GPU memory that ran out in its story.
+    short: Shortage | None = None
+
+    @property
+    def _asks_room(self) -> bool:
+        """Whether it is asked of so much memory, which has its own answer."""
+        return any(one.key == "room" for one in self.questions)
 
     def lines(self, plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
         """What is said before the plan of the wish."""
         told = self.told.get(lang, ())
         left = [one for one in self.questions if not told or _table()["questions"][one.key].get("answer") != "cost"]  # rows of ways have it
         with _told_in(plan.workload.currency):
-            able = able_lines(plan, lang, catalog) if self.is_able and not self.told else []
-            return [*able, *repeated_lines(self.repeated, plan.best, lang), *told, *answers(left, plan, catalog, lang)]
+            able = able_lines(plan, lang, catalog) if self.is_able and not self.told and not self._asks_room else []
+            return [
+                *able,
+                *repeated_lines(self.repeated, plan.best, lang),
+                *told,
+                *answers(left, plan, catalog, lang),
+                *(answers([Question("buying", _text("buying", lang))], plan, catalog, lang) if self.is_purchase else []),
+                *shortage_lines(self.short, plan, catalog, lang),
+            ]
 
 
 #: What a sentence assumes of work that comes again: the text of its line, and how often.
@@ -607,8 +699,9 @@ def able_lines(plan: Plan, lang: Lang, catalog: Catalog) -> list[str]:
             return [_unrented(plan, catalog, lang) or _text("able_not_offered" if is_missing else "able_no", lang)]
         limit = q.duration_text(float(assumed["limit_s"]), lang)  # it runs, slower than a limit that nobody asked for
         return [_text("able_slow", lang, limit=limit, option=assumed["option"])]
-    if any(reason.key in OWN_REFUSED for reason in plan.advice):
-        return [_text("able_rented", lang, way=way_text(best, lang))]
+    if refused := next((reason for reason in plan.advice if reason.key in OWN_REFUSED), None):
+        key = "able_card" if refused.key.startswith("card_") else "able_rented"
+        return [_text(key, lang, way=way_text(best, lang), machine=refused.params.get("machine", ""))]
     chances = [chance for name in ("deadline", "budget") if (chance := best.probability.get(name)) is not None]
     if best.purchase != "owned" and not chances and not wish.gpu and wish.num_gpus is None:
         return []
@@ -635,15 +728,19 @@ def _cards_named(wish: Workload) -> tuple[str, ...]:
     return tuple(card for name in wish.gpu for card in facts.match_accelerators(name))
 
 
-def within_unsaid(plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[..., Plan], **asked: Any) -> tuple[Plan, list[str]]:
+def within_unsaid(
+    plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[..., Plan], is_asked: bool = False, **asked: Any
+) -> tuple[Plan, list[str]]:
     """Where nothing does what a sentence asks: the plan on a machine of one's own, or within a
-    longer wait where only a limit that nobody stated is in the way; and what is said of that."""
+    longer wait where only a limit that nobody stated is in the way; and what is said of that.
+    `is_asked`: the sentence asks whether its GPUs do it, so that where they do not the plan goes
+    on with what does."""
     if plan.best is not None:
         return plan, []
     own, told = on_unrented(plan, catalog, lang, again=again, **asked)
     assumed = _assumed_limit(plan)
     if own.best is not None or assumed is None:
-        return own, told
+        return (own, told) if own.best is not None or not is_asked else (_beyond_cards(plan, catalog, again=again, **asked), [])
     fields = {name: q.duration_text(float(assumed[name]), lang) for name in ("limit_s", "usual_s") if name in assumed}
     longer = again(plan.workload.with_changes(**{assumed["option"]: f"{float(assumed['limit_s']):g}s"}), catalog=catalog, **asked)
     if longer.best is None:
@@ -651,6 +748,30 @@ def within_unsaid(plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[.
     return longer, [
         _text("waited", lang, metric=_text(f"waited_{assumed['option']}", lang), option=assumed["option"], limit=fields["limit_s"])
     ]
+
+
+def _beyond_cards(plan: Plan, catalog: Catalog, *, again: Callable[..., Plan], **asked: Any) -> Plan:
+    """The plan without the GPUs that are named, and why these do not do it; the plan itself where
+    no other GPU does it either."""
+    from rightfit.planner.cards import plan_on_own
+
+    wish = plan.workload
+    if not (cards := _cards_named(wish)):
+        return plan
+    try:
+        machine = f"{wish.num_gpus or 1}x{cards[-1]}"
+        free = plan_on_own(wish.with_changes(gpu=(), num_gpus=None, max_nodes=None), machine, again, catalog, **asked)
+    except RightfitError:
+        return plan
+    if free.best is None or free.best.purchase == "owned":
+        return plan
+    advice = tuple(_of_card(reason) for reason in free.advice if reason.key != "own_by_lighter")
+    return dataclasses.replace(free, advice=advice, assumptions=tuple(one for one in free.assumptions if one.field != "have"))
+
+
+def _of_card(reason: Reason) -> Reason:
+    """The refusal of a machine as that of a GPU that is asked about."""
+    return dataclasses.replace(reason, key=f"card_{reason.key.removeprefix('own_')}") if reason.key.startswith("own_") else reason
 
 
 def _assumed_limit(plan: Plan) -> Mapping[str, Any] | None:
@@ -710,10 +831,17 @@ def way_text(option: Option, lang: Lang) -> str:
 def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = None) -> Asked:
     """Take a sentence apart; `given`: options beside it, which win."""
     from rightfit.workload.ask import understand
+    from rightfit.workload.ask.asides import PURCHASE
 
     asked = _settled(sentence, catalog, given)
     try:
-        return dataclasses.replace(asked, repeated=repeats_of(understand(asked.wish)))
+        said = understand(asked.wish)
+        return dataclasses.replace(
+            asked,
+            repeated=repeats_of(said),
+            is_purchase=any(one.key == PURCHASE for one in said.assumed),
+            short=shortage_of(said, sentence, catalog),
+        )
     except RightfitError:
         return asked
 
@@ -925,7 +1053,7 @@ def _servers(wish: str, given: Mapping[str, Any], catalog: Catalog) -> list[_Way
     rest, table = wish, catalog.servers()
     joins = _table()["ways"]["joins"]
     for word in named:
-        rest = re.sub(rf"(?:\s*(?:{joins})\s*)?{re.escape(word)}", " ", rest, flags=re.IGNORECASE)
+        rest = re.sub(rf"(?:\s*(?:{joins})\s*)?{re.escape(word)}(?:\s*[(（][^()（）]*[)）])?", " ", rest, flags=re.IGNORECASE)
     rest = re.sub("^ *(?:哪个|哪台|哪种|which)", " ", rest)
     servers = {word: f"{table.provider[rows[0]]}/{table.instance_type[rows[0]]}" for word, rows in named.items()}
     try:
@@ -949,6 +1077,8 @@ def _listed(wish: str, given: Mapping[str, Any], catalog: Catalog, sentence: str
     if "model" in wishes and "gpu" not in given and (cards := _cards_told(said, wishes, sentence)):
         found = [_card_way(name, wish, {**wishes, **told}, told, catalog) for name, told in cards.items()]
         return [*_own_way(said.own_machine, wish, wishes, catalog), *found] if any(way.option is not None for way in found) else []
+    if others := [str(one.fields["other"]) for one in said.assumed if one.key == "workload.assumed_alternative"]:
+        return _models_told([str(wishes.get("model")), *others], wish, wishes, given, catalog)
     if said.own_machine or not re.search(_table()["ways"]["choose"], sentence, re.IGNORECASE):
         return []
     found = []
@@ -960,6 +1090,15 @@ def _listed(wish: str, given: Mapping[str, Any], catalog: Catalog, sentence: str
         found.append(
             _Way(q.provider_text(name, spoken), wish, alone := {**wishes, "cloud": name}, _led(alone, catalog), alone={"cloud": name})
         )
+    return found if any(way.option is not None for way in found) else []
+
+
+def _models_told(names: Sequence[str], wish: str, wishes: Mapping[str, Any], given: Mapping[str, Any], catalog: Catalog) -> list[_Way]:
+    """Models between which a wish asks to choose, each with all of the rest; [] where an option
+    names the model, or none can be planned."""
+    if "model" in given or "have" in wishes:
+        return []
+    found = [_Way(name, wish, one := {**wishes, "model": name}, _led(one, catalog), alone={"model": name}) for name in names]
     return found if any(way.option is not None for way in found) else []
 
 
@@ -1105,24 +1244,31 @@ def _way_row(way: _Way, lang: Lang, *, why: str) -> str:
 
 
 def other_card_lines(plan: Plan, catalog: Catalog, lang: Lang) -> list[str]:
-    """A line for each GPU that was asked for by name and leads no row that is shown: its best way,
-    by other sellers where the usual ones have none, or that there is none."""
-    wish = plan.workload
-    spoken = [name for name in wish.gpu if facts.match_accelerators(name)]
-    if len(spoken) < 2 or plan.best is None or plan.best.purchase == "owned" or len(spoken) > _MOST_CARDS:
+    """A line for each GPU and cloud that was asked for by name and leads no row that is shown: its
+    best way, by other sellers where the usual ones have none, or that there is none."""
+    if plan.best is None or plan.best.purchase == "owned":
         return []
-    shown = {option.accelerator.name for option in plan.options[:_SHOWN]}
+    wish, shown = plan.workload, plan.options[:_SHOWN]
+    cards = [name for name in wish.gpu if facts.match_accelerators(name)]
     lines = []
-    for name in spoken:
-        if shown & set(facts.match_accelerators(name)):
-            continue
-        option = _other(plan, catalog, gpu=name) or (None if wish.sellers else _other(plan, catalog, gpu=name, sellers="all"))
-        if option is None:
-            lines.append(_text("card_none", lang, card=name))
-            continue
-        is_usual = bool(wish.sellers) or tier_of(option.provider, option.purchase) <= DEFAULT_TIER
-        lines.append(_text("card_row" if is_usual else "card_row_sellers", lang, card=name, way=way_text(option, lang)))
+    if 2 <= len(cards) <= _MOST_CARDS:
+        led = {option.accelerator.name for option in shown}
+        lines += [_named_line(plan, catalog, lang, "gpu", name) for name in cards if not led & set(facts.match_accelerators(name))]
+    clouds = [find_provider(name) or name for name in wish.cloud]
+    if 2 <= len(clouds) <= _MOST_CARDS:
+        led = {option.provider for option in shown}
+        lines += [_named_line(plan, catalog, lang, "cloud", name) for name in clouds if name not in led]
     return lines
+
+
+def _named_line(plan: Plan, catalog: Catalog, lang: Lang, asked: str, name: str) -> str:
+    """The best way with one of the GPUs or clouds that were named."""
+    wish = plan.workload
+    option = _other(plan, catalog, **{asked: name}) or (None if wish.sellers else _other(plan, catalog, **{asked: name, "sellers": "all"}))
+    if option is None:
+        return _text("card_none" if asked == "gpu" else "cloud_none", lang, card=name)
+    is_usual = bool(wish.sellers) or asked == "cloud" or tier_of(option.provider, option.purchase) <= DEFAULT_TIER
+    return _text("card_row" if is_usual else "card_row_sellers", lang, card=name, way=way_text(option, lang))
 
 
 _Answer = Callable[[Question, "Plan", "Catalog", Lang], str]
@@ -1149,6 +1295,11 @@ _ANSWERS: Mapping[str, _Answer] = {
     "count": _count,
     "then": _then,
     "vram": _vram,
+    "room": _room,
+    "hourly": _hourly,
+    "buying": _buying,
+    "commitment": _commitment,
+    "api": _api,
     "time": _time,
     "cost": _cost,
 }

@@ -22,6 +22,7 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claims import faster_text
 from rightfit.explain.messages import topic
+from rightfit.facts.expressions import Expression, expression
 from rightfit.messages import LANGS, Lang
 from rightfit.units import GIB, HOURS_PER_MONTH
 
@@ -46,8 +47,8 @@ def _table() -> Mapping[str, Any]:
 
 
 @functools.cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile("|".join(_table()["words"][name]), re.IGNORECASE)
+def _pattern(name: str) -> Expression:
+    return expression("|".join(_table()["words"][name]))
 
 
 def _text(key: str, lang: Lang, **fields: Any) -> str:
@@ -70,10 +71,10 @@ def market_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     if "compare" in asked and len(sizes := named.get("gpu", "").split(",")) > max(len(spoken), 1):  # A100 40GB 和 80GB
         spoken = sizes
     if len(spoken) > 1 and set(named) <= {"gpu", "objective", "task", "method", "num_gpus"} | ({"cloud"} if _replaces(sentence) else set()):
-        return _result(sentence, spoken[0], {lang: _compared(spoken, sentence, catalog, lang) for lang in LANGS}, {"cards": spoken})
+        return _result(sentence, spoken[0], {lang: compared(spoken, sentence, catalog, lang) for lang in LANGS}, {"cards": spoken})
     spoken = [name for name in named.get("gpu", "").split(",") if name]
     cards = tuple(dict.fromkeys(card for name in spoken for card in facts.match_accelerators(name)))
-    if not cards and not ("cloud" in named and asked & {"list", "has", "who"}):
+    if not cards and not ("cloud" in named and asked & {"list", "has", "who", "price"}):
         return None
     hours = _hours(sentence, named.get("deadline"))
     told = {lang: _told(named, cards, asked, hours, catalog, lang) for lang in LANGS}
@@ -159,7 +160,7 @@ def way_to_pay(sentence: str, catalog: Catalog) -> CheckResult | None:
     from rightfit.explain.market_statements import judge_statement
     from rightfit.units import parse_duration
 
-    ways = [name for name, words in _table()["ways"].items() if re.search(words, sentence, re.IGNORECASE)]
+    ways = [name for name, words in _table()["ways"].items() if expression(words).search(sentence)]
     if (daily := hours_a_day(sentence)) and ways == ["reserved"] and _pattern("pays").search(sentence):
         ways = ["on-demand", "reserved"]  # 每天用 8 小时，包月划算吗
     elif len(ways) == 1 and _pattern("suits").search(sentence):
@@ -226,7 +227,7 @@ def daily_claim(sentence: str, catalog: Catalog) -> CheckResult | None:
     if not (daily := hours_a_day(sentence)) or pays is None:
         return None
     said = {
-        name: max((one.end() for one in re.finditer(words, sentence[: pays.start()], re.IGNORECASE)), default=-1)
+        name: max((one.end() for one in expression(words).finditer(sentence[: pays.start()])), default=-1)
         for name, words in _table()["ways"].items()
     }
     way = max(said, key=lambda name: said[name])
@@ -275,7 +276,7 @@ def _measured(sentence: str, catalog: Catalog) -> CheckResult | None:
     spoken, wishes = _cards_compared(sentence), _job_free(sentence)
     if len(spoken) < 2 or wishes is None or not set(wishes) <= {"gpu", "objective", "method", "task"}:
         return None
-    return _result(sentence, spoken[0], {lang: _compared(spoken, sentence, catalog, lang) for lang in LANGS}, {"cards": spoken})
+    return _result(sentence, spoken[0], {lang: compared(spoken, sentence, catalog, lang) for lang in LANGS}, {"cards": spoken})
 
 
 def _figures_of_card(sentence: str, catalog: Catalog) -> CheckResult | None:
@@ -287,7 +288,7 @@ def _figures_of_card(sentence: str, catalog: Catalog) -> CheckResult | None:
     ):
         return None
     cards = [facts.accelerators()[name] for one in spoken for name in facts.match_accelerators(one)][:_MOST_ROWS]
-    told = {lang: [_card_line(card, catalog, lang) for card in cards] for lang in LANGS}
+    told = {lang: [card_line(card, catalog, lang) for card in cards] for lang in LANGS}
     return _result(sentence, spoken[0], told, {"cards": [card.name for card in cards]})
 
 
@@ -301,7 +302,7 @@ def _why_not(sentence: str, catalog: Catalog) -> CheckResult | None:
     clouds = list(_by_cloud(_offers({}, (card.name,), catalog)))
     told: dict[Lang, list[str]] = {}
     for lang in LANGS:
-        lines = [_text("why_not", lang, card=spoken[0], name=shlex.quote(spoken[0])), _card_line(card, catalog, lang)]
+        lines = [_text("why_not", lang, card=spoken[0], name=shlex.quote(spoken[0])), card_line(card, catalog, lang)]
         if clouds:
             lines.append(_text("why_sellers", lang, clouds=q.provider_text(", ".join(clouds[:_MOST_ROWS]), lang)))
         if small := [cloud for cloud in clouds if tier_of(cloud) > DEFAULT_TIER]:
@@ -327,7 +328,7 @@ def _hours(sentence: str, told: Any) -> float:
         return round(daily * HOURS_PER_MONTH / 24.0, 1)
     if _pattern("month").search(sentence):
         return HOURS_PER_MONTH
-    every = next((hours for words, hours in _EVERY.items() if re.search(words, sentence, re.IGNORECASE)), 0.0)
+    every = next((hours for words, hours in _EVERY.items() if expression(words).search(sentence)), 0.0)
     return every or (parse_duration(str(told)) / 3600.0 if told else 1.0)
 
 
@@ -346,6 +347,12 @@ def _cards_compared(sentence: str) -> list[str]:
     return list(dict.fromkeys(found[0] for found in card_pattern().finditer(sentence) if facts.match_accelerators(found[0])))
 
 
+def is_of_store(sentence: str) -> bool:
+    """Whether a sentence is about an object store: S3 is a series of servers too."""
+    store = re.search(topic("topic_questions")["classes"]["object_store"], sentence, re.IGNORECASE)
+    return store is not None and not re.search(topic("server_questions")["words"]["series"], sentence, re.IGNORECASE)
+
+
 def _server_prices(sentence: str, catalog: Catalog) -> CheckResult | None:
     """What a server or the sizes of a series cost, by the hour or for a month; None where the
     sentence names none, or a model."""
@@ -353,6 +360,8 @@ def _server_prices(sentence: str, catalog: Catalog) -> CheckResult | None:
     from rightfit.market.verdicts import by_size, named_shape, server_facts
     from rightfit.workload.ask import understand
 
+    if is_of_store(sentence):
+        return None
     words = [word for word in re.findall(r"[A-Za-z][\w.-]*\d[\w.-]*", sentence, re.ASCII) if not facts.match_accelerators(word)]
     name = next((word for word in words if exact_servers(catalog, word) or series_members(catalog, word)), "")
     if not name:
@@ -419,6 +428,8 @@ def _told(named: Mapping[str, str], cards: Sequence[str], asked: set[str], hours
     places = {name: named[name] for name in ("cloud", "region", "country") if name in named}
     offers, count = _offers(places, cards, catalog), int(named.get("num_gpus", 1))
     monthly = _monthly(places, cards, catalog, lang) if hours == HOURS_PER_MONTH and count == 1 and cards else []
+    if not cards and "price" in asked and not asked & {"list", "who"}:
+        return _cheapest_servers(offers, named["cloud"], hours, lang)
     if not cards:
         return _families(offers, named["cloud"], lang)
     cloud = q.provider_text(", ".join(lookup.read_names("cloud", named["cloud"])), lang) if "cloud" in named else ""
@@ -483,6 +494,26 @@ def _offers(places: Mapping[str, str], cards: Sequence[str], catalog: Catalog) -
     count = found.servers.num_accelerators[found.server_index]
     found = found.take(np.flatnonzero((count >= 1) & np.isfinite(found.price_usd_per_h)))
     return found.take(np.argsort(_each(found), kind="stable"))
+
+
+def _cheapest_servers(offers: OfferTable, cloud: str, hours: float, lang: Lang) -> list[str]:
+    """The GPU servers of a cloud that cost least, whole, by the hour or for a month."""
+    count = offers.servers.num_accelerators[offers.server_index]
+    ordered = offers.take(np.argsort(_each(offers) * count, kind="stable"))
+    best: dict[int, int] = {}
+    for at, (server, way) in enumerate(zip(ordered.server_index.tolist(), _ways(ordered), strict=True)):
+        if way == "on-demand":
+            best.setdefault(server, at)
+    name = q.provider_text(", ".join(lookup.read_names("cloud", cloud)), lang)
+    lines = [_text(_period("cheapest", hours), lang, cloud=name, hours=f"{hours:g}")]
+    for at in list(best.values())[:_MOST_ROWS]:
+        row = ordered.row(at)
+        shown = {
+            "server": f"{row['instance_type']}, {_cards_of(ordered, at)}",
+            "price": q.money_text(float(row["price_usd_per_h"]) * hours),
+        }
+        lines.append(_text("row", lang, where=name, region=q.region_text(row["region"], lang), as_of=row["as_of"], spot="", **shown))
+    return lines
 
 
 def _each(offers: OfferTable) -> Any:
@@ -604,13 +635,13 @@ def _families(offers: OfferTable, cloud: str, lang: Lang) -> list[str]:
 # ---- "T4 or A10", "V100和A100区别".
 
 
-def _compared(spoken: Sequence[str], sentence: str, catalog: Catalog, lang: Lang) -> list[str]:
+def compared(spoken: Sequence[str], sentence: str, catalog: Catalog, lang: Lang) -> list[str]:
     """What was asked of two cards first (which is cheaper, how much faster one is), then each with
     what decides between them, and what fits."""
     cards = [facts.accelerator(name, typical=True) for name in spoken]
     slow, *_, fast = sorted(cards, key=lambda card: (card.memory_bandwidth, card.bf16_flops))
     ratio = faster_text(fast, slow)[lang] + ("。" if lang == "zh" else ".")
-    lines = [_card_line(card, catalog, lang) for card in cards]
+    lines = [card_line(card, catalog, lang) for card in cards]
     prices = sorted((least[0], card.name) for card in cards if (least := _least(card.name, catalog)) is not None)
     is_price, is_speed = (bool(_pattern(name).search(sentence)) for name in ("cheaper", "faster"))
     head = [ratio] if is_speed else []
@@ -649,7 +680,7 @@ def _least(card: str, catalog: Catalog) -> tuple[float, str] | None:
     return min(((float(_each(offers)[at]), cloud) for cloud, at in clouds.items()), default=None)
 
 
-def _card_line(card: Accelerator, catalog: Catalog, lang: Lang) -> str:
+def card_line(card: Accelerator, catalog: Catalog, lang: Lang) -> str:
     least = _least(card.name, catalog)
     price = (
         _text("card_price", lang, price=q.money_text(least[0]), cloud=q.provider_text(least[1], lang))

@@ -20,7 +20,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain.beside import answers, settle, way_text, without_questions
 from rightfit.explain.command_text import command_line
 from rightfit.explain.fit_claims import least_bytes, server_with
-from rightfit.explain.messages import topic
+from rightfit.explain.messages import label, topic
 from rightfit.explain.trials import UNHURRIED
 from rightfit.explain.yes_or_no import is_question
 from rightfit.market.denials import turned
@@ -51,6 +51,8 @@ def open_wish(sentence: str, catalog: Catalog) -> CheckResult | None:
     by one of each kind with the questions that narrow it. None where it names one, or says what
     no option takes."""
     found = _read(without_questions(sentence).wish)
+    if found is not None and (several := several_plans(sentence, found, catalog)) is not None:
+        return several
     if found is None or "model" in found.wishes or found.wishes.get("task") == "prepare" or found.weighty or found.unknown_model():
         return None
     rows = typical_rows(sentence, found.kind, str(found.wishes.get("task", "")))
@@ -98,12 +100,19 @@ _OF_ALL = ("cloud", "region", "country", "residency", "purchase", "avoid", "sell
 
 
 def wishes_by_model(found: Understood) -> list[dict[str, Any]]:
-    """The wishes of each model of a sentence that names several, each from its own clause; one
-    without an amount serves the requests of the others. Empty where that leaves a word unused."""
+    """The wishes of each model of a sentence that names several: of a list each with all of the
+    rest, else each from its own clause; one without an amount serves the requests of the others.
+    Empty where that leaves a word unused, and of a choice between models."""
     from rightfit.workload.ask.names import is_model
 
-    sentence, seconds = found.sentence, [word for word in found.weighty if is_model(word)]
-    if "model" not in found.wishes or not seconds:
+    sentence, seconds = found.sentence, [word for word in dict.fromkeys((*found.weighty, *found.unused)) if is_model(word)]
+    if "model" not in found.wishes or not seconds or any(one.key == "workload.assumed_alternative" for one in found.assumed):
+        return []
+    names = sorted((found.wishes["model"], *seconds), key=lambda name: sentence.casefold().find(name.casefold()))
+    is_used = not set(found.weighty) - set(seconds)
+    if is_used and all(_joins(sentence, one, other) for one, other in itertools.pairwise(names)):
+        return [{**{key: value for key, value in found.wishes.items() if key != "budget"}, "model": name} for name in names]
+    if not set(seconds) & set(found.weighty):  # named in a story
         return []
     places = sorted(sentence.casefold().find(name.casefold()) for name in (found.wishes["model"], *seconds))
     cuts = [0]
@@ -125,6 +134,43 @@ def wishes_by_model(found: Understood) -> list[dict[str, Any]]:
         rate = whole.get("rate") or f"{read_wish('users', whole['users'])['users'] / pause_s:.3g}/s"
         load = {"task": "serve", "rate": rate}
     return [one if _AMOUNTS & set(one) else {**one, **load} for one in told] if whole else []
+
+
+def _joins(sentence: str, one: str, other: str) -> bool:
+    """Whether two names stand in a list, one behind the other."""
+    text = sentence.casefold()
+    return (
+        re.search(rf"{re.escape(one.casefold())}\s*{topic('open_wishes')['words']['listed']}\s*{re.escape(other.casefold())}", text)
+        is not None
+    )
+
+
+def several_plans(sentence: str, found: Understood, catalog: Catalog) -> CheckResult | None:
+    """The plans of each model or step of a sentence, a line each, and what all cost."""
+    parts = [] if found.own_machine else wishes_by_model(found) or wishes_by_step(found)
+    plans = [plan for wishes in parts if (plan := _planned(wishes, catalog)) is not None]
+    if not parts or len(plans) < len(parts):
+        return None
+    told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
+    for lang in LANGS:
+        for wishes, plan in zip(parts, plans, strict=True):
+            name, command = wishes.get("model") or wishes["operation"], command_line(wishes)
+            key, way = ("each", way_text(plan.best, lang)) if plan.best else ("each_none", "")
+            told[lang].append(_text(key, lang, name=name, way=way, command=command))
+        told[lang].append(several_sum(plans, lang))
+    return _result(sentence, told, {"commands": [command_line(wishes) for wishes in parts]})
+
+
+def several_sum(plans: Sequence[Plan], lang: Lang) -> str:
+    """What the plans of several models or steps cost together."""
+    done = [(plan.workload, plan.best.cost.total_usd) for plan in plans if plan.best is not None]
+    month = sum(cost for workload, cost in done if workload.task == "serve")
+    once = sum(cost for workload, cost in done if workload.task != "serve")
+    currency = done[-1][0].currency if done else "usd"
+    sums = {"total": q.money_text(month, currency), "once": q.money_text(once, currency)}
+    if not month:
+        return label("several", "sum", lang, **sums)
+    return "\n".join((label("several", "once" if once else "together", lang, **sums), label("several", "shared", lang)))
 
 
 def wishes_by_step(found: Understood) -> list[dict[str, Any]]:
@@ -170,7 +216,7 @@ def planned_answer(sentence: str, catalog: Catalog) -> CheckResult | None:
     server that leads. None where it is no whole wish."""
     asked = settle(sentence, catalog)
     found = _read(asked.wish)
-    if found is None or "model" not in found.wishes or found.weighty:
+    if found is None or "model" not in found.wishes or found.weighty or wishes_by_model(found):
         return None
     wishes = {**found.settled(), **asked.chosen}
     plan = _planned(wishes, catalog)

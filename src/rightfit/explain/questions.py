@@ -8,13 +8,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import RightfitError
-from rightfit.explain.beside import terms_told, without_questions
+from rightfit.explain.beside import settle, terms_told, without_questions
 from rightfit.explain.claim_words import NAMED_SERVER, cards_of
 from rightfit.explain.claims import as_fast_lookup, claim_lookup
 from rightfit.explain.decisions import chart_lookup
 from rightfit.explain.fit_questions import asked_to_fit, feature_question, fit_question, overflowing
 from rightfit.explain.glossary import defined_terms, glossary, term_lookup, terms_in, told_terms
 from rightfit.explain.market_questions import market_question, way_to_pay
+from rightfit.explain.nearest import asks_something, general_lines, known_answer, nearest_answer
 from rightfit.explain.open_wishes import asked_rule, largest_model, moving_price, open_wish, planned_answer
 from rightfit.explain.rule_lookup import find_rule, rule_answer, statement_answer
 from rightfit.explain.server_questions import server_question
@@ -33,6 +34,9 @@ _QUESTION = re.compile(
 )
 
 
+#: How near a phrasing of our table a question must be to be answered by it before all readers, and
+#: where none of them answers.
+_VERY, _ALMOST = 0.88, 0.7
 _AMOUNT_ASKED = re.compile(
     r"多久|多少|几天|几个小时|几张|几块|几台|多长时间|费用|价格|预算|便宜|最少|how (?:long|much|many)|\bcosts?\b|\bcheapest\b",
     re.IGNORECASE,
@@ -44,13 +48,30 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     server, a cloud or a model; None for any other, wishes above all."""
     from rightfit.workload.ask.posts import is_post
 
-    if is_post(sentence) and is_whole_wish(sentence):  # its plan answers, and names in it are no questions
+    if is_post(sentence) and (is_whole_wish(sentence) or _is_set_up(sentence)):  # its plan answers, and names in it are no questions
         return None
+    return with_general(_answered(sentence, catalog))
+
+
+def with_general(found: CheckResult | None) -> CheckResult | None:
+    """An answer to a question with what our table says of its subject, where that is near and not
+    the answer itself."""
+    if found is None or found.claim not in (None, "unknown") or {"known", "nearest"} & set(found.facts):
+        return found
+    if (told := general_lines(found.query)) is None:
+        return found
+    en, zh = f"{found.explanation_en}\n{told['en']}", f"{found.explanation_zh}\n{told['zh']}"
+    return dataclasses.replace(found, explanation_en=en, explanation_zh=zh)
+
+
+def _answered(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """`question_lookup` without what is said in general."""
     return (
         largest_model(sentence, catalog)
         or moving_price(sentence, catalog)
         or topic_question(sentence, catalog)
         or _looked_up(sentence, catalog)
+        or (None if "model" in _wishes_of(sentence) else known_answer(sentence, least=_ALMOST))
         or _terms_of_question(sentence)
     )
 
@@ -58,7 +79,21 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
 def question_or_open_wish(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a sentence that is planned by no options of its own: a question, or a wish that
     names no model. Every face but the command line, which draws such plans, asks this first."""
-    return question_lookup(sentence, catalog) or open_wish(sentence, catalog)
+    return question_lookup(sentence, catalog) or open_wish(sentence, catalog) or _nearest(sentence, catalog)
+
+
+def _nearest(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """The nearest to a question that makes no plan; None of a wish that does."""
+    from rightfit.workload.ask import understand
+
+    if not asks_something(sentence):
+        return None
+    try:
+        if "model" in understand(settle(sentence, catalog).wish).settled():
+            return None
+    except RightfitError:
+        pass
+    return nearest_answer(sentence, catalog)
 
 
 def asked_answer(sentence: str, *, catalog: Catalog | None = None) -> CheckResult | None:
@@ -70,6 +105,20 @@ def asked_answer(sentence: str, *, catalog: Catalog | None = None) -> CheckResul
         return None
     market = catalog or open_priced()
     return question_lookup(sentence, market) or planned_answer(sentence, market) or open_wish(sentence, market)
+
+
+def nearest_of(result: CheckResult, *, catalog: Catalog | None = None) -> CheckResult:
+    """An answer of `rightfit check` that says that nothing is known of a sentence, with the nearest
+    in its place; any other as it is."""
+    from rightfit.search.offers import open_priced
+
+    if result.exists and result.claim == "unknown" and result.kind == "server" and (told := general_lines(result.query)) is not None:
+        en, zh = f"{result.explanation_en}\n{told['en']}", f"{result.explanation_zh}\n{told['zh']}"
+        return dataclasses.replace(result, explanation_en=en, explanation_zh=zh)
+    if result.exists or result.facts or result.claim is None:
+        return result
+    near = nearest_answer(result.query, catalog or open_priced())
+    return result if near is None else near
 
 
 def _looked_up(sentence: str, catalog: Catalog) -> CheckResult | None:
@@ -91,6 +140,9 @@ def _looked_up(sentence: str, catalog: Catalog) -> CheckResult | None:
     for reader in (server_question, feature_question) if is_load else (server_question, fit_question, feature_question):
         if (found := reader(sentence, catalog)) is not None:
             return found
+    is_free = "model" not in _wishes_of(sentence) and find_rule(_QUESTION.sub("", sentence)) is None
+    if is_free and (known := known_answer(sentence, least=_VERY)) is not None:
+        return known
     if (priced := market_question(sentence, catalog) or chart_lookup(sentence, catalog)) is not None:
         return priced
     is_compared = bool(_COMPARED.search(sentence))
@@ -127,6 +179,16 @@ def is_whole_wish(sentence: str) -> bool:
     """Whether a sentence names a model and amounts of its work, so that it can be planned."""
     wishes = _wishes_of(sentence)
     return "model" in wishes and bool(_AMOUNTS & set(wishes))
+
+
+#: Options that say how a job runs that is there already.
+_SETUP = frozenset({"micro_batch", "global_batch", "recompute"})
+
+
+def _is_set_up(sentence: str) -> bool:
+    """Whether a sentence names a model and how it runs."""
+    wishes = _wishes_of(sentence)
+    return "model" in wishes and bool(_SETUP & set(wishes))
 
 
 def _is_planned(sentence: str) -> bool:

@@ -16,6 +16,7 @@ from rightfit.explain.judged_parts import parts_lookup
 from rightfit.explain.market_questions import daily_claim, market_question
 from rightfit.explain.market_statements import COMMITMENTS, find_statement, judge_statement, saving_of
 from rightfit.explain.messages import label
+from rightfit.explain.nearest import known_answer
 from rightfit.explain.pasted_tables import cells_of, is_cloud, is_row, row_statement
 from rightfit.explain.rule_match import contradicts, folded, match_rule, sense
 from rightfit.explain.rule_trials import measures_of, setup_outcomes
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 
 _SHORTEST = 6
+#: How near a statement of our table one must be to be judged by it where nothing else judges it.
+_SAID = 0.65
 #: A sentence that denies what a rule says, and how it stands then: what holds is wrongly denied; of
 #: a need that is more than needed the denial is right, of one that is less it is wrong too.
 _DENIED = re.compile(
@@ -102,6 +105,8 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
     rule = repeated_rule(query)
     if rule is None and (told := topic_question(query, market)) is not None:
         return told
+    if rule is None and not is_question(query) and (said := known_answer(query)) is not None:
+        return said
     parts = None if rule is not None or is_question(query) else parts_lookup(query, market)
     if parts is not None and _is_told_first(query, parts):
         return parts
@@ -118,7 +123,12 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
         return parts
     rule = rule or find_rule(query)
     if rule is None:
-        return needs_answer(query, market) or job_lookup(query, market) or topic_question(query, market, is_said=True)
+        return (
+            needs_answer(query, market)
+            or job_lookup(query, market)
+            or topic_question(query, market, is_said=True)
+            or (None if is_question(query) else known_answer(query, least=_SAID))
+        )
     if not isinstance(rule, str) and (rule.kind == "host" or is_question(query)) and (held := job_lookup(query, market)) is not None:
         return held  # on the job that it names
     if isinstance(rule, str) or rule.kind == "term":

@@ -21,6 +21,7 @@ from rightfit.explain.messages import topic
 from rightfit.explain.reasons import offload_text
 from rightfit.explain.trials import UNHURRIED, cost_text, outcome_of, outcome_text
 from rightfit.explain.yes_or_no import is_question
+from rightfit.market.names import find_provider
 from rightfit.messages import LANGS, Lang
 
 if TYPE_CHECKING:
@@ -54,12 +55,12 @@ def server_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a question about named servers or series; None for any other sentence."""
     if not (is_question(sentence) or _says("what", sentence)):
         return None
-    named = _named(sentence, catalog)
+    named = servers_named(sentence, catalog)
     if not named:
         return _letter(sentence, catalog) if _says("able", sentence) else None
     rest = functools.reduce(lambda text, name: text.replace(name, " "), named, sentence)
     if cloud := _wishes(rest).get("cloud"):
-        named = _of_cloud(named, str(cloud), catalog)
+        named = {name: _of_cloud({name: rows}, _own_cloud(name, sentence) or str(cloud), catalog)[name] for name, rows in named.items()}
     is_job = "model" in _wishes(rest) and all(_is_exact(name, catalog) for name in named)  # its plan names the servers
     if len(named) > 1 and (_says("choose", rest) or _says("which", rest)) and not is_job:
         return _chosen(sentence, rest, named, catalog)
@@ -73,18 +74,30 @@ def server_question(sentence: str, catalog: Catalog) -> CheckResult | None:
         return None
     if len(named) == 1 and not is_card and _is_exact(next(iter(named)), catalog):
         return None
-    told = {lang: [line for name, rows in named.items() for line in _series_lines(name, rows, catalog, lang)] for lang in LANGS}
+    told = {lang: [line for name, rows in named.items() for line in series_lines(name, rows, catalog, lang)] for lang in LANGS}
+    if is_card:
+        from rightfit.explain.market_questions import compared
+
+        own = {catalog.servers().accelerator_name[row] for rows in named.values() for row in rows} - {""}
+        spoken = list(dict.fromkeys([*(one for one, _ in cards_of(rest)), *(own if len(own) == 1 else ())]))
+        spoken = list({facts.accelerator(one, typical=True).name: one for one in spoken}.values())
+        for lang in LANGS if len(spoken) > 1 else ():
+            told[lang] += compared(spoken, rest, catalog, lang)
     return _result(sentence, " ".join(named), told)
 
 
-def _named(sentence: str, catalog: Catalog) -> dict[str, Sequence[int]]:
+def servers_named(sentence: str, catalog: Catalog) -> dict[str, Sequence[int]]:
     """The servers and series that a sentence names, each with its rows of the catalog."""
     from rightfit.market.server_names import exact_servers, series_members
     from rightfit.workload.ask import grammar
 
     found: dict[str, Sequence[int]] = {}
+    stores = re.compile(topic("topic_questions")["classes"]["object_store"], re.IGNORECASE)
+    is_store = stores.search(sentence) is not None and not _says("series", sentence)
     for match in _NAME.finditer(grammar.PROCESSOR.sub(" ", sentence)):
         word = match[0].rstrip(".")
+        if is_store and stores.fullmatch(word):
+            continue  # "10 TB on S3" are kept in no server
         if not facts.match_accelerators(word) and (rows := exact_servers(catalog, word) or series_members(catalog, word)):
             found.setdefault(word, _usual(rows, catalog))
     return found
@@ -96,6 +109,14 @@ def _of_cloud(named: Mapping[str, Sequence[int]], cloud: str, catalog: Catalog) 
 
     clouds, providers = set(read_names("cloud", cloud)), catalog.servers().provider
     return {name: [row for row in rows if providers[row] in clouds] or rows for name, rows in named.items()}
+
+
+def _own_cloud(name: str, sentence: str) -> str:
+    """The cloud that stands right before the name of a series ("腾讯云 GN7 和阿里云 gn6i")."""
+    before = sentence[: sentence.find(name)].rstrip(" 的")
+    return (
+        next((cloud for size in range(2, 12) if (cloud := find_provider(before[-size:].strip() if len(before) >= size else ""))), "") or ""
+    )
 
 
 def _is_exact(name: str, catalog: Catalog) -> bool:
@@ -133,7 +154,7 @@ def _result(query: str, name: str, told: Mapping[Lang, Sequence[str]], claim: st
 # ---- What a series is.
 
 
-def _series_lines(name: str, rows: Sequence[int], catalog: Catalog, lang: Lang) -> list[str]:
+def series_lines(name: str, rows: Sequence[int], catalog: Catalog, lang: Lang) -> list[str]:
     """A line for each cloud that has servers of this name."""
     clouds: dict[str, list[int]] = {}
     for row in rows:
@@ -178,7 +199,7 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
             return None
         return _able_at_all(sentence, name, rows, catalog)
     is_what = _says("what", rest)
-    told: dict[Lang, list[str]] = {lang: _series_lines(name, rows, catalog, lang) if is_what else [] for lang in LANGS}
+    told: dict[Lang, list[str]] = {lang: series_lines(name, rows, catalog, lang) if is_what else [] for lang in LANGS}
     kinds = [f"{servers.provider[row]}/{servers.instance_type[row]}" for row in by_size(catalog, rows)]
     if "data" not in wishes and not _LOAD & set(wishes) and _estimate(wishes, kinds[-1], catalog) is None:
         sized = {**wishes, "data": _USUAL_TABLE, "task": "train"}  # a model of tables is planned for none without its size
@@ -191,7 +212,7 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
         if found is not None and found.best is not None:
             answer = _way(found)
             for lang in LANGS:
-                told[lang].append(_done_text(kind, found, answer, lang))
+                told[lang].append(done_text(kind, found, answer, lang))
             break
     else:
         answer = "no"
@@ -219,18 +240,18 @@ def _chosen(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalo
     told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
     if "model" not in wishes:
         for lang in LANGS:
-            told[lang] += [line for name, rows in named.items() for line in _series_lines(name, rows, catalog, lang)]
+            told[lang] += [line for name, rows in named.items() for line in series_lines(name, rows, catalog, lang)]
             told[lang] += _weighed(named, catalog, lang)
         return _result(sentence, " ".join(named), told)
-    done = [(name, *_cheapest(wishes, rows, catalog)) for name, rows in named.items()]
+    done = [(name, *cheapest_of(wishes, rows, catalog)) for name, rows in named.items()]
     if wishes.get("task") == "serve" and not any(one[2] for one in done) and not _LOAD & set(wishes):
-        done = [(name, *_cheapest({**wishes, **UNHURRIED}, rows, catalog)) for name, rows in named.items()]  # what it is able to at all
+        done = [(name, *cheapest_of({**wishes, **UNHURRIED}, rows, catalog)) for name, rows in named.items()]  # what it is able to at all
     able = sorted((one for one in done if one[2] is not None), key=lambda one: float(one[2].best.cost.total_usd))
     if not able:
         return None
     for lang in LANGS:
         told[lang].append(_text("chosen", lang, name=able[0][0]))
-        told[lang] += [f"{name}: {_done_text(kind, found, _way(found), lang)}" for name, kind, found in able]
+        told[lang] += [f"{name}: {done_text(kind, found, _way(found), lang)}" for name, kind, found in able]
         told[lang] += [_text("unable", lang, name=name) for name, _, found in done if found is None]
     return _result(sentence, able[0][0], told)
 
@@ -242,7 +263,8 @@ def _weighed(named: Mapping[str, Sequence[int]], catalog: Catalog, lang: Lang) -
 
     servers, least = catalog.servers(), list[tuple[float, str, int]]()
     for name, rows in named.items():
-        priced = [(price["price_usd_per_h"], name, row) for row in rows if (price := server_facts(catalog, row)["price"]) is not None]
+        whole = [row for row in rows if servers.num_accelerators[row] >= 1] or rows  # a slice of a GPU is no match for one
+        priced = [(price["price_usd_per_h"], name, row) for row in whole if (price := server_facts(catalog, row)["price"]) is not None]
         least += [min(priced)] if priced else []
     if len(least) < 2:
         return []
@@ -259,7 +281,7 @@ def _weighed(named: Mapping[str, Sequence[int]], catalog: Catalog, lang: Lang) -
     return [told + _text(key, lang, card0=cards[0].name, card1=cards[1].name, **fields)]
 
 
-def _cheapest(wishes: Mapping[str, Any], rows: Sequence[int], catalog: Catalog) -> tuple[str, Any]:
+def cheapest_of(wishes: Mapping[str, Any], rows: Sequence[int], catalog: Catalog) -> tuple[str, Any]:
     """The size of a series that does the job for least money, with its estimate."""
     from rightfit.market.verdicts import by_size
 
@@ -287,7 +309,7 @@ def _estimate(wishes: Mapping[str, Any], server: str, catalog: Catalog) -> Any:
         return None
 
 
-def _done_text(kind: str, found: Any, answer: str, lang: Lang) -> str:
+def done_text(kind: str, found: Any, answer: str, lang: Lang) -> str:
     option = found.best
     time = option.estimate.get("total_time_s")
     told = _text("time", lang, time=q.duration_text(time.mid, lang)) if time else ""
@@ -301,8 +323,7 @@ def _able_at_all(sentence: str, name: str, rows: Sequence[int], catalog: Catalog
     servers = catalog.servers()
     has_gpu = any(servers.num_accelerators[row] > 0 for row in rows)
     told = {
-        lang: [*_series_lines(name, rows, catalog, lang), _text("with_gpu" if has_gpu else "without_gpu", lang, name=name)]
-        for lang in LANGS
+        lang: [*series_lines(name, rows, catalog, lang), _text("with_gpu" if has_gpu else "without_gpu", lang, name=name)] for lang in LANGS
     }
     return _result(sentence, name, told, "right" if has_gpu else "wrong", "yes" if has_gpu else "no")
 

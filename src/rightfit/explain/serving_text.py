@@ -171,7 +171,7 @@ def _derived(reason: Reason, lang: Lang, *, currency: str) -> dict[str, Any]:
     params, out = reason.params, {}
     if "metric" in params:
         out["metric_lower"] = say_or(f"serving.metric_lower_{params['metric']}", lang, params["metric"])
-    if reason.key == "serve_limit_decides":
+    if reason.key in ("serve_limit_decides", "serve_near"):
         out["option"] = params["metric"]
     if "quality" in params:
         out["quality_text"] = say_or(f"serving.quality_{params['quality']}", lang, params["quality"])

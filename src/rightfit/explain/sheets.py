@@ -28,7 +28,7 @@ from rightfit.search.answer import Reason, is_makeshift
 
 if TYPE_CHECKING:
     from rightfit.market import Catalog
-    from rightfit.search.answer import Option, Plan, Rejection
+    from rightfit.search.answer import Option, Plan, Rejection, Section
     from rightfit.search.servers import Verdict
 
 
@@ -294,6 +294,7 @@ FIRST_ADVICE = ("certainty",)
 OWN_REFUSED = (
     *("own_does_not", "own_does_not_assumed", "own_does_not_gap", "own_does_not_ram"),
     *("own_too_few", "own_too_few_unless", "own_by_lighter"),
+    *("card_does_not", "card_does_not_assumed", "card_does_not_gap", "card_does_not_ram", "card_too_few", "card_too_few_unless"),
 )
 #: Advice to ask for the price of a card that nobody publishes: it matters where several
 #: servers do its work.
@@ -302,6 +303,9 @@ UNPRICED = "unpriced"
 SAID_FIRST = ("price_moved", "price_stale", "price_estimate")
 #: That the wish puts one side of a border first: said beside the choice, as it decides.
 MAINLAND_FIRST = ("mainland_first", "mainland_first_month")
+#: That something much cheaper stands behind because it can seldom be had.
+SCARCE_FIRST = tuple(f"decided_{rule}{month}" for rule in ("free", "many", "older") for month in ("", "_month"))
+LEAST_SCARCE_SAVING = 0.2
 #: Warnings of stops, and how many of them have to be expected to be told in a short answer.
 STOPS, LEAST_STOPS = ("spot_interruption", "spot_rate_unknown", "failures_expected"), 0.02
 #: An option that costs less by at most this share is as dear.
@@ -380,7 +384,7 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     several = plan.options[0].nodes > 1  # they stand in for what has no price
     asked = _quotes(plan, voice, lang) if several and extent.rows else []
     told = (_border, _dearer_api, _larger_batch, _own_refused, _own_runs, _rental, _usual)
-    yield "\n".join([*asked, *(line for lines in told for line in lines(plan, voice, lang))])
+    yield "\n".join([*asked, *(line for lines in told for line in lines(plan, voice, lang)), *_beside(plan, voice, lang, extent)])
     if extent.weighty and not any(reason.key in FIRST_WARNINGS and not _is_remote(reason) for reason in plan.options[0].warnings):
         extent = dataclasses.replace(extent, warnings=0, speed=False, weighty=False, rows=Extent().rows)
     shown = plan.options[:num_options] if num_options is not None else first_options(plan, extent.rows)
@@ -470,6 +474,31 @@ def _own_runs(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
     """What the user's own runs say of the choice."""
     render = voice.renderer(lang, currency=plan.workload.currency)
     return [render(reason) for reason in plan.options[0].why if reason.key in OWN_RUNS]
+
+
+def _beside(plan: Plan, voice: Voice, lang: Lang, extent: Extent) -> list[str]:
+    """What lies beside the choice: what would save clearly and can seldom be had, much faster for a
+    little more money, where no row of the table says it, and what misses a limit by little and
+    saves clearly."""
+    render = voice.renderer(lang, currency=plan.workload.currency)
+    told = [render(reason) for reason in plan.options[0].why if reason.key in SCARCE_FIRST and _saves(reason, plan)]
+    for section in plan.sections:
+        if section.name == "quicker" and not _is_shown(section, first_options(plan, extent.rows)):
+            told += map(render, section.reasons[:1])
+        if section.name == "near":
+            told += map(render, section.reasons[:1])
+    return told
+
+
+def _saves(reason: Reason, plan: Plan) -> bool:
+    """Whether what stands behind would save enough to be told of."""
+    return float(reason.params["saving_usd"]) >= LEAST_SCARCE_SAVING * plan.options[0].cost.total_usd
+
+
+def _is_shown(section: Section, options: Sequence[Option]) -> bool:
+    """Whether the offer of a section is one of the options."""
+    names = ("provider", "instance_type", "nodes", "purchase")
+    return any(all(getattr(one, name) == section.content[name] for name in names) for one in options)
 
 
 def _rental(plan: Plan, voice: Voice, lang: Lang) -> list[str]:

@@ -71,8 +71,8 @@ def outcome_text(outcome: SetupOutcome, lang: Lang) -> str:
         key = "fits_not_load" if outcome.host_needed_bytes <= outcome.host_bytes else "fits_not_host"
     elif outcome.helps:
         key += "_helped" if math.isfinite(outcome.host_bytes) else "_helped_host_unknown"
-    if outcome.fits and outcome.helps and outcome.plain_bytes <= outcome.limit_bytes and math.isfinite(outcome.host_bytes):
-        key = "fits_helped_tight"
+    if outcome.fits and outcome.helps and outcome.plain_bytes <= outcome.limit_bytes:
+        key = "fits_helped_tight" if math.isfinite(outcome.host_bytes) else "fits_tight_host_unknown"
     names = ("peak", "limit", "plain", "host_needed", "host")
     fields = {name: q.memory_text(getattr(outcome, f"{name}_bytes")) for name in names}
     return say(f"rule_words.{key}", lang, where=outcome.server, helps=offload_text("+".join(outcome.helps), lang), **fields)
@@ -263,6 +263,8 @@ def _lowest(offers: OfferTable, rows: np.ndarray, modes: tuple[str, ...]) -> flo
 # its predicted effect on memory and speed.
 
 SHARDED_SERVER = "gcp/a2-ultragpu-8g"
+#: The same card as often as a machine may have it.
+REFERENCE_SERVERS: Mapping[int, str] = {1: REFERENCE_SERVER, 2: "gcp/a2-ultragpu-2g", 4: "gcp/a2-ultragpu-4g", 8: SHARDED_SERVER}
 _WORTHWHILE = 0.95
 _SHORTEST_SEQUENCE = 256
 _USABLE = 0.95
@@ -284,36 +286,62 @@ class Effect:
     cards: int = 1
     fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
+    def action_text(self, lang: Lang) -> str:
+        """What to do."""
+        names = {name: q.method_text(value, lang) if name in ("old", "method") else value for name, value in self.fields.items()}
+        return say(f"advice.{self.action}", lang, **names)
+
+    def speed_text(self, lang: Lang) -> str:
+        """What it does to speed."""
+        return say("advice.slower" if self.slowdown > 1.02 else "advice.as_fast", lang, factor=q.plain(self.slowdown, 3))
+
     def text(self, lang: Lang) -> str:
         """One line: what to do, what it does to memory and speed, which card would then do."""
-        names = {name: q.method_text(value, lang) if name in ("old", "method") else value for name, value in self.fields.items()}
-        speed = say("advice.slower" if self.slowdown > 1.02 else "advice.as_fast", lang, factor=q.plain(self.slowdown, 3))
         fields = {
-            "action": say(f"advice.{self.action}", lang, **names),
+            "action": self.action_text(lang),
             "peak": q.memory_text(self.peak_bytes),
             "old_peak": q.memory_text(self.old_peak_bytes),
             "less": q.percent_text(1 - self.peak_bytes / self.old_peak_bytes),
-            "speed": speed,
+            "speed": self.speed_text(lang),
             "card": q.memory_text(self.card_bytes),
             "count": self.cards,
         }
         return say("advice.effect" if self.card_bytes else "advice.effect_no_card", lang, **fields)
 
 
-def advise(plan: Plan, *, option: Option | None = None, catalog: Catalog | None = None) -> list[Effect]:
+def set_up(workload: Workload, server: str, *, cards: int = 1, catalog: Catalog | None = None) -> Option | None:
+    """A job as it is told, on cards that are large enough: a micro-batch of one and no
+    recomputation where nothing is said; all of the model on several cards where it is trained
+    whole."""
+    is_whole = cards > 1 and (workload.method or "full") == "full"
+    told = {
+        "micro_batch": workload.micro_batch or (1 if workload.global_batch is None else max(1, int(workload.global_batch) // cards)),
+        "recompute": workload.recompute or "none",
+        "sharding": workload.sharding or ("zero3" if is_whole else "none"),
+    }
+    try:
+        return _tried(workload, {**_LEAN, **_UNLIMITED, **told}, server, catalog)
+    except RightfitError:
+        return None
+
+
+def advise(
+    plan: Plan, *, option: Option | None = None, server: str = REFERENCE_SERVER, is_lean: bool = False, catalog: Catalog | None = None
+) -> list[Effect]:
     """The levers that lower the memory of one card for this plan's best option (or `option`),
-    largest saving first; empty without an option."""
+    largest saving first; empty without an option. `server`: where they are tried; `is_lean`: also
+    what keeps the method, together."""
     chosen = option or plan.best or plan.unfit
     if chosen is None:
         return []
     sizes = card_sizes(catalog)
-    as_planned = _as_planned(chosen)
-    base = _tried(plan.workload, as_planned, REFERENCE_SERVER, catalog)
+    as_planned = _as_planned(chosen) | ({} if server == REFERENCE_SERVER else {"sharding": chosen.layout.sharding})
+    base = _tried(plan.workload, as_planned, server, catalog)
     if base is None:
         return []
     found = []
-    for action, changes, server, fields in levers(plan.workload, chosen):
-        option_ = _tried(plan.workload, {**as_planned, **changes}, server, catalog)
+    for action, changes, place, fields in (*levers(plan.workload, chosen), *(_lean_levers(chosen) if is_lean else ())):
+        option_ = _tried(plan.workload, {**as_planned, **changes}, server if place == REFERENCE_SERVER else place, catalog)
         if option_ is not None and _peak(option_) < _WORTHWHILE * _peak(base):
             found.append(_effect(action, option_, base, sizes, fields))
     return sorted(found, key=lambda effect: effect.peak_bytes)
@@ -342,6 +370,15 @@ def levers(workload: Any, option: Option) -> Iterator[tuple[str, dict[str, Any],
         yield "shorter", {"seq_len": seq_len // 2}, REFERENCE_SERVER, {"seq_len": seq_len // 2, "old_seq_len": seq_len}
 
 
+def _lean_levers(option: Option) -> Iterator[tuple[str, dict[str, Any], str, dict[str, Any]]]:
+    """All that saves memory without another method, at once."""
+    lean: dict[str, Any] = {"micro_batch": 1, "recompute": "full"}
+    if option.layout.micro_batch > 1 and option.layout.recompute != "full":
+        yield "lean", lean, REFERENCE_SERVER, {}
+    if option.layout.method == "full":
+        yield "lean_offload", {**lean, "offload": "optimizer"}, REFERENCE_SERVER, {}
+
+
 def _lighter(method: str) -> tuple[str, ...]:
     return {"full": ("lora", "qlora"), "lora": ("qlora",), "dora": ("qlora",), "galore": ("lora", "qlora")}.get(method, ())
 
@@ -356,10 +393,15 @@ def _as_planned(option: Option) -> dict[str, Any]:
         "sharding": "none",
         "tensor_parallel": 1,
         "pipeline_parallel": 1,
-        "deadline_s": None,
-        "budget_usd": None,
-        "budget": None,
+        **_UNLIMITED,
     }
+
+
+#: No limit of time, money or place, nor a card.
+_UNLIMITED: Mapping[str, Any] = {
+    **dict.fromkeys(("deadline", "deadline_s", "budget_usd", "budget", "num_gpus", "max_nodes")),
+    **dict.fromkeys(("gpu", "cloud", "region", "country", "residency", "purchase"), ()),
+}
 
 
 def _tried(workload: Any, changes: Mapping[str, Any], server: str, catalog: Catalog | None) -> Option | None:

@@ -196,7 +196,9 @@ def told_limits(job: Job) -> dict[str, str]:
 def limited(job: Job, engine: str, words: Sequence[str]) -> tuple[str, ...]:
     """Words of an engine with the limits that the user told in the place of the plan's."""
     found, flags = list(words), dict(zip(LIMITS, ENGINE_LIMITS[engine], strict=True))
-    for name, value in told_limits(job).items():
+    share = job.wish("gpu_memory_utilization")
+    planned = {LIMITS[2]: f"{float(share):g}"} if share and flags[LIMITS[2]] else {}
+    for name, value in (planned | told_limits(job)).items():
         if flags[name] in found:
             found[found.index(flags[name]) + 1] = value
         else:

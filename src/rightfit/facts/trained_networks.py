@@ -74,7 +74,8 @@ class TrainedDenoiser:
 @dataclass(frozen=True, slots=True)
 class VisionHead:
     """A line of train_heads.csv: what the head of a detector or segmenter keeps and computes for
-    each pixel and image."""
+    each pixel and image; `wide` 1 where regions are pooled or normalisation is frozen, both in
+    fp32 under autocast, 0 where plain convolutions train with their own."""
 
     kept_per_pixel: float
     kept_per_image: float
@@ -84,6 +85,7 @@ class VisionHead:
     macs_per_image: float
     params: float
     host_s: float
+    wide: float
 
 
 @dataclass(frozen=True, slots=True)

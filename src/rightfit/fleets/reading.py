@@ -286,7 +286,7 @@ class _Reader:
                 hint = did_you_mean(near) or Message("fleet.options")
                 problem = Message("fleet.no_option", where=self.where, place=place, word=key[:80], hint=hint)
                 raise InputError(problem, field=key[:80], nearest=near)
-            if key in ("deadline", "budget", "quota"):
+            if key in _ELSEWHERE:
                 raise InputError(Message("fleet.elsewhere", where=self.where, place=place, word=key, elsewhere=_ELSEWHERE[key]), field=key)
         return wishes
 
@@ -421,7 +421,12 @@ def round_of(waits: Mapping[str, Sequence[str]]) -> list[str]:
     return []
 
 
-_ELSEWHERE = {"deadline": Message("fleet.beside"), "budget": Message("fleet.limits"), "quota": Message("fleet.limits")}
+_ELSEWHERE = {
+    "deadline": Message("fleet.beside"),
+    "budget": Message("fleet.limits"),
+    "quota": Message("fleet.limits"),
+    "office_hours": Message("fleet.in_demand"),
+}
 
 
 def _provider(name: str) -> str:

@@ -96,9 +96,11 @@ def partitions() -> Mapping[str, Mapping[str, Any]]:
 def find_regions(text: str, regions: Iterable[Region]) -> tuple[Region, ...]:
     """Regions whose code, city or display name (English or Chinese) is `text`; a code beats a
     name. A code that others begin with ("us-east" is a region of IBM and the beginning of two of
-    AWS) means them all."""
+    AWS) means them all, and the code of a country, which one cloud may call a region, all there."""
     records = tuple(regions)
     code = text.strip().casefold()
+    if inland := tuple(record for record in records if record.country.casefold() == code):
+        return inland
     exact = tuple(record for record in records if record.region.casefold() == code)
     if exact or (code.count("-") and not code[-1:].isdigit()):
         begun = (

@@ -274,13 +274,15 @@ def attention_s(
 def group_link(serve: ServeColumns, links: LinkColumns, rates: ServeRates) -> Array:
     """Bandwidth of the slowest link in a group of ranks -> [bytes/s]."""
     ranks = serve.tensor * serve.attention_data
-    link = np.maximum(links.intra_bandwidth * rates.link_fraction, 1.0)
-    # Cards that do not read one another meet in the host's memory. Half of a server's cards hang on
-    # each processor: groups beyond that share the link between the two; a ring of cards that read
-    # one another passes it once in each direction.
+    # Cards that do not read one another meet in the host's memory; that is counted here, so from
+    # the bare PCIe link (`intra_bandwidth` of GeForce cards halves it already). Half of a server's
+    # cards hang on each processor: groups beyond that share the link between the two, where there
+    # are two (cards in pairs have one); a ring of cards that read one another passes it once in
+    # each direction.
     staged = (links.intra_kind == float(IntraKind.PCIE)) & (serve.peer_access == 0.0)
-    link = link * np.where(staged, rates.host_staging, 1.0)
-    link = link * np.where(staged & (ranks > serve.gpus_per_node / 2.0), rates.socket_crossing, 1.0)
+    crossing = (serve.gpus_per_node > 2.0) & (ranks > serve.gpus_per_node / 2.0)
+    met = links.host_bandwidth * rates.host_staging * np.where(crossing, rates.socket_crossing, 1.0)
+    link = np.maximum(np.where(staged, met, links.intra_bandwidth) * rates.link_fraction, 1.0)
     between = np.maximum(links.inter_bandwidth, 1.0) * rates.link_fraction
     return np.where(ranks > serve.gpus_per_node, np.minimum(link, between), link)
 

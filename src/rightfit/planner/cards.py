@@ -13,7 +13,7 @@ from rightfit import facts
 from rightfit.errors import InputError, RightfitError, UnknownNameError
 from rightfit.market.offers import OfferFilter, OfferTable
 from rightfit.messages import Message, cause
-from rightfit.planner.plan import default_catalog, search
+from rightfit.planner.plan import WAIT, default_catalog, search
 from rightfit.records import dataclass
 from rightfit.search.advice import month_of_task
 from rightfit.search.answer import Assumption, Option, Plan, Reason, Section
@@ -194,23 +194,29 @@ _PATIENT = "2min"
 
 def _within_unsaid(own: Plan, mine: Workload, plan: Callable[[Workload, float], Plan], *, host_bytes: float) -> Plan:
     """The plan on the machine without what nobody said: host memory that it is taken to have, and
-    how soon one person must be answered, refuse nothing."""
-    ram, lifted = 0.0, set[str]()
+    how soon people must be answered, refuse nothing: one waits as long as it takes, several twice
+    the usual time, which is told."""
+    ram, lifted, waits = 0.0, set[str](), list[Assumption]()
     while own.best is None and (refused := _refused(own)):
         if refused.criterion == "host_memory" and not ram:
             ram = _AMPLE_HOST * host_bytes
         elif (
-            mine.users == 1
+            mine.task == SERVE
             and refused.criterion in LATENCY_LIMITS
             and refused.criterion not in lifted
             and getattr(mine, f"{refused.criterion}_s", None) is None
         ):
             lifted.add(refused.criterion)
-            mine = mine.with_changes(**{refused.criterion: _PATIENT})
+            usual_s = min(float(refused.needed), float(refused.had))
+            mine = mine.with_changes(**{refused.criterion: _PATIENT if mine.users == 1 else f"{WAIT * usual_s:g}s"})
+            if mine.users != 1:
+                now_s = float(getattr(mine, f"{refused.criterion}_s"))
+                told = Reason("assumed_serve_wait", {"value": now_s, "usual_s": usual_s, "option": refused.criterion})
+                waits.append(Assumption(refused.criterion, now_s, told))
         else:
             break
         own = plan(mine, ram)
-    return own
+    return dataclasses.replace(own, assumptions=(*waits, *own.assumptions)) if own.best else own
 
 
 def _refused(own: Plan) -> Any:

@@ -44,13 +44,23 @@ UNSERVED = frozenset({"ttft", "tpot", "latency", "throughput"})
 
 def usual_server(workload: Workload, on: str, catalog: Catalog | None = None) -> str:
     """A server as PROVIDER/INSTANCE; for so many cards ("H100", "8xH100") the one with them that is
-    best for the job where nothing limits it, as long as one can be had."""
+    best for the job where nothing limits it; the cheapest with them where the job runs on none."""
     said = read_cards(on)
     if said is None or "/" in on or not facts.match_accelerators(said[1]):
         return on
     free: dict[str, Any] = {"deadline": None, "budget": None, "confidence": None}
     best = plan(workload.with_changes(gpu=(said[1],), num_gpus=said[0], max_nodes=1, **free), catalog=catalog, top=1).best
-    return f"{best.provider}/{best.instance_type}" if best else on
+    return f"{best.provider}/{best.instance_type}" if best else _cheapest_with(catalog or default_catalog(), said[1], said[0]) or on
+
+
+def _cheapest_with(catalog: Catalog, card: str, count: int) -> str:
+    """The server with so many of a card that costs least; empty where there is none."""
+    table, names = catalog.all_offers(has_accelerator=True), set(facts.match_accelerators(card))
+    servers = table.servers
+    fits = np.array([name in names for name in servers.accelerator_name]) & (servers.num_accelerators == count) & servers.is_recommendable
+    prices = np.where(fits[table.server_index] & ~table.is_quarantined, table.price_usd_per_h, np.inf)
+    row = int(table.server_index[np.argmin(prices)])
+    return f"{servers.provider[row]}/{servers.instance_type[row]}" if np.isfinite(prices).any() else ""
 
 
 def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalog | None = None) -> Plan:

@@ -22,7 +22,9 @@ from rightfit.messages import Message
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search.advice import (
+    near_deadline,
     only_sellers_refuse,
+    quicker_section,
     seller_section,
     several_section,
     unpriced,
@@ -67,7 +69,13 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = TOP, 
     family, workload = settled(workload)
     if simulate:
         refuse_simulation(family, workload)
-    found, more = explored(family, workload, catalog)
+    return _answered(family, workload, catalog, *explored(family, workload, catalog), top=top, simulate=simulate)
+
+
+def _answered(
+    family: Family[Any], workload: Workload, catalog: Catalog, found: Any, more: tuple[Assumption, ...], *, top: int, simulate: bool = False
+) -> Plan:
+    """The plan of what was explored."""
     found, ranking = confirmed(family, found, top)
     front = front_with_best(family.front(ranking.pareto), ranking)
     built = options_of(family, found, (*ranking.top, *front), len(ranking.top))
@@ -79,7 +87,13 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = TOP, 
     beside = family.beside(found, options, ranking.top, catalog)
     money = family.money(found, options[0], ranking.top[0], catalog) if options else ()
     room = family.room(found, options[0], ranking.top[0]) if options else ()
-    others = [section for section in (several_section(found, options), seller_section(found, options)) if section]
+    made = (
+        several_section(found, options),
+        seller_section(found, options),
+        quicker_section(found, options, points),
+        near_deadline(found, options),
+    )
+    others = [section for section in made if section]
     whole = answer(family, found, options, points, Beside(beside.advice, (*others, *beside.sections, *money, *room)))
     instead = () if options else (*waiting_instead(family, found, whole.advice, catalog), *api_instead(workload, catalog))
     whole = dataclasses.replace(whole, options=makeshifts_last(whole.options))
@@ -193,7 +207,8 @@ def waiting_instead(family: Family[Any], refused: Any, told: tuple[Reason, ...],
     for name, limit_s in limits.items():
         for wait in LONGER_WAITS:
             longer = waited(workload, {name: limit_s}, wait)
-            if bool((explored(family, longer, catalog)[0].bits == 0).any()) and (best := plan(longer, catalog=catalog, top=1).best):
+            there, more = explored(family, longer, catalog)
+            if bool((there.bits == 0).any()) and (best := _answered(family, longer, catalog, there, more, top=1).best):
                 limit = {"metric": name, "option": name, "usual_s": limit_s, "limit_s": getattr(longer, f"{name}_s")}
                 effect = {each: getattr(best, each) for each in ("provider", "instance_type", "nodes", "purchase")}
                 return (Reason("serve_wait_assumed", {**limit, **effect, "monthly_usd": best.cost.total_usd}),)

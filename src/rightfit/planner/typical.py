@@ -99,6 +99,21 @@ def read_kind(text: str) -> str:
     return word
 
 
+def is_of_kind(model: str, kind: str) -> bool:
+    """Whether a model works on a kind of data: is like one of those that are usual for it."""
+    wanted = {_alike(row["model"]) for row in facts.table("typical_models") if row["kind"] == read_kind(kind)}
+    return bool(wanted & {_alike(model)} - {None})
+
+
+def _alike(model: str) -> tuple[str, str] | None:
+    found = facts.resolve_offline(model)
+    return (
+        (type(found.record).__name__, getattr(found.record, "kind", "") if isinstance(found.record, facts.TransformerArchitecture) else "")
+        if found
+        else None
+    )
+
+
 def typical_wishes(rows: Sequence[Mapping[str, str]], wishes: Mapping[str, Any]) -> list[tuple[Mapping[str, str], dict[str, Any]]]:
     """The wish with each typical model; what was said goes before what is usual."""
     out = []

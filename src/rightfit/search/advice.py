@@ -208,11 +208,13 @@ def counted_usd(search_result: SearchResult, usd: Array, offer: NDArray[np.intp]
     """Money of rows (offer, column) as the order of options counts it: several servers must save
     more than the one is worth, for each is one more that can fail, be late or be out of stock; a
     last resort (offloading) must save more than doing without is worth, Arm more than images and
-    wheels of its own are, and accelerators without measured runs clearly."""
+    wheels of its own are, and accelerators without measured runs clearly; of a deadline what takes
+    twice as long as needs be must save a tenth."""
     usual = facts.coefficients("planning")
     several = np.where(several_of(search_result, offer, column), usual["one_server_worth"], 1.0)
     resort = np.where(search_result.last_resort(offer, column), usual["last_resort_worth"], 1.0)
-    return np.asarray(sense.counted(search_result, usd, offer) * several * resort)
+    slow = sense.slowness(search_result, search_result.bill.total_s[offer, column])
+    return np.asarray(sense.counted(search_result, usd, offer) * several * resort * slow)
 
 
 def several_section(search_result: SearchResult, options: Sequence[Option]) -> Section | None:
@@ -231,6 +233,73 @@ def several_section(search_result: SearchResult, options: Sequence[Option]) -> S
         return None
     key = "several_cheaper" if best.nodes == 1 else "one_instead"
     return Section("servers", effect, (Reason(key + month_of(search_result), {**effect, "best_usd": best.cost.total_usd}),))
+
+
+def quicker(search_result: SearchResult, options: Sequence[Option], points: Sequence[Option]) -> Option | None:
+    """Of the options and the points of the front the best one that costs a little more than the
+    first and is much faster: by cost^2 x time, and in nothing that sense looks at worse."""
+    if not options or search_result.workload.objective != "cost":
+        return None
+    usual, serves = facts.coefficients("planning"), search_result.workload.task == "serve"
+    best, least_s = options[0], usual["quicker_saves_service_s" if serves else "quicker_saves_s"]
+    its_usd, its_s = best.cost.total_usd, waited_s(best)
+    found: list[tuple[float, Option]] = []
+    for one in (*options[1:], *(() if serves else points)):  # points of services are those of the quick law
+        usd, seconds = one.cost.total_usd, waited_s(one)
+        balance = (usd / its_usd) ** 2 * seconds / its_s if its_usd and its_s else math.inf
+        affordable = its_usd <= usd <= its_usd * (1.0 + usual["quicker_most_share"])
+        if affordable and balance <= usual["quicker_balance"] and its_s - seconds >= least_s and not _is_worse(one, best):
+            found.append((balance, one))
+    return min(found, key=lambda one: one[0], default=(0.0, None))[1]
+
+
+def waited_s(option: Option) -> float:
+    """Seconds that an option makes its user wait: of the job, or of a request."""
+    told = option.estimate.get("total_time_s") or option.estimate.get("latency_s")
+    return float(told.mid) if told else math.inf
+
+
+def _is_worse(one: Option, best: Option) -> bool:
+    """Whether an option is several servers, spot, unmeasured, Arm, in mainland China or at an old
+    price where the best one is not."""
+    marks = [
+        (
+            option.nodes > best.nodes,
+            option.purchase == "spot",
+            bool(option.accelerator.name) and facts.accelerator(option.accelerator.name).vendor not in sense.CALIBRATED,
+            option.facts.get("arch") == sense.ARM,
+            option.facts.get("country") == MAINLAND,
+            bool(option.facts.get("price_is_old") or option.facts.get("is_estimate")),
+        )
+        for option in (one, best)
+    ]
+    return any(mine and not its for mine, its in zip(*marks, strict=True))
+
+
+def quicker_section(search_result: SearchResult, options: Sequence[Option], points: Sequence[Option]) -> Section | None:
+    """What a little more money would speed up much; None where nothing does."""
+    one = quicker(search_result, options, points)
+    if one is None:
+        return None
+    best = options[0]
+    effect: dict[str, Any] = {name: getattr(one, name) for name in ("provider", "instance_type", "nodes", "region", "purchase")}
+    effect |= {"total_usd": one.cost.total_usd, "total_time_s": waited_s(one)}
+    effect |= {"more_share": one.cost.total_usd / best.cost.total_usd - 1.0, "times": round(waited_s(best) / waited_s(one), 1)}
+    return Section("quicker", effect, (Reason("quicker" + month_of(search_result), effect),))
+
+
+def near_deadline(search_result: SearchResult, options: Sequence[Option]) -> Section | None:
+    """What misses only the deadline, by little, and saves clearly; None where nothing does."""
+    usual, limit_s = facts.coefficients("planning"), search_result.filters.deadline_s
+    if not options or limit_s is None or search_result.workload.objective != "cost":
+        return None
+    had = np.broadcast_to(search_result.failures.had["deadline"], search_result.bits.shape)
+    near = (search_result.bits == 1 << CRITERIA.index("deadline")) & (had <= limit_s * (1.0 + usual["near_share"]))
+    at = cheapest_of(search_result, near)
+    if at is None or search_result.bill.total_usd[at] > (1.0 - usual["near_saves"]) * options[0].cost.total_usd:
+        return None
+    effect = {**effect_of(search_result, at, options[0]), "deadline_s": float(had[at])}
+    return Section("near", effect, (Reason("near_deadline", effect),))
 
 
 def headline_key(search_result: SearchResult, option: Option, key: str) -> str:

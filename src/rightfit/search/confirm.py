@@ -119,7 +119,7 @@ def dearer_but_certain(found: SearchResult, best: Option | None) -> tuple[Reason
     usual = facts.coefficients("planning")
     sure, told = found.failures.sure, usual["certainty_told"]
     asked = [chance for name, chance in best.probability.items() if name != "fits" and chance is not None] if best else []
-    if best is None or sure is None or not asked or min(asked) >= told:
+    if best is None or sure is None or not asked or 1.0 - min(asked) < 2.0 * (1.0 - told):  # the doubt is at least halved
         return ()
     holds = found.bits == 0
     wanted = found.filters

@@ -3,8 +3,9 @@ criterion, and what it needed and had."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -28,6 +29,7 @@ from rightfit.search.criteria import (
     add_host_cpus,
     add_most_nodes,
     add_quota,
+    jurisdictions,
     read_quotas,
     residency_countries,
     stack_of,
@@ -36,6 +38,7 @@ from rightfit.search.market import Bill, BillColumns
 from rightfit.search.offers import Market
 from rightfit.search.risk import Surety
 from rightfit.search.sources import DataSource, read_source
+from rightfit.workload.options import option_of_word
 from rightfit.workload.vocabulary import CLOUDS, COUNTRIES, PURCHASES, fold
 
 if TYPE_CHECKING:
@@ -96,7 +99,35 @@ class Filters:
 
 def read_filters(workload: Workload, catalog: Catalog) -> Filters:
     """Names of the workload as the catalog and the facts know them; unknown ones
-    raise with the nearest."""
+    raise with the nearest, or with the option that they are names of."""
+    try:
+        return _filters(workload, catalog)
+    except UnknownNameError as error:
+        meant = _options_of(error.name, catalog, but=str(error.field))
+        raise UnknownNameError(error.kind, error.name, nearest=meant, field=error.field) if meant else error from None
+
+
+def _options_of(name: str, catalog: Catalog, *, but: str) -> tuple[str, ...]:
+    """The options that a name is one of, each with it as it is written there: "country CN"."""
+    from rightfit.market import names
+
+    text = fold(name)
+    readers: Mapping[str, Callable[[], Iterable[str]]] = {
+        "cloud": lambda: (names.resolve_provider(CLOUDS.get(text, name)),),
+        "residency": lambda: (jurisdictions()[text]["code"],) if text in jurisdictions() else (),
+        "country": lambda: names.resolve_countries(COUNTRIES.get(text, name), catalog.regions()),
+        "region": lambda: [found.region for found in catalog.find_regions(name)][:1],
+        "gpu": lambda: accelerators_of(name) and (name,),
+    }
+    found = [*option_of_word(name, but=but)]
+    for option, read in readers.items():
+        with contextlib.suppress(UnknownNameError):
+            if option != but and (meant := tuple(read())):
+                found.append(f"{option} {meant[0] if len(meant) == 1 else name}")
+    return tuple(found[:2])
+
+
+def _filters(workload: Workload, catalog: Catalog) -> Filters:
     from rightfit.market import names
 
     clouds = tuple(dict.fromkeys(names.resolve_provider(name) for name in workload.cloud))

@@ -230,7 +230,7 @@ def late_of(search_result: SearchResult, offer: Index, node: Index) -> tuple[NDA
     seldom to be had, of old prices those of much older days, what nobody asks, what no launcher
     rents (clouds of mainland China that a wish in yuan means as well), what is in mainland China,
     or outside of it where that is meant."""
-    scarce = sense.many_on_spot(search_result, offer, node) | seldom_free(search_result.market.offers)[offer]
+    scarce = sense.many_at_once(search_result, offer, node) | seldom_free(search_result.market.offers)[offer]
     old = hearsay(search_result.market)[offer] & ~far_below(search_result, offer, node)
     oldest = sense.much_older(search_result, offer, node)
     named = search_result.workload.cloud or search_result.workload.sellers or search_result.workload.region
@@ -285,7 +285,7 @@ def decided(search_result: SearchResult, offer: int, node: int) -> dict[str, Any
     marks = {
         **sense.marks_of(search_result, pair_offer, pair_node, np.array([mine, usd[best]])),
         "free": seldom_free(search_result.market.offers)[pair_offer],
-        "many": sense.many_on_spot(search_result, pair_offer, pair_node),
+        "many": sense.many_at_once(search_result, pair_offer, pair_node),
         **{name: late[name][pair] for name in ("older", "manual", "elsewhere", "abroad")},
     }
     is_near = bool(sense.as_good_as(np.array(mine), float(usd[best]), task=search_result.workload.task))

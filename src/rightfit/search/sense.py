@@ -5,8 +5,9 @@ decide. Among what is as good as equal these do, in this order (RULES): what run
 resorts such as state in host RAM, what surely fits its memory, what surely keeps a deadline or a
 budget, measured stacks before unmeasured ones, x86 before Arm, on demand before spot while it costs
 under $5, one server before several, what ends soon before what takes days, few cards before many,
-established sellers first, usual places first. Arm must save 15 % to go before x86 at all, and a
-GPU without measured runs 30 % and $10 to go before one that has them (`counted`).
+established sellers first, usual places first. Arm must save 15 % to go before x86 at all, an
+unusual region as much to go before a usual one, and a GPU without measured runs 30 % and a day's
+work to go before one that has them (`counted`).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Flags = NDArray[np.bool_]
 #: What decides among equals, the weightiest first.
 RULES = ("plain", "room", "sure", "measured", "arch", "held", "servers", "soon", "cards", "seller", "place")
 #: Those that count as money too (advice.counted_usd), so that more than a tenth may lie between.
-WEIGHED = ("plain", "measured", "arch", "servers")
+WEIGHED = ("plain", "measured", "arch", "servers", "place")
 #: What stands behind whatever can be had, however little it costs.
 SCARCE = ("elsewhere", "abroad", "manual", "free", "many", "older")
 ARM, MAINLAND = "arm64", "CN"
@@ -59,11 +60,25 @@ def is_unmeasured(offers: OfferTable) -> Flags:
 
 def counted(search_result: SearchResult, usd: Array, offer: Index) -> Array:
     """What money of rows counts for: that of Arm as much as x86 might cost instead, that of
-    accelerators without measured runs as much as those with them might."""
+    unusual regions as much as usual ones might, that of accelerators without measured runs as much
+    as those with them might."""
     usual, offers = facts.coefficients("planning"), search_result.market.offers
     usd = usd * np.where(is_arm(offers)[offer], 1.0 / (1.0 - usual["arm_saves"]), 1.0)
+    usd = usd * np.where(_is_unusual(search_result)[offer], 1.0 / (1.0 - usual["place_saves"]), 1.0)
     instead = np.maximum(usd / (1.0 - usual["unmeasured_saves"]), usd + usual["unmeasured_saves_usd"])
     return np.where(is_unmeasured(offers)[offer], instead, usd)
+
+
+def slowness(search_result: SearchResult, seconds: Array) -> Array:
+    """What waiting multiplies money of rows by where a deadline was stated: a tenth for each
+    doubling of what anybody waits for. Without one nobody said that time matters, so that a later
+    deadline and none never cost more."""
+    usual, deadline_s = facts.coefficients("planning"), search_result.filters.deadline_s
+    if deadline_s is None or search_result.workload.task == "serve":
+        return np.ones(seconds.shape)
+    patience_s = max(usual["patience_s"], usual["patience_share"] * deadline_s)
+    doublings = np.log2(np.maximum(seconds / patience_s, 1.0))
+    return np.asarray(np.where(np.isfinite(doublings), 1.0 + usual["equal_share"] * doublings, 1.0))
 
 
 def as_good_as(usd: Array, least: Array | float, *, task: str) -> Flags:
@@ -138,6 +153,20 @@ def _unusual(search_result: SearchResult) -> Array:
     return np.zeros(len(offers)) if search_result.filters.regions else _unusual_places(offers)
 
 
+def _is_unusual(search_result: SearchResult) -> Flags:
+    """Offers (O,) in named regions that are not usual, of clouds with a usual one in the countries
+    that the user allows; none where the user named a region."""
+    offers, allowed = search_result.market.offers, search_result.filters.countries
+    unusual = _unusual_regions(offers.region_providers, offers.regions) > 0
+    if search_result.filters.regions or not unusual.any():
+        return np.zeros(len(offers), dtype=np.bool_)
+    known: Mapping[str, list[str]] = rules()["usual_regions"]
+    places = zip(offers.region_providers, offers.regions, offers.region_countries, strict=True)
+    near = {owner for owner, name, country in places if name in known.get(owner, ()) and (not allowed or country in allowed)}
+    unusual &= np.array([owner in near for owner in offers.region_providers], dtype=np.bool_)
+    return np.asarray(unusual[offers.region_index] & ~offers.is_pseudo_region)
+
+
 def _unusual_places(offers: OfferTable) -> Array:
     """Places (O,) that are not among the usual ones of their cloud, or are not named at all; 0 for
     clouds of which none is called usual."""
@@ -166,10 +195,12 @@ def _unusual_regions(providers: tuple[str, ...], regions: tuple[str, ...]) -> Ar
     )
 
 
-def many_on_spot(search_result: SearchResult, offer: Index, node: Index) -> Flags:
-    """Rows of many servers on spot: so many at once are seldom had, and seldom kept."""
-    is_spot = search_result.market.offers.purchase_index[offer] == SPOT
-    return np.asarray(is_spot & (_servers(search_result, offer, node) >= facts.coefficients("planning")["many_servers"]))
+def many_at_once(search_result: SearchResult, offer: Index, node: Index) -> Flags:
+    """Rows of many servers on spot: so many at once are seldom had, and seldom kept; where time is
+    what counts, of many servers at all, which nothing but haste asks for."""
+    in_haste = search_result.workload.objective == "time"
+    is_short = (search_result.market.offers.purchase_index[offer] == SPOT) | in_haste
+    return np.asarray(is_short & (_servers(search_result, offer, node) >= facts.coefficients("planning")["many_servers"]))
 
 
 def much_older(search_result: SearchResult, offer: Index, node: Index) -> NDArray[np.bool_]:

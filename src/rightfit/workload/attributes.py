@@ -68,6 +68,7 @@ class Attributes:
     draft_tokens: int | None = None
     acceptance: float | None = None
     kv_cache: str | None = None
+    gpu_memory_utilization: float | None = _told(None, "share of each card's memory that the serving engine takes")
     kv_offload: str | None = _told(None, "where caches of prompts are kept for later requests: host or ssd")
     cache_hits: float | None = _told(None, "share of prompt tokens that are found in that cache")
     slice: str | None = _told(None, "part of a card that a replica has: a MIG profile or a fraction")

@@ -4,8 +4,10 @@ what was found, where, and what was not used."""
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import json
+import math
 import re
 import shlex
 import tomllib
@@ -15,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rightfit import reach
-from rightfit.errors import FileInputError, InputError
+from rightfit.errors import FileInputError, InputError, RightfitError
 from rightfit.messages import Message, system_problem
 from rightfit.records import dataclass
 from rightfit.workload import vocabulary
@@ -52,12 +54,25 @@ _WORDS_OF_YES = ("true", "yes", "1", "on")
 @dataclass(frozen=True, slots=True)
 class Kept:
     """What a file says: its `forms`, the wishes by option name, (option, value, where) of each, and
-    (key, where) of what no option takes."""
+    (key, where) of what no option takes. `batch_per_gpu`: sequences of a GPU per optimizer step,
+    where the file says neither the number of GPUs nor the whole batch; else 0."""
 
     forms: tuple[str, ...]
     wishes: Mapping[str, Any]
     told: tuple[tuple[str, str, str], ...]
     unused: tuple[tuple[str, str], ...]
+    batch_per_gpu: int = 0
+
+    def on(self, given: Mapping[str, Any]) -> Kept:
+        """The same on the number of GPUs that is given beside the file: each takes its batch."""
+        named = given.get("gpu")
+        cards = vocabulary.read_cards(str(named[0] if isinstance(named, list | tuple) and named else named or ""))
+        count = _whole(given.get("num_gpus") or (cards[0] if cards else 1))
+        if self.batch_per_gpu == 0 or count < 2:
+            return self
+        batch = self.batch_per_gpu * count
+        told = tuple((option, str(batch) if option == "global_batch" else value, where) for option, value, where in self.told)
+        return dataclasses.replace(self, wishes={**self.wishes, "global_batch": batch}, told=told)
 
 
 @functools.cache
@@ -98,6 +113,12 @@ class Sheet:
     def where(self, *fields: str) -> str:
         """Where the first of some fields was found."""
         return next((self.fields[field][1] for field in fields if field in self.fields), "")
+
+
+def is_settings(text: str) -> bool:
+    """Whether what stands for a model is a file of settings or commands that is there; JSON is a
+    model's configuration."""
+    return Path(text).suffix.casefold() in {*_SETTINGS, *_SCRIPTS} - {".json"} and Path(text).is_file()
 
 
 def read_kept(path: Path) -> Kept | None:
@@ -616,7 +637,9 @@ def settled(sheet: Sheet, path: Path) -> Kept:
     else:
         _say_run(sheet, say, path)
     _say_place(sheet, say)
-    return Kept(tuple(dict.fromkeys(sheet.forms)), wishes, tuple(told), tuple(sheet.unused.items()))
+    is_whole_said = any(sheet.value(field) for field in ("cards", "processes", "nodes", "global_batch"))
+    batch = 0 if is_whole_said else int(wishes.get("global_batch", 0))
+    return Kept(tuple(dict.fromkeys(sheet.forms)), wishes, tuple(told), tuple(sheet.unused.items()), batch)
 
 
 Say = Callable[..., None]
@@ -696,6 +719,8 @@ def _say_run(sheet: Sheet, say: Say, path: Path) -> None:
         say("recompute", "none" if _yes(keeps) else "full", "keeps")
     elif (recomputes := sheet.value("recomputes")) is not None:
         say("recompute", "none" if str(recomputes).casefold() in ("false", "no", "0", "none") else "full", "recomputes")
+    elif any(form.get("recomputes") for form in kept_words()["forms"] if form["name"] in sheet.forms):  # its trainer does unless told
+        say("recompute", "full", "method", "stage")
     attention = _meant("attention", sheet.value("attention") or "")
     say("attention", attention or ("flash" if _yes(sheet.value("flash")) else ""), "attention", "flash")
     _say_sharding(sheet, say)
@@ -765,6 +790,10 @@ def _say_data(sheet: Sheet, say: Say, path: Path, *, steps: int, batch: int, epo
     if isinstance(name, str) and name in _LOADERS:  # a way to read files, no data set
         name = _data_file(sheet, path)
     if isinstance(name, str) and name:
+        most = _whole(sheet.value("samples")) * (len(dataset) if isinstance(dataset, list) else name.count(",") + 1)
+        if most and most < (_rows_of(name) or math.inf):  # of each data set so many rows
+            say("data", f"{most}samples", "samples", "dataset")
+            return
         say("data", name, "dataset")
         if not any(one.startswith("dataset=") for one in sheet.unused):
             _say_share(sheet, say, name, steps=steps, batch=batch)
@@ -776,6 +805,15 @@ def _say_data(sheet: Sheet, say: Say, path: Path, *, steps: int, batch: int, epo
         say("data", f"{steps * batch / (epochs or 1.0):.0f}samples", "steps")
     elif steps > 0:
         sheet.leave(f"steps={steps}", sheet.where("steps"))
+
+
+def _rows_of(name: str) -> float:
+    """Rows of a data set that is known; 0 of any other."""
+    try:
+        rows = read_wish("data", name).get("data_samples")
+    except RightfitError:
+        return 0.0
+    return float(rows) if isinstance(rows, int | float) else 0.0
 
 
 def _say_share(sheet: Sheet, say: Say, name: str, *, steps: int, batch: int) -> None:
@@ -796,6 +834,7 @@ def _say_service(sheet: Sheet, say: Say) -> None:
     say("pipeline_parallel", _whole(sheet.value("pipeline_parallel")) or None, "pipeline_parallel")
     say("quantization", _meant("quantization", sheet.value("quantization") or ""), "quantization")
     say("kv_cache", _meant("kv_cache", sheet.value("kv_cache") or ""), "kv_cache")
+    say("gpu_memory_utilization", sheet.value("memory_share") or None, "memory_share")
     _say_precision(sheet, say)
     say("output_tokens", _whole(sheet.value("output_tokens")) or None, "output_tokens")
     if context := sheet.value("context"):

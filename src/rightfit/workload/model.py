@@ -40,7 +40,7 @@ def load(path: str | Path, wishes: Mapping[str, Any]) -> dict[str, Any]:
     if name != "-" and (kept := read_kept(Path(name))) is not None:
         if not kept.wishes.get("model") and not given.get("model"):
             raise FileInputError(Message("workload.kept_without_model", name=name, form=", ".join(kept.forms)), field="model")
-        return {**kept.wishes, **given}
+        return {**kept.on(given).wishes, **given}
     entries = _entries(name, read_text(path))
     if {"model_type", "architectures"} & entries.keys():  # a model, where a workload was to be
         raise FileInputError(Message("workload.config_of_model", name=name), field="model")

@@ -42,6 +42,7 @@ class WorkloadOptions(TypedDict, total=False):
     draft_tokens: Number | None  # draft tokens per step, e.g. 3
     acceptance: Number | None  # acceptance rate of draft tokens, e.g. 0.7
     kv_cache: str | None  # KV cache data type, e.g. fp8
+    gpu_memory_utilization: Number | None  # share of GPU memory that the serving engine takes, e.g. 0.95
     kv_offload: str | None  # KV cache offload target: host or ssd, e.g. host
     cache_hits: Number | None  # prefix cache hit rate, e.g. 0.5
     slice: str | None  # run each replica on a GPU slice: MIG profile or fraction, e.g. 3g.40gb

@@ -24,6 +24,8 @@ from rightfit.workload.attributes import Attributes
 from rightfit.workload.data_files import counted, is_data_path
 from rightfit.workload.vocabulary import Vocabulary
 
+_MOST_OPTIONS = 2  # of other kinds that a word may be meant for
+
 
 @dataclass(frozen=True, slots=True)
 class RequestOption:
@@ -127,10 +129,21 @@ def _read_option(option: RequestOption, value: Any) -> dict[str, Any]:
     try:
         return _READERS[option.kind](option, value)
     except InputError as error:
+        if isinstance(error, UnknownNameError) and (meant := option_of_word(error.name, but=option.name)):
+            error = UnknownNameError(error.kind, error.name, nearest=meant)
         error.message = at_place(option.name, error.message)
         error.field = option.name
         error.allowed = error.allowed or _accepted(option)
-        raise
+        raise error from None
+
+
+def option_of_word(text: str, *, but: str) -> tuple[str, ...]:
+    """The other options with this word, each with it as it is written there: "method lora"."""
+    word = vocabulary.fold(text)
+    others = [(option.name, option.vocabulary) for option in OPTIONS.values() if option.name != but and option.vocabulary]
+    exact = [f"{name} {word}" for name, words in others if word in words.words]
+    meant = [f"{name} {words.aliases[word]}" for name, words in others if word in words.aliases]
+    return tuple((exact or meant)[:_MOST_OPTIONS])
 
 
 def _accepted(option: RequestOption) -> Message:

@@ -11,7 +11,7 @@ import click
 
 from rightfit.cli.declared import argument, model_names, option
 from rightfit.cli.output import Answer, View, emit, note, open_market
-from rightfit.cli.parameters import AtOnce, Place, Runs, on_a_table, progress_of, say_done
+from rightfit.cli.parameters import AtOnce, Place, Runs, into_file, on_a_table, progress_of, say_done
 from rightfit.errors import ContradictionError, InputError, RightfitError
 from rightfit.explain.messages import label
 from rightfit.messages import Message
@@ -98,7 +98,13 @@ WishTable = Annotated[
 ]
 PlansOut = Annotated[
     Path | None,
-    option("--out", "-o", help="With --table: write the plans to this CSV file.", metavar="PLANS.csv", show_default=False),
+    option(
+        "--out",
+        "-o",
+        help="Write the answer to this file: .json (for export and why), .html, .md, .csv or .yaml; with --table, the plans as CSV.",
+        metavar="FILE",
+        show_default=False,
+    ),
 ]
 
 
@@ -133,13 +139,15 @@ def plan(
 
     rightfit plan 7B --method lora --data 10万条 --deadline 24h --budget 500元 --cloud 阿里云
 
-    rightfit plan --file workload.yaml --format json
+    rightfit plan axolotl.yaml --data 50Mtok --out plan.json
 
-    rightfit plan train.py --data 50Mtok
+    rightfit plan 7B --task serve --rate 10/s --budget 500usd
+
+    rightfit plan 7B --method lora --data 50Mtok --have 2x4090
 
     rightfit plan --ask 'fine-tune Llama-3-8B with LoRA on 50k samples within 2 days, under $200'
     """
-    if any(value is not None for value in (wish_table, plans_out, work_place, at_once)):
+    if any(value is not None for value in (wish_table, work_place, at_once)):
         beside = {
             "file": file,
             "ask": ask,
@@ -152,8 +160,10 @@ def plan(
             "alternatives": alternatives,
         }
         return _of_table(wish_table, plans_out, on=work_place, workers=at_once, model=model, wishes=wishes, beside=beside, view=view)
+    view = into_file(view, plans_out)
     if ask and (typed := _typed(ask, model, file, wishes, view)) is not None:
         ask, (model, wishes) = None, typed
+    sentence = ask or ""
     if ask:
         from rightfit.cli.asking import in_words_of
 
@@ -170,6 +180,10 @@ def plan(
         raise InputError(Message("cli.have_what"), field="have")
     model, file, wishes = read_others(model, file, code, wishes, view)
     wishes = count_data(model, wishes, view)
+    if data_kind and not goal and model is not None:
+        from rightfit.planner.typical import is_of_kind
+
+        data_kind = None if is_of_kind(model, data_kind) else data_kind  # says again what the model says
     told = next((name for name, text in (("kind", data_kind), ("goal", goal)) if text), "")
     if told and (model is not None or file is not None or ask is not None):
         named = f"model {model}" if model is not None else "file" if file is not None else "ask"
@@ -190,12 +204,17 @@ def plan(
     try:
         said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
     except NoModelError as error:
-        return _typical(ask or "", error, view, asked_for.questions if ask else ())
+        try:
+            return _typical(ask or "", error, view, asked_for.questions if ask else ())
+        except InputError as refused:
+            return _nearest(sentence, given, refused, view)
     except SeveralPlansError as error:
         from rightfit.cli.typical import several_answer
 
         emit(several_answer(error.parts, view, catalog=open_market(view)), view)
         return 0
+    except InputError as refused:
+        return _nearest(sentence, given, refused, view)
     have = have or said[2].pop("have", None)
     workload = _workload(*said)
     if save is not None:
@@ -214,13 +233,15 @@ def plan(
     if ask and found.best is None:
         from rightfit.explain.beside import within_unsaid
 
-        found, unrented = within_unsaid(found, catalog, view.lang, again=api.plan, **asked)
+        found, unrented = within_unsaid(found, catalog, view.lang, again=api.plan, is_asked=asked_for.is_able, **asked)
     answer = plan_answer(found, view, catalog=catalog)
     lines = asked_for.lines(found, catalog, view.lang) if ask else []
-    if len(workload.gpu) > 1 and not (ask and asked_for.told):
+    if max(len(workload.gpu), len(workload.cloud)) > 1 and not (ask and asked_for.told):
         from rightfit.explain.beside import other_card_lines
 
         lines += other_card_lines(found, catalog, view.lang)
+    if ask and (general := _general(sentence, lines, view)):
+        lines = [*lines, general]
     answer = with_answers(answer, [*unrented, *lines])
     if own_:
         from rightfit.cli.commands.own import with_own_parts
@@ -267,9 +288,11 @@ def estimate(
         plan_view.check_engine(engine)
         emit(plan_view.trace(_workload(model, file, wishes), on=on, nodes=nodes, view=view), view)
         return 0
+    if not on and len(wishes.get("gpu") or ()) == 1:
+        on = wishes["gpu"][0]
     if not on:
         raise InputError(Message("cli.which_server", server="aws/p4d.24xlarge"), field="on")
-    workload = _workload(model, file, wishes)
+    workload = _workload(model, file, wishes, on=on)
     from rightfit import api
     from rightfit.cli.plan_view import estimate_answer
 
@@ -298,7 +321,7 @@ def why(server: Server = None, model: Model = None, on: On = None, file: File = 
     server, model = _server_and_model(server, model, on)
     if model is None and file is None and (chosen := chosen_server(server)):
         server, model = chosen, server
-    emit(verdict_answer(api.why(server, _workload(model, file, wishes), catalog=open_market(view)), view), view)
+    emit(verdict_answer(api.why(server, _workload(model, file, wishes, on=server), catalog=open_market(view)), view), view)
     return 0
 
 
@@ -349,6 +372,29 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
         tell_checked([open_], view)
         return 0
     emit(answer, view)
+    return 0
+
+
+def _general(sentence: str, lines: Sequence[str], view: View) -> str:
+    """What is said in general of a question that its plan does not answer; "" where it does."""
+    from rightfit.explain.nearest import asks_something, general_lines
+
+    told = general_lines(sentence) if not lines and asks_something(sentence) else None
+    return told[view.lang] if told else ""
+
+
+def _nearest(sentence: str, given: Mapping[str, Any], refused: InputError, view: View) -> int:
+    """The nearest that is known to a question that was refused; else the refusal, with what can be
+    asked."""
+    from rightfit.cli.commands.facts import tell_checked
+    from rightfit.explain.nearest import askable_note, asks_something, nearest_answer
+
+    if not sentence or given or not asks_something(sentence):
+        raise refused
+    if (found := nearest_answer(sentence, open_market(view))) is None:
+        note(askable_note(sentence, view.lang), view)
+        raise refused
+    tell_checked([found], view)
     return 0
 
 
@@ -456,14 +502,21 @@ def _num_options(view: View) -> int:
     return 10 if view.is_machine else 5
 
 
-def _workload(model: str | None, file: Path | None, wishes: dict[str, Any]) -> Workload:
+def _workload(model: str | None, file: Path | None, wishes: dict[str, Any], *, on: str = "") -> Workload:
+    """The request of a command; `on`: the server, whose number of GPUs a file may need."""
+    from rightfit.workload.kept_files import is_settings
     from rightfit.workload.model import Workload, saved_plan
+    from rightfit.workload.vocabulary import read_cards
 
-    if model is not None and file is None and saved_plan(model):
+    if model is not None and file is None and (is_settings(model) or saved_plan(model)):
         file, model = Path(model), None
         wishes = {name: value for name, value in wishes.items() if name != "model"}
     given = {"model": model, **wishes} if model is not None else wishes
-    return Workload.from_file(file, **given) if file is not None else Workload(**given)
+    if file is None:
+        return Workload(**given)
+    if not given.get("gpu") and (cards := read_cards(on)) and cards[0] > 1:
+        return Workload.from_file(file, **given, num_gpus=cards[0]).with_changes(num_gpus=None)
+    return Workload.from_file(file, **given)
 
 
 # ---- Files of others and training scripts at the command line: read as a request, and told what
@@ -499,8 +552,10 @@ def read_others(
     if code is None and file is None and (model is None or not Path(model).exists()):
         return model, file, wishes
     from rightfit.workload.code_files import is_code, read_code
-    from rightfit.workload.kept_files import read_adapter, read_kept
+    from rightfit.workload.kept_files import is_settings, read_adapter, read_kept
 
+    if model is not None and file is None and code is None and is_settings(model):
+        model, file, wishes = None, Path(model), {name: value for name, value in wishes.items() if name != "model"}
     if code is not None and (file is not None or (model is not None and is_code(model))):
         raise ContradictionError(Message("cli.code_or_file"), field="code")
     if code is None and model is not None and is_code(model):
@@ -514,6 +569,7 @@ def read_others(
     if kept is None:
         return model, file, wishes
     given = {name: value for name, value in wishes.items() if value not in (None, ()) and name != "model"}
+    kept = kept.on(given)
     _tell(kept, view, {"model": model, **given})
     if code is None:
         return model, file, wishes

@@ -83,7 +83,9 @@ def read_inputs(workload: Workload, model: Model, work: ForwardWork, notes: Note
         if value is not None and name not in taken:
             do = Message("contradictions.takes", options=", ".join(taken)) if taken else Message("contradictions.leave")
             raise ContradictionError(contradiction(name, workload.model, kind="model", why=_INSTEAD[name], do=do), field=name)
-    _note_usual(model, work, {name for name in taken if given[name] is None}, notes)
+    unsaid = {name for name in taken if given[name] is None}
+    _note_usual(model, work, unsaid, notes, seconds=seconds_of(workload))
+    hears = "audio_length" in unsaid and work.modality == "audio" and seconds_of(workload) < float(usual()["audio_window_s"])
     height, _, width = (workload.image_size or "0").partition("x")
     return PassInput(
         model.name,
@@ -91,14 +93,14 @@ def read_inputs(workload: Workload, model: Model, work: ForwardWork, notes: Note
         width=float(width or height),
         frames=float(workload.frames or 0),
         steps=float(workload.denoise_steps or 0),
-        audio_s=float(workload.audio_length_s or 0),
+        audio_s=float(workload.audio_length_s or (seconds_of(workload) if hears else 0)),
     )
 
 
-def _note_usual(model: Model, work: ForwardWork, unsaid: set[str], notes: Notes) -> None:
+def _note_usual(model: Model, work: ForwardWork, unsaid: set[str], notes: Notes, *, seconds: float) -> None:
     if not isinstance(model, DiffusionModel):
         if "audio_length" in unsaid:
-            notes.take("request", float(usual()["audio_window_s"]), "serve_audio_window")
+            notes.take("request", seconds, "serve_audio_window")
         return
     height, width, frames = drawn_size(model)
     if "image_size" in unsaid:
@@ -112,8 +114,13 @@ def _note_usual(model: Model, work: ForwardWork, unsaid: set[str], notes: Notes)
 
 
 def seconds_of(workload: Workload) -> float:
-    """Seconds of sound in a request of a speech model [s]."""
-    return workload.audio_length_s or float(usual()["audio_window_s"])
+    """Seconds of sound in a request of a speech model [s]. Who states only how soon the text must
+    be there speaks in pieces short enough for it: as long beside that as the usual window beside
+    the usual limit."""
+    window = float(usual()["audio_window_s"])
+    if workload.audio_length_s or workload.task != "serve" or not workload.latency_s:
+        return workload.audio_length_s or window
+    return min(window, workload.latency_s * window / float(usual()["audio_latency_s"]))
 
 
 Index = NDArray[np.intp]

@@ -20,6 +20,7 @@ from rightfit.families.registry import explored
 from rightfit.families.serving.wish import read_token_wish
 from rightfit.market.offers import codes_of
 from rightfit.messages import Message
+from rightfit.physics import serving_columns
 from rightfit.recent import Recent
 from rightfit.search.answer import Assumption, Option, Reason
 from rightfit.search.constraints import accelerators_of
@@ -266,7 +267,8 @@ def stack_wish_of(workload: Workload, model: str, *names: str) -> StackRequest:
     """Engine and formats that the workload names for a model. `names`: those by which
     its class is known."""
     words = {"engine": workload.framework or "", "quantization": workload.quantization or "", "precision": workload.precision or ""}
-    return read_stack_wish(**words, model=model, kv_cache=workload.kv_cache or "", names=names)
+    share = workload.gpu_memory_utilization or 0.0
+    return read_stack_wish(**words, model=model, kv_cache=workload.kv_cache or "", names=names, memory_share=share)
 
 
 def explore_tokens(wish: ServingRequest, catalog: Catalog, *, market: Market | None = None) -> ServingResult:
@@ -301,6 +303,54 @@ def freed_formats(search_result: ServingResult, options: tuple[Option, ...], cat
     if not options or search_result.wish.is_batch or workload.quantization or workload.precision or is_copy:
         return None
     return explore(workload.with_changes(quantization="any"), catalog)
+
+
+def wider_share(search_result: ServingResult, options: tuple[Option, ...], catalog: Catalog) -> tuple[Reason, ...]:
+    """What fits, or fits fewer accelerators, where the engine takes more of each than it does by
+    default."""
+    workload, share = search_result.wish.workload, float(usual()["most_memory_share"])
+    if workload.gpu_memory_utilization or not _fits_at(search_result, options, share):
+        return ()
+    found = explore(workload.with_changes(gpu_memory_utilization=share), catalog)
+    row_of = first_row(found, found.bits == 0)
+    if row_of is None:
+        return ()
+    at, total = found.candidate(row_of.offer, row_of.node), float(found.bill.total_usd[row_of.offer, row_of.node])
+    saving = options[0].cost.total_usd - total if options else None
+    if saving is not None and total > options[0].cost.total_usd * (1.0 - SAVING_WORTH_SAYING):
+        return ()
+    where, engine = found.market.offers.row(row_of.offer), found.space.stack[at].name
+    shares = np.broadcast_to(search_result.space.serve.memory_fraction, (len(search_result.space),))
+    params = {
+        "engine": engine,
+        "setting": share,
+        "share": max(float(shares[row]) for row, stack in enumerate(search_result.space.stack) if stack.name == engine),
+        "devices": int(found.space.tensor[at] * found.space.nodes[at]),
+        "accelerator": found.fleet.accelerators[int(found.space.machine[at])].name,
+        "total_usd": total,
+        "saving_usd": saving,
+        "provider": where["provider"],
+        "instance_type": where["instance_type"],
+        "nodes": int(found.sizing.servers[found.fleet.machine_index[found.market.offers.server_index[row_of.offer]], row_of.node]),
+    }
+    return (Reason("serve_share_saves" if options else "serve_share_fits", params),)
+
+
+def _fits_at(search_result: ServingResult, options: tuple[Option, ...], share: float) -> bool:
+    """Whether a layout that does not fit would with such a share of each accelerator: any where
+    nothing does, else one of fewer accelerators of the first option's kind."""
+    space = search_result.space
+    shape = (len(space),)
+    settable = {row["name"] for row in stack_rows() if row["memory_setting"]}
+    visible = serving_columns.visible_bytes(space.device, coefficients=facts.coefficients("operators"))
+    would = ~space.fits & (space.safe_bytes + np.broadcast_to(space.serve.graph_bytes, shape) <= share * visible)
+    would &= np.array([stack.name in settable for stack in space.stack], dtype=np.bool_)
+    if options:
+        best, cards = options[0], search_result.fleet.accelerators
+        devices = best.layout.tensor * best.layout.pipeline * max(best.layout.expert, 1)
+        would &= space.tensor * space.nodes < devices
+        would &= np.array([cards[row].name == best.accelerator.name for row in space.machine.tolist()], dtype=np.bool_)
+    return bool(would.any())
 
 
 def quantisation_advice(freed: ServingResult, options: tuple[Option, ...]) -> tuple[Reason, ...]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rightfit.errors import ContradictionError, QuantityError
 from rightfit.estimation.serving import serving_rates
-from rightfit.families.serving.explore import explore, freed_formats, quantisation_advice
+from rightfit.families.serving.explore import explore, freed_formats, quantisation_advice, wider_share
 from rightfit.messages import Message
 from rightfit.physics import serving_columns
 from rightfit.physics.columns import Array
@@ -231,7 +231,8 @@ def other_ways(search_result: ServingResult, options: tuple[Option, ...], catalo
     """Weights of fewer bits, an API, serverless, spot, prompts and answers apart."""
     freed = freed_formats(search_result, options, catalog)
     apart = (disaggregated(search_result, options[0]),) if options and not search_result.wish.is_batch else ()
-    return Beside(quantisation_advice(freed, options) if freed else (), economics(search_result, options, freed, apart))
+    advice = (*wider_share(search_result, options, catalog), *(quantisation_advice(freed, options) if freed else ()))
+    return Beside(advice, economics(search_result, options, freed, apart))
 
 
 def disaggregated(search_result: ServingResult, option: Option) -> Section | None:

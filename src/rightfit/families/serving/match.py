@@ -25,7 +25,7 @@ def matches(workload: Workload) -> bool:
 
 _OF_BOTH = frozenset(
     {"input_tokens", "output_tokens", "precision", "quantization", "kv_cache", "framework", "tensor_parallel", "pipeline_parallel"}
-    | {"images", "image_size", "frames", "audio_length"}
+    | {"gpu_memory_utilization", "images", "image_size", "frames", "audio_length"}
     | {"api_price", "prefix_share", "cached_tokens", "adapters", "adapter_rank", "speculative", "draft_tokens", "acceptance"}
 )
 _LENGTH = Message("purposes.lengths")

@@ -24,7 +24,7 @@ from rightfit.search.advice import on_this_side
 from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.rank import first_row
 from rightfit.search.service.found import ServingResult, sharing_section
-from rightfit.search.service.limits import limits_section
+from rightfit.search.service.limits import limits_section, near_section
 from rightfit.search.service.options import ServingCost, ServingLayout
 from rightfit.search.service.scaling import capacity_at_limits, cold_start_of, fleet_section, server_start_s
 from rightfit.search.service.stacks import format_rows, kept_of, published_quality
@@ -46,7 +46,12 @@ def economics(
     family knows."""
     if not options:
         return ()
-    made = [limits_section(search_result, options), extras_section(search_result, options[0]), api_section(search_result, options[0])]
+    made = [
+        limits_section(search_result, options),
+        near_section(search_result, options),
+        extras_section(search_result, options[0]),
+        api_section(search_result, options[0]),
+    ]
     if not search_result.wish.is_batch:
         made.append(sharing_section(search_result, options[0], server=server_of(search_result, options[0])))
         made += [serverless_section(search_result, options[0]), spot_section(search_result, options[0]), *more]

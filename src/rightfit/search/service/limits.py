@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from rightfit import facts
 from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.rank import first_row
 from rightfit.search.service.found import ServingResult
 from rightfit.search.service.grid import capacity
+from rightfit.search.service.options import build_serving_options
 from rightfit.search.service.refine import refined
 from rightfit.search.service.sizing import rejudged, size
 from rightfit.search.service.wish import LATENCY_LIMITS, Limits
@@ -28,6 +30,35 @@ def limits_section(search_result: ServingResult, options: tuple[Option, ...]) ->
         return None
     found = tuple(_deciding(search_result, options[0].cost.total_usd))
     return Section("limits", {"limits": [dict(one.params) for one in found]}, found) if found else None
+
+
+def near_section(search_result: ServingResult, options: tuple[Option, ...]) -> Section | None:
+    """What misses one stated limit of latency by little and saves clearly, the cheapest first; None
+    where nothing does."""
+    if not options or search_result.wish.is_batch:
+        return None
+    found = sorted(_near(search_result, options[0]), key=lambda one: float(one.params["monthly_usd"]))
+    return Section("near", {"near": [dict(one.params) for one in found]}, tuple(found)) if found else None
+
+
+def _near(search_result: ServingResult, best: Option) -> Iterator[Reason]:
+    wish, usual = search_result.wish, facts.coefficients("planning")
+    most_usd = (1.0 - usual["near_saves"]) * best.cost.total_usd
+    follows = wish.modality == "audio" and not wish.workload.audio_length_s  # pieces grow with the limit: nothing is near
+    for name in () if follows else LATENCY_LIMITS:
+        limit_s = getattr(wish.workload, f"{name}_s")
+        if limit_s is None:
+            continue
+        near = relaxed(search_result, name, limit_s * (1.0 + usual["near_share"]))
+        if _first_usd(near) > most_usd:
+            continue
+        near, ranking = refined(near, top=1)
+        option = build_serving_options(near, ranking.top[:1])[0] if ranking.top else None
+        had = option.estimate.get(f"{name}_s") if option else None
+        if option and had and option.cost.total_usd <= most_usd:
+            told: dict[str, Any] = {one: getattr(option, one) for one in ("provider", "instance_type", "nodes")}
+            told |= {"monthly_usd": option.cost.total_usd, "saving_usd": best.cost.total_usd - option.cost.total_usd}
+            yield Reason("serve_near", {"metric": name, "limit_s": limit_s, "value_s": had.mid, **told})
 
 
 def _deciding(search_result: ServingResult, best_usd: float) -> Iterator[Reason]:
@@ -59,9 +90,10 @@ def _first_usd(search_result: ServingResult) -> float:
     return float("inf") if row is None else float(search_result.bill.total_usd[row.offer, row.node])
 
 
-def relaxed(search_result: ServingResult, name: str) -> ServingResult:
-    """The search without one limit of latency, sized, priced and judged again."""
-    changed: dict[str, float] = {f"{name}_s": float("inf")}
+def relaxed(search_result: ServingResult, name: str, limit_s: float = float("inf")) -> ServingResult:
+    """The search without one limit of latency, or with a longer one, sized, priced and judged
+    again."""
+    changed: dict[str, float] = {f"{name}_s": limit_s}
     wish = dataclasses.replace(search_result.wish, limits=dataclasses.replace(search_result.wish.limits, **changed))
     return _sized(dataclasses.replace(search_result, wish=wish), wish.limits)
 

@@ -417,7 +417,9 @@ def _facts(search_result: ServingResult, details: _Details, row: Row, position: 
         "requests": wish.requests,
         "input_tokens": float(wish.input_tokens),
         "output_tokens": float(wish.output_tokens),
-        "think_s": 0.0 if wish.users or not wish.workload.users else think_s(wish.workload),
+        "think_s": 0.0
+        if wish.users or not wish.workload.users or wish.modality == "audio"
+        else think_s(wish.workload),  # who speaks does not pause
         "one_input": dict(wish.told),
         "price": price_facts(search_result, row),
         **scoring,

@@ -276,6 +276,8 @@ def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingRequest, ro
         output_tokens=wish.output_tokens,
         load=Load.CLOSED,
     )
+    if share := wish.workload.gpu_memory_utilization:  # what it may take at most, its graphs among it
+        serve = serve.replace(memory_fraction=np.full(1, share), graph_bytes=np.zeros(1))
     names = [(card.name, card.memory_bytes) for card in fleet.accelerators]
     codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
     kinds = _stack_codes(fleet)

@@ -60,8 +60,8 @@ class ServingStack:
 @dataclass(frozen=True, slots=True)
 class StackRequest:
     """What the user fixed: engine names of the table, weight formats and those of the cache,
-    whether any weight format will do; and the names by which the model's class is known (as asked,
-    that of its record)."""
+    whether any weight format will do; the names by which the model's class is known (as asked,
+    that of its record); and the share of a card that the engine is told to take (0: its own)."""
 
     engines: tuple[str, ...]
     formats: tuple[str, ...]
@@ -69,6 +69,7 @@ class StackRequest:
     published: str = ""
     kv: tuple[str, ...] = ("16-bit",)
     names: tuple[str, ...] = ()
+    memory_share: float = 0.0
 
     @property
     def known(self) -> ModelClass | None:
@@ -97,18 +98,34 @@ def published_quality(repository: str, weight_format: str) -> dict[str, str]:
 
 
 def read_stack_wish(
-    *, engine: str, quantization: str, precision: str, model: str = "", kv_cache: str = "", names: tuple[str, ...] = ()
+    *,
+    engine: str,
+    quantization: str,
+    precision: str,
+    model: str = "",
+    kv_cache: str = "",
+    names: tuple[str, ...] = (),
+    memory_share: float = 0.0,
 ) -> StackRequest:
     """The user's words as names of the tables; unknown ones raise with what is allowed. Without a
-    word a model is served as it was published."""
+    word, or where nothing is to be quantized, a model is served as it was published."""
     formats, is_free = _formats(quantization, precision)
     published = published_format(model)
     if is_packed(published):
         formats, is_free = _packed_formats(published, quantization, precision, formats), False
-    elif published and not precision and not quantization.strip():
+    elif published and not precision and quantization.strip().lower() in ("", *UNQUANTIZED):
         formats = (published, *formats)
     kv = {"fp8": ("fp8",), "any": ("16-bit", "fp8")}.get(kv_cache, ("16-bit",))
-    return StackRequest(_engines(engine), formats, is_free, published, kv, names)
+    wish = StackRequest(_engines(engine), formats, is_free, published, kv, names, memory_share)
+    settable = [row["name"] for row in stack_rows() if row["memory_setting"]]
+    if memory_share and wish.engines and not set(wish.engines) & set(settable):
+        told = {"engine": wish.engines[0], "engines": ", ".join(settable)}
+        raise ContradictionError(Message("search.no_memory_setting", **told), field="gpu_memory_utilization")
+    return wish
+
+
+#: Words for weights that nobody quantizes.
+UNQUANTIZED = ("none", "off", "no")
 
 
 def is_packed(published: str) -> bool:
@@ -158,7 +175,7 @@ def _formats(quantization: str, precision: str) -> tuple[tuple[str, ...], bool]:
                 allowed=Message("names.allowed_words", names=f"none, any, {', '.join(format_rows())}"),
                 field="quantization",
             )
-        return (found if lowered in ("none", "off", "no") else found[:1]), False
+        return (found if lowered in UNQUANTIZED else found[:1]), False
     if precision in ("fp16", "bf16", "fp8"):
         return (precision,), False
     if precision:
@@ -232,6 +249,8 @@ def _weight_stacks(accelerator: Accelerator, family: str, wish: StackRequest) ->
 
 def _is_wanted(row: dict[str, str], wish: StackRequest) -> bool:
     """Named by the user; or, where none is named, one that suits a server."""
+    if wish.memory_share and not row["memory_setting"]:
+        return False
     return row["name"] in wish.engines if wish.engines else not row["note"].startswith("only when named")
 
 

@@ -73,7 +73,9 @@ def _likely(search_result: TrainingResult) -> Iterable[Reason]:
     there = with_least_memory(explore(search_result.wish, market, search_result.filters, search_result.craft, node_counts=counts))
     known = search_result.craft.evaluate(there, [Row(0, 0)], None)
     peak, limit = (float(np.broadcast_to(value, (1,))[0]) for value in (known.memory.required_bytes, known.memory.capacity_bytes))
-    if peak <= limit:
+    wanted, usd, seconds = there.filters, float(there.bill.total_usd[0, 0]), float(there.bill.total_s[0, 0])
+    in_time = wanted.deadline_s is None or seconds <= wanted.deadline_s
+    if peak <= limit and in_time and (wanted.budget_usd is None or usd <= wanted.budget_usd):
         probability = float(known.fit_probability[0])
         yield Reason(
             "likely_fits", {**effect_of(there, (0, 0), None), "peak_bytes": peak, "limit_bytes": limit, "probability": probability}

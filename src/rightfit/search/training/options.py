@@ -89,6 +89,7 @@ def data_part(search_result: TrainingResult, offer: int, node: int) -> dict[str,
     nodes = search_result.space.limits.node_counts[node]
     compute_s, first, later = (float(values[at]) for values in (path.compute_s, path.first_s, path.later_s))
     epoch_s = compute_s / load.epochs
+    later = first if load.epochs <= 1.0 else later  # one epoch is never read again
     step = _step(path.step[at], search_result.market.offers.servers.provider[server], load)
     cores = float(path.cores[at])
     core_s = load.samples / nodes * load.core_s / float(hosts.core_speed[server])
@@ -115,7 +116,7 @@ def data_part(search_result: TrainingResult, offer: int, node: int) -> dict[str,
         "later_epoch_s": max(epoch_s, later),
         "loading_s": later,
         "loading_share": later / epoch_s if epoch_s else 0.0,
-        "stall_share": _stall(later, epoch_s),
+        "stall_share": _stall(max(first, epoch_s) + (load.epochs - 1.0) * max(later, epoch_s), compute_s),
         "first_stall_share": _stall(first, epoch_s),
         "rule_share": facts.coefficients("loading")["least_stall_share"],
         "limit": READ if float(path.read_s[at]) > float(path.prepare_s[at]) else PREPARE,
@@ -131,6 +132,7 @@ def found_at(values: Any, offer: int) -> float:
 
 
 def _stall(loading_s: float, compute_s: float) -> float:
+    """Share of the time that accelerators wait: of a run the same as its waiting for data."""
     return float(loading.stall_share(loading_s=np.array([loading_s]), compute_s=np.array([compute_s]))[0])
 
 

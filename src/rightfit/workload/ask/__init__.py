@@ -9,6 +9,7 @@ stands before. What is left at the end is hard (`leftover`): the answer stops wi
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import re
 
@@ -17,7 +18,14 @@ from rightfit.errors import InputError, RightfitError
 from rightfit.messages import Message
 from rightfit.units import normalize, parse_count
 from rightfit.workload.ask import grammar
-from rightfit.workload.ask.choices import infer, read_words
+from rightfit.workload.ask.asides import (
+    deny_unavailable,
+    read_day_tokens,
+    read_prompt_parts,
+    settle_named,
+    settle_purchase,
+)
+from rightfit.workload.ask.choices import as_prompt, infer, read_words
 from rightfit.workload.ask.dates import ask_for_day, assume_each_day, read_calendar, read_daily, read_dates, settle_restated
 from rightfit.workload.ask.figured import (
     drop_staff,
@@ -55,6 +63,7 @@ from rightfit.workload.ask.named import (
 )
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
+from rightfit.workload.ask.pasted import read_checkpointing, read_errors
 from rightfit.workload.ask.posts import compare_cards, give_up_own, read_post, settle_card_clouds, settle_post, statements
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
@@ -100,7 +109,9 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     said, assumed = spoken(normalize(_DASH.sub(";", _sizes_apart(text.replace("，", ", ")))))
     sentence = Sentence(said)
     sentence.assumed += assumed
+    read_errors(sentence)
     read_post(sentence)
+    read_day_tokens(sentence)
     read_prices(sentence)
     read_later(sentence)
     read_run(sentence)
@@ -123,6 +134,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     read_memory_said(sentence)
     read_host(sentence)
     store, owner = read_data_store(sentence)
+    deny_unavailable(sentence)
     read_families(sentence)
     read_names(sentence)
     if store:
@@ -133,6 +145,8 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     settle_card_clouds(sentence)
     for read in (read_paged, read_figured, read_watched, read_classes, read_lease):
         read(sentence)
+    read_checkpointing(sentence)
+    read_prompt_parts(sentence)
     read_accumulation(sentence)
     _read_model_words(sentence)
     read_cut(sentence)
@@ -183,12 +197,24 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     if task in ("batch", "serve"):
         inferred += read_pages(sentence)
     _read_amount(sentence, inferred)
+    made = sentence.has("data") and (sentence.has("denoise_steps") or sentence.has("output_tokens"))
+    if made and not any(
+        one.option in ("task", "method") for one in (*inferred, *sentence.readings)
+    ):  # answers are made, nothing is trained
+        inferred = [Reading("task", "batch", ""), *inferred]
+        sentence.readings = [as_prompt(reading) for reading in sentence.readings]
+    if any(one.option == "method" and one.value == "grpo" for one in sentence.readings):  # answers are what is cut
+        sentence.readings = [as_prompt(reading, "output_tokens") for reading in sentence.readings]
     _note_known_amount(sentence)
+    _note_size_of_samples(sentence)
+    _rescale_tokens(sentence)
     assume_each_day(sentence, task)
     ask_for_day(sentence)
     for again in (grammar.GLUE_PHRASE, *((grammar.QUANTIZED,) if sentence.has("quantization") else ())):
         for match in list(again.finditer(sentence.text)):
             sentence.blank(*match.span())
+    settle_named(sentence)
+    settle_purchase(sentence)
     _note_other_card(sentence)
     _note_unpriced(sentence)
     _drop_wider_card(sentence)
@@ -235,6 +261,9 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
         if match.end() > match.start() and not is_negative and is_taken(rule.option, value):
             if rule.option == "data" and sentence.is_post and (_is_memory(sentence, match) or _EACH.match(match.string, match.end())):
                 continue
+            if rule.option == "data" and _is_size_of_counted(sentence, match):
+                sentence.note(*match.span())
+                continue
             if rule.option == "data" and _is_length(sentence, match.start(), match.end(), value):
                 if not sentence.has("seq_len") and not sentence.has("input_tokens"):
                     sentence.take(match.start(), match.end(), "seq_len", value.split()[0])
@@ -243,7 +272,7 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
             return
 
 
-_TOKENS_ALONE = re.compile(r"(?<=[,;(])\s*(?P<number>\d{1,5})\s?tokens?(?=\s*(?:[,;.)]|$))")
+_TOKENS_ALONE = grammar.shape(r"(?<=[,;(，；（])\s*(?:{at_most}\s*)?(?P<number>\d{1,5}k?)\s?tokens?(?=\s*(?:[,;.)，；。）]|$))")
 _FEW_TOKENS = re.compile(r"(?P<number>\d{1,5}) tokens?")
 
 
@@ -257,6 +286,21 @@ def _is_memory(sentence: Sentence, found: re.Match[str]) -> bool:
         return False
     inside = [sentence.whole[start:end] for start, end in statements(sentence.whole) if start <= found.start() < end]
     return not any(_DATA_SAID.search(text) for text in (*inside, found[0]))
+
+
+def _is_size_of_counted(sentence: Sentence, found: re.Match[str]) -> bool:
+    """Whether bytes are the size of pictures that are counted beside them: "1.2 million product
+    photos (60 GB on disk)"."""
+    if not _BYTES.fullmatch(found["value"].strip() if "value" in found.re.groupindex else "") or grammar.OPERATION_VERB.search(
+        sentence.whole
+    ):
+        return False
+    counted = (one for pattern in (grammar.DESCRIBED, grammar.COUNTED_DATA) for one in pattern.finditer(sentence.text))
+    return any(not _BYTES.search(one[0]) and grammar.data_of(_unit_of(one)).endswith("images") for one in counted)
+
+
+def _unit_of(found: re.Match[str]) -> str:
+    return f"{found['amount']} {found['unit']}" if "unit" in found.re.groupindex else found[0]
 
 
 _EACH = grammar.shape(r"\s{apiece_average}(?![a-z])|[\s]each(?![a-z])")
@@ -305,6 +349,33 @@ def _read_length(sentence: Sentence) -> None:
         return
     if found := _TOKENS_ALONE.search(sentence.text):
         sentence.take(*found.span(), "seq_len", found["number"])
+
+
+def _rescale_tokens(sentence: Sentence) -> None:
+    """Requests that were counted from tokens of a day, by the lengths that are told of them."""
+    usual = facts.coefficients("serving_planning")
+    lengths = {name: float(usual[name]) for name in ("input_tokens", "output_tokens")}
+    told = {one.option: float(one.value) for one in sentence.readings if one.option in lengths and one.value.isdigit()}
+    for at, one in enumerate(sentence.readings):
+        if told and one.option == "rate" and _OF_TOKENS.search(one.words):
+            number, _, period = one.value.partition("/")
+            scaled = float(number) * sum(lengths.values()) / sum((lengths | told).values())
+            sentence.readings[at] = dataclasses.replace(one, value=f"{scaled:.4g}/{period}")
+
+
+def _note_size_of_samples(sentence: Sentence) -> None:
+    """What counted samples take in bytes says nothing more: "100 million texts (about 200 GB)"."""
+    if any(one.option == "data" and not re.search(r"[GMT]i?B$", one.value) for one in sentence.readings):
+        for match in list(_BYTES_BESIDE.finditer(sentence.text)):
+            sentence.note(*match.span())
+
+
+#: An amount of bytes in brackets, or behind a word that sums up.
+_BYTES_BESIDE = re.compile(
+    r"[（(]\s*(?:[约共~]|大约|一共|about|around|some)?\s*\d+(?:\.\d+)?\s*[GMT]i?B\s*[)）]|(?:一?共|总共|合计|\bin total|\baltogether)\s*约?\s*\d+(?:\.\d+)?\s*[GMT]i?B",
+    re.IGNORECASE,
+)
+_OF_TOKENS = re.compile(r"tokens?|词元", re.IGNORECASE)
 
 
 def _read_described(sentence: Sentence) -> None:

@@ -10,13 +10,15 @@ from collections.abc import Mapping
 
 from rightfit import facts
 from rightfit.facts import engines, tables
+from rightfit.facts.classical import classical_model
+from rightfit.facts.expressions import Expression
 from rightfit.messages import Message
 from rightfit.units import parse_data
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.figured import reads_pages
 from rightfit.workload.ask.sentence import Reading, Sentence
 
-_CHOICES: tuple[tuple[str, Mapping[str, re.Pattern[str]]], ...] = (
+_CHOICES: tuple[tuple[str, Mapping[str, Expression]], ...] = (
     ("purchase", grammar.PURCHASES),
     ("method", grammar.TUNING_METHODS),
     ("update", grammar.UPDATES),
@@ -62,7 +64,7 @@ def _read_unquantized(sentence: Sentence) -> None:
             return
 
 
-def _read_choice(sentence: Sentence, option: str, choices: Mapping[str, re.Pattern[str]]) -> None:
+def _read_choice(sentence: Sentence, option: str, choices: Mapping[str, Expression]) -> None:
     for value, pattern in choices.items():
         match = pattern.search(sentence.text)
         if match is None:
@@ -150,7 +152,7 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
     if task in ("train", "finetune", "prepare"):
         _count_people(sentence)
     if task in ("serve", "batch"):
-        sentence.readings = [_as_prompt(reading) for reading in sentence.readings]
+        sentence.readings = [as_prompt(reading) for reading in sentence.readings]
     if task == "finetune" and any(reading.option == "quantization" and reading.value in _FEW_BITS for reading in sentence.readings):
         sentence.readings = [
             _as_qlora(reading)
@@ -169,6 +171,12 @@ def _settle_library(sentence: Sentence, text: str) -> str:
     planned ("特征工程和训练": it takes longer), else it is noted."""
     told = next((reading for reading in sentence.readings if reading.option == "library"), None)
     prepares = {row["library"] for row in facts.table("preparation_rates")}
+    model = next((reading for reading in sentence.readings if reading.option == "model"), None)
+    if model is not None and classical_model(model.value) is not None and sentence.has("data"):  # what is prepared is for it
+        for reading in [one for one in (told,) if one is not None]:
+            sentence.readings.remove(reading)
+            sentence.noted.append(reading.words)
+        return "train"
     if told is None or told.value.casefold() in prepares or _library(told.value) in prepares:
         return "prepare"
     if grammar.TASKS["train"].search(text):
@@ -267,9 +275,9 @@ def _operation(text: str) -> str:
     return next((row["operation"] for row in rows if re.search(row["pattern"], text, re.IGNORECASE)), "")
 
 
-def _as_prompt(reading: Reading) -> Reading:
-    """Where requests are answered, a context is the length of the prompt."""
-    return dataclasses.replace(reading, option="input_tokens") if reading.option == "seq_len" else reading
+def as_prompt(reading: Reading, option: str = "input_tokens") -> Reading:
+    """Where requests are answered, a context is the length of the prompt, or of another part."""
+    return dataclasses.replace(reading, option=option) if reading.option == "seq_len" else reading
 
 
 _NAMES_FORMAT = grammar.shape("{names_format}")
@@ -327,6 +335,8 @@ def _task(sentence: Sentence, text: str) -> str:
     if sentence.has("model") and verb and (verb["verb"] or "").casefold() not in grammar.listed("filler_en", "fillers"):
         return "batch"
     if sentence.has("data") and (sentence.has("frames") or reads_pages(sentence) or _turns_sound(sentence)):
+        return "batch"
+    if sentence.has("model") and sentence.has("data") and (sentence.has("output_tokens") or sentence.has("input_tokens")):
         return "batch"
     if sentence.has("model") and not sentence.has("data") and grammar.RUNNING.search(text):
         return "serve"

@@ -160,6 +160,9 @@ def settle_data_set(sentence: Sentence) -> None:
     part = None if sentence.has("data") else grammar.OF_DATA_SET.search(sentence.text)
     if part is None and not sentence.has("data") and (hours := _HOURS_OF.search(sentence.text)):
         sentence.take(*hours.span("amount"), "data", f"{hours['value']} hours")
+    inside = grammar.shape(r"[(（]\s*(?:{about_en}\s|{about_zh}|~\s?)?(?P<value>{digits})\s?(?:{hour_en}|个?{hour_zh})\s*[)）]")
+    if part is None and not sentence.has("data") and (hours := inside.search(sentence.text)):  # "Common Voice in Hindi (20 hours)"
+        sentence.take(*hours.span(), "data", f"{hours['value']} hours")
     if part is None and not sentence.has("data") and (counted := _THINGS_OF.search(sentence.text)):
         sentence.take(*counted.span(), "data", f"{counted['amount']} samples")
     if part:

@@ -48,6 +48,8 @@ _OF_CLOUD = grammar.shape(r"s?\s*(?:{cloud_joint}\s*)?")
 _CLOUD_OF = grammar.shape(r"(?:'s)?\s*(?:{cloud_joint_zh})?\s*(?:的|an?\s|single\s|{card_count}\s?[x×*]?\s?)*{card_counter}?\s*")
 """Between a card and its cloud."""
 _BRACKETS = re.compile(r"[(（][^()（）]{1,60}[)）]")
+_CLAIM_ASKED = grammar.shape(r"(?<![A-Za-z]){claim_asked}|{claim_asked}(?<=[一-鿿])")
+_WHETHER = grammar.shape("{asks_whether}")
 _LACKED = grammar.shape(r"{lacking}\s*{fast_network}")
 """A network that one's own servers lack."""
 
@@ -86,7 +88,7 @@ def read_post(sentence: Sentence) -> None:
         elsewhere = {name for other, named in enumerate(models) if other != at for name in named}
         rest = any(named for other, named in enumerate(models) if other != at and _WANTED.search(sentence.text[slice(*parts[other])]))
         if (not models[at] - elsewhere or (rest and _RAN_BEFORE.search(text) and not _WANTED.search(text))) and (
-            (_is_told(text) and not _asks_cards(sentence.text, start, end))
+            (_is_told(text) and not (_asks_cards(sentence.text, start, end) or _is_doubted(sentence.text, start, end)))
             or (rents and _OWN_BOX.search(text) and not _WANTED.search(text))
         ):
             told.append(text.strip(" ,，"))
@@ -118,7 +120,7 @@ def _told_clauses(sentence: Sentence, start: int, end: int) -> Iterator[str]:
 
 def _heard_figures(sentence: Sentence, start: int, end: int) -> Iterator[str]:
     """Of a statement that tells what others say, and names the model, its times and cards."""
-    if not (heard := _HEARSAY.search(sentence.text, start, end)):
+    if not (heard := _HEARSAY.search(sentence.text, start, end)) or _is_doubted(sentence.text, start, end):
         return
     spans = [found.span() for found in grammar.DURATION.finditer(sentence.text, heard.end(), end)]
     cards = [name for name in names_in(sentence.text[:end]) if name.kind == "gpu" and name.start >= heard.end()]
@@ -149,7 +151,7 @@ def give_up_own(sentence: Sentence) -> None:
     if not (sentence.own_machine and (rejects or (sentence.is_post and _GIVES_UP.search(sentence.whole)))):
         return
     asks = [sentence.whole[start : end + 1] for start, end in statements(sentence.whole)]
-    if not (rejects or _RENTS.search(sentence.whole) or any(reading.option == "gpu" for reading in sentence.readings)):
+    if not (rejects or _RENTS.search(sentence.whole) or any(reading.option in ("gpu", "cloud") for reading in sentence.readings)):
         return
     if any(_OF_OWN.search(text) and _QUESTION.search(text) for text in asks):
         return
@@ -240,7 +242,11 @@ def _past_cards(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterato
     fails_elsewhere = asks and sum(named) == 1 and _FAILS.search(sentence.whole)
     for start, end in parts:
         text = sentence.whole[start : end + 1]
-        is_past = _FAILS.search(text) or (fails_elsewhere and not _QUESTION.search(text)) if asks else _RAN_BEFORE.search(text)
+        is_past = (
+            _FAILS.search(_WHETHER.sub(" ", text)) or (fails_elsewhere and not (_QUESTION.search(text) or _WHETHER.search(text)))
+            if asks
+            else _RAN_BEFORE.search(text)
+        )
         if not is_past:
             continue
         for name in names_in(sentence.text[start:end]):
@@ -297,6 +303,15 @@ def _asks_cards(text: str, start: int, end: int) -> bool:
     """Whether a statement asks which of some cards would do."""
     named = [name for name in names_in(text[start:end]) if name.kind == "gpu" and name.value != "none"]
     return len(named) > 1 and bool(_QUESTION.search(text[start : end + 1]))
+
+
+def _is_doubted(text: str, start: int, end: int) -> bool:
+    """Whether what others say of a card is asked about: "my friend says that an L4 is enough, is he
+    right?"."""
+    if not _HEARSAY.search(text, start, end) or not any(name.kind == "gpu" for name in names_in(text[start:end])):
+        return False
+    following = _END.split(text[end:], maxsplit=1)[0]
+    return bool(_CLAIM_ASKED.search(text[start:end] + following + "?"))
 
 
 def _is_told(text: str) -> bool:

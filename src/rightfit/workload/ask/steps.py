@@ -124,6 +124,9 @@ def settle_steps(sentence: Sentence, task: str) -> None:
         return
     (words, steps), batch, data = sentence.steps, _batch(sentence), _told(sentence, "data")
     held = _samples(sentence, data) if data else 0.0
+    if not batch and data and sentence.is_post and sentence.has("method") and _are_images(data):  # as their trainers do
+        batch = 1.0
+        sentence.readings.append(Reading("global_batch", "1", words))
     epochs = _told(sentence, "epochs")
     if held and epochs and not batch and _is_whole_batch(held * parse_count(epochs.value.split()[0]) / steps):
         sentence.noted.append(words)  # the same, said again
@@ -137,6 +140,12 @@ def settle_steps(sentence: Sentence, task: str) -> None:
     if not sentence.has("epochs"):
         sentence.readings.append(Reading("epochs", f"{max(passed / held, 0.001):.4g}" if held else "1", words))
     sentence.assumed.append(Message("workload.assumed_steps", steps=f"{steps:,.0f}", batch=f"{batch:g}", samples=f"{passed:,.0f}"))
+
+
+def _are_images(data: Reading) -> bool:
+    with contextlib.suppress(RightfitError):
+        return parse_data(data.value).unit == "images"
+    return False
 
 
 def _is_whole_batch(samples: float) -> bool:

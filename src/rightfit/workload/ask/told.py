@@ -105,7 +105,8 @@ def read_prices(sentence: Sentence) -> None:
             sentence.note(*found.span())
     for found in list(_OFFER.finditer(sentence.text)):
         clause = _CLAUSE.split(sentence.text[: found.start()])[-1]
-        if not _is_bound(sentence.text, *found.span()) and (sentence.is_post or _OFFERED.search(clause)):
+        is_bound = _is_bound(sentence.text, *found.span()) or _BOUND.search(found[0])
+        if not is_bound and (sentence.is_post or _OFFERED.search(clause)):
             offers.append(found[0].strip(" ,，"))
             sentence.note(*found.span())
     for pattern in (_DAY_TOKENS, _UNSUPPORTED):
@@ -212,7 +213,7 @@ def settle_cut(sentence: Sentence, task: str) -> None:
     cut, words = sentence.cut
     found = next((one for shape in _CONTEXTS if (one := shape.search(sentence.text))), None)
     if not cut and told is not None and task in ("train", "finetune") and found:
-        cut, words = found["value"], found[0].strip()
+        cut, words = found["value"].strip(",. "), found[0].strip()
         sentence.blank(*found.span())
     if not cut:
         return

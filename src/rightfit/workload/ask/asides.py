@@ -1,0 +1,141 @@
+"""What posts say in turns of their own: hardware that is to be bought, the parts of a prompt,
+tokens of a whole day, cards that cannot be had, a checkpoint as it was published.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+from rightfit import facts
+from rightfit.errors import RightfitError
+from rightfit.facts.engines import published_format
+from rightfit.facts.expressions import Expression
+from rightfit.messages import Message
+from rightfit.units import parse_count, parse_money
+from rightfit.workload.ask import grammar
+from rightfit.workload.ask.names import names_in
+from rightfit.workload.ask.sentence import Reading, Sentence
+
+#: Money is there to buy hardware, which is no limit of a rental.
+PURCHASE = "workload.assumed_purchase"
+#: Tokens that a request is taken to have where only those of a whole day are told.
+_REQUEST_TOKENS = 1000.0
+
+
+@functools.cache
+def _shape(text: str) -> Expression:
+    return grammar.shape(text)
+
+
+_BUYS = r"(?<![A-Za-z]){buys}(?![a-z])|{buys}(?<=[一-鿿])"
+_HOUSED = r"(?<![A-Za-z]){housed}(?![a-z])|{housed}(?<=[一-鿿])"
+_RENTED = r"(?<![A-Za-z]){rental}(?![a-z])|{rental}(?<=[一-鿿])"
+_SYSTEM = (
+    r"(?<![A-Za-z]){system_prompt}\s*(?:{length}\s*)?{is}(?:{about}\s*)?(?P<head>\d[\d,.]*k?)\s*{token_plain}"
+    r"|(?P<tail>\d[\d,.]*k?)[\s-]?{token_plain}\s*(?:的)?{system_prompt}(?![a-z])"
+)
+_SAME = r"[\s,]*(?:and\s)?{always_same}(?![a-z])|[\s,，]*{always_same}(?<=[一-鿿])"
+_ITEM = r"(?<![A-Za-z]){each_item}\s(?:[a-z]+\s){1,2}?{item_is}\s(?:{about_en}\s)?(?P<en>\d[\d,.]*k?)\s*{token_plain}(?![a-z])|每[条篇个份](?:[一-鿿]{1,4}?)?(?:{about_zh})*\s*(?P<zh>\d[\d,.]*k?)\s*个?{token_plain}"
+_DAY = (
+    r"{day_of_tokens}\s*(?:{about_zh}\s*)*(?P<in_zh>{amount})\s*个?{token_plain}\s*的?{in_short}\s*[,，、和]?\s*(?P<out_zh>{amount})\s*个?{token_plain}\s*的?{out_short}"
+    r"|{day_of_tokens}\s*(?:{about_zh}\s*)*{in_short}\s*(?P<in_head>{amount})\s*个?{token_plain}?\s*[,，、和]?\s*{out_short}\s*(?P<out_head>{amount})\s*个?{token_plain}"
+    r"|(?<![\w.,])(?P<in_en>{amount})\s?(?:{token_plain}\s)?{in_short}\s*(?:[,/]|and)\s*(?P<out_en>{amount})\s?(?:{token_plain}\s)?{out_short}\s*(?P<period>{day_of_tokens})(?![a-z])"
+)
+_NOT_HAD = r"(?<![A-Za-z]){not_had}(?![a-z])|{not_had}(?<=[一-鿿])"
+_END = r"[.!?。！？](?=\s|$|[一-鿿])|\n"
+
+
+def settle_purchase(sentence: Sentence) -> None:
+    """Money of a post for hardware that is to be bought, or to stand in its own rooms, is no limit
+    of a rental: it is noted, and buying is compared."""
+    money = [one for one in sentence.readings if one.option == "budget" and not one.value.endswith("/month")]
+    rents = _shape(_RENTED).search(sentence.whole)
+    if not (money and sentence.is_post) or rents or not (_shape(_BUYS).search(sentence.whole) or _shape(_HOUSED).search(sentence.text)):
+        return
+    sentence.readings = [one for one in sentence.readings if one not in money]
+    sentence.noted += [one.words for one in money]
+    for found in list(_shape(_HOUSED).finditer(sentence.text)):
+        sentence.note(*found.span())
+    if not sentence.has("currency") and (currency := parse_money(money[0].value).currency) != "usd":
+        sentence.readings.append(Reading("currency", currency, money[0].words))
+    sentence.assumed.append(Message("workload.assumed_purchase", words=money[0].words))
+
+
+def read_prompt_parts(sentence: Sentence) -> None:
+    """A system prompt and what stands behind it are one prompt, of which the first part is the same
+    each time."""
+    system = _shape(_SYSTEM).search(sentence.text)
+    if system is None or sentence.has("input_tokens"):
+        return
+    same = parse_count((system["head"] or system["tail"]).strip(",."))
+    item = _shape(_ITEM).search(sentence.text)
+    end = again.end() if (again := _shape(_SAME).match(sentence.text, system.end())) else system.end()
+    words = sentence.text[system.start() : end]
+    if item is None:
+        return
+    each = parse_count((item["en"] or item["zh"]).strip(",."))
+    sentence.readings.append(Reading("input_tokens", f"{same + each:.0f}", f"{words.strip()}; {item[0].strip()}"))
+    sentence.readings.append(Reading("cached_tokens", f"{same:.0f}", words.strip()))
+    sentence.assumed.append(Message("workload.assumed_prompt_parts", same=f"{same:,.0f}", each=f"{each:,.0f}"))
+    sentence.blank(system.start(), end)
+    sentence.blank(*item.span())
+
+
+def read_day_tokens(sentence: Sentence) -> None:
+    """Tokens of a whole day or month, in and out, as requests of a usual length."""
+    found = _shape(_DAY).search(sentence.text)
+    if found is None or sentence.has("rate") or not sentence.is_post:
+        return
+    first, last = (parse_count(next(found[name] for name in names if found[name]).replace(" ", "")) for names in _DAY_GROUPS)
+    if not first or not last:
+        return
+    is_month = _shape("{month_of_tokens}").search(found[0]) is not None
+    count = first / _REQUEST_TOKENS
+    words = found[0].strip()
+    each = max(1.0, _REQUEST_TOKENS * last / first)
+    sentence.readings += [
+        Reading("rate", f"{count / (30.0 if is_month else 1.0):.6g}/day", words),
+        Reading("input_tokens", f"{_REQUEST_TOKENS:.0f}", words),
+        Reading("output_tokens", f"{each:.0f}", words),
+    ]
+    sentence.assumed.append(Message("workload.assumed_day_tokens", words=words, each=f"{_REQUEST_TOKENS:,.0f}", out=f"{each:,.0f}"))
+    sentence.blank(*found.span())
+
+
+_DAY_GROUPS = (("in_zh", "in_head", "in_en"), ("out_zh", "out_head", "out_en"))
+
+
+def deny_unavailable(sentence: Sentence) -> None:
+    """Cards that cannot be had: another is asked for."""
+    ends = [0, *(found.end() for found in _shape(_END).finditer(sentence.text)), len(sentence.text)]
+    for start, end in itertools.pairwise(ends):
+        if gone := _shape(_NOT_HAD).search(sentence.text, start, end):
+            cards = [name for name in names_in(sentence.text[:end]) if name.kind == "gpu" and start <= name.start and name.value != "none"]
+            for name in reversed(cards):
+                sentence.readings.append(Reading("avoid", name.value, sentence.text[name.start : name.end]))
+                sentence.blank(name.start, name.end)
+            if cards:
+                sentence.note(*gone.span())
+
+
+def _full_name(model: str) -> str:
+    """The name by which a model is known, as far as it is."""
+    try:
+        return str(getattr(facts.model(model, network=False), "name", model))
+    except RightfitError:
+        return model
+
+
+def settle_named(sentence: Sentence) -> None:
+    """What a name of the sentence already says: a published checkpoint has its own format, a card
+    of a country is of it."""
+    told = next((one for one in sentence.readings if one.option == "model"), None)
+    whole = next((one for one in sentence.readings if one.option == "quantization" and one.value == "none"), None)
+    if told and whole and (own := published_format(_full_name(told.value))) and _shape("{as_published}").search(whole.words):
+        sentence.readings[sentence.readings.index(whole)] = Reading("quantization", own, whole.words)
+        sentence.assumed.append(Message("workload.assumed_published", words=whole.words, format=own))
+    cards = {card for one in sentence.readings if one.option == "gpu" for card in facts.match_accelerators(one.value)}
+    if cards and cards <= set(facts.match_accelerators("Ascend")):
+        for found in list(_shape("{domestic_only}").finditer(sentence.text)):
+            sentence.note(*found.span())
